@@ -16,22 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bench is what all cells need.
+// bench is what all cells share.
 type bench struct {
 	w       io.Writer
 	o       options
-	root    string // of the module: where clients run
-	dir     string // for everything that is not to stay
+	root    string // of the module, where clients run
+	dir     string // for temporary files
 	clients []client
-	others  []string // words about the peers that are not among the clients
+	others  []string // says why the other peers are not among the clients
 	peers   []peer
 
 	serverOn, clientOn []string // prefixes that pin a process to its processor
 	running            *server
-	shares             []float64 // of the processor time of the build that loadgen is compared with: one of each round of each cell
+	shares             []float64 // of the processor time of the build to compare with: one per round of each cell
 }
 
-// newBench builds loadgen and looks for its peers. It is to be closed.
+// newBench builds loadgen and looks for its peers. The caller must close it.
 func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 	gomod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -69,7 +69,7 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 	return b, nil
 }
 
-// pin gives server and clients a processor each, if there are two.
+// pin gives server and clients one processor each, if there are two.
 func (b *bench) pin() {
 	var set unix.CPUSet
 	if _, err := exec.LookPath("taskset"); err != nil || unix.SchedGetaffinity(0, &set) != nil || set.Count() < 2 {
@@ -91,7 +91,7 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir) // temporary
 }
 
-// serve sees to it that the cell's server runs and holds every key that a client will ask for.
+// serve makes sure that the cell's server runs and holds every key that a client will request.
 func (b *bench) serve(ctx context.Context, c *cell) error {
 	if b.running != nil && b.running.kind == c.server && b.running.size == c.size {
 		return nil
@@ -116,14 +116,14 @@ func (b *bench) serve(ctx context.Context, c *cell) error {
 	return nil
 }
 
-// figures are what one run of a client came to.
+// figures are the results of one run of a client.
 type figures struct {
-	cpu  float64 // processor time per op, ns: of the whole process, unless the client says another
-	rate float64 // ops per second, as the client says
-	hits float64 // share of the gets that found their key, as the server says; 1 of none
+	cpu  float64 // processor time per op, ns: of the whole process, unless the client reports its own
+	rate float64 // ops per second, as the client reports
+	hits float64 // share of gets that found their key, as the server reports; 1 if there were none
 }
 
-// execute runs a client on its processor, behind a tool if one is to watch it, and returns what it printed and how it went.
+// execute runs a client on its processor, under a tool if one is to watch it, and returns its output and how it ended.
 func (b *bench) execute(ctx context.Context, cl *client, args []string, behind ...string) (string, *os.ProcessState, error) {
 	argv := slices.Concat(b.clientOn, behind, []string{cl.exe}, args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -138,7 +138,7 @@ func (b *bench) execute(ctx context.Context, cl *client, args []string, behind .
 	return string(out), cmd.ProcessState, err
 }
 
-// measure has a client do its work once.
+// measure runs a client once.
 func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (figures, error) {
 	hits, misses, err := b.running.hits()
 	if err != nil {
@@ -168,7 +168,7 @@ func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (fi
 	return f, err
 }
 
-// count returns how many ops a client has done that was told a number of them.
+// count returns how many ops a client has done that was asked for a number of them.
 func (cl *client) count(output string, told int64) (float64, error) {
 	if cl.done == nil {
 		return float64(told), nil
@@ -180,14 +180,14 @@ func (cl *client) count(output string, told int64) (float64, error) {
 	return done, err
 }
 
-// enough returns how many ops loadgen does in the time that a run shall take, in whole pipelines of all sessions.
+// enough returns how many ops loadgen does in the duration of a run, in whole pipelines of all sessions.
 func (b *bench) enough(ctx context.Context, c *cell) (int64, error) {
 	unit := int64(sessions * c.pipeline)
 	if b.o.ops > 0 {
 		return (b.o.ops + unit - 1) / unit * unit, nil
 	}
 	ops := 20 * unit
-	for { // a short run, or a disturbed one, says little about a longer one
+	for { // a short or disturbed run predicts little about a longer one
 		f, err := b.measure(ctx, &b.clients[0], c, ops)
 		if err != nil {
 			return 0, err
@@ -204,8 +204,8 @@ func (b *bench) enough(ctx context.Context, c *cell) (int64, error) {
 type entrant struct {
 	client
 	rounds []figures
-	calls  float64 // system calls per op; negative when nobody could count them
-	err    error   // why it takes no further part
+	calls  float64 // system calls per op; negative if they could not be counted
+	err    error   // why it no longer takes part
 }
 
 // cell runs and reports one comparison.
@@ -256,8 +256,8 @@ func (b *bench) cell(ctx context.Context, c *cell) error {
 	return nil
 }
 
-// calls counts a client's system calls per op in a run of its own, by perf, which leaves the client alone, or by strace, which slows it
-// down. It is negative when neither can.
+// calls counts a client's system calls per op in a separate run, with perf, which does not disturb the client, or with strace, which slows it down.
+// It is negative if neither works.
 func (b *bench) calls(ctx context.Context, cl *client, c *cell, ops int64) float64 {
 	file := filepath.Join(b.dir, "calls")
 	count := func(n int64, field int, line string, tool ...string) float64 {

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestQuick runs one small cell with the real clients and looks at the form of what is printed, not at the figures.
+// TestQuick runs one small cell with the real clients and checks the form of the output, not the figures.
 func TestQuick(t *testing.T) {
 	for _, program := range []string{"redis-server", "redis-benchmark"} {
 		_, err := exec.LookPath(program)
@@ -44,7 +44,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// TestWebQuick runs a cell of files that nginx serves. What goes on for a time divides its processor time by what it has done.
+// TestWebQuick runs a cell of files that nginx serves. For clients that run for a time, the processor time is divided by the ops done.
 func TestWebQuick(t *testing.T) {
 	_, err := exec.LookPath(nginxProgram())
 	servertest.Require(t, "nginx", err)
@@ -65,7 +65,7 @@ func TestWebQuick(t *testing.T) {
 	}
 }
 
-// TestWebCountsHits looks at how a server's figures tell hits from misses, and from requests that are no gets or are bench's own.
+// TestWebCountsHits checks that a server's figures tell hits from misses, and from requests that are not gets or are bench's own.
 func TestWebCountsHits(t *testing.T) {
 	_, err := exec.LookPath(nginxProgram())
 	servertest.Require(t, "nginx", err)
@@ -87,7 +87,7 @@ func TestWebCountsHits(t *testing.T) {
 	}
 }
 
-// TestProgramIsSmall builds loadgen and looks at its size as it is shipped. What it links to connect to PostgreSQL and to read HTTP takes 2.6 MB of it.
+// TestProgramIsSmall builds loadgen and checks its size as shipped. The libraries for PostgreSQL and HTTP take 2.6 MB of it.
 func TestProgramIsSmall(t *testing.T) {
 	b, err := newBench(t.Context(), io.Discard, options{})
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestProgramIsSmall(t *testing.T) {
 	require.Greater(t, size, int64(5e6), "that is no program")
 }
 
-// TestOpenQuick looks at the form of what -open prints.
+// TestOpenQuick checks the form of -open's output.
 func TestOpenQuick(t *testing.T) {
 	for _, program := range []string{"redis-server", "taskset"} {
 		_, err := exec.LookPath(program)
@@ -156,7 +156,7 @@ func TestChoose(t *testing.T) {
 	require.Len(t, files, 3)
 }
 
-// TestLogsQuick looks at the form of what -logs prints.
+// TestLogsQuick checks the form of -logs's output.
 func TestLogsQuick(t *testing.T) {
 	_, missing := mashonaClasses()
 	servertest.Require(t, "mashona", missing)
@@ -186,7 +186,7 @@ func TestLogsQuick(t *testing.T) {
 	}
 }
 
-// TestAgainst compares a build with itself, and looks at the form of what is printed.
+// TestAgainst compares a build with itself, and checks the form of the output.
 func TestAgainst(t *testing.T) {
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
@@ -216,12 +216,12 @@ func TestAgainst(t *testing.T) {
 	require.ErrorContains(t, compare(t.Context(), []string{"-against", t.TempDir()}, &out), "-against: ")
 }
 
-// TestWithin knows the interval: the ratios are 1, times and by 1.1, so that their logarithms' standard deviation is that of 1.1.
+// TestWithin has a known interval: the ratios are 1, times and by 1.1, so their logarithms' standard deviation is log 1.1.
 func TestWithin(t *testing.T) {
 	require.Equal(t, "1.000 (95 %: 0.789 to 1.267)", within([]float64{1 / 1.1, 1, 1.1}))
 }
 
-// TestCount takes a client's own word for what it has done, if it was not told.
+// TestCount uses a client's own count of ops, if the client was not given a number.
 func TestCount(t *testing.T) {
 	timed := wrk(time.Second).client
 	done, err := timed.count("  7813 requests in 1.00s, 2.03MB read\n", 50)
@@ -240,7 +240,7 @@ func TestRefuses(t *testing.T) {
 	require.ErrorContains(t, compare(t.Context(), []string{"-cells", "x"}, new(strings.Builder)), "matches none")
 }
 
-// TestRates reads what the clients print.
+// TestRates parses the clients' output.
 func TestRates(t *testing.T) {
 	for _, tt := range []struct {
 		client client
@@ -261,7 +261,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestOnlyTheSameWork has no client do what it cannot, and all have the same connections, ops and depth.
+// TestOnlyTheSameWork checks that no client does what it cannot, and that all have the same connections, ops and depth.
 func TestOnlyTheSameWork(t *testing.T) {
 	able := func(c cell) (names []string) {
 		for _, p := range peers("", time.Second) {

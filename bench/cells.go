@@ -21,7 +21,7 @@ type cell struct {
 
 func (c cell) String() string { return fmt.Sprintf("%s/%s/%d/%d", c.server, c.op, c.size, c.pipeline) }
 
-// keys is how many keys its clients ask for.
+// keys returns how many keys the cell's clients use.
 func (c *cell) keys() int {
 	if c.server == "web" {
 		return files
@@ -29,7 +29,7 @@ func (c *cell) keys() int {
 	return keys
 }
 
-// program is the server's.
+// program returns the server's program.
 func (c *cell) program() string {
 	switch c.server {
 	case "redis":
@@ -42,7 +42,7 @@ func (c *cell) program() string {
 	return c.server
 }
 
-// allCells returns every cell. Those with the same server and size follow each other: they share a server.
+// allCells returns every cell. Cells with the same server and size are adjacent: they share a server.
 func allCells() []cell {
 	var all []cell
 	for _, size := range []int{32, 1 << 10, 16 << 10} {
@@ -64,8 +64,8 @@ func allCells() []cell {
 	return all
 }
 
-// choose returns the cells that match one of the patterns, which are separated by commas; of no patterns, all. What a pattern leaves out at its end
-// may be anything. The form is that of a cell's name, in words.
+// choose returns the cells that match one of the comma-separated patterns; without patterns, all. A pattern may omit trailing parts, which then match
+// anything. form describes a cell's name, for errors.
 func choose[C fmt.Stringer](all []C, patterns, form string) ([]C, error) {
 	if patterns == "" {
 		return all, nil

@@ -16,22 +16,22 @@ import (
 type client struct {
 	name string
 	exe  string
-	// args returns the arguments for so many ops on a server; nil when the client cannot do a cell's work.
+	// args returns the arguments for that many ops on a server; nil if the client cannot do a cell's work.
 	args func(c *cell, port string, ops int64) []string
-	// fill returns the arguments that put the keys it will ask for, where they are not those that loadgen has put.
+	// fill returns the arguments that put the client's keys, if they are not those that loadgen has put.
 	fill func(c *cell, port string) []string
-	// rate reads the ops per second from what it has printed.
+	// rate reads the ops per second from the client's output.
 	rate func(output string) (float64, error)
-	// done reads how many ops it has done from that, where it goes on for a time instead of a number of them.
+	// done reads the number of ops from the output, if the client runs for a time instead of a number of ops.
 	done func(output string) (float64, error)
-	// cpu reads the processor time per op in ns from that, where it is not the whole process' that counts.
+	// cpu reads the processor time per op in ns from the output, if the whole process' does not count.
 	cpu func(output string) (float64, error)
 }
 
-// peer is a client that other people would use.
+// peer is a client that people would use instead.
 type peer struct {
 	client
-	version []string // arguments that make it print its version; nil: what it was built from says it
+	version []string // arguments that make it print its version; nil: its build information has it
 }
 
 func loadgen(name, exe, dir string) client {
@@ -53,7 +53,7 @@ func loadgen(name, exe, dir string) client {
 	}
 }
 
-// resultIn is where a run of loadgen leaves its result.
+// resultIn returns where a run of loadgen puts its result.
 func resultIn(dir string) string { return filepath.Join(dir, "run.json") }
 
 // rateOfRun reads a result: all ops of one phase, from its first start to its last end.
@@ -82,12 +82,12 @@ func rateOfRun(path string) (float64, error) {
 	return 0, fmt.Errorf("%s has no rate", path)
 }
 
-// floorOf is loadgen's client that does nothing but move bytes. The processor time that it tells is that of the exchange alone.
+// floorOf returns loadgen's client that only moves bytes. The processor time that it reports is that of the exchange alone.
 func floorOf(exe string) client {
 	return client{
 		name: "floor", exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
-			if c.server == "postgres" || c.server == "web" { // to which it cannot log in, or whose requests it cannot write
+			if c.server == "postgres" || c.server == "web" { // it cannot log in to the one, nor write the other's requests
 				return nil
 			}
 			return []string{
@@ -100,7 +100,7 @@ func floorOf(exe string) client {
 	}
 }
 
-// number returns a reader of the last number that a pattern finds.
+// number returns a function that reads the last number that a pattern finds.
 func number(pattern *regexp.Regexp) func(string) (float64, error) {
 	return func(output string) (float64, error) {
 		all := pattern.FindAllStringSubmatch(output, -1)
@@ -111,7 +111,7 @@ func number(pattern *regexp.Regexp) func(string) (float64, error) {
 	}
 }
 
-// peers returns all clients that loadgen is compared with. They keep what they write in a directory; those that go by time run for about so long.
+// peers returns all clients that loadgen is compared with. They write to dir; those that run for a time run for about duration.
 func peers(dir string, duration time.Duration) []peer {
 	return []peer{redisBenchmark(), memtier(), goYCSB(), pgbench(), vegeta(dir, duration), wrk(duration)}
 }
@@ -133,7 +133,7 @@ func redisBenchmark() peer {
 	}}
 }
 
-// memtier gives its keys as many bytes as the others' have, by counting from a number of twelve digits.
+// memtier gets keys as long as the others', by counting from a twelve-digit number.
 func memtier() peer {
 	common := func(c *cell, port string) []string {
 		protocol := map[string]string{"redis": "redis", "memcached": "memcache_text"}[c.server]
@@ -159,7 +159,7 @@ func memtier() peer {
 	}}
 }
 
-// goYCSB has no pipeline, and keeps its values in records of one field.
+// goYCSB has no pipelining, and stores its values in records of one field.
 func goYCSB() peer {
 	common := func(command string, c *cell, port string) []string {
 		return []string{
@@ -182,7 +182,7 @@ func goYCSB() peer {
 	}}
 }
 
-// find returns those of the peers that this machine has, and words about the others.
+// find returns the peers that this machine has, and says why the others are missing.
 func find(all []peer) (found []peer, others []string) {
 	var missing []string
 	for _, p := range all {

@@ -1,4 +1,4 @@
-# What a comparison reads: every key of plans/bench.hcl once.
+# Puts every key of plans/bench.hcl once, for a comparison to read.
 
 plan "fill" {
   description = "Put every key"

@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// logFile is how large the files are that all write to, in bytes; logs.hcl has it, too.
+// logFile is the size in bytes of the files that all write to; logs.hcl has it, too.
 const logFile = 64 << 20
 
-// logCell is the work of one comparison of log files: entries of a size, one after another, by one thread, to one file.
+// logCell is the work of one comparison of log files: one thread appends entries of one size to one file.
 type logCell struct {
 	peer   string // "fio" or "mashona"
 	layout string // loadgen's
 	sync   string
 	size   int    // of entries, bytes
 	place  string // "memory", or "disk" for the file system of temporary files
-	engine string // fio's, with what makes it force
+	engine string // fio's, with the option that makes it force
 }
 
 func (c logCell) String() string {
@@ -43,27 +43,27 @@ func logCells() (all []logCell) {
 		all = append(all,
 			logCell{"fio", "raw", "none", size, "memory", "--ioengine=mmap"},
 			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1"},            // through the caches
-			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1 --direct=1"}, // past them, as loadgen
+			logCell{"fio", "raw", "clwb", size, "memory", "--ioengine=libpmem --sync=1 --direct=1"}, // past them, like loadgen
 			logCell{"fio", "raw", "fdatasync", size, "disk", "--ioengine=psync --fdatasync=1"})
 	}
 	return all
 }
 
-// writer is a program that writes entries, with its command line, and how to read its pace from what it prints.
+// writer is a program that writes entries, with its command line and a function that reads its pace from its output.
 type writer struct {
 	name string
 	argv []string
-	env  []string // beside that of this process
+	env  []string // in addition to this process'
 	pace func(output string) (pace, error)
 }
 
 // pace is how many entries a second a program wrote.
 type pace struct {
-	op    float64 // of the time that it says its writes took
-	whole float64 // of all time
+	op    float64 // over the reported time of its writes
+	whole float64 // over the whole time
 }
 
-// ownWriter is a build of loadgen.
+// ownWriter returns the writer for a build of loadgen.
 func (b *bench) ownWriter(c *logCell, cl *client, dir string) *writer {
 	out := resultIn(b.dir)
 	return &writer{
@@ -77,7 +77,7 @@ func (b *bench) ownWriter(c *logCell, cl *client, dir string) *writer {
 	}
 }
 
-// paceOfResult reads a result. What others time is the op, too: that is its service.
+// paceOfResult reads a result. The others time only the op, which is the service time.
 func paceOfResult(path string) (pace, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func paceOfResult(path string) (pace, error) {
 	return pace{1 / *write.Service.Mean, *write.RateWall}, nil
 }
 
-// peerWriter is the program that a cell compares with, or an error that says why there is none.
+// peerWriter returns the writer for the program that a cell compares with, or an error that says why there is none.
 func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 	if b.o.against != "" {
 		return b.ownWriter(c, &b.clients[1], dir), nil
@@ -129,13 +129,13 @@ func (b *bench) peerWriter(c *logCell, dir string) (*writer, error) {
 		}),
 		pace: paceOfFio,
 	}
-	if c.sync == "clwb" { // the instructions, as loadgen's, though the file is not in persistent memory
+	if c.sync == "clwb" { // the same instructions as loadgen, though the file is not in persistent memory
 		w.env = []string{"PMEM_IS_PMEM_FORCE=1"}
 	}
 	return w, err
 }
 
-// paceOfMashona reads what Appends.java prints last: before, the compiler was at work.
+// paceOfMashona reads the last figures that Appends.java prints: during earlier ones, the compiler was still running.
 func paceOfMashona(output string) (p pace, err error) {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	_, err = fmt.Sscanf(lines[len(lines)-1], "appended %f/s, %f/s with clears", &p.op, &p.whole)
@@ -145,8 +145,8 @@ func paceOfMashona(output string) (p pace, err error) {
 	return p, err
 }
 
-// paceOfFio reads what fio prints. The time of a write is that of the sync, too, that it waited for. fio reads the processor's time stamp, which does
-// not wait for stores that an SFENCE lets go on: beside libpmem, only the pace over all time compares.
+// paceOfFio reads fio's output. The time of a write includes the sync that it waited for. fio reads the processor's time stamp, which does not wait
+// for stores still under way after an SFENCE: with libpmem, compare only the pace over the whole time.
 func paceOfFio(output string) (pace, error) {
 	type times struct {
 		Latency struct {
@@ -183,10 +183,10 @@ func mashonaClasses() (string, error) {
 	return strings.Join(jars, string(os.PathListSeparator)), nil
 }
 
-// peerFile is the name of the file that another program writes.
+// peerFile is the name of the other program's file.
 const peerFile = "bench.log"
 
-// logs compares log files with those of other programs.
+// logs compares loadgen's log files with other programs'.
 func (b *bench) logs(ctx context.Context, cells []logCell) error {
 	for _, version := range [][]string{{"fio", "--version"}, {"java", "-version"}} {
 		fmt.Fprintf(b.w, "version: %s\n", firstLine(ctx, version[0], version[1]))
@@ -215,7 +215,7 @@ func (b *bench) logs(ctx context.Context, cells []logCell) error {
 	return nil
 }
 
-// logCell has loadgen and another program write in turn, forwards and backwards, and prints their paces and the ratios of neighbours.
+// logCell runs loadgen and another program in turn, forwards and backwards, and prints their paces and the ratios of adjacent runs.
 func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *writer) error {
 	ours := b.ownWriter(c, &b.clients[0], dir)
 	pair := []*writer{ours, theirs}
@@ -239,7 +239,7 @@ func (b *bench) logCell(ctx context.Context, c *logCell, dir string, theirs *wri
 	return nil
 }
 
-// paces prints one of the rates of both.
+// paces prints one of the rates of both programs.
 func (b *bench) paces(c *logCell, ours, theirs []pace, name, by string, rate func(pace) float64) {
 	var own, other, shares []float64
 	for i := range ours {
@@ -267,7 +267,7 @@ func (b *bench) write(ctx context.Context, dir string, w *writer) (p pace, err e
 	return p, nil
 }
 
-// fileSystem names the file system of a directory.
+// fileSystem returns the type of a directory's file system.
 func fileSystem(dir string) string {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

@@ -1,4 +1,4 @@
-# A log that bench compares with the same writes of another program: one thread, each entry durable before the next.
+# A log that bench compares with the same writes by another program: one thread, each entry durable before the next.
 
 plan "logs" {
   description = "Append to a log file for some time"
@@ -29,7 +29,7 @@ dataset "filling" {
   values { size = "1020KiB" }
 }
 
-# Blocks that have never held anything but zeros may be none of the disk's yet, where the machine is a virtual one. The others write to files that have
+# On a virtual machine, blocks that have only ever held zeros may not be on the disk yet. The other programs write to files that have
 # been written to before.
 phase "fill" {
   target  = target.log

@@ -1,15 +1,15 @@
-// Bench runs loadgen beside the other clients that this machine has, on the same work, and prints what each op cost them.
+// Bench runs loadgen and the other clients on this machine on the same work, and prints what each op cost them.
 //
-// A cell is a server, an op, a size of values and a pipeline. In each, all clients take turns, forwards in one round and backwards
-// in the next (A B C, C B A, …), so that whatever else goes on falls on all of them, and each round gives a ratio of neighbours in
-// time. Server and clients have a processor each, where there are two.
+// A cell is a server, an op, a value size and a pipeline depth. In each cell, all clients take turns, forwards in one round and backwards in the next
+// (A B C, C B A, …). Disturbances thus affect all of them, and each round gives ratios of runs close in time. Server and clients get one processor
+// each, if there are two.
 //
 //	go run ./bench                                      every cell, and log files
 //	go run ./bench -cells 'redis/get/32/*' -pairs 7     some of them
 //	go run ./bench -open -for 3s                        how late ops of open loads start
 //	go run ./bench -logs                                log files beside Mashona's and fio's
 //	go run ./bench -against ~/before/bin/loadgen        this state of loadgen beside another, instead of other clients
-//	go run ./bench -quick                               a look at whether it works
+//	go run ./bench -quick                               a quick check that it works
 package main
 
 import (
@@ -34,15 +34,15 @@ func main() {
 	}
 }
 
-// options are what the command line asks for.
+// options are the command line's.
 type options struct {
 	cells    string
 	pairs    int
 	duration time.Duration // of one client's run
-	ops      int64         // of one client's run; 0: as many as take the duration
+	ops      int64         // of one client's run; 0: as many as fit in the duration
 	quick    bool
 	open     bool          // how late ops of open loads start, instead of cells
-	spin     time.Duration // of that; negative: loadgen's own default
+	spin     time.Duration // the loop's spin time for open loads; negative: loadgen's own default
 	logs     bool          // log files, instead of cells
 	against  string        // another build of loadgen, instead of other clients
 }

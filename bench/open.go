@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// room is the pipeline of open loads: as many ops as a session can have under way, so that a target that stands still for a moment does not
-// make ops late which loadgen could have sent.
+// room is the pipeline depth of open loads: a session may have that many ops in flight, so that a brief stall of the target does not delay ops that
+// loadgen could have sent.
 const room = 64
 
-// schedule is one of the open loads: arrivals at a share of what a closed load has reached on the same connections.
+// schedule is an open load: arrivals at a share of the rate that a closed load has reached on the same connections.
 type schedule struct {
 	arrivals string
 	share    float64
 }
 
-// punctuality measures by how much loadgen starts ops of open loads late, with its event loop on a processor of its own and everything else,
-// the server included, on another.
+// punctuality measures how late loadgen starts ops of open loads, with its event loop on one processor and everything else, including the server, on
+// another.
 func (b *bench) punctuality(ctx context.Context) error {
 	if b.serverOn == nil {
 		return errors.New("-open takes taskset and two processors: one for the loop, one for everything else")
@@ -51,7 +51,7 @@ func (b *bench) punctuality(ctx context.Context) error {
 	return nil
 }
 
-// late runs one schedule as often as there are rounds, and prints each and the medians.
+// late runs one schedule once per round, and prints each round and the medians.
 func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) error {
 	fmt.Fprintf(b.w, "\nopen load, %s arrivals at %.0f %% of it: %.0f/s, %d connections, pipeline %d, %v a run\n",
 		s.arrivals, 100*s.share, rate, sessions, room, b.o.duration)
@@ -82,7 +82,7 @@ func (b *bench) late(ctx context.Context, c *cell, s schedule, rate float64) err
 	return nil
 }
 
-// given is a figure of a result, NaN where there were too few ops for it.
+// given returns a figure of a result, NaN if there were too few ops for it.
 func given(figure *float64) float64 {
 	if figure == nil {
 		return math.NaN()
@@ -90,9 +90,9 @@ func given(figure *float64) float64 {
 	return *figure
 }
 
-// lateness is what one run of an open load came to: lag p50 and p99, the latter's in an M/D/1 queue of ops of the same cost, the ratio of the
-// two, lag p99.9, processor time of an op, the busy share of the loop, and for how long it was kept from its processor, in all and at a
-// stretch. Times are seconds; what a run was too short for is NaN.
+// lateness is the result of one run of an open load: lag p50 and p99, the lag p99 of an M/D/1 queue with ops of the same cost, the ratio of the last
+// two, lag p99.9, processor time per op, the busy share of the loop, and how long the loop was kept from its processor, in total and at most at a
+// stretch. Times are in seconds; NaN if a run was too short.
 type lateness [9]float64
 
 func (l lateness) String() string {
@@ -112,7 +112,7 @@ func middle(rounds []lateness) (m lateness) {
 	return m
 }
 
-// phaseFigures are what is read of a phase of a result.
+// phaseFigures are the figures read from a phase of a result.
 type phaseFigures struct {
 	Validity  string  `json:"validity"`
 	Cost      float64 `json:"op_cost_seconds"`
@@ -134,7 +134,7 @@ type phaseFigures struct {
 	} `json:"op"`
 }
 
-// pinnedArgs is the command line of loadgen with its loop on the clients' processor and the rest of it on the server's.
+// pinnedArgs returns loadgen's command line with its loop on the clients' processor and everything else on the server's.
 func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
 	lg := b.clients[0]
 	args := []string{"coordinator", "run", "plans/bench.hcl", "--runs", b.dir, "--out", resultIn(b.dir), "--pin", b.clientOn[2]}
@@ -145,7 +145,7 @@ func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
 	return slices.Concat(b.serverOn, []string{lg.exe}, args, vars)
 }
 
-// pinned runs that, and returns a phase of the result. An invalid one is a result, too.
+// pinned runs pinnedArgs and returns a phase of the result. An invalid result counts, too.
 func (b *bench) pinned(ctx context.Context, c *cell, phase string, vars ...string) (*phaseFigures, error) {
 	argv := b.pinnedArgs(c, vars...)
 	if err := os.Remove(resultIn(b.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

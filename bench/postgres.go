@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresEnv is what clients of a PostgreSQL find in their environment: it knows one user, who needs no password.
+// postgresEnv is the environment of PostgreSQL clients: the server knows one user, who needs no password.
 var postgresEnv = []string{"PGUSER=loadgen", "PGDATABASE=postgres", "PGSSLMODE=disable"}
 
-// postgresProgram returns the path of the newest server, where Debian has it or on PATH, or its name where there is none.
+// postgresProgram returns the path of the newest server, from Debian's directories or PATH, or its name if there is none.
 func postgresProgram() string {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err == nil && len(found) > 0 {
@@ -46,7 +46,7 @@ func postgresArgs(port, dir string) []string {
 		"-c", "shared_preload_libraries=pg_stat_statements")
 }
 
-// initPostgres makes an empty cluster below dir, in place of one that is there.
+// initPostgres makes an empty cluster below dir, replacing an existing one.
 func initPostgres(ctx context.Context, dir string) error {
 	data := filepath.Join(dir, "postgres")
 	if err := errors.Join(os.Chmod(dir, 0o755), os.RemoveAll(data), os.Mkdir(data, 0o700)); err != nil {
@@ -72,7 +72,7 @@ func initPostgres(ctx context.Context, dir string) error {
 	return nil
 }
 
-// postgresStats returns how many rows selects have found by their keys, and how many they have not.
+// postgresStats returns how many selects by key have found their row, and how many have not.
 func postgresStats(port string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -93,7 +93,7 @@ func postgresStats(port string) (map[string]float64, error) {
 	return map[string]float64{"get_hits": hits, "get_misses": misses}, errors.Join(hitsErr, missesErr)
 }
 
-// pgbench sends one request at a time on a connection, whatever the cell's pipeline: a row of its own table, by its key.
+// pgbench sends one request at a time on a connection, whatever the cell's pipeline: a row of its own table, by key.
 func pgbench() peer {
 	common := func(port string) []string { return []string{"-h", "127.0.0.1", "-p", port, "-n"} }
 	p := peer{version: []string{"--version"}, client: client{
@@ -109,7 +109,7 @@ func pgbench() peer {
 		},
 		rate: number(regexp.MustCompile(`tps = ([\d.]+) \(without`)),
 	}}
-	if own := filepath.Join(filepath.Dir(postgresProgram()), "pgbench"); filepath.IsAbs(own) { // what Debian has on PATH is a script before it
+	if own := filepath.Join(filepath.Dir(postgresProgram()), "pgbench"); filepath.IsAbs(own) { // Debian's on PATH is a wrapper script
 		p.exe = own
 	}
 	return p

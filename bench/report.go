@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/stat"
 )
 
-// preamble says what is compared, and where.
+// preamble prints what is compared, and where.
 func (b *bench) preamble(ctx context.Context) {
 	env := machine.Read(os.DirFS("/"))
 	fmt.Fprintf(b.w, "machine: %s, %d processors, Linux %s", env.CPUModel, env.CPUs, env.Kernel)
@@ -56,7 +56,7 @@ func firstLine(ctx context.Context, exe string, args ...string) string {
 	return line
 }
 
-// report prints a cell: medians over its rounds, and the ratios of loadgen to each other client, median and extremes over rounds.
+// report prints a cell: medians over its rounds, and the ratios of loadgen to each other client, as median and extremes over rounds.
 func (b *bench) report(c *cell, ops int64, field []*entrant) {
 	fmt.Fprintf(b.w, "\n%s: %s, values of %d B, %d connections, pipeline %d; %d ops, %d rounds\n", c, c.op, c.size, sessions, c.pipeline, ops, b.o.pairs)
 	fmt.Fprintf(b.w, "  %-18s %10s %9s %14s %7s   %-20s %s\n", "", "CPU per op", "calls/op", "rate", "hits", "loadgen's CPU / its", "loadgen's rate / its")
@@ -86,7 +86,7 @@ func (b *bench) report(c *cell, ops int64, field []*entrant) {
 
 func cpu(f figures) float64 { return f.cpu }
 
-// within says which processor time an op takes beside another build: the geometric mean of the rounds' ratios and its interval of 95 %.
+// within gives the ratio of the processor times per op of the two builds: the geometric mean over rounds and its 95 % interval.
 func within(list []float64) string {
 	logs := make([]float64, len(list))
 	for i, ratio := range list {
@@ -96,7 +96,7 @@ func within(list []float64) string {
 	return fmt.Sprintf("%.3f (95 %%: %.3f to %.3f)", math.Exp(mean), math.Exp(mean-half), math.Exp(mean+half))
 }
 
-// of returns one figure of each round.
+// of returns one figure for each round.
 func (e *entrant) of(figure func(figures) float64) []float64 {
 	var list []float64
 	for _, f := range e.rounds {
@@ -105,7 +105,7 @@ func (e *entrant) of(figure func(figures) float64) []float64 {
 	return list
 }
 
-// ratios returns a / b of each round.
+// ratios returns a / b for each round.
 func ratios(a, b *entrant, figure func(figures) float64) []float64 {
 	list := a.of(figure)
 	for i, f := range b.of(figure) {
@@ -128,7 +128,7 @@ func callsText(calls float64) string {
 	return fmt.Sprintf("%.3f", calls)
 }
 
-// median returns the middle of some numbers, at least one.
+// median returns the median of at least one number.
 func median(list []float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))
 	n := len(sorted)
@@ -139,7 +139,7 @@ func spread(list []float64) string {
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", median(list), slices.Min(list), slices.Max(list))
 }
 
-// quoted returns a command line for a shell.
+// quoted quotes a command line for a shell.
 func quoted(argv []string) string {
 	words := slices.Clone(argv)
 	for i, w := range words {

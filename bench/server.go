@@ -18,18 +18,18 @@ import (
 // server is a running redis-server, memcached, postgres or nginx.
 type server struct {
 	kind string
-	size int // of the values that were put
+	size int // of the values put
 	port string
-	dir  string // of what it keeps
+	dir  string // of its files
 	cmd  *exec.Cmd
 
-	asked float64 // of a web server: how often for its own figures
+	asked float64 // of a web server: how many requests were for its own figures
 }
 
-// allocator is the environment variable that sets jemalloc, which is Redis' allocator. What bench is started with, its servers are.
+// allocator is the environment variable that configures jemalloc, Redis' allocator. Servers inherit it from bench.
 const allocator = "MALLOC_CONF"
 
-// serverArgs returns the command line of a server that keeps nothing on disk, or waits for none.
+// serverArgs returns the command line of a server that keeps nothing on disk, or does not wait for the disk.
 func serverArgs(kind, port, dir string) []string {
 	switch kind {
 	case "postgres":
@@ -44,13 +44,13 @@ func serverArgs(kind, port, dir string) []string {
 		return append(prefix, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	}
 	args := []string{"memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "1024", "-t", "1"}
-	if os.Geteuid() == 0 { // as which it does not run
+	if os.Geteuid() == 0 { // it does not run as root
 		args = append(args, "-u", "nobody")
 	}
 	return args
 }
 
-// startServer starts a server behind a prefix to its command line, and returns once it answers.
+// startServer starts a server, with a prefix before its command line, and returns once it answers.
 func startServer(ctx context.Context, kind, dir string, prefix []string) (*server, error) {
 	port, err := freePort()
 	if err != nil {
@@ -91,14 +91,14 @@ func freePort() (string, error) {
 
 func (s *server) stop() {
 	end := syscall.SIGKILL
-	if s.kind == "postgres" { // which has processes of its own to end, and memory to give back
+	if s.kind == "postgres" { // it has child processes to end, and shared memory to release
 		end = syscall.SIGQUIT
 	}
 	_ = s.cmd.Process.Signal(end) // it may have ended
 	_ = s.cmd.Wait()              // killed
 }
 
-// stats returns the figures that the server keeps about itself.
+// stats returns the server's figures about itself.
 func (s *server) stats() (map[string]float64, error) {
 	switch s.kind {
 	case "postgres":

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// program says how large loadgen is, and how long it takes to do one op beside how long it takes to do nothing.
+// program prints the size of loadgen, and how long it takes to do one op compared with doing nothing.
 func (b *bench) program(ctx context.Context) error {
 	lg := &b.clients[0]
 	size, err := stripped(lg.exe)
@@ -37,14 +37,14 @@ func (b *bench) program(ctx context.Context) error {
 	return nil
 }
 
-// time runs a client and returns how long that took.
+// time returns how long a run of a client takes.
 func (b *bench) time(ctx context.Context, cl *client, args []string) (time.Duration, error) {
 	began := time.Now()
 	_, _, err := b.execute(ctx, cl, args)
 	return time.Since(began), err
 }
 
-// stripped returns the bytes of a program without its symbols and debugging data, as go build -ldflags='-s -w' would have left it.
+// stripped returns the size of a program without symbols and debugging data, as go build -ldflags='-s -w' leaves it.
 func stripped(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func stripped(path string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened only for reading
 	size := info.Size()
 	for _, s := range f.Sections {
 		if s.Type == elf.SHT_SYMTAB || s.Name == ".strtab" || strings.HasPrefix(s.Name, ".debug_") {

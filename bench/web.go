@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// files is how many keys the web cells have: each is a file that nginx serves.
+// files is how many keys the web cells have. Each is a file that nginx serves.
 const files = 1000
 
-// keyName is the name of a key as loadgen writes it.
+// keyName returns a key as loadgen writes it.
 func keyName(i int) string { return fmt.Sprintf("key:%012d", i) }
 
-// nginxProgram returns the path of nginx, which Debian keeps off the PATH of most users, or its name where there is none.
+// nginxProgram returns the path of nginx, which Debian keeps off most users' PATH, or its name if there is none.
 func nginxProgram() string {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		if _, err := os.Stat("/usr/sbin/nginx"); err == nil {
@@ -33,17 +33,17 @@ func nginxProgram() string {
 	return "nginx"
 }
 
-// webDir is where a server's files and settings are, below the directory of a comparison.
+// webDir returns the directory of a server's files and settings, below the directory of a comparison.
 func webDir(dir string) string { return filepath.Join(dir, "web") }
 
-// targetsIn is the file of vegeta's targets: a GET of each key.
+// targetsIn returns the file of vegeta's targets: a GET of each key.
 func targetsIn(dir string) string { return filepath.Join(webDir(dir), "targets") }
 
 func webArgs(dir string) []string {
 	return []string{nginxProgram(), "-p", webDir(dir), "-c", filepath.Join(webDir(dir), "nginx.conf")}
 }
 
-// nginxConf has one process serve static files, and log what is no hit. Paths in it are relative to webDir.
+// nginxConf has one process serve static files, and log what is not a hit. Its paths are relative to webDir.
 const nginxConf = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -71,7 +71,7 @@ http {
 }
 `
 
-// initWeb makes a server's settings, without any files to serve, in place of what is there.
+// initWeb writes a server's settings, without any files to serve, replacing existing ones.
 func initWeb(port, dir string) error {
 	web := webDir(dir)
 	if err := errors.Join(os.RemoveAll(web), os.MkdirAll(filepath.Join(web, "data"), 0o755)); err != nil {
@@ -87,7 +87,8 @@ func initWeb(port, dir string) error {
 	)
 }
 
-// webStats returns how many requests nginx has answered, this one included, and how many of these were gets that found nothing or no gets.
+// webStats returns how many requests nginx has answered, including this one, how many of them were gets that found nothing, and how many were not
+// gets.
 func webStats(port, dir string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -117,7 +118,7 @@ func webStats(port, dir string) (map[string]float64, error) {
 	return map[string]float64{"requests": requests, "get_misses": float64(gets), "others": float64(lines - gets)}, nil
 }
 
-// vegeta asks for the keys in turn, with as many workers as the others have connections, for a time: it cannot be told a number of requests.
+// vegeta requests the keys in turn, with as many workers as the others have connections, for a time: it takes no number of requests.
 func vegeta(dir string, duration time.Duration) peer {
 	out := filepath.Join(dir, "vegeta.bin")
 	exe := vegetaProgram()
@@ -144,7 +145,7 @@ func vegeta(dir string, duration time.Duration) peer {
 	}}
 }
 
-// vegetaProgram returns the path of vegeta where make test-servers builds it, or its name if it is on PATH or nowhere.
+// vegetaProgram returns the path of vegeta where make test-servers builds it, or its name if it is on PATH or missing.
 func vegetaProgram() string {
 	if _, err := exec.LookPath("vegeta"); err == nil {
 		return "vegeta"
@@ -160,13 +161,13 @@ func vegetaProgram() string {
 	return built
 }
 
-// vegetaReport is what is read of vegeta's own report.
+// vegetaReport is what is read from vegeta's own report.
 type vegetaReport struct {
 	Requests   float64 `json:"requests"`
 	Throughput float64 `json:"throughput"` // successes per second, to the last end
 }
 
-// reportOf has vegeta read its results.
+// reportOf makes vegeta read its results.
 func reportOf(exe, results string) (r vegetaReport, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -180,7 +181,7 @@ func reportOf(exe, results string) (r vegetaReport, err error) {
 	return r, nil
 }
 
-// wrk asks for one key again and again, for whole seconds, at least one: without a script it knows one URL.
+// wrk requests one key again and again, for at least one whole second: without a script it knows only one URL.
 func wrk(duration time.Duration) peer {
 	seconds := max(1, int(math.Round(duration.Seconds())))
 	return peer{version: []string{"-v"}, client: client{

@@ -1,9 +1,9 @@
-# What several keys in one op are worth: gets of 1, 4, 16 and 64 keys, and puts likewise, on one connection each.
+# What several keys in one op gain: gets of 1, 4, 16 and 64 keys, and puts likewise, on one connection each.
 #
 #   loadgen coordinator run plans/batch.hcl
 #   loadgen coordinator run plans/batch.hcl --variant sixteen -var 'endpoints=["127.0.0.1:6379"]'
 #
-# Ops of more keys are fewer and slower, and carry more keys: the table has both rates.
+# Ops with more keys are fewer and slower, but carry more keys: the table has both rates.
 
 plan "batch" {
   description = "Gets and puts of several keys in an op"
@@ -12,7 +12,7 @@ plan "batch" {
 variable "driver" { default = "redis" } # or "memcached"
 variable "endpoints" {
   type    = list(string)
-  default = [] # none: a built-in node
+  default = [] # empty: a built-in node
 }
 variable "batch" { default = 16 }
 variable "seconds" { default = 3 }

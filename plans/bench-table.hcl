@@ -10,7 +10,7 @@ plan "bench-table" {
   description = "Gets and puts on 100,000 keys by sessions and pipeline"
 }
 
-variable "endpoint" { default = "" }    # of your own server; none: a built-in node
+variable "endpoint" { default = "" }    # of your own server; empty: a built-in node
 variable "driver" { default = "redis" } # or "memcached"
 variable "sessions" { default = 50 }
 variable "pipeline" { default = 1 }

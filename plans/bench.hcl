@@ -1,4 +1,4 @@
-# One cell of a comparison with other tools: as many ops as they are told to do, with everything measured.
+# One cell of a comparison with other tools: the same number of ops as theirs, with everything measured.
 #
 #   redis-benchmark -p 6379 -t set -n 1000000 -r 100000 -d 32 -P 16 -q                 # put every key
 #   redis-benchmark -p 6379 -t get -n 3000000 -c 50 -P 16 -r 100000 -d 32 -q           # another tool's gets
@@ -22,7 +22,7 @@ variable "size" { default = 32 } # of values, in bytes
 
 variable "ops" { default = 1000000 } # of all sessions together, in the closed phase
 
-variable "rate" { default = "" } # when given, such as "20k/s": the open phase instead
+variable "rate" { default = "" } # if given, such as "20k/s", the open phase runs instead
 variable "arrivals" { default = "constant" }
 variable "seconds" { default = 10 } # of the open phase
 

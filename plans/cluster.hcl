@@ -1,6 +1,6 @@
-# A load on a Redis Cluster, and then a look at every key: move slots, fail over or kill a node meanwhile, and see what that costs.
+# Loads a Redis Cluster, then reads every key: move slots, fail over or kill a node meanwhile, and see what that costs.
 #
-#   loadgen coordinator run plans/cluster.hcl -var nodes='["127.0.0.1:7001"]'      # one node will do, the others are found by it
+#   loadgen coordinator run plans/cluster.hcl -var nodes='["127.0.0.1:7001"]'      # one node is enough, it knows the others
 #
 # In another terminal, while it runs, with redis-cli:
 #
@@ -30,7 +30,7 @@ dataset "items" {
   keys { count = var.keys }
   values {
     size    = 200
-    checked = true # a value that is not whole shows
+    checked = true # shows a value that is not whole
   }
 }
 

@@ -1,4 +1,4 @@
-# Five data types of Redis side by side, each by its own commands.
+# Five data types of Redis side by side, each with its own commands.
 #
 #   loadgen coordinator run plans/commands.hcl -var endpoint=127.0.0.1:6379
 

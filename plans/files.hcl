@@ -1,4 +1,4 @@
-# Values as files, one for each key, on this machine: each put is on the device before it is acknowledged.
+# Values as files on this machine, one per key: each put is on the device before it is acknowledged.
 #
 #   loadgen coordinator run plans/files.hcl                          # in the user's state directory
 #   loadgen coordinator run plans/files.hcl --log-root /mnt/disk     # on another file system

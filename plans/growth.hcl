@@ -1,4 +1,4 @@
-# What does a save cost the more there are? One session saves one value after another. Half a minute at most.
+# Does a save cost more, the more there are? One session saves one value after another. Half a minute at most.
 #
 #   loadgen coordinator run plans/growth.hcl
 #   loadgen coordinator run plans/growth.hcl -var endpoint=127.0.0.1:6379 -var works=100000

@@ -1,5 +1,5 @@
-# The table of Hydra Cache's M4 write-up: reads and writes a minute, beside what the original measured on its own machine in 2009. There, three
-# versions of the server were compared; here, three settings of W on four cache nodes, each five times. One of them once: plans/hydra.hcl.
+# The table of Hydra Cache's M4 write-up: reads and writes a minute, beside what the original measured on its own machine in 2009. The original
+# compared three versions of the server; this plan compares three settings of W on four cache nodes, five times each. For one run: plans/hydra.hcl.
 #
 #   loadgen coordinator run plans/hydra-table.hcl                  # starts four nodes on this machine for each run
 #   loadgen coordinator run plans/hydra-table.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
@@ -11,7 +11,7 @@ plan "hydra-table" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; none: built-in nodes
+variable "nodes" { # endpoints of your own servers; empty: built-in nodes
   type    = list(string)
   default = []
 }
@@ -19,8 +19,8 @@ variable "nodes" { # endpoints of your own servers; none: built-in nodes
 variable "memory" { default = "64MiB" } # of each built-in node
 
 variable "n" { default = 3 }             # nodes that hold a key
-variable "w" { default = 2 }             # of these, acknowledgements that make a put
-variable "r" { default = 1 }             # and answers that make a get
+variable "w" { default = 2 }             # acknowledgements that complete a put
+variable "r" { default = 1 }             # answers that complete a get
 variable "iterations" { default = 1000 } # of each session
 
 target "space" {
@@ -38,7 +38,7 @@ target "space" {
     r          = var.r
     timeout    = "1s"
 
-    read_fanout = "r" # as the original: a get asks R nodes, and the next only when one fails
+    read_fanout = "r" # as in the original: a get asks R nodes, and the next only when one fails
   }
 }
 
@@ -129,7 +129,7 @@ table "throughput" {
     unit  = "us"
     value = phase.put.generator.cpu_seconds / phase.put.op.put.due
   }
-  column "put_wall" { # as JMeter counts: the ramp is in it
+  column "put_wall" { # as JMeter counts it, ramp included
     title = "PUT wall"
     unit  = "/min"
     value = phase.put.op.put.rate_wall

@@ -10,7 +10,7 @@ plan "hydra-m4" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; none: built-in nodes
+variable "nodes" { # endpoints of your own servers; empty: built-in nodes
   type    = list(string)
   default = []
 }
@@ -18,11 +18,11 @@ variable "nodes" { # endpoints of your own servers; none: built-in nodes
 variable "memory" { default = "64MiB" } # of each built-in node
 
 variable "n" { default = 3 } # nodes that hold a key
-variable "w" { default = 2 } # of these, acknowledgements that make a put
-variable "r" { default = 1 } # and answers that make a get
+variable "w" { default = 2 } # acknowledgements that complete a put
+variable "r" { default = 1 } # answers that complete a get
 
-# The original let its clients start over 10 s (PUT) and 1 s (GET). That is longer than the work takes here, and a rate needs a time in
-# which all sessions are at work: the default is to start them at once.
+# The original started its clients over 10 s (PUT) and 1 s (GET). That is longer than the work takes here, and a rate needs a time in
+# which all sessions are at work: by default they all start at once.
 variable "put_ramp" { default = "0s" }
 variable "get_ramp" { default = "0s" }
 
@@ -41,7 +41,7 @@ target "space" {
     r          = var.r
     timeout    = "1s"
 
-    read_fanout = "r" # as the original: a get asks R nodes, and the next only when one fails
+    read_fanout = "r" # as in the original: a get asks R nodes, and the next only when one fails
   }
 }
 

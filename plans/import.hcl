@@ -1,5 +1,5 @@
-# The rows of a file, put as they are: of each line one column is the key and another the value. Then load on them, in which every put of a key brings its own
-# value again.
+# Puts the rows of a file as they are: in each line, one column is the key and another the value. Then runs a load on them, in which every put of a key stores
+# its own value again.
 #
 #   loadgen coordinator run plans/import.hcl
 #   loadgen coordinator run plans/import.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
@@ -36,7 +36,7 @@ dataset "users" {
     file  = var.file
     form  = "csv"
     field = "name"
-    pick  = "key" # that of the key's line
+    pick  = "key" # the value on the key's line
   }
 }
 

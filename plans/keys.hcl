@@ -1,4 +1,4 @@
-# Load on the keys that a service really has: those of a file, here a CSV as a table of users is exported. Some are asked for more often than others.
+# A load on the keys that a service really has: those of a file, here a CSV exported from a table of users. Some keys are more popular than others.
 #
 #   loadgen coordinator run plans/keys.hcl
 #   loadgen coordinator run plans/keys.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv

@@ -1,5 +1,5 @@
-# How much does it hold? The largest rate at which the p99 response time stays within a limit, with the curve of rate against latency and
-# its knee. The whole of it takes less than a minute.
+# How much does it hold? Finds the largest rate at which the p99 response time stays within a limit, the curve of rate against latency, and
+# its knee. Takes less than a minute.
 #
 #   loadgen coordinator run plans/knee.hcl -var endpoint=127.0.0.1:6379
 #   loadgen coordinator run plans/knee.hcl -var driver=memcached -var slo=1ms
@@ -55,7 +55,7 @@ phase "knee" {
     budget        = var.budget
     arrivals      = "poisson"
     sessions      = var.sessions
-    pipeline      = var.pipeline # what finds no room waits here, and that counts
+    pipeline      = var.pipeline # ops that find no room wait here, and the wait counts
     slo { response_p99 = var.slo }
   }
 }

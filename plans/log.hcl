@@ -22,7 +22,7 @@ target "wal" {
 }
 
 dataset "entries" {
-  keys { count = 100 } # slots, of an array
+  keys { count = 100 } # slots of an array
   values { size = var.size }
 }
 

@@ -1,12 +1,12 @@
-# The benchmark of Mashona's log writers (github.com/jhalliday/mashona, module logwriting), with its figures beside: four layouts, three
-# sizes of entries, one thread and four, through MAP_SYNC and through msync. Each variant is run five times, each time on files made anew.
+# The benchmark of Mashona's log writers (github.com/jhalliday/mashona, module logwriting), beside its own figures: four layouts, three
+# entry sizes, one thread and four, MAP_SYNC and msync. Each variant runs five times, each time on new files.
 #
 #   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true     # on ext4 or xfs with -o dax=always: a quarter of an hour
 #   loadgen coordinator run plans/mashona.hcl -var quick=true                        # anywhere, under two minutes, to see what it does
 #   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true --pin 0,1,2,3    # threads on CPUs of the memory's node
 #
-# Without DAX, what wants MAP_SYNC is run with sync = "auto", which is then msync: "sync used" says so. Such a row and the one of msync beside
-# it are the same measured twice, and what they differ by is chance.
+# Without DAX, what needs MAP_SYNC runs with sync = "auto", which is then msync: "sync used" says so. Such a row and that of msync beside
+# it measure the same thing twice, and differ only by chance.
 
 plan "mashona" {
   description = "log writers: throughput by layout, size of entries, threads and durability"
@@ -16,7 +16,7 @@ variable "layout" { default = "append" } # append: AppendOnlyLog, channel: Mappe
 variable "size" { default = 1801 }       # of an entry in bytes; the original's default, which is no multiple of anything
 variable "threads" { default = 1 }
 variable "sync" { default = "msync" } # or "map_sync"
-variable "dax" { default = false }    # the file system has DAX: "map_sync" is to be had, or the run fails
+variable "dax" { default = false }    # the file system has DAX: use "map_sync", or fail the run
 variable "quick" { default = false }
 
 locals {
@@ -29,7 +29,7 @@ target "log" {
   layout    = var.layout
   sync      = var.sync == "map_sync" && !var.dax ? "auto" : var.sync
   file_size = local.file
-  erase     = var.layout == "array" # as the original: a slot is written and cleared in one op
+  erase     = var.layout == "array" # as in the original: a slot is written and cleared in one op
 }
 
 dataset "entries" {
@@ -99,7 +99,7 @@ table "mashona" {
     unit  = "us"
     value = phase.write.generator.cpu_seconds / phase.write.op.append.ok
   }
-  column "wall" { # starts and ends included, as a stopwatch has it
+  column "wall" { # start and end included, as by a stopwatch
     title = "wall"
     unit  = "MB/s"
     value = phase.write.op.append.rate_wall * size

@@ -1,15 +1,15 @@
-# What memtier_benchmark does when it is told nothing but where the server is: 4 threads with 50 connections each, 10,000 requests on each
-# connection, a SET for every ten GETs, values of 32 bytes, keys memtier-0 to memtier-9999999 at random. It puts no keys beforehand, so on an
+# What memtier_benchmark does when told only where the server is: 4 threads with 50 connections each, 10,000 requests on each
+# connection, a SET for every ten GETs, values of 32 bytes, random keys memtier-0 to memtier-9999999. It puts no keys beforehand, so on an
 # empty server nearly all of its GETs miss.
 #
-# What differs: all of memtier's clients draw the same keys, one after another, unless it is told --distinct-client-seed. 80 clients with 1,000
-# requests each leave the 91 keys of one client on the server, and theirs are hits as soon as one of them has put a key. Here each session draws
+# One thing differs: all of memtier's clients draw the same keys, one after another, unless told --distinct-client-seed. 80 clients with 1,000
+# requests each leave the 91 keys of one client on the server, and GETs hit as soon as any client has put a key. Here each session draws
 # keys of its own, as with that flag.
 #
 #   loadgen coordinator run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
 #   loadgen coordinator run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
 #
-# What is called by another name, and what means something else: docs/coming-from.md
+# Which names differ, and which mean something else: docs/coming-from.md
 
 plan "memtier-default" {
   description = "memtier_benchmark's defaults: SET and GET 1:10 on 10,000,000 keys, 200 connections"

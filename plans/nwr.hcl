@@ -10,7 +10,7 @@ plan "nwr" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; none: built-in nodes
+variable "nodes" { # endpoints of your own servers; empty: built-in nodes
   type    = list(string)
   default = []
 }

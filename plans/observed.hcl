@@ -20,12 +20,12 @@ dataset "items" {
   values { size = "200B" }
 }
 
-# Of the process that listens there, whether it is built in or a real server.
+# The process that listens there, whether built in or a real server.
 observe "process" {
   process { target = target.server }
 }
 
-# Of the server itself. Built-in nodes count calls and no time.
+# The server itself. Built-in nodes count calls but no time.
 observe "commands" {
   server {
     target = target.server

@@ -1,4 +1,4 @@
-# An open load: arrivals follow their own schedule, whether the target keeps up or not. Response times therefore hold the waiting that
+# An open load: arrivals follow their own schedule, whether or not the target keeps up. Response times therefore include the waiting that
 # real users would see, which a closed load hides.
 #
 #   loadgen coordinator run plans/open.hcl -var rate=20k/s
@@ -9,7 +9,7 @@ plan "open" {
 
 variable "driver" { default = "redis" }
 
-variable "nodes" { # endpoints of your own servers; none: a built-in node
+variable "nodes" { # endpoints of your own servers; empty: a built-in node
   type    = list(string)
   default = []
 }

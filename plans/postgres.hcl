@@ -1,4 +1,4 @@
-# A PostgreSQL as a key-value store: each op is a statement, prepared once on each connection, in a transaction of its own.
+# PostgreSQL as a key-value store: each op is a statement, prepared once on each connection, in a transaction of its own.
 #
 #   LOADGEN_SECRET_PG=… loadgen coordinator run plans/postgres.hcl -var server=127.0.0.1:5432
 #   … -var column=jsonb              # values are records as JSON
@@ -25,7 +25,7 @@ target "db" {
   database  = var.database
   password  = secret("PG")
   column    = var.column
-  table     = "loadgen_${var.column}" # made where it is not there; the last phase drops it
+  table     = "loadgen_${var.column}" # made if missing; the last phase drops it
 }
 
 dataset "items" {

@@ -1,5 +1,5 @@
-# Half of the sessions' work is reads, half is to read a value and write it back changed, under the same key. The second is a scenario: its own
-# latency stands in the result beside those of its gets and puts.
+# Half of the sessions' work is to read a value, half is to read one and write it back changed, under the same key. The second is a scenario: its
+# latency is in the result beside those of its gets and puts.
 #
 #   loadgen coordinator run plans/read-modify-write.hcl
 #   loadgen coordinator run plans/read-modify-write.hcl -var nodes='["127.0.0.1:6379"]'
@@ -40,7 +40,7 @@ phase "mixed" {
   target     = target.cache
   dataset    = dataset.items
   ops        = { get = 1 }
-  stop_after = "5%" # a target in trouble is left alone
+  stop_after = "5%" # spares a target in trouble
 
   scenario "read-modify-write" {
     weight = 1

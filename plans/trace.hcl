@@ -1,4 +1,4 @@
-# What clients once asked of a cache, asked again at the same times, or faster. The trace is in the form in which those of production caches are
+# Replays what clients once asked of a cache, at the same times or faster. The trace has the form in which traces of production caches are
 # published: timestamp, key, key size, value size, client, op, TTL.
 #
 #   loadgen coordinator run plans/trace.hcl
@@ -28,7 +28,7 @@ target "cache" {
 }
 
 dataset "values" {
-  keys { count = 1 } # keys are the trace's
+  keys { count = 1 } # keys come from the trace
   values { size = "100B" }
 }
 
@@ -44,7 +44,7 @@ phase "replay" {
     pipeline = 16
   }
 
-  # As fast as the sessions can, over and over, instead of open:
+  # Instead of open, as fast as the sessions can, over and over:
   #
   #   closed {
   #     trace {

@@ -1,5 +1,5 @@
 # Each session reads a value from one store and writes one into another, under the key with the same number: a scenario over two targets. It is one span
-# with a latency of its own, and the sum of its steps, which have theirs.
+# with its own latency, the sum of its steps', which are in the result, too.
 #
 #   loadgen coordinator run plans/two-targets.hcl
 #   loadgen coordinator run plans/two-targets.hcl -var source='["127.0.0.1:6379"]' -var copy='["127.0.0.1:6380"]'
@@ -55,7 +55,7 @@ phase "fill" {
 }
 
 phase "copy" {
-  target  = target.source # of steps that name none
+  target  = target.source # for steps that name none
   dataset = dataset.items
 
   scenario "move" {

@@ -1,8 +1,8 @@
-# What does a save cost the more there are? Valkyrie's three tests on back ends of your own: works saved one by one, a collection that gets a member
+# Does a save cost more, the more there are? Valkyrie's three tests on back ends of your own: works saved one by one, a collection that gets a member
 # with each save, and files. One session, one save at a time, on PostgreSQL, an LDP repository, Redis and the file system. Three minutes at most.
 #
 #   LOADGEN_SECRET_PG=… loadgen coordinator run plans/valkyrie.hcl -var user=loadgen
-#   … -var fedora='["127.0.0.1:8080"]'                          # Fedora 4; where none is, its rows stay empty, and the exit code is 6
+#   … -var fedora='["127.0.0.1:8080"]'                          # Fedora 4; if there is none, its rows stay empty, and the exit code is 6
 #   … -var redis='["127.0.0.1:6379"]' --log-root /mnt/disk      # a Redis of your own, and files on another file system
 #   … -var scale=100 -var budget=2h                             # the write-up's size: 100,000 works; hours
 
@@ -14,7 +14,7 @@ variable "test" { default = "collections" } # "nested", "files"
 variable "backend" { default = "postgres" } # "fedora", "redis", "disk"
 variable "count" { default = 1000 }
 variable "scale" { default = 1 }
-variable "budget" { default = "5s" } # of a variant's saves; what it cuts off counts as far as it got
+variable "budget" { default = "5s" } # limit on a variant's saves; what it cuts off counts as far as it got
 variable "words" { default = 9000 }  # of a file: 60 kB of text
 
 variable "postgres" {
@@ -40,7 +40,7 @@ target "postgres" {
   database  = var.database
   password  = secret("PG")
   column    = "jsonb"
-  table     = "valkyrie" # made where it is not there; clear drops it
+  table     = "valkyrie" # made if missing; clear drops it
   timeout   = "60s"
 }
 
@@ -52,10 +52,10 @@ target "fedora" {
   op "put" {
     request {
       method = "PUT"
-      path   = "${var.ldp}/valkyrie-{run}/{key}" # what is deleted leaves a tombstone (410), so each run has a place of its own, which stays
+      path   = "${var.ldp}/valkyrie-{run}/{key}" # a deleted resource leaves a tombstone (410), so each run has a place of its own, which stays
       headers = {
         "Content-Type" = var.test == "files" ? "text/plain" : "application/ld+json"
-        "Prefer"       = "handling=lenient; received=\"minimal\"" # or a second PUT of a work would have to repeat what the server has added
+        "Prefer"       = "handling=lenient; received=\"minimal\"" # otherwise a second PUT of a work would have to repeat what the server has added
       }
       body = {
         collections = "{{\"@id\": \"\", \"info:valkyrie/part_of\": \"{field.part_of}\", \"info:valkyrie/text\": \"{field.text}\"}}"
@@ -92,7 +92,7 @@ dataset "works" {
   }
 }
 
-phase "empty" { # what an earlier variant has left: a save is of something new
+phase "empty" { # removes what an earlier variant left, so that a save is of something new
   target  = target[var.backend]
   dataset = dataset.works
   when    = var.backend != "fedora"
@@ -108,7 +108,7 @@ phase "save" {
     iterations = var.count * var.scale
     duration   = var.budget # whichever comes first
   }
-  growth { to = 3 * var.count * var.scale } # what three times as many would take
+  growth { to = 3 * var.count * var.scale } # what three times as many saves would take
 }
 
 phase "tidy" {
@@ -139,7 +139,7 @@ table "valkyrie" {
     unit  = "ms"
     value = phase.save.op.put.service.mean
   }
-  column "drift" { # the last 5 % of the saves by the first 5 %
+  column "drift" { # the last 5 % of the saves divided by the first 5 %
     unit  = "x"
     value = phase.save.op.put.growth.drift
   }
@@ -200,7 +200,7 @@ table "valkyrie" {
   }
 }
 
-table "client" { # as /usr/bin/time -v has it
+table "client" { # as /usr/bin/time -v reports it
   column "user" {
     unit  = "s"
     value = phase.save.generator.cpu_user_seconds

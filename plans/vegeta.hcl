@@ -1,6 +1,6 @@
-# The requests of a file of vegeta's targets, at a rate.
+# Sends the requests in a file of vegeta's targets, at a rate.
 #
-#   vegeta attack -targets plans/targets.http -rate 50/1s -duration 30s -timeout 30s     # what it does as vegeta
+#   vegeta attack -targets plans/targets.http -rate 50/1s -duration 30s -timeout 30s     # the same load by vegeta itself
 #   loadgen coordinator run plans/vegeta.hcl
 #   loadgen coordinator run plans/vegeta.hcl -var endpoint=shop.example.org:80 -var targets=shop.http
 #

@@ -3,7 +3,7 @@
 #   loadgen coordinator run plans/ycsb-c.hcl
 #   loadgen coordinator run plans/ycsb-c.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
-# A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, and YCSB a single field unless
+# A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.
 # Keys are picked by the distribution that YCSB approximates; -var pick='zipf(0.99, ycsb)' draws them as it does, constants and hash included.
 

@@ -3,10 +3,10 @@
 #   loadgen coordinator run plans/ycsb-d.hcl
 #   loadgen coordinator run plans/ycsb-d.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
-# A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, and YCSB a single field unless
+# A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.
-# YCSB reads what any of its threads inserted last. Here a stream, of which each session has one, reads what it inserted itself, so that what is
-# read depends on the plan alone; behind that come the loaded records, the highest number first. Recency is by an exact zipf(0.99).
+# YCSB reads what any of its threads inserted last. Here a stream, of which each session has one, reads what it inserted itself, so the plan
+# alone decides what is read. After that come the loaded records, the highest number first. Recency is by an exact zipf(0.99).
 
 plan "ycsb-d" {
   description = "YCSB's workload D: 95 reads to 5 inserts, of the latest"

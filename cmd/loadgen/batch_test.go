@@ -64,7 +64,7 @@ phase "misses" {
 }
 `
 
-// TestServersCountKeysOfBatches: what loadgen says of ops and keys is what the servers have counted.
+// TestServersCountKeysOfBatches: loadgen's counts of ops and keys match the servers'.
 func TestServersCountKeysOfBatches(t *testing.T) {
 	t.Parallel()
 	for _, executor := range []string{"event loop", "blocking"} {
@@ -125,7 +125,7 @@ func keysOf(rows []run.Row) (keys uint64) {
 	return keys
 }
 
-// TestForeignValuesInBatches: every value of an MGET is looked at.
+// TestForeignValuesInBatches: every value of an MGET is checked.
 func TestForeignValuesInBatches(t *testing.T) {
 	addr := servertest.Redis(t)
 	for i := range 1000 {

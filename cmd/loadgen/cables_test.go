@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// cabled is a team of three whose workers come to the coordinator through a proxy each, and the node that they load.
+// cabled is a team of three workers, each connected to the coordinator through its own proxy, and the node that they load.
 type cabled struct {
 	*team
 	cables []*faultproxy.Proxy
@@ -95,7 +95,7 @@ func ports(t testing.TB, pid int) map[string]bool {
 	return list
 }
 
-// comesToRest waits until the node is sent nothing any more: what was in sockets when its senders stopped is carried out when it gets a processor.
+// comesToRest waits until the node receives nothing more: what was in sockets when its senders stopped is carried out once the node gets a processor.
 func comesToRest(t testing.TB, received func() uint64) {
 	t.Helper()
 	before, since := received(), time.Now()
@@ -107,8 +107,8 @@ func comesToRest(t testing.TB, received func() uint64) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// requireKept looks at what is kept of a run: every snapshot once and in order, up to the last word of every worker that was not lost, and
-// up to the number that its loss names for one that was.
+// requireKept checks what is kept of a run: every snapshot once and in order, up to the final report of every worker that was not lost, and up to the
+// number in the loss of one that was.
 func requireKept(t testing.TB, l *load, r *run.Run) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
@@ -139,14 +139,14 @@ func requireKept(t testing.TB, l *load, r *run.Run) {
 	}
 }
 
-// requireAccounted compares what the node got with the result: the same where that is complete, within what the losses declare where
-// it is not. Of what was in flight when a worker stopped nobody knows whether it left.
+// requireAccounted compares what the node received with the result: the same if that is complete, otherwise within what the losses declare. Whether
+// ops in flight when a worker stopped were ever sent is unknown.
 func (c *cabled) requireAccounted(r *run.Run) {
 	c.t.Helper()
 	requireAccounted(c.t, c.load, r, c.received())
 }
 
-// requireAccounted is that with the number of requests that the node got.
+// requireAccounted does that with the number of requests that the node received.
 func requireAccounted(t testing.TB, l *load, r *run.Run, got uint64) {
 	t.Helper()
 	var sent, left, bound uint64
@@ -196,7 +196,7 @@ func TestCutCableEndsTheLoad(t *testing.T) {
 	}
 }
 
-// TestSlowCable has a worker behind 64 kbit/s and half a second there and back: what it counted comes later, and all of it comes.
+// TestSlowCable: a worker behind 64 kbit/s and a round trip of half a second. Its counts come later, but all of them come.
 func TestSlowCable(t *testing.T) {
 	t.Parallel()
 	c := lay(t, closedPlan, "-var", "duration=8s")
@@ -222,8 +222,8 @@ func TestFlappingCable(t *testing.T) {
 	c.requireAccounted(r)
 }
 
-// TestDiskOfAFleetFillsUp takes the coordinator's disk away from a run of three workers: it ends there, on all of them, and what was
-// kept is what the result says.
+// TestDiskOfAFleetFillsUp takes the coordinator's disk away during a run of three workers: the run ends there, on all of them, and the result matches
+// what was kept.
 func TestDiskOfAFleetFillsUp(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "2m")

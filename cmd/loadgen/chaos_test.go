@@ -43,10 +43,10 @@ type stroke struct {
 	do   func(c *cabled)
 }
 
-// TestProcessesInChaos lets random faults come over three workers and a coordinator in processes of their own: killed, stopped, cut off, slow.
-// Whatever comes: the run ends; what the target got is in the figures, or within the declared bounds; a complete run is exact, and has
-// every worker's last word; nothing is sent after it. Twenty seeds have leases of 1 s, one of 10 s. A seed fixes what happens, and when by the
-// clock of this process; what the machine makes of it is another story each time.
+// TestProcessesInChaos lets random faults happen to three worker processes and a coordinator process: killed, stopped, cut off, slow. Whatever
+// happens, the run ends; what the target received is in the figures or within the declared bounds; a complete run is exact, and has every worker's
+// final report; nothing is sent after it. Twenty seeds have leases of 1 s, one of 10 s. A seed fixes what happens, and when on this process's clock;
+// how the machine reacts differs every time.
 func TestProcessesInChaos(t *testing.T) {
 	servertest.OnDemand(t, "chaos", "takes two minutes")
 	const seeds = 20
@@ -63,7 +63,7 @@ func TestProcessesInChaos(t *testing.T) {
 	}
 }
 
-// haunt runs a plan while things happen.
+// haunt runs a plan while faults happen.
 func haunt(t *testing.T, dice *rand.Rand, lease time.Duration) {
 	loads := []string{
 		fmt.Sprintf("closed {\n sessions = 6\n duration = %q\n think = \"2ms\"\n}", 3*lease),

@@ -38,7 +38,7 @@ func form(t *testing.T, host string, servers []*servertest.Server, links []*link
 	}, time.Minute, 20*time.Millisecond)
 }
 
-// TestClusterOverTLS loads a cluster that speaks nothing but TLS and wants a password. Its nodes show one certificate, of a name.
+// TestClusterOverTLS loads a cluster that only speaks TLS and requires a password. Its nodes share one certificate, for a name.
 func TestClusterOverTLS(t *testing.T) {
 	const password = "hush"
 	t.Setenv("LOADGEN_SECRET_CACHE", password)
@@ -96,7 +96,7 @@ func TestClusterOverTLS(t *testing.T) {
 	})
 }
 
-// TestClusterUnderOtherNames loads nodes that meet at an IPv6 address, and send requests on by that, by a host name, or by a port alone.
+// TestClusterUnderOtherNames loads nodes that meet at an IPv6 address, and redirect requests by that address, by a host name, or by a port alone.
 func TestClusterUnderOtherNames(t *testing.T) {
 	t.Parallel()
 	var servers []*servertest.Server

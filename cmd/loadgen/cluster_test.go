@@ -22,7 +22,7 @@ const clusterKeys = 500
 
 func clusterKey(i int) string { return fmt.Sprintf("key:%012d", i) }
 
-// clusterPlan puts every key, loads them for a time, and reads every one of them in the end.
+// clusterPlan puts every key, loads them for a while, and finally reads every one.
 const clusterPlan = `
 plan "cluster" {}
 variable "nodes" { type = list(string) }
@@ -87,7 +87,7 @@ func redirects(p *run.Phase) (moved, ask uint64) {
 	return moved, ask
 }
 
-// requireAll checks that the last phase found every key, with a value of loadgen's.
+// requireAll checks that the last phase found every key, with one of loadgen's values.
 func requireAll(t *testing.T, r *run.Run) {
 	t.Helper()
 	read := r.Phase["read"]
@@ -106,8 +106,8 @@ func requireNoErrors(t *testing.T, r *run.Run) {
 	}
 }
 
-// requireTurnedAway checks that every op of the load went well, but for those that a server refused since it found the cluster down. Redis 7.0 may do
-// so for a moment when a replica takes over: a master that hears that the old owner of slots is a replica now, before it hears who owns them, finds
+// requireTurnedAway checks that every op of the load ended ok, except those that a server refused because it found the cluster down. Redis 7.0 may do
+// so for a moment when a replica takes over: a master that hears that the slots' old owner is now a replica, before it hears who owns them, finds
 // them unassigned.
 func requireTurnedAway(t *testing.T, r *run.Run) {
 	t.Helper()
@@ -146,7 +146,7 @@ func turned(t *testing.T, addr string) (calls, rejected int) {
 	return calls, rejected
 }
 
-// requireCounted compares what servers say of gets with what loadgen says, since a CONFIG RESETSTAT.
+// requireCounted compares the gets that servers have counted since a CONFIG RESETSTAT with loadgen's.
 func requireCounted(t *testing.T, r *run.Run, servers []*servertest.Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -329,8 +329,8 @@ func (m *migration) meet(addr string) {
 	m.host, m.port, _ = strings.Cut(addr, ":")
 }
 
-// moveSome moves so many slots of the first third, as the first of three masters has them, each with the key from the given one on that is in
-// it. It returns the next key.
+// moveSome moves some slots of the first third, which the first of three masters has, each with one key in it, counting up from the given key. It
+// returns the next key.
 func (m *migration) moveSome(n, from int) int {
 	m.t.Helper()
 	for upTo := m.moved + n; m.moved < upTo; from++ {
@@ -341,7 +341,7 @@ func (m *migration) moveSome(n, from int) int {
 	return from
 }
 
-// sentOn counts the requests that the first master has sent on to where it is moving their slot.
+// sentOn counts the requests that the first master redirected because it was moving their slot.
 func (m *migration) sentOn() (n int) {
 	m.t.Helper()
 	if _, rest, found := strings.Cut(m.from.ask("INFO", "errorstats"), "errorstat_ASK:count="); found {
@@ -351,7 +351,7 @@ func (m *migration) sentOn() (n int) {
 	return n
 }
 
-// move moves a slot. Between the move of its key and its own a while passes, in which the key may be asked for; that of the first one is.
+// move moves a slot. Some time passes between the move of its key and its own, during which the key may be requested; the first slot's key is.
 func (m *migration) move(slot int, key string) {
 	m.t.Helper()
 	number, before := strconv.Itoa(slot), m.sentOn()
@@ -413,8 +413,8 @@ func answered(p *run.Phase, endpoint string) uint64 {
 	return 0
 }
 
-// meet has a node join the cluster of others, and waits until all of them have heard. It meets each of them: by gossip alone the last one
-// hears of it after as much as half of their timeout.
+// meet has a node join a cluster, and waits until all nodes have heard. The node meets each of them: by gossip alone, the last one hears of it only
+// after up to half of their timeout.
 func meet(t *testing.T, others []*servertest.Server, joins *servertest.Server) {
 	t.Helper()
 	node := dial(t, joins.Addr)
@@ -446,7 +446,7 @@ func port(addr string) string {
 	return port
 }
 
-// TestClusterWithPartsAway begins loads on a cluster of which something is missing.
+// TestClusterWithPartsAway begins loads on a cluster with something missing.
 func TestClusterWithPartsAway(t *testing.T) {
 	t.Parallel()
 	servers := servertest.RedisCluster(t, 3, 1, "--cluster-node-timeout", "5000")

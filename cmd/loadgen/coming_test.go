@@ -60,8 +60,8 @@ func TestPlansFromOtherTools(t *testing.T) {
 	}
 }
 
-// TestMemtierDefault runs memtier_benchmark's defaults against Redis and memcached, with fewer requests, and compares the result with what the
-// server counted: a SET for ten GETs on keys of its names, most of which are not there.
+// TestMemtierDefault runs memtier_benchmark's defaults against Redis and memcached, with fewer requests, and compares the result with the server's own
+// counts: one SET per ten GETs, on keys with memtier's names, most of which do not exist.
 func TestMemtierDefault(t *testing.T) {
 	const clients, requests = 5, 550
 	for driver, addr := range map[string]string{"redis": servertest.Redis(t), "memcached": servertest.Memcached(t)} {

@@ -134,7 +134,7 @@ func carriedOut(t *testing.T, addr string) map[string]uint64 {
 	return all
 }
 
-// requireCarriedOut holds the requests ledger against what servers have counted since a CONFIG RESETSTAT.
+// requireCarriedOut compares the requests ledger with what servers have counted since a CONFIG RESETSTAT.
 func requireCarriedOut(t *testing.T, r *run.Run, servers []*servertest.Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -195,7 +195,7 @@ func TestCommandsInThePlansWords(t *testing.T) {
 	}
 }
 
-// A server that forgets its scripts, as one that is restarted does, is given them again.
+// A server that forgets its scripts, as a restarted one does, gets them again.
 func TestAForgottenScriptDoesNotEndTheLoad(t *testing.T) {
 	t.Parallel()
 	server := servertest.StartRedis(t)
@@ -211,7 +211,7 @@ func TestAForgottenScriptDoesNotEndTheLoad(t *testing.T) {
 	require.Zero(t, r.Phase["one"].Op["visit"].Error)
 }
 
-// What a server does not have is said before the load, and what it refuses then is counted with its words.
+// A command that a server lacks is reported before the load; one that it refuses later is counted, with the server's words.
 func TestCommandsThatAServerRefuses(t *testing.T) {
 	t.Parallel()
 	server := servertest.StartRedis(t)

@@ -19,7 +19,7 @@ import (
 //go:embed completion.bash
 var bashWords string
 
-// shells are those that commands can be completed in.
+// shells are the shells with command completion.
 var shells = [...]struct {
 	name  string
 	write func(root *cobra.Command, w io.Writer) error
@@ -64,8 +64,8 @@ For each new one, put that line into ~/.bashrc, ~/.zshrc (behind compinit) or ~/
 	}
 }
 
-// complete lets shells complete the arguments of a command and those below it, by what its usage line calls them, and the flags that take
-// one of a few words. It is silent about what is wrong: the command itself will say so.
+// complete adds completion to a command and those below it: arguments, by their names in the usage line, and flags that take one of a few words.
+// Completion ignores errors, which the command itself will report.
 func complete(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		complete(sub)
@@ -88,7 +88,7 @@ func complete(c *cobra.Command) {
 			continue
 		}
 		if err := c.RegisterFlagCompletionFunc(name, f); err != nil {
-			panic(err) // only for a flag that is not there
+			panic(err) // no such flag
 		}
 	}
 }
@@ -97,7 +97,7 @@ func words(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completePlans offers plans: as many as the usage line asks for.
+// completePlans offers plan files, as many as the usage line asks for.
 func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && !strings.Contains(cmd.Use, "...") {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -105,7 +105,7 @@ func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	return []string{"hcl"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeRuns offers the runs that are not on the line yet, newest first.
+// completeRuns offers the runs that are not yet on the command line, newest first.
 func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	if len(args) > 0 && (strings.HasSuffix(cmd.Use, " RUN") || strings.HasSuffix(cmd.Use, " [RUN]")) {
@@ -132,7 +132,7 @@ func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 	return ids, how
 }
 
-// completeVariants offers the variants of the plan on the line.
+// completeVariants offers the variants of the plan on the command line.
 func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const how = cobra.ShellCompDirectiveNoFileComp
 	if len(args) == 0 {

@@ -204,7 +204,7 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	return exitWith(result.ExitCode)
 }
 
-// experiment runs every variant of a plan's experiment as often as it says, and reports how they compare.
+// experiment runs every variant of a plan's experiment as often as it says, and reports the comparison.
 func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	if t.Fork && f.fleet.workers > 0 {
 		return errors.New("the plan's experiment says fork = true, which is for a worker that is started here: leave --workers out, or fork")
@@ -249,7 +249,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	return exitWith(x.ExitCode)
 }
 
-// exitWith is the error that makes this process end with an exit code, when all has been said.
+// exitWith returns an error that ends this process with an exit code and no further message.
 func exitWith(code int) error {
 	if code == exit.OK {
 		return nil
@@ -257,7 +257,7 @@ func exitWith(code int) error {
 	return &exitError{code: code}
 }
 
-// config says how plans are to be run, and finds out beforehand whether the files that were asked for can be written.
+// config says how to run plans, and checks in advance that the requested files can be written.
 func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	cfg := runner.Config{
 		Samples: keepSamples,
@@ -285,7 +285,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	return cfg, nil
 }
 
-// means are what observations are made with.
+// means are what observations need.
 func (f *runFlags) means() observe.Means {
 	return observe.Means{
 		Drivers: drivers.All(), Secrets: environmentSecrets,

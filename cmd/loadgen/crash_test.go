@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownPanic is what is set for a process of this test binary that panics.
+// ownPanic is set for a process of this test binary that is to panic.
 const ownPanic = "LOADGEN_TEST_PANICS"
 
-// A bug of loadgen's own is no exit code of a run: the process dies by a signal, and says where it was.
+// A bug in loadgen does not give an exit code of a run: the process dies by a signal, and prints where it was.
 func TestOwnPanicIsNoExitCode(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -157,7 +157,7 @@ func newSystemd() *cobra.Command {
 	return g
 }
 
-// pod is what a pod of the manifests is told.
+// pod is what a pod is told by its manifest.
 type pod struct {
 	index, workers           int
 	coordinator, credentials string
@@ -166,7 +166,7 @@ type pod struct {
 	ttl                      time.Duration
 }
 
-// newPod makes the command of the manifests' pods: one template serves the coordinator and the workers.
+// newPod makes the command that pods run. One template serves the coordinator and the workers.
 func newPod() *cobra.Command {
 	var p pod
 	c := &cobra.Command{
@@ -193,10 +193,10 @@ func newPod() *cobra.Command {
 	return c
 }
 
-// maxCredential bounds a file of the Secret.
+// maxCredential is the largest file of the Secret that is read.
 const maxCredential = 16 << 10
 
-// become replaces this process by the one that the pod is for.
+// become replaces this process with the coordinator or worker that the pod is for.
 func (p *pod) become(path string) error {
 	args, role := []string{"worker", "--join", p.coordinator, "--name", fmt.Sprintf("worker-%d", p.index), "--once"}, identity.Worker
 	if p.index == 0 {
@@ -235,7 +235,7 @@ func (p *pod) become(path string) error {
 	return syscall.Exec(exe, append([]string{"loadgen"}, args...), environment)
 }
 
-// adopt makes the Secret's key this coordinator's, and its page's token, and lets workers come with the Secret's other one.
+// adopt installs the authority's key and the page's token from the Secret, and accepts workers with the Secret's other token.
 func (p *pod) adopt(text string) error {
 	key, err := regular.Read(filepath.Join(p.credentials, "authority.pem"), maxCredential)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// secretOf writes the files of a Secret that loadgen has printed to a directory, as they are mounted.
+// secretOf writes the files of a printed Secret to a directory, as they are mounted.
 func secretOf(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func secretOf(t *testing.T, path string) string {
 	return dir
 }
 
-// scraped is what the page of a coordinator says to Prometheus, which knows what the Secret says.
+// scraped is what a coordinator's page says to a Prometheus that has the Secret's token and certificate.
 func scraped(t *testing.T, coordinator *process, credentials string) string {
 	t.Helper()
 	port := securePage.FindStringSubmatch(eventually(t, coordinator, securePage))[1]
@@ -57,7 +57,7 @@ func scraped(t *testing.T, coordinator *process, credentials string) string {
 	return string(page)
 }
 
-// TestPodsOfAJob does what the pods of the manifests do, each with a state of its own: they find each other by the Secret, and the first has the result.
+// TestPodsOfAJob does what the manifests' pods do, each with its own state: they find each other by the Secret, and the first one has the result.
 func TestPodsOfAJob(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t)

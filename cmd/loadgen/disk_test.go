@@ -38,7 +38,7 @@ func onDisk(t *testing.T, runs, out string) *load {
 	return l
 }
 
-// TestNoRoomForARun finds a full disk, or one that cannot be written, before any load.
+// TestNoRoomForARun: a full or unwritable disk is found before any load.
 func TestNoRoomForARun(t *testing.T) {
 	full := mount(t, "64k")
 	l := onDisk(t, full, filepath.Join(t.TempDir(), "run.json"))
@@ -53,7 +53,7 @@ func TestNoRoomForARun(t *testing.T) {
 	require.Contains(t, l.stderr.String(), "read-only file system")
 }
 
-// TestDiskFillsUpInMidRun ends the run there: what cannot be kept is not worth measuring. The result that was asked for elsewhere says so.
+// TestDiskFillsUpInMidRun: the run ends there, since what cannot be kept is not worth measuring. A result written elsewhere says so.
 func TestDiskFillsUpInMidRun(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "2m")
@@ -83,8 +83,8 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// TestNoRoomForTheResult fills the disk of --out only: what was measured is kept in the run directory, and the exit code says that not
-// all was.
+// TestNoRoomForTheResult fills only the disk of --out: what was measured is kept in the run directory, and the exit code says that not everything was
+// written.
 func TestNoRoomForTheResult(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "64k")

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// nothing is a plan without a target, to be completed by an experiment.
+// nothing is a plan without a target, to which tests add an experiment.
 const nothing = `
 plan "brief" {}
 variable "sessions" { default = 1 }
@@ -46,7 +46,7 @@ phase "load" {
 }
 `
 
-// briefExperiment compares loads whose rates are known: a session that waits 1 ms for each answer has 1,000 a second.
+// briefExperiment compares loads with known rates: a session that waits 1 ms for each answer has 1,000 a second.
 const briefExperiment = nothing + `
 experiment {
 	repeat = 3
@@ -160,7 +160,7 @@ func (l *load) experiment(within time.Duration) *run.Experiment {
 	return &x
 }
 
-// disturbed says whether the kernel has seen in a run of an experiment that others had the processors: what is found then may be theirs.
+// disturbed says whether the kernel saw, in a run of an experiment, that other programs had the processors: the findings may then be theirs.
 func (l *load) disturbed(x *run.Experiment) bool {
 	l.t.Helper()
 	return slices.ContainsFunc(x.Runs, func(named run.ExperimentRun) bool {
@@ -196,7 +196,7 @@ func stops(x *run.Experiment) map[string]run.Stop {
 	return all
 }
 
-// TestExperimentFindsWhatIsThere compares answers that take 1 ms with such that take 100 ms: of so much, other programs hide nothing.
+// TestExperimentFindsWhatIsThere compares answers that take 1 ms with answers that take 100 ms, a difference that other programs cannot hide.
 func TestExperimentFindsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	l := begin(t, nothing+`
@@ -317,7 +317,7 @@ experiment {
 	require.Contains(t, x.Verdict.Reasons[0], "stopped by the user after 6 runs")
 }
 
-// A killed experiment leaves a directory that names its runs, and they are compared as far as they go.
+// A killed experiment leaves a directory that names its runs, which are compared as far as they go.
 func TestKilledExperimentCanBeShown(t *testing.T) {
 	t.Parallel()
 	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 900\n order = \"sequential\"", 1)+briefTable)
@@ -359,7 +359,7 @@ func TestExperimentWithWorkers(t *testing.T) {
 	require.Len(t, x.Runs, 9)
 }
 
-// Each run has nodes of its own: a get of what an earlier run has put would hit.
+// Each run has its own nodes: otherwise a get of what an earlier run has put would hit.
 func TestBuiltinNodesAreStartedAnew(t *testing.T) {
 	t.Parallel()
 	x := begin(t, `
@@ -393,8 +393,8 @@ experiment {
 	require.InDelta(t, 0, *figure(t, x, "x=2", "hit_ratio").Score, 0)
 }
 
-// On a server that loadgen has not built: values of 1 MiB take so much longer than those of 32 bytes that no neighbour hides it. The
-// same again is near the baseline; how seldom such a pair is called a difference is held by package experiment, over 2,000 of them.
+// On a server that is not loadgen's own: values of 1 MiB take so much longer than those of 32 bytes that no neighbour hides it. A repetition of the
+// baseline is close to it; package experiment tests, over 2,000 pairs, how rarely such a pair is called different.
 func TestExperimentOnRedisHasAKnownAnswer(t *testing.T) {
 	addr := servertest.Redis(t)
 	l := begin(t, fmt.Sprintf(`

@@ -47,10 +47,10 @@ phase "read" {
 }
 `
 
-// TestKeysExpire: values with a TTL are there, and then they are not, and the servers say that they have forgotten them.
+// TestKeysExpire: values with a TTL exist, later they do not, and the servers report that they have expired.
 func TestKeysExpire(t *testing.T) {
 	t.Parallel()
-	// Long enough that some live when the second phase begins, wherever the processor and the disk have been until then.
+	// Long enough that some are still alive when the second phase begins, however slow the processor and the disk have been until then.
 	redis, precise, memcached := servertest.Redis(t), servertest.Redis(t), servertest.Memcached(t)
 	tests := []struct {
 		name, driver, ttl string
@@ -78,8 +78,8 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
-// crawled returns how many items a memcached has, after it was told to look for those that have expired: by itself it forgets one when a
-// command meets it, or when its crawler comes by.
+// crawled returns how many items a memcached has after it was told to look for expired ones. On its own it drops one only when a command meets it, or
+// when its crawler comes by.
 func crawled(t testing.TB, addr string) int {
 	t.Helper()
 	l := dial(t, addr)

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// faultsPlan puts on a connection of its own for each session.
+// faultsPlan puts on a separate connection for each session.
 const faultsPlan = `
 plan "faults" {}
 variable "nodes" { type = list(string) }
@@ -48,7 +48,7 @@ phase "puts" {
 }
 `
 
-// summary ends a node and reads what it says that it did, by name: "set" and the like, and "requests dropped".
+// summary ends a node and returns the counts that it prints, by name: "set" and the like, and "requests dropped".
 func (s *server) summary() map[string]uint64 {
 	s.t.Helper()
 	s.signal(syscall.SIGINT)
@@ -64,7 +64,7 @@ func (s *server) summary() map[string]uint64 {
 	return found
 }
 
-// TestLostConnectionsAreCountedAlike compares what loadgen makes of connections that end with what the node says that it ended.
+// TestLostConnectionsAreCountedAlike compares loadgen's counts of ended connections with the node's.
 func TestLostConnectionsAreCountedAlike(t *testing.T) {
 	for _, test := range []struct{ flag, driver, protocol, name string }{
 		{"--close", "redis", "resp", "connections closed"},
@@ -86,7 +86,7 @@ func TestLostConnectionsAreCountedAlike(t *testing.T) {
 	}
 }
 
-// TestDropsAreTimeouts has sessions think for longer after a drop than it takes to give its connection up, so that it touches one op.
+// TestDropsAreTimeouts: after a drop, sessions think for longer than it takes to give the connection up, so that a drop affects one op.
 func TestDropsAreTimeouts(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--drop", "3%", "--seed", "5")
@@ -101,7 +101,7 @@ func TestDropsAreTimeouts(t *testing.T) {
 	require.Equal(t, said["set"], put.Sent)
 }
 
-// TestDropsSilenceTheirConnection has sessions go on at once: ops behind a drop fail with it, and all that were not answered are counted.
+// TestDropsSilenceTheirConnection: sessions go on at once, so ops behind a drop fail with it, and all unanswered ones are counted.
 func TestDropsSilenceTheirConnection(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--drop", "3%")
@@ -113,7 +113,7 @@ func TestDropsSilenceTheirConnection(t *testing.T) {
 	require.Equal(t, said["set"], p.Requests[0].Sent, "requests that had not left when their connection was given up were not sent")
 }
 
-// delaysPlan gets from nodes that hold replies back for so long that nothing else counts.
+// delaysPlan gets from nodes that delay replies for so long that nothing else matters.
 const delaysPlan = `
 plan "delays" {}
 variable "nodes" { type = list(string) }
@@ -160,9 +160,9 @@ func delayed(t *testing.T, path string) (list []int64) {
 	return list
 }
 
-// TestDrawnDelaysAreMeasured compares the quantiles of service with those of the delays that the node says that it drew. They are no less, and
-// exceed them by the floor at most, what service exceeds a constant delay by at its p99; by more only where loadgen or the node had no processor
-// when they wanted one.
+// TestDrawnDelaysAreMeasured compares the quantiles of service times with those of the delays that the node says it drew. They are no less, and
+// exceed them at most by the floor, which is what service times exceed a constant delay by at p99; by more only if loadgen or the node lacked a
+// processor.
 func TestDrawnDelaysAreMeasured(t *testing.T) {
 	const constant = 20 * time.Millisecond
 	measure := func(node *server) (service hist.Hist, waited bool) {
@@ -195,8 +195,8 @@ func TestDrawnDelaysAreMeasured(t *testing.T) {
 	}
 }
 
-// TestBandwidthIsTheThroughput reads values through a node that sends 4 MiB a second. It is never more, and less only where loadgen or the node
-// had no processor when they wanted one, for longer than it may catch up afterwards.
+// TestBandwidthIsTheThroughput reads values through a node that sends 4 MiB a second. Throughput is never more, and less only if loadgen or the node
+// lacked a processor for longer than it can catch up afterwards.
 func TestBandwidthIsTheThroughput(t *testing.T) {
 	const bandwidth, size, reply = 4 << 20, 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
 	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "1ms"`, "pipeline = 16", 1)

@@ -17,13 +17,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A lease is ten heartbeats long: shorter ones are lost on a busy machine, and longer ones leave load behind that nobody watches.
+// A lease is ten heartbeats long. Shorter ones are lost on a busy machine, and longer ones leave load behind that nobody watches.
 const (
 	minLease = 500 * time.Millisecond
 	maxLease = 5 * time.Minute
 )
 
-// fleetFlags say where the load comes from.
+// fleetFlags say which workers make the load.
 type fleetFlags struct {
 	listen  string
 	workers int
@@ -44,7 +44,7 @@ func (f *fleetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.onLoss, "on-worker-loss", "", "`WHAT` to do when a worker is lost: continue with the others, abort, or replace it before the next phase by one that comes within --wait (default: what the plan says, or continue)")
 }
 
-// check finds contradictions. Loops are those of a worker in this process or started by it.
+// check finds contradictions. loops are the flags of a worker in this process or started by it.
 func (f *fleetFlags) check(loops *loopFlags) error {
 	switch {
 	case f.workers < 0:
@@ -89,7 +89,7 @@ func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slo
 	return cfg, err
 }
 
-// checkLoss refuses to replace workers whose files a later phase needs.
+// checkLoss refuses to replace workers if a later phase needs their files.
 func (f *fleetFlags) checkLoss(plans ...*plan.Plan) error {
 	for _, p := range plans {
 		if phase, earlier := p.Irreplaceable(); phase != "" && f.onLoss == plan.Replace {

@@ -26,10 +26,10 @@ type team struct {
 	workers []*process // w1, w2 and so on
 }
 
-// invitation is what a coordinator that waits says.
+// invitation matches what a waiting coordinator says.
 var invitation = regexp.MustCompile(`loadgen worker --join (\S+)`)
 
-// invite starts a coordinator that waits for n workers, and returns once it says where they are to come to.
+// invite starts a coordinator that waits for n workers, and returns once it has said where they should connect.
 func invite(t *testing.T, n int, begin func(args ...string) *load, args ...string) *team {
 	t.Helper()
 	tm := &team{load: begin(append([]string{"--listen", "127.0.0.1:0", "--workers", fmt.Sprint(n)}, args...)...)}
@@ -43,7 +43,7 @@ func invite(t *testing.T, n int, begin func(args ...string) *load, args ...strin
 	return tm
 }
 
-// join starts the next worker, which comes to an address, for one run unless args say otherwise.
+// join starts the next worker, which connects to an address, for one run unless args say otherwise.
 func (tm *team) join(addr string, args ...string) {
 	tm.t.Helper()
 	name := fmt.Sprintf("w%d", len(tm.workers)+1)
@@ -80,7 +80,7 @@ func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...st
 	return tm
 }
 
-// fixedPlan is a load of a known multiset of ops, on one server; the other is a load that lasts.
+// fixedPlan is a load of a known multiset of ops, on one server; the other is a lasting load.
 const fixedPlan = `
 plan "fixed" {}
 variable "nodes" { type = list(string) }
@@ -110,8 +110,8 @@ phase "mix" {
 }
 `
 
-// TestThreeWorkersDoWhatOneDoes runs a plan of a known multiset of ops in one process, with one worker and with three, over a real server:
-// what was done is the same, and is what the server counted.
+// TestThreeWorkersDoWhatOneDoes runs a plan with a known multiset of ops in one process, with one worker and with three, on a real server. All do the
+// same, and the server counted it.
 func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
 	addr := addresses(cluster(t, 1))[0]
 	ledger := func(r *run.Run) string {
@@ -138,7 +138,7 @@ func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
 	}
 }
 
-// lasting starts a team of three on a node of ours that counts, and returns once the load is on.
+// lasting starts a team of three on a node of our own that counts, and returns once the load is on.
 func lasting(t *testing.T, duration string, args ...string) (*team, *server) {
 	t.Helper()
 	node := beginTarget(t)
@@ -149,7 +149,7 @@ func lasting(t *testing.T, duration string, args ...string) (*team, *server) {
 	return tm, node
 }
 
-// requireWithin checks that what the node got is in the result, or within the bounds of what the losses declare.
+// requireWithin checks that what the node received is in the result, or within the bounds that the losses declare.
 func requireWithin(t *testing.T, node *server, r *run.Run) {
 	t.Helper()
 	got, bound := countCalls(t, node.addr)["get"], uint64(0)
@@ -180,8 +180,8 @@ func TestKilledWorkerIsNamed(t *testing.T) {
 	}
 }
 
-// TestLostBeforeThePlanIsAssigned stops a worker that has come, while the coordinator waits for another: the
-// result says what is missing. Half of the keys that all sessions share are, so nothing is loaded.
+// TestLostBeforeThePlanIsAssigned stops a worker that has joined, while the coordinator waits for another. The result says what is missing: half of the
+// keys that all sessions share, so nothing is loaded.
 func TestLostBeforeThePlanIsAssigned(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t)
@@ -236,8 +236,8 @@ func TestStoppedWorkerComesBack(t *testing.T) {
 	require.Equal(t, r.Phase["gets"].Requests[0].Sent, countCalls(t, node.addr)["get"])
 }
 
-// TestSecondsOfAStoppedWorkerAreFilledIn stops one of three workers for some seconds, which is shorter than its lease. Progress and the metrics go on each second
-// with what the others do; the series has a row for each second, and holds what the ledger does.
+// TestSecondsOfAStoppedWorkerAreFilledIn stops one of three workers for some seconds, less than its lease. Progress and metrics go on each second
+// with what the others do. The series has a row for each second, and matches the ledger.
 func TestSecondsOfAStoppedWorkerAreFilledIn(t *testing.T) {
 	t.Parallel()
 	tm, node := lasting(t, "24s", "--http", "127.0.0.1:0", "--lease", "60s")
@@ -293,7 +293,7 @@ func TestWorkerThatWakesLateSendsNothing(t *testing.T) {
 	requireWithin(t, node, r)
 }
 
-// TestLoadEndsWithAKilledCoordinator kills the coordinator with SIGKILL: load ends with the lease, by itself and not before.
+// TestLoadEndsWithAKilledCoordinator kills the coordinator with SIGKILL: load ends with the lease, on its own and not before.
 func TestLoadEndsWithAKilledCoordinator(t *testing.T) {
 	t.Parallel()
 	tm, node := lasting(t, "10m", "-var", "timeout=1s")
@@ -315,7 +315,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "no worker has come to 127.0.0.1:")
 }
 
-// TestWorkerProcess loads from a child: it is in the result with its own processor time, and it ends with the run however that ends.
+// TestWorkerProcess loads from a child process: it is in the result with its own processor time, and it ends with the run, however that ends.
 func TestWorkerProcess(t *testing.T) {
 	l := begin(t, closedPlan, "-var", "duration=1s", "--worker-process")
 	r := l.clean(60 * time.Second)
@@ -345,7 +345,7 @@ func TestCtrlCDrainsAFleet(t *testing.T) {
 	}
 }
 
-// TestNetworkWantsAToken has a worker come to another machine, and says what it needs before anything is sent there.
+// TestNetworkWantsAToken: a worker joins another machine without one, and is told what it needs before anything is sent there.
 func TestNetworkWantsAToken(t *testing.T) {
 	w := start(t, command(t, "worker", "--join", "192.0.2.1:7464", "--name", "w"))
 	require.Equal(t, 2, w.wait(60*time.Second))
@@ -353,8 +353,8 @@ func TestNetworkWantsAToken(t *testing.T) {
 	require.Contains(t, w.stderr.String(), "loadgen token create")
 }
 
-// TestStoppedCoordinator stops the coordinator for 5 s: the workers go on, and all they counted is in the result. For 15 s: their leases
-// run out, and they say so when it wakes.
+// TestStoppedCoordinator stops the coordinator for 5 s: the workers go on, and all their counts are in the result. For 15 s: their leases run out,
+// and they say so when it wakes.
 func TestStoppedCoordinator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

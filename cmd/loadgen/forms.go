@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// form is what a report or a comparison can be written as, and the end of file names that asks for it. The first of several is the default.
+// form is a format for a report or a comparison, with the file suffix that selects it. The first of several is the default.
 type form[T any] struct {
 	name, suffix string
 	write        func(io.Writer, T) error
 }
 
-// formFlags say in which form to write something, and where.
+// formFlags say in which format to write something, and where to.
 type formFlags struct{ out, format string }
 
-// addForms adds the flags of a command that writes one of these forms.
+// addForms adds the flags of a command that writes one of these formats.
 func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 	names, suffixes := namesOf(all)
 	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, in place of what was there; its end says the format: "+strings.Join(suffixes, " ")+" (default: to standard output)")
@@ -29,7 +29,7 @@ func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 	}
 }
 
-// namesOf lists the names and suffixes of forms.
+// namesOf lists the names and suffixes of formats.
 func namesOf[T any](all []form[T]) (names, suffixes []string) {
 	for _, one := range all {
 		names, suffixes = append(names, one.name), append(suffixes, one.suffix)
@@ -37,13 +37,13 @@ func namesOf[T any](all []form[T]) (names, suffixes []string) {
 	return names, suffixes
 }
 
-// either writes a choice: a, b or c.
+// either joins choices: a, b or c.
 func either(list []string) string {
 	last := len(list) - 1
 	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
-// formOf returns the form that the flags ask for.
+// formOf returns the format that the flags select.
 func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 	for i, one := range all {
 		byName := f.out == "" && i == 0 || f.out != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
@@ -58,7 +58,7 @@ func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 	return form[T]{}, fmt.Errorf("-o %s: its end says no format: write %s, or --format", f.out, either(suffixes))
 }
 
-// into writes to the file that the flags name, or to w.
+// into writes what to the file that the flags name, or to w.
 func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
 	var err error
 	if f.out == "" {

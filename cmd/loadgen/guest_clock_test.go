@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// slowPlan is what a machine with an emulated processor has time for.
+// slowPlan is small enough for a machine with an emulated processor.
 const slowPlan = `
 plan "slow" {}
 variable "nodes" { type = list(string) }
@@ -47,8 +47,8 @@ phase "gets" {
 }
 `
 
-// TestTimeOfDayIsOff has a worker on a machine whose time of day is 5 s ahead of the coordinator's, and one where it is 5 s behind, join over TLS and run a
-// plan: nothing is missing, and neither load nor verdict know of it. The monotonic clocks, by which they are compared, began when the machines did.
+// TestTimeOfDayIsOff: a worker on a machine whose time of day is 5 s ahead of the coordinator's, and one that is 5 s behind, join over TLS and run a
+// plan. Nothing is missing, and load and verdict are unaffected. Clocks are compared by their monotonic readings, which began when the machines did.
 func TestTimeOfDayIsOff(t *testing.T) {
 	t.Parallel()
 	exe, err := exec.LookPath("loadgen")

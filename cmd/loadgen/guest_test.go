@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// guestPlan appends entries of 200 bytes at a rate, for as long as a variable says, to a log that is not to be full.
+// guestPlan appends entries of 200 bytes at a rate, for as long as a variable says, to a log that must not fill up.
 const guestPlan = `
 plan "guest" {}
 variable "sync" { default = "map_sync" }
@@ -50,7 +50,7 @@ phase "write" {
 }
 `
 
-// runLog is a run of guestPlan in a guest: it says what matters on lines that begin with a name.
+// runLog runs guestPlan in a guest, and prints what matters on lines that begin with a name.
 func runLog(name, vars string) string {
 	return fmt.Sprintf(`/loadgen coordinator run /plan.hcl --runs /tmp/runs --log-root /mnt %s > /tmp/out 2>&1 &
 p=$!; i=0
@@ -61,8 +61,8 @@ sed 's/^/%[2]s /' /tmp/out
 `, vars, name)
 }
 
-// TestMapSyncInAGuest runs loadgen on ext4 and XFS with DAX on an emulated NVDIMM, without DAX, and on a virtio-pmem device, which cannot say
-// when something is durable. Then the guest is killed while it writes, and the host opens what it has left.
+// TestMapSyncInAGuest runs loadgen on ext4 and XFS with DAX on an emulated NVDIMM, without DAX, and on a virtio-pmem device, which cannot tell when
+// something is durable. Then the guest is killed while it writes, and the host opens what it has left.
 func TestMapSyncInAGuest(t *testing.T) {
 	t.Parallel()
 	exe, err := exec.LookPath("loadgen")
@@ -72,7 +72,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe, "plan.hcl": path})
 
 	t.Run("virtio-pmem", func(t *testing.T) {
-		// Each msync is an fsync of the host's file here, which takes as long as the host's device likes.
+		// Each msync is an fsync of the host's file here, and takes as long as the host's device needs.
 		out := guests.Boot(guests.Raw(), "virtio-pmem-pci", "mount -t ext4 -o dax=always /dev/pmem0 /mnt && echo MOUNTED\n"+
 			runLog("ASYNC", "-var duration=1s")+runLog("AUTO", "-var rate=20/s -var duration=1s -var sync=auto")).Wait()
 		require.Contains(t, out, "MOUNTED\n", "it has DAX")
@@ -124,7 +124,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 	}
 }
 
-// ofRun returns what a run in a guest has said, on one line.
+// ofRun returns the line that a run in a guest has printed.
 func ofRun(out, name string) string {
 	var words []string
 	for line := range strings.Lines(out) {

@@ -34,7 +34,7 @@ func subcommands(t *testing.T, path []string, visit func(path []string, help str
 	}
 }
 
-// TestEveryCommandHasAnExample holds for those that do something; the others list those below them.
+// TestEveryCommandHasAnExample checks commands that do something; the others list their subcommands.
 func TestEveryCommandHasAnExample(t *testing.T) {
 	var named []string
 	subcommands(t, nil, func(path []string, help string) {
@@ -52,7 +52,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	require.Subset(t, named, []string{"coordinator run", "plan check", "plan show", "runs list", "runs show", "target serve", "version", "completion"})
 }
 
-// TestHelpFits in 100 columns, but for examples, which are there to be copied.
+// TestHelpFits in 100 columns, except for examples, which are meant to be copied.
 func TestHelpFits(t *testing.T) {
 	subcommands(t, nil, func(path []string, help string) {
 		for line := range strings.Lines(commandLine.ReplaceAllString(help, "")) {
@@ -61,8 +61,7 @@ func TestHelpFits(t *testing.T) {
 	})
 }
 
-// TestExamplesWork runs those examples of the help that need no server and no run of before, where a user would: in the
-// repository.
+// TestExamplesWork runs the help's examples that need no server and no earlier run, in the repository as a user would.
 func TestExamplesWork(t *testing.T) {
 	ran := 0
 	subcommands(t, nil, func(path []string, help string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// push runs loadgen runs push and returns its exit code and all that it says, which never is the password.
+// push runs loadgen runs push and returns its exit code and all its output, which never contains the password.
 func push(t *testing.T, args ...string) (code int, words string) {
 	t.Helper()
 	p := start(t, command(t, append([]string{"runs", "push"}, args...)...))
@@ -30,7 +30,7 @@ func push(t *testing.T, args ...string) (code int, words string) {
 	return code, words
 }
 
-// A team's database holds what result.json does, once, and answers the queries of the page.
+// A team's database holds what result.json does, once, and answers the page's queries.
 func TestPushedRunsCanBeQueried(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -65,7 +65,7 @@ func TestPushedRunsCanBeQueried(t *testing.T) {
 	require.Equal(t, want, differs)
 	requirePageAnswers(t, ctx, db)
 
-	// A run that has gone comes again, alone; another one of its name does not.
+	// A deleted run can be pushed again, alone; a different one of its name cannot.
 	_, err = db.Exec(ctx, `DELETE FROM loadgen.runs WHERE id = $1`, x.Runs[4].ID)
 	require.NoError(t, err)
 	_, err = db.Exec(ctx, `UPDATE loadgen.runs SET started_at = '2001-01-01Z' WHERE id = $1`, x.Runs[0].ID)
@@ -111,7 +111,7 @@ func requirePushed(t *testing.T, ctx context.Context, db *pgx.Conn, r *run.Run) 
 	}
 }
 
-// requirePageAnswers runs the queries of docs/history.md, and holds that its table names the columns there are.
+// requirePageAnswers runs the queries of docs/history.md, and checks that its table names the existing columns.
 func requirePageAnswers(t *testing.T, ctx context.Context, db *pgx.Conn) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "history.md"))
@@ -146,7 +146,7 @@ func requirePageAnswers(t *testing.T, ctx context.Context, db *pgx.Conn) {
 	require.Equal(t, there, said)
 }
 
-// What cannot be pushed says why, within its time, and without the password.
+// A failed push says why, in time, and without the password.
 func TestPushRefuses(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// hitPlan fills a store, or does not, and then wants 90 % hits of it.
+// hitPlan fills a store, or does not, and then expects 90 % hits from it.
 const hitPlan = `plan "hits" {}
 variable "driver" { type = string }
 variable "endpoint" { type = string }
@@ -49,7 +49,7 @@ phase "mixed" {
 }
 `
 
-// TestHitRatio asks for 90 % hits of Redis and memcached, and gets them where the keys were put before. Where they were not, the result says so.
+// TestHitRatio expects 90 % hits from Redis and memcached, and gets them if the keys were put before. If they were not, the result says so.
 func TestHitRatio(t *testing.T) {
 	t.Parallel()
 	for driver, addr := range map[string]string{"redis": servertest.StartRedis(t).Addr, "memcached": servertest.Memcached(t)} {

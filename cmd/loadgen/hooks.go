@@ -13,7 +13,7 @@ import (
 // hooks are the commands that plans may ask for, by name.
 type hooks map[string]hook.Hook
 
-// parseHooks reads the values of --allow-exec.
+// parseHooks parses the values of --allow-exec.
 func parseHooks(texts []string) (hooks, error) {
 	all := hooks{}
 	for _, text := range texts {
@@ -29,7 +29,7 @@ func parseHooks(texts []string) (hooks, error) {
 	return all, nil
 }
 
-// satisfy checks that each hook that a plan names is allowed, and says which of those allowed it does not name.
+// satisfy checks that every hook named by a plan is allowed, and says which allowed hooks no plan names.
 func (h hooks) satisfy(wanted []string, words io.Writer) error {
 	var missing []string
 	for _, name := range wanted {
@@ -49,7 +49,7 @@ func (h hooks) satisfy(wanted []string, words io.Writer) error {
 	return nil
 }
 
-// wanted says which hooks a plan names, for plan check; "" for none.
+// wanted says, for plan check, which hooks a plan names; "" for none.
 func wanted(names []string) string {
 	if len(names) == 0 {
 		return ""

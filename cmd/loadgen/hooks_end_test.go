@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stubborn starts processes that do not want to end and that leave their parents, groups and sessions, and writes the number of each to a file.
+// stubborn starts processes that resist ending and that leave their parents, groups and sessions, and writes the PID of each to a file.
 const stubborn = `#!/bin/sh
 trap "" TERM
 sleep 600 & echo $! > DIR/plain.pid
@@ -24,11 +24,11 @@ for one in plain session daemon twice itself; do while ! test -s DIR/$one.pid; d
 echo > DIR/begun
 `
 
-// goneWithin is how soon after the coordinator's end nothing of its hooks runs any more. They are asked to end, and made to a second later; by themselves
-// they would take ten minutes.
+// goneWithin is how soon after the coordinator's end all processes of its hooks are gone. They get SIGTERM, and SIGKILL a second later; on their own
+// they would run for ten minutes.
 const goneWithin = time.Minute
 
-// TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, while a hook runs and after one that has left something running.
+// TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, both while a hook runs and after one has left something running.
 func TestNothingOfAHookOutlivesItsCoordinator(t *testing.T) {
 	end := map[string]func(l *load){
 		"killed":      func(l *load) { require.NoError(t, l.cmd.Process.Kill()) },

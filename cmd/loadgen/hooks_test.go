@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// twice is nothing with an experiment that restarts its target.
+// twice is an empty load with an experiment that restarts its target.
 const twice = nothing + `
 experiment {
 	repeat          = 2
@@ -74,7 +74,7 @@ echo "$LOADGEN_VARIANT $LOADGEN_REPETITION $LOADGEN_VAR_sessions $LOADGEN_PLAN"
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// A restart that goes wrong fails its run, and the others go on.
+// A failed restart fails its run, and the others go on.
 func TestRestartFails(t *testing.T) {
 	t.Parallel()
 	l := begin(t, twice, "--allow-exec", `restart=sh -c 'echo trying; test "$LOADGEN_VARIANT" = one && exit 0; echo no such unit; exit 3'`)
@@ -87,7 +87,7 @@ func TestRestartFails(t *testing.T) {
 	}
 }
 
-// One that hangs is ended with its children, and so is its run.
+// A hanging one is ended with its children, and so is its run.
 func TestRestartHangs(t *testing.T) {
 	t.Parallel()
 	child := filepath.Join(t.TempDir(), "pid")
@@ -112,7 +112,7 @@ func TestRestartPrintsMuch(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 64<<10)+"\n(cut: it printed more than 64 KiB)\n", text)
 }
 
-// What is not allowed, or cannot be, is refused before anything is run.
+// What is not allowed, or impossible, is refused before anything runs.
 func TestHooksAreRefused(t *testing.T) {
 	t.Parallel()
 	plain := filepath.Join(t.TempDir(), "plain")
@@ -139,7 +139,7 @@ func TestHooksAreRefused(t *testing.T) {
 	require.Contains(t, once.stderr.String(), "the plan does not name hook.restart")
 }
 
-// A hook that observes stands in the result beside what it could not tell.
+// A hook that observes appears in the result, along with what it could not report.
 func TestHookObserves(t *testing.T) {
 	t.Parallel()
 	l := begin(t, nothing+`

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// hostileServer greets as servers do, and answers a get as it likes.
+// hostileServer greets as servers do, and answers a get with whatever it likes.
 type hostileServer struct {
 	lis    net.Listener
 	answer func(conn net.Conn, addr string)
@@ -89,7 +89,7 @@ func (s *hostileServer) talk(conn net.Conn) {
 	}
 }
 
-// pours writes a beginning, and then a piece for as long as somebody takes it.
+// pours writes a beginning, and then a piece again and again for as long as the client reads.
 func pours(beginning, piece string) func(net.Conn, string) {
 	block := strings.Repeat(piece, 64<<10/len(piece))
 	return func(conn net.Conn, _ string) {
@@ -105,8 +105,8 @@ func says(text string) func(net.Conn, string) {
 	return func(conn net.Conn, addr string) { _, _ = io.WriteString(conn, strings.ReplaceAll(text, "ADDR", addr)) }
 }
 
-// TestHostileTargets loads servers that answer with what nobody asked for. The load ends in time, what went wrong is counted, and memory is bounded, whatever
-// they announce and however much they send.
+// TestHostileTargets loads servers that answer with garbage. The load ends in time, errors are counted, and memory is bounded, whatever the servers
+// announce and however much they send.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()
 	const bound = 256 << 20 // bytes
@@ -188,7 +188,7 @@ phase "gets" {
 	}
 }
 
-// TestLongValues reads values of more than a connection's buffer, each of which somebody looks into: all of them are had.
+// TestLongValues reads and checks values longer than a connection's buffer: all of them arrive.
 func TestLongValues(t *testing.T) {
 	t.Parallel()
 	l := begin(t, `

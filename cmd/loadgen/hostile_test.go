@@ -23,7 +23,7 @@ type crowd struct {
 	conns []net.Conn
 }
 
-// add opens connections that say something, and reads nothing from them. Those that are refused or ended count as well.
+// add opens connections that send something and read nothing. Those that are refused or closed count as well.
 func (c *crowd) add(n int, says string) error {
 	for range n {
 		conn, err := net.DialTimeout("tcp", c.addr, time.Minute)
@@ -56,8 +56,8 @@ func request(args ...string) string {
 	return text
 }
 
-// TestHostileClients has a node of 16 MiB beset by clients that announce much and send little, ask for much and read nothing, come and go,
-// and stay, by the thousand, while redis-benchmark does its work. The node keeps within its bounds, and that work is done.
+// TestHostileClients lets clients beset a node of 16 MiB by the thousand: they announce much and send little, ask for much and read nothing, come and
+// go, and stay. Meanwhile redis-benchmark runs. The node keeps within its limits, and the benchmark completes.
 func TestHostileClients(t *testing.T) {
 	path, err := exec.LookPath("redis-benchmark")
 	servertest.Require(t, "redis", err)

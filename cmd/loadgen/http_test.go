@@ -21,7 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// pageAddress is what a process says that serves metrics.
+// pageAddress matches what a process says when it serves metrics.
 var pageAddress = regexp.MustCompile(`metrics at http://(\S+)/metrics`)
 
 // page returns the address of the metrics that a process serves.
@@ -112,7 +112,7 @@ func samplesOf(t *testing.T, page string) map[string]float64 {
 	return all
 }
 
-// counted matches what adds up over workers without rounding: counters and buckets.
+// counted matches metrics that add up over workers without rounding: counters and buckets.
 var counted = regexp.MustCompile(`^loadgen_[a-z]+\w*_(total|bucket|count)\{`)
 
 // TestPagesOfAFleet compares the pages of three workers, which discovery lists, with that of their coordinator, and the number of series
@@ -178,7 +178,7 @@ func TestPagesOfAFleet(t *testing.T) {
 		"%d series on the coordinator's page and 5 more for each worker; %d on a worker's own page.\n", len(whole)-3*5, parts))
 }
 
-// TestMetricsBeyondTheLoopback are for those who prove who they are, a worker's and a coordinator's.
+// TestMetricsBeyondTheLoopback are served to visitors who prove who they are, by a worker and by a coordinator.
 func TestMetricsBeyondTheLoopback(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
@@ -205,10 +205,10 @@ func TestMetricsBeyondTheLoopback(t *testing.T) {
 	l.clean(60 * time.Second)
 }
 
-// securePage is what a process says that serves metrics to those who prove who they are.
+// securePage matches what a process says when it serves metrics beyond the loopback.
 var securePage = regexp.MustCompile(`metrics at https://\S+:(\d+)/metrics\n`)
 
-// eventually returns what a process has said once it has said what is looked for.
+// eventually waits for a process to say something that matches, and returns it.
 func eventually(t *testing.T, p *process, looked *regexp.Regexp) string {
 	t.Helper()
 	p.until(func() bool { return looked.MatchString(p.stderr.String()) })

@@ -18,8 +18,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestHydraOnThreeWorkers runs the plan of the README in one process, and with three workers, on four Redis servers: what was done is the
-// same, to the digest of every op, and is what the servers counted.
+// TestHydraOnThreeWorkers runs the README's plan in one process, and with three workers, on four Redis servers. Both do the same, to the digest of
+// every op, and the servers counted it.
 func TestHydraOnThreeWorkers(t *testing.T) {
 	t.Parallel()
 	addrs, plan := addresses(cluster(t, 4)), patientHydra(t)
@@ -54,7 +54,7 @@ func done(r *run.Run, addrs []string) string {
 	return b.String()
 }
 
-// acknowledged counts the ops of a verb that went well by the snapshots that a run has kept of a worker so far.
+// acknowledged counts a verb's ops that ended ok, from a worker's snapshots in the run so far.
 func (l *load) acknowledged(worker string, verb driver.Verb) (n uint64) {
 	l.t.Helper()
 	for _, path := range l.directories() {
@@ -76,8 +76,8 @@ func (l *load) acknowledged(worker string, verb driver.Verb) (n uint64) {
 	return n
 }
 
-// TestHydraLosesAWorker kills one of the three in the middle of its last session's puts: the gap is named by worker, snapshot and time, its
-// bound holds on the servers, and all else is exact.
+// TestHydraLosesAWorker kills one of three workers in the middle of its last session's puts. The gap is named by worker, snapshot and time, its bound
+// holds on the servers, and everything else is exact.
 func TestHydraLosesAWorker(t *testing.T) {
 	t.Parallel()
 	addrs, plan := addresses(cluster(t, 4)), shortHydra(t)
@@ -88,7 +88,7 @@ func TestHydraLosesAWorker(t *testing.T) {
 		}
 		return sum
 	}
-	// Session i starts its 300 puts after 2i seconds; sessions 3, 4 and 5 are those of w2. It is killed as soon as a snapshot has told of session 3's end.
+	// Session i starts its 300 puts after 2i seconds; sessions 3, 4 and 5 are w2's. It is killed as soon as a snapshot shows the end of session 3.
 	tm := beginTeam(t, 3, func(args ...string) *load { return beginFile(t, plan, args...) },
 		"-var", nodes(addrs...), "-var", "put_ramp=20s", "--lease", "8s")
 	tm.until(func() bool { return tm.acknowledged("w2", driver.Put) >= 300 })

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// drainWithin is how long an interrupted run may take to end what is outstanding, though answers still come.
+// drainWithin is how long an interrupted run may take to finish outstanding ops, even if answers still come.
 const drainWithin = 5 * time.Second
 
-// interrupts turns the first Ctrl-C or SIGTERM into the end of drain, and the second, or drainWithin after the first, into the end
-// of ctx. release ends it.
+// interrupts closes drain on the first Ctrl-C or SIGTERM, and ends ctx on the second, or drainWithin after the first. release stops it.
 func interrupts(parent context.Context) (drain chan struct{}, ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancel(parent)
 	drain = make(chan struct{})

@@ -79,7 +79,7 @@ func keyFile(t *testing.T, dir, form string, n int) (keys []string) {
 	return keys
 }
 
-// Real servers are asked for the keys of a file, each of them there once after it was filled, whatever the form and the number of workers.
+// Real servers get requests for the keys of a file, each present once after filling, whatever the format and the number of workers.
 func TestKeysOfAFileOnServers(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"lines", "csv", "json"} {
@@ -112,7 +112,7 @@ func TestKeysOfAFileOnServers(t *testing.T) {
 	require.EqualValues(t, 300, numberIn(t, memcachedStats(t, addr)["curr_items"]))
 }
 
-// A trace of JSON objects is asked of a real server line by line.
+// A trace of JSON objects is sent to a real server line by line.
 func TestTraceOfObjectsOnAServer(t *testing.T) {
 	addr := servertest.Redis(t)
 	dir := t.TempDir()

@@ -58,8 +58,8 @@ phase "after" {
 	}
 }`
 
-// TestSearchFindsWhatANodeHolds searches a node that works on one request at a time, for 10 ms each: it holds 100 a second and no more. What it
-// finds is never more, and less only where generator or node had no processor when they wanted one.
+// TestSearchFindsWhatANodeHolds searches a node that works on one request at a time, for 10 ms each: it sustains 100 per second and no more. The
+// search never finds more, and finds less only if generator or node lacked a processor.
 func TestSearchFindsWhatANodeHolds(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--service", "10ms")
@@ -80,7 +80,7 @@ func TestSearchFindsWhatANodeHolds(t *testing.T) {
 	}
 }
 
-// TestKneeOfRedis runs plans/knee.hcl, with little time for it, and compares its requests with the server's own count.
+// TestKneeOfRedis runs plans/knee.hcl in a short time, and compares its requests with the server's own count.
 func TestKneeOfRedis(t *testing.T) {
 	t.Parallel()
 	s := servertest.StartRedis(t)
@@ -145,8 +145,8 @@ phase "load" {
 	}
 }`
 
-// TestStagesOnRedis loads a real server by stages: each is achieved as offered, a ramp has as many ops as the area under it, and the server counts
-// the same gets and puts.
+// TestStagesOnRedis loads a real server in stages: each achieves what it offers, a ramp has as many ops as the area under it, and the server counts the
+// same gets and puts.
 func TestStagesOnRedis(t *testing.T) {
 	for _, arrivals := range []string{"constant", "poisson"} {
 		t.Run(arrivals, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestStagesOnRedis(t *testing.T) {
 				}
 				require.InDelta(t, want.ops, n, 1)
 				require.InEpsilon(t, want.rate, *level.OfferedRate, 0.01)
-				// What was due and what ended in the time after the ramp differ by what was under way at its two ends.
+				// What was due and what ended in the time after the ramp differ by what was in flight at its two ends.
 				underWay := want.rate * max(*level.Op["get"].Response.Max, *level.Op["put"].Response.Max)
 				differ := math.Abs(*level.OfferedRate-*level.AchievedRate) * (level.DurationSeconds - level.RampSeconds)
 				require.LessOrEqual(t, differ, underWay+3, "stage %d: offered %g/s, achieved %g/s", i+1, *level.OfferedRate, *level.AchievedRate)

@@ -16,7 +16,7 @@ const (
 
 var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
-// parseLabels reads what --label was given.
+// parseLabels parses the values of --label.
 func parseLabels(texts []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, text := range texts {
@@ -40,7 +40,7 @@ func parseLabels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// labelled returns the runs that have all of the labels.
+// labelled returns the runs that have all the labels.
 func labelled(runs []run.Summary, labels map[string]string) (list []run.Summary) {
 	for _, s := range runs {
 		all := true

@@ -29,7 +29,7 @@ type listening struct {
 	guarded func(t *testing.T, port uint16) // looks whether it asks everybody who they are; nil: it does not
 }
 
-// everywhere are hosts that stand for all addresses of a machine.
+// everywhere are hosts that mean all addresses of a machine.
 var everywhere = []string{"0.0.0.0", "[::]"}
 
 // everyListener lists the commands that open ports, each with every kind of address.
@@ -70,7 +70,7 @@ func pageOf(l listening, host string) listening {
 	return l
 }
 
-// TestNoPortBeyondLoopbackIsUnguarded starts whatever opens a port, at every kind of address, and looks at the sockets that the kernel has then.
+// TestNoPortBeyondLoopbackIsUnguarded starts everything that opens a port, at every kind of address, and examines the kernel's sockets.
 func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
 	t.Parallel()
 	for _, l := range everyListener(t, append([]string{"127.0.0.1", "localhost", "[::1]"}, everywhere...)) {
@@ -81,7 +81,7 @@ func TestNoPortBeyondLoopbackIsUnguarded(t *testing.T) {
 	}
 }
 
-// TestHostsFileThatLies runs with one that says that localhost is every address of this machine.
+// TestHostsFileThatLies runs with a hosts file that maps localhost to every address of this machine.
 func TestHostsFileThatLies(t *testing.T) {
 	t.Parallel()
 	servertest.Require(t, "mount", exec.Command("unshare", "-m", "true").Run())
@@ -95,8 +95,8 @@ func TestHostsFileThatLies(t *testing.T) {
 	}
 }
 
-// start starts the command, with a hosts file of its own unless that is "", and returns the ports that it opens. None of them may be open to
-// others without a password.
+// start starts the command, with its own hosts file unless that is "", and returns the ports that it opens. None of them may be open to others
+// without a password.
 func (l listening) start(t *testing.T, hosts string) []netip.AddrPort {
 	t.Helper()
 	cmd := command(t, l.args...)
@@ -140,8 +140,8 @@ func asksForPassword(t *testing.T, port uint16) {
 	require.Contains(t, firstLine(t, port, "AUTH "+canary+"\r\n"), "+OK")
 }
 
-// asksForCertificate looks at a coordinator: without a certificate nobody is answered, in cleartext or by TLS, except that a worker which wants a
-// certificate is told that it takes a token.
+// asksForCertificate checks a coordinator: without a certificate nobody gets an answer, in cleartext or over TLS, except that a worker that asks for a
+// certificate is told that it needs a token.
 func asksForCertificate(t *testing.T, port uint16) {
 	address := fmt.Sprintf("localhost:%d", port)
 	for _, config := range []*tls.Config{
@@ -181,7 +181,7 @@ func asksForCertificate(t *testing.T, port uint16) {
 	require.Contains(t, string(b), "neither a token nor a certificate was shown")
 }
 
-// asksForSomething looks at a port of a coordinator: that of its workers, or that of its page.
+// asksForSomething checks a coordinator's port: that for workers, or that of its page.
 func asksForSomething(t *testing.T, port uint16) {
 	conn, err := tls.Dial("tcp", fmt.Sprintf("localhost:%d", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	if err == nil {
@@ -195,7 +195,7 @@ func asksForSomething(t *testing.T, port uint16) {
 	asksForCertificate(t, port)
 }
 
-// asksForToken looks at a page: nobody is answered in cleartext, by an older TLS, or without a token.
+// asksForToken checks a page: nobody gets an answer in cleartext, over an older TLS, or without a token.
 func asksForToken(t *testing.T, port uint16) {
 	address := fmt.Sprintf("localhost:%d", port)
 	_, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
@@ -267,7 +267,7 @@ func listeners(t *testing.T, pid int) []netip.AddrPort {
 	return found
 }
 
-// family is a process and its children, and theirs.
+// family is a process and all its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {

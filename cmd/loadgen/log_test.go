@@ -21,7 +21,7 @@ import (
 // logPlan is plans/log.hcl.
 var logPlan = filepath.Join("..", "..", "plans", "log.hcl")
 
-// verified says that a phase's proof is there, and whole.
+// verified checks that a phase has a proof, and a complete one.
 func verified(t *testing.T, ph *run.Phase) {
 	t.Helper()
 	require.NotNil(t, ph.Log)
@@ -94,7 +94,7 @@ func TestLogsStayBelowTheRoot(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "no such file")
 }
 
-// TestLogFilesThatCannotBeMade says why, and what to do, with a worker in this process and with one elsewhere, and leaves alone what is there.
+// TestLogFilesThatCannotBeMade says why, and what to do, with a local and a remote worker, and leaves existing files alone.
 func TestLogFilesThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
@@ -126,7 +126,7 @@ func TestLogFilesThatCannotBeMade(t *testing.T) {
 	})
 }
 
-// TestLogFilesOnAReadOnlyFileSystem say who may mend it.
+// TestLogFilesOnAReadOnlyFileSystem: the error says who may fix it.
 func TestLogFilesOnAReadOnlyFileSystem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestLogFilesOnAReadOnlyFileSystem(t *testing.T) {
 	})
 }
 
-// refusal is where log files cannot be, and what is said then.
+// refusal is a place where log files cannot be, and what the error says.
 type refusal struct{ name, root, dir, says string }
 
 // refused runs a plan for each, with a worker in this process and with one elsewhere.
@@ -169,7 +169,7 @@ func refused(t *testing.T, all []refusal) {
 // firstEntries is how far into its file a log goes with some entries.
 const firstEntries = 16 << 10
 
-// slowLog is briefLog for 10 s at a rate that any processor can: long enough that somebody who comes by late still finds it at work.
+// slowLog is briefLog for 10 s at a rate that any processor can sustain: long enough that a latecomer still finds it at work.
 var slowLog = strings.NewReplacer("closed { iterations = 2000 }", "open {\n sessions = 1\n rate = \"500/s\"\n duration = \"10s\"\n }", "growth { to = 3000 }", "").Replace(briefLog)
 
 // appends waits until there are some entries in a log in a file. There are more to come.
@@ -187,7 +187,7 @@ func (l *load) appends(path string) {
 	})
 }
 
-// TestCorruptedLogIsInvalid has somebody write to the log while it is in use.
+// TestCorruptedLogIsInvalid: another process writes to the log while it is in use.
 func TestCorruptedLogIsInvalid(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -205,7 +205,7 @@ func TestCorruptedLogIsInvalid(t *testing.T) {
 	require.Contains(t, l.stdout.String(), "acknowledged entries that had to be there")
 }
 
-// TestLogBesideItsBound loads a log and, before it, what bounds it; and a third that promises something else.
+// TestLogBesideItsBound loads a log after the phase that bounds it; a third log promises something else.
 func TestLogBesideItsBound(t *testing.T) {
 	t.Parallel()
 	target := func(name, layout, sync string) string {
@@ -228,7 +228,7 @@ func TestLogBesideItsBound(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "no share of raw: sync is none, and clwb in phase raw")
 }
 
-// TestTruncatedLogIsInvalid has somebody cut the log off while it is mapped: the process lives, and says what happened.
+// TestTruncatedLogIsInvalid: another process truncates the log while it is mapped; the worker survives, and says what happened.
 func TestTruncatedLogIsInvalid(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -249,8 +249,8 @@ func TestTruncatedLogIsInvalid(t *testing.T) {
 	require.NotContains(t, said, "connection")
 }
 
-// TestBrokenDiskEndsALog has a worker append to a disk that breaks, and then look at what it has left: the kernel would show it, written or
-// not. The worker lives, and carries out another run.
+// TestBrokenDiskEndsALog: a worker appends to a disk that breaks, and then looks at what it has left, which the kernel would show whether written or
+// not. The worker survives, and carries out another run.
 func TestBrokenDiskEndsALog(t *testing.T) {
 	t.Parallel()
 	disk := servertest.NewDisk(t)
@@ -286,7 +286,7 @@ func TestBrokenDiskEndsALog(t *testing.T) {
 	}
 }
 
-// TestStalledLogTimesOut though what it wrote in the meantime is durable in the end: a call that has begun cannot be given up.
+// TestStalledLogTimesOut even though what it wrote meanwhile becomes durable in the end: a call that has begun cannot be cancelled.
 func TestStalledLogTimesOut(t *testing.T) {
 	t.Parallel()
 	disk := servertest.NewDisk(t)
@@ -303,7 +303,7 @@ func TestStalledLogTimesOut(t *testing.T) {
 	verified(t, ph)
 }
 
-// TestLogsOfAStoppedRunAreDeleted though a phase was to come that would have used them.
+// TestLogsOfAStoppedRunAreDeleted even though a later phase would have used them.
 func TestLogsOfAStoppedRunAreDeleted(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--worker-process"}} {

@@ -70,7 +70,7 @@ func (d *kept) Append(worker string, snapshot []byte) error {
 	return d.Dir.Append(worker, snapshot)
 }
 
-// Sync leaves most of the disk's syncs out, which would take longer than all else.
+// Sync skips most of the disk's syncs, which would take longer than everything else.
 func (d *kept) Sync() error {
 	if d.synced++; d.synced%600 == 0 {
 		return d.Dir.Sync()
@@ -115,8 +115,8 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 	return d
 }
 
-// TestLongRun runs four hours and a day in virtual time, through engine, coordinator and run directory: what is kept on disk grows with them,
-// and memory does not. Result and page are small. With the race detector two hours take as long as a day without.
+// TestLongRun runs four hours and a day in virtual time, through engine, coordinator and run directory: what is kept on disk grows with the time, and
+// memory does not. Result and page are small. With the race detector, two hours take as long as a day without.
 func TestLongRun(t *testing.T) {
 	if !servertest.Whole() {
 		testLongRun(t, 2)

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-// loopFlags say how many event loops a worker has, how they wait and where they run, and where log files are.
+// loopFlags say how many event loops a worker has, how they wait and where they run, and where its log files are.
 type loopFlags struct {
 	n       int
 	spin    time.Duration
@@ -32,7 +32,7 @@ type loopFlags struct {
 	foreign bool           // plans come from a coordinator that may be on another machine
 }
 
-// noSpin is the spin that was not given.
+// noSpin marks a spin that was not given.
 const noSpin = time.Duration(math.MinInt64)
 
 func (f *loopFlags) add(set *pflag.FlagSet) {
@@ -46,7 +46,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
 }
 
-// given says whether there is anything that is for the worker in this process alone: the coordinator itself reads files, too.
+// given says whether any flag was given that only concerns the worker in this process; the coordinator itself also reads files.
 func (f *loopFlags) given() bool {
 	return *f != loopFlags{spin: noSpin, files: f.files, secrets: f.secrets, foreign: f.foreign}
 }
@@ -76,7 +76,7 @@ func (f *loopFlags) check() error {
 	return err
 }
 
-// loopsByDefault is how many event loops a worker has that was given no number.
+// loopsByDefault is a worker's number of event loops if none is given.
 func loopsByDefault() (int, error) {
 	text := os.Getenv("LOADGEN_LOOPS")
 	if text == "" {
@@ -113,7 +113,7 @@ func (f *loopFlags) cpus() ([]int, error) {
 	return list, nil
 }
 
-// set enters flags that check has found right.
+// set applies flags that check has accepted.
 func (f *loopFlags) set(cfg *engine.Config) {
 	if cfg.Loops = f.n; f.n == 0 {
 		cfg.Loops, _ = loopsByDefault()
@@ -128,7 +128,7 @@ func (f *loopFlags) set(cfg *engine.Config) {
 	cfg.Pin, _ = f.cpus()
 }
 
-// args are the same flags for another process.
+// args are the same flags as arguments for another process.
 func (f *loopFlags) args() []string {
 	args := []string{"--loops", strconv.Itoa(f.n), "--pin", f.pin, "--log-root", f.logRoot, "--files", f.files}
 	if f.spin != noSpin {
@@ -140,8 +140,8 @@ func (f *loopFlags) args() []string {
 	return args
 }
 
-// open returns what opens the files that plans name: those of the user who started this process, who may name what they like, or for a plan that
-// comes from elsewhere those below --files; nil without that.
+// open returns a function that opens files named by plans. If the plans belong to the user who started this process, it opens any file. If they come
+// from elsewhere, it opens files below --files only; without that flag, open returns nil.
 func (f *loopFlags) open() func(path string) (engine.File, error) {
 	switch {
 	case !f.foreign:
@@ -167,7 +167,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 	}
 }
 
-// newEngine returns the worker of this process.
+// newEngine returns this process's worker.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
 	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }

@@ -61,7 +61,7 @@ func onLoops(t *testing.T, plan string, loops int, args ...string) {
 	require.NotContains(t, string(out), "fatal error")
 }
 
-// Loops whose first puts came together ended the process.
+// Loops whose first puts came at the same time once crashed the process.
 func TestPutsOnSeveralLoops(t *testing.T) {
 	t.Parallel()
 	plan := filepath.Join(t.TempDir(), "puts.hcl")

@@ -1,13 +1,13 @@
-// Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and appends to log files. It reports throughput and latency.
+// Loadgen drives GET and PUT load, planned in HCL, against remote caches, and appends to log files. It reports throughput and latency.
 //
-// A command is in the file of its name: coordinator run in coordinator.go, plan fmt in plan_fmt.go. What several have in common:
+// Each command is in the file of its name: coordinator run in coordinator.go, plan fmt in plan_fmt.go. Shared parts:
 //
-//	plan_read.go    a plan's text, variables and variants      fleet.go        flags that say where workers come from
-//	plan_files.go   traces, keys and values that plans name    loops.go        flags that say how a worker uses this machine
-//	forms.go        what reports can be written as             hooks.go        flags that name commands for plans
-//	progress.go     how a run goes on                          interrupts.go   Ctrl-C
+//	plan_read.go    a plan's text, variables and variants      fleet.go       flags that say where workers come from
+//	plan_files.go   traces, keys and values that plans name    loops.go       flags that say how a worker uses this machine
+//	forms.go        formats of reports                         hooks.go       flags that name commands for plans
+//	progress.go     a run's progress                           interrupts.go  Ctrl-C
 //
-// What a run of a plan is, is in package runner.
+// Package runner runs plans.
 package main
 
 import (
@@ -37,11 +37,11 @@ func main() {
 	os.Exit(execute(os.Args[1:]))
 }
 
-// crashLoudly has a panic of loadgen's own end the process by SIGABRT, with the stacks of all goroutines: Go's own exit code for it is 2, which says that a
-// plan is invalid.
+// crashLoudly makes a panic end the process with SIGABRT and the stacks of all goroutines. Go's own exit code for a panic is 2, which here means an
+// invalid plan.
 func crashLoudly() { debug.SetTraceback("crash") }
 
-// exitError is an error with an exit code of its own. An empty text means that all has been said already.
+// exitError is an error with its own exit code. An empty text means that everything has been said already.
 type exitError struct {
 	code int
 	text string
@@ -62,12 +62,12 @@ func execute(args []string) int {
 		failure = &exitError{code: exit.Usage, text: err.Error()}
 	}
 	if failure.text != "" {
-		fmt.Fprintf(os.Stderr, "loadgen: %s\n", quantity.Plain(failure.text)) // servers and others' files are quoted
+		fmt.Fprintf(os.Stderr, "loadgen: %s\n", quantity.Plain(failure.text)) // may quote servers and other users' files
 	}
 	return failure.code
 }
 
-// withTwoDashes lets -var and -var-file be written as other tools for HCL have them.
+// withTwoDashes accepts -var and -var-file, as other HCL tools spell them.
 func withTwoDashes(args []string) []string {
 	out := slices.Clone(args)
 	for i, arg := range out {
@@ -82,7 +82,7 @@ func withTwoDashes(args []string) []string {
 	return out
 }
 
-// group returns a command that only holds others.
+// group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   use,
@@ -93,7 +93,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// noCommand is what a command that only holds others does: it shows these, or says that there is none of the name that was given.
+// noCommand runs for a command that only has subcommands: it lists them, or says that the given one does not exist.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -105,8 +105,8 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), remedy)
 }
 
-// meantCommand returns the command that was probably meant by a word behind cmd, or none: the one that runs plans for a plan, as in
-// "loadgen coordinator plan.hcl"; one of that name below cmd's commands, as in "loadgen run"; or what the word is a slip of the pen of.
+// meantCommand returns the command that a word after cmd probably meant, or "". For a plan, as in "loadgen coordinator plan.hcl", that is the command
+// that runs plans; otherwise a command of that name further down, as in "loadgen run", or one that the word may be a typo of.
 func meantCommand(cmd *cobra.Command, word string) string {
 	if strings.HasSuffix(word, ".hcl") {
 		return cmd.Root().Name() + " coordinator run " + word
@@ -128,7 +128,7 @@ func meantCommand(cmd *cobra.Command, word string) string {
 	return ""
 }
 
-// one wants a single argument and says how the command is to be written.
+// one requires a single argument, and otherwise says how to write the command.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -138,7 +138,7 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// atMost wants so many arguments or fewer, and says how the command is to be written.
+// atMost requires at most n arguments, and otherwise says how to write the command.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= n {
@@ -175,10 +175,10 @@ user or the plan, 6 something could not be run. The first that applies, of 2 6 5
 	return root
 }
 
-// widestHelp is how wide help is, in columns, where the terminal is as wide.
+// widestHelp is the greatest width of help texts, in columns.
 const widestHelp = 100
 
-// fitHelp breaks the texts of a command and those below it into lines of a width, indented lines apart.
+// fitHelp wraps the texts of a command and those below it, except indented lines.
 func fitHelp(cmd *cobra.Command, width int) {
 	paragraphs := strings.Split(cmd.Long, "\n\n")
 	for i, text := range paragraphs {
@@ -187,7 +187,7 @@ func fitHelp(cmd *cobra.Command, width int) {
 		}
 	}
 	cmd.Long = strings.Join(paragraphs, "\n\n")
-	if !cmd.HasParent() { // the others have it from there
+	if !cmd.HasParent() { // the others inherit it
 		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width)))
 	}
 	for _, c := range cmd.Commands() {
@@ -195,7 +195,7 @@ func fitHelp(cmd *cobra.Command, width int) {
 	}
 }
 
-// flagError says what to write instead of a flag that is not there, or that cannot be read.
+// flagError says what to write instead of a flag that does not exist or cannot be parsed.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -218,7 +218,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %s --help says how it is written", err, cmd.CommandPath())
 }
 
-// nearest returns the command's flag that a slip of the pen may have meant, or none.
+// nearest returns the command's flag that a typo may have meant, or "".
 func nearest(cmd *cobra.Command, name string) string {
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -229,7 +229,7 @@ func nearest(cmd *cobra.Command, name string) string {
 	return lang.DidYouMean(name, known)
 }
 
-// failed is the error of something that could not be run.
+// failed returns an error with exit code exit.Failed.
 func failed(format string, args ...any) error {
 	return &exitError{code: exit.Failed, text: fmt.Errorf(format, args...).Error()}
 }

@@ -28,8 +28,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestMain builds the program once and puts it on PATH. The tests run it as users do: exit codes, signals and child processes are
-// those of the real binary.
+// TestMain builds the program once and puts it on PATH. The tests run it as users do, with the real binary's exit codes, signals and child processes.
 func TestMain(m *testing.M) {
 	if os.Getenv(ownPanic) != "" {
 		main.CrashLoudly()
@@ -93,7 +92,7 @@ type process struct {
 	done           chan struct{}
 }
 
-// command returns a loadgen that keeps what it keeps in a directory of its own.
+// command returns a loadgen command with its own state directory.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("loadgen", args...)
@@ -191,8 +190,8 @@ var (
 	needsNone   = regexp.MustCompile(`timeout|driver\s+= "null"`)
 )
 
-// patient gives the targets of a plan that say nothing of it a timeout for which no stall of the machine is long enough: by default it is a second, and
-// what has timed out is in no count of what went well.
+// patient gives a plan's targets that set no timeout one that is longer than any stall of the machine: the default is a second, and what has timed
+// out is in no count of successes.
 func patient(src string) string {
 	return targetBlock.ReplaceAllStringFunc(src, func(target string) string {
 		if needsNone.MatchString(target) {
@@ -226,7 +225,7 @@ func beginBy(t testing.TB, command func(args ...string) *exec.Cmd, path string, 
 	return l
 }
 
-// result waits for the end of the run, and returns its result once it is known to be consistent in itself.
+// result waits for the end of the run, and returns its result after checking that it is consistent.
 func (l *load) result(within time.Duration) *run.Run {
 	l.t.Helper()
 	code := l.wait(within)
@@ -239,8 +238,8 @@ func (l *load) result(within time.Duration) *run.Run {
 	return &r
 }
 
-// whole returns the result of a run that has done all of its work, whatever it says of how it kept time beside other tests: for those who compare counts,
-// and for those who do something to a run that a repetition would do without.
+// whole returns the result of a run that has done all its work, however well it kept time beside other tests. It is for tests that compare counts,
+// and for tests that do something to a run that a repetition would not get.
 func (l *load) whole() *run.Run {
 	l.t.Helper()
 	r := l.result(5 * time.Minute)
@@ -248,8 +247,8 @@ func (l *load) whole() *run.Run {
 	return r
 }
 
-// clean waits for the end of a run that has to go through: its exit code is 0, or 4 where other programs had the processors, as the kernel counts them.
-// When the run says so and the kernel does not, it is repeated, twice at most: by chance a hypervisor takes a processor away once, and not each time.
+// clean waits for the end of a run that must succeed: its exit code is 0, or 4 if by the kernel's count other programs had the processors. If only
+// the run says so, it is repeated, at most twice: a hypervisor may take a processor away once by chance, but not every time.
 func (l *load) clean(within time.Duration) *run.Run {
 	l.t.Helper()
 	r := l.result(within)
@@ -263,8 +262,8 @@ func (l *load) clean(within time.Duration) *run.Run {
 	return r
 }
 
-// starved says whether a run is invalid for one reason alone: its loops waited for a processor, or a quota kept them from it, or they stood still, or
-// what they started was late, while they did. Other tests run beside this one.
+// starved says whether a run is invalid for one kind of reason only: its loops waited for a processor, a quota held them back, or they stood still,
+// or ops started late meanwhile. Other tests run beside this one.
 func starved(r *run.Run) bool {
 	for _, p := range r.Phase {
 		for _, why := range p.Reasons {
@@ -278,9 +277,8 @@ func starved(r *run.Run) bool {
 	return r.ExitCode == exit.Invalid && r.Verdict.Completeness == run.Complete
 }
 
-// crowded says whether the kernel has seen in every phase that is invalid that others had the processors: its loops stood in a run queue, a quota was
-// spent, or the machine was busy with other programs; and that a loop which stood still did not for longer than it stood there. What a run says of itself
-// alone is no excuse.
+// crowded says whether the kernel saw, in every invalid phase, that other programs had the processors: its loops were in a run queue, a quota was
+// spent, or the machine was busy with other programs; and no loop stood still for longer than it was in the queue. The run's own word is no excuse.
 func crowded(r *run.Run) bool {
 	for _, p := range r.Phase {
 		if p.Validity != run.Invalid {
@@ -297,18 +295,18 @@ func crowded(r *run.Run) bool {
 	return true
 }
 
-// slowed says whether the kernel has seen in a phase that others had the processors, whatever the phase's verdict.
+// slowed says whether the kernel saw, in a phase, that other programs had the processors, whatever the phase's verdict.
 func slowed(p *run.Phase) bool {
 	wait := p.Generator.RunQueueWait
 	return wait != nil && *wait > 0.01 || p.Generator.Machine.Doubtful() || throttled(p)
 }
 
-// throttled says whether the kernel has seen that a CPU quota, which may be that of the machine's own container, kept loadgen from running.
+// throttled says whether the kernel saw that a CPU quota, perhaps of the machine's own container, kept loadgen from running.
 func throttled(p *run.Phase) bool {
 	return p.Generator.Throttled != nil && p.Generator.Throttled.Periods > 0
 }
 
-// TestOnlyAKernelExcusesALateStart has runs that blame other programs for late starts, with and without figures of the kernel that say the same.
+// TestOnlyAKernelExcusesALateStart has runs that blame late starts on other programs, with and without kernel figures that agree.
 func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 	late := func(g measure.Generator) *run.Run {
 		return &run.Run{ExitCode: exit.Invalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {

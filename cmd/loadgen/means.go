@@ -15,10 +15,10 @@ import (
 	"github.com/loadgen/loadgen/internal/rundir"
 )
 
-// tokenVariable names the environment variable that a worker's token may be in.
+// tokenVariable is the environment variable that may hold a worker's token.
 const tokenVariable = "LOADGEN_TOKEN"
 
-// defaultTTL is how long a token lasts unless its maker says otherwise.
+// defaultTTL is the default lifetime of a token.
 const defaultTTL = 15 * time.Minute
 
 // fleetDir is where this user's fleets keep their sockets, keys, tokens and certificates.
@@ -30,14 +30,14 @@ func fleetDir() (string, error) {
 	return filepath.Join(filepath.Dir(runs), "fleet"), nil
 }
 
-// addFiles adds the flags that name certificates of the user's own.
+// addFiles adds the flags for certificates of the user's own PKI.
 func addFiles(flags *pflag.FlagSet, files *identity.Files) {
 	flags.StringVar(&files.CA, "tls-ca", "", "with --tls-cert and --tls-key: accept whom the certificates in `FILE` certify (docs/security.md); read again when it changes")
 	flags.StringVar(&files.Cert, "tls-cert", "", "show the certificate in `FILE`, for people with a PKI of their own")
 	flags.StringVar(&files.Key, "tls-key", "", "the certificate's key is in `FILE`, which nobody but you may read")
 }
 
-// listenAt returns the place where a coordinator awaits workers.
+// listenAt returns the place where a coordinator waits for workers.
 func (f *fleetFlags) listenAt() (identity.Place, error) {
 	dir, err := fleetDir()
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *fleetFlags) listenAt() (identity.Place, error) {
 	return identity.Means{Dir: dir, TLS: f.tls}.ListenAt(f.listen)
 }
 
-// joinFlags say where a worker's coordinator is, and how the worker proves to it that it may come.
+// joinFlags say where a worker's coordinator is, and how the worker proves itself to it.
 type joinFlags struct {
 	place     string
 	token     string
@@ -61,7 +61,7 @@ func (f *joinFlags) add(flags *pflag.FlagSet) {
 	addFiles(flags, &f.tls)
 }
 
-// joinAt returns the place where the coordinator is.
+// joinAt returns the coordinator's place.
 func (f *joinFlags) joinAt() (identity.Place, error) {
 	dir, err := fleetDir()
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *joinFlags) joinAt() (identity.Place, error) {
 	return place, nil
 }
 
-// means returns the token that was given, or nil. That of the environment is for places that take one.
+// means returns the given token, or nil. It takes one from the environment only if the place accepts tokens.
 func (f *joinFlags) means() (*identity.Token, error) {
 	text, from := f.token, "--token"
 	switch {

@@ -57,8 +57,8 @@ func callsOf(t testing.TB, stats map[string]string) calls {
 	return c
 }
 
-// TestMemcachedCountsWhatHydraSent runs the plan of the README on four memcached, and on four built-in nodes that were started
-// by hand: every one has carried out as many sets and gets as the result says it was sent, setup included.
+// TestMemcachedCountsWhatHydraSent runs the README's plan on four memcached, and on four built-in nodes started by hand. Every one has carried out as
+// many sets and gets as the result says were sent to it, setup included.
 func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -172,8 +172,8 @@ phase "many" {
 }
 `
 
-// TestClassicMemcachedCounts loads memcached by its classic commands, by itself, as several servers, and behind a twemproxy: it has carried out what the
-// result says it was sent, each key of a get counted, as it does.
+// TestClassicMemcachedCounts loads memcached with its classic commands: one server, several servers, and behind a twemproxy. It has carried out what
+// the result says was sent to it; it counts each key of a get.
 func TestClassicMemcachedCounts(t *testing.T) {
 	direct := func(servers ...string) []string { return servers }
 	for _, test := range []struct {
@@ -217,7 +217,7 @@ func TestClassicMemcachedCounts(t *testing.T) {
 	}
 }
 
-// TestMemcachedIsTooOld pins what a user reads whose server knows no meta commands.
+// TestMemcachedIsTooOld pins what a user reads if the server knows no meta commands.
 func TestMemcachedIsTooOld(t *testing.T) {
 	addr := oldMemcached(t)
 	l := beginFile(t, hydra, "-var", "driver=memcached", "-var", nodes(addr), "-var", "n=1", "-var", "w=1")

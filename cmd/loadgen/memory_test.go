@@ -86,7 +86,7 @@ func (g *memoryGroup) enter(t *testing.T, cmd *exec.Cmd) {
 	require.NoError(t, err)
 }
 
-// number returns the one that follows a word in one of the group's files, or the only one of the file where there is no word.
+// number returns the number that follows a word in one of the group's files, or the file's only number if there is no word.
 func (g *memoryGroup) number(t *testing.T, file, word string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
@@ -115,11 +115,11 @@ func predicted(t *testing.T, path string, args ...string) int64 {
 	return mib
 }
 
-// margin is for what a group is charged besides the program's own memory: pages of files that it reads and writes, and sockets.
+// margin covers what a group is charged besides the program's own memory: pages of files that it reads and writes, and sockets.
 const margin = 8 << 20
 
-// TestRunInASmallControlGroup has coordinator and worker in 64 MiB, with a server outside of them and no GOMEMLIMIT: the kernel kills nothing,
-// and what it charges is within what plan check predicts and a margin.
+// TestRunInASmallControlGroup runs coordinator and worker in 64 MiB, with a server outside and no GOMEMLIMIT. The kernel kills nothing, and what it
+// charges is within plan check's prediction plus a margin.
 func TestRunInASmallControlGroup(t *testing.T) {
 	t.Parallel()
 	const limit = 64 << 20

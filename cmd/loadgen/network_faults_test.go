@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// harmedPlan has two sessions for each of thirteen workers, whose ops are due at times that are known, whatever happens to them.
+// harmedPlan has two sessions for each of thirteen workers, whose ops fall due at known times, whatever happens.
 const harmedPlan = `
 plan "harmed" {}
 variable "nodes" { type = list(string) }
@@ -83,7 +83,7 @@ func (h *harmed) tell(s syscall.Signal, workers ...int) {
 	}
 }
 
-// process is the id of a worker's own process, behind those that have put it on its machine.
+// process is the PID of a worker's own process, below those that put it on its machine.
 func (h *harmed) process(worker int) int {
 	all := family(h.workers[worker-1].cmd.Process.Pid)
 	return all[len(all)-1]
@@ -95,7 +95,7 @@ func (h *harmed) received() uint64 {
 	return now["get"] + now["put"] - h.before["get"] - h.before["put"]
 }
 
-// Each worker of TestFaultsOnANetwork is called after what happens to it.
+// Each worker of TestFaultsOnANetwork is named after what happens to it.
 const (
 	untouchedOne = iota + 1
 	killedOne
@@ -113,9 +113,9 @@ const (
 	harmedWorkers = iota
 )
 
-// TestFaultsOnANetwork has a fleet of thirteen over TLS, and something else happen to each of its workers while they load, as docs/failures.md lists it.
-// Those that recover within the lease miss nothing. Those that do not are lost, each with the reason, and the others know nothing of it. What the server got
-// is in the result, or within what the losses declare.
+// TestFaultsOnANetwork has a fleet of thirteen workers over TLS, with a different fault for each while they load, as listed in docs/failures.md.
+// Those that recover within the lease miss nothing. The others are lost, each with the reason, without any effect on the rest. What the server
+// received is in the result, or within what the losses declare.
 func TestFaultsOnANetwork(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t, harmedWorkers+2, 1, "")
@@ -172,10 +172,10 @@ func TestFaultsOnANetwork(t *testing.T) {
 	requireAccounted(t, h.load, r, h.received())
 }
 
-// flaps is how often a cable is taken out and put in again.
+// flaps is how often a cable is unplugged and plugged in again.
 const flaps = 4
 
-// trouble is what happens to the workers. Those that are to recover are left alone after a fraction of the lease.
+// trouble is the workers' faults. Those that are to recover end after a fraction of the lease.
 func (h *harmed) trouble(lease time.Duration) {
 	for _, w := range []int{silentOne, muteOne} {
 		h.Cut(h.Machines[w], h.Machines[0])
@@ -218,13 +218,13 @@ func (h *harmed) number(worker int, command string) int {
 	return n
 }
 
-// requireTriedAgain wants a worker to have lost its coordinator, and to have looked for it.
+// requireTriedAgain checks that a worker lost its coordinator and tried to reconnect.
 func requireTriedAgain(t *testing.T, w *process) {
 	require.Contains(t, w.stderr.String(), "trying until there is one")
 }
 
-// TestCoordinatorFaultsOnANetwork stops a coordinator for less than the lease, which nobody minds, and then kills it: load ends with the lease, and what was
-// acknowledged makes a result.
+// TestCoordinatorFaultsOnANetwork stops a coordinator for less than the lease, which changes nothing, and then kills it: load ends with the lease,
+// and what was acknowledged gives a result.
 func TestCoordinatorFaultsOnANetwork(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t, 5, 1, "")

@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// networked is a coordinator, workers and Redis servers, each on a machine of its own. Machines share no state directory.
+// networked is a coordinator, workers and Redis servers, each on its own machine. Machines share no state directory.
 type networked struct {
 	*servertest.Network
 	t       *testing.T
@@ -58,7 +58,7 @@ func (n *networked) run(args ...string) *load {
 	return beginBy(n.t, func(args ...string) *exec.Cmd { return n.command(n.Machines[0], args...) }, n.plan, append(args, "-var", nodes(n.addrs...))...)
 }
 
-// worker starts a worker for one run, with what comes behind "loadgen worker".
+// worker starts a worker for one run, with the arguments that follow "loadgen worker".
 func (n *networked) worker(m *servertest.Machine, name, line string) *process {
 	n.t.Helper()
 	args := append([]string{"worker", "--name", name, "--once", "--loops", "1"}, strings.Fields(line)...)
@@ -73,10 +73,10 @@ func (n *networked) calls() (all []calls) {
 	return all
 }
 
-// line is what a coordinator says that a worker is to be given.
+// line matches what a coordinator prints for starting a worker.
 var line = regexp.MustCompile(`loadgen worker (--join \S+ --token \S+)`)
 
-// invited returns that of a coordinator that waits.
+// invited returns that line from a waiting coordinator.
 func invited(t *testing.T, l *load) string {
 	t.Helper()
 	var said []string
@@ -87,9 +87,9 @@ func invited(t *testing.T, l *load) string {
 	return said[1]
 }
 
-// TestFleetOnANetwork has workers on three machines join a coordinator on another with the line that it prints, and run the plan of the README on four
-// servers: what was done is what one process does, and what the servers counted. For the next run they need no token any more. Those who have none, or a
-// wrong one, are told so, and so is the coordinator.
+// TestFleetOnANetwork: workers on three machines join a coordinator on a fourth with the line that it prints, and run the README's plan on four
+// servers. They do what one process does, and the servers counted it. For the next run they need no token. Workers with no token, or a wrong one, are
+// told so, and so is the coordinator.
 func TestFleetOnANetwork(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t, 9, 4, patientHydra(t))

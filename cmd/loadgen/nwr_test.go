@@ -18,8 +18,8 @@ import (
 
 var hydra = filepath.Join("..", "..", "plans", "hydra.hcl")
 
-// patientHydra is a copy of the plan whose requests do not time out, and whose assertion holds, while a machine that has much to do keeps a server waiting. What has
-// timed out when a phase ends is not awaited, and a server may never carry it out: its count is exact only where nothing has.
+// patientHydra is a copy of the plan whose requests do not time out, and whose assertion holds, even if a busy machine keeps a server waiting. A
+// phase does not wait for what has timed out, and a server may never carry it out: its count is exact only if nothing has.
 func patientHydra(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(hydra)
@@ -44,8 +44,8 @@ func shortHydra(t *testing.T) string {
 	return path
 }
 
-// TestHydraAwaitsASlowServer stops one of the servers for longer than the plan's own timeout while puts are under way: it carries out all that
-// it was sent, though two others make the quorum.
+// TestHydraAwaitsASlowServer stops one of the servers for longer than the plan's own timeout while puts are in flight: it carries out everything that
+// it was sent, although two others make the quorum.
 func TestHydraAwaitsASlowServer(t *testing.T) {
 	addrs := addresses(cluster(t, 4))
 	before := countAll(t, addrs)
@@ -90,13 +90,13 @@ func sums(r *run.Run) map[string]map[string]run.Requests {
 	return all
 }
 
-// requireSent compares what loadgen says it sent with what the servers say they carried out since before.
+// requireSent compares what loadgen says it sent with what the servers have carried out since before.
 func requireSent(t *testing.T, r *run.Run, addrs []string, before []calls) {
 	t.Helper()
 	requireBetween(t, r, addrs, before, countAll(t, addrs))
 }
 
-// requireBetween is requireSent with what the servers say afterwards.
+// requireBetween is requireSent with the servers' counts afterwards given.
 func requireBetween(t *testing.T, r *run.Run, addrs []string, before, after []calls) {
 	t.Helper()
 	sent := sums(r)
@@ -117,8 +117,8 @@ func countAll(t *testing.T, addrs []string) []calls {
 	return all
 }
 
-// TestServersCountWhatHydraSent runs the plan of the README on four Redis servers: both ledgers balance, and every server has carried out
-// as many SET and GET as the result says it was sent, setup included.
+// TestServersCountWhatHydraSent runs the README's plan on four Redis servers: both ledgers balance, and every server has carried out as many SET and
+// GET as the result says were sent to it, setup included.
 func TestServersCountWhatHydraSent(t *testing.T) {
 	requireHydra(t, addresses(cluster(t, 4)))
 }
@@ -265,9 +265,8 @@ func restart(t *testing.T, victim *servertest.Server) {
 	servertest.StartRedis(t, "--port", port)
 }
 
-// TestQuorumsOutliveAServerAsWSays takes one server of four away in mid-run: with W = 2 of N = 3 every op still succeeds, with W = 3 those
-// on the lost server fail. Whatever happens, ledgers balance, what a server counted lies between answered and sent, and
-// the run ends on time.
+// TestQuorumsOutliveAServerAsWSays takes one of four servers away in mid-run: with W = 2 of N = 3 every op still succeeds, with W = 3 those on the
+// lost server fail. In every case ledgers balance, a server's count lies between answered and sent, and the run ends on time.
 func TestQuorumsOutliveAServerAsWSays(t *testing.T) {
 	for _, f := range []fault{
 		{name: "stopped for 2 s, W=2", w: "2", strike: stopped, counts: true},

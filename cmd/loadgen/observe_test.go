@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// observing observes a load of a target from all sides, one of which nobody is at.
+// observing observes a load of a target from all sides, one of which does not answer.
 const observing = `
 plan "observing" {}
 variable "nodes" {
@@ -75,7 +75,7 @@ assert "the server's processor time is known" {
 }
 `
 
-// What servers and the kernel count agrees with what loadgen counts; what nobody answers costs no run.
+// What servers and the kernel count agrees with loadgen's counts; an observation that nobody answers does not fail the run.
 func TestObservedSides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ driver, nodes, hits string }{
@@ -115,7 +115,7 @@ func TestObservedSides(t *testing.T) {
 	}
 }
 
-// A web server's own count of requests is loadgen's and the looks at it.
+// A web server's own count of requests is loadgen's plus the probes.
 func TestObservedWebServer(t *testing.T) {
 	t.Parallel()
 	plan := strings.Replace(observing, "builtin {}", "", 1)
@@ -176,7 +176,7 @@ func TestObservedPlan(t *testing.T) {
 		}
 		require.Greater(t, *row.Cells[1].Value, 0.0)
 		require.Less(t, *row.Cells[1].Value**row.Cells[0].Value, float64(runtime.NumCPU()), "processor time of a get, of so many processors")
-		// By the clock, waits for a processor included: one thread is in one
+		// By wall time, including waits for a processor: one thread is in one
 		// call at a time, however long a get has kept it on a processor.
 		require.Greater(t, *row.Cells[2].Value, 0.0)
 		require.LessOrEqual(t, *row.Cells[2].Value**row.Cells[0].Value, 1.0, "in calls for no longer than there is time")

@@ -75,7 +75,7 @@ func beginTarget(t testing.TB, args ...string) *server {
 	return serving(start(t, command(t, append([]string{"target", "serve", "--listen", "127.0.0.1:0"}, args...)...)))
 }
 
-// serving waits until a node says where it is.
+// serving waits until a node reports its address.
 func serving(p *process) *server {
 	p.t.Helper()
 	p.said("\n")
@@ -90,7 +90,7 @@ func (s *server) kill() {
 	<-s.done
 }
 
-// totals adds up what the snapshots of a run's directory say about the gets of its last phase.
+// totals adds up the gets of the last phase from the snapshots in a run's directory.
 func (l *load) totals(t *testing.T) *measure.Op {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(l.runs, "*", "snapshots.log"))
@@ -121,9 +121,9 @@ func over(classes [measure.NumClasses]hist.Hist, limit time.Duration) (n uint64)
 	return n
 }
 
-// TestOpenLoopKeepsItsRate offers 20,000 Poisson arrivals per second to a Redis server: what is sustained is what was offered, to half a
-// per cent, and what was offered is what the plan says, as far as chance allows. It is something else only where one of the two waited for a
-// processor, and if it is less, it says so.
+// TestOpenLoopKeepsItsRate offers 20,000 Poisson arrivals per second to a Redis server. The sustained rate is the offered rate, to half a per cent,
+// and the offered rate is the plan's, within chance. It may differ only if one of the two waited for a processor, and if it is lower, the run says
+// so.
 func TestOpenLoopKeepsItsRate(t *testing.T) {
 	s := cluster(t, 1)[0]
 	l := begin(t, openPlan, "-var", nodes(s.Addr), "-var", "rate=20k/s", "-var", "arrivals=poisson",
@@ -154,10 +154,10 @@ func TestOpenLoopKeepsItsRate(t *testing.T) {
 	}
 }
 
-// TestStallIsInResponsesNotInServices lets a node stand still for a second under 1,000 arrivals per second. The 750 that become due more than
-// 250 ms before its end wait for longer than that, whether they can be sent at once (there is room in flight) or have to queue in the generator
-// (there is none). Who becomes due once the longest wait is over does not. Service times see no more of it than was in flight. Other programs
-// would have to keep a processor for 250 ms to be taken for a stall.
+// TestStallIsInResponsesNotInServices stops a node for a second under 1,000 arrivals per second. The 750 that fall due more than 250 ms before the
+// stall's end wait for longer than that, whether they can be sent at once (there is room in flight) or must queue in the generator (there is none).
+// Arrivals that fall due later do not. Service times show no more of the stall than what was in flight. Other programs would have to occupy a
+// processor for 250 ms to look like a stall.
 func TestStallIsInResponsesNotInServices(t *testing.T) {
 	const limit, late = 250 * time.Millisecond, 750
 	for name, pipeline := range map[string]int{"room in flight": 512, "no room": 64} {
@@ -197,8 +197,8 @@ func TestDelayIsInEveryService(t *testing.T) {
 	}
 }
 
-// TestTargetDiesInMidRun kills the target of an open load: the errors are counted, the ledgers balance, and the run ends when it was to
-// end, invalid for its errors.
+// TestTargetDiesInMidRun kills the target of an open load: the errors are counted, the ledgers balance, and the run ends on schedule, invalid because
+// of its errors.
 func TestTargetDiesInMidRun(t *testing.T) {
 	for _, model := range []string{"open", "closed"} {
 		t.Run(model, func(t *testing.T) {
@@ -230,8 +230,8 @@ func TestTargetDiesInMidRun(t *testing.T) {
 	}
 }
 
-// TestTargetThatStopsAnswering stops the target, which goes on to take connections and bytes: the schedule goes on, what was sent times out, memory
-// stays what it was, and Ctrl-C ends it all: what will not be answered is not awaited for as long as the plan would.
+// TestTargetThatStopsAnswering stops the target, which still accepts connections and bytes. The schedule goes on, requests time out, memory does not
+// grow, and Ctrl-C ends it all without waiting for answers as long as the plan would.
 func TestTargetThatStopsAnswering(t *testing.T) {
 	node := beginTarget(t)
 	l := begin(t, openPlan, "-var", nodes(node.addr), "-var", "duration=10m", "-var", "drain=10m", "-var", "rate=50k/s", "-var", "timeout=300ms")
@@ -253,8 +253,8 @@ func TestTargetThatStopsAnswering(t *testing.T) {
 	t.Logf("%d kB, %d due, %+v", most, get.Due, get.Causes)
 }
 
-// peakMemory returns the most that a process has had resident since it became this program, in kB. What it used in the end, wait4's ru_maxrss, is
-// no less than what the process that started it had.
+// peakMemory returns the peak resident memory of a process since it became this program, in kB. wait4's ru_maxrss is at least that of the process that
+// started it.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

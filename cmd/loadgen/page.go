@@ -11,13 +11,13 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-// pageFlags say where metrics are served, and who may see them.
+// pageFlags say where metrics are served, and to whom.
 type pageFlags struct {
 	means     identity.PageMeans
 	tokenFile string
 }
 
-// add adds the flags. What says whose metrics they are, and when.
+// add adds the flags. what says whose metrics they are, and when.
 func (f *pageFlags) add(flags *pflag.FlagSet, what string) {
 	flags.StringVar(&f.means.Address, "http", "", "serve metrics "+what+" at `ADDRESS`, port 0 for any free one; beyond the loopback by TLS, to those who prove who they are (docs/metrics.md)")
 	flags.StringArrayVar(&f.means.Names, "http-name", nil, "the page of --http also goes by `NAME`; requests that name another host are refused")
@@ -26,7 +26,7 @@ func (f *pageFlags) add(flags *pflag.FlagSet, what string) {
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "those who scrape show the token that is the first line of `FILE` (default: one that is kept in the state directory)")
 }
 
-// check refuses flags that need --http.
+// check refuses flags that need --http without it.
 func (f *pageFlags) check() error {
 	if f.means.Address == "" && (len(f.means.Names) > 0 || f.means.Cert != "" || f.means.Key != "" || f.tokenFile != "") {
 		return errors.New("--http-name, --http-cert, --http-key and --http-token-file are about the page of --http: say where with --http HOST:PORT")
@@ -49,7 +49,7 @@ func (f *pageFlags) open() (*identity.Door, error) {
 	return means.Open()
 }
 
-// door is what opens the port for a run; nil: no metrics are asked for.
+// door returns a function that opens the port for a run; nil if no metrics are wanted.
 func (f *pageFlags) door() func() (prom.Door, error) {
 	if f.means.Address == "" {
 		return nil

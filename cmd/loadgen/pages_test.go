@@ -18,7 +18,7 @@ var (
 	option   = regexp.MustCompile(`(?:^|[ \[|])(--[a-z][a-z-]+)`)
 )
 
-// TestPagesNameWhatThereIs holds the commands and their flags in pages against the help.
+// TestPagesNameWhatThereIs compares the commands and flags in pages with the help.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	helps := map[string]string{}
 	subcommands(t, nil, func(path []string, help string) { helps[strings.Join(path, " ")] = help })
@@ -48,7 +48,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// commandsIn returns the commands that a page names in fences, in indented lines and in backquotes, without their first word.
+// commandsIn returns the commands that a page has in code fences, indented lines and backquotes, without their first word.
 func commandsIn(page string) (all []string) {
 	for _, block := range fenced.FindAllStringSubmatch(page, -1) {
 		for _, line := range indented.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// peak watches how much memory a process that has been started has had at most. What it returns waits for the process to be gone, and says it in
-// bytes. What wait(2) tells of a process that has ended is no less than what its parent had when it started it, so it says nothing of a small one.
+// peak tracks the peak memory of a started process. The function it returns waits for the process to end, and returns the peak in bytes. wait(2)
+// reports at least what the parent used when it started the process, so it says nothing about a small one.
 func peak(pid int) func() int64 {
 	most := make(chan int64, 1)
 	go func() {

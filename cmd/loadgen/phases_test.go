@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// phasesPlan fills, uses and clears a key space; which of it is a variable.
+// phasesPlan fills, uses and clears a key space; a variable says which.
 const phasesPlan = `
 plan "phases" {}
 variable "nodes" {
@@ -132,7 +132,7 @@ func TestPhasesDoWhatTheyAreCalled(t *testing.T) {
 		return r.Phase[what]
 	}
 	held := func() int { return number(t, addrs[0], "DBSIZE") + number(t, addrs[1], "DBSIZE") }
-	// Both servers at once: the second one is watched while the first one is.
+	// Both servers at once: the second is watched during the first's watch.
 	seen := func(t *testing.T, name string, f func()) []string {
 		t.Helper()
 		var second []string
@@ -204,8 +204,8 @@ func TestBuiltinNodesAreFilledAndFlushed(t *testing.T) {
 	require.NotContains(t, r.Phase, "delete")
 }
 
-// TestEvictedKeysMiss fills a node beyond its memory: as many gets hit as the node says it holds, and the phase is invalid because
-// populated keys were expected to be there.
+// TestEvictedKeysMiss fills a node beyond its memory: as many gets hit as the node says it holds, and the phase is invalid because populated keys were
+// expected to exist.
 func TestEvictedKeysMiss(t *testing.T) {
 	node := beginTarget(t, "--memory", "1MiB")
 	l := begin(t, phasesPlan, "-var", nodes(node.addr), "-var", `do=["populate","zipf"]`, "-var", "keys=20000")
@@ -249,7 +249,7 @@ phase "gets" {
 }
 `
 
-// TestMillionsOfGetsAllocateNothing is about the whole process, snapshots and progress included. The server has counted every one.
+// TestMillionsOfGetsAllocateNothing covers the whole process, snapshots and progress included. The server has counted every get.
 func TestMillionsOfGetsAllocateNothing(t *testing.T) {
 	const all = 16 * 187_500
 	addrs := addresses(cluster(t, 1))

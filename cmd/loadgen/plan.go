@@ -58,7 +58,7 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 	return c
 }
 
-// check checks the plan at path, or all variants of its experiment, predicts, and says which files it has read.
+// check checks the plan at path, or all variants of its experiment, prints a prediction, and says which files it has read.
 func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	text, err := p.open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 	return text.named.report(cmd.OutOrStdout())
 }
 
-// predictTrial writes how many runs an experiment has and how long they take. The prediction above it is that of the baseline.
+// predictTrial prints how many runs an experiment has and how long they take. The prediction above it is the baseline's.
 func predictTrial(w io.Writer, t *runner.Trial) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\nThese are the baseline's. Experiment: %d variants × %d = %d runs, %s, baseline %s.\n",
@@ -171,16 +171,16 @@ worker gets and that the run's plan digest is of.`,
 	return c
 }
 
-// means are what this process may have.
+// means are the limits of this process.
 type means struct {
 	files  int64
-	memory int64 // bytes; 0: nothing says
+	memory int64 // bytes; 0: unknown
 
-	logRoot string // as --log-root says
+	logRoot string // as given by --log-root
 }
 
-// predict writes what a plan will do and take, and warns when it wants more open files or memory than this process may have, or more ops
-// than a processor can send.
+// predict prints what a plan will do and need. It warns if the plan needs more open files or memory than this process may have, or more ops per second
+// than a worker can send.
 func predict(w io.Writer, p *plan.Plan, here means) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "plan %s: no mistakes found\n\n", p.Name)
@@ -238,7 +238,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	return err
 }
 
-// connected is what a plan will do and take, without the connections of targets that have none, and with those of all clients that block.
+// connected is what a plan will do and need. It leaves out connections to targets that have none, and counts those of all blocking clients.
 func connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
 	phases, all = p.Predict()
 	all.Connections = 0
@@ -251,7 +251,7 @@ func connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
 	return phases, all
 }
 
-// connects says whether there is something to connect to, or files to open.
+// connects says whether a target has something to connect to, or files to open.
 func connects(t *plan.Target) bool {
 	return slices.ContainsFunc(drivers.All(), func(d driver.Driver) bool {
 		_, timed := d.(driver.Timed)
@@ -259,7 +259,7 @@ func connects(t *plan.Target) bool {
 	})
 }
 
-// clients is how many connections a session of a phase has to an endpoint of a target: one, and of clients that block one for each op in flight.
+// clients is how many connections a session of a phase has to each endpoint of a target: one, or one per op in flight for blocking clients.
 func clients(t *plan.Target, ph *plan.Phase) int {
 	dials := func(d driver.Driver) bool {
 		_, ok := d.(driver.Dialer)
@@ -271,7 +271,7 @@ func clients(t *plan.Target, ph *plan.Phase) int {
 	return 1
 }
 
-// clientsOf returns how many clients a session of a phase has of each target.
+// clientsOf returns how many clients a session of a phase has for each target.
 func clientsOf(p *plan.Plan, ph *plan.Phase) map[string]int {
 	all := p.EndpointsOf(ph)
 	for name := range all {
@@ -290,7 +290,7 @@ func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
 	return n
 }
 
-// warn writes what a phase wants of one worker and cannot have here. The limits that count are those of the workers.
+// warn prints what a phase needs of one worker and cannot have here. What finally counts are the limits of the workers' machines.
 func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	if each := connectionsOf(p, ph); each > 0 {
 		if short := ph.FilesShort(ph.Sessions(), each, here.files); short != "" {
@@ -305,7 +305,7 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	}
 	loops, err := loopsByDefault()
 	if err != nil {
-		loops = engine.DefaultLoops() // what is wrong is said where the plan is run
+		loops = engine.DefaultLoops() // the error is reported when the plan is run
 	}
 	loops = min(loops, ph.Sessions())
 	if most, rate := engine.MostPerLoop*float64(loops), ph.OpsPerSecond(); rate > most {
@@ -314,7 +314,7 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	}
 }
 
-// logs warns when one worker's log files would not fit here. The room that counts is that of the workers.
+// logs warns if one worker's log files would not fit here. What finally counts is the space on the workers' machines.
 func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
 	var need int64
 	for _, p := range plans {
@@ -348,7 +348,7 @@ func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
 	return err
 }
 
-// most is how many bytes there are of log files at once.
+// most is the most bytes of log files that exist at once.
 func most(kept []plan.Kept) (bytes int64) {
 	for _, k := range kept {
 		bytes = max(bytes, k.Disk)
@@ -370,7 +370,7 @@ func row(w io.Writer, l plan.Load, logs string) {
 		l.Name, known(l.Ops), known(l.Requests), l.SetupOps, duration, l.Sessions, l.Connections, mebibytes(l.Memory), logs)
 }
 
-// known writes a number that may have to wait for the run.
+// known formats a number that may be unknown before the run.
 func known(n *int64) string {
 	if n == nil {
 		return "-"

@@ -18,14 +18,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// namedFiles are the files that a plan names: traces, keys and values. Each is read once, however often the variants of an experiment ask for it.
+// namedFiles are the files that a plan names: traces, keys and values. Each is read once, however often an experiment's variants ask for it.
 type namedFiles struct {
-	dir   string // that paths which are not absolute begin in
+	dir   string // base of relative paths
 	found map[string]finding
 	order []string // of found
 }
 
-// finding is what was found in a file.
+// finding is the result of reading a file.
 type finding struct {
 	path, sum, says string
 	facts           any
@@ -34,7 +34,7 @@ type finding struct {
 
 func newNamedFiles(dir string) namedFiles { return namedFiles{dir: dir, found: map[string]finding{}} }
 
-// once returns what was found in a file, which it has read the first time that it is asked for in this way.
+// once returns the result of reading a file in the given way, and reads it only the first time.
 func (n *namedFiles) once(file string, way []string, read func(r io.Reader, length int64) finding) finding {
 	key := fmt.Sprintf("%q", append(way, file))
 	f, known := n.found[key]
@@ -47,7 +47,7 @@ func (n *namedFiles) once(file string, way []string, read func(r io.Reader, leng
 	return f
 }
 
-// look reads a file. What is wrong with a line has the file's path before it.
+// look reads a file. An error about a line starts with the file's path.
 func (n *namedFiles) look(file string, read func(r io.Reader, length int64) finding) finding {
 	path := file
 	if !filepath.IsAbs(path) {
@@ -77,7 +77,7 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 	return f
 }
 
-// trace reads a trace, whose times matter or not.
+// trace reads a trace. timed says whether its times matter.
 func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, error) {
 	f := n.once(path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
@@ -94,7 +94,7 @@ func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, erro
 	return facts, f.err
 }
 
-// keys reads the keys of a file.
+// keys reads a file's keys.
 func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
 	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
 		if form == entries.Vegeta {
@@ -107,7 +107,7 @@ func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
 	return facts, f.err
 }
 
-// targets reads vegeta's targets, and the bodies that they name.
+// targets reads vegeta targets, and the bodies that they name.
 func (n *namedFiles) targets(r io.Reader, length int64) finding {
 	is, err := entries.ReadTargets(r, func(path string) (io.ReadCloser, error) { return regular.OpenBelow(cmp.Or(n.dir, "."), path) })
 	if err != nil {
@@ -125,12 +125,12 @@ func (n *namedFiles) targets(r io.Reader, length int64) finding {
 	return finding{sum: is.SHA256, says: says, facts: facts}
 }
 
-// entryFacts are what was found in a file of a length.
+// entryFacts are the results for a file of the given length.
 func entryFacts(is entries.Facts, length int64) file.EntryFacts {
 	return file.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
 }
 
-// values reads the values of a file.
+// values reads a file's values.
 func (n *namedFiles) values(path, form, field, encoding string) (file.EntryFacts, error) {
 	f := n.once(path, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field, Values: true, Encoding: encoding})
@@ -145,7 +145,7 @@ func (n *namedFiles) values(path, form, field, encoding string) (file.EntryFacts
 	return facts, f.err
 }
 
-// report says which files were read, and what is in them.
+// report says which files were read, and what they contain.
 func (n *namedFiles) report(w io.Writer) error {
 	if len(n.order) == 0 {
 		return nil

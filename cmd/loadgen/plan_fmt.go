@@ -45,10 +45,10 @@ With --check nothing is rewritten: the exit code is 1 when a file would be.`,
 	return c
 }
 
-// stdin is what standard input is called.
+// stdin is the name for standard input.
 const stdin = "<stdin>"
 
-// formatStream formats standard input onto standard output, or says whether that would change it.
+// formatStream formats standard input to standard output, or with check says whether formatting would change it.
 func formatStream(cmd *cobra.Command, check bool) error {
 	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), lang.MaxSource+1))
 	if err != nil {
@@ -70,7 +70,7 @@ func formatStream(cmd *cobra.Command, check bool) error {
 	return nil
 }
 
-// formatFiles goes through all files, also when one of them cannot be formatted.
+// formatFiles formats all files, even if one of them fails.
 func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 	var wrong error
 	for _, path := range paths {
@@ -91,7 +91,7 @@ func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 	return wrong
 }
 
-// complaint is what is still to be said of an error.
+// complaint is what an error still has to say.
 func complaint(err error) string {
 	if said := (*exitError)(nil); errors.As(err, &said) && said.text == "" {
 		return ""
@@ -99,7 +99,7 @@ func complaint(err error) string {
 	return fmt.Sprintf("loadgen: %v\n", err)
 }
 
-// formatFile formats one file, whole or not at all.
+// formatFile formats one file, atomically.
 func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err error) {
 	src, err := regular.Read(path, lang.MaxSource)
 	if err != nil {
@@ -115,7 +115,7 @@ func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err 
 	})
 }
 
-// format formats a text, and reports what keeps it from being formatted.
+// format formats a text, and reports any syntax errors.
 func format(cmd *cobra.Command, name string, src []byte) ([]byte, error) {
 	text, diags := plan.Format(src, name)
 	return text, (&planText{sources: map[string][]byte{name: src}}).report(cmd.ErrOrStderr(), diags)

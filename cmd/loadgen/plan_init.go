@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	_ "embed" // the plan to begin with
+	_ "embed" // for the first plan
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +65,7 @@ endpoints.`,
 	return c
 }
 
-// starters are the drivers that there is a first plan for: all of this build.
+// starters are the drivers that have a first plan: all of this build.
 func starters() []string {
 	var names []string
 	for _, d := range drivers.All() {
@@ -74,7 +74,7 @@ func starters() []string {
 	return names
 }
 
-// first returns the text that a plan for a driver begins as.
+// first returns the template of a plan for a driver.
 func first(d driver.Driver) string {
 	if d.Outcomes(driver.Put) == nil {
 		return firstLog
@@ -82,7 +82,7 @@ func first(d driver.Driver) string {
 	return firstPlan
 }
 
-// init writes the plan, after it was checked as plan check does.
+// init writes the plan after checking it as plan check does.
 func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if !slices.Contains(starters(), f.driver) {
 		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
@@ -110,7 +110,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	return err
 }
 
-// check finds what is wrong with the plan, which can be the endpoints only: the rest of it is ours.
+// check finds errors in the plan. Only the endpoints can be wrong, since the rest comes from the template.
 func (f *initFlags) check(text []byte) error {
 	file, diags := plan.Parse(text, "plan", drivers.All())
 	if !diags.HasErrors() {
@@ -118,13 +118,13 @@ func (f *initFlags) check(text []byte) error {
 	}
 	var errs []error
 	for _, d := range diags {
-		_, what, _ := strings.Cut(d.Summary, ": ") // which target, of the one that there is
+		_, what, _ := strings.Cut(d.Summary, ": ") // drops which target: there is only one
 		errs = append(errs, fmt.Errorf("--endpoint: %s. %s", what, d.Detail))
 	}
 	return errors.Join(errs...)
 }
 
-// write writes a new file, or replaces one with --force.
+// write writes a new file, or with --force replaces one.
 func (f *initFlags) write(path string, text []byte) error {
 	if f.force {
 		err := output.Replace(path, func(w io.Writer) error {
@@ -150,7 +150,7 @@ func (f *initFlags) write(path string, text []byte) error {
 	return nil
 }
 
-// text fills the plan in.
+// text fills in the template.
 func (f *initFlags) text(path string) ([]byte, error) {
 	all := drivers.All()
 	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]

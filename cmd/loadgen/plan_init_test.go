@@ -11,8 +11,8 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// The plan to begin with holds for values of 1 MiB, too: on a built-in node, which had room for 63 of its 10,000 keys so that most gets missed, and on
-// a server of one's own.
+// The first plan also works for values of 1 MiB, both on a user's own server and on a built-in node, which once had room for 63 of its 10,000 keys,
+// so that most gets missed.
 func TestStarterWithLargeValues(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "starter.hcl")

@@ -27,25 +27,25 @@ type planFlags struct {
 	vars    []string
 	varFile string
 	variant string
-	files   string // the directory that files that the plan names are below; "": that of the plan
+	files   string // directory of the files that the plan names; "": the plan's
 }
 
-// addFiles adds the flag for a command that reads a plan and has no worker.
+// addFiles adds the flag for a command that reads a plan but has no worker.
 func (p *planFlags) addFiles(f *pflag.FlagSet) {
 	f.StringVar(&p.files, "files", "", "read the traces and files of keys and values that the plan names below `DIR` (default: where the plan is)")
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`; repeatable")
-	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; of several the last counts")
+	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; if repeated, the last one wins")
 	f.StringVar(&p.variant, "variant", "", "set variables as the variant `NAME` of the plan's experiment does")
 }
 
-// planText is a plan as it was read, and where its variables get their values from.
+// planText is a plan's source, with the values for its variables.
 type planText struct {
 	path    string
 	named   namedFiles
-	file    *plan.File // nil when it is no HCL
+	file    *plan.File // nil if it is not valid HCL
 	diags   hcl.Diagnostics
 	vars    plan.Vars
 	sources map[string][]byte
@@ -74,10 +74,10 @@ func (p *planFlags) open(path string) (*planText, error) {
 	return t, nil
 }
 
-// otherPlan says what may have been meant by a plan file that is not there.
+// otherPlan suggests another plan file if the given one does not exist.
 func otherPlan(path string) string {
 	var there []string
-	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.hcl")) // a pattern that is none finds nothing
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.hcl")) // an invalid pattern finds nothing
 	for _, file := range found {
 		there = append(there, filepath.Base(file))
 	}
@@ -87,7 +87,7 @@ func otherPlan(path string) string {
 	return "loadgen plan init writes a plan to begin with"
 }
 
-// load reads a plan file and resolves it, asserts included. Mistakes are written to w with their places; the error is empty then.
+// load reads a plan file and resolves it, asserts included. It writes errors in the plan to w with their positions; its own error then has no text.
 func (p *planFlags) load(path string, w io.Writer) (*plan.Plan, error) {
 	t, err := p.open(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *planFlags) load(path string, w io.Writer) (*plan.Plan, error) {
 	return t.plan(w)
 }
 
-// plan resolves the plan with the variables' own values, or those of the variant that was asked for.
+// plan resolves the plan with its variables' own values, or those of the requested variant.
 func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	if t.file == nil {
 		return nil, t.report(w, t.diags)
@@ -111,14 +111,14 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	return resolved, t.report(w, append(t.diags, diags...))
 }
 
-// trial resolves every variant of the plan's experiment; nil when it has none.
+// trial resolves every variant of the plan's experiment; nil if it has none.
 func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	if t.file == nil {
 		return nil, t.report(w, t.diags)
 	}
 	e, diags := t.file.Experiment()
 	if e == nil && len(diags) == 0 {
-		_, diags = t.file.Tables() // which want an experiment, as charts do
+		_, diags = t.file.Tables() // tables need an experiment, as charts do
 		_, more := t.file.Charts()
 		return nil, t.report(w, append(diags, more...))
 	}
@@ -132,10 +132,10 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	return all, t.report(w, append(t.diags, diags...))
 }
 
-// variants resolves each variant. A mistake that all have is reported once, another with the names of those that have it.
+// variants resolves each variant. It reports an error that all of them have once, and any other with the names of the variants that have it.
 func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 	var found hcl.Diagnostics
-	in := map[string][]string{} // variants, by mistake
+	in := map[string][]string{} // variants, by error
 	key := func(d *hcl.Diagnostic) string { return fmt.Sprint(d.Subject, d.Summary, d.Detail) }
 	for _, v := range all.Variants {
 		vars := t.vars
@@ -179,7 +179,7 @@ func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
 	return resolved, append(diags, t.inFile(table.Check(draft))...)
 }
 
-// inFile gives diagnostics the path of the file: a plan does not know in which directory it was.
+// inFile adds the file's path to diagnostics: a plan does not know its directory.
 func (t *planText) inFile(diags hcl.Diagnostics) hcl.Diagnostics {
 	for _, d := range diags {
 		d.Subject.Filename = t.path
@@ -187,7 +187,7 @@ func (t *planText) inFile(diags hcl.Diagnostics) hcl.Diagnostics {
 	return diags
 }
 
-// report writes mistakes with their places. The error is empty when there are any.
+// report writes errors in the plan with their positions. If there are any, its own error has no text.
 func (t *planText) report(w io.Writer, diags hcl.Diagnostics) error {
 	if len(diags) > 0 {
 		if err := plan.FormatDiagnostics(w, diags, t.sources); err != nil {

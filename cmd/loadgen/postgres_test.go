@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// postgresPlan is every verb on both columns, and a statement of the plan's own.
+// postgresPlan has every verb on both columns, and a statement of its own.
 const postgresPlan = `
 plan "postgres" {}
 variable "server" {}
@@ -80,7 +80,7 @@ phase "open" {
 }
 `
 
-// pgServer is a server of a test, and how a plan calls it.
+// pgServer is a test's server, with the way a plan names it.
 type pgServer struct {
 	t       *testing.T
 	address string
@@ -206,7 +206,7 @@ phase "rewipe" {
 }
 `
 
-// TestPostgresClearDropsTheTable once all workers are done with it, and the next phase finds it made again.
+// TestPostgresClearDropsTheTable once all workers are done with it; the next phase creates it again.
 func TestPostgresClearDropsTheTable(t *testing.T) {
 	d := newDatabase(t)
 	const tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'loadgen_values'"
@@ -229,7 +229,7 @@ func TestPostgresClearDropsTheTable(t *testing.T) {
 	}
 }
 
-// requireNoCanary looks for the password in all that a run has left or said.
+// requireNoCanary looks for the password in everything that a run has written or printed.
 func (d *pgServer) requireNoCanary(l *load) {
 	d.t.Helper()
 	require.NotContains(d.t, l.stdout.String()+l.stderr.String(), servertest.PostgresPassword)
@@ -243,7 +243,8 @@ func (d *pgServer) requireNoCanary(l *load) {
 	}))
 }
 
-// TestPostgresEndsConnections in the middle of a load: what was outstanding is lost for that reason, the connections are made again, and all balances.
+// TestPostgresEndsConnections in the middle of a load: outstanding requests are lost for that reason, connections are opened again, and the ledgers
+// balance.
 func TestPostgresEndsConnections(t *testing.T) {
 	d := newDatabase(t)
 	l := begin(t, postgresPlan, "-var", "server="+d.place, "-var", "duration=12s")

@@ -45,7 +45,7 @@ phase "p" {
 }
 `
 
-// assignmentOf resolves a plan that names a file, which is said to have a length and a digest that nobody has found there.
+// assignmentOf resolves a plan that names a file, with an invented length and digest.
 func assignmentOf(src string, length int64) (worker.Assignment, error) {
 	const sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	parsed, diags := plan.Parse([]byte(src), "plan.hcl", drivers.All())
@@ -69,7 +69,7 @@ func assignmentOf(src string, length int64) (worker.Assignment, error) {
 	return worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Workers: 1, Zero: time.Now()}, err
 }
 
-// wiring is a listener whose connections can be cut, or fall silent, all at once.
+// wiring is a listener whose connections can all be cut, or fall silent, at once.
 type wiring struct {
 	net.Listener
 	silent atomic.Bool
@@ -88,7 +88,7 @@ func (c *wiring) Accept() (net.Conn, error) {
 	return &wired{conn, c}, nil
 }
 
-// cut closes the port and its connections, as the kernel does when their process is killed.
+// cut closes the port and its connections, as the kernel does when the process is killed.
 func (c *wiring) cut() {
 	_ = c.Listener.Close()
 	c.mu.Lock()
@@ -110,7 +110,7 @@ func (c *wired) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// ordering is a coordinator of the user's own, in this process, which has one worker: a loadgen that opens files in a directory.
+// ordering is a coordinator in this process with one worker: a loadgen that opens files in a directory.
 type ordering struct {
 	wiring *wiring
 	worker *process
@@ -172,8 +172,8 @@ func (o *ordering) reads(path string) bool {
 	return false
 }
 
-// TestPreparingAHugeFileEnds has a worker read a file that takes an hour, and ends that in each way: by a signal to the worker, with its lease, and with
-// its coordinator.
+// TestPreparingAHugeFileEnds: a worker reads a file that takes an hour, which ends in each possible way: by a signal to the worker, with its lease,
+// and with its coordinator.
 func TestPreparingAHugeFileEnds(t *testing.T) {
 	files, err := os.MkdirTemp("/dev/shm", "loadgen-test-") // where nothing is kept of the holes of a file that are read
 	if err != nil {
@@ -210,7 +210,7 @@ func TestPreparingAHugeFileEnds(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileIsRefusedAtOnce has a worker prepare steps whose file would never end, or is none, or is elsewhere.
+// TestWhatIsNoFileIsRefusedAtOnce: a worker prepares steps whose file would never end, is not a file, or is elsewhere.
 func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "passwd")
 	require.NoError(t, os.WriteFile(outside, []byte("0,"+canary+",1,1,1,get,0\n"), 0o600))

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// progressForms are what --progress may be.
+// progressForms are the values of --progress.
 var progressForms = [...]string{"auto", "lines", "json", "none"}
 
 func (f *runFlags) checkProgress() error {
@@ -23,7 +23,7 @@ func (f *runFlags) checkProgress() error {
 	return fmt.Errorf("--progress %s: write one of %s", f.progress, strings.Join(progressForms[:], ", "))
 }
 
-// wordsOn returns where to say things to w while plans run.
+// wordsOn returns a writer for messages to w during a run.
 func (f *runFlags) wordsOn(w io.Writer) io.Writer {
 	if f.progress == "json" {
 		return report.NewJSONLines(w)
@@ -31,7 +31,7 @@ func (f *runFlags) wordsOn(w io.Writer) io.Writer {
 	return w
 }
 
-// newProgress shows a run's progress among the words, in the form that was asked for.
+// newProgress shows a run's progress among the messages, in the requested form.
 func (f *runFlags) newProgress(words io.Writer, id string) *report.Progress {
 	switch {
 	case f.progress == "none":
@@ -47,7 +47,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// columnsOf is the present width of the terminal that w is; 0: it is none, or does not say.
+// columnsOf is the current width of the terminal that w is; 0 if it is not a terminal, or unknown.
 func columnsOf(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -60,7 +60,7 @@ func columnsOf(w io.Writer) int {
 	return columns
 }
 
-// tell tells programs how a run has ended; people are shown the result.
+// tell reports the end of a run to programs. People are shown the result instead.
 func tell(words io.Writer, r *run.Run, dir string) {
 	if lines, ok := words.(*report.JSONLines); ok {
 		lines.Result(r, dir)

@@ -27,8 +27,8 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 	require.Contains(t, out, "SUCCESS")
 }
 
-// livePlan runs until it is interrupted, for Prometheus has to find the workers, on targets that answer by themselves: a closed phase with a setup, then an open one, replicated, with
-// a scenario over both, in which some ops miss and some requests fail.
+// livePlan runs until interrupted, since Prometheus takes time to find the workers, on targets that need no server: a closed phase with a setup, then
+// an open, replicated one with a scenario over both, in which some ops miss and some requests fail.
 const livePlan = `
 plan "live" {}
 target "clean" {
@@ -90,9 +90,9 @@ phase "mixed" {
 }
 `
 
-// TestAgainstPrometheus has a real Prometheus, with the configuration in deploy, scrape a run of three worker processes and their
-// coordinator. While it goes on, every expression of every dashboard returns data. In the end, what was stored of the workers adds
-// up to what was stored of the coordinator, and that is equal to the result.
+// TestAgainstPrometheus has a real Prometheus, configured as in deploy, scrape a run of three worker processes and their coordinator. During the run,
+// every expression of every dashboard returns data. In the end, what was stored from the workers adds up to what was stored from the coordinator,
+// which equals the result.
 func TestAgainstPrometheus(t *testing.T) {
 	t.Parallel()
 	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) }, "--http", "127.0.0.1:0")
@@ -175,7 +175,7 @@ func (db database) ask(kind, expr string) []series {
 	return answer.Data.Result
 }
 
-// await returns once an expression yields a single number: pages are found and scraped in their time, and stored a moment later.
+// await returns once an expression yields a single number: it takes time until pages are found, scraped and stored.
 func (db database) await(expr string, want float64) {
 	db.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -216,14 +216,13 @@ func bucketsOf(t *testing.T, s series) (h stored) {
 	return h
 }
 
-// unknownToWorkers is what stands on the coordinator's page alone.
+// unknownToWorkers are metrics that only the coordinator's page has.
 var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|run_(completeness|validity|assertions))`)
 
-// uncounted is what the null driver, which is a client of its own, does not count, so that there is nothing to draw.
+// uncounted are metrics that the null driver, which is its own client, does not count, so that there is nothing to draw.
 var uncounted = regexp.MustCompile(`loadgen_sent_bytes_total`)
 
-// testDashboards runs the expressions of all dashboards, and those behind their variables, on what was scraped of the coordinator and of the
-// workers.
+// testDashboards runs the expressions of all dashboards, and those of their variables, on what was scraped from the coordinator and the workers.
 func testDashboards(t *testing.T, db database, id string) {
 	db.t = t
 	for _, job := range []string{"loadgen", "loadgen-workers"} {
@@ -292,7 +291,7 @@ func dashboards(t *testing.T) map[string][]string {
 	return all
 }
 
-// expressionsIn returns what stands under "expr", and under "definition", which is a variable's query, anywhere in a document.
+// expressionsIn returns the values of "expr", and of "definition", which is a variable's query, anywhere in a document.
 func expressionsIn(node any) (found []string) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -310,8 +309,8 @@ func expressionsIn(node any) (found []string) {
 	return found
 }
 
-// testSums compares what was stored last of the workers with what was stored last of the coordinator: histograms bucket by bucket, and
-// counters. All of them have ended, and with them their series.
+// testSums compares the last values stored from the workers with those from the coordinator: histograms bucket by bucket, and counters. All of these
+// processes have ended, and so have their series.
 func testSums(t *testing.T, db database) {
 	db.t = t
 	for _, name := range []string{"loadgen_response_seconds", "loadgen_service_seconds", "loadgen_lag_seconds", "loadgen_ack_seconds", "loadgen_scenario_response_seconds", "loadgen_step_response_seconds"} {

@@ -48,8 +48,8 @@ phase "gets" {
 }
 `
 
-// TestReplaceAKilledWorker has a worker killed in the first phase, and another come: it does in the second phase what the first would have done, over
-// whatever way they come.
+// TestReplaceAKilledWorker: a worker is killed in the first phase, and another joins, over any transport. It does in the second phase what the first
+// one would have done.
 func TestReplaceAKilledWorker(t *testing.T) {
 	for name, listen := range map[string]string{"socket": "socket:replace-test", "loopback": "127.0.0.1:0", "token": "0.0.0.0:0"} {
 		for _, called := range []string{"w4", "w2"} {
@@ -109,7 +109,7 @@ func readAll(t *testing.T, l *load) (steps []int) {
 	return steps
 }
 
-// TestReplaceIsRefused where no other worker has what a phase needs: by the plan's own words at its line, by the flag's before any load.
+// TestReplaceIsRefused if no other worker has what a phase needs: for a plan's setting, at its line; for a flag, before any load.
 func TestReplaceIsRefused(t *testing.T) {
 	t.Parallel()
 	const logs = `

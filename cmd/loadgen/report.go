@@ -26,7 +26,7 @@ type reportFlags struct {
 	form formFlags
 }
 
-// forms are what a report can be.
+// forms are the formats of a report.
 var forms = [...]form[[]detail.Source]{
 	{"text", ".txt", report.Texts},
 	{"html", ".html", reportpage.Write},
@@ -82,7 +82,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	return form.into(&f.form, cmd.OutOrStdout(), all)
 }
 
-// writePage writes the page of the run that a directory holds.
+// writePage writes the page of the run in a directory.
 func (f *runFlags) writePage(dir string, words io.Writer) error {
 	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 	return output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
 }
 
-// latest returns the newest run that has finished, or the experiment that it is of.
+// latest returns the newest finished run, or its experiment.
 func latest(root string) (string, error) {
 	runs, err := rundir.List(root)
 	if err != nil {
@@ -109,13 +109,13 @@ func latest(root string) (string, error) {
 	return "", fmt.Errorf("no finished run in %s: loadgen coordinator run makes one", root)
 }
 
-// isExperiment says whether there is an experiment of that name.
+// isExperiment says whether an experiment of that name exists.
 func isExperiment(root, id string) bool {
 	_, err := rundir.LoadExperiment(root, id)
 	return err == nil
 }
 
-// loadSource reads what a run or an experiment has left. What cannot be read costs the page some charts, and is warned of.
+// loadSource reads what a run or an experiment has left. If part of it cannot be read, the page lacks some charts, and loadSource warns.
 func loadSource(root, id string, words io.Writer) (detail.Source, error) {
 	x, err := loadExperiment(root, id)
 	switch {
@@ -133,7 +133,7 @@ func loadSource(root, id string, words io.Writer) (detail.Source, error) {
 	return s, nil
 }
 
-// loadStudy reads the runs of an experiment, one at a time: there may be many.
+// loadStudy reads an experiment's runs, one at a time, since there may be many.
 func loadStudy(root string, x *run.Experiment, words io.Writer) detail.Source {
 	s := detail.Source{Study: detail.NewStudy(x)}
 	for _, one := range x.Runs {
@@ -151,7 +151,7 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) detail.Source {
 	return s
 }
 
-// wordsOf are the names of verbs in a plan; those that every plan has where it cannot be read.
+// wordsOf are a plan's names of verbs; the standard ones if the plan cannot be read.
 func wordsOf(canonical []byte) driver.Words {
 	p, err := plan.Decode(canonical, drivers.All())
 	if err != nil {
@@ -160,7 +160,7 @@ func wordsOf(canonical []byte) driver.Words {
 	return p.Words()
 }
 
-// loadRest reads what a run has left beside its result: nil where there is nothing.
+// loadRest reads what a run has left besides its result; nil if there is nothing.
 func loadRest(root string, r *run.Run, words io.Writer) (d *detail.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {

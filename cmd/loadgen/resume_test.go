@@ -35,7 +35,7 @@ func formOf(x *run.Experiment) (form []string) {
 	return form
 }
 
-// TestResumeAKilledExperiment kills an experiment again and again. Resumed, it keeps what it had finished, and ends as one that was never killed.
+// TestResumeAKilledExperiment kills an experiment again and again. Resumed, it keeps its finished runs, and ends like one that was never killed.
 func TestResumeAKilledExperiment(t *testing.T) {
 	t.Parallel()
 	plan := strings.Replace(briefExperiment, "repeat = 3", "repeat = 4", 1)
@@ -77,7 +77,7 @@ func TestResumeAKilledExperiment(t *testing.T) {
 	require.Equal(t, formOf(want), formOf(x))
 	require.Equal(t, want.PlanDigest, x.PlanDigest)
 
-	// A coordinator that was killed behind the last run had not compared them yet.
+	// A coordinator killed after the last run had not compared the runs yet.
 	file := filepath.Join(runs, x.ID, "experiment.json")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func onlyExperiment(t *testing.T, runs string) *run.Experiment {
 	return x
 }
 
-// TestResumeRefuses what is not the experiment that was begun, or cannot go on.
+// TestResumeRefuses an experiment that is not the one begun, or that cannot be resumed.
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	l := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 1", 1))

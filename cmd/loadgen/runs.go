@@ -84,7 +84,7 @@ far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
 	}
 }
 
-// loadExperiment returns an experiment. When it has not finished, the runs that it names so far are compared.
+// loadExperiment returns an experiment. If it has not finished, it compares the runs that it has so far.
 func loadExperiment(root, id string) (*run.Experiment, error) {
 	x, err := rundir.LoadExperiment(root, id)
 	if err != nil || x.Finished {

@@ -25,7 +25,7 @@ type compareFlags struct {
 	exitCode bool
 }
 
-// comparisonForms are what a comparison can be written as.
+// comparisonForms are the formats of a comparison.
 var comparisonForms = [...]form[[]*comparison.Result]{
 	{"text", ".txt", report.Comparison},
 	{"markdown", ".md", report.ComparisonMarkdown},
@@ -101,7 +101,7 @@ func (f *compareFlags) run(cmd *cobra.Command, a, b string) error {
 	return f.verdict(results)
 }
 
-// whole returns the experiment that an argument names, nil if it names something else.
+// whole returns the experiment that an argument names, or nil if it names something else.
 func whole(root, text string) (*run.Experiment, error) {
 	if strings.ContainsAny(text, "/,") || strings.Contains(text, "..") {
 		return nil, nil
@@ -128,7 +128,7 @@ func between(root, a, b string, words io.Writer) (*comparison.Result, error) {
 	return experiment.Between(sides[0], sides[1])
 }
 
-// byVariant compares the variants that two experiments have in common, in the first one's order. It says which only one of them has.
+// byVariant compares the variants that two experiments share, in the first one's order. It says which variants only one of them has.
 func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*comparison.Result, err error) {
 	if x.ID == y.ID {
 		return nil, fmt.Errorf("experiment %s stands on both sides: loadgen runs show %s compares its variants", x.ID, x.ID)
@@ -156,7 +156,7 @@ func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*c
 	return results, nil
 }
 
-// verdict turns what was found into an exit code.
+// verdict turns the results into an exit code.
 func (f *compareFlags) verdict(results []*comparison.Result) error {
 	var figures []run.Figure
 	for _, c := range results {
@@ -231,7 +231,7 @@ func runsOfVariant(root, id, variant string) ([]string, error) {
 	return ids, nil
 }
 
-// runsBetween lists the finished runs from the first to the last, in the order of their starts, that had the same plan.
+// runsBetween lists the finished runs of the same plan from first to last, in order of their start.
 func runsBetween(root, first, last string) ([]string, error) {
 	all, err := rundir.List(root)
 	if err != nil {

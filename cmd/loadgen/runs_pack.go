@@ -130,7 +130,7 @@ deleted, nor is one of an experiment that stays.`,
 	return c
 }
 
-// ask wants a yes from the user at the terminal.
+// ask asks the user at the terminal for a yes.
 func ask(cmd *cobra.Command, ids []string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -54,7 +54,7 @@ another machine is asked with sslmode=verify-full unless the URL names another m
 	return c
 }
 
-// pushing is a push under way.
+// pushing is a push in progress.
 type pushing struct {
 	cmd         *cobra.Command
 	root        string
@@ -64,7 +64,7 @@ type pushing struct {
 	added, there int
 }
 
-// choose lists what is to be pushed: what is named, or all that has finished.
+// choose lists what to push: what is named, or everything that has finished.
 func (p *pushing) choose(ids []string) error {
 	if len(ids) == 0 {
 		all, err := rundir.List(p.root)
@@ -148,7 +148,7 @@ func (p *pushing) all(ctx context.Context, db *history.DB) error {
 	return nil
 }
 
-// say tells what became of one.
+// say reports the outcome for one run or experiment.
 func (p *pushing) say(id string, added bool, err error) error {
 	if err != nil || !added {
 		if err == nil {

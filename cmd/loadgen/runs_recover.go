@@ -47,7 +47,7 @@ or failed (6) if the run was before its coordinator died. From then on it is a r
 	}
 }
 
-// recovered makes the result of what is in a run's directory.
+// recovered makes the result from what is in a run's directory.
 func recovered(root, id string, dir *rundir.Dir) (*run.Run, *plan.Plan, error) {
 	canonical, err := rundir.Plan(root, id)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // trialsVariable says how often tests that kill at random times do so.
 const trialsVariable = "LOADGEN_TEST_TRIALS"
 
-// trials is how often it is to be done; few where nobody has said.
+// trials is how many times to do it; a few unless the variable says otherwise.
 func trials(t *testing.T, few int) int {
 	t.Helper()
 	text := os.Getenv(trialsVariable)
@@ -103,8 +103,8 @@ phase "steps" {
 }
 `
 
-// TestRecoverKilledRuns kills coordinators at random times. What loadgen runs recover makes of the run counts what its snapshots do, to the op,
-// and the exit code says that it is not whole.
+// TestRecoverKilledRuns kills coordinators at random times. The result of loadgen runs recover counts what the run's snapshots do, to the op, and the
+// exit code says that it is not complete.
 func TestRecoverKilledRuns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(t, 10)) {
@@ -204,7 +204,7 @@ func opsOf(r *run.Run) map[string]uint64 {
 	return n
 }
 
-// TestRecoverAfterAFullDisk has no room for the result, nor for the last snapshots. Once there is room, what was acknowledged makes one.
+// TestRecoverAfterAFullDisk: there is no room for the result, nor for the last snapshots. Once there is room, what was acknowledged gives a result.
 func TestRecoverAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "2m")

@@ -23,13 +23,13 @@ type sampleFlags struct {
 	latency string
 }
 
-// sampled is which samples of a run to write.
+// sampled says which samples of a run to write.
 type sampled struct {
 	root, id, phase string
-	due             bool // latencies are from when ops were due
+	due             bool // measure latencies from when ops were due
 }
 
-// sampleForms are what samples can be written as.
+// sampleForms are the formats for samples.
 var sampleForms = [...]form[*sampled]{
 	{"csv", ".csv", writeSamples},
 	{"vegeta-csv", ".vegeta", func(w io.Writer, s *sampled) error { return s.each(detail.Vegeta("csv", w, s.due)) }},
@@ -88,7 +88,7 @@ func (f *sampleFlags) run(cmd *cobra.Command, args []string) error {
 	return form.into(&f.form, cmd.OutOrStdout(), &what)
 }
 
-// choose takes the phase, which has to have samples.
+// choose selects the phase, which must have samples.
 func (s *sampled) choose() error {
 	var phases []string
 	err := rundir.Samples(s.root, s.id, func(r io.Reader) error {
@@ -128,7 +128,7 @@ func (s *sampled) each(f func(*detail.Sample) error) error {
 	})
 }
 
-// writeSamples writes those of the phase as the run's file has them.
+// writeSamples writes the phase's samples as in the run's file.
 func writeSamples(w io.Writer, s *sampled) error {
 	rows := detail.NewSampleWriter(w)
 	if err := s.each(rows.Write); err != nil {
@@ -137,7 +137,7 @@ func writeSamples(w io.Writer, s *sampled) error {
 	return rows.Flush()
 }
 
-// keepSamples keeps the single ops of phases that want them, in the directory of a run whose snapshots are all there.
+// keepSamples writes the samples of phases that want them into the directory of a run whose snapshots are all there.
 func keepSamples(dir *rundir.Dir, p *plan.Plan, r *run.Run) error {
 	if !slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Samples > 0 }) {
 		return nil

@@ -95,8 +95,8 @@ type attack struct {
 	Errors      []string
 }
 
-// TestSamplesForVegeta keeps samples of a real server's answers, on two loops: a bounded number of one phase, all of another. vegeta reports the same of each of its
-// three forms: what the samples say, and of all ops, what the run has counted.
+// TestSamplesForVegeta samples a real server's answers, on two loops: a bounded number in one phase, all in another. vegeta reports the same for each
+// of its three formats: what the samples say and, if all ops were sampled, what the run has counted.
 func TestSamplesForVegeta(t *testing.T) {
 	t.Parallel()
 	vegeta := servertest.Vegeta(t)
@@ -155,7 +155,7 @@ func TestSamplesForVegeta(t *testing.T) {
 	require.Contains(t, string(output(t, samples("--phase", "open", "--format", "vegeta-gob"), vegeta, "report")), "Success")
 }
 
-// TestSamplesOfThreeWorkers joins what three workers have kept: as many as the plan wants, and where that is more than there are, every op once.
+// TestSamplesOfThreeWorkers merges what three workers have sampled: as many as the plan wants or, if there are fewer, every op once.
 func TestSamplesOfThreeWorkers(t *testing.T) {
 	server := servertest.Nginx(t, 0, nil)
 	tm := beginTeam(t, 3, func(args ...string) *load { return begin(t, sampledPlan, args...) }, "-var", "endpoint="+server.Addr)
@@ -179,7 +179,7 @@ func TestSamplesOfThreeWorkers(t *testing.T) {
 	require.Len(t, some, 1+300)
 }
 
-// TestSamplesTravelWithTheirRun goes to another machine in a pack, and asks for what is not there.
+// TestSamplesTravelWithTheirRun to another machine in a pack; asking for missing samples is an error.
 func TestSamplesTravelWithTheirRun(t *testing.T) {
 	t.Parallel()
 	const plan = `plan "nothing" {}
@@ -250,7 +250,7 @@ phase "other" {
 	require.Contains(t, p.stderr.String(), "no samples were kept: write samples = 10000")
 }
 
-// TestSamplesOfARunThatWasCutOff are made of what was kept, with its result.
+// TestSamplesOfARunThatWasCutOff are made from what was kept, along with its result.
 func TestSamplesOfARunThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	const plan = `plan "cut" {}

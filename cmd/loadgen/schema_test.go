@@ -20,7 +20,7 @@ var (
 	// documented is a row of the tables in docs/result.md: a path and its type.
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
-	// elsewhere is what only runs have that go wrong: workers on other machines are lost, entries of a log are not there.
+	// elsewhere are paths that only failing runs have: remote workers are lost, entries of a log are missing.
 	elsewhere = regexp.MustCompile(`^losses\[\]|\.proof\.wrong\[\]$`)
 )
 
@@ -54,10 +54,10 @@ phase "search" {
 	}
 }`
 
-// unsynced says that a log forces nothing, so that its tests do not depend on how fast a disk is.
+// unsynced makes a log force nothing, so that its tests do not depend on the speed of a disk.
 const unsynced = `sync   = "none"`
 
-// briefLog appends to a log in memory's file system or another.
+// briefLog appends to a log, on an in-memory file system or another.
 const briefLog = `
 plan "log" {}
 target "wal" {
@@ -76,7 +76,7 @@ phase "write" {
 	growth { to = 3000 }
 }`
 
-// ofFiles has keys of a file, values of another, scenarios over two targets and a trace, of which a line is left out.
+// ofFiles has keys and values from files, scenarios over two targets, and a trace from which a line is left out.
 const ofFiles = `
 plan "files" {}
 target "t" { driver = "null" }
@@ -140,8 +140,8 @@ func beginOfFiles(t *testing.T) *load {
 	return beginFile(t, filepath.Join(dir, "plan.hcl"))
 }
 
-// TestResultHasEveryDocumentedPath runs six plans, a closed one with replication, setup and asserts, an open one, a search, a log, one of files
-// and an experiment, and looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
+// TestResultHasEveryDocumentedPath runs six plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with files,
+// and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
@@ -184,7 +184,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	requirePaths(t, ofComparison, 30, tree, decode(t, compared.out)) // what both have is of one form
 }
 
-// requirePaths looks up each path of a page in one of the trees. There are at least so many.
+// requirePaths looks up each path of a page in any of the trees, and requires a minimum number of paths.
 func requirePaths(t *testing.T, page string, least int, trees ...any) {
 	t.Helper()
 	rows := documented.FindAllStringSubmatch(page, -1)
@@ -230,7 +230,7 @@ func steps(path string) []string {
 	return list
 }
 
-// find returns all that stands at a path.
+// find returns everything at a path.
 func find(v any, steps []string) []any {
 	if len(steps) == 0 {
 		return []any{v}

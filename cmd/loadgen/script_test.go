@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //
 //	code N PROGRAM ARG…    the program ends with exit code N
 //
-// A run that should have been valid, or quick, is repeated when it is not and others had the processors, without what it has left.
+// A run that should have been valid, or fast, is repeated from scratch if it was not and other programs had the processors.
 //
 // There are the variables ROOT (of this repository), REFUSING, BUSY and SILENT (addresses: nobody listens, someone else does, one who never
 // answers).
@@ -70,7 +70,7 @@ func setup(env *testscript.Env) error {
 	return nil
 }
 
-// refuse returns an address that refuses connections: a port that is taken, so that nobody else gets it, and not listened at.
+// refuse returns an address that refuses connections: its port is taken, so that nobody else gets it, but nothing listens.
 func refuse(env *testscript.Env) (string, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -128,15 +128,15 @@ func exitCode(ts *testscript.TestScript, args []string) int {
 	return 0
 }
 
-// mayBeOfTheMachine says whether a command is a run that was to be valid, or to fail by an assert alone, and came out invalid, or slower than an assert
-// allows.
+// mayBeOfTheMachine says whether a command is a run that should have been valid, or have failed by an assert only, but was invalid or slower than an
+// assert allows.
 func mayBeOfTheMachine(args []string, want, got int) bool {
 	ran := len(args) > 2 && args[1] == "coordinator" && args[2] == "run"
 	return ran && got != want && (want == exit.OK || want == exit.Assert) && (got == exit.Invalid || got == exit.Assert)
 }
 
-// slowedRun says whether the kernel has seen in a phase of a run, if that is what a directory has, that others had the processors, or a run that is
-// invalid says so itself.
+// slowedRun says whether, in a phase of the run that a directory may hold, the kernel saw other programs take the processors, or the run is invalid
+// and says so itself.
 func slowedRun(ts *testscript.TestScript, dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "result.json"))
 	if errors.Is(err, fs.ErrNotExist) { // an experiment's, whose runs have theirs

@@ -39,11 +39,11 @@ phase "fill" {
 }
 `
 
-// canary is a password that stands nowhere else.
+// canary is a password that occurs nowhere else.
 const canary = "canary-7f3a-9c41"
 
-// TestPasswordStandsNowhere runs a plan with a right, a wrong and a needless password. It is in no file of the run, in no output and in no
-// error, which name the endpoint and what it refused.
+// TestPasswordStandsNowhere runs a plan with a right, a wrong and an unneeded password. None appears in any file of the run, output or error. Errors
+// name the endpoint and what it refused.
 func TestPasswordStandsNowhere(t *testing.T) {
 	guarded := servertest.Redis(t, "--requirepass", canary)
 	other := servertest.Redis(t, "--requirepass", "another")
@@ -81,7 +81,7 @@ func TestPasswordStandsNowhere(t *testing.T) {
 	}
 }
 
-// beginSecret runs the plan with the canary for its secret, and everything said that can be.
+// beginSecret runs the plan with the canary as its secret, and with all possible output.
 func beginSecret(t *testing.T, addr string) *load {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestPasswordOfATarget(t *testing.T) {
 	require.Contains(t, refused.Verdict.Reasons[0], "NOAUTH")
 }
 
-// TestSecretsGoWhereTheWorkerSays runs a plan with a password on workers elsewhere: one sends it to the places of its --secret and nowhere else,
+// TestSecretsGoWhereTheWorkerSays runs a plan with a password on remote workers: a worker sends it to the places of its --secret and nowhere else,
 // whatever the plan says, and says so before any load.
 func TestSecretsGoWhereTheWorkerSays(t *testing.T) {
 	guarded := servertest.Redis(t, "--requirepass", canary)

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/policy"
 )
 
-// bindings say where secrets may go: the values of --secret.
+// bindings say where each secret may be sent: the values of --secret.
 type bindings struct {
 	texts []string
 	of    map[string][]policy.Place
@@ -23,7 +23,7 @@ var secretName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 const writeBinding = "write NAME=HOST:PORT, such as CACHE=10.0.0.0/8:6379, CACHE=cache.example:6379 or CACHE=unix:///run/redis.sock"
 
-// Set takes a value of the flag.
+// Set parses one value of the flag.
 func (b *bindings) Set(text string) error {
 	name, places, ok := strings.Cut(text, "=")
 	if !ok || !secretName.MatchString(name) {
@@ -45,11 +45,11 @@ func (b *bindings) Set(text string) error {
 
 func (b *bindings) String() string { return strings.Join(b.texts, " ") }
 
-// Type names the flag's value for help.
+// Type names the flag's value in help.
 func (b *bindings) Type() string { return "binding" }
 
-// allow returns what checks where secrets go. A worker of its user's own sends one that has no binding to where the plan says, which the user has
-// chosen; one whose plans come from elsewhere sends it nowhere.
+// allow returns a function that checks where a secret may be sent. If the plans are the user's own, a secret without a binding may go wherever the plan
+// sends it. If they come from elsewhere, it may go nowhere.
 func (b *bindings) allow(foreign bool) engine.Allow {
 	return func(name string, to netip.AddrPort, socket string) error {
 		bound := b.of[name]
@@ -64,7 +64,7 @@ func (b *bindings) allow(foreign bool) engine.Allow {
 	}
 }
 
-// environmentSecrets looks secrets up in this process' environment.
+// environmentSecrets looks up secrets in this process's environment.
 func environmentSecrets(name string) (string, error) {
 	key := "LOADGEN_SECRET_" + name
 	value, ok := os.LookupEnv(key)

@@ -58,7 +58,7 @@ could not be run.`,
 	return c
 }
 
-// checkSelf carries the self-check out.
+// checkSelf carries out the self-check.
 func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
@@ -85,7 +85,7 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 	if err != nil {
 		return nil, failed("%w", err)
 	}
-	if !r.OK { // whatever disturbed it may not have been there at first
+	if !r.OK { // a disturbance may have begun after the first measurement
 		r.Lags = r.Lags.Worse(selfcheck.MeasureLags())
 	}
 	env := machine.Read(root)
@@ -103,10 +103,10 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 	return r, nil
 }
 
-// use is what has been counted of processor time up to a moment.
+// use is the processor time counted up to a moment.
 type use struct {
 	ticks     selfcheck.Ticks
-	throttled *measure.Throttled // nil: not to be read
+	throttled *measure.Throttled // nil: cannot be read
 	own       float64            // seconds
 }
 
@@ -121,7 +121,7 @@ func look(root fs.FS) (u use, err error) {
 	return u, nil
 }
 
-// attempts is how often known answers are measured at most. Another program can spoil one; a mistake in this one spoils both.
+// attempts is how often known answers are measured at most. Another program can spoil one attempt; a bug in loadgen spoils both.
 const attempts = 2
 
 // attemptSelf measures the known answers once.
@@ -138,13 +138,13 @@ func attemptSelf(ctx context.Context, words io.Writer, answers *knownAnswers, r 
 	return nil
 }
 
-// usedSeconds is the processor time of this process and of those of its children that have ended.
+// usedSeconds is the processor time of this process and of its children that have ended.
 func usedSeconds() float64 {
 	sum := 0.0
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var r syscall.Rusage
 		if err := syscall.Getrusage(who, &r); err != nil {
-			panic(err) // only for a wrong selector
+			panic(err) // only for an invalid argument
 		}
 		sum += float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// oracles are the nodes that the self-check's plan is run against, by the variable that holds their address: how long they work on a request, and
-// hold its reply back then. All of them work for some time, so that floors are those of one way through a node.
+// oracles are the nodes that the self-check's plan runs against, by the variable that holds their address, with each request's service time and the
+// further delay of its reply. All take some service time, so that every floor is for the same path through a node.
 var oracles = []struct{ variable, service, delay string }{
 	{"plain", "1ns", "0s"},
 	{"half", half.String(), "0s"},
@@ -37,26 +37,26 @@ var oracles = []struct{ variable, service, delay string }{
 	{"queue", "exp(1ms)", "0s"},
 }
 
-// half is how long the node works by whose ops the floor of those at "constant" and "exponential" is measured; held is for how long replies are
-// held back of which that of the queue is. What disturbs an op, a tick of the kernel or the wake-up of a processor that has slept for so long, does so by
-// its length: the floor of ops that are over at once is not theirs.
+// half is the service time of the node that gives the floor for "constant" and "exponential"; held is the delay of replies at the one that gives the
+// floor for the queue. Disturbances of an op, such as a kernel tick or the wake-up of a processor that has slept that long, depend on the op's
+// length. So the floor of instant ops would not do.
 const (
 	half = 50 * time.Microsecond
 	held = time.Millisecond
 )
 
-// The node of the phase "stall" stands still for stallLength, once the phase is stallAfter old. Answers count as slow beyond slowAfter, which
-// is long beside what it takes to work off the queue that has grown meanwhile.
+// The node of phase "stall" stops for stallLength once the phase is stallAfter old. Answers slower than slowAfter count as slow. That is long compared
+// with the time to work off the queue that has built up.
 const (
 	stallAfter  = 900 * time.Millisecond
 	stallLength = time.Second
 	slowAfter   = 100 * time.Millisecond
 )
 
-// knownAnswers is a run of the self-check's plan.
+// knownAnswers runs the self-check's plan.
 type knownAnswers struct {
 	drain   <-chan struct{}
-	apart   func(func() error) error // where nodes are started
+	apart   func(func() error) error // runs what starts the nodes
 	plan    *plan.Plan
 	nodes   map[string]*cachenode.Fleet // by variable
 	visits  map[string][]selfcheck.Visit
@@ -66,12 +66,12 @@ type knownAnswers struct {
 	order   error
 }
 
-// totals is a coord.Store that adds up the snapshots of one worker, by step. The plan has a step for each phase, in their order.
+// totals is a coord.Store that adds up one worker's snapshots by step. The plan has one step per phase, in order.
 type totals []*measure.Totals
 
 func (t *totals) Append(worker string, b []byte) error {
 	if worker == "" {
-		return nil // what the coordinator keeps of its own orders
+		return nil // an entry of the coordinator's own
 	}
 	var s measure.Snapshot
 	if _, err := s.Decode(b); err != nil {
@@ -84,14 +84,14 @@ func (t *totals) Append(worker string, b []byte) error {
 	return nil
 }
 
-// Observe has nothing to do: the plan observes nothing.
+// Observe does nothing: the plan observes nothing.
 func (t *totals) Observe([]byte) error { return nil }
 
 func (t *totals) Sync() error { return nil }
 
 var errStopped = errors.New("stopped by the user")
 
-// run starts the nodes and carries the plan out.
+// run starts the nodes and runs the plan.
 func (k *knownAnswers) run(ctx context.Context) error {
 	if err := k.start(ctx); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (k *knownAnswers) start(ctx context.Context) error {
 	return nil
 }
 
-// close ends the nodes, and says which had to be killed: on a machine that has no time for them, which takes nothing from what they answered.
+// close ends the nodes, and says which had to be killed: the machine had no time for them, but their answers stand.
 func (k *knownAnswers) close(words io.Writer) {
 	for _, node := range k.nodes {
 		if err := node.Close(); err != nil {
@@ -167,7 +167,7 @@ func (k *knownAnswers) close(words io.Writer) {
 	}
 }
 
-// stall makes the node stand still in the middle of its phase.
+// stall makes the node stop in the middle of its phase.
 func (k *knownAnswers) stall(ctx context.Context, u run.Update) {
 	if u.Phase == "stall" && u.Elapsed >= stallAfter && !k.ordered {
 		k.ordered = true
@@ -175,7 +175,7 @@ func (k *knownAnswers) stall(ctx context.Context, u run.Update) {
 	}
 }
 
-// askQueue returns what a built-in node says to INFO queue.
+// askQueue returns a built-in node's answer to INFO queue.
 func askQueue(endpoint string) ([]byte, error) {
 	const within = 10 * time.Second
 	conn, err := net.DialTimeout("tcp", endpoint, within)
@@ -199,7 +199,7 @@ func askQueue(endpoint string) ([]byte, error) {
 	return text, err
 }
 
-// floors returns what nothing costs.
+// floors returns what an op costs when there is nothing to do.
 func (k *knownAnswers) floors() selfcheck.Floors {
 	generator, floor := k.gets("generator"), k.response("floor")
 	return selfcheck.Floors{
@@ -208,7 +208,7 @@ func (k *knownAnswers) floors() selfcheck.Floors {
 	}
 }
 
-// checks compares what was measured with what was known.
+// checks compares the measurements with the known answers.
 func (k *knownAnswers) checks() []selfcheck.Check {
 	const oneInHundred, twoInHundred = 0.01, 0.02
 	floor := selfcheck.Less(k.response("half"), half)
@@ -234,7 +234,7 @@ func (k *knownAnswers) checks() []selfcheck.Check {
 	return checks
 }
 
-// gets returns what was counted of a phase.
+// gets returns the counts of a phase's gets.
 func (k *knownAnswers) gets(phase string) *measure.Op {
 	for i, ph := range k.plan.Phases {
 		if ph.Name == phase {
@@ -249,7 +249,7 @@ func (k *knownAnswers) response(phase string) *hist.Hist {
 	return &h.Answered
 }
 
-// drawn returns the times that the null driver draws for the ops of a phase.
+// drawn returns the times that the null driver drew for a phase's ops.
 func (k *knownAnswers) drawn(phase string) []int64 {
 	ph := k.plan.Phase(phase)
 	config := k.plan.Target(ph.Target).Config
@@ -264,14 +264,13 @@ func (k *knownAnswers) drawn(phase string) []int64 {
 	return list
 }
 
-// node compares what was measured at a node with what it was given to do.
+// node compares the measurements at a node with the requests it had to serve.
 func (k *knownAnswers) node(name, words string, floor *hist.Hist, share float64) selfcheck.Check {
 	return selfcheck.Compare(words, k.response(name), selfcheck.Above(selfcheck.Sojourns(k.visits[name]), floor), share)
 }
 
-// stood looks for the second in which the node stood still. Every op that was due in it waited for its end, but for the last ones, which did
-// not wait long; each connection had one under way, and that is all a service time can show. Working off the queue takes some
-// hundredths of a second, in which a few more are late.
+// stood checks the second in which the node stopped. Every op due in it had to wait until it ended; the last of them did not wait long. Service time
+// shows only the one op per connection that was in flight. Working off the queue takes some hundredths of a second, in which a few more ops are late.
 func (k *knownAnswers) stood() selfcheck.Check {
 	load := k.plan.Phase("stall").Open
 	due := load.Rate * (stallLength - slowAfter).Seconds()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standApart keeps this process off the first of the processors that it may use. What the returned function runs may use that one only,
-// and so may the processes it starts. Where there is one processor, or the kernel will not have it, everything runs where it did.
+// standApart moves this process off the first processor that it may use. What the returned function runs may use only that one, and so may processes
+// that it starts. With only one processor, or if the kernel refuses, everything stays where it was.
 func standApart() (first func(func() error) error) {
 	var all, one, rest unix.CPUSet
 	anywhere := func(f func() error) error { return f() }
@@ -28,7 +28,7 @@ func standApart() (first func(func() error) error) {
 		return anywhere
 	}
 	return func(f func() error) error {
-		runtime.LockOSThread() // the runtime starts no thread from one that is locked
+		runtime.LockOSThread() // the runtime starts no thread from a locked one
 		defer runtime.UnlockOSThread()
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			return err
@@ -38,7 +38,7 @@ func standApart() (first func(func() error) error) {
 	}
 }
 
-// moveThreads has all threads of this process use some processors only. Those that they start later do the same.
+// moveThreads restricts all threads of this process to some processors. Threads that they start later inherit that.
 func moveThreads(to *unix.CPUSet) error {
 	moved := map[string]bool{}
 	for again := true; again; {

@@ -18,8 +18,8 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestSelfcheck runs it where other tests have real servers, too. Whether all answers come out right is this machine's business, and what
-// else runs on it; but the exit code has to say which, and wrong ones come with a reason.
+// TestSelfcheck runs it where other tests have real servers, too. Whether all answers are right depends on this machine and what else runs on it; but
+// the exit code must say which, and wrong answers must come with a reason.
 func TestSelfcheck(t *testing.T) {
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)

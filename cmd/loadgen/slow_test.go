@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drips has clients say one byte after the other of something that takes them minutes, and returns how many of them have not been hung up on.
+// drips opens clients that send, byte by byte, something that takes minutes, and returns how many of them have not been disconnected.
 func drips(t *testing.T, clients int, dial func() (net.Conn, error), words string) *atomic.Int64 {
 	t.Helper()
 	var left atomic.Int64
@@ -51,8 +51,8 @@ func drips(t *testing.T, clients int, dial func() (net.Conn, error), words strin
 	return &left
 }
 
-// TestSlowClients has hundreds of clients say something slowly wherever loadgen listens, in cleartext and behind a handshake. Others are served meanwhile, and
-// each of the slow ones is hung up on.
+// TestSlowClients has hundreds of clients send something slowly wherever loadgen listens, in cleartext and after a handshake. Others are served
+// meanwhile, and each of the slow ones is disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	plan := filepath.Join(t.TempDir(), "plan.hcl")
@@ -107,7 +107,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestSlowClientsOfASocket is that where coordinators and workers of one user meet.
+// TestSlowClientsOfASocket does the same on the socket where a user's coordinators and workers meet.
 func TestSlowClientsOfASocket(t *testing.T) {
 	t.Parallel()
 	l := begin(t, closedPlan, "--workers", "1", "--wait", "20m", "-var", "duration=1s")

@@ -87,7 +87,7 @@ phase "load" {
 }
 `
 
-// lives is a node that is ended and started again where it was, and what it carried out in all its lives.
+// lives is a node that is stopped and restarted at the same address, with the counts of all its lives.
 type lives struct {
 	*server
 	carried map[string]uint64 // by what the node calls its commands
@@ -96,7 +96,7 @@ type lives struct {
 
 func live(t *testing.T) *lives { return &lives{server: beginTarget(t), carried: map[string]uint64{}} }
 
-// end ends the node, whose connections break in the midst of what they do. Its data are lost, and what it has counted is added up.
+// end stops the node, which breaks its busy connections. Its data are lost, and its counts are added up.
 func (n *lives) end() {
 	for what, count := range n.summary() {
 		n.carried[what] += count
@@ -118,7 +118,7 @@ func (n *lives) begin() {
 	}
 }
 
-// memory is how many bytes of its own a process has in memory. Pages of its program, which the kernel may drop, are not among them.
+// memory is how many bytes of its own a process has in memory, without pages of its program, which the kernel may drop.
 func memory(t testing.TB, pid int) (bytes int64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -168,7 +168,7 @@ func (s *soaked) strike(turn int, away time.Duration) {
 	s.resident = append(s.resident, memory(s.t, s.cmd.Process.Pid))
 }
 
-// requireCounted compares what nodes have carried out with what loadgen says: at least what was answered, at most what was sent.
+// requireCounted checks that nodes have carried out at least what was answered and at most what was sent.
 func (s *soaked) requireCounted(r *run.Run) {
 	s.t.Helper()
 	sent := sums(r)
@@ -187,8 +187,7 @@ func (s *soaked) requireCounted(r *run.Run) {
 	}
 }
 
-// requireSteady holds memory against what plan check has predicted, and, where there is enough to compare, the last third of the run against
-// the third before it.
+// requireSteady compares memory with plan check's prediction and, if there is enough data, the last third of the run with the third before it.
 func (s *soaked) requireSteady() {
 	s.t.Helper()
 	var mib []string
@@ -203,9 +202,9 @@ func (s *soaked) requireSteady() {
 	}
 }
 
-// TestSoak has two loads on four loops each side by side: gets, puts and deletes of checked values on three copies, and batches of them on one.
-// A node of each is ended each minute and comes back empty. However long it lasts: both runs are complete, what nodes have carried out lies
-// between what was answered and what was sent, no value is foreign, and memory does not grow.
+// TestSoak runs two loads side by side, on four loops each: gets, puts and deletes of checked values on three copies, and batches of them on one.
+// Each minute a node of each is stopped, and comes back empty. However long this lasts, both runs are complete, nodes' counts lie between answered
+// and sent, no value is foreign, and memory does not grow.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	lasts, every := 20*time.Second, 4*time.Second

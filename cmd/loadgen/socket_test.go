@@ -81,7 +81,7 @@ func TestUnixSockets(t *testing.T) {
 	}
 }
 
-// TestUnixSocketErrors: what a user reads who cannot get in.
+// TestUnixSocketErrors: what a user reads who cannot connect.
 func TestUnixSocketErrors(t *testing.T) {
 	left := servertest.SocketPath(t)
 	l, err := net.Listen("unix", left)
@@ -99,7 +99,7 @@ func TestUnixSocketErrors(t *testing.T) {
 	}
 }
 
-// TestUnixSocketOfSomebodyElse is a load by a user who may not write to the socket. Root may, so it is another who begins it then.
+// TestUnixSocketOfSomebodyElse loads as a user who may not write to the socket. Root may, so as root the test starts the load as another user.
 func TestUnixSocketOfSomebodyElse(t *testing.T) {
 	shut := servertest.SocketPath(t)
 	servertest.StartRedis(t, "--unixsocket", shut)

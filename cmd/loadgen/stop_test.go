@@ -57,7 +57,7 @@ phase "gets" {
 }
 `
 
-// proc is the line of a process in /proc, its name left out: state, parent and so on; nil when it is gone.
+// proc is a process's line in /proc without its name: state, parent and so on; nil once it is gone.
 func proc(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -67,7 +67,7 @@ func proc(pid int) []string {
 	return strings.Fields(rest)
 }
 
-// alive says whether a process runs; one that has ended and that nobody has asked about yet does not.
+// alive says whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	stat := proc(pid)
 	return len(stat) > 0 && stat[0] != "Z" && stat[0] != "X"
@@ -94,7 +94,7 @@ func children(t testing.TB, parent int) []int {
 	return list
 }
 
-// requireGone waits until none of the processes runs, which would go on for ever by themselves.
+// requireGone waits until none of the processes runs; on their own they would run forever.
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -102,8 +102,7 @@ func requireGone(t *testing.T, pids []int) {
 	}
 }
 
-// TestCtrlCDrainsAndReports interrupts a run once: nothing more is started, what is outstanding is awaited, and the result is that of the
-// part that was run.
+// TestCtrlCDrainsAndReports interrupts a run once: nothing more starts, outstanding ops are waited for, and the result covers the part that was run.
 func TestCtrlCDrainsAndReports(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -127,8 +126,8 @@ func TestCtrlCDrainsAndReports(t *testing.T) {
 	}
 }
 
-// TestCtrlCTwiceEndsAtOnce interrupts a run whose target takes its time to answer twice: it ends with what there is, without the answers that are to come, and
-// what was outstanding stays in the ledgers as that.
+// TestCtrlCTwiceEndsAtOnce interrupts a run with a slow target twice: it ends with what it has, without waiting for answers, and what was outstanding
+// stays in the ledgers as in flight.
 func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 	l := begin(t, closedPlan, "-var", "delay=1500ms")
 	l.underWay()
@@ -151,7 +150,7 @@ func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 	t.Logf("ended %v after the second interrupt; %d in flight", l.ended.Sub(at), get.InFlight)
 }
 
-// TestCtrlCTwiceWithStoppedNodes interrupts a run twice whose built-in nodes cannot end by themselves: they are killed.
+// TestCtrlCTwiceWithStoppedNodes interrupts a run twice whose built-in nodes cannot end on their own: they are killed.
 func TestCtrlCTwiceWithStoppedNodes(t *testing.T) {
 	l := begin(t, closedPlan)
 	l.underWay()
@@ -178,7 +177,7 @@ func TestNodeThatEndsIsNamed(t *testing.T) {
 	require.Regexp(t, `loadgen: cache node \d \(127\.0\.0\.1:\d+\) ended: signal: killed`, l.stderr.String())
 }
 
-// TestCtrlCOfATargetThatStandsStill interrupts a run once whose target will never answer: it is not waited for until requests time out.
+// TestCtrlCOfATargetThatStandsStill interrupts a run once whose target will never answer: the run does not wait until requests time out.
 func TestCtrlCOfATargetThatStandsStill(t *testing.T) {
 	node := beginTarget(t)
 	l := begin(t, closedPlan, "-var", nodes(node.addr), "-var", "timeout=10m")
@@ -193,7 +192,7 @@ func TestCtrlCOfATargetThatStandsStill(t *testing.T) {
 	require.Equal(t, get.Due, get.OK+uint64(get.InFlight))
 }
 
-// TestCtrlCBeforeTheLoad interrupts a run that waits for a server: it does not wait on.
+// TestCtrlCBeforeTheLoad interrupts a run that waits for a server: it stops waiting.
 func TestCtrlCBeforeTheLoad(t *testing.T) {
 	node := beginTarget(t, "--stall", "1h@0s")
 	l := begin(t, closedPlan, "-var", nodes(node.addr))
@@ -208,7 +207,7 @@ func TestCtrlCBeforeTheLoad(t *testing.T) {
 	require.Empty(t, r.PhaseOrder)
 }
 
-// TestNodesEndWithAKilledCoordinator kills the coordinator with SIGKILL: the nodes notice by themselves.
+// TestNodesEndWithAKilledCoordinator kills the coordinator with SIGKILL: the nodes notice on their own.
 func TestNodesEndWithAKilledCoordinator(t *testing.T) {
 	t.Parallel()
 	l := begin(t, closedPlan)

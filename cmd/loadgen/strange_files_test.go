@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files that a plan and a command line may name. Each reads the path in its place.
+// Files that a plan or a command line may name. Each entry reads the path in its place.
 var readers = []struct {
 	name string
 	plan string // in place of the phase's load and the dataset; "": the command line alone names the file
@@ -63,7 +63,8 @@ func reading(t *testing.T, i int, path string) *exec.Cmd {
 	return command(t, args...)
 }
 
-// TestStrangeFilesAreRefusedAtOnce names what is no file wherever a file may be named: a pipe that nobody writes to, a device that never ends.
+// TestStrangeFilesAreRefusedAtOnce names, wherever a file may be named, something that is not one: a pipe that nobody writes to, a device that never
+// ends.
 func TestStrangeFilesAreRefusedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, directory := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "directory")
@@ -81,7 +82,7 @@ func TestStrangeFilesAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLinesOfAHundredMegabytes are refused by whatever reads them, and are not held.
+// TestLinesOfAHundredMegabytes are refused by everything that reads them, and are not held in memory.
 func TestLinesOfAHundredMegabytes(t *testing.T) {
 	const most, size = 200 << 20, 200 << 20 // bytes, of memory and of a line
 	dir := t.TempDir()

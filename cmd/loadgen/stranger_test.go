@@ -28,10 +28,10 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// strangerTask is what is set for a process of this test binary that is somebody else's: a task in JSON.
+// strangerTask is set for a process of this test binary that belongs to another user: a task in JSON.
 const strangerTask = "LOADGEN_TEST_STRANGER"
 
-// task is what a stranger tries, and told is what came of one attempt.
+// task is what a stranger tries; told is the outcome of one attempt.
 type (
 	task struct {
 		Fleet   string // directory of the user's keys and sockets
@@ -96,7 +96,7 @@ func tell(w told) {
 	_ = json.NewEncoder(os.Stdout).Encode(w) // who reads it misses it
 }
 
-// own returns credentials of an authority that is the stranger's own.
+// own returns credentials of the stranger's own authority.
 func own(role identity.Role) credentials.TransportCredentials {
 	a, err := identity.NewAuthority()
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *task) talk(attempt, says string) told {
 	return told{Attempt: attempt, Refused: !errors.As(err, &timeout) || !timeout.Timeout(), Heard: string(heard)}
 }
 
-// falseCoordinators waits for workers at ports of its own, and has orders for those that come.
+// falseCoordinators waits for workers at ports of its own, and sends orders to those that connect.
 func falseCoordinators() {
 	var all sync.WaitGroup
 	for name, proof := range map[string]credentials.TransportCredentials{"in clear": insecure.NewCredentials(), "another key": own(identity.Coordinator)} {
@@ -154,7 +154,7 @@ func falseCoordinators() {
 	all.Wait()
 }
 
-// falseCoordinator has orders for whoever comes, and does not ask who that is.
+// falseCoordinator sends orders to whoever connects, without checking who that is.
 func falseCoordinator(name string, proof credentials.TransportCredentials) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -200,7 +200,7 @@ phase "p" {
 }
 `
 
-// orders is a coordinator that says all that one can say at once, and keeps what is answered.
+// orders is a coordinator that sends everything it can at once, and records the answers.
 type orders struct {
 	pb.UnimplementedControlServer
 	heard text
@@ -290,8 +290,8 @@ func beginStranger(t *testing.T, what task) *json.Decoder {
 	return json.NewDecoder(out)
 }
 
-// TestStrangersGetNothing has another user of the machine come to a coordinator, and be one to a worker: nothing is said to him, no order
-// of his is carried out, and the run goes on as if he were not there.
+// TestStrangersGetNothing: another user of the machine connects to a coordinator, and poses as one to a worker. He gets no answer, none of his orders
+// is carried out, and the run goes on as if he were not there.
 func TestStrangersGetNothing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -304,10 +304,10 @@ func TestStrangersGetNothing(t *testing.T) {
 	t.Run("a worker", strangersCommand)
 }
 
-// tellsSomething is what nobody else is to hear: names of files, places and workers, hashes, and what files and secrets hold.
+// tellsSomething matches what nobody else may learn: names of files, places and workers, hashes, and the content of files and secrets.
 var tellsSomething = regexp.MustCompile(`authority|\.pem|\.sock|/fleet|w1|` + canary + `|[0-9a-f]{32}`)
 
-// refusedAll reads what came of a stranger's attempts: each of them was refused, and nothing but n was tried.
+// refusedAll reads the outcomes of a stranger's attempts: each was refused, and exactly n were made.
 func refusedAll(t *testing.T, lines *json.Decoder, n int) {
 	t.Helper()
 	for range n {
@@ -321,7 +321,7 @@ func refusedAll(t *testing.T, lines *json.Decoder, n int) {
 	require.ErrorIs(t, lines.Decode(new(told)), io.EOF)
 }
 
-// strangersJoin has a stranger come to a coordinator that waits for its worker.
+// strangersJoin has a stranger connect to a coordinator that waits for its worker.
 func strangersJoin(t *testing.T, place string) {
 	state := filepath.Dir(servertest.SocketPath(t)) // which everybody can enter
 	addr := servertest.Redis(t)
@@ -355,7 +355,7 @@ func strangersJoin(t *testing.T, place string) {
 	require.Equal(t, []string{"w1"}, r.Workers)
 }
 
-// obeys shows that the same orders are carried out when they come from the user's own coordinator: the worker reads the file.
+// obeys shows that the same orders are carried out if they come from the user's own coordinator: the worker reads the file.
 func obeys(t *testing.T, files string) {
 	o := order(t, greedyPlan, int64(len(canary)), files, 10*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), strangersPatience)
@@ -364,7 +364,7 @@ func obeys(t *testing.T, files string) {
 	require.ErrorContains(t, <-o.ended, "127.0.0.1:1")
 }
 
-// strangersCommand has a worker come to a stranger who listens where its coordinator would.
+// strangersCommand has a worker connect to a stranger who listens where its coordinator would.
 func strangersCommand(t *testing.T) {
 	lines := beginStranger(t, task{})
 	files := t.TempDir()

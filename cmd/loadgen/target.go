@@ -22,7 +22,7 @@ import (
 
 func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
 
-// serveFlags are the flags of target serve, as they were written.
+// serveFlags are the flags of target serve, as written.
 type serveFlags struct {
 	listen, protocol, memory, passwordFile string
 	delay, delayLog, service, bandwidth    string
@@ -69,9 +69,9 @@ on (INFO queue), from which anybody can compute how long it took.`,
 			cfg.Attentive = attentive
 			switch {
 			case attentive:
-				runtime.GOMAXPROCS(1) // the one thread that looks is never woken by another
+				runtime.GOMAXPROCS(1) // the one polling thread is never woken by another
 			case cfg.Service != (cachenode.Times{}) && runtime.GOMAXPROCS(0) < 2:
-				runtime.GOMAXPROCS(2) // who looks at the clock must not keep requests from being taken in
+				runtime.GOMAXPROCS(2) // waiting for the clock must not keep requests from being read
 			}
 			return logged(flags.delayLog, func(log io.Writer) error {
 				cfg.DelayLog = log
@@ -107,7 +107,7 @@ on (INFO queue), from which anybody can compute how long it took.`,
 	return c
 }
 
-// config reads the flags.
+// config parses the flags.
 func (f *serveFlags) config() (cachenode.Config, error) {
 	cfg := cachenode.Config{Listen: f.listen, Protocol: f.protocol, Seed: f.seed, MaxConnections: f.connections, Version: version()}
 	var errs []error
@@ -150,7 +150,7 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// hostPort says what is to be written instead of what is no address.
+// hostPort says what to write instead of an invalid address.
 func hostPort(text string) error {
 	if _, _, err := net.SplitHostPort(text); err != nil {
 		return errors.New("write HOST:PORT, such as 127.0.0.1:7001")
@@ -158,7 +158,7 @@ func hostPort(text string) error {
 	return nil
 }
 
-// logged calls serve with the file that delays are logged in, nil when there is no name for one.
+// logged calls serve with the file that delays are logged to, or nil if there is no name for one.
 func logged(name string, serve func(io.Writer) error) error {
 	if name == "" {
 		return serve(nil)
@@ -190,7 +190,7 @@ func serve(cmd *cobra.Command, cfg cachenode.Config) error {
 	return nil
 }
 
-// refusedPort says what to write instead of an address that everybody could use.
+// refusedPort says what to write instead of an address that anyone could use.
 func refusedPort(cfg cachenode.Config, err error) error {
 	switch {
 	case !errors.Is(err, listen.ErrBeyond):
@@ -201,7 +201,7 @@ func refusedPort(cfg cachenode.Config, err error) error {
 	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or let clients prove who they are: --password-file FILE, with a password in a file of mode 0600", err)
 }
 
-// serveChild serves until the parent's pipe ends; signals are the parent's business.
+// serveChild serves until the parent's pipe ends; the parent handles signals.
 func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
 	if err := cachenode.RunChild(context.WithoutCancel(cmd.Context()), cfg, os.Stdin, cmd.OutOrStdout()); err != nil {
 		return failed("%w", err)
@@ -209,7 +209,7 @@ func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
 	return nil
 }
 
-// share reads a percentage as plans write it, such as "0.1%", or a number, such as 0.001.
+// share parses a percentage as in plans, such as "0.1%", or a number, such as 0.001.
 func share(text string) (float64, error) {
 	if n, rest, err := lang.CutNumber(text); err == nil && rest == "" {
 		return n, nil

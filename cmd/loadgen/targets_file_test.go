@@ -23,7 +23,7 @@ type heard struct {
 	count map[string]int
 }
 
-// ServeHTTP answers 404 to a DELETE, else 200. What loadgen asks who the server is, is left out.
+// ServeHTTP answers 404 to a DELETE, else 200. It does not count loadgen's question about what the server is.
 func (h *heard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if r.Method == http.MethodHead || err != nil {
@@ -37,8 +37,8 @@ func (h *heard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestReplaysTargetsOfVegeta runs the plan of the page that sends each request of a file once, with both of vegeta's forms, and compares with what a server
-// has heard.
+// TestReplaysTargetsOfVegeta runs the plan from the docs that sends each request of a file once, with both of vegeta's formats, and compares with
+// what a server received.
 func TestReplaysTargetsOfVegeta(t *testing.T) {
 	t.Parallel()
 	plan := planFences(t, "web.md")["replay"]

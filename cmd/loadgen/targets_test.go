@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// spanPlan reads a value from one target and writes two into another, which is one span. The number of its ops is known.
+// spanPlan reads a value from one target and writes two into another, which is one span. Its number of ops is known.
 const spanPlan = `
 plan "span" {}
 target "source" {
@@ -63,7 +63,7 @@ phase "move" {
 }
 `
 
-// store is a target of a span: how a plan writes it, where it is, and how often its servers have carried out a verb.
+// store is a target of a span: how to write it in a plan, where it is, and how often its servers have carried out a verb.
 type store struct {
 	body      string
 	endpoints []string
@@ -115,8 +115,8 @@ func postgresStore(t *testing.T) store {
 	}
 }
 
-// requireStores waits until the servers of both targets have counted what the ledger of requests says since before, by target, endpoint and verb: some
-// write down what they did after they have answered.
+// requireStores waits until the servers of both targets have counted as many requests as the ledger, by target, endpoint and verb: some servers count
+// only after they have answered.
 func requireStores(t *testing.T, r *run.Run, stores map[string]store, before map[string]uint64) {
 	t.Helper()
 	sent := map[string]uint64{}
@@ -158,7 +158,7 @@ func countStores(stores map[string]store) map[string]uint64 {
 	return counts
 }
 
-// requireSpan holds the time of a scenario against the sum of its steps', each as often as it is carried out, and of the think times between them.
+// requireSpan compares the time of a scenario with the sum of its steps, each as often as it is carried out, and of the think times between them.
 func requireSpan(t *testing.T, s *run.Scenario, think time.Duration) {
 	t.Helper()
 	sum := think.Seconds()
@@ -169,8 +169,8 @@ func requireSpan(t *testing.T, s *run.Scenario, think time.Duration) {
 	require.InDelta(t, sum, *s.Response.Mean, max(sum/100, 20e-6))
 }
 
-// TestTargetsCountOneSpan runs scenarios over two targets of several kinds: each is as long as its steps together, and the servers of both have carried out
-// what the ledger of requests says of them.
+// TestTargetsCountOneSpan runs scenarios over two targets of several kinds. Each takes as long as its steps together, and the servers of both have
+// carried out as many requests as the ledger says.
 func TestTargetsCountOneSpan(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -217,8 +217,8 @@ func TestTargetsCountOneSpan(t *testing.T) {
 	}
 }
 
-// TestTargetsCountAlikeOnAnyWorkers runs the same plan in one process with 1, 2 and 4 event loops, and with one and three workers: the ledgers are equal, to
-// the request at each endpoint.
+// TestTargetsCountAlikeOnAnyWorkers runs the same plan in one process with 1, 2 and 4 event loops, and with one and three workers. The ledgers are
+// equal, to the request at each endpoint.
 func TestTargetsCountAlikeOnAnyWorkers(t *testing.T) {
 	t.Parallel()
 	stores := map[string]store{"source": oneRedis(t), "copy": redisStore(t, addresses(cluster(t, 3)), "")}
@@ -242,8 +242,8 @@ func TestTargetsCountAlikeOnAnyWorkers(t *testing.T) {
 	}
 }
 
-// TestTargetsOutliveEachOther kills one of two targets in mid-run: what was on its way there is lost, what would have gone there later is refused, and what goes
-// to the other target goes on. Both ledgers balance, and those of the target that lives are what it has counted.
+// TestTargetsOutliveEachOther kills one of two targets in mid-run. Requests in flight to it are lost, later ones are refused, and those to the other
+// target go on. Both ledgers balance, and that of the surviving target matches its own counts.
 func TestTargetsOutliveEachOther(t *testing.T) {
 	t.Parallel()
 	source, victim := oneRedis(t), servertest.StartRedis(t)

@@ -15,14 +15,14 @@ import (
 	"github.com/loadgen/loadgen/internal/exit"
 )
 
-// terminal is a pseudo-terminal of 80 columns, seen from the side of the one who sits at it.
+// terminal is a pseudo-terminal of 80 columns, from the user's side.
 type terminal struct {
 	*os.File
 	shown text // all that was written to it
 	done  chan struct{}
 }
 
-// at makes a new terminal the controlling one of a command, and its input and output.
+// at makes a new terminal a command's controlling terminal, input and output.
 func at(t *testing.T, l *load, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -57,13 +57,13 @@ func at(t *testing.T, l *load, args ...string) *terminal {
 }
 
 var (
-	// erased is what takes the two lines of progress back.
+	// erased removes the two lines of progress.
 	erased = regexp.MustCompile(`\x1b\[2A\r\x1b\[J`)
 	drawn  = regexp.MustCompile(`gets  \d+\.\ds of 10m0s  [█░]+ .*\r\nended \S+/s  p50 .*  p99 .*  bad 0`)
 )
 
-// TestProgressOnATerminal sits at a terminal while a load runs: two lines are drawn again and again, Ctrl-C typed there ends the run as a
-// signal does, and the report stands where the progress was, as wide as the terminal.
+// TestProgressOnATerminal watches a terminal during a load: two lines are redrawn again and again, Ctrl-C typed there ends the run as a signal does,
+// and the report replaces the progress, as wide as the terminal.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/plan.hcl"
@@ -108,8 +108,7 @@ func cut(s string, at *regexp.Regexp) (before, after string, found bool) {
 	return s[:last[0]], s[last[1]:], true
 }
 
-// TestProgressInALog writes it where nothing can be taken back: a plain line each second and one at each step's end, and the report apart
-// from them.
+// TestProgressInALog writes progress where nothing can be erased: a plain line each second and one at each step's end, with the report apart from them.
 func TestProgressInALog(t *testing.T) {
 	t.Parallel()
 	l := begin(t, openPlan, "-var", "duration=3s")
@@ -119,7 +118,7 @@ func TestProgressInALog(t *testing.T) {
 	require.GreaterOrEqual(t, len(lines), 2)
 	require.LessOrEqual(t, len(lines), int(l.ended.Sub(l.began).Seconds())+3, "one for each second, and one at each end")
 	for _, line := range lines[1:] {
-		// An interval that reaches behind the schedule's end has less to offer, and one behind it nothing.
+		// An interval that spans the schedule's end has less offered, and one after it nothing.
 		require.Regexp(t, `^gets  \d+\.\ds of 3\.0s  (offered \S+/s  )?ended \S+/s  p50 .*  p99 .*  bad 0  done [\d,]+`, line)
 	}
 	require.NotContains(t, l.stderr.String(), "\x1b")

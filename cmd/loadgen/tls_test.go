@@ -54,7 +54,7 @@ phase "mixed" {
 }
 `
 
-// secureLink connects to a server as its authority's client.
+// secureLink connects to a server as a client of its authority.
 func secureLink(t testing.TB, addr string, a *servertest.Authority) *link {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addr, a.Client())
@@ -100,7 +100,7 @@ func TestServersCountWhatWasSentOverTLS(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongWithTLS shows what a user reads when a server is not trusted, does not trust, or is not there.
+// TestWhatIsWrongWithTLS shows what a user reads if a server is not trusted, does not trust, or does not exist.
 func TestWhatIsWrongWithTLS(t *testing.T) {
 	t.Parallel()
 	for driver, kind := range secured {
@@ -150,7 +150,7 @@ func TestWhatIsWrongWithTLS(t *testing.T) {
 	}
 }
 
-// TestPlainServerDoesNotSpeakTLS gives the port of a server without TLS.
+// TestPlainServerDoesNotSpeakTLS uses the port of a server without TLS.
 func TestPlainServerDoesNotSpeakTLS(t *testing.T) {
 	t.Parallel()
 	r := begin(t, securePlan, "-var", "driver=redis", "-var", "node="+servertest.Redis(t)).result(60 * time.Second)

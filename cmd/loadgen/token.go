@@ -66,7 +66,7 @@ another time.`,
 	return c
 }
 
-// giveToken shows a token, or writes it to a new file.
+// giveToken prints a token, or writes it to a new file.
 func giveToken(w io.Writer, path string, token *identity.Token) error {
 	if path == "" {
 		_, err := fmt.Fprintln(w, token.Text())
@@ -101,7 +101,7 @@ func newTokenList() *cobra.Command {
 	}
 }
 
-// showTokens writes a line for each token.
+// showTokens prints a line for each token.
 func showTokens(w io.Writer, list []identity.TokenInfo, now time.Time) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, "no tokens")
@@ -119,7 +119,7 @@ func showTokens(w io.Writer, list []identity.TokenInfo, now time.Time) error {
 	return t.Flush()
 }
 
-// short is a duration without the units that are zero at its end.
+// short is a duration without trailing units that are zero.
 func short(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -151,7 +151,7 @@ directory: the next coordinator makes a new key, and all workers have to join an
 	}
 }
 
-// tokenIDs offers the tokens that there are, where none is on the line yet.
+// tokenIDs offers the existing tokens if none is on the command line yet.
 func tokenIDs(args []string) []string {
 	tokens, err := ownTokens()
 	if err != nil || len(args) > 0 {
@@ -168,7 +168,7 @@ func tokenIDs(args []string) []string {
 	return ids
 }
 
-// ownTokens are those of this user's coordinators.
+// ownTokens are the tokens of this user's coordinators.
 func ownTokens() (*identity.Tokens, error) {
 	dir, err := fleetDir()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// Two workers elsewhere divide a trace between them: a real server is asked for each of its ops once, and each has half of the sessions.
+// Two remote workers share a trace: a real server gets each of its ops once, and each worker has half of the sessions.
 func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
 	t.Parallel()
 	addr, dir := servertest.Redis(t), filepath.Join("..", "..", "plans")
@@ -40,7 +40,7 @@ func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
 	}
 }
 
-// rerunPlan has sessions replay a trace without times: once, over and over for a time, and so many lines of each session.
+// rerunPlan has sessions replay a trace without times: once, over and over for a while, and with a fixed number of lines per session.
 const rerunPlan = `plan "rerun" {}
 variable "nodes" { type = list(string) }
 target "t" {
@@ -96,8 +96,8 @@ phase "timed" {
 }
 `
 
-// Sessions of two workers ask a real server for the lines of a file that has no times: each once, those of a key in their order, which the server
-// shows by the hits and by what is left in the end. Over and over, they end with their bounds.
+// Sessions of two workers send a real server the lines of a file without times: each once, and those of one key in order, as the server's hits and
+// its final content show. Repeated over and over, they end at their bounds.
 func TestSessionsReplayATrace(t *testing.T) {
 	t.Parallel()
 	addr, dir := servertest.Redis(t), t.TempDir()

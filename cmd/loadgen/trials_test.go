@@ -64,9 +64,9 @@ phase "more" {
 }
 `
 
-// TestTrials kills, stops and ends whatever takes part in a run, at random times: its workers, its node, its coordinator. Others come in the places of
-// workers. Whatever happens: the run ends in time, with the exit code that its result has; what the node got is in the figures, or within what the
-// losses declare; what a killed coordinator has left makes a result that counts what its snapshots do; and no process is left behind.
+// TestTrials kills, stops and ends anything that takes part in a run, at random times: its workers, its node, its coordinator. New workers replace
+// lost ones. Whatever happens, the run ends in time, with its result's exit code; what the node received is in the figures, or within what the losses
+// declare; what a killed coordinator has left gives a result that counts what its snapshots do; and no process is left behind.
 func TestTrials(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(t, 20)) {
@@ -80,7 +80,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// trial is a run to which something happens.
+// trial is a run to which faults happen.
 type trial struct {
 	t    *testing.T
 	dice *rand.Rand
@@ -100,7 +100,7 @@ func (tr *trial) begin() {
 	tr.c.told("3 of 3 workers")
 }
 
-// trouble is what happens, one thing after the other.
+// trouble is the faults, one after another.
 func (tr *trial) trouble() {
 	for range 1 + tr.dice.IntN(3) {
 		time.Sleep(time.Duration(tr.dice.Int64N(int64(1200 * time.Millisecond))))
@@ -188,7 +188,7 @@ func (tr *trial) recovered(id string) {
 	tr.requireCounts(r)
 }
 
-// requireVerdict holds what the result says of the run against what has happened.
+// requireVerdict compares the result's verdict with what happened.
 func (tr *trial) requireVerdict(r *run.Run) {
 	switch r.Verdict.Completeness {
 	case run.Complete:
@@ -211,7 +211,7 @@ func (tr *trial) requireVerdict(r *run.Run) {
 	}
 }
 
-// requireCounts holds the result against what the node got.
+// requireCounts compares the result with what the node received.
 func (tr *trial) requireCounts(r *run.Run) {
 	if tr.harmed {
 		return
@@ -232,7 +232,7 @@ func (tr *trial) requireCounts(r *run.Run) {
 	require.LessOrEqual(tr.t, got, sent+bound)
 }
 
-// timedOut counts requests that ended without an answer: a node that stood still may have them unread when they were given up.
+// timedOut counts requests that ended without an answer: a node that stood still may hold them unread when they are given up.
 func (tr *trial) timedOut(r *run.Run) (n uint64) {
 	for _, p := range r.Phase {
 		for _, q := range p.Requests {

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// doubts returns the texts of a phase's reasons, a line each.
+// doubts returns the texts of a phase's reasons, one per line.
 func doubts(p *run.Phase) string {
 	var b strings.Builder
 	for _, why := range p.Reasons {
@@ -29,7 +29,7 @@ func doubts(p *run.Phase) string {
 	return b.String()
 }
 
-// onOneProcessor starts processes on the first processor of those that the test may use. They share it.
+// onOneProcessor starts processes on the first processor that the test may use. They share it.
 func onOneProcessor(t *testing.T, starts func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -47,7 +47,7 @@ func onOneProcessor(t *testing.T, starts func()) {
 	starts()
 }
 
-// TestStarvedGeneratorIsCaught has two other programs compute on the generator's only processor.
+// TestStarvedGeneratorIsCaught: two other programs compute on the generator's only processor.
 func TestStarvedGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	var open, closed *load
@@ -74,7 +74,7 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 	})
 }
 
-// requireSuspect checks that a phase is suspect, or, where a quota of the machine's has kept loadgen from running, worse.
+// requireSuspect checks that a phase is suspect or, if a quota of the machine has held loadgen back, worse.
 func requireSuspect(t *testing.T, p *run.Phase) {
 	t.Helper()
 	if throttled(p) {
@@ -84,7 +84,7 @@ func requireSuspect(t *testing.T, p *run.Phase) {
 	require.Equal(t, run.Suspect, p.Validity, doubts(p))
 }
 
-// quota makes a control group that may compute for a tenth of the time, and returns the file that processes enter it by.
+// quota creates a control group that gets a tenth of the time, and returns the file through which processes enter it.
 func quota(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("loadgen-test-%d", os.Getpid())
@@ -114,7 +114,7 @@ func quota(t *testing.T) string {
 	return filepath.Join(dir, "cgroup.procs")
 }
 
-// TestThrottledGeneratorIsCaught gives the generator a tenth of a processor. Answers from nowhere make it use all that it gets.
+// TestThrottledGeneratorIsCaught gives the generator a tenth of a processor. Instant answers make it use all that it gets.
 func TestThrottledGeneratorIsCaught(t *testing.T) {
 	procs := quota(t)
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
 }
 
-// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 8 s: more than one in twenty ops are late for it.
+// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 8 s, which delays more than one in twenty ops.
 func TestSleepingGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
@@ -159,8 +159,9 @@ func TestSleepingGeneratorIsCaught(t *testing.T) {
 	}
 }
 
-// TestShortStopsOfAClosedGeneratorAreCaught stops the generator, for less than a stall, eight times in a load; or its target, which is not the generator's doing.
-// Where other programs had the processor as well, a stop may have become a stall, and what they took the larger part: the reason is that then.
+// TestShortStopsOfAClosedGeneratorAreCaught stops the generator eight times during a load, each time for less than a stall; or its target, which is
+// not the generator's fault. If other programs also had the processor, a stop may become a stall, mostly of their making: then that is the reason
+// given.
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
 	for _, think := range []string{"1ms", "0s"} {
@@ -223,8 +224,8 @@ assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 	require.Contains(t, l.stdout.String(), "–")
 }
 
-// TestUnsettledTargetIsCaught loads a node that slows down: of the 100 replies a second that a connection has at first, 5 more are missing each
-// second. The delays are long beside those that other programs make.
+// TestUnsettledTargetIsCaught loads a node that slows down: a connection gets 100 replies a second at first, and 5 fewer with each second. The delays
+// are long compared with those that other programs cause.
 func TestUnsettledTargetIsCaught(t *testing.T) {
 	in, orders, err := os.Pipe()
 	require.NoError(t, err)
@@ -257,8 +258,8 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 	require.Less(t, *gets.Steady.Rate.Drift, -0.5)
 }
 
-// ofTheMachine says whether a reason tells of the machine: other programs kept the generator or its packets waiting. What may come of it counts
-// as such where the generator or its node is known to have waited.
+// ofTheMachine says whether a reason comes from the machine: other programs kept the generator or its packets waiting. Consequences of that count as
+// well if the generator or its node is known to have waited.
 func ofTheMachine(why reason.Code, waited bool) bool {
 	switch why {
 	case reason.Neighbours, reason.RunQueue, reason.CpuQuota, reason.StartedLate, reason.Retransmits:
@@ -269,8 +270,7 @@ func ofTheMachine(why reason.Code, waited bool) bool {
 	return false
 }
 
-// TestGoodRunsAreNotAccused runs loads that nothing is wrong with, long enough for each check to look. What they may be accused of is what the
-// machine did.
+// TestGoodRunsAreNotAccused runs faultless loads, long enough for each check to run. Only the machine's doing may be held against them.
 func TestGoodRunsAreNotAccused(t *testing.T) {
 	open := []string{"-var", "rate=1k/s", "-var", "duration=14s", "-var", "arrivals=poisson"}
 	for model, test := range map[string]struct {
@@ -304,8 +304,8 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 	}
 }
 
-// wanting says whether the kernel has seen that the generator or its target, a process that nobody has loaded for longer, wanted a processor and had
-// none: they stood in a run queue, a quota was spent, or others had the machine.
+// wanting says whether the kernel saw that the generator or its target, a process that nobody has loaded for longer, lacked a processor: they were in
+// a run queue, a quota was spent, or other programs had the machine.
 func wanting(t *testing.T, p *run.Phase, target int) bool {
 	t.Helper()
 	require.NotNil(t, p.Generator.RunQueueWait)

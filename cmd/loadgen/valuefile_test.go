@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// importPlan puts each row of a file under its key, and then works on the keys in every way that puts.
+// importPlan puts each row of a file under its key, and then works on the keys with every op that puts.
 const importPlan = `plan "import" {}
 variable "driver" {}
 variable "nodes" { type = list(string) }
@@ -118,7 +118,7 @@ func rows(t *testing.T, dir string, n int) map[string]string {
 	return values
 }
 
-// What a server has under each key is the row of the file, byte for byte, whatever has put it, and however many workers there are.
+// A server has the file's row under each key, byte for byte, whichever op has put it, and however many workers there are.
 func TestRowsOfAFileOnServers(t *testing.T) {
 	t.Parallel()
 	const n = 120

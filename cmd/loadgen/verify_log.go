@@ -21,10 +21,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// verifyWithin is how long another process may take to read log files back.
+// verifyWithin is how long the other process may take to read log files back.
 const verifyWithin = 10 * time.Minute
 
-// logRoot returns the directory that log files are below. That of the default is made.
+// logRoot returns the directory for log files. It creates the default one.
 func logRoot(asked string) (string, error) {
 	if asked != "" {
 		root, err := filepath.Abs(asked)
@@ -53,7 +53,7 @@ func defaultLogRoot() (string, error) {
 	return filepath.Join(filepath.Dir(runs), "logs"), nil
 }
 
-// existing returns the directory that log files would be below, or the one that it would be made in.
+// existing returns the directory for log files, or the existing one in which it would be created.
 func existing(asked string) (string, error) {
 	if asked != "" {
 		return logRoot(asked)
@@ -68,7 +68,7 @@ func existing(asked string) (string, error) {
 	return root, err
 }
 
-// verifyApart has a process of its own look whether a claim about a driver's log files is so.
+// verifyApart has another process check a claim about a driver's log files.
 func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proof, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
@@ -89,7 +89,7 @@ func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proo
 	return proof, nil
 }
 
-// newVerify is the command of that process.
+// newVerify is that process's command.
 func newVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:    "verify-log DRIVER",

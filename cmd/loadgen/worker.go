@@ -86,7 +86,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if err := f.page.check(); err != nil {
 		return err
 	}
-	f.loops.foreign = !f.parentPipe // a parent and its child are the same user's, and on one machine
+	f.loops.foreign = !f.parentPipe // a parent and its child belong to the same user, on one machine
 	if err := f.loops.check(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	return work(cmd.Context(), cfg, shown, f.parentPipe)
 }
 
-// level is that of what to log.
+// level is the log level.
 func (f *workerFlags) level() slog.Level {
 	switch {
 	case f.debug:
@@ -132,7 +132,7 @@ func (f *workerFlags) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// work takes part in runs until interrupted, or until the parent's pipe ends. It ends with the page that shows them, which may be nil.
+// work takes part in runs until interrupted, or until the parent's pipe ends. It also ends the page that shows them, which may be nil.
 func work(parent context.Context, cfg rpc.JoinConfig, shown *prom.Page, parentPipe bool) error {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -140,7 +140,7 @@ func work(parent context.Context, cfg rpc.JoinConfig, shown *prom.Page, parentPi
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		go func() { // ends with the process: a read of standard input cannot be called off
+		go func() { // ends with the process: a read of standard input cannot be cancelled
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			cancel()
 		}()

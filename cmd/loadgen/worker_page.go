@@ -11,11 +11,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// shownWorker is a worker with its steps and snapshots passing by a page of its own.
+// shownWorker is a worker whose steps and snapshots are shown on its own metrics page.
 type shownWorker struct {
 	worker.Worker
 	local rpc.Local
-	feed  *prom.Feed // of the run; nil: none has been assigned
+	feed  *prom.Feed // of the run; nil: none assigned
 }
 
 // showOn returns a worker that does what local does, in one run, and has the collector show what it counts.
@@ -24,7 +24,7 @@ func showOn(collector *prom.Collector, local rpc.Local) rpc.Local {
 	w.Worker = prom.Watch(local, func(a worker.Assignment) *prom.Feed {
 		decoded, err := plan.Decode(a.Plan, drivers.All())
 		if err != nil {
-			return nil // the worker will say so itself
+			return nil // the worker will report the error itself
 		}
 		w.feed = prom.NewFeed(collector, a.RunID, decoded)
 		return w.feed
@@ -39,6 +39,6 @@ func (w *shownWorker) Progress() int64 { return worker.Progress(w.local) }
 func (w *shownWorker) Close() {
 	w.local.Close()
 	if w.feed != nil {
-		w.feed.End(run.Verdict{}) // which only the coordinator knows
+		w.feed.End(run.Verdict{}) // only the coordinator knows the verdict
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// readPolicy reads --policy and applies it to the flags: where both name a directory they have to agree, and the shorter lease counts. With --print-policy
-// it writes what is allowed then.
+// readPolicy reads --policy and applies it to the flags. Where both name a directory, they must agree; the shorter lease wins. With --print-policy it
+// prints the resulting policy.
 func (f *workerFlags) readPolicy(words, out io.Writer) error {
 	if f.policy == "" {
 		if f.print {

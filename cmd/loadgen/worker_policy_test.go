@@ -95,7 +95,7 @@ func runUnder(t *testing.T, policyFile, plan, node string) *run.Run {
 	return tm.result(60 * time.Second)
 }
 
-// TestPolicyRefusesBeforeTheLoad asks a worker for what its owner does not allow: the run fails by the argument's name, and nothing is connected to.
+// TestPolicyRefusesBeforeTheLoad asks a worker for what its owner does not allow: the run fails, names the argument, and connects to nothing.
 func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 	addr, rung := doorbell(t)
 	closed := "closed {\n    sessions = 4\n    duration = \"2s\"\n  }"
@@ -121,7 +121,7 @@ func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAClustersNodes lets a worker ask the first node of a cluster, which names others that it may not connect to.
+// TestPolicyOfAClustersNodes lets a worker ask a cluster's first node, which names others that the worker may not connect to.
 func TestPolicyOfAClustersNodes(t *testing.T) {
 	c := servertest.RedisCluster(t, 3, 0)
 	addr := c[0].Addr
@@ -131,7 +131,7 @@ func TestPolicyOfAClustersNodes(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "is none of them")
 }
 
-// TestPolicyEndsALoad bounds what a closed load does, which nobody knows before.
+// TestPolicyEndsALoad limits a closed load, whose size nobody knows beforehand.
 func TestPolicyEndsALoad(t *testing.T) {
 	t.Parallel()
 	addr := servertest.Redis(t)

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// maxWords is how much of a child's standard error is kept: its end.
+// maxWords is how much of a child's standard error is kept, from its end.
 const maxWords = 2 << 10
 
-// child is one node process, seen from its parent.
+// child is one node process, as its parent sees it.
 type child struct {
 	index    int
 	endpoint string // from its first line; written before that line is passed on
@@ -27,10 +27,10 @@ type child struct {
 	err      error         // how it ended; valid in ended, and once done is closed
 
 	mu   sync.Mutex // held while an order awaits its answer
-	lost error      // why no answer can be matched to an order any more
+	lost error      // why answers can no longer be matched to orders
 }
 
-// startChild starts a node. ended is called once when its process is gone.
+// startChild starts a node. It calls ended once, when the process is gone.
 func startChild(index int, exe string, args []string, ended func(*child)) (*child, error) {
 	c := &child{
 		index: index,
@@ -69,7 +69,7 @@ func (c *child) String() string {
 	return fmt.Sprintf("cache node %d (%s)", c.index, c.endpoint)
 }
 
-// listen reads what the child says until it says no more.
+// listen reads the child's output to its end.
 func (c *child) listen(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(make([]byte, maxLine), maxLine)
@@ -79,16 +79,16 @@ func (c *child) listen(stdout io.Reader) {
 		}
 		select {
 		case c.lines <- lines.Text():
-		default: // a child says one line per order: this one was not asked for
+		default: // nobody asked for this line: a child sends one per order
 		}
 	}
 	close(c.lines)
 	if lines.Err() != nil {
-		c.kill() // it says what is not of the protocol, and would block on the unread rest
+		c.kill() // it broke the protocol, and would block on the unread rest
 	}
 }
 
-// ended waits for the child's end. It reports false when patience ends first.
+// ended waits until the child has ended. It reports false if patience ends first.
 func (c *child) ended(patience context.Context) bool {
 	select {
 	case <-c.done:
@@ -148,7 +148,7 @@ func (c *child) command(ctx context.Context, line string) error {
 	}
 }
 
-// exit says how the child ended, once it has.
+// exit says how the child ended, once it has ended.
 func (c *child) exit() error {
 	if c.err == nil {
 		return fmt.Errorf("%s ended by itself%s", c, c.words())
@@ -164,7 +164,7 @@ func (c *child) words() string {
 	return ""
 }
 
-// release lets the child go: it ends when its pipe does.
+// release lets the child end by closing its pipe.
 func (c *child) release() { _ = c.stdin.Close() } // it may be gone already
 
 // kill ends the child.

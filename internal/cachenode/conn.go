@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// firstBuffer is the size of a request buffer that no large request has come through.
+	// firstBuffer is the initial size of a request buffer.
 	firstBuffer = 16 << 10
-	// maxKept is how much of replies a connection gathers before it sends them. A larger value is sent from where it is stored.
+	// maxKept is how many bytes of replies a connection gathers before it sends them. A larger value is sent from where it is stored.
 	maxKept = 16 << 10
-	// lingerBytes and lingerTime bound what is read and dropped after a protocol error, so that the client gets to read
-	// why: closing a socket with unread data discards what was sent.
+	// lingerBytes and lingerTime bound what is read and dropped after a protocol error, so that the client can read the reason: closing a socket with
+	// unread data discards what was sent.
 	lingerBytes = 1 << 20
 	lingerTime  = time.Second
 )
 
-// conn is one connection. All but abort is for its own goroutine.
+// conn is one connection. Only its own goroutine may use it, except for abort.
 type conn struct {
 	node     *Node
 	id       uint64 // its number among all that were accepted, from 1
@@ -31,16 +31,16 @@ type conn struct {
 	in       []byte // received; in[taken:] is not yet answered
 	taken    int
 	reserved int64     // bytes of in's capacity accounted in node.buffers
-	arrived  time.Time // when the requests being answered did
-	departs  time.Time // when the reply that is being made is to leave; zero: when all that arrived together do
+	arrived  time.Time // of the requests being answered
+	departs  time.Time // when the reply being made must leave; zero: with all that arrived together
 	ends     fault     // what ends the connection, if anything does
-	mute     bool      // nothing is answered any more
-	awaited  int       // the bytes of an unfinished request that its client has to get to within its patience; 0: there is none
+	mute     bool      // nothing is answered from now on
+	awaited  int       // bytes of an unfinished request that the client must reach within its patience; 0: no such request
 	patience time.Duration
 	out      []byte // replies not yet sent
 	broken   bool   // a reply could not be sent
 	line     atomic.Pointer[delayLine]
-	looker   *looker // of a node that is attentive; else nil
+	looker   *looker // nil unless the node is attentive
 }
 
 func newConn(n *Node, socket net.Conn, id uint64) *conn {
@@ -58,20 +58,20 @@ func newConn(n *Node, socket net.Conn, id uint64) *conn {
 	return c
 }
 
-// requestLimit bounds the bytes of a request's arguments, or of its data. A value of up to twice the memory bound, and of any
-// up to 1 MiB, is read before it is refused, so that the client learns why and keeps its connection.
+// requestLimit bounds the bytes of a request's arguments, or of its data. A value of up to twice the memory bound, and any value of up to 1 MiB, is
+// read before it is refused, so that the client learns why and keeps its connection.
 func (n *Node) requestLimit() int {
-	const names = 64 << 10 // room for what is not the value
+	const names = 64 << 10 // room beside the value
 	return int(max(1<<20, min(2*min(n.cfg.Memory, maxBulk), maxBulk))) + names
 }
 
 // maxBuffer is the largest request buffer: one request, and the lines that announce its arguments.
 func (n *Node) maxBuffer() int { return n.requestLimit() + maxArgs*(maxLengthDigits+8) }
 
-// bufferLimit bounds the memory of all connections' unanswered requests beyond their first buffers: one of the largest, and many small ones.
+// bufferLimit bounds the memory of all connections' unanswered requests beyond their first buffers: one of the largest, plus many small ones.
 func (n *Node) bufferLimit() int64 { return int64(n.maxBuffer()) + 64<<20 }
 
-// serve answers requests until the client goes, breaks the protocol or leaves replies unread, or the node is closed.
+// serve answers requests until the client leaves, breaks the protocol or leaves replies unread, or the node is closed.
 func (c *conn) serve() {
 	defer c.end()
 	for c.read() {
@@ -123,8 +123,8 @@ func (c *conn) read() bool {
 	return err == nil
 }
 
-// receive reads what has come. A client that has begun a request gets a while to end it, or to send as much of it as any network would
-// carry in that time; only waiting for it counts.
+// receive reads what has come. A client that has begun a request has limited time to finish it, or to send as much of it as any network would carry
+// in that time. Only time spent waiting for the client counts.
 func (c *conn) receive(into []byte) (n int, err error) {
 	const progress = 16 << 10
 	unfinished := len(c.in) - c.taken
@@ -150,7 +150,7 @@ func (c *conn) receive(into []byte) (n int, err error) {
 	return n, err
 }
 
-// resize changes the capacity of the request buffer. It reports false when the node has no room for that.
+// resize changes the capacity of the request buffer. It reports false if the node has no room for that.
 func (c *conn) resize(size int) bool {
 	extra := int64(size - firstBuffer)
 	if !c.node.buffers.take(extra - c.reserved) {
@@ -161,7 +161,7 @@ func (c *conn) resize(size int) bool {
 	return true
 }
 
-// answerAll answers the requests that are complete. It reports false when the connection is to end with that.
+// answerAll answers the complete requests. It reports false if the connection must then end.
 func (c *conn) answerAll() bool {
 	for c.taken < len(c.in) && !c.broken {
 		taken, goOn := c.dialect.answer(c.in[c.taken:])
@@ -172,7 +172,7 @@ func (c *conn) answerAll() bool {
 			return false
 		}
 		c.taken += taken
-		c.awaited = min(c.awaited, 1) // the next request has a while of its own
+		c.awaited = min(c.awaited, 1) // the next request has its own time limit
 		if len(c.out) > maxKept {
 			c.flush()
 		}
@@ -180,7 +180,7 @@ func (c *conn) answerAll() bool {
 	return true
 }
 
-// flush sends the replies made so far, now or when their delay has passed.
+// flush sends the replies made so far, at once or after their delay.
 func (c *conn) flush() {
 	if len(c.out) == 0 || c.broken {
 		return
@@ -191,8 +191,8 @@ func (c *conn) flush() {
 	}
 }
 
-// begin is called before each request is carried out, and decides about its reply: whether there is one, and when it leaves, if that is
-// another time than for those that arrived with it.
+// begin is called before each request is carried out. It decides whether the request gets a reply, and when the reply leaves, if not with those that
+// arrived with it.
 func (c *conn) begin(v verb) {
 	n := c.node
 	worked := v != verbOther
@@ -200,7 +200,7 @@ func (c *conn) begin(v verb) {
 		return
 	}
 	if fate := n.faults.draw(worked); fate != noFault {
-		c.flush() // what was answered before
+		c.flush() // the replies before this one
 		c.mute = true
 		if fate != dropFault {
 			c.ends = fate
@@ -211,7 +211,7 @@ func (c *conn) begin(v verb) {
 	if !queued && !each {
 		return
 	}
-	c.flush() // what was answered before does not wait
+	c.flush() // the replies before this one do not wait
 	base, delay := c.arrived, n.delays.constant()
 	if queued {
 		base = n.queue.admit()
@@ -222,7 +222,7 @@ func (c *conn) begin(v verb) {
 	c.departs = base.Add(delay)
 }
 
-// finish ends what begin began.
+// finish completes what begin began.
 func (c *conn) finish() {
 	if c.mute {
 		c.out = c.out[:0]
@@ -236,7 +236,7 @@ func (c *conn) finish() {
 	}
 }
 
-// dispatch takes over b and returns an empty buffer. done, if any, is called when b has been sent, or never will be.
+// dispatch takes over b and returns an empty buffer. It calls done, if not nil, once b has been sent, or never will be.
 func (c *conn) dispatch(b []byte, done func()) []byte {
 	due, line := c.departs, c.line.Load()
 	if due.IsZero() {
@@ -260,7 +260,7 @@ func (c *conn) dispatch(b []byte, done func()) []byte {
 	return b[:0]
 }
 
-// delayLine returns the connection's, or nil when none can be made.
+// delayLine returns the connection's delay line, or nil if none can be made.
 func (c *conn) delayLine() *delayLine {
 	if line := c.line.Load(); line != nil {
 		return line
@@ -272,19 +272,19 @@ func (c *conn) delayLine() *delayLine {
 	}
 	c.line.Store(line)
 	if c.node.closed() {
-		line.abort() // the node's Close may have been too early to see it
+		line.abort() // the node's Close may have missed it
 	}
 	return line
 }
 
-// send writes to the socket. With a delay line it is the line's goroutine that calls it.
+// send writes to the socket. With a delay line, the line's goroutine calls it.
 func (c *conn) send(b []byte) error {
 	c.node.gate.wait()
 	for len(b) > 0 {
 		piece := c.node.out.piece(len(b))
 		c.node.out.pass(piece)
 		if err := c.write(b[:piece]); err != nil {
-			_ = c.socket.Close() // wakes the reader, which then ends the connection
+			_ = c.socket.Close() // wakes the reader, which ends the connection
 			return err
 		}
 		b = b[piece:]
@@ -304,8 +304,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// appendValue appends a value and CR LF to the replies. A large one goes out on its own, uncopied, so value must not be written to before
-// done is called, if it is not nil: once it was sent or copied, or never will be.
+// appendValue appends a value and CR LF to the replies. A large value is sent on its own, uncopied, so value must not be modified until done, if not
+// nil, is called: once the value was sent or copied, or never will be.
 func (c *conn) appendValue(value []byte, done func()) {
 	if len(value) > maxKept {
 		c.flush()
@@ -323,8 +323,8 @@ func (c *conn) appendValue(value []byte, done func()) {
 	}
 }
 
-// appendListing appends what can be long and was made for this reply only, after the line that tells its length. It reports false, and
-// appends nothing, when too many such are on their way.
+// appendListing appends text that may be long and was made only for this reply, after the line with its length. It reports false, and appends
+// nothing, if too many such texts are not yet sent.
 func (c *conn) appendListing(text []byte, header func(int)) bool {
 	size := int64(len(text))
 	if !c.node.waiting.take(size) {
@@ -344,10 +344,10 @@ func (c *conn) linger() {
 	if !ok || half.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.socket, lingerBytes) // its end, for whatever reason, is what was waited for
+	_, _ = io.CopyN(io.Discard, c.socket, lingerBytes) // returns when the client closes, for whatever reason
 }
 
-// reset sends what is due and then ends the connection so that its client sees it break.
+// reset sends what is due and then resets the connection.
 func (c *conn) reset() {
 	if line := c.line.Load(); line != nil {
 		line.close()
@@ -357,7 +357,7 @@ func (c *conn) reset() {
 	}
 }
 
-// abort ends the connection from outside.
+// abort ends the connection from another goroutine.
 func (c *conn) abort() {
 	_ = c.socket.Close() // also ends a read or write that blocks
 	if line := c.line.Load(); line != nil {
@@ -365,7 +365,7 @@ func (c *conn) abort() {
 	}
 }
 
-// end sends what still waits for its delay and gives everything back.
+// end sends what still waits for its delay and releases everything.
 func (c *conn) end() {
 	if line := c.line.Load(); line != nil {
 		line.close()

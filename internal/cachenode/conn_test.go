@@ -45,7 +45,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}, 5*time.Second, 5*time.Millisecond, "the place of a client that left")
 }
 
-// TestUnreadRepliesEndAConnection lets a client ask for much and read nothing.
+// TestUnreadRepliesEndAConnection has a client request much and read nothing.
 func TestUnreadRepliesEndAConnection(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		t.Run("delay="+delay.String(), func(t *testing.T) {
@@ -129,7 +129,7 @@ func (f *feed) SetWriteDeadline(time.Time) error { return nil }
 func (f *feed) SetReadDeadline(time.Time) error  { return nil }
 func (f *feed) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// idleNode is a node that serves nobody.
+// idleNode returns a node that serves nobody.
 func idleNode(t testing.TB, memory int64) *Node {
 	n, err := New(Config{Listen: "127.0.0.1:0", Memory: memory})
 	require.NoError(t, err)
@@ -137,8 +137,7 @@ func idleNode(t testing.TB, memory int64) *Node {
 	return n
 }
 
-// FuzzConn checks that no bytes, however they are cut, bring a node down or past its bound, and that the cuts make no
-// difference to the replies.
+// FuzzConn checks that no bytes, however they are split, crash a node or exceed its bound, and that the splits do not change the replies.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte(wire("SET", "k", "v")+wire("GET", "k")+wire("DEL", "k", "k")), uint8(7))
 	f.Add([]byte(wire("SELECT", "3")+wire("INFO", "keyspace")+wire("FLUSHALL")), uint8(1))
@@ -153,7 +152,7 @@ func FuzzMemcachedConn(f *testing.F) {
 	fuzzConn(f, "memcached", "stats")
 }
 
-// fuzzConn leaves requests that contain the word open.
+// fuzzConn does not compare the replies to requests that contain the word open.
 func fuzzConn(f *testing.F, protocol, open string) {
 	n := idleNode(f, 1000)
 	n.protocol, _ = protocolNamed(protocol)
@@ -217,7 +216,7 @@ func BenchmarkDelay(b *testing.B) {
 	}
 }
 
-// BenchmarkNode is a closed loop of one connection with many requests outstanding.
+// BenchmarkNode is a closed loop on one connection with many requests outstanding.
 func BenchmarkNode(b *testing.B) {
 	for _, pipeline := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("pipeline=%d", pipeline), func(b *testing.B) {

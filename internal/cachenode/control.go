@@ -20,12 +20,12 @@ const maxLine = 1024
 // readyPrefix begins a child's first line; its address follows.
 const readyPrefix = "ready "
 
-// Control obeys the lines from in and answers each on out, until in ends, a line says quit, or ctx ends; that is no error. A
-// read that blocks is woken by ctx only if in has read deadlines, as pipes and sockets do.
+// Control obeys the lines from in and answers each on out, until in ends, a line says quit, or ctx ends; none of these is an error. ctx wakes a
+// blocked read only if in has read deadlines, as pipes and sockets do.
 func Control(ctx context.Context, n *Node, in io.Reader, out io.Writer) error {
 	if file, ok := in.(interface{ SetReadDeadline(time.Time) error }); ok {
 		stop := context.AfterFunc(ctx, func() {
-			_ = file.SetReadDeadline(time.Unix(1, 0)) // without deadlines the read ends with the pipe
+			_ = file.SetReadDeadline(time.Unix(1, 0)) // without deadlines, the read ends with the pipe
 		})
 		defer stop()
 	}
@@ -34,7 +34,7 @@ func Control(ctx context.Context, n *Node, in io.Reader, out io.Writer) error {
 	for ctx.Err() == nil && lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if line == "quit" {
-			_, _ = io.WriteString(out, "ok\n") // whoever said quit need not stay to hear it
+			_, _ = io.WriteString(out, "ok\n") // the sender of quit need not wait for this
 			return nil
 		}
 		answer := "ok"
@@ -78,14 +78,14 @@ func (n *Node) obey(line string) error {
 	return nil
 }
 
-// RunChild is the child's side of a Fleet: it makes a node, says where it listens on out, and serves until its parent closes
-// in or says quit, or ctx ends.
+// RunChild is the child's side of a Fleet. It makes a node, reports its address on out, and serves until its parent closes in or sends quit, or ctx
+// ends.
 func RunChild(ctx context.Context, cfg Config, in *os.File, out io.Writer) error {
 	pipe, err := wakeable(in)
 	if err != nil {
 		return fmt.Errorf("parent's pipe: %w", err)
 	}
-	defer func() { _ = pipe.Close() }() // it was only read from
+	defer func() { _ = pipe.Close() }() // opened only for reading
 	node, err := New(cfg)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func RunChild(ctx context.Context, cfg Config, in *os.File, out io.Writer) error
 	return both.Wait()
 }
 
-// wakeable returns a second handle of a pipe that reads with deadlines. Standard input is opened without.
+// wakeable returns a second handle of a pipe that supports read deadlines. Standard input is opened without.
 func wakeable(in *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(in.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

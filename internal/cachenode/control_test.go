@@ -45,7 +45,7 @@ func TestControl(t *testing.T) {
 	require.Zero(t, n.store.stats().used)
 }
 
-// deaf is a writer to nobody.
+// deaf is a writer whose reader is gone.
 type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

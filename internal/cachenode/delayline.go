@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// maxWaiting bounds the replies a connection has waiting for their delay to pass, in bytes, and ownWaiting those that it always
-	// may have; what is between must have room in the node's budget. Beyond it the connection is not read any further, as with a client
-	// that does not read its replies.
+	// maxWaiting bounds the bytes of a connection's replies that wait for their delay. ownWaiting of them are always allowed; the rest needs room in
+	// the node's budget. Beyond the bound, the connection is not read any further, as with a client that does not read its replies.
 	maxWaiting = 4 << 20
 	ownWaiting = 16 << 10
 	// maxSpare bounds the buffers kept for reuse.
 	maxSpare = 2
 )
 
-// delayLine sends a connection's replies a while after they were made, in order. Replies wait side by side: a delay adds to
-// the latency of each and takes nothing from the rate.
+// delayLine sends a connection's replies a while after they were made, in order. Replies wait in parallel: a delay adds to the latency of each and
+// does not limit the rate.
 type delayLine struct {
-	send  func([]byte) error // takes over when a reply is due
+	send  func([]byte) error // called when a reply is due
 	timer *timer
 	room  *budget       // for what waits beyond ownWaiting; shared with others
 	ended chan struct{} // closed when the sender has returned
@@ -33,22 +32,21 @@ type delayLine struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	queue   []batch
-	waiting int // bytes in queue and in the sender's hand
-	taken   int // of them, those in room
+	waiting int // bytes in queue, and those the sender is sending
+	taken   int // part of waiting that is taken from room
 	spare   [][]byte
-	closed  bool // nothing more will come
+	closed  bool // nothing more will be pushed
 	failed  bool // nothing more can be sent
 }
 
-// batch is the replies to requests that arrived together.
+// batch holds the replies to requests that arrived together.
 type batch struct {
 	due     time.Time
 	replies []byte
-	done    func() // called when they were sent, or never will be; nil for nothing
+	done    func() // called once they were sent, or never will be; may be nil
 }
 
-// newDelayLine starts the goroutine that sends; close waits for it. For the last part of each wait, of the given length, it looks at the
-// clock.
+// newDelayLine starts the goroutine that sends; close waits for it. For the last part of each wait, of length watch, that goroutine polls the clock.
 func newDelayLine(send func([]byte) error, watch time.Duration, room *budget) (*delayLine, error) {
 	timer, err := newTimer(watch)
 	if err != nil {
@@ -60,15 +58,15 @@ func newDelayLine(send func([]byte) error, watch time.Duration, room *budget) (*
 	return l, nil
 }
 
-// idle reports that no reply is waiting: another may overtake the line.
+// idle reports that no reply is waiting, so that another may bypass the line.
 func (l *delayLine) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting == 0
 }
 
-// push hands over replies and returns an empty buffer for the next ones. It blocks while too much is waiting, and reports false when
-// nothing can be sent any more.
+// push hands over replies and returns an empty buffer for the next ones. It blocks while too much is waiting, and reports false if nothing can be
+// sent any more.
 func (l *delayLine) push(b batch) (next []byte, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,14 +101,14 @@ func (l *delayLine) admit(n int) bool {
 	return true
 }
 
-// end says that the replies will not be looked at any more.
+// end says that the replies will not be used any more.
 func (b *batch) end() {
 	if b.done != nil {
 		b.done()
 	}
 }
 
-// close returns when everything was sent or sending failed.
+// close returns once everything was sent, or sending failed.
 func (l *delayLine) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -125,7 +123,7 @@ func (l *delayLine) close() {
 	l.settle(0)
 }
 
-// settle gives back what is not needed for so many waiting bytes.
+// settle gives back the room that this many waiting bytes do not need.
 func (l *delayLine) settle(waiting int) {
 	if over := l.taken - waiting; over > 0 {
 		l.room.give(int64(over))
@@ -166,7 +164,7 @@ func (l *delayLine) run() {
 	}
 }
 
-// next waits for the batch that is due first.
+// next waits for the earliest batch.
 func (l *delayLine) next() (batch, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,12 +191,12 @@ func (l *delayLine) sent(b batch) {
 	l.changed.Broadcast()
 }
 
-// timer sleeps to within the kernel's timer resolution. The runtime's own timers are up to a millisecond late in a process that
-// is otherwise idle, since it waits for them in epoll_wait, which counts in milliseconds; a timerfd wakes that wait.
+// timer sleeps with the kernel's timer resolution. The runtime's own timers are up to a millisecond late in an otherwise idle process, since it waits
+// for them in epoll_wait, which counts in milliseconds. A timerfd wakes that wait.
 type timer struct {
 	file  *os.File
 	raw   syscall.RawConn // of file
-	watch time.Duration   // the last part of a wait, which is spent looking at the clock
+	watch time.Duration   // the last part of a wait, spent polling the clock
 }
 
 func newTimer(watch time.Duration) (*timer, error) {
@@ -214,7 +212,7 @@ func newTimer(watch time.Duration) (*timer, error) {
 	return &timer{file, raw, watch}, nil
 }
 
-// sleepUntil returns an error when the timer is closed.
+// sleepUntil returns an error once the timer is closed.
 func (t *timer) sleepUntil(due time.Time) error {
 	left := time.Until(due) - t.watch
 	if left <= 0 {
@@ -237,7 +235,7 @@ func (t *timer) sleepUntil(due time.Time) error {
 	return err
 }
 
-// watchUntil looks at the clock until it is time, and lets others run between two looks.
+// watchUntil polls the clock until it is time, and yields between two looks.
 func (t *timer) watchUntil(due time.Time) {
 	for t.watch > 0 && time.Until(due) > 0 {
 		runtime.Gosched()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// delayLogHeader is the first line of a log of delays. The others have the connection's number, from 1, what the request was counted
-// by, when it came, and how long its reply was held back, in nanoseconds since the node was made.
+// delayLogHeader is the first line of a log of delays. Each other line has the connection's number, from 1, the verb that the request was counted
+// under, when it came, and how long its reply was held back, in nanoseconds since the node was made.
 const delayLogHeader = "connection,verb,arrival_ns,delay_ns\n"
 
 // delays are how long replies are held back.
@@ -21,9 +21,9 @@ type delays struct {
 
 	mu     sync.Mutex
 	random *rand.PCG
-	log    *bufio.Writer // nil: none is kept
+	log    *bufio.Writer // nil: no log
 	line   []byte
-	err    error // why the log is not whole
+	err    error // why the log is incomplete
 }
 
 func newDelays(cfg *Config, epoch time.Time) *delays {
@@ -36,7 +36,7 @@ func newDelays(cfg *Config, epoch time.Time) *delays {
 	return d
 }
 
-// constant is the delay of replies for which none is drawn.
+// constant returns the delay of replies for which none is drawn.
 func (d *delays) constant() time.Duration { return d.times.Load().First }
 
 // each reports whether every request has a delay of its own.
@@ -58,7 +58,7 @@ func (d *delays) draw(conn uint64, v verb, arrived time.Time) time.Duration {
 	return delay
 }
 
-// flush writes out what the log holds back.
+// flush writes out what the log has buffered.
 func (d *delays) flush() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol or of memcached's, keeps to
-// a memory bound, stands still or answers late when told to, and counts what it really got. It is what a plan without
-// endpoints runs against, the floor that other servers are compared with, and the oracle for what loadgen says it sent.
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol or of memcached's, keeps to a memory bound, stalls or
+// answers late on request, and counts what it really received. It is what a plan without endpoints runs against, the floor that other servers are
+// compared with, and the oracle for what loadgen says it sent.
 //
 // # Commands of Redis
 //
@@ -15,11 +15,10 @@
 //	CONFIG GET pattern …           CLIENT ID|GETNAME|SETNAME name|SETINFO …
 //	COMMAND [COUNT|DOCS|INFO …]
 //
-// They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are
-// refused. All values are strings; MEMORY USAGE is what an entry counts for here. Requests are arrays of bulk strings, of 1,024 arguments
-// at most, or inline: a line of at most 64 KiB, whose words may stand in quotes. Requests that arrive together are answered together. A
-// key whose time is over is there for nobody, but DBSIZE counts it until somebody has looked for it. SCAN goes through keys in the order
-// in which they came, and meets a key that is there all the time exactly once.
+// They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are refused. All values
+// are strings; MEMORY USAGE is what an entry counts for here. Requests are arrays of bulk strings, of 1,024 arguments at most, or inline: a line of
+// at most 64 KiB, whose words may be quoted. Requests that arrive together are answered together. Nobody can read an expired key, but DBSIZE counts
+// it until somebody has looked for it. SCAN visits keys in the order in which they came, and visits a key that is there all the time exactly once.
 //
 // # Commands of memcached
 //
@@ -27,76 +26,74 @@
 //	mn                         version                    stats [settings|peers]
 //	flush_all [0]              quit
 //
-// They answer as memcached 1.6 does, and version tells that it is another. Everything else is "ERROR", another flag "CLIENT_ERROR
-// invalid flag". There is one key space, without client flags and passwords, so such a node listens on the loopback only: F takes 0 only. T takes seconds, or a date beyond 30 days of them. Where
-// the end of a request cannot be told any more (a line of more than 2,048 bytes, data that is longer or shorter than
-// announced) the connection ends after the error.
+// They answer as memcached 1.6 does; version says that this is another program. Everything else is "ERROR", another flag "CLIENT_ERROR invalid flag".
+// There is one key space, without client flags, so F takes only 0, and without passwords, so the node listens only on the loopback. T takes seconds,
+// or a date beyond 30 days of them. If the end of a request is unclear (a line of more than 2,048 bytes, or data that is longer or shorter than
+// announced), the connection ends after the error.
 //
 // # Memory
 //
-// An entry costs the bytes of its key and value and 96 more. Before the sum of all entries would pass the bound, the least
-// recently used ones are evicted, in exact order over all databases. An entry that alone is beyond the bound is refused with
-// "-OOM" or "SERVER_ERROR object too large for cache". A value that is being sent keeps its room until it has been, also when it was replaced
-// or deleted meanwhile; where that leaves too little, a SET is refused the same way.
+// An entry costs the bytes of its key and value, plus 96. Before the sum of all entries would exceed the bound, the least recently used entries are
+// evicted, in exact order over all databases. An entry that alone exceeds the bound is refused with "-OOM" or "SERVER_ERROR object too large for
+// cache". A value that is being sent keeps its room until it is sent, even if it is replaced or deleted meanwhile. If that leaves too little room, a
+// SET is refused the same way.
 //
-// Connections are bounded (10,000), and so are request sizes, unfinished requests and replies that nobody reads. A client that takes none of
-// a reply for 30 s, or does not go on for as long with a request that it has begun, is sent away; INFO faults counts them as
-// connections_too_slow. Whatever clients do, the process takes no more than 7 times the bound on entries, 48 KiB for each connection and
-// 256 MiB.
+// Connections are limited (10,000), and so are request sizes, unfinished requests and unread replies. A client is disconnected if it takes none of a
+// reply for 30 s, or does not continue a request that it has begun for as long; INFO faults counts such clients as connections_too_slow. Whatever
+// clients do, the process takes no more than 7 times the bound on entries, 48 KiB for each connection and 256 MiB.
 //
 // # Faults
 //
-// A delay holds each reply back until a while after its request arrived: always the same, or drawn for each request. It adds to latency only:
-// requests that come meanwhile are taken in and answered that much after their own arrival. Replies never overtake each other: one whose
-// delay is over waits for those before it on its connection. A stall makes the node stand still: it takes in nothing and sends nothing until
-// it is over, then answers all that came. Delays are exact to the kernel's timers, stalls to a millisecond. A log of delays has a line for
-// each request, in the order in which they were drawn:
+// A delay holds each reply back for a while after its request arrived: always the same, or drawn for each request. It only adds to latency: requests
+// that arrive meanwhile are accepted, and each is answered that much after its own arrival. Replies never overtake each other: one whose delay is
+// over waits for earlier ones on its connection. During a stall the node receives and sends nothing; afterwards it answers all requests that have
+// come. Delays are as exact as the kernel's timers, stalls to a millisecond. A log of delays has a line for each request, in the order in which they
+// were drawn:
 //
 //	connection,verb,arrival_ns,delay_ns
 //	3,get,81920331,200000
 //
-// A bandwidth bounds what all connections together receive, and what they send, in bytes of the protocol. It is exact over times that are long
-// beside 10 ms, and all that is on its way takes turns.
+// A bandwidth limits what all connections together receive, and what they send, in bytes of the protocol. It is exact over times that are long
+// compared with 10 ms. Connections take turns.
 //
-// Some GETs, SETs and DELs are not answered (drop), or their connection is closed (FIN) or reset (RST) instead. They are carried out and counted
-// as others are; nobody is told. Replies have the order of their requests, so after a drop a connection stays silent until its client gives it
-// up. INFO faults counts requests dropped, requests unanswered (those dropped and all that came behind them), and connections closed and reset.
+// Some GETs, SETs and DELs get no answer (drop), or their connection is closed (FIN) or reset (RST) instead. They are carried out and counted like
+// any others; only the client is not told. Replies come in request order, so after a drop a connection stays silent until its client gives it up.
+// INFO faults counts requests dropped, requests unanswered (those dropped and all that followed them), and connections closed and reset.
 //
-// A service time makes the node a queue with one server: it works on the GETs, SETs and DELs of all connections one at a time, in the order
-// in which they come, and takes for each as long as it is told, or as it draws. How long a request took is then known from when
-// each came and what was drawn for it, c(i) = max(a(i), c(i−1)) + s(i), whatever a client says. INFO queue has both, of the first 100,000
-// requests, in nanoseconds since the node was made:
+// A service time makes the node a queue with one server. It works on the GETs, SETs and DELs of all connections one at a time, in order of arrival,
+// and takes the given or drawn time for each. The time of each request then follows from the arrivals and the draws, c(i) = max(a(i), c(i−1)) + s(i),
+// whatever a client says. INFO queue has both for the first 100,000 requests, in nanoseconds since the node was made:
 //
 //	visit_0:arrival_ns=81920331,service_ns=200000
 //
-// Its replies leave to the microsecond: before each, a processor looks at the clock for up to 200 µs. An attentive node, as the self-check's are,
-// looks for requests, too, and sleeps only once nothing has come for 50 ms: it takes a whole processor while it is used, and notes when requests
-// come to some microseconds.
+// Its replies leave on time to the microsecond: before each, a processor polls the clock for up to 200 µs. An attentive node, as in the self-check,
+// also polls for requests, and sleeps only once nothing has come for 50 ms. It takes a whole processor while it is used, and notes arrivals to within
+// a few microseconds.
 //
-// All is drawn from one seed, by a source for each of service times, delays and faults: the nth draw of each is the same in every run, whatever
-// the others are. Which request it meets depends on the order in which they come.
+// All draws come from one seed, with one source each for service times, delays and faults: the nth draw of each is the same in every run, independent
+// of the others. Which request gets it depends on the order of arrival.
 //
 // # Counts
 //
-// Every request counts once: under get, set or del if it was executed as such (whether found, stored or refused for want of
-// memory), an MGET and an MSET as one get and one set, and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address; stats (cmd_get,
+// Every request counts once: under get, set or del if it was executed as such (whether found, stored or refused for lack of memory), an MGET and an
+// MSET as one get and one set, and under other if not. INFO commandstats shows the totals, INFO peers a line for each client address; stats (cmd_get,
 // cmd_set, cmd_delete, cmd_other) and stats peers are the same for memcached:
 //
 //	peer_127.0.0.1:53412:get=10,set=3,del=0,other=1
 //	STAT peer_127.0.0.1:53412 get=10,set=3,del=0,other=1
 //
-// After 100,000 addresses further ones are counted together, as peer_others.
+// After 100,000 addresses, further ones are counted together as peer_others.
 //
 // # Child processes
 //
-// A [Fleet] is a set of nodes that run as child processes of this one. Each prints "ready HOST:PORT" and then obeys the lines
-// that come in on its standard input, answering each with "ok" or "error" and the reason:
+// A [Fleet] is a set of nodes that run as child processes of this one. Each prints "ready HOST:PORT" and then obeys the lines on its standard input,
+// answering each with "ok" or "error" and the reason:
 //
-//	stall 1s       stand still from now on, for that long
+//	stall 1s       stall from now on, for that long
 //	delay TIMES    delay replies from now on, as ParseTimes reads it; 0s ends it
 //	flush          forget all keys
 //	quit           end
 //
-// The end of that pipe ends the node, so nodes do not outlive their parent, however it ended. They run in process groups of
-// their own: an interrupt from the terminal reaches the parent only, which is to drain before it lets them go.
+// A node ends when that pipe does, so nodes do not outlive their parent, however it ended. They run in process groups of their own: an interrupt from
+// the terminal reaches only the parent, which drains its load before it lets them go.
 package cachenode

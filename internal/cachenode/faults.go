@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Faults are the shares of the GETs, SETs and DELs that something happens to instead of an answer. They are carried out and counted as
-// others are; that nobody is told is the fault. Replies have the order of their requests, so a connection says nothing more after a request
-// that is not answered.
+// Faults are the shares of GETs, SETs and DELs that get a fault instead of an answer. They are carried out and counted like any others; only the
+// client is not told. Replies come in request order, so after an unanswered request a connection stays silent.
 type Faults struct {
-	Drop  float64 // it is not answered, nor is anything after it on its connection
+	Drop  float64 // neither it nor anything after it on its connection is answered
 	Close float64 // the connection is closed
 	Reset float64 // the connection is reset: what its client has not read is lost
 }
@@ -34,7 +33,7 @@ func (f *Faults) validate() error {
 	return errors.Join(errs...)
 }
 
-// fault is what happens to one request.
+// fault is the fault of one request.
 type fault int
 
 const (
@@ -44,14 +43,14 @@ const (
 	resetFault
 )
 
-// faults draws what happens to requests, and counts what has.
+// faults draws the faults of requests, and counts them.
 type faults struct {
 	Faults
 	dropped    atomic.Uint64 // requests
-	unanswered atomic.Uint64 // requests: those dropped, and those behind them on their connections
+	unanswered atomic.Uint64 // requests: those dropped, and those after them on their connections
 	closed     atomic.Uint64 // connections
 	reset      atomic.Uint64 // connections
-	slow       atomic.Uint64 // connections closed since their clients neither finished a request nor read a reply
+	slow       atomic.Uint64 // connections closed because their clients neither finished a request nor read a reply
 
 	mu     sync.Mutex
 	random *rand.PCG
@@ -61,7 +60,7 @@ func newFaults(cfg *Config) *faults {
 	return &faults{Faults: cfg.Faults, random: rand.NewPCG(cfg.Seed, faultSource)}
 }
 
-// draw decides about the next request, which is worked on or only asks about the node, and counts what happens to it.
+// draw decides the fault of the next request, and counts it. worked is false if the request only asks about the node.
 func (f *faults) draw(worked bool) fault {
 	if !worked || f.Faults == (Faults{}) {
 		return noFault
@@ -83,7 +82,7 @@ func (f *faults) draw(worked bool) fault {
 	return noFault
 }
 
-// count is a figure of what has gone wrong on purpose, or was ended.
+// count is the number of faults, or of clients disconnected, of one kind.
 type count struct {
 	name string
 	n    uint64
@@ -99,7 +98,7 @@ func (f *faults) counts() []count {
 	}
 }
 
-// appendFaults reports what the node does to its clients, and has done.
+// appendFaults reports the node's settings and counts of faults.
 func (n *Node) appendFaults(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "# Faults\r\ndelay:%v\r\nservice:%v\r\nbandwidth:%d\r\n", *n.delays.times.Load(), n.cfg.Service, n.cfg.Bandwidth)
 	for _, c := range n.faults.counts() {
@@ -108,7 +107,7 @@ func (n *Node) appendFaults(dst []byte) []byte {
 	return dst
 }
 
-// Summary says in a line or two what the node got and what it did to its clients, for the end of its life.
+// Summary says in a line or two what the node received and what it did to its clients, for when it ends.
 func (n *Node) Summary() string {
 	total := n.peers.total()
 	text := fmt.Sprintf("%d connections: get %d, set %d, del %d, other %d requests", n.accepted.Load(),

@@ -30,7 +30,7 @@ func (s *session) line() string {
 	return line
 }
 
-// faultCounts returns what INFO faults says.
+// faultCounts returns what INFO faults reports.
 func faultCounts(t *testing.T, s *session) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -55,7 +55,7 @@ func TestFaultsRefuse(t *testing.T) {
 	require.EqualError(t, err, "cache node: bandwidth of 1 bytes a second: write 1KiB or more, or 0B for no limit")
 }
 
-// TestDrop drops every request about keys: it is carried out, and its connection says nothing more, but for what came before.
+// TestDrop drops every request about keys: each is carried out, and its connection sends nothing more, except for earlier replies.
 func TestDrop(t *testing.T) {
 	for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
 		t.Run("delay="+delay.String(), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestFaultsAreDrawnBySeed(t *testing.T) {
 	}
 }
 
-// TestDelayLog asks with pipelining and without, and compares the log with the seed's draws and what was sent.
+// TestDelayLog sends requests with pipelining and without, and compares the log with the seed's draws and what was sent.
 func TestDelayLog(t *testing.T) {
 	var log bytes.Buffer
 	times, err := ParseTimes("uniform(1ms, 5ms)")
@@ -241,7 +241,7 @@ func TestBandwidthIsKept(t *testing.T) {
 	begin := time.Now()
 	now := begin
 	for range 1000 {
-		now = l.reserve(1<<10, now).Add(linkSlack / 2) // each is ready when the one before is known to be through
+		now = l.reserve(1<<10, now).Add(linkSlack / 2) // each is ready once the previous one is known to be through
 	}
 	require.InDelta(t, 1000.0/1024, now.Sub(begin).Seconds(), 2*linkSlack.Seconds())
 	now = now.Add(time.Hour)

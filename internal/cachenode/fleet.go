@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// readyTimeout is how long the nodes of a fleet may take to start, all together.
+	// readyTimeout is how long the nodes of a fleet may take to start, in all.
 	readyTimeout = 10 * time.Second
 	// answerTimeout is how long a node may take to answer an order.
 	answerTimeout = 5 * time.Second
@@ -18,7 +18,7 @@ const (
 	leaveTimeout = 2 * time.Second
 )
 
-// Fleet is a set of cache nodes that run as child processes. Its methods may be called from any goroutine.
+// Fleet is a set of cache nodes that run as child processes. Its methods are safe for concurrent use.
 type Fleet struct {
 	nodes  []*child
 	exited chan error
@@ -27,9 +27,8 @@ type Fleet struct {
 	err    error         // what Close found; written once, under shut
 }
 
-// Start starts n nodes, each as "exe args…", which is to call RunChild on its standard input and output, and waits until all
-// are ready. ctx bounds the start only. When a node does not come up, those that did are ended and the error says what it
-// left on its standard error.
+// Start starts n nodes, each as "exe args…", which must call RunChild on its standard input and output, and waits until all are ready. ctx bounds
+// only the start. If a node does not start, the others are ended and the error quotes its standard error.
 func Start(ctx context.Context, exe string, args []string, n int) (*Fleet, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -49,7 +48,7 @@ func Start(ctx context.Context, exe string, args []string, n int) (*Fleet, error
 	return f, nil
 }
 
-// report notes a node that ended unasked. It is called once for each, so it never blocks.
+// report notes a node that ended unasked. It is called once per node, so it never blocks.
 func (f *Fleet) report(c *child) {
 	select {
 	case <-f.closed:
@@ -58,7 +57,7 @@ func (f *Fleet) report(c *child) {
 	}
 }
 
-// Endpoints returns the nodes' addresses, in their order.
+// Endpoints returns the nodes' addresses, in order.
 func (f *Fleet) Endpoints() []string {
 	endpoints := make([]string, len(f.nodes))
 	for i, c := range f.nodes {
@@ -67,7 +66,7 @@ func (f *Fleet) Endpoints() []string {
 	return endpoints
 }
 
-// Command gives a node, counted from 0, an order and returns its refusal, if any. The orders are listed in the package doc.
+// Command sends an order to a node, counted from 0, and returns its refusal, if any. The package doc lists the orders.
 func (f *Fleet) Command(ctx context.Context, node int, line string) error {
 	if node < 0 || node >= len(f.nodes) {
 		return fmt.Errorf("order %q to cache node %d: there are %d", line, node, len(f.nodes))
@@ -93,18 +92,18 @@ func (f *Fleet) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Exited delivers an error for every node that ends before Close: which one, how, and its last words. It is never closed.
+// Exited delivers an error for every node that ends before Close: which one, how, and its last words. The channel is never closed.
 func (f *Fleet) Exited() <-chan error { return f.exited }
 
-// Kill ends all nodes at once. Close is still to be called.
+// Kill ends all nodes at once. Close must still be called.
 func (f *Fleet) Kill() {
 	for _, c := range f.nodes {
 		c.kill()
 	}
 }
 
-// Close ends all nodes and waits for them: first by the end of their pipe, after 2 s by SIGKILL. It reports nodes that had to be
-// killed. Later calls return the same.
+// Close ends all nodes and waits for them: first by closing their pipes, after 2 s by SIGKILL. Its error names nodes that had to be killed. Later
+// calls return the same.
 func (f *Fleet) Close() error {
 	f.shut.Do(func() {
 		close(f.closed)

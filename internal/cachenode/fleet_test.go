@@ -138,8 +138,7 @@ func TestFleet(t *testing.T) {
 	require.Empty(t, fleet.Exited(), "nodes that were let go")
 }
 
-// TestFleetIsOutOfTheTerminalsReach pins that an interrupt from the terminal, which goes to the foreground process group,
-// passes the nodes by.
+// TestFleetIsOutOfTheTerminalsReach pins that an interrupt from the terminal, which goes to the foreground process group, does not reach the nodes.
 func TestFleetIsOutOfTheTerminalsReach(t *testing.T) {
 	fleet := startFleet(t, "node", 1)
 	pid := fleet.nodes[0].cmd.Process.Pid

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHalfARequestForEver begins requests and does not go on with them, or goes on a byte at a time.
+// TestHalfARequestForEver begins requests and abandons them, or continues them a byte at a time.
 func TestHalfARequestForEver(t *testing.T) {
 	for _, c := range []struct{ name, protocol, half string }{
 		{"array", "resp", "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\nvvv"},
@@ -42,7 +42,7 @@ func TestHalfARequestForEver(t *testing.T) {
 	}
 }
 
-// TestSlowIsNotHostile sends a large request over a while, and leaves its connection alone for longer than a request may take.
+// TestSlowIsNotHostile sends a large request slowly, and leaves its connection idle for longer than a request may take.
 func TestSlowIsNotHostile(t *testing.T) {
 	n := startNode(t, Config{}, func(n *Node) { n.readTimeout = 200 * time.Millisecond })
 	s := open(t, n)
@@ -63,7 +63,7 @@ func TestSlowIsNotHostile(t *testing.T) {
 	require.Zero(t, n.faults.slow.Load())
 }
 
-// TestAnnouncementsCostNothing announces what is never sent.
+// TestAnnouncementsCostNothing announces data that is never sent.
 func TestAnnouncementsCostNothing(t *testing.T) {
 	n := startNode(t, Config{Memory: 1 << 20})
 	for _, in := range []string{
@@ -79,15 +79,15 @@ func TestAnnouncementsCostNothing(t *testing.T) {
 		_, _ = io.Copy(io.Discard, s.in) // ended, with or without a reset
 		require.NoError(t, s.conn.Close())
 	}
-	for range 100 { // of the largest size that is taken, and hardly any of it
+	for range 100 { // of the largest size accepted, hardly any of which is sent
 		open(t, n).send(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\nv", n.requestLimit()-4))
 	}
 	require.Equal(t, "+PONG\r\n", open(t, n).do("PING"))
 	require.Eventually(t, func() bool { return n.buffers.used.Load() == 0 }, 5*time.Second, time.Millisecond)
 }
 
-// TestValuesBeingSentCount has clients ask for large values and not read them, while others replace, delete and flush those: what is on its way
-// stays within the bound, and is given back.
+// TestValuesBeingSentCount has clients request large values and not read them, while others replace, delete and flush those values. What is being
+// sent stays within the bound, and its room is given back.
 func TestValuesBeingSentCount(t *testing.T) {
 	const size, bound = 1 << 20, 8 << 20
 	for _, delay := range []time.Duration{0, time.Millisecond} {
@@ -126,7 +126,7 @@ func TestValuesBeingSentCount(t *testing.T) {
 	}
 }
 
-// TestReplacingWhatIsSent stores into a full node a value whose predecessor is under way.
+// TestReplacingWhatIsSent stores into a full node a value whose predecessor is being sent.
 func TestReplacingWhatIsSent(t *testing.T) {
 	const size = 100_000
 	s := newStore(2*cost(1, size) + size/2)
@@ -144,7 +144,7 @@ func TestReplacingWhatIsSent(t *testing.T) {
 	require.True(t, s.set(0, []byte("a"), make([]byte, 2*size), 0))
 }
 
-// TestLongRepliesAreBounded asks for what makes long replies, and reads none.
+// TestLongRepliesAreBounded sends requests with long replies, and reads none.
 func TestLongRepliesAreBounded(t *testing.T) {
 	n := startNode(t, Config{Memory: 32 << 20}, func(n *Node) { n.waiting.limit = 100_000 })
 	for i := range 2000 {

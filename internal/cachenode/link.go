@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// minBandwidth is what a request of ordinary size still gets through at before its client is called slow, in bytes a second.
+	// minBandwidth is the least bandwidth, in bytes a second, at which an ordinary request gets through before its client counts as slow.
 	minBandwidth = 1 << 10
-	// linkSlack is how far a link may catch up after it stood idle: over times that are long beside it, the bandwidth is exact.
+	// linkSlack is how far a link may catch up after being idle. Over times that are long in comparison, the bandwidth is exact.
 	linkSlack = 10 * time.Millisecond
-	// maxLate bounds how far it may catch up because its senders woke late, as they do where others have the processors.
+	// maxLate bounds how far a link may catch up because its senders woke late, as they do if other processes have the processors.
 	maxLate = time.Second
-	// minPiece is the least that is sent or received at a time on a slow link; others send in between.
+	// minPiece is the least to send or receive at a time on a slow link; other connections send in between.
 	minPiece = 1500
 )
 
@@ -30,11 +30,11 @@ type link struct {
 	done      <-chan struct{}
 
 	mu   sync.Mutex
-	free time.Time     // when all that was sent so far has gone through
-	late time.Duration // how late senders woke of late
+	free time.Time     // when everything sent so far has gone through
+	late time.Duration // how late senders have woken recently
 }
 
-// piece is how much of n bytes goes at a time.
+// piece returns how many of n bytes to send or receive at a time.
 func (l *link) piece(n int) int {
 	if l.bandwidth == 0 {
 		return n
@@ -61,7 +61,7 @@ func (l *link) pass(n int) {
 	}
 }
 
-// woke is told by how much a sender woke later than it wanted.
+// woke records how late a sender woke.
 func (l *link) woke(late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 const (
 	// maxMemcachedKey is memcached's bound on a key, in bytes.
 	maxMemcachedKey = 250
-	// memcachedVersion is what no version of memcached is; the program's own is among the stats.
+	// memcachedVersion is a version that no memcached has. The program's own version is among the stats.
 	memcachedVersion = "0-loadgen"
-	// maxOpaque is memcached's bound on the word that a client gets back with its reply, in bytes.
+	// maxOpaque is memcached's bound on the opaque word that a client gets back with its reply, in bytes.
 	maxOpaque = 32
 )
 
@@ -21,8 +21,8 @@ const (
 type memcached struct {
 	*conn
 	request memcachedRequest
-	words   [][]byte // of the request being answered, and
-	data    []byte   // what came behind them; parts of its bytes
+	words   [][]byte // of the request being answered
+	data    []byte   // the data block, or empty; like words, slices of the request's bytes
 	quits   bool     // the client wants to end
 }
 
@@ -62,8 +62,8 @@ type memcachedCommand struct {
 	name  string
 	words int
 	more  int    // words that may follow
-	keys  int    // how many words behind the name are keys; anyKeys: all of them
-	flags string // of a meta command with a key: letters that further words, its flags, may begin with
+	keys  int    // how many words after the name are keys; anyKeys: all of them
+	flags string // for a meta command with a key: the letters its flags may begin with
 	verb  verb
 	run   func(*memcached)
 }
@@ -83,10 +83,10 @@ var memcachedCommands = [...]memcachedCommand{
 	{"quit", 1, 0, 0, "", verbOther, (*memcached).quit},
 }
 
-// anyKeys is of a command that takes any number of keys.
+// anyKeys stands for any number of keys.
 const anyKeys = math.MaxInt32
 
-// execute answers the request in m.words and m.data. The errors' words are memcached's own where it has the same error.
+// execute answers the request in m.words and m.data. Errors use memcached's own words if it has the same error.
 func (m *memcached) execute() {
 	cmd := findMemcached(m.words)
 	verb, refusal := verbOther, ""
@@ -189,7 +189,7 @@ func (m *memcached) set() {
 	flags, seconds := m.words[3:], int64(0)
 	for _, flag := range flags {
 		if flag[0] == 'T' {
-			seconds, _ = strconv.ParseInt(string(flag[1:]), 10, 32) // check has read it
+			seconds, _ = strconv.ParseInt(string(flag[1:]), 10, 32) // check has validated it
 		}
 	}
 	if m.store(seconds) {
@@ -198,7 +198,7 @@ func (m *memcached) set() {
 	}
 }
 
-// store keeps the request's data under its key for so many seconds. Where it cannot, it says so and reports false.
+// store keeps the request's data under its key for that many seconds. If it cannot, it answers why and reports false.
 func (m *memcached) store(seconds int64) bool {
 	after := timeToLive(seconds, time.Now())
 	if !m.node.store.set(0, m.words[1], m.data, max(0, after)) {
@@ -211,7 +211,7 @@ func (m *memcached) store(seconds int64) bool {
 	return true
 }
 
-// timeToLive returns how long an item is to live that was given so many seconds: 0 for ever, below 0 not at all. A number beyond 30 days is a date.
+// timeToLive returns the lifetime of an item given in seconds: 0 for ever, below 0 none at all. A number beyond 30 days is a date.
 func timeToLive(seconds int64, now time.Time) time.Duration {
 	const longest = 30 * 24 * 60 * 60
 	if seconds <= longest {
@@ -232,7 +232,7 @@ func (m *memcached) del() {
 	m.echo(m.words[2:])
 }
 
-// echo ends the line of a reply with what the flags ask for of the request.
+// echo ends the line of a reply with what the flags request of the request itself.
 func (m *memcached) echo(flags [][]byte) {
 	for _, flag := range flags {
 		m.echoOne(flag)
@@ -249,7 +249,7 @@ func (m *memcached) echoOne(flag []byte) {
 	}
 }
 
-// describe ends the line of a reply with what the flags ask for of the request and of the item, whose value has the given size.
+// describe ends the line of a reply with what the flags request of the request itself and of the item, whose value has the given size.
 func (m *memcached) describe(flags [][]byte, size int) {
 	for _, flag := range flags {
 		switch flag[0] {
@@ -266,7 +266,7 @@ func (m *memcached) describe(flags [][]byte, size int) {
 	m.out = append(m.out, "\r\n"...)
 }
 
-// secondsLeft is how long the key still has, a second that has begun counted whole; −1 for ever.
+// secondsLeft returns how long the key has left, rounded up to whole seconds; −1 for ever.
 func (m *memcached) secondsLeft() int64 {
 	left, known := m.node.store.left(0, m.words[1])
 	if known && left == 0 {

@@ -5,30 +5,30 @@ import "bytes"
 const (
 	// maxCommandLine bounds a command line, its terminator included; memcached's own bound.
 	maxCommandLine = 2048
-	// maxKeysLine bounds that of a get or gets, which names any number of keys.
+	// maxKeysLine bounds the line of a get or gets, which may name any number of keys.
 	maxKeysLine = 128 << 10
-	// noData is the size of the data block that a command without one brings.
+	// noData is the size for a command without a data block.
 	noData = -1
 )
 
-// lineError is what a client is told before its connection is closed: what comes behind its request cannot be told apart.
+// lineError is what a client is told before its connection is closed, because the end of its request is unclear.
 type lineError string
 
 func (e lineError) Error() string { return string(e) }
 
-// memcachedRequest reads one request: a line of words and, if the first of them is ms or set, the data block whose size the third or fifth one
-// tells. What was read once is not read again, so a client that sends a byte at a time costs no more than that.
+// memcachedRequest reads one request: a line of words and, if the first word is ms or set, a data block, whose size is the third or fifth word.
+// Nothing is read twice, so a client that sends a byte at a time costs no more.
 //
 //	+----+-------+-----+-------+-----+---------+------+------+------+
 //	| ms | space | key | space | n   | … flags | CRLF | data | CRLF |
 //	+----+-------+-----+-------+-----+---------+------+------+------+
 //	  2B    1B    1-250B  1B    1-10B             1-2B   n B    2B
 type memcachedRequest struct {
-	limit int // of the data's bytes
+	limit int // of the data, in bytes
 
-	words    []span // of the line; none before it is complete
-	searched int    // how far the line's end was looked for
-	data     span   // behind the line; empty when there is none
+	words    []span // of the line; none until it is complete
+	searched int    // how far the line's end was searched for
+	data     span   // after the line; empty if there is none
 	size     int    // of the data, or noData
 	at       int    // how far the request was read
 }
@@ -38,8 +38,8 @@ func (r *memcachedRequest) reset() {
 	*r = memcachedRequest{limit: r.limit, words: r.words[:0], size: noData}
 }
 
-// parse goes on reading b, which begins with the request's first byte. It reports whether the request is complete: r.at bytes.
-// An error is a lineError.
+// parse continues to read b, which begins with the request's first byte. It reports whether the request is complete: r.at bytes. An error is a
+// lineError.
 func (r *memcachedRequest) parse(b []byte) (complete bool, err error) {
 	if r.at == 0 {
 		if complete, err := r.line(b); !complete || err != nil {
@@ -60,7 +60,7 @@ func (r *memcachedRequest) parse(b []byte) (complete bool, err error) {
 	return true, nil
 }
 
-// line reads the line. As memcached does, it takes LF alone for an end, too.
+// line reads the line. Like memcached, it also accepts LF alone as its end.
 func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
 	longest := maxCommandLine
 	if bytes.HasPrefix(b, []byte("get ")) || bytes.HasPrefix(b, []byte("gets ")) {
@@ -98,7 +98,7 @@ func (r *memcachedRequest) line(b []byte) (complete bool, err error) {
 	return true, nil
 }
 
-// announce reads how much data follows a command whose word at an index tells.
+// announce reads the size of the data block from the word with index at.
 func (r *memcachedRequest) announce(b []byte, at int) error {
 	if len(r.words) <= at {
 		return lineError("CLIENT_ERROR bad command line format")

@@ -14,7 +14,7 @@ func newMemcachedRequest(limit int) *memcachedRequest {
 	return r
 }
 
-// parts returns what a request that is complete was made of.
+// parts returns the parts of a complete request.
 func (r *memcachedRequest) parts(b []byte) (words []string, data string) {
 	for _, s := range r.words {
 		words = append(words, string(s.of(b)))

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// appendMemcachedStats appends the STAT lines of the group that is asked for: none, "settings", "faults" or "peers". It reports false for
-// another.
+// appendMemcachedStats appends the STAT lines of the requested group: none, "settings", "faults" or "peers". It reports false for any other.
 func (n *Node) appendMemcachedStats(dst []byte, group [][]byte) ([]byte, bool) {
 	switch {
 	case len(group) == 0:
@@ -35,7 +34,7 @@ func appendStats(dst []byte, stats []stat) []byte {
 	return dst
 }
 
-// appendGeneralStats reports memory as the bound counts it: keys, values and a fixed overhead for each entry.
+// appendGeneralStats reports memory as the bound counts it: keys, values and a fixed overhead per entry.
 func (n *Node) appendGeneralStats(dst []byte) []byte {
 	st, requests := n.store.stats(), n.peers.total()
 	return appendStats(dst, []stat{

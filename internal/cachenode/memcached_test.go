@@ -21,7 +21,7 @@ type memcachedSession struct{ *session }
 
 func openMemcached(t testing.TB, n *Node) memcachedSession { return memcachedSession{open(t, n)} }
 
-// reply reads one reply: a line, with the value behind it; all the lines of a reply to stats.
+// reply reads one reply: a line and its value, or all the lines of a reply to stats.
 func (s memcachedSession) reply() string {
 	s.t.Helper()
 	line, err := s.in.ReadString('\n')
@@ -139,7 +139,7 @@ func TestMemcachedCommands(t *testing.T) {
 	}
 }
 
-// TestMemcachedCASUniques are the same as long as a value is.
+// TestMemcachedCASUniques are equal as long as the value is.
 func TestMemcachedCASUniques(t *testing.T) {
 	s := openMemcached(t, startNode(t, Config{Protocol: "memcached"}))
 	put := func(key, value string) { require.Equal(t, "STORED\r\n", s.do("set "+key+" 0 0 1\r\n"+value+"\r\n")) }
@@ -184,8 +184,8 @@ func TestMemcachedConnectionsAreBounded(t *testing.T) {
 	s.closed()
 }
 
-// TestAgainstMemcached sends the same random commands to a node and to memcached, many in one write, and compares every reply; of
-// an error its kind, as its words change with memcached's versions.
+// TestAgainstMemcached sends the same random commands to a node and to memcached, many in one write, and compares every reply. For an error it
+// compares only the kind, as the words change with memcached's versions.
 func TestAgainstMemcached(t *testing.T) {
 	conn, err := net.Dial("tcp", servertest.Memcached(t))
 	require.NoError(t, err)

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// uniques makes CAS uniques: those of equal values are equal, as this node keeps no versions.
+// uniques makes CAS uniques. Equal values have equal uniques, as this node keeps no versions.
 var uniques = maphash.MakeSeed()
 
-// getText answers get and gets: the values that there are, and END.
+// getText answers get and gets: the values that exist, and END.
 func (m *memcached) getText() {
 	cas := string(m.words[0]) == "gets"
 	for _, key := range m.words[1:] {

@@ -15,36 +15,36 @@ import (
 )
 
 const (
-	// defaultConnections is how many connections a node serves at a time unless told otherwise; Redis' default.
+	// defaultConnections is how many connections a node serves at a time by default; Redis' default.
 	defaultConnections = 10_000
 	// writeTimeout is how long a client may leave a reply unread before its connection is closed.
 	writeTimeout = 30 * time.Second
-	// readTimeout is how long a client that has begun a request may take to go on with it.
+	// readTimeout is how long a client that has begun a request may pause in it.
 	readTimeout = 30 * time.Second
-	// acceptPause is the wait after a connection could not be accepted, for want of file descriptors as a rule.
+	// acceptPause is the wait after a failed accept, usually for lack of file descriptors.
 	acceptPause = 50 * time.Millisecond
 )
 
-// Config says what a node is like.
+// Config describes a node.
 type Config struct {
-	Listen         string       // host:port; port 0 for any free one. Of the loopback, unless there is a password
+	Listen         string       // host:port; port 0 for any free one. Only on the loopback, unless there is a password
 	Protocol       string       // "resp" or "memcached"; "" for "resp"
-	Memory         int64        // bound on the bytes of keys, values and entryOverhead (96 bytes) for each entry; > 0
+	Memory         int64        // bound on the bytes of keys and values, plus entryOverhead (96 bytes) per entry; > 0
 	Delay          Times        // each reply leaves at least this much after its request arrived
-	DelayLog       io.Writer    // gets a line for each request, as CSV; nil for none. Serve has written all of it when it returns
+	DelayLog       io.Writer    // gets a line for each request, as CSV; nil for none. All of it is written when Serve returns
 	Stalls         []Stall      // planned from the start
-	Service        Times        // how long each GET, SET and DEL is worked on, one at a time. Of resp only
-	Attentive      bool         // it looks for requests instead of sleeping, for GOMAXPROCS 1: see watch.go
-	Faults         Faults       // what happens to some requests instead of an answer
-	Bandwidth      int64        // bytes a second that all connections together receive at most, and as many that they send; 0 for no limit
-	Seed           uint64       // of all that is drawn: the nth of a kind is the same for the same seed
-	Password       string       // asked of every connection; "" for none. Of resp only
+	Service        Times        // how long each GET, SET and DEL is worked on, one at a time. resp only
+	Attentive      bool         // polls for requests instead of sleeping, for GOMAXPROCS 1: see watch.go
+	Faults         Faults       // shares of requests that get a fault instead of an answer
+	Bandwidth      int64        // bytes a second that all connections together may receive, and the same for sending; 0 for no limit
+	Seed           uint64       // for all draws: the nth draw of a kind is the same for the same seed
+	Password       string       // required of every connection; "" for none. resp only
 	MaxConnections int          // served at a time; 0 for 10,000
 	Version        string       // of this program, for INFO and stats
 	Logger         *slog.Logger // nil for silence
 }
 
-// Validate reports every field that no node could be made with.
+// Validate reports every field with which no node could be made.
 func (c *Config) Validate() error {
 	var errs []error
 	if _, err := protocolNamed(c.Protocol); err != nil {
@@ -77,7 +77,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Node is one cache node. Its methods may be called from any goroutine.
+// Node is one cache node. Its methods are safe for concurrent use.
 type Node struct {
 	cfg          Config
 	protocol     protocol
@@ -87,14 +87,14 @@ type Node struct {
 	peers        peers
 	gate         gate
 	queue        *singleServer // nil: requests take no time
-	attention    *attention    // nil: it sleeps
+	attention    *attention    // nil unless the node polls for requests
 	delays       *delays
 	faults       *faults
 	in, out      link
 	received     atomic.Uint64 // bytes
 	sent         atomic.Uint64 // bytes
 	buffers      budget        // request buffers beyond their first size
-	waiting      budget        // replies that wait
+	waiting      budget        // replies waiting for their delay
 	accepted     atomic.Uint64
 	refused      atomic.Uint64
 	writeTimeout time.Duration
@@ -106,7 +106,7 @@ type Node struct {
 	conns map[*conn]struct{}
 }
 
-// New opens the port, so that Addr is known and clients can connect; they are served once Serve is called.
+// New opens the port, so that Addr is known and clients can connect. Serve then serves them.
 func New(cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cache node: %w", err)
@@ -150,11 +150,11 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Addr is where the node listens.
+// Addr returns the address that the node listens on.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
-// Serve serves connections, each in a goroutine of its own, until ctx ends or Close is called, and returns when all of them have
-// ended. Planned stalls count from here. Call it once.
+// Serve serves connections, each in its own goroutine, until ctx ends or Close is called, and returns once all of them have ended. Planned stalls
+// count from here. Call it once.
 func (n *Node) Serve(ctx context.Context) error {
 	n.gate.served = time.Since(n.gate.epoch)
 	stop := context.AfterFunc(ctx, n.Close)
@@ -184,12 +184,12 @@ func (n *Node) acceptAll(serving *sync.WaitGroup) {
 	}
 }
 
-// accept starts to serve a connection, or refuses it when there are too many.
+// accept starts to serve a connection, or refuses it if there are too many.
 func (n *Node) accept(socket net.Conn, serving *sync.WaitGroup) {
 	if n.connections() >= n.cfg.MaxConnections {
 		n.refused.Add(1)
 		_ = socket.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = socket.Write(n.protocol.appendRefusal(nil, "max number of clients reached")) // a courtesy to a client that is sent away
+		_, _ = socket.Write(n.protocol.appendRefusal(nil, "max number of clients reached")) // a courtesy to the client
 		_ = socket.Close()
 		return
 	}
@@ -204,7 +204,7 @@ func (n *Node) accept(socket net.Conn, serving *sync.WaitGroup) {
 		n.mu.Unlock()
 	})
 	if n.closed() {
-		c.abort() // Close may have been too early to see it
+		c.abort() // Close may have missed it
 	}
 }
 
@@ -235,7 +235,7 @@ func (n *Node) closed() bool {
 func (n *Node) Close() {
 	n.shut.Do(func() {
 		close(n.done)
-		_ = n.listener.Close() // nothing is to be done about it, and nothing was written to it
+		_ = n.listener.Close() // an error needs no action: nothing was written to it
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for c := range n.conns {

@@ -5,35 +5,35 @@ import (
 	"sync/atomic"
 )
 
-// maxPeers bounds how many peer addresses are counted one by one.
+// maxPeers bounds how many peer addresses are counted separately.
 const maxPeers = 100_000
 
-// verb is what requests are counted by.
+// verb is what requests are counted under.
 type verb int
 
 const (
 	verbGet verb = iota
 	verbSet
 	verbDel
-	verbOther // everything else, and whatever was refused unexecuted: unknown, malformed, not authenticated
+	verbOther // everything else, and all requests refused unexecuted: unknown, malformed, not authenticated
 
 	numVerbs int = iota
 )
 
-// verbNames are what reports call them.
+// verbNames are their names in reports.
 var verbNames = [numVerbs]string{"get", "set", "del", "other"}
 
 // counts are the requests received from one peer, by verb.
 type counts [numVerbs]atomic.Uint64
 
-// peers counts requests by peer address. The node's own totals are their sum: there is one count of everything.
+// peers counts requests by peer address. The node's own totals are the sum: everything is counted only once.
 type peers struct {
 	limit int // of addresses
 
 	mu     sync.Mutex
 	byAddr map[string]*counts
-	order  []string // addresses as they first came
-	others counts   // peers beyond the limit, together
+	order  []string // addresses in the order of their first connections
+	others counts   // all peers beyond the limit
 }
 
 // of returns the counts of the peer with the given address, which outlive its connections.
@@ -52,7 +52,7 @@ func (p *peers) of(addr string) *counts {
 	return c
 }
 
-// each calls f for every peer in the order of their first connection, and last for "others" if there are any.
+// each calls f for every peer in the order of their first connections, and last for "others" if there are any.
 func (p *peers) each(f func(addr string, requests [numVerbs]uint64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

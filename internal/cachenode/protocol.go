@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// protocol is one that nodes speak: all that tells their connections apart.
+// protocol is a protocol that nodes speak: everything in which their connections differ.
 type protocol struct {
 	name       string
 	newDialect func(*conn) dialect
-	// appendRefusal appends an error reply that is about the node and not about a request; words hold neither CR nor LF.
+	// appendRefusal appends an error reply about the node rather than a request; words hold neither CR nor LF.
 	appendRefusal func(dst []byte, words string) []byte
 }
 
@@ -18,14 +18,14 @@ var protocols = [...]protocol{
 	{"memcached", newMemcached, appendMemcachedRefusal},
 }
 
-// dialect reads one connection's requests and answers them. It is for the connection's own goroutine.
+// dialect reads one connection's requests and answers them. Only the connection's own goroutine uses it.
 type dialect interface {
-	// answer answers the request that b begins with, and returns how many bytes that is: 0 while they are not all there,
-	// and the next call brings them again, with more. It reports false when the connection is to end once its replies are sent.
+	// answer answers the request that b begins with, and returns its length. It returns 0 while the request is incomplete; the next call then has the
+	// same bytes and more. It reports false if the connection must end once its replies are sent.
 	answer(b []byte) (taken int, goOn bool)
 }
 
-// protocolNamed returns the protocol with the given name; "" is the first.
+// protocolNamed returns the protocol with the given name; "" means the first.
 func protocolNamed(name string) (protocol, error) {
 	var names []string
 	for _, p := range protocols {

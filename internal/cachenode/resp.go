@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// resp is the dialect of Redis: RESP2, or RESP3 where the client has asked for it.
+// resp is the dialect of Redis: RESP2, or RESP3 if the client has asked for it.
 type resp struct {
 	*conn
-	trusted bool // authenticated, or no password is asked for
+	trusted bool // authenticated, or no password is required
 	three   bool // RESP3
 	db      int
 	name    string // that the client gave itself
 	request respRequest
-	args    [][]byte // of the request being answered; parts of its bytes
+	args    [][]byte // of the request being answered; slices of its bytes
 }
 
 func newRESP(c *conn) dialect {
@@ -28,7 +28,7 @@ func newRESP(c *conn) dialect {
 	return r
 }
 
-// strangersLimit bounds the arguments of a request before the password: nobody makes the node hold more unasked.
+// strangersLimit bounds the arguments of a request before authentication, so that no stranger makes the node hold more.
 const strangersLimit = 16 << 10
 
 func (c *resp) trust() { c.trusted, c.request.limit = true, c.node.requestLimit() }
@@ -57,7 +57,7 @@ func (c *resp) answer(b []byte) (taken int, goOn bool) {
 	return taken, true
 }
 
-// execute answers the request in c.args. The errors' words are Redis' own where it has the same error.
+// execute answers the request in c.args. Errors use Redis' own words if it has the same error.
 func (c *resp) execute() {
 	cmd := findRESP(c.args[0])
 	verb, refusal := verbOther, ""
@@ -65,7 +65,7 @@ func (c *resp) execute() {
 	case cmd == nil:
 		refusal = "ERR unknown command '" + plain(c.args[0]) + "'. This node has a few commands only: COMMAND DOCS lists them."
 	case !c.trusted && cmd.name == "hello":
-		verb = cmd.verb // it may bring the password
+		verb = cmd.verb // it may carry the password
 	case !c.trusted && cmd.name != "auth":
 		refusal = "NOAUTH Authentication required."
 	case len(c.args) < cmd.min || len(c.args) > cmd.max:
@@ -83,7 +83,7 @@ func (c *resp) execute() {
 	c.finish()
 }
 
-// carryOut answers a request whose number of arguments is right. It is apart from the commands' table, which a command tells of.
+// carryOut answers a request whose number of arguments is right. It is separate from the commands' table because one command describes the table.
 func (c *resp) carryOut(name string) {
 	switch name {
 	case "get":
@@ -121,7 +121,7 @@ func (c *resp) carryOut(name string) {
 	}
 }
 
-// serveClient answers what is not about keys.
+// serveClient answers commands that are not about keys.
 func (c *resp) serveClient(name string) {
 	switch name {
 	case "ping":
@@ -170,7 +170,7 @@ func (c *resp) ping() {
 	c.out = append(c.out, "+PONG\r\n"...)
 }
 
-// echo answers with a copy of the argument: the request's bytes are written over.
+// echo answers with a copy of the argument, because the request's bytes get overwritten.
 func (c *resp) echo(command string) {
 	if len(c.args[1]) > maxKept {
 		c.fail("ERR " + command + " takes at most 16384 bytes here")
@@ -230,13 +230,13 @@ func (c *resp) authenticate(user string, password []byte) (refusal string) {
 	return ""
 }
 
-// samePassword takes as long for any password of its length, whatever the one that is wanted is and however long.
+// samePassword takes the same time for any given password of the same length, whatever the wanted one is.
 func samePassword(given, wanted []byte) bool {
 	a, b := sha256.Sum256(given), sha256.Sum256(wanted)
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// info can answer with a line for each of 100,000 peers.
+// info can answer with 100,000 lines, one per peer.
 func (c *resp) info() {
 	ok := c.appendListing(c.node.appendInfo(nil, c.args[1:]), func(n int) { c.out = appendLength(c.out, n) })
 	if !ok {
@@ -246,14 +246,14 @@ func (c *resp) info() {
 
 const tooMuchUnread = "ERR this node has too many replies that nobody reads"
 
-// appendLength appends the line before a bulk string of n bytes.
+// appendLength appends the header of a bulk string of n bytes.
 func appendLength(dst []byte, n int) []byte {
 	dst = append(dst, '$')
 	dst = strconv.AppendInt(dst, int64(n), 10)
 	return append(dst, "\r\n"...)
 }
 
-// text appends a bulk string that is no longer than a key.
+// text appends a bulk string no longer than a key.
 func (c *resp) text(s string) {
 	if len(c.out)+len(s) > maxKept {
 		c.flush()
@@ -269,7 +269,7 @@ func (c *resp) texts(all ...string) {
 	}
 }
 
-// header appends the line before n things.
+// header appends the header of n elements.
 func (c *resp) header(kind byte, n int) {
 	c.out = append(c.out, kind)
 	c.out = strconv.AppendInt(c.out, int64(n), 10)
@@ -278,7 +278,7 @@ func (c *resp) header(kind byte, n int) {
 
 func (c *resp) array(n int) { c.header('*', n) }
 
-// dictionary begins n names, each with what it stands for.
+// dictionary begins n pairs of names and values.
 func (c *resp) dictionary(n int) {
 	if c.three {
 		c.header('%', n)
@@ -287,7 +287,7 @@ func (c *resp) dictionary(n int) {
 	c.header('*', 2*n)
 }
 
-// null says that there is no value.
+// null answers that there is no value.
 func (c *resp) null() {
 	if c.three {
 		c.out = append(c.out, "_\r\n"...)
@@ -296,7 +296,7 @@ func (c *resp) null() {
 	c.out = append(c.out, "$-1\r\n"...)
 }
 
-// nullArray says that there is no array.
+// nullArray answers that there is no array.
 func (c *resp) nullArray() {
 	if c.three {
 		c.null()
@@ -319,7 +319,7 @@ func appendError(dst []byte, words string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// plain makes a client's word fit for an error: printable ASCII, 64 bytes at most.
+// plain makes a client's word fit for an error: printable ASCII, at most 64 bytes.
 func plain(word []byte) string {
 	const most = 64
 	return strings.Map(func(r rune) rune {

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// maxName bounds what a client may call itself, in bytes.
+// maxName bounds a client's name, in bytes.
 const maxName = 256
 
-// hello chooses the protocol, and may bring the password and the client's name.
+// hello chooses the protocol, and may carry the password and the client's name.
 func (c *resp) hello() {
 	three := c.three
 	if len(c.args) > 1 {
@@ -65,7 +65,7 @@ func (c *resp) hello() {
 
 const badName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// validName holds for visible ASCII only, as Redis wants it.
+// validName accepts only visible ASCII, as Redis does.
 func validName(name string) bool {
 	for i := range len(name) {
 		if name[i] < '!' || name[i] > '~' {
@@ -75,7 +75,7 @@ func validName(name string) bool {
 	return len(name) <= maxName
 }
 
-// client answers what client libraries say of themselves when they connect.
+// client answers what client libraries send about themselves when they connect.
 func (c *resp) client() {
 	switch args := c.args[1:]; {
 	case sameWord(args[0], "id") && len(args) == 1:
@@ -94,18 +94,18 @@ func (c *resp) client() {
 		c.name = string(args[1])
 		c.ok()
 	case sameWord(args[0], "setinfo") && len(args) == 3:
-		c.ok() // it is only ever listed
+		c.ok() // it would only be listed
 	default:
 		c.unknown("CLIENT")
 	}
 }
 
-// unknown refuses what comes after a command's name.
+// unknown refuses an unknown subcommand.
 func (c *resp) unknown(command string) {
 	c.fail(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s'. This node has a few %s commands only.", plain(c.args[1]), command))
 }
 
-// setting is what CONFIG GET tells. Nothing can be set.
+// setting is a setting that CONFIG GET reports. None can be changed.
 type setting struct{ name, value string }
 
 func (n *Node) settings() []setting {

@@ -8,12 +8,12 @@ type respCommand struct {
 	min, max int
 	verb     verb
 	keys     keyArgs
-	group    string // that Redis' documentation has it in
-	syntax   string // of its arguments: those in brackets may be left out
+	group    string // in Redis' documentation
+	syntax   string // of its arguments: those in brackets are optional
 	summary  string
 }
 
-// keyArgs says which arguments are keys, counted from 1: from first to last, which is negative when counted from the end, every step-th.
+// keyArgs says which arguments are keys, counted from 1: every step-th from first to last. A negative last counts from the end.
 type keyArgs struct{ first, last, step int }
 
 var (
@@ -21,7 +21,7 @@ var (
 	oneKey  = keyArgs{1, 1, 1}
 	allKeys = keyArgs{1, -1, 1}
 	inPairs = keyArgs{1, -1, 2}
-	after1  = keyArgs{2, 2, 1} // behind the name of what to do
+	after1  = keyArgs{2, 2, 1} // after a subcommand's name
 )
 
 // respCommands are all commands, the frequent ones first.
@@ -57,7 +57,7 @@ var respCommands = [...]respCommand{
 	{"command", 1, maxArgs, verbOther, noKey, "server", "[COUNT|DOCS [name ...]|INFO [name ...]]", "The commands that there are"},
 }
 
-// findRESP returns nil when there is no such command.
+// findRESP returns nil if there is no such command.
 func findRESP(name []byte) *respCommand {
 	for i := range respCommands {
 		if sameWord(name, respCommands[i].name) {
@@ -67,7 +67,7 @@ func findRESP(name []byte) *respCommand {
 	return nil
 }
 
-// command tells which commands there are.
+// command lists the commands.
 func (c *resp) command() {
 	switch all := respCommands[:]; {
 	case len(c.args) == 1:
@@ -93,8 +93,8 @@ func (c *resp) command() {
 	}
 }
 
-// describe tells a command's name, how many arguments it takes (negative: at least), and where its keys are. What Redis 7 tells beside
-// (flags, categories, tips, keys once more, subcommands) is empty: clients count on its place.
+// describe reports a command's name, how many arguments it takes (negative: at least), and where its keys are. Redis 7's further fields (flags,
+// categories, tips, keys once more, subcommands) are empty: clients rely on their positions.
 func (c *resp) describe(cmd *respCommand) {
 	arity := cmd.min
 	if cmd.max != cmd.min {
@@ -112,7 +112,7 @@ func (c *resp) describe(cmd *respCommand) {
 	}
 }
 
-// docs tells what the named commands are for, or all, as redis-cli shows it to those who type them.
+// docs documents the named commands, or all, as redis-cli shows it to its users.
 func (c *resp) docs(names [][]byte) {
 	var told []*respCommand
 	for _, name := range names {
@@ -138,7 +138,7 @@ func (c *resp) docs(names [][]byte) {
 	}
 }
 
-// argument tells of one argument. A flag is a simple string: redis-cli ends when it is another.
+// argument describes one argument. A flag must be a simple string: redis-cli ends on anything else.
 func (c *resp) argument(arg string) {
 	name, optional := strings.CutPrefix(arg, "[")
 	if !optional {
@@ -152,7 +152,7 @@ func (c *resp) argument(arg string) {
 	c.out = append(c.out, "+optional\r\n"...)
 }
 
-// splitSyntax takes apart at spaces what is not in brackets.
+// splitSyntax splits s at spaces outside brackets.
 func splitSyntax(s string) (args []string) {
 	depth, from := 0, 0
 	for i := range len(s) {

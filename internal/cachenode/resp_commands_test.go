@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestPackageCommentHasAllCommands holds what people read against what there is.
+// TestPackageCommentHasAllCommands compares the package comment with the commands.
 func TestPackageCommentHasAllCommands(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestSyntaxOfArguments(t *testing.T) {
 	require.Equal(t, []string{"[COUNT|DOCS [name ...]|INFO [name ...]]"}, splitSyntax("[COUNT|DOCS [name ...]|INFO [name ...]]"))
 }
 
-// TestCounting adds to numbers, which stay as mortal as they were.
+// TestCounting adds to numbers, which keep their expiry.
 func TestCounting(t *testing.T) {
 	n := startNode(t, Config{Memory: 1000})
 	s := open(t, n)
@@ -60,7 +60,7 @@ func TestLibraryOfPython(t *testing.T) {
 	require.Equal(t, "all as expected\n", string(out))
 }
 
-// pythonWithRedis returns an interpreter that has redis-py: Debian's has its packages, another in front of it may not.
+// pythonWithRedis returns an interpreter that has redis-py: Debian's has it, but another one may precede it on PATH.
 func pythonWithRedis(t *testing.T) (path string, err error) {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if err = command(t, python, "-c", "import redis").Run(); err == nil {

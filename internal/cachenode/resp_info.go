@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// spokenVersion stands where a client looks for the version of Redis.
+// spokenVersion is in the place where a client looks for Redis' version.
 const spokenVersion = "0-loadgen"
 
-// section is a part of INFO. Those that are not common come only when they are named, or with "all".
+// section is a part of INFO. Sections that are not common appear only if named, or with "all".
 type section struct {
 	name   string
 	common bool
@@ -30,7 +30,7 @@ var sections = [...]section{
 	{"queue", false, (*Node).appendQueue},
 }
 
-// appendInfo appends the sections asked for, or the common ones when none is.
+// appendInfo appends the requested sections, or the common ones if none is.
 func (n *Node) appendInfo(dst []byte, names [][]byte) []byte {
 	first := len(dst)
 	for _, s := range sections {
@@ -71,7 +71,7 @@ func (n *Node) appendClients(dst []byte) []byte {
 	return fmt.Appendf(dst, "# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n", n.connections(), n.cfg.MaxConnections)
 }
 
-// appendMemory reports what the bound is about: keys, values and a fixed overhead for each entry, not the process's memory.
+// appendMemory reports memory as the bound counts it: keys, values and a fixed overhead per entry, not the process's memory.
 func (n *Node) appendMemory(dst []byte) []byte {
 	return fmt.Appendf(dst, "# Memory\r\nused_memory:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:allkeys-lru\r\n",
 		n.store.stats().used, n.cfg.Memory)

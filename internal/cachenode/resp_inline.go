@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// maxInline bounds the line of an inline request, its LF apart.
+// maxInline bounds the line of an inline request, without its LF.
 const maxInline = 64 << 10
 
-// inline reads a request as people type it: a line of words, taken apart as Redis does. It writes over a line that is complete: the words are
-// in it without their quotes then.
+// inline reads a request as people type it: a line of words, split as Redis does. It overwrites a complete line, in which the words then are without
+// their quotes.
 func (r *respRequest) inline(b []byte) (complete bool, err error) {
 	line := b[:min(len(b), maxInline+1)]
 	end := bytes.IndexByte(line[r.scanned:], '\n')
@@ -35,10 +35,10 @@ func (r *respRequest) inline(b []byte) (complete bool, err error) {
 	return true, nil
 }
 
-// isHTTP holds for a word that begins a line of what a browser sends, and after which a web page may have chosen what comes: commands, say.
+// isHTTP recognises the beginning of lines that a browser sends, after which a web page may have chosen the rest: commands, for example.
 func isHTTP(word []byte) bool { return sameWord(word, "post") || sameWord(word, "host:") }
 
-// split takes a line apart.
+// split splits a line into words.
 func (r *respRequest) split(line []byte) error {
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -59,7 +59,7 @@ func (r *respRequest) split(line []byte) error {
 	}
 }
 
-// unquote writes the word that begins at i over itself, without its quotes, and returns its place and where the line goes on.
+// unquote moves the word that begins at i over itself, without its quotes, and returns its place and where the line goes on.
 func unquote(line []byte, i int) (word span, next int, ok bool) {
 	to := i
 	word.from = i
@@ -81,7 +81,7 @@ func unquote(line []byte, i int) (word span, next int, ok bool) {
 	return word, i, true
 }
 
-// unquoteRest writes to line[to:] what stands in the quotes that open at i. Their end is the word's, so another word may not follow at once.
+// unquoteRest writes to line[to:] what is in the quotes that open at i. The closing quote must end the word, so another word may not follow at once.
 func unquoteRest(line []byte, to, i int) (end, next int, ok bool) {
 	quote := line[i]
 	for i++; i < len(line); to++ {
@@ -96,7 +96,7 @@ func unquoteRest(line []byte, to, i int) (end, next int, ok bool) {
 	return 0, 0, false
 }
 
-// unescape returns the byte that b begins with, and how many bytes stand for it.
+// unescape returns the byte that b begins with, and the length of its escape sequence.
 func unescape(b []byte, quote byte) (c byte, size int) {
 	switch {
 	case b[0] != '\\' || len(b) == 1:

@@ -76,7 +76,7 @@ func TestInlineRefuses(t *testing.T) {
 	}
 }
 
-// TestInlineAgainstRedis sends lines of random quotes and escapes to a node and to Redis, each on a connection of its own where it can break it.
+// TestInlineAgainstRedis sends lines of random quotes and escapes to a node and to Redis, on a separate connection for each line that may break it.
 func TestInlineAgainstRedis(t *testing.T) {
 	addr := servertest.Redis(t)
 	n := startNode(t, Config{})

@@ -15,13 +15,13 @@ const (
 	keyTooLong  = "ERR a key has at most 65536 bytes here"
 	// maxKey bounds a key, in bytes.
 	maxKey = 64 << 10
-	// maxPattern bounds a pattern, in bytes: matching takes time in proportion to it, for each key.
+	// maxPattern bounds a pattern, in bytes: matching each key takes time in proportion to it.
 	maxPattern = 1 << 10
-	// maxScan bounds what one SCAN looks at, so that others get their turn.
+	// maxScan bounds the keys that one SCAN visits, so that other clients get their turn.
 	maxScan = 10_000
 )
 
-// value answers with a key's value, or that there is none.
+// value answers with a key's value, or null.
 func (c *resp) value(key []byte) {
 	if value, done, ok := c.node.store.get(c.db, key); ok {
 		c.out = appendLength(c.out, len(value))
@@ -31,7 +31,7 @@ func (c *resp) value(key []byte) {
 	c.null()
 }
 
-// set knows one option: how long the key is to live.
+// set knows one option: the key's lifetime.
 func (c *resp) set() {
 	var after time.Duration
 	if len(c.args) > 3 {
@@ -81,7 +81,7 @@ func (c *resp) mget() {
 	}
 }
 
-// mset stores all pairs, or none when one of them alone is beyond the bound. Values that are being sent can keep it from storing the rest.
+// mset stores all pairs, or none if one of them alone exceeds the bound. Values being sent can prevent it from storing the rest.
 func (c *resp) mset() {
 	pairs := c.args[1:]
 	if len(pairs)%2 != 0 {
@@ -107,7 +107,7 @@ func (c *resp) mset() {
 	c.ok()
 }
 
-// count adds to the number that a key stands for.
+// count adds to a key's number.
 func (c *resp) count(command string) {
 	by := int64(1)
 	if len(c.args) == 3 {
@@ -162,7 +162,7 @@ func (c *resp) expire(command string, unit time.Duration) {
 	}
 }
 
-// ttl answers with what is left, to the nearest unit.
+// ttl answers with the time left, rounded to the nearest unit.
 func (c *resp) ttl(unit time.Duration) {
 	left, known := c.node.store.left(c.db, c.args[1])
 	switch {
@@ -175,7 +175,7 @@ func (c *resp) ttl(unit time.Duration) {
 	}
 }
 
-// kind tells the type of what a key stands for, which is a text where there is anything.
+// kind answers with the type of a key's value: a string, if there is one.
 func (c *resp) kind() {
 	if _, known := c.node.store.left(c.db, c.args[1]); known {
 		c.out = append(c.out, "+string\r\n"...)
@@ -192,7 +192,7 @@ func (c *resp) strlen() {
 	c.integer(len(value))
 }
 
-// memory tells what an entry takes of the node's bound.
+// memory answers with an entry's share of the node's bound.
 func (c *resp) memory() {
 	if !sameWord(c.args[1], "usage") || len(c.args) != 3 {
 		c.unknown("MEMORY")
@@ -206,7 +206,7 @@ func (c *resp) memory() {
 	c.integer(int(size))
 }
 
-// scan goes through the keys of the database by the order in which they came.
+// scan visits the keys of the database in the order in which they came.
 func (c *resp) scan() {
 	cursor, err := strconv.ParseUint(string(c.args[1]), 10, 64)
 	if err != nil {
@@ -256,7 +256,7 @@ func (c *resp) scan() {
 	}
 }
 
-// number reads an integer argument, or answers that it is none.
+// number reads an integer argument, or answers that it is not one.
 func (c *resp) number(arg []byte) (n int64, ok bool) {
 	n, ok = parseNumber(arg)
 	if !ok {
@@ -265,17 +265,17 @@ func (c *resp) number(arg []byte) (n int64, ok bool) {
 	return n, ok
 }
 
-// parseNumber reads an integer that is written the shortest way.
+// parseNumber reads an integer in its shortest form.
 func parseNumber(b []byte) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == string(b)
 }
 
-// glob reports whether text is of the pattern: * is any text, ? any byte, [a-z^…] one of a set, and \ takes the next byte as it is. It takes
-// time in proportion to the product of their lengths at most.
+// glob reports whether text matches the pattern: * is any text, ? any byte, [a-z^…] one of a set, and \ escapes the next byte. It takes time in
+// proportion to at most the product of their lengths.
 func glob(pattern []byte, text string) bool {
 	p, t := 0, 0
-	star, mark := -1, 0 // where to go on when a guess about the last * was wrong
+	star, mark := -1, 0 // where to resume if the guess about the last * was wrong
 	for t < len(text) {
 		if p < len(pattern) && pattern[p] == '*' {
 			star, mark = p, t
@@ -300,7 +300,7 @@ func glob(pattern []byte, text string) bool {
 	return p == len(pattern)
 }
 
-// globByte matches one byte with the part of the pattern that begins at p, and returns where the next part begins.
+// globByte matches one byte with the part of the pattern at p, and returns where the next part begins.
 func globByte(pattern []byte, p int, b byte) (next int, ok bool) {
 	switch {
 	case pattern[p] == '?':
@@ -313,7 +313,7 @@ func globByte(pattern []byte, p int, b byte) (next int, ok bool) {
 	return p + 1, pattern[p] == b
 }
 
-// globSet matches one byte with a set that begins at p, after its bracket. One that is not closed ends with the pattern.
+// globSet matches one byte with a set that begins at p, after its bracket. An unclosed set ends with the pattern.
 func globSet(pattern []byte, p int, b byte) (next int, ok bool) {
 	not := p < len(pattern) && pattern[p] == '^'
 	if not {

@@ -19,20 +19,20 @@ type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// respRequest reads one request, an array of bulk strings or a line, from bytes that arrive piece by piece. What was read once is
-// not read again, so a client that sends a byte at a time costs no more than that.
+// respRequest reads one request, an array of bulk strings or a line, from bytes that arrive in pieces. Nothing is read twice, so a client that sends
+// a byte at a time costs no more.
 type respRequest struct {
-	limit int // of the arguments' bytes in all
+	limit int // of all arguments' bytes
 
 	args    []span
 	missing int // arguments still to come; 0 before the array's header
 	size    int // length of the argument being read, -1 before its header
 	total   int // bytes of arguments announced
 	at      int // how far the request was read
-	scanned int // how far a line was looked for its end
+	scanned int // how far a line's end was searched for
 }
 
-// span is an argument's place in the request's bytes.
+// span is the position of an argument in the request's bytes.
 type span struct{ from, to int }
 
 // of returns the argument; b begins with the request's first byte.
@@ -43,8 +43,8 @@ func (r *respRequest) reset() {
 	*r = respRequest{limit: r.limit, args: r.args[:0], size: -1}
 }
 
-// parse goes on reading b, which begins with the request's first byte. It reports whether the request is complete: r.at
-// bytes, r.args its arguments. An error is a protocolError.
+// parse continues to read b, which begins with the request's first byte. It reports whether the request is complete: r.at bytes, with arguments
+// r.args. An error is a protocolError.
 func (r *respRequest) parse(b []byte) (complete bool, err error) {
 	if r.at == 0 && len(b) > 0 {
 		if b[0] != '*' {
@@ -92,7 +92,7 @@ func (r *respRequest) argument(b []byte) (complete bool, err error) {
 	return true, nil
 }
 
-// header reads a type byte, a length and CR LF. A negative length, which Redis takes for an empty request, is refused.
+// header reads a type byte, a length and CR LF. It refuses a negative length, which Redis takes for an empty request.
 func (r *respRequest) header(b []byte, want byte, complaint string) (v int, complete bool, err error) {
 	b = b[r.at:]
 	if len(b) == 0 {

@@ -36,7 +36,7 @@ func (s *session) send(b string) {
 	require.NoError(s.t, err)
 }
 
-// reply reads one reply, with all that is in it.
+// reply reads one reply, including nested values.
 func (s *session) reply() string {
 	s.t.Helper()
 	line, err := s.in.ReadString('\n')

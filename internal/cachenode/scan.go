@@ -2,18 +2,18 @@ package cachenode
 
 import "slices"
 
-// scanOrder is the order in which keys first came, by which SCAN goes through them: a cursor is the number of a key, so one that is there
-// from the beginning of a scan to its end is met exactly once, whatever comes and goes meanwhile.
+// scanOrder is the order in which keys first came, which SCAN follows. A cursor is the number of a key, so a key that is there from the beginning of
+// a scan to its end is visited exactly once, whatever comes and goes meanwhile.
 type scanOrder struct {
-	places []place // by number; the gaps that keys leave are closed from time to time
-	last   uint64  // number given last; the first is 1
+	places []place // by number; gaps left by deleted keys are closed from time to time
+	last   uint64  // the last number given; the first is 1
 	gone   int     // places without an entry
 }
 
-// place holds a key that has come, or that did.
+// place is the place of a key, present or gone.
 type place struct {
 	number uint64
-	entry  *entry // nil: it is gone
+	entry  *entry // nil: the key is gone
 }
 
 func (o *scanOrder) reset() { *o = scanOrder{last: o.last} }
@@ -25,7 +25,7 @@ func (o *scanOrder) add(e *entry) {
 	o.places = append(o.places, place{o.last, e})
 }
 
-// remove forgets an entry. Gaps are closed once they are half of all places, so that it costs a constant on the average.
+// remove forgets an entry. Gaps are closed once they are half of all places, so that the amortised cost is constant.
 func (o *scanOrder) remove(e *entry) {
 	o.places[e.place].entry = nil
 	o.gone++
@@ -39,7 +39,7 @@ func (o *scanOrder) remove(e *entry) {
 	o.gone = 0
 }
 
-// walk visits the entries at up to count places from a cursor on, while visit says to go on, and returns where to go on, 0 at the end.
+// walk visits the entries at up to count places from a cursor on, until visit returns false. It returns the cursor to go on from, 0 at the end.
 func (o *scanOrder) walk(cursor uint64, count int, visit func(*entry) bool) (next uint64) {
 	from, _ := slices.BinarySearchFunc(o.places, cursor, func(p place, number uint64) int {
 		if p.number < number {

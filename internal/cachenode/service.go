@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// maxVisits bounds the requests that the log of a node's single server holds; it takes 16 bytes for each. Later ones are counted.
+// maxVisits bounds the requests in the log of a node's single server, at 16 bytes each. Later ones are only counted.
 const maxVisits = 100_000
 
-// singleServer is a queue with one server, first come first served: it works on one GET, SET or DEL at a time, in the order in which they
-// come, whatever connection they come on.
+// singleServer is a queue with one server, first come first served. It works on one GET, SET or DEL at a time, in order of arrival, whichever
+// connections they come from.
 type singleServer struct {
 	Times
 	epoch time.Time // zero of arrivals
 
 	mu     sync.Mutex
 	random *rand.PCG
-	free   time.Duration // when all that has come will be done
+	free   time.Duration // when everything that has come will be done
 	visits []visit
-	beyond int // visits that were not logged
+	beyond int // visits not logged
 }
 
-// visit is one request: when it came, since the epoch, and how long the server works on it.
+// visit is one request: its arrival, since the epoch, and its service time.
 type visit struct{ arrival, service time.Duration }
 
-// newSingleServer returns nil for a service that takes no time.
+// newSingleServer returns nil if the service takes no time.
 func newSingleServer(cfg *Config, epoch time.Time) *singleServer {
 	if cfg.Service == (Times{}) {
 		return nil
@@ -34,7 +34,7 @@ func newSingleServer(cfg *Config, epoch time.Time) *singleServer {
 	return &singleServer{Times: cfg.Service, epoch: epoch, random: rand.NewPCG(cfg.Seed, serviceSource)}
 }
 
-// admit queues a request that comes now and returns when its reply is to leave.
+// admit queues a request that arrives now and returns when its reply must leave.
 func (s *singleServer) admit() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *singleServer) admit() time.Time {
 	return s.epoch.Add(s.free)
 }
 
-// appendQueue reports what the single server was given to do, in the order in which it came.
+// appendQueue reports the arrivals and service times of the single server, in order of arrival.
 func (n *Node) appendQueue(dst []byte) []byte {
 	s := n.queue
 	if s == nil {

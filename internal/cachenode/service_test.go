@@ -23,8 +23,8 @@ func visits(t *testing.T, s *session) (list []visit) {
 	return list
 }
 
-// TestOneServerForAllConnections sends requests together on two connections: they are worked on one after another, each reply leaves when its
-// own request is done and not before, and what does not count as work does not wait for it.
+// TestOneServerForAllConnections sends requests together on two connections. They are worked on one after another, each reply leaves when its own
+// request is done and not before, and requests that are not work do not wait.
 func TestOneServerForAllConnections(t *testing.T) {
 	const service, each = 20 * time.Millisecond, 4
 	n := startNode(t, Config{Service: fixed(service)})

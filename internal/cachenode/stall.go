@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxFault bounds a delay and a stall: longer ones are slips of the pen.
+// maxFault bounds a delay and a stall: longer ones are typing errors.
 const maxFault = time.Hour
 
-// Stall is a time in which a node answers nothing. What arrives meanwhile waits, unread, and is answered afterwards.
+// Stall is a time during which a node answers nothing. Requests that arrive meanwhile wait, unread, and are answered afterwards.
 type Stall struct {
 	At  time.Duration // since the node began to serve, ≥ 0
 	For time.Duration // > 0
@@ -46,16 +46,16 @@ func (s Stall) validate() error {
 	return nil
 }
 
-// gate says when the node stands still.
+// gate says when the node stalls.
 type gate struct {
 	epoch   time.Time     // zero of all times below
 	served  time.Duration // when the node began to serve; written before any connection is served
 	planned []Stall
-	until   atomic.Int64  // end of the stall that was last ordered, nanoseconds
+	until   atomic.Int64  // end of the last stall ordered, nanoseconds
 	done    chan struct{} // closed with the node
 }
 
-// order begins a stall of the given length now. Two that overlap end with the later one.
+// order begins a stall of the given length now. Two overlapping stalls end with the later end.
 func (g *gate) order(length time.Duration) {
 	end := int64(time.Since(g.epoch) + length)
 	for {
@@ -66,7 +66,7 @@ func (g *gate) order(length time.Duration) {
 	}
 }
 
-// end returns the end of a stall that holds at time t, 0 when there is none.
+// end returns the end of the stall in force at time t, 0 if there is none.
 func (g *gate) end(t time.Duration) time.Duration {
 	if end := time.Duration(g.until.Load()); t < end {
 		return end
@@ -79,7 +79,7 @@ func (g *gate) end(t time.Duration) time.Duration {
 	return 0
 }
 
-// wait returns when no stall holds, or the node is closed.
+// wait returns once no stall is in force, or the node is closed.
 func (g *gate) wait() {
 	for {
 		now := time.Since(g.epoch)

@@ -123,7 +123,7 @@ func TestDelayChanges(t *testing.T) {
 	require.Less(t, time.Since(start), time.Second, "the delay is over")
 }
 
-// TestDelayIsBounded asks for more than may wait: the node stops to read and loses nothing.
+// TestDelayIsBounded requests more than may wait: the node stops reading and loses nothing.
 func TestDelayIsBounded(t *testing.T) {
 	s := open(t, startNode(t, Config{Delay: fixed(5 * time.Millisecond)}))
 	large := strings.Repeat("v", 1<<20)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// entryOverhead is what an entry costs beside the bytes of its key and value: the entry itself and its places in the map and the order.
+// entryOverhead is what an entry costs beyond the bytes of its key and value: the entry itself, and its places in the map and the order.
 const entryOverhead = 96
 
-// databases is how many key spaces SELECT chooses from; Redis' default.
+// databases is how many key spaces SELECT offers; Redis' default.
 const databases = 16
 
-// store holds the keys of all databases under one memory bound, least recently used first out. The order is exact and common to
-// all databases. A key whose time is over is forgotten when somebody looks for it, or when it is the least recently used.
+// store holds the keys of all databases under one memory bound, with LRU eviction. The order is exact and common to all databases. An expired key is
+// removed when somebody looks for it, or when it is the least recently used.
 type store struct {
 	bound int64     // of used, in bytes
 	epoch time.Time // zero of entries' expiry
@@ -24,13 +24,13 @@ type store struct {
 	mortal    [databases]int // entries that expire
 	order     scanOrder
 	recent    entry // root of a ring: next is the most recently used entry, prev the least
-	used      int64 // sum of all entries' cost, and of what is lent and was replaced or removed meanwhile
+	used      int64 // sum of all entries' cost, and of lent values that were replaced or removed meanwhile
 	evictions uint64
 	hits      uint64
 	misses    uint64
 }
 
-// entry is one key. Its value is replaced, never written to, so that it can be read without the lock.
+// entry is one key. Its value is replaced but never modified, so that it can be read without the lock.
 type entry struct {
 	prev, next *entry
 	db         int
@@ -38,17 +38,17 @@ type entry struct {
 	value      []byte
 	expires    time.Duration // since the store's epoch; 0: never
 	place      int           // in the scan order
-	loan       *loan         // of the value; nil: nobody has it
+	loan       *loan         // of the value; nil: not lent
 }
 
-// loan counts who is sending a value. It takes its room until the last of them has done so.
+// loan counts the connections that are sending a value. The value takes its room until the last of them is done.
 type loan struct {
 	size    int64
 	readers int
-	gone    bool // the value is not in the store any more
+	gone    bool // the value is no longer in the store
 }
 
-// storeStats are a store's figures at one moment.
+// storeStats are a store's figures at one point in time.
 type storeStats struct {
 	used                    int64
 	evictions, hits, misses uint64
@@ -74,7 +74,7 @@ func (s *store) reset() {
 
 func cost(key, value int) int64 { return int64(key) + int64(value) + entryOverhead }
 
-// get returns the key's value, which the caller must not change. A large one is lent: its room is not anybody else's before done is called.
+// get returns the key's value, which the caller must not change. A large value is lent: its room is not reused before done is called.
 func (s *store) get(db int, key []byte) (value []byte, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *store) get(db int, key []byte) (value []byte, done func(), ok bool) {
 	return e.value, done, true
 }
 
-// lend lets the caller have a value until it calls what is returned, once.
+// lend lends a value to the caller until it calls the returned function, once.
 func (s *store) lend(e *entry) (done func()) {
 	if e.loan == nil {
 		e.loan = &loan{size: int64(len(e.value))}
@@ -107,7 +107,7 @@ func (s *store) lend(e *entry) (done func()) {
 	}
 }
 
-// let frees the room of an entry's value, or has it freed when nobody sends it any more.
+// let frees the room of an entry's value, at once or when nobody is sending it any more.
 func (s *store) let(e *entry) {
 	if e.loan != nil && e.loan.readers > 0 {
 		e.loan.gone = true
@@ -117,7 +117,7 @@ func (s *store) let(e *entry) {
 	e.loan = nil
 }
 
-// find returns the key's entry, nil when there is none or its time is over; the caller holds the lock.
+// find returns the key's entry, nil if there is none or it has expired; the caller holds the lock.
 func (s *store) find(db int, key []byte) *entry {
 	e := s.keys[db][string(key)]
 	if e != nil && e.expires != 0 && time.Since(s.epoch) >= e.expires {
@@ -127,7 +127,7 @@ func (s *store) find(db int, key []byte) *entry {
 	return e
 }
 
-// left returns how long the key still has; known is false when there is no such key, and a time of 0 says that it does not expire.
+// left returns how long the key has left; 0 means that it does not expire. known is false if there is no such key.
 func (s *store) left(db int, key []byte) (left time.Duration, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *store) cost(db int, key []byte) (size int64, known bool) {
 	return cost(len(e.key), len(e.value)), true
 }
 
-// expire gives a key that long, or deletes it when that is not above 0. It reports whether the key was there.
+// expire sets a key's lifetime, or deletes the key if that is not above 0. It reports whether the key was there.
 func (s *store) expire(db int, key []byte, after time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *store) expire(db int, key []byte, after time.Duration) bool {
 	return true
 }
 
-// setExpiry lets an entry live that long; 0 is for ever.
+// setExpiry sets an entry's lifetime; 0 is for ever.
 func (s *store) setExpiry(e *entry, after time.Duration) {
 	if e.expires != 0 {
 		s.mortal[e.db]--
@@ -180,11 +180,11 @@ func (s *store) setExpiry(e *entry, after time.Duration) {
 	}
 }
 
-// maxScanBytes is how many bytes of keys end a scan before its count does.
+// maxScanBytes is how many bytes of keys end a scan early.
 const maxScanBytes = 64 << 10
 
-// scan passes over up to count entries from a cursor on, 0 for the first, and returns the keys among them of one database, and where to
-// go on, 0 at the end.
+// scan visits up to count entries from a cursor on, 0 for the first. It returns the keys among them that are in one database, and the cursor to go on
+// from, 0 at the end.
 func (s *store) scan(db int, cursor uint64, count int) (keys []string, next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +200,8 @@ func (s *store) scan(db int, cursor uint64, count int) (keys []string, next uint
 	return keys, next
 }
 
-// set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing but what is evicted, when they alone are
-// beyond the bound, or with values that are being sent.
+// set stores copies of key and value for a while, 0 for ever. It reports false, and changes nothing but evictions, if they exceed the bound, alone or
+// with values being sent.
 func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 	if cost(len(key), len(value)) > s.bound {
 		return false
@@ -217,8 +217,7 @@ func (s *store) set(db int, key, value []byte, after time.Duration) bool {
 	return true
 }
 
-// add adds to the number that is the key's value, 0 when there is none, and returns their sum, or why it cannot be had. A key that is to
-// expire still is.
+// add adds to the number that is the key's value, 0 if there is none, and returns the sum, or why there is none. The key's expiry does not change.
 func (s *store) add(db int, key []byte, by int64) (sum int64, refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,8 +239,8 @@ func (s *store) add(db int, key []byte, by int64) (sum int64, refusal string) {
 	return sum, ""
 }
 
-// put makes a value, which it keeps, the key's, and returns the entry, nil when there is no room. Alone they are within the bound. The caller
-// holds the lock.
+// put stores a value, which it keeps, under the key, and returns the entry, nil if there is no room. key and value alone are within the bound. The
+// caller holds the lock.
 func (s *store) put(db int, key, value []byte) *entry {
 	e := s.find(db, key)
 	if e == nil {
@@ -257,7 +256,7 @@ func (s *store) put(db int, key, value []byte) *entry {
 		s.touch(e)
 		return e
 	}
-	s.touch(e) // first, so that it is the last that would be evicted
+	s.touch(e) // first, so that it is evicted last
 	grown := int64(len(value))
 	if e.loan == nil || e.loan.readers == 0 {
 		grown -= int64(len(e.value))
@@ -304,8 +303,7 @@ func (s *store) stats() storeStats {
 	return st
 }
 
-// makeRoom evicts until need more bytes are within the bound. It reports false when that is not to be had without evicting the entry that is
-// to be kept.
+// makeRoom evicts entries until need more bytes are within the bound. It reports false if that would mean evicting keep.
 func (s *store) makeRoom(need int64, keep *entry) bool {
 	for s.used+need > s.bound {
 		last := s.recent.prev
@@ -327,7 +325,7 @@ func (s *store) remove(e *entry) {
 	s.used -= cost(len(e.key), 0)
 }
 
-// touch makes e the most recently used.
+// touch makes e the most recently used entry.
 func (s *store) touch(e *entry) {
 	e.prev.next, e.next.prev = e.next, e.prev
 	e.prev, e.next = &s.recent, s.recent.next

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveStore says the same as a store in the plainest way: a list, most recently used last.
+// naiveStore is the simplest equivalent of a store: a list, most recently used last.
 type naiveStore struct {
 	bound     int
 	list      []naiveEntry
@@ -161,7 +161,7 @@ func TestKeysExpire(t *testing.T) {
 	require.Equal(t, cost(1, 1), s.stats().used)
 }
 
-// TestScanMeetsEveryKeyOnce scans while keys come and go: those that are there all the time are met once, no other more than once.
+// TestScanMeetsEveryKeyOnce scans while keys come and go: keys that are there all the time are visited once, no other more than once.
 func TestScanMeetsEveryKeyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStore(1 << 20)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// maxSigma bounds the shape of log-normal times: with more, a mean is made by a few draws in a million.
+// maxSigma bounds the shape of log-normal times: beyond it, a few draws in a million make up the mean.
 const maxSigma = 3
 
-// Times are how long something takes: the same each time, or drawn anew. The zero value is no time at all.
+// Times are durations: always the same, or drawn anew each time. The zero value is no time at all.
 type Times struct {
-	Family string        // "exp", "uniform" or "lognormal"; "" for times that are all the same
-	First  time.Duration // the time itself, the mean, the least, the median
+	Family string        // "exp", "uniform" or "lognormal"; "" for constant times
+	First  time.Duration // the constant, the mean, the least, or the median
 	Second time.Duration // of uniform: the largest
 	Sigma  float64       // of lognormal: the standard deviation of the times' logarithm
 }
@@ -23,7 +23,7 @@ type Times struct {
 // timesForms are what ParseTimes reads.
 const timesForms = "write a duration with its unit, like 100us, or exp(100us), uniform(50us, 200us) or lognormal(100us, 0.5)"
 
-// ParseTimes reads a duration or what times are drawn from: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA).
+// ParseTimes reads a constant duration or a distribution: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA).
 func ParseTimes(text string) (Times, error) {
 	wrong := fmt.Errorf("%q: %s", text, timesForms)
 	family, rest, drawn := strings.Cut(strings.TrimSpace(text), "(")
@@ -87,10 +87,10 @@ func (t Times) String() string {
 	return fmt.Sprintf("%s(%v)", t.Family, t.First)
 }
 
-// drawn reports whether the times differ.
+// drawn reports whether the times vary.
 func (t Times) drawn() bool { return t.Family != "" }
 
-// draw returns the next time. Each takes one number of the source, which the distribution's inverse turns into a time.
+// draw returns the next time. Each takes one number from the source and puts it through the distribution's inverse.
 func (t Times) draw(random *rand.PCG) time.Duration {
 	if !t.drawn() {
 		return t.First
@@ -108,7 +108,7 @@ func (t Times) draw(random *rand.PCG) time.Duration {
 // unit draws from (0, 1).
 func unit(random *rand.PCG) float64 { return (float64(random.Uint64()>>11) + 0.5) / (1 << 53) }
 
-// What a node draws comes from one seed by several sources, so that what is asked of one leaves the others' draws as they were.
+// A node draws everything from one seed through several sources, so that a draw from one does not change the others' draws.
 const (
 	serviceSource uint64 = iota
 	delaySource

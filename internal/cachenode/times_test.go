@@ -61,7 +61,7 @@ func TestParseTimes(t *testing.T) {
 	}
 }
 
-// TestDraws holds many draws against their distribution, and those of a seed against those of the same seed.
+// TestDraws compares many draws with their distribution, and a seed's draws with those of the same seed.
 func TestDraws(t *testing.T) {
 	normal := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 	for text, distribution := range map[string]func(ms float64) float64{

@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attentive is for how long an attentive node looks at its connections after a request, and at the clock before a reply is due, instead
-// of sleeping. Others are measured by when its requests came and its replies left: a sleeper wakes some 50 µs late, how much so depends on
-// how long it slept, and what it notes then is its own lateness. It is long beside the 20 ms after which the runtime, while goroutines look,
-// finds out by itself about those that sleep.
+// attentive is how long an attentive node polls its connections after a request, and the clock before a reply is due, instead of sleeping. Others are
+// measured by when its requests came and its replies left, but a sleeper wakes some 50 µs late, depending on how long it slept, and would record its
+// own lateness. The time is long compared with the 20 ms after which the runtime, while goroutines poll, notices by itself those that can wake.
 const attentive = 50 * time.Millisecond
 
-// attention is what a node keeps of when it looks and when it sleeps.
+// attention records when a node polls and when it sleeps.
 type attention struct {
 	epoch time.Time
-	until atomic.Int64 // requests are looked for until then, in nanoseconds since the epoch
+	until atomic.Int64 // poll for requests until then, in nanoseconds since the epoch
 }
 
 // newAttention returns nil for a node that sleeps.
@@ -33,13 +32,13 @@ func newAttention(cfg *Config, epoch time.Time) *attention {
 	return &attention{epoch: epoch}
 }
 
-// attending reports whether the last request is so recent that the next one is looked for.
+// attending reports whether the last request is recent enough to poll for the next one.
 func (a *attention) attending() bool { return int64(time.Since(a.epoch)) < a.until.Load() }
 
 func (a *attention) attend() { a.until.Store(int64(time.Since(a.epoch) + attentive)) }
 
-// watchful is for how long before a reply is due the clock is looked at instead of sleeping. A server whose times others are measured by
-// must not be late by as much as a sleeper commonly is.
+// watchful returns how long before a reply is due to poll the clock instead of sleeping. A server whose times others are measured by must not be late
+// by as much as a sleeper commonly is.
 func (n *Node) watchful() time.Duration {
 	switch {
 	case n.attention != nil:
@@ -50,16 +49,16 @@ func (n *Node) watchful() time.Duration {
 	return 0
 }
 
-// looker reads from a socket what is there, without waiting.
+// looker reads what is available on a socket, without waiting.
 type looker struct {
 	raw  syscall.RawConn
 	read func(fd uintptr) bool
-	into []byte // for read, as are
+	into []byte // into, n and err are read's argument and results
 	n    int
 	err  error
 }
 
-// newLooker returns nil for a socket that is no file.
+// newLooker returns nil if the socket is not a file.
 func newLooker(socket net.Conn) *looker {
 	file, ok := socket.(syscall.Conn)
 	if !ok {
@@ -67,7 +66,7 @@ func newLooker(socket net.Conn) *looker {
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
-		return nil // it is closed, as reading it will tell
+		return nil // the socket is closed, as a read will show
 	}
 	l := &looker{raw: raw}
 	l.read = func(fd uintptr) bool {
@@ -77,7 +76,7 @@ func newLooker(socket net.Conn) *looker {
 	return l
 }
 
-// look returns 0 and no error when nothing has come.
+// look returns 0 and no error if nothing has come.
 func (l *looker) look(into []byte) (int, error) {
 	l.into = into
 	if err := l.raw.Read(l.read); err != nil {
@@ -94,7 +93,7 @@ func (l *looker) look(into []byte) (int, error) {
 	return 0, os.NewSyscallError("read", l.err)
 }
 
-// take reads what has come, or waits for it until the deadline, which is the socket's. While the node is attentive it looks.
+// take reads what has come, or waits for it until the deadline, which is the socket's. While the node is attentive it polls.
 func (c *conn) take(into []byte, deadline time.Time) (n int, err error) {
 	if c.looker == nil {
 		return c.socket.Read(into)
@@ -109,7 +108,7 @@ func (c *conn) take(into []byte, deadline time.Time) (n int, err error) {
 		case n > 0:
 			c.node.attention.attend()
 			return n, err
-		case errors.Is(err, os.ErrDeadlineExceeded) && (deadline.IsZero() || time.Now().Before(deadline)): // it was roused
+		case errors.Is(err, os.ErrDeadlineExceeded) && (deadline.IsZero() || time.Now().Before(deadline)): // roused
 			if err := c.socket.SetReadDeadline(deadline); err != nil {
 				return 0, err
 			}
@@ -121,9 +120,9 @@ func (c *conn) take(into []byte, deadline time.Time) (n int, err error) {
 	}
 }
 
-// rouse has all connections but one look for requests, where they slept.
+// rouse makes all sleeping connections but one poll for requests.
 func (n *Node) rouse(but *conn) {
-	n.attention.attend() // first: who sets its deadline anew looks at this before it sleeps
+	n.attention.attend() // first: a connection checks this between setting its deadline and sleeping
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.conns {

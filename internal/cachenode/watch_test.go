@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttentionKeepsPatience has an attentive node that sleeps roused by another connection while a request is unfinished: it is answered when it
-// has come.
+// TestAttentionKeepsPatience rouses a sleeping attentive node through another connection while a request is unfinished. The request is answered once
+// it is complete.
 func TestAttentionKeepsPatience(t *testing.T) {
 	n := startNode(t, Config{Service: fixed(1), Attentive: true})
 	a, b := open(t, n), open(t, n)
@@ -22,7 +22,7 @@ func TestAttentionKeepsPatience(t *testing.T) {
 	}
 }
 
-// TestAttentionEndsPatience has it look all the time at a request that does not end.
+// TestAttentionEndsPatience makes the node poll all the time for the rest of a request that does not end.
 func TestAttentionEndsPatience(t *testing.T) {
 	n := startNode(t, Config{Service: fixed(1), Attentive: true}, func(n *Node) { n.readTimeout = time.Second })
 	a, b := open(t, n), open(t, n)

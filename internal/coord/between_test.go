@@ -22,7 +22,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// reader is a run of two workers that is read back from these records, and how many of them are left.
+// reader is a run of two workers that is read back from the given records. It also returns how many records are left.
 func reader(t *testing.T, records ...*keptRecord) (k *past, left *int) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	n := len(records)
@@ -37,7 +37,7 @@ func reader(t *testing.T, records ...*keptRecord) (k *past, left *int) {
 	return k, &n
 }
 
-// What was kept between two steps is gone through up to the next step, whatever it is; the first thing that cannot be ends it.
+// Records between two steps are read up to the next step, whatever they are; the first impossible one ends the reading.
 func TestWhatIsKeptBetweenSteps(t *testing.T) {
 	is := func(e entry) *keptRecord { return &keptRecord{entry: e} }
 	next := is(entry{Step: &begun{Step: worker.Step{Phase: "p"}}})
@@ -101,8 +101,8 @@ func TestWhatIsKeptBetweenSteps(t *testing.T) {
 	require.Equal(t, why, k.settle(), "the first is the one to tell")
 }
 
-// Requests are counted for every endpoint that is known: those of the plan, or of nodes that were started, or that workers have found; and of each target that is
-// a cluster for nodes that join it.
+// Requests are counted for every known endpoint, whether it comes from the plan, from started nodes or from workers; and, for each target that is a
+// cluster, for nodes that join it later.
 func TestRowsOfEndpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, found map[string][]string
@@ -159,7 +159,7 @@ func TestWhichStepsHaveAWarmUp(t *testing.T) {
 	}
 }
 
-// A load that ended before its warm-up did has nothing behind it, and says so.
+// A load that ended before its warm-up did has nothing after it, and says so.
 func TestLoadsThatEndInTheirWarmUp(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n duration = \"30s\"\n warmup = \"5s\"\n}", 1)
 	s.history.after = int64(s.at)
@@ -265,7 +265,7 @@ type assigning struct{ worker.Worker }
 
 func (assigning) Assign(context.Context, worker.Assignment) error { return nil }
 
-// Whoever has read enough of a log gets no more of it, and the log's own error is the last that is read.
+// A reader that stops early gets no more of the log, and the log's own error comes last.
 func TestReadingALog(t *testing.T) {
 	why := errors.New("why")
 	from := Kept{Records: func(f func(worker, record []byte) error) error {
@@ -305,7 +305,7 @@ func TestReadingALog(t *testing.T) {
 	require.Equal(t, []string{"1", "2", `{"flush":{"phase":"p"}}`, "the end"}, read)
 }
 
-// A step begins after the order to start; where that is the last that was kept, with it.
+// A step begins after the order to start; if that is the last record, it begins with it.
 func TestWhenAKeptStepBegan(t *testing.T) {
 	began := func(at time.Duration) *keptRecord { return &keptRecord{entry: entry{Began: &at}} }
 	for name, c := range map[string]struct {
@@ -337,7 +337,7 @@ func TestWhenAKeptStepBegan(t *testing.T) {
 	require.Equal(t, why, err)
 }
 
-// Nobody is left: that is an error, unless one has come to take a place, or nobody wants the run to go on.
+// That no worker is left is an error, unless a replacement has come or the run is to end anyway.
 func TestNobodyIsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost  []bool
@@ -367,7 +367,7 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 }
 
-// What workers have said of servers is kept of the targets that the phase has, by endpoint.
+// What workers have said about servers is kept for the phase's targets, by endpoint.
 func TestWhatIsKeptOfAnswers(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	s.found = map[string][]string{"t": {"x"}}
@@ -382,7 +382,7 @@ func TestWhatIsKeptOfAnswers(t *testing.T) {
 	}, s.answers())
 }
 
-// Workers agree on the nodes of a cluster when all that have sessions have found the same, in the same order.
+// Workers agree on the nodes of a cluster if all that have sessions found the same ones in the same order.
 func TestNodesThatAllHaveFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		found [][]string
@@ -412,7 +412,7 @@ func TestNodesThatAllHaveFound(t *testing.T) {
 	}
 }
 
-// A search of which no more was kept was stopped, wherever that was.
+// A search whose records end was stopped, wherever it was.
 func TestASearchThatWasCutShort(t *testing.T) {
 	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 2)
 	s.c.past = &past{c: s.c, pull: func() (*keptRecord, error, bool) { return nil, nil, false }}

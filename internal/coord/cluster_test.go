@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// The nodes of a cluster are what its workers find; those of any other target are what the plan says, whatever a worker finds.
+// A cluster's nodes are those that its workers find; any other target's are those of the plan, whatever a worker finds.
 func TestNodesOfAClusterAreTheWorkers(t *testing.T) { overBoth(t, testNodesOfAClusterAreTheWorkers) }
 
 func testNodesOfAClusterAreTheWorkers(t *testing.T, join joiner) {
@@ -35,7 +35,7 @@ func testNodesOfAClusterAreTheWorkers(t *testing.T, join joiner) {
 	}
 }
 
-// Workers that find different nodes would count requests to one as those to another.
+// Workers that find different nodes would mix up whose requests they count.
 func TestWorkersDisagreeOnNodes(t *testing.T) { overBoth(t, testWorkersDisagreeOnNodes) }
 
 func testWorkersDisagreeOnNodes(t *testing.T, join joiner) {

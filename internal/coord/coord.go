@@ -1,11 +1,10 @@
-// Package coord carries a plan out: it hands its steps to workers, one after another, joins what they count and concludes.
+// Package coord carries out a plan. It hands the plan's steps to the workers, one after another, merges what they count, and reaches a verdict.
 //
-// A [worker.Worker] is told the plan once (Assign), then each step twice: Prepare, which all workers must answer before any starts, and Run, which
-// starts all of them at the same time on the run clock. The first step of a phase opens its connections and the last one closes
-// them. Whether workers are in this process or on other machines makes no difference here.
+// A [worker.Worker] gets the plan once (Assign) and then two calls per step: Prepare, which every worker must answer before any starts, and Run,
+// which starts them all at the same time on the run clock. The first step of a phase opens its connections and the last one closes them. The
+// coordinator treats workers in this process and workers on other machines alike.
 //
-// The coordinator knows neither disks nor child processes: where snapshots are kept and how built-in nodes are started it is
-// given as a [Store] and as [Nodes].
+// The coordinator knows nothing of disks or child processes. A [Store] keeps the snapshots, and [Nodes] starts the built-in nodes.
 package coord
 
 import (
@@ -27,22 +26,22 @@ import (
 )
 
 const (
-	answerWithin = 30 * time.Second // to an assignment, and without progress to the order to prepare: with the usual lease, a loss is found before
+	answerWithin = 30 * time.Second // limit for an answer to Assign, and for Prepare without progress; with the usual lease, a loss is detected sooner
 	startNodes   = 15 * time.Second
 	flushWithin  = 10 * time.Second
-	startAhead   = 2 * time.Millisecond // between the order to start and the start: loops are in place by then
+	startAhead   = 2 * time.Millisecond // from the order to start until the start: the loops are in place by then
 )
 
-// Store keeps snapshots, and what was observed.
+// Store keeps snapshots and probes.
 type Store interface {
-	// Append takes the binary form of a snapshot; it is kept once Sync has returned.
+	// Append takes the binary form of a snapshot, which is durable once Sync has returned.
 	Append(worker string, snapshot []byte) error
-	// Observe takes the JSON of a run.Probe; it is kept once Sync has returned.
+	// Observe takes the JSON of a run.Probe, which is durable once Sync has returned.
 	Observe(probe []byte) error
 	Sync() error
 }
 
-// Nodes starts built-in cache nodes. Who made it stops them.
+// Nodes starts built-in cache nodes. Whoever created the Nodes stops them.
 type Nodes interface {
 	// Start starts the target's nodes and returns their endpoints.
 	Start(ctx context.Context, t *plan.Target) ([]string, error)
@@ -52,12 +51,12 @@ type Nodes interface {
 
 // Probe reads the figures of one observation.
 type Probe interface {
-	// Of says what is looked at, in words.
+	// Of describes in words what the probe looks at.
 	Of() string
-	// Take reads all fields once. It returns the values by field, and why others are missing; under "" why all are. It is called by one
-	// goroutine at a time, and returns when ctx ends.
+	// Take reads all fields once. It returns the values by field, and by field why the others are missing; the key "" means all are. It is called
+	// by one goroutine at a time, and returns when ctx ends.
 	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
-	// Close ends it. A Take that is under way returns.
+	// Close ends the probe. A Take in progress returns.
 	Close()
 }
 
@@ -70,7 +69,7 @@ type Config struct {
 	Workers     []worker.Member
 	Store       Store
 	Nodes       Nodes
-	Observe     func(o *plan.Observe, endpoints []string) Probe // makes what reads an observation; the endpoints are those of its target
+	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
 	Progress    func(run.Update)                                // called from one goroutine at a time
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
@@ -78,42 +77,42 @@ type Config struct {
 	// AbortOnLoss ends the run when a worker is lost. Without it the others go on, and the run is degraded.
 	AbortOnLoss bool
 
-	// Replace returns a worker that takes the place of a lost one in the phases to come, and waits for one until ctx ends; nil: nobody does.
-	// ReplaceWithin is for how long it is waited for before a phase.
+	// Replace returns a worker to take a lost one's place in later phases, and waits for one until ctx ends. If nil, lost workers are not replaced.
+	// ReplaceWithin is how long to wait for a replacement before a phase.
 	Replace       func(ctx context.Context) (worker.Member, error)
 	ReplaceWithin time.Duration
 
-	// Lease is for how long a worker may load without a word from here; 0: no longer than this process lives. Whoever recovers the run wants to know.
+	// Lease is how long a worker may load without hearing from the coordinator; 0: until this process ends. It is recorded for [Recover].
 	Lease time.Duration
 }
 
-// byLoss is the end of a run that was to end so.
+// byLoss is why a run with AbortOnLoss ends when a worker is lost.
 var byLoss = reason.Why{Code: reason.WorkerLost, Text: "a worker was lost, and the run was to end then"}
 
-// coordinator is a run under way.
+// coordinator is a run in progress.
 type coordinator struct {
 	Config
-	zero    time.Time // of the run clock
+	zero    time.Time // zero of the run clock
 	nodes   map[string][]string
-	probes  []*asked // by observation of the plan
+	probes  []*asked // by the plan's observations
 	result  *run.Run
-	journal *journal // nil: nothing more is kept, because the run is read back
-	past    *past    // that it is read back from; nil: it goes on
+	journal *journal // nil when a run is read back: nothing more is kept
+	past    *past    // the records of a run that is read back; nil for a live run
 	seq     int
-	rows    int      // that the series of a load may have
-	seqs    []uint64 // of each worker's last snapshot
+	rows    int      // limit on the rows of a load's series
+	seqs    []uint64 // by worker: sequence number of its last snapshot
 
-	stopped atomic.Pointer[string] // why the plan wants no more; nil while it does
+	stopped atomic.Pointer[string] // why the plan ended the run; nil if it has not
 
-	fleet []int // by worker: which of the result's it is
+	fleet []int // by worker: its index in result.Fleet
 
-	mu   sync.Mutex // of what follows: workers are lost at any time
+	mu   sync.Mutex // guards the fields below: a worker can be lost at any time
 	lost []bool     // by worker
-	of   []int      // whose losses the result's are, by loss
+	of   []int      // by loss in the result: the worker's index
 }
 
-// Run carries the plan out and returns its result, also when it fails; the verdict says so. Asserts are left to the caller. When ctx
-// ends, it returns within a second with what there is, but not while the store is in the middle of something.
+// Run carries out the plan and returns its result, even when it fails; the verdict says so. It leaves asserts to the caller. When ctx ends, it
+// returns what it has within a second, unless the store is in the middle of an operation.
 func Run(ctx context.Context, cfg Config) *run.Run {
 	for _, m := range cfg.Workers {
 		cfg.Header.Workers = append(cfg.Header.Workers, m.Name)
@@ -147,16 +146,16 @@ func newCoordinator(cfg Config) *coordinator {
 	return c
 }
 
-// enlist enters a worker in the result.
+// enlist adds a worker to the result.
 func (c *coordinator) enlist(m worker.Member) {
 	c.fleet = append(c.fleet, len(c.result.Fleet))
 	c.result.Fleet = append(c.result.Fleet, run.Worker{Name: m.Name, Host: m.Host, Loadgen: m.Version})
 }
 
-// fleetOf is what the result says of a worker.
+// fleetOf returns a worker's entry in the result.
 func (c *coordinator) fleetOf(worker int) *run.Worker { return &c.result.Fleet[c.fleet[worker]] }
 
-// conclude says how far the run got.
+// conclude sets the verdict: how far the run got, and why.
 func (c *coordinator) conclude(ctx context.Context, err error) {
 	losses := c.lossesOf()
 	because := func(why reason.Why) []reason.Why { return append([]reason.Why{why}, losses...) }
@@ -176,7 +175,7 @@ func (c *coordinator) conclude(ctx context.Context, err error) {
 	}
 }
 
-// lossesOf says of each worker that was lost how it was.
+// lossesOf returns the reason for each worker loss.
 func (c *coordinator) lossesOf() (all []reason.Why) {
 	for i := range c.result.Losses {
 		all = append(all, reason.Why{Code: reason.WorkerLost, Text: c.result.Losses[i].Error()})
@@ -184,7 +183,7 @@ func (c *coordinator) lossesOf() (all []reason.Why) {
 	return all
 }
 
-// whyOf is the error that a run has ended with.
+// whyOf turns the error that ended a run into a reason.
 func whyOf(err error) reason.Why {
 	code := reason.NotCarriedOut
 	var short *shortfallError
@@ -197,7 +196,7 @@ func whyOf(err error) reason.Why {
 	return reason.Why{Code: code, Text: err.Error()}
 }
 
-// begin makes all ready that phases need.
+// begin starts the built-in nodes and assigns the plan.
 func (c *coordinator) begin(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
@@ -215,7 +214,7 @@ func (c *coordinator) all(ctx context.Context) error {
 		if err := c.replace(ctx, ph); err != nil {
 			return fmt.Errorf("before phase %q: %w", ph.Name, err)
 		}
-		if c.stopping(ctx) { // while a worker was waited for
+		if c.stopping(ctx) { // a replacement may have taken a while
 			return nil
 		}
 		if err := c.phase(ctx, ph); err != nil {
@@ -228,12 +227,12 @@ func (c *coordinator) all(ctx context.Context) error {
 	return nil
 }
 
-// stopping says whether the user has asked for an end, or has asked for one in a case that has come.
+// stopping says whether the run is to end early: the plan or the user stopped it, or a worker was lost and AbortOnLoss is set.
 func (c *coordinator) stopping(ctx context.Context) bool {
 	return c.stopped.Load() != nil || c.interrupted(ctx) || c.AbortOnLoss && len(c.result.Losses) > 0
 }
 
-// interrupted says whether the user has asked for an end.
+// interrupted says whether the user has stopped the run; when a run is read back, whether anything has.
 func (c *coordinator) interrupted(ctx context.Context) bool {
 	if c.past != nil {
 		return c.past.stopped != reason.Why{}
@@ -266,7 +265,7 @@ func (c *coordinator) start(ctx context.Context) error {
 	return nil
 }
 
-// assign gives every worker its part in the run.
+// assign gives every worker its part of the run.
 func (c *coordinator) assign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()
@@ -277,7 +276,7 @@ func (c *coordinator) assign(ctx context.Context) error {
 	return group.Wait()
 }
 
-// assignTo gives a worker its part.
+// assignTo gives one worker its part.
 func (c *coordinator) assignTo(ctx context.Context, i int) error {
 	m := c.Workers[i]
 	err := m.Worker.Assign(ctx, worker.Assignment{
@@ -292,14 +291,14 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 	return c.blame(m, err)
 }
 
-// blame names the worker in an error where there are several.
+// blame adds the worker's name to an error if there are several workers.
 func (c *coordinator) blame(m worker.Member, err error) error {
-	var lost *worker.Loss // says it itself
+	var lost *worker.Loss // names the worker itself
 	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
 		return err
 	}
 	return fmt.Errorf("worker %s: %w", m.Name, err)
 }
 
-// share returns the sessions From ≤ i < To that worker i of n has; every session falls to exactly one.
+// share returns the sessions from ≤ i < to of worker i of n. Each session belongs to exactly one worker.
 func share(sessions, i, n int) (from, to int) { return sessions * i / n, sessions * (i + 1) / n }

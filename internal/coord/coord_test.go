@@ -28,7 +28,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// fakeWorker carries out no op, but counts as told.
+// fakeWorker runs no ops, but counts as told.
 type fakeWorker struct {
 	mu      sync.Mutex
 	once    sync.Once
@@ -40,7 +40,7 @@ type fakeWorker struct {
 	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
 	count func(ctx context.Context, w *fakeWorker, step worker.Step, t *measure.Totals)
-	// lie changes the last word on a step.
+	// lie changes the final report on a step.
 	lie  func(f *worker.Final)
 	open bool // no snapshot says that it is the last
 	step worker.Step
@@ -292,7 +292,7 @@ func testSetupFallsShort(t *testing.T, join joiner) {
 	require.NotContains(t, w.noted(), "run first load")
 }
 
-// What a lost worker was to put its own sessions would have read, and they are gone with it: the others go on.
+// Only a lost worker would have read what it was to put for its own sessions, so the others go on.
 func TestSetupLosesAWorker(t *testing.T) {
 	a, b := newFake(), newFake()
 	cfg := config(t, local, a, b)
@@ -328,7 +328,7 @@ phase "read" {
 	}
 }`
 
-// Keys that all sessions share, and that a lost worker was to put, are missing from every load behind.
+// Keys that all sessions share, and that a lost worker was to put, are missing from every later load.
 func TestPopulateLosesAWorker(t *testing.T) {
 	a, b := newFake(), newFake()
 	cfg := configOf(t, fillAndRead, local, a, b)
@@ -355,7 +355,7 @@ func testWorkerContradictsItself(t *testing.T, join joiner) {
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 7, not 0")
 }
 
-// TestWorkerEndsWithoutItsLastSnapshot must not pass for a run in which the others have counted nothing.
+// TestWorkerEndsWithoutItsLastSnapshot: that must not pass for a run in which the other workers counted nothing.
 func TestWorkerEndsWithoutItsLastSnapshot(t *testing.T) {
 	overBoth(t, testWorkerEndsWithoutItsLastSnapshot)
 }
@@ -368,7 +368,7 @@ func testWorkerEndsWithoutItsLastSnapshot(t *testing.T, join joiner) {
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 0, and its snapshots have not")
 }
 
-// TestWorkerThatEndsByItself is lost, whatever made it: but not where it was told to.
+// TestWorkerThatEndsByItself counts as lost, for whatever reason it ended, unless it was told to end.
 func TestWorkerThatEndsByItself(t *testing.T) {
 	stopped, expired := func(f *worker.Final) { f.Stopped = true }, func(f *worker.Final) { f.Expired = true }
 	for name, c := range map[string]struct {
@@ -434,7 +434,7 @@ func (s *stuck) Sync() error {
 	return nil
 }
 
-// TestStoreHangs for longer than a run waits: it fails, and returns when nothing of it uses the store any more, which its owner closes then.
+// TestStoreHangs for longer than a run waits: the run fails, and returns only once it no longer uses the store, which its owner then closes.
 func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, store := config(t, local, newFake()), &stuck{}
@@ -483,7 +483,7 @@ func testHardStop(t *testing.T, join joiner) {
 	require.Contains(t, r.Verdict.Codes, reason.StoppedByUser)
 }
 
-// When the ops of all workers together have failed as often as the plan puts up with, all of them are told to stop and no phase follows.
+// When the ops of all workers together have failed as often as the plan tolerates, all are told to stop, and no further phase follows.
 func TestErrorsEndTheRun(t *testing.T) { overBoth(t, testErrorsEndTheRun) }
 
 func testErrorsEndTheRun(t *testing.T, join joiner) {

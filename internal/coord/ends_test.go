@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A second is shown once, in the order of time, and only of the step itself: with what has come of it, or empty.
+// Each second is shown once, in order, and covers only the step itself, whether anything has come of it or not.
 func TestProvisionalSeconds(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown, to, came int64 // run clock; of what has come, the end of its interval
@@ -65,7 +65,7 @@ func TestProvisionalSeconds(t *testing.T) {
 	}
 }
 
-// A loss is entered with what is known of the worker, ends the run only where that was wanted, and is an error only when nobody is left to go on.
+// A loss records what is known of the worker. It ends the run only if that was wanted, and is an error only when no worker is left.
 func TestLosingAWorker(t *testing.T) {
 	replace := func(context.Context) (worker.Member, error) { return worker.Member{}, nil }
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func TestLosingAWorker(t *testing.T) {
 	}
 }
 
-// What a lost worker has counted stays, its interval is waited for no longer, and its log is one that nobody has read, if it had a part and had not
-// said what became of it.
+// What a lost worker has counted stays, and nobody waits for its interval any longer. If it had a part and had not yet reported on its log, that log
+// counts as unread.
 func TestStrike(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *step)
@@ -137,7 +137,7 @@ func TestStrike(t *testing.T) {
 	}
 }
 
-// The code of a verdict says what an error was of, however deep it lies.
+// The code of a verdict reflects the kind of error, however deeply wrapped.
 func TestWhyOfAnError(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -154,7 +154,7 @@ func TestWhyOfAnError(t *testing.T) {
 	}
 }
 
-// Of several ends of a run, the one that came first in this order is its completeness, and losses stand behind it among the reasons.
+// If a run ends for several reasons, the first in this order decides its completeness; losses come after it among the reasons.
 func TestConclude(t *testing.T) {
 	stopped := "phase p: ended by the plan"
 	for name, c := range map[string]struct {
@@ -202,7 +202,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// A probe is kept where it has its place in the phase, and can be written.
+// A probe is kept if it belongs to the phase and can be written.
 func TestWhichProbesAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		when  string
@@ -231,7 +231,7 @@ func TestWhichProbesAreKept(t *testing.T) {
 	}
 }
 
-// A phase that empties nodes is read back from what says so next, and from nothing else; an error that was found before stays.
+// When a run is read back, the emptying of nodes must come from the very next record; an earlier error stays.
 func TestFlushesThatWereKept(t *testing.T) {
 	damaged := errors.New("damaged")
 	flush := func(phase string) *keptRecord {

@@ -12,65 +12,65 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// entry is what the coordinator itself has done or heard, kept among the workers' snapshots in the order in which it happened. With it, a run whose
-// coordinator was killed can be judged as if it had been alive ([Recover]). One field of an entry is set.
+// entry records something the coordinator did or heard. Entries are kept among the workers' snapshots, in order. They let a run whose coordinator
+// was killed be judged as if it had lived ([Recover]). Exactly one field is set.
 type entry struct {
 	Begin   *beginning          `json:"begin,omitempty"`
-	Nodes   map[string][]string `json:"nodes,omitempty"`   // that were started, by target
+	Nodes   map[string][]string `json:"nodes,omitempty"`   // started, by target
 	Watched map[string]string   `json:"watched,omitempty"` // what each observation looks at, in words
 	Member  *arrival            `json:"member,omitempty"`
 	Step    *begun              `json:"step,omitempty"`
-	Began   *time.Duration      `json:"began,omitempty"` // the step before it, on the run clock
+	Began   *time.Duration      `json:"began,omitempty"` // when the step before this entry began, on the run clock
 	Final   *finalEntry         `json:"final,omitempty"`
 	Loss    *lossEntry          `json:"loss,omitempty"`
 	Flush   *flushed            `json:"flush,omitempty"`
 	Stop    *stopped            `json:"stop,omitempty"`
 }
 
-// beginning comes first.
+// beginning is the first entry.
 type beginning struct {
 	Header      run.Header      `json:"header"`
 	Environment run.Environment `json:"environment"`
 	Fleet       []run.Worker    `json:"fleet"`
-	Lease       time.Duration   `json:"lease"` // for which a worker loads without a word from the coordinator; 0: it ends with it
-	Abort       bool            `json:"abort"` // when a worker is lost
+	Lease       time.Duration   `json:"lease"` // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
+	Abort       bool            `json:"abort"` // end the run when a worker is lost
 }
 
-// arrival is a worker that takes a lost one's place.
+// arrival is a worker that takes a lost worker's place.
 type arrival struct {
 	Index int        `json:"index"`
-	Phase string     `json:"phase"` // from which on
+	Phase string     `json:"phase"` // the first phase it takes part in
 	Is    run.Worker `json:"is"`
 }
 
-// begun is a step that all workers were ready for. It is on disk before they start: else a coordinator that is killed then would leave load that
-// nobody knows of.
+// begun is a step for which all workers were ready. It is on disk before they start; otherwise a coordinator killed at that moment would leave load
+// that nobody knows of.
 type begun struct {
-	Step  worker.Step   `json:"step"`  // without the part of it that each worker has
+	Step  worker.Step   `json:"step"`  // without the workers' shares of it
 	After time.Duration `json:"after"` // it began after this, on the run clock
 	Facts facts         `json:"facts"`
 }
 
-// facts is what the workers' answers have told of a step before it began.
+// facts is what the workers' answers said about a step before it began.
 type facts struct {
 	Found   map[string][]string                     `json:"found"`   // nodes of each target that is a cluster
-	Servers map[string]map[string]map[string]string `json:"servers"` // what each endpoint of each target said that it is
+	Servers map[string]map[string]map[string]string `json:"servers"` // what each endpoint of each target said about itself
 	Parts   []partFacts                             `json:"parts"`   // by worker
 }
 
 type partFacts struct {
-	Ops         uint64        `json:"ops"` // that it will start; 0: not known
+	Ops         uint64        `json:"ops"` // number of ops it will start; 0: not known
 	Remote      bool          `json:"remote"`
 	Offset      time.Duration `json:"offset"`
 	Uncertainty time.Duration `json:"uncertainty"`
 }
 
-// finalEntry is a worker's last word on a step, without what its snapshots say.
+// finalEntry is a worker's final report on a step, without what its snapshots already say.
 type finalEntry struct {
 	Worker         int               `json:"worker"`
-	Cut            bool              `json:"cut"` // it ended early by itself
+	Cut            bool              `json:"cut"` // it ended early on its own
 	Generator      measure.Generator `json:"generator"`
-	MachineSeconds float64           `json:"machine_seconds"` // what the JSON of a result leaves out
+	MachineSeconds float64           `json:"machine_seconds"` // this and the next two are not in a result's JSON
 	MachineHost    string            `json:"machine_host"`
 	MachineUnknown string            `json:"machine_unknown"`
 	Log            *worker.Log       `json:"log"`
@@ -83,13 +83,13 @@ type lossEntry struct {
 	Is     worker.Loss `json:"is"`
 }
 
-// flushed is a phase that has emptied built-in nodes.
+// flushed is a phase that emptied built-in nodes.
 type flushed struct {
 	Phase  string  `json:"phase"`
 	Origin float64 `json:"origin"` // when it began, seconds on the run clock
 }
 
-// stopped is an early end that somebody wanted.
+// stopped is a requested early end.
 type stopped struct {
 	Code reason.Code `json:"code"`
 	Text string      `json:"text"`
@@ -101,7 +101,7 @@ func (c *coordinator) note(e entry) *commit {
 		return nil
 	}
 	b, err := json.Marshal(e)
-	if err != nil { // a figure that JSON does not have; the run itself is not worse for it
+	if err != nil { // a figure that JSON cannot represent; the run itself is not affected
 		c.Logger.Warn("keep what the coordinator has done", "err", err)
 		return nil
 	}
@@ -118,7 +118,7 @@ func (c *coordinator) noteNow(e entry) error {
 	return kept.wait()
 }
 
-// readEntry is the other end of note.
+// readEntry decodes what note wrote.
 func readEntry(b []byte) (e entry, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -128,7 +128,7 @@ func readEntry(b []byte) (e entry, err error) {
 	return e, nil
 }
 
-// entryOf is what is kept of a worker's last word.
+// entryOf returns the entry for a worker's final report.
 func entryOf(i int, f *worker.Final, cut bool) entry {
 	e := &finalEntry{Worker: i, Cut: cut, Generator: f.Generator, MachineUnknown: f.Generator.MachineUnknown, Log: f.Log, Uncertainty: f.Uncertainty}
 	if m := f.Generator.Machine; m != nil {
@@ -137,7 +137,7 @@ func entryOf(i int, f *worker.Final, cut bool) entry {
 	return entry{Final: e}
 }
 
-// final is the word that an entry was made of, but for its totals.
+// final returns the report that the entry was made from, except its totals.
 func (e *finalEntry) final() *worker.Final {
 	f := &worker.Final{Generator: e.Generator, Log: e.Log, Uncertainty: e.Uncertainty}
 	f.Generator.MachineUnknown = e.MachineUnknown

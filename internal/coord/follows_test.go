@@ -65,7 +65,7 @@ func halves(w *fakeWorker, at time.Duration) (first, second *measure.Snapshot, s
 	return first, second, sum
 }
 
-// TestSnapshotThatDoesNotFollow breaks each promise of a snapshot by itself, with all others kept.
+// TestSnapshotThatDoesNotFollow breaks each rule for snapshots on its own.
 func TestSnapshotThatDoesNotFollow(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(first, second *measure.Snapshot)
@@ -171,7 +171,7 @@ func TestSnapshotThatDoesNotFollow(t *testing.T) {
 	}
 }
 
-// TestLostWorkersLateSnapshotEndsTheRun comes when the loss is bounded and the others go on: it is not taken, and is no reason to end.
+// TestLostWorkersLateSnapshotEndsTheRun: a snapshot that comes after its worker's loss was bounded is not accepted, and is no reason to end the run.
 func TestLostWorkersLateSnapshotEndsTheRun(t *testing.T) {
 	synctest.Test(t, testLostWorkersLateSnapshotEndsTheRun)
 }

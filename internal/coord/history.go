@@ -6,32 +6,32 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 )
 
-// mostStretches bounds what a history keeps. When there are more, every two neighbours are joined, and later ones are twice as long.
+// mostStretches bounds what a history keeps. At this number, neighbours are merged in pairs, and later stretches cover twice the time.
 const mostStretches = 128
 
-// history is what a step counted, stretch by stretch, so that its beginning can be left out once the end is known. However long the step, it
-// takes a few megabytes: stretches are kept in their binary form, and grow with the step.
+// history holds what a step counted, stretch by stretch, so that the beginning can be dropped once the end is known. It takes a few megabytes however
+// long the step is: stretches are kept in binary form, and each covers more time as the step goes on.
 type history struct {
-	after     int64 // what began before is not kept, run clock
+	after     int64 // intervals that begin before this are dropped, run clock
 	stretches measure.Halved[stretch]
-	last      measure.Totals // of the stretch that is being filled
-	decoded   measure.Totals // of the stretch that is being looked into
-	sum       measure.Totals // of two stretches that become one
+	last      measure.Totals // the stretch being filled
+	decoded   measure.Totals // the stretch being read
+	sum       measure.Totals // two stretches being merged
 	lastFrom  int64
-	buf       []byte // of one stretch, while it is encoded or decoded
-	free      *block // of stretches that were joined
-	err       error  // what could not be encoded or decoded, which is a defect
+	buf       []byte // one stretch, while it is encoded or decoded
+	free      *block // blocks of merged stretches
+	err       error  // an encoding or decoding error, which is a bug
 }
 
-// stretch is a number of intervals that follow each other.
+// stretch is a run of consecutive intervals.
 type stretch struct {
 	from   int64 // run clock
-	size   int   // bytes in its binary form, of which these are the pieces
+	size   int   // bytes in its binary form, held in the blocks
 	counts *block
 }
 
-// block is a piece of a stretch. All are of one size, so that those of stretches which were joined serve the longer ones that come later: the collector
-// rests while a load is measured, and what is left behind stays.
+// block is a piece of a stretch. Blocks have one size so that the blocks of merged stretches serve later, longer ones: the garbage collector rests
+// while a load is measured, so garbage would pile up.
 type block struct {
 	piece [1016]byte // a block is 1 KiB
 	next  *block
@@ -57,7 +57,7 @@ func (h *history) add(joint *measure.Interval) {
 	}
 }
 
-// encode returns a stretch of what was counted from a time on.
+// encode returns a stretch of what was counted from the given time on.
 func (h *history) encode(from int64, t *measure.Totals) stretch {
 	counts, err := t.AppendBinary(h.buf[:0])
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *history) encode(from int64, t *measure.Totals) stretch {
 	return s
 }
 
-// block returns one that is free, without a next.
+// block returns a free block with no next.
 func (h *history) block() *block {
 	b := h.free
 	if b == nil {
@@ -85,7 +85,7 @@ func (h *history) block() *block {
 	return b
 }
 
-// release makes the blocks of a stretch free.
+// release frees the blocks of a stretch.
 func (h *history) release(s *stretch) {
 	for b := s.counts; b != nil; {
 		next := b.next
@@ -95,10 +95,10 @@ func (h *history) release(s *stretch) {
 	*s = stretch{}
 }
 
-// halve joins every two neighbours.
+// halve merges neighbours in pairs.
 func (h *history) halve() {
 	h.stretches.Halve(func(into, from *stretch) {
-		h.sum.Reset() // one for all: histograms of their own would be megabytes
+		h.sum.Reset() // shared: separate histograms would take megabytes
 		h.addTo(&h.sum, into)
 		h.addTo(&h.sum, from)
 		begin := into.from
@@ -124,7 +124,7 @@ func (h *history) addTo(sum *measure.Totals, s *stretch) {
 	sum.Merge(&h.decoded)
 }
 
-// since returns what was counted from a time on, or from the next later one at which a stretch begins, and that time; nil when there is none.
+// since returns what was counted from cut on, starting at the first stretch that begins no earlier, and that stretch's start; nil if there is none.
 func (h *history) since(cut int64) (*measure.Totals, int64, error) {
 	var sum *measure.Totals
 	var first int64

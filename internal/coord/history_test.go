@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestHistory counts an op a second for three hours, and leaves beginnings out: what is left is exact, and kept small.
+// TestHistory counts an op a second for three hours, and drops beginnings: the rest is exact, and small.
 func TestHistory(t *testing.T) {
 	const origin, end = int64(7e9), 10_000
 	h := history{after: origin}
@@ -53,7 +53,7 @@ func TestHistoryBeginsWhereThePlanSays(t *testing.T) {
 	require.EqualValues(t, 30, from)
 }
 
-// TestHistoryLeavesNoGarbage counts for minutes with the collector at rest: what is allocated is what is kept, and not the histograms it is joined in.
+// TestHistoryLeavesNoGarbage counts for minutes with the garbage collector off: only what is kept gets allocated, not the histograms used for merging.
 func TestHistoryLeavesNoGarbage(t *testing.T) {
 	h := history{}
 	delta := measure.NewTotals(1, 1)
@@ -74,8 +74,8 @@ func TestHistoryLeavesNoGarbage(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*mostStretches<<10), "1 KiB an interval")
 }
 
-// TestHistoryOfHoursTakesNoMoreThanOfMinutes: what two stretches were kept in serves the one that they become, however much longer it is than each of
-// them. With the collector at rest, a minute's history would else be left behind with each joining.
+// TestHistoryOfHoursTakesNoMoreThanOfMinutes: the blocks of two merged stretches serve later ones, however much longer. Otherwise, with the garbage
+// collector off, every merge would leave a minute's history behind.
 func TestHistoryOfHoursTakesNoMoreThanOfMinutes(t *testing.T) {
 	h := history{}
 	delta := measure.NewTotals(1, 1)
@@ -100,7 +100,7 @@ func TestHistoryOfHoursTakesNoMoreThanOfMinutes(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mostStretches/4*size), "those before and those after the joining would be as many as there may be")
 }
 
-// TestDamagedHistoryIsNoFigure: what is left of it is not taken for all, however often it is asked for and joined.
+// TestDamagedHistoryIsNoFigure: what is left of a damaged history never passes for all of it, however often it is read and merged.
 func TestDamagedHistoryIsNoFigure(t *testing.T) {
 	h := history{}
 	for i := range int64(10) {
@@ -145,7 +145,7 @@ func TestHistoryThatCannotBeKept(t *testing.T) {
 	require.ErrorContains(t, err, "acks of an op")
 }
 
-// TestHistoryUsesBlocksAgain: those of a stretch that was joined are free, all of them, and are the next one's.
+// TestHistoryUsesBlocksAgain: all blocks of merged stretches are free for the next one.
 func TestHistoryUsesBlocksAgain(t *testing.T) {
 	h := history{}
 	free := func() (n int) {
@@ -189,7 +189,7 @@ func TestHistoryUsesBlocksAgain(t *testing.T) {
 	require.True(t, want.Equal(&got))
 }
 
-// TestHistoryJoinsWhenItIsFull: of so many stretches each two become one, and later ones are twice as long.
+// TestHistoryJoinsWhenItIsFull: at the limit, stretches are merged in pairs, and later ones cover twice the time.
 func TestHistoryJoinsWhenItIsFull(t *testing.T) {
 	h := history{}
 	for i := range int64(2 * mostStretches) {

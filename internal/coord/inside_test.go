@@ -22,7 +22,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// counted is a worker that counts what it is told.
+// counted is a worker that returns the given counts.
 type counted struct {
 	worker.Worker
 	drains int
@@ -30,7 +30,7 @@ type counted struct {
 
 func (w *counted) Drain() { w.drains++ }
 
-// stepOf is a step of a phase, which is given as in a plan, of so many workers, as it is when it begins at a second on the run clock.
+// stepOf is a step of a phase, given as in a plan, with some workers, at the moment it begins on the run clock.
 func stepOf(t *testing.T, load string, workers int) *step {
 	t.Helper()
 	text := "plan \"test\" {}\ntarget \"t\" {\n driver = \"null\"\n endpoints = [\"a\"]\n}\n" +
@@ -62,7 +62,7 @@ func stepOf(t *testing.T, load string, workers int) *step {
 	return s
 }
 
-// of returns n puts with each outcome, which took a time.
+// of returns n puts of each outcome, each of the given duration.
 func of(took time.Duration, n map[driver.Outcome]int) *measure.Totals {
 	t := measure.NewTotals(int64(time.Second), 1)
 	for outcome, n := range n {
@@ -74,7 +74,7 @@ func of(took time.Duration, n map[driver.Outcome]int) *measure.Totals {
 	return t
 }
 
-// An update's figures are of its interval, its counts of the step so far.
+// An update's figures cover its interval; its counts cover the step so far.
 func TestUpdates(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 2)
 	s.ops = 77
@@ -105,7 +105,7 @@ func TestUpdates(t *testing.T) {
 	require.Zero(t, u.P50)
 }
 
-// Quantiles of an update are nearest ranks, each by itself: of 1 to 1,000 ms, and of those with ops that failed, which are slower.
+// Quantiles of an update are nearest ranks: here of 1 to 1,000 ms, and including failed ops, which are slower.
 func TestQuantilesOfUpdates(t *testing.T) {
 	for _, c := range []struct{ answered, failed, p50, p99 int }{{1000, 0, 500, 990}, {990, 10, 500, 990}, {989, 11, 500, 0}, {500, 500, 500, 0}, {499, 501, 0, 0}, {1, 0, 1, 1}, {}} {
 		s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 1)
@@ -120,7 +120,7 @@ func TestQuantilesOfUpdates(t *testing.T) {
 	}
 }
 
-// What is offered is what the schedule has in the interval, and levels are counted from 1.
+// Offered is what the schedule has in the interval, and levels count from 1.
 func TestUpdatesOfSchedules(t *testing.T) {
 	nothing := measure.Interval{From: 3e9, To: 5e9, Delta: &measure.Totals{}}
 	open := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
@@ -147,7 +147,7 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Zero(t, u.Expected)
 }
 
-// What is offered over a schedule's end is of the part before it, and nothing is behind it or in no time.
+// In an interval that spans the schedule's end, only the part before it is offered; after it, or in no time, nothing is.
 func TestWanted(t *testing.T) {
 	shape := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1).steps[0].Shape
 	require.InDelta(t, 100, shape.Between(0, time.Second), 1e-9)
@@ -157,7 +157,7 @@ func TestWanted(t *testing.T) {
 	require.Zero(t, shape.Between(2*time.Second, time.Second))
 }
 
-// The last step of a phase is that in which it ends, whatever kind it is.
+// The last step of a phase ends the phase, whatever its kind.
 func TestRoutes(t *testing.T) {
 	for load, want := range map[string][]worker.Step{
 		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: worker.Load, Last: true}},
@@ -180,7 +180,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// What fills a dataset, or deletes it, is one step, in which the phase ends.
+// Filling or clearing a dataset is one step, with which the phase ends.
 func TestRoutesOfKeys(t *testing.T) {
 	for kind, ph := range map[worker.StepKind]*plan.Phase{worker.Populate: {Populate: &plan.Populate{}}, worker.Clear: {Clear: &plan.Clear{}}} {
 		r := newRoute(ph)
@@ -192,7 +192,7 @@ func TestRoutesOfKeys(t *testing.T) {
 	}
 }
 
-// A setup stands before the phase's own step, and does not end it.
+// A setup comes before the phase's own step, and does not end the phase.
 func TestRouteOfASetup(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
 	s.ph.Setup = s.ph.Ops
@@ -203,7 +203,7 @@ func TestRouteOfASetup(t *testing.T) {
 	require.Equal(t, []any{worker.Setup, false, worker.Load, true, false}, []any{first.Kind, first.Last, second.Kind, second.Last, more})
 }
 
-// A search ends when what is left of its budget does not hold another step with its drain: at the bound itself it does.
+// A search ends when the rest of its budget has no room for another step and its drain; if it fits exactly, the search goes on.
 func TestSearchBudget(t *testing.T) {
 	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
 	f := s.ph.Search
@@ -225,7 +225,7 @@ func TestSearchBudget(t *testing.T) {
 	require.True(t, more, "who was lost before the first level has no part in any")
 }
 
-// What the plan lets a worker start, by hand: two workers of ten sessions share them evenly.
+// What the plan lets a worker start, computed by hand: two workers share ten sessions evenly.
 func TestMostOfAPlan(t *testing.T) {
 	const until = 12 * time.Second // eleven after the start
 	of := func(load string, change func(s *step)) (uint64, bool) {
@@ -287,7 +287,7 @@ func TestLikelyOfAClosedLoad(t *testing.T) {
 	require.EqualValues(t, 6+5*(1+20), of("closed {\n sessions = 10\n duration = \"30s\"\n think = \"90ms\"\n}", counting), "with a pause behind each")
 }
 
-// Of a schedule that leaves it to chance it is six standard deviations more than the average: of the step's own shape, and of a trace by that of the phase.
+// For a random schedule, it is the mean plus six standard deviations: with the step's own shape, and for a trace with the phase's.
 func TestLikelyOfASchedule(t *testing.T) {
 	const open = "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}"
 	of := func(change func(s *step)) uint64 {
@@ -309,7 +309,7 @@ func measureOf(took time.Duration, n int) *measure.Totals {
 	return of(took, map[driver.Outcome]int{driver.OK: n})
 }
 
-// What is unseen is what may have been started less what was counted; none where the lease was over, or the worker had no sessions.
+// Unseen is what may have been started, minus what was counted; none if the lease was over or the worker had no sessions.
 func TestUnseen(t *testing.T) {
 	unseen := func(change func(s *step), until time.Duration) []any {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
@@ -333,7 +333,7 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, []uint64{100, 150}, []uint64{n, later}, "a clock that may be ahead")
 }
 
-// Arrivals go round the sessions: the last round may not come to all of a part.
+// Arrivals go round the sessions; the last round may not reach all of a worker's part.
 func TestTurns(t *testing.T) {
 	for _, n := range []int64{0, 1, 4, 9, 10, 11, 99, 100, 107} {
 		want := map[[2]int]uint64{}
@@ -351,7 +351,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// The order to start leaves four round trips to the slowest worker that is far, and what its clock may be wrong by.
+// The order to start allows for four round trips to the slowest remote worker, plus the uncertainty of its clock.
 func TestStartAhead(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
 	require.Equal(t, 2*time.Millisecond, s.ahead())
@@ -365,7 +365,7 @@ func TestStartAhead(t *testing.T) {
 	require.Equal(t, 407*time.Millisecond, s.ahead())
 }
 
-// Two workers with a part in a step differ by at most what both their clocks may be wrong by, whatever their order.
+// Two workers with a part in a step differ at most by the sum of their clock uncertainties, in any order.
 func TestClocksApart(t *testing.T) {
 	for _, unsure := range [][]time.Duration{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}, {3, 1, 2}} {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
@@ -383,7 +383,7 @@ func TestClocksApart(t *testing.T) {
 	require.EqualValues(t, 8, s.apart(), "equal ones count twice")
 }
 
-// A loss makes a step's load fall short only where the worker had a part in it and did not do it.
+// A loss makes a step fall short only if the worker had a part in it and did not finish.
 func TestWhoIsMissed(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
 	s.c.result.Losses = []worker.Loss{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}
@@ -393,7 +393,7 @@ func TestWhoIsMissed(t *testing.T) {
 	require.Equal(t, []worker.Loss{{Worker: "c"}}, s.missing())
 }
 
-// A worker that has done its part is looked after while others are at theirs; what it may be lost for then takes nothing from the step.
+// A worker that has done its part is watched while others are at work; losing it then costs the step nothing.
 func TestAttend(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	require.NoError(t, s.attend(t.Context(), 0, s.c.Workers[0]), "one that cannot be lost")
@@ -415,7 +415,7 @@ func TestAttend(t *testing.T) {
 	require.EqualError(t, s.attend(ctx, 0, gone), "no worker is left")
 }
 
-// An error names its worker where there are several, but for a loss, which does so itself.
+// If there are several workers, an error names its worker; a loss names it itself.
 func TestBlame(t *testing.T) {
 	why := errors.New("why")
 	one, two := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1).c, stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2).c
@@ -427,7 +427,7 @@ func TestBlame(t *testing.T) {
 	require.Equal(t, error(lost), two.blame(two.Workers[1], lost))
 }
 
-// The first error of a step is its error and ends it; later ones are told to who made them, and end nothing more.
+// The first error of a step is the step's error and ends it. Later ones go to their callers, and end nothing more.
 func TestFirstErrorOfAStep(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	s.c.lost[1] = true
@@ -440,7 +440,7 @@ func TestFirstErrorOfAStep(t *testing.T) {
 	require.Zero(t, s.c.Workers[1].Worker.(*counted).drains, "it is lost")
 }
 
-// Levels are timed from the first step that is no setup.
+// Levels are timed from the first step that is not a setup.
 func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 	p := activePhase{c: s.c, ph: s.ph}
@@ -468,7 +468,7 @@ func TestNothingSettlesWithoutAWarmUp(t *testing.T) {
 	require.Equal(t, "none", p.m.WarmUp.By)
 }
 
-// plodding is a worker that takes its time to say how far it is, but for the first time.
+// plodding is a worker that is slow to report its progress, except the first time.
 type plodding struct {
 	worker.Worker
 	asked  int
@@ -484,7 +484,7 @@ func (p *plodding) Progress() int64 {
 	return 0
 }
 
-// TestNothingGoesOnBehindARelease looks at each function that starts a goroutine and returns what ends it: that waits for it, in the middle of what it does.
+// TestNothingGoesOnBehindARelease: every function that starts a goroutine and returns its release must wait for the goroutine, even in mid-action.
 func TestNothingGoesOnBehindARelease(t *testing.T) {
 	long := func(busy *atomic.Bool) {
 		busy.Store(true)
@@ -534,7 +534,7 @@ func TestNothingGoesOnBehindARelease(t *testing.T) {
 	}
 }
 
-// kept is a store that says when it was synced.
+// kept is a store that records when it was synced.
 type kept struct {
 	appended, syncs int
 	err             error
@@ -544,7 +544,7 @@ func (k *kept) Append(string, []byte) error { k.appended++; return k.err }
 func (k *kept) Observe([]byte) error        { k.appended++; return k.err }
 func (k *kept) Sync() error                 { k.syncs++; return nil }
 
-// A commit waits 50 ms for others, unless it is in a hurry, and takes in what came meanwhile.
+// A commit waits 50 ms for others, unless hurried, and includes what came meanwhile.
 func TestCommitsWaitForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kept{}
@@ -577,7 +577,7 @@ func TestCommitsWaitForOthers(t *testing.T) {
 	})
 }
 
-// What a snapshot was kept in until it was written serves the next one; a probe's is its own.
+// A written snapshot's buffer is reused for the next one; a probe's is not.
 func TestSnapshotsMemoryIsUsedAgain(t *testing.T) {
 	j := newJournal(&kept{})
 	write := func(c *commit) []record {
@@ -635,7 +635,7 @@ func (o *oneUser) Sync() error {
 	return nil
 }
 
-// Each call of the store that fails is the error of its commit, and of no other.
+// An error from any call to the store belongs to its commit only.
 func TestEachRefusalOfTheStoreIsTold(t *testing.T) {
 	for at := 1; at <= 4; at++ {
 		r := &refuses{at: at}
@@ -654,7 +654,7 @@ func TestEachRefusalOfTheStoreIsTold(t *testing.T) {
 
 var errRefuses = errors.New("refused")
 
-// refuses is a store whose call number at fails.
+// refuses is a store whose at-th call fails.
 type refuses struct{ calls, at int }
 
 func (r *refuses) call() error {
@@ -687,7 +687,7 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 	return n.err
 }
 
-// Built-in nodes are the endpoints of their target from their start on, and are started within fifteen seconds and flushed by its name within ten.
+// Built-in nodes are their target's endpoints once started. They get 15 s to start, and 10 s to be flushed by the target's name.
 func TestBuiltInNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)

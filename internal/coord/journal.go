@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	commitWithin = 50 * time.Millisecond // a snapshot waits at most so long for those of other workers, to be synced with them
-	storeWithin  = 30 * time.Second      // a commit that takes longer fails the run
+	commitWithin = 50 * time.Millisecond // longest a snapshot waits for other workers' snapshots, to be synced together
+	storeWithin  = 30 * time.Second      // a slower commit fails the run
 )
 
-// journal keeps snapshots in commits: one write and one sync for all that came since the last. Nobody but who waits for a commit waits for
-// the disk.
+// journal keeps snapshots in commits: one write and one sync for everything that has come since the last commit. Only a caller that waits for a commit
+// waits for the disk.
 type journal struct {
 	store   Store
-	disk    chan struct{}  // holds one while the store is in use
-	pending sync.WaitGroup // commits that are not done
+	disk    chan struct{}  // holds one value while the store is in use
+	pending sync.WaitGroup // unfinished commits
 
 	mu   sync.Mutex
-	open *commit  // of what has come since the last; nil when nothing has
-	free [][]byte // of snapshots that were written, for later ones: a run of days leaves no garbage each second
+	open *commit  // the next commit; nil when it is empty
+	free [][]byte // buffers of written snapshots, for reuse: a run of days leaves no garbage every second
 }
 
 func newJournal(store Store) *journal { return &journal{store: store, disk: make(chan struct{}, 1)} }
 
-// commit is snapshots that are written and synced together.
+// commit is a batch of records that are written and synced together.
 type commit struct {
 	records []record
 	timer   *time.Timer
@@ -33,14 +33,14 @@ type commit struct {
 	err     error
 }
 
-// record is a snapshot of a worker, or a probe.
+// record is a worker's snapshot, a coordinator's entry (worker ""), or a probe.
 type record struct {
 	worker   string
 	snapshot []byte
 	probe    []byte
 }
 
-// add puts a snapshot, of which it keeps a copy, into the next commit and returns that.
+// add puts a copy of snapshot into the next commit and returns that commit.
 func (j *journal) add(worker string, snapshot []byte) *commit {
 	j.mu.Lock()
 	var kept []byte
@@ -51,7 +51,7 @@ func (j *journal) add(worker string, snapshot []byte) *commit {
 	return j.put(record{worker: worker, snapshot: append(kept[:0], snapshot...)})
 }
 
-// reuse takes the memory of snapshots back that were written.
+// reuse takes back the buffers of written snapshots.
 func (j *journal) reuse(records []record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -62,7 +62,7 @@ func (j *journal) reuse(records []record) {
 	}
 }
 
-// put puts a record into the next commit and returns that.
+// put puts a record into the next commit and returns that commit.
 func (j *journal) put(r record) *commit {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,10 +76,10 @@ func (j *journal) put(r record) *commit {
 	return j.open
 }
 
-// hurry has the commit done now. It does not wait for that: the disk may hang.
+// hurry triggers the commit now, without waiting for it: the disk may hang.
 func (c *commit) hurry() { c.timer.Reset(0) }
 
-// write does a commit, unless somebody else does or has done.
+// write carries out a commit, unless another goroutine does or has done so.
 func (j *journal) write(c *commit) {
 	j.mu.Lock()
 	mine := j.open == c
@@ -98,7 +98,7 @@ func (j *journal) write(c *commit) {
 	j.pending.Done()
 }
 
-// close returns once every commit is done, also those that nobody has waited for to the end: the store is somebody else's then.
+// close returns once every commit is done, including those whose waiters gave up. After that the store belongs to the caller.
 func (j *journal) close() {
 	j.mu.Lock()
 	open := j.open

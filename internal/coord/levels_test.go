@@ -61,8 +61,8 @@ const aSearch = `search {
 	slo { response_p99 = "5ms" }
 }`
 
-// queue has each worker count what a single server would do with its part of the load, whose capacity is that part of so many ops a second.
-// It keeps the steps.
+// queue makes each worker count what a single server would do with its share of the load, if all servers together had the given capacity per second. It
+// keeps the steps.
 func queue(capacity float64, steps *[]worker.Step) func(context.Context, *fakeWorker, worker.Step, *measure.Totals) {
 	return func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
 		*steps = append(*steps, step)
@@ -131,7 +131,7 @@ func testStages(t *testing.T, join joiner) {
 	require.InDelta(t, 2000, updates[2].Offered, 1e-9)
 }
 
-// requireNoDoubt checks that a phase is valid, but for what a busy machine makes of the clocks of workers at the far end of a connection.
+// requireNoDoubt checks that a phase is valid, apart from doubts about the clocks of remote workers on a busy machine.
 func requireNoDoubt(t *testing.T, p *run.Phase) {
 	t.Helper()
 	for _, why := range p.Reasons {
@@ -220,7 +220,7 @@ func TestSearchOutOfBudget(t *testing.T) {
 	require.Equal(t, "the budget was spent before a rate failed: the target may hold more than 1,000/s", p.Reasons[0].Text)
 }
 
-// What a worker that was lost would have offered is missing, so nothing more is tried.
+// A lost worker's share of the load is missing, so nothing more is tried.
 func TestSearchLosesAWorker(t *testing.T) {
 	a, b := newFake(), newFake()
 	var steps, others []worker.Step

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// limits is what the plan lets the step's workers count.
+// limits returns what the plan lets the step's workers count.
 func (s *step) limits() *measure.Limits {
 	l, ops, words := &measure.Limits{}, s.ph.Ops, s.c.Plan.Words()
 	switch s.steps[0].Kind {
@@ -31,7 +31,7 @@ func (s *step) limits() *measure.Limits {
 	return l
 }
 
-// acksOf returns how many good answers an op on a target has at most, where they are counted.
+// acksOf returns the most good answers that an op on the target can have, if they are counted; otherwise 0.
 func acksOf(t *plan.Target) int {
 	if t.Replication == nil {
 		return 0
@@ -39,7 +39,7 @@ func acksOf(t *plan.Target) int {
 	return t.Replication.N
 }
 
-// fits says whether what waits for other workers still has room, once a worker's snapshot is in it.
+// fits returns an error if what waits for other workers, including snap, takes too much memory.
 func (s *step) fits(snap *measure.Snapshot) error {
 	if held := s.joiner.Held(); held > s.joiner.Most {
 		return fmt.Errorf("snapshot %d: with it, what waits for other workers takes %d MiB, at most %d MiB may: fewer scenarios, steps or replicas would do",

@@ -30,8 +30,8 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, &measure.Limits{Verbs: [driver.NumVerbs]bool{driver.Delete: true}, Acks: 3}, s.limits())
 }
 
-// TestWorkerThatFillsTheCoordinator counts, second after second, what waits for a worker that is silent: once that has no room even as one interval,
-// the step ends by the name of the worker that went on.
+// TestWorkerThatFillsTheCoordinator goes on counting while another worker is silent. Once its counts no longer fit, even as one interval, the step
+// fails, and the error names it.
 func TestWorkerThatFillsTheCoordinator(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 2)
 	s.begin(time.Second)

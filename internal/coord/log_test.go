@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// logger is a worker whose log files have been read back; it has the last word where nothing is to take its place.
+// logger is a worker whose log files have been read back; its final report counts where nothing is to replace it.
 type logger struct {
 	*fakeWorker
 	gone     bool // before it has said what became of its files
@@ -35,7 +35,7 @@ func (w *logger) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	return final, err
 }
 
-// What a worker has written that was lost, nobody reads back: that the others' files hold what they should does not speak for it.
+// Nobody reads back what a lost worker has written. That the others' files are as they should be says nothing about it.
 func TestLostWorkersLogIsNotVerified(t *testing.T) {
 	const text = `
 plan "test" {}

@@ -13,18 +13,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// source is what is known of a worker's part in a step.
+// source is what is known of one worker's part in a step.
 type source struct {
 	seq     uint64 // of its last snapshot in this step; 0: none yet
 	upTo    int64  // run clock
 	final   bool
-	whole   bool            // it did its part to the end
-	lost    bool            // what it counts from now on is not taken
+	whole   bool            // it has finished its part
+	lost    bool            // nothing it counts from now on is accepted
 	counted measure.Account // sum of its snapshots
 }
 
-// follows takes a snapshot into the account of its worker, or says why it does not follow the one before it: intervals leave no gap
-// and do not overlap, count nothing that the plan does not have, and their sum is what the worker says it has counted.
+// follows adds a snapshot to its worker's account, or says why the snapshot cannot follow the one before it. Intervals must have no gaps or overlaps,
+// count nothing that the plan does not have, and add up to what the worker says it has counted.
 func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	src, last := &s.sources[worker], s.c.seqs[worker]
 	switch {
@@ -51,7 +51,7 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	return nil
 }
 
-// endpoints lists those of the phase's own target, and those of its others by their names.
+// endpoints lists the endpoints of the phase's own target, and those of its other targets by name.
 func (s *step) endpoints() (own []string, others map[string][]string) {
 	own, others = s.c.endpoints(s.ph)
 	for target, nodes := range s.found {
@@ -64,7 +64,7 @@ func (s *step) endpoints() (own []string, others map[string][]string) {
 	return own, others
 }
 
-// endpoints lists those of a phase's targets that are known before workers have said which nodes they found.
+// endpoints lists the endpoints of a phase's targets that are known before workers report the nodes they found.
 func (c *coordinator) endpoints(ph *plan.Phase) (own []string, others map[string][]string) {
 	of := func(name string) []string {
 		if nodes, ok := c.nodes[name]; ok {
@@ -79,7 +79,7 @@ func (c *coordinator) endpoints(ph *plan.Phase) (own []string, others map[string
 	return of(ph.Target), others
 }
 
-// rows is how many endpoints requests are counted for: nodes that join a cluster in mid-phase are one more.
+// rows is the number of endpoints that requests are counted for. Each cluster has one more, for nodes that join it in mid-phase.
 func (s *step) rows() int {
 	own, others := s.endpoints()
 	n := len(own) + len(s.found)
@@ -95,7 +95,7 @@ func (c *coordinator) isLost(worker int) bool {
 	return c.lost[worker]
 }
 
-// left is how many workers are not lost.
+// left is the number of workers that are not lost.
 func (c *coordinator) left() (n int) {
 	for i := range c.Workers {
 		if !c.isLost(i) {
@@ -105,7 +105,7 @@ func (c *coordinator) left() (n int) {
 	return n
 }
 
-// missing lists the losses for which a part of the step's load is missing, or ended early.
+// missing lists the losses that cost the step some of its load, or ended part of it early.
 func (s *step) missing() (list []worker.Loss) {
 	for n, l := range s.c.result.Losses {
 		i := s.c.of[n]
@@ -116,8 +116,8 @@ func (s *step) missing() (list []worker.Loss) {
 	return list
 }
 
-// lose goes on without a worker: what it has counted so far stands, and what it may have done since is bounded, or estimated. It
-// returns an error when nobody is left.
+// lose carries on without a worker. What it has counted so far stands; what it may have done since is bounded or estimated. lose returns an error
+// when no worker is left.
 func (s *step) lose(worker int, lost *worker.Loss) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
@@ -136,7 +136,7 @@ func (s *step) lose(worker int, lost *worker.Loss) error {
 	return err
 }
 
-// strike has the others go on without a worker that was lost. The caller holds the lock.
+// strike lets the other workers go on without a lost one. The caller holds the lock.
 func (s *step) strike(worker int) {
 	if s.joiner == nil {
 		return
@@ -154,7 +154,7 @@ func (s *step) strike(worker int) {
 	}
 }
 
-// lose takes a worker off the list. It returns an error when nobody is left.
+// lose marks a worker as lost. It returns an error when no worker is left and none can replace it.
 func (c *coordinator) lose(worker int, loss worker.Loss) error {
 	c.mu.Lock()
 	c.lost[worker] = true
@@ -171,17 +171,17 @@ func (c *coordinator) lose(worker int, loss worker.Loss) error {
 
 var errNobody = errors.New("no worker is left")
 
-// fastest is the least time that an op is believed to take, when none has shown what it takes.
+// fastest is the shortest time an op is assumed to take before any has been measured.
 const fastest = time.Microsecond
 
-// unseen says how many ops a worker may have sent after its last snapshot, until its lease was over. That is a bound where the plan sets one, and
-// else an estimate.
+// unseen returns how many ops a worker may have sent between its last snapshot and the end of its lease: a bound if the plan sets one, otherwise an
+// estimate.
 func (s *step) unseen(worker int, until time.Duration) (n uint64, estimated bool) {
 	part, src := s.steps[worker], &s.sources[worker]
 	if until <= time.Duration(src.upTo) || part.From == part.To {
 		return 0, false
 	}
-	until += s.unsure[worker] // by which the worker's clock may be ahead
+	until += s.unsure[worker] // the worker's clock may be ahead by this much
 	most, bounded := s.most(worker, until)
 	if !bounded {
 		most = s.likely(worker, until)
@@ -189,7 +189,7 @@ func (s *step) unseen(worker int, until time.Duration) (n uint64, estimated bool
 	return most - min(most, src.due()), !bounded
 }
 
-// due is how many ops the worker has counted.
+// due is the number of ops that the worker has counted as due.
 func (src *source) due() (n uint64) {
 	for _, l := range src.counted.Counters().Ops {
 		n += l.Due
@@ -197,7 +197,7 @@ func (src *source) due() (n uint64) {
 	return n
 }
 
-// most is how many ops the plan lets a worker start until a time, from the start of the step; false where that hangs on the target or on chance.
+// most is the number of ops that the plan lets a worker start by the given time; false if that depends on the target or on chance.
 func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 	part, c, o := s.steps[worker], s.ph.Closed, s.ph.Schedule()
 	planned := s.ready[worker].Ops
@@ -209,7 +209,7 @@ func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 		return s.lines(worker, until), true
 	case c != nil && c.Iterations > 0:
 		return sessions * uint64(c.Iterations) * steps, true
-	case c != nil && c.Duration > 0 && time.Duration(s.sources[worker].upTo) >= s.at+c.Duration: // what has begun goes on, and nothing begins
+	case c != nil && c.Duration > 0 && time.Duration(s.sources[worker].upTo) >= s.at+c.Duration: // ops in progress go on, but none begins
 		return s.sources[worker].due() + sessions*uint64(s.ph.Pipeline())*(steps-1), true
 	case o != nil && t == nil && !o.Poisson():
 		return steps * turns(part.Shape.Until(int64(until-s.at)), o.Sessions, part.From, part.To), true
@@ -217,13 +217,14 @@ func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 	return 0, false
 }
 
-// turns is how many of n arrivals, which sessions take in turn, are those of a part of the sessions.
+// turns returns how many of n arrivals, dealt round-robin to all sessions, go to sessions from ≤ i < to.
 func turns(n int64, sessions, from, to int) uint64 {
 	all, rest := n/int64(sessions), int(n%int64(sessions))
 	return uint64(all)*uint64(to-from) + uint64(min(max(rest-from, 0), to-from))
 }
 
-// lines is how many lines of a trace a worker may have started until a time: those that no other has. They are anyone's, as their keys have it.
+// lines is the number of trace lines that a worker may have started by the given time: all that no other worker has, since
+// keys decide which worker gets a line.
 func (s *step) lines(worker int, until time.Duration) uint64 {
 	t, part := s.ph.Trace(), s.steps[worker]
 	n := uint64(t.Lines)
@@ -236,13 +237,13 @@ func (s *step) lines(worker int, until time.Duration) uint64 {
 		n = min(n, uint64(part.To-part.From)*uint64(c.Iterations))
 	}
 	if t.Even {
-		n = min(n, uint64(pace.Shape(s.ph.Open.Shape()).Until(int64(until-s.at)))+1) // one by rounding
+		n = min(n, uint64(pace.Shape(s.ph.Open.Shape()).Until(int64(until-s.at)))+1) // 1 for rounding
 	}
 	return n
 }
 
-// likely estimates how many ops a worker has started until a time: six standard deviations more than a Poisson schedule has on average, or as many
-// as all its slots do one after the other, each at the speed of its fastest so far.
+// likely estimates how many ops a worker has started by the given time. For a schedule that is the Poisson mean plus six standard deviations. For a
+// closed loop, all its slots run ops back to back, each as fast as the worker's fastest op so far.
 func (s *step) likely(worker int, until time.Duration) uint64 {
 	part, src := s.steps[worker], &s.sources[worker]
 	if o := s.ph.Schedule(); o != nil {

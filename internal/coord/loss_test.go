@@ -70,7 +70,7 @@ func TestOpsThatNobodySawAreBoundedOrEstimated(t *testing.T) {
 	}
 }
 
-// loseOne runs a load with two workers, of which the second is lost behind its first snapshot, and may load until a time after the start.
+// loseOne runs a load with two workers. The second is lost after its first snapshot, and may load until the given time after the start.
 func loseOne(t *testing.T, load string, change func(*plan.Phase), lease time.Duration) *run.Run {
 	lost := make(chan struct{})
 	gone, stays := &scripted{fakeWorker: newFake()}, newFake()

@@ -13,10 +13,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// probeGrace is how long a probe may take to notice that its time is over.
+// probeGrace is how long a probe may take to notice that its time is up.
 const probeGrace = 50 * time.Millisecond
 
-// observe makes the probes of the plan; the function that it returns ends them.
+// observe creates the plan's probes. The returned function closes them.
 func (c *coordinator) observe() (end func()) {
 	if c.past != nil {
 		return func() {}
@@ -40,21 +40,21 @@ func (c *coordinator) observe() (end func()) {
 	}
 }
 
-// asked is a probe, and whether it is being taken.
+// asked is a probe together with a Take that may still be running.
 type asked struct {
 	Probe
-	late <-chan probed // of a Take that did not return in time; nil: none
+	late <-chan probed // result of a Take that missed its deadline; nil: none
 }
 
-// watch observes one phase. Its goroutines, one for each observation, are awaited by end.
+// watch observes one phase, with one goroutine per observation. end waits for them.
 type watch struct {
 	all   []*watcher
-	over  context.CancelFunc // ends what is done during the load; nil: it has not begun
-	kept  bool               // it is over, and read back
+	over  context.CancelFunc // ends the probes during the load; nil: not begun
+	kept  bool               // it was read back, and is over
 	group sync.WaitGroup
 }
 
-// watcher makes the probes of one observation in one phase.
+// watcher takes the probes of one observation in one phase.
 type watcher struct {
 	c     *coordinator
 	phase string
@@ -83,7 +83,7 @@ func (c *coordinator) watch(ph *plan.Phase) *watch {
 	return w
 }
 
-// begin makes the probes that come before the load, and returns when each is there or its time is over. Called again, it does nothing.
+// begin takes the probes before the load, and returns when each has answered or timed out. Further calls do nothing.
 func (w *watch) begin(ctx context.Context) {
 	if w.over != nil || w.kept {
 		return
@@ -102,7 +102,7 @@ func (w *watch) begin(ctx context.Context) {
 	first.Wait()
 }
 
-// end makes the probes that come after the load, if it has begun, and returns when they are kept.
+// end takes the probes after the load, if the watch has begun, and returns when they are on disk.
 func (w *watch) end(ctx context.Context) error {
 	if w.over == nil {
 		return nil
@@ -120,7 +120,7 @@ func (w *watch) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// observed returns what there is, by observation.
+// observed returns the results by observation.
 func (w *watch) observed() map[string]*judge.Observation {
 	all := map[string]*judge.Observation{}
 	for _, one := range w.all {
@@ -129,7 +129,7 @@ func (w *watch) observed() map[string]*judge.Observation {
 	return all
 }
 
-// each makes the probes during a load, until ctx ends. A probe that is due while another is under way is skipped.
+// each takes probes during the load until ctx ends. A probe that falls due while another is in progress is skipped.
 func (w *watcher) each(ctx context.Context) {
 	if w.o.Every == 0 {
 		return
@@ -147,15 +147,15 @@ func (w *watcher) each(ctx context.Context) {
 			w.seen.Skipped, due = w.seen.Skipped+1, missed
 		}
 		w.take(ctx, func(p *run.Probe) {
-			if !errors.Is(ctx.Err(), context.Canceled) { // else the end of the load has cut the probe off
+			if !errors.Is(ctx.Err(), context.Canceled) { // else the end of the load cut the probe off
 				w.seen.Add(p)
 			}
 		})
 	}
 }
 
-// take makes one probe and enters it by add. It returns when the probe's time is over, whatever the probe does; while that goes on there is no
-// other.
+// take takes one probe and passes it to add. It returns at the probe's deadline, whatever the probe does. While an overdue probe is still running, no
+// other starts.
 func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 	if w.probe.late != nil {
 		select {
@@ -170,7 +170,7 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 	ctx, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
 	done := make(chan probed, 1)
-	go func() { // ends when the probe does, at the latest when it is closed; a file system that hangs can take longer
+	go func() { // ends when the probe does, at the latest when it is closed; a hung file system can take longer
 		value, missing := w.probe.Take(ctx)
 		done <- probed{value, missing}
 	}()
@@ -188,7 +188,7 @@ func (w *watcher) take(ctx context.Context, add func(*run.Probe)) {
 	w.enter(add, began, got)
 }
 
-// enter keeps a probe that is over. One that add does not take is left out.
+// enter keeps a finished probe, unless add rejects it.
 func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	now := time.Now()
 	p := run.Probe{
@@ -206,7 +206,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	w.last = w.c.journal.put(record{probe: line})
 }
 
-// kept returns once the last probe is on disk, and with it all before. There is one: that which comes after the load.
+// kept returns once the last probe, and with it every earlier one, is on disk. There is always one: the probe after the load.
 func (w *watcher) kept() error {
 	if w.err != nil {
 		return w.err

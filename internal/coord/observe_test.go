@@ -97,7 +97,7 @@ func testProbesStandAroundTheLoad(t *testing.T, join joiner) {
 	require.NotContains(t, kept[0], "\n")
 }
 
-// A probe that does not return costs the time that it may take, once before the load and once after it, and the load nothing.
+// A probe that does not return costs its timeout once before and once after the load, and does not disturb the load.
 func TestProbeHangs(t *testing.T) { overBoth(t, testProbeHangs) }
 
 func testProbeHangs(t *testing.T, join joiner) {

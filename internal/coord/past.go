@@ -18,26 +18,26 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Kept is what a run has left on disk whose coordinator ended before it could write the result.
+// Kept is what is on disk of a run whose coordinator ended before it could write the result.
 type Kept struct {
 	Plan      *plan.Plan
 	Canonical []byte // the plan's bytes
 
-	// Records calls f with every record of the log, in order: a worker's snapshots, and under "" what the coordinator itself has kept.
+	// Records calls f with every record of the log, in order: a worker's snapshots, and under "" the coordinator's own entries.
 	Records func(f func(worker, record []byte) error) error
-	// Probes calls f with everything that was observed, in order.
+	// Probes calls f with every probe, in order.
 	Probes func(f func(run.Probe) error) error
 }
 
-// ErrNothingKept says that a run had not begun when its coordinator ended.
+// ErrNothingKept says that the coordinator ended before the run had any load.
 var ErrNothingKept = errors.New("it holds nothing to make a result of: its coordinator ended before there was any load")
 
-// errEnded says that no more was kept.
+// errEnded marks the end of what was kept.
 var errEnded = errors.New("no more was kept")
 
-// Recover makes the result of a run whose coordinator ended before it could. The steps are gone through as in [Run], only that what workers said
-// is read instead of heard. The run is degraded, or was aborted or failed before its coordinator ended; the verdict says what is missing. Asserts are left to the
-// caller.
+// Recover makes the result of a run whose coordinator ended before it could. It goes through the steps as [Run] does, but reads what workers said
+// instead of hearing it. The run is degraded, unless it was aborted or had failed before its coordinator ended; the verdict says what is missing.
+// Recover leaves asserts to the caller.
 func Recover(from Kept) (*run.Run, error) {
 	next, stop := iter.Pull2(from.records)
 	defer stop()
@@ -85,11 +85,11 @@ func Recover(from Kept) (*run.Run, error) {
 // keptRecord is a record of the log.
 type keptRecord struct {
 	worker   string
-	snapshot []byte // until the next record is read
-	entry    entry  // when no worker is named
+	snapshot []byte // valid until the next record is read
+	entry    entry  // if worker is ""
 }
 
-// records goes through the log.
+// records iterates over the log.
 func (from *Kept) records(yield func(*keptRecord, error) bool) {
 	enough := errors.New("enough was read")
 	err := from.Records(func(name, b []byte) error {
@@ -107,20 +107,20 @@ func (from *Kept) records(yield func(*keptRecord, error) bool) {
 	}
 }
 
-// past is a run that is read back.
+// past is a run being read back.
 type past struct {
 	c       *coordinator
 	pull    func() (*keptRecord, error, bool)
-	ahead   *keptRecord // of the next step or phase; nil: there is none
+	ahead   *keptRecord // begins the next step or phase; nil: there is none
 	probes  map[string]map[string]*judge.Observation
 	watched map[string]string
 	snap    measure.Snapshot
-	done    []bool        // by worker: no more comes of it in the step at hand
-	upTo    time.Duration // what was kept reaches, run clock
-	over    bool          // in mid-step
+	done    []bool        // by worker: the current step has nothing more from it
+	upTo    time.Duration // how far the records reach, run clock
+	over    bool          // the records end in mid-step
 	stopped reason.Why    // why the run was ended early
-	abort   bool          // the run was to end when a worker was lost
-	err     error         // of what was kept, which is not what a coordinator keeps
+	abort   bool          // the run was to end if a worker was lost
+	err     error         // a record that no coordinator writes
 }
 
 // take returns the next record.
@@ -135,15 +135,15 @@ func (k *past) take() (*keptRecord, error) {
 	return r, err
 }
 
-// wrong says that what was kept cannot be, and ends the reading.
+// wrong reports a record that no coordinator writes, and ends the reading.
 func (k *past) wrong(format string, args ...any) error {
 	k.err = fmt.Errorf("what was kept is not what a coordinator keeps: "+format, args...)
 	return k.err
 }
 
-// settle takes in what was kept between two steps, up to what begins the next one.
+// settle reads the records between two steps, up to the one that begins the next.
 func (k *past) settle() error {
-	if k.err != nil { // the first is the one to tell
+	if k.err != nil { // report the first error
 		return k.err
 	}
 	for k.ahead == nil {
@@ -181,12 +181,12 @@ func (k *past) settle() error {
 	return nil
 }
 
-// goesOn says whether a step of the phase comes next, as far as is known.
+// goesOn says whether, as far as is known, the next step belongs to the phase.
 func (k *past) goesOn(phase string) bool {
 	return k.settle() == nil && (k.ahead == nil || k.ahead.entry.Step != nil && k.ahead.entry.Step.Step.Phase == phase)
 }
 
-// step goes through a step as it was kept.
+// step replays a step from its records.
 func (k *past) step(s *step) (*step, error) {
 	if err := k.settle(); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (k *past) step(s *step) (*step, error) {
 	return s, nil
 }
 
-// fits holds a step that was kept against the one that the plan has next.
+// fits checks that the kept step is the one that comes next in the plan.
 func (k *past) fits(s *step, was *begun) error {
 	if was == nil {
 		return k.wrong("phase %q is not the one that was emptied", s.ph.Name)
@@ -252,7 +252,7 @@ func (k *past) fits(s *step, was *begun) error {
 	return nil
 }
 
-// next takes in one record of a step.
+// next takes one record of a step.
 func (k *past) next(s *step) error {
 	r, err := k.take()
 	if err != nil {
@@ -275,7 +275,7 @@ func (k *past) next(s *step) error {
 	return nil
 }
 
-// began returns when a step began: that comes behind the order to start, unless the coordinator ended in between.
+// began returns when a step began. That entry follows the order to start, unless the coordinator ended in between.
 func (k *past) began(s *step, after time.Duration) (time.Duration, error) {
 	switch r, err := k.take(); {
 	case errors.Is(err, errEnded):
@@ -289,7 +289,7 @@ func (k *past) began(s *step, after time.Duration) (time.Duration, error) {
 	}
 }
 
-// sender returns the worker that is called so and is not lost, −1 if there is none: one that is called the same may have come in another's place.
+// sender returns the worker of that name that is not lost, or −1 if there is none. A lost worker's replacement may have the same name.
 func (k *past) sender(name string) int {
 	for i, m := range k.c.Workers {
 		if m.Name == name && !k.c.isLost(i) {
@@ -323,7 +323,7 @@ func (k *past) fold(s *step, r *keptRecord) error {
 	return nil
 }
 
-// lose goes on without a worker that the coordinator has lost. Outside of a step s is nil.
+// lose carries on without a worker that the coordinator had lost. s is nil outside a step.
 func (k *past) lose(s *step, e *lossEntry) error {
 	if e.Worker < 0 || e.Worker >= len(k.c.Workers) || k.c.isLost(e.Worker) {
 		return k.wrong("worker %d of %d is lost", e.Worker, len(k.c.Workers))
@@ -332,14 +332,14 @@ func (k *past) lose(s *step, e *lossEntry) error {
 		s.strike(e.Worker)
 		k.done[e.Worker] = true
 	}
-	_ = k.c.lose(e.Worker, e.Is)                // that nobody is left is said at the end
-	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept behind the others' ends, or not at all
+	_ = k.c.lose(e.Worker, e.Is)                // an error for "no worker left" is reported at the end
+	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept after the others' ends, or not at all
 		k.stopped = byLoss
 	}
 	return nil
 }
 
-// arrive gives a lost worker's place to the one that took it.
+// arrive gives a lost worker's place to its replacement.
 func (k *past) arrive(e *arrival) error {
 	if e.Index < 0 || e.Index >= len(k.c.Workers) || !k.c.isLost(e.Index) {
 		return k.wrong("worker %q takes the place %d of %d", e.Is.Name, e.Index, len(k.c.Workers))
@@ -354,21 +354,21 @@ func (k *past) stop(e *stopped) {
 	}
 }
 
-// mostSilent is for how long a worker may have been heard without a snapshot that was kept.
+// mostSilent is how long a worker may have been heard from without any of its snapshots being kept.
 const mostSilent = storeWithin
 
-// giveUp bounds what the workers of a step may have done after what was kept of them, which ends in mid-step.
+// giveUp bounds what the workers may have done in a step after its records end.
 func (k *past) giveUp(s *step) {
 	k.over = true
 	until := k.upTo + max(mostSilent, 3*k.c.Lease) + k.c.Lease
 	for i := range s.sources {
 		if !k.done[i] {
-			_ = s.lose(i, &worker.Loss{Worker: k.c.Workers[i].Name, Why: "the coordinator ended", LoadedSeconds: until.Seconds()}) // it is the end anyway
+			_ = s.lose(i, &worker.Loss{Worker: k.c.Workers[i].Name, Why: "the coordinator ended", LoadedSeconds: until.Seconds()}) // the run is over anyway
 		}
 	}
 }
 
-// flush returns when built-in nodes were emptied for a phase.
+// flush returns when the phase emptied built-in nodes.
 func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
 	if err := k.settle(); err != nil {
 		return 0, err
@@ -385,7 +385,7 @@ func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
 	return was.Origin, nil
 }
 
-// readProbes takes in all that was observed.
+// readProbes reads all probes.
 func (k *past) readProbes(probes func(func(run.Probe) error) error) error {
 	return probes(func(p run.Probe) error {
 		of := k.probes[p.Phase]
@@ -415,7 +415,7 @@ func (k *past) watch(ph *plan.Phase) *watch {
 	return w
 }
 
-// conclude says how far the run got, and that its coordinator ended then.
+// conclude sets the verdict: how far the run got, and that its coordinator ended then.
 func (k *past) conclude(err error) {
 	r := k.c.result
 	ended := fmt.Sprintf("the coordinator ended before the result was written: this was made of what it had kept, up to %s of the run", k.upTo.Round(time.Millisecond))

@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// ofKept is what a run has left whose coordinator ended after so many records.
+// ofKept is what a run has left if its coordinator ended after the given number of records.
 func ofKept(cfg coord.Config, records []kept) coord.Kept {
 	return coord.Kept{
 		Plan: cfg.Plan, Canonical: cfg.Canonical,
@@ -91,8 +91,8 @@ func nonzero(n map[string]uint64) map[string]uint64 {
 	return n
 }
 
-// TestRecoverAfterAnyRecord ends a coordinator after each record that it has kept: the recovered result counts what the snapshots do, and the whole
-// of it is the result that the coordinator came to.
+// TestRecoverAfterAnyRecord ends a coordinator after each record that it has kept. The recovered result counts exactly what the snapshots do; recovered
+// from all records, it equals the coordinator's own result.
 func TestRecoverAfterAnyRecord(t *testing.T) {
 	a, b := newFake(), newFake()
 	b.lie = func(f *worker.Final) {
@@ -124,8 +124,8 @@ func TestRecoverAfterAnyRecord(t *testing.T) {
 	require.True(t, begun)
 }
 
-// TestRecoverNamesWhatIsMissing ends a coordinator in mid-phase: workers whose last word is missing are named, and what they may have done since is
-// bounded by the plan.
+// TestRecoverNamesWhatIsMissing ends a coordinator in mid-phase. Workers without a final report are named, and the plan bounds what they may have done
+// since.
 func TestRecoverNamesWhatIsMissing(t *testing.T) {
 	a, b := newFake(), newFake()
 	cfg := config(t, local, a, b)
@@ -153,7 +153,7 @@ func TestRecoverNamesWhatIsMissing(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "not begun: second")
 }
 
-// TestRecoverAKeptPopulate that its coordinator's end cut short: the run is degraded by that, and has not failed for the keys that are missing.
+// TestRecoverAKeptPopulate that was cut short by its coordinator's end: the run is degraded, but has not failed because of missing keys.
 func TestRecoverAKeptPopulate(t *testing.T) {
 	a, b := newFake(), newFake()
 	cfg := configOf(t, fillAndRead, local, a, b)
@@ -179,8 +179,8 @@ func TestRecoverAKeptPopulate(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "not begun: read")
 }
 
-// TestRecoverBoundsWhatALeaseAllows adds to what was kept the time for which a worker may have been heard without a snapshot, which is that of the store or three
-// leases, and a lease.
+// TestRecoverBoundsWhatALeaseAllows adds the time for which a worker may have been heard from without a kept snapshot (the store's limit or three
+// leases) and one more lease.
 func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 40 * time.Second, 20 * time.Second: 80 * time.Second} {
 		cfg := configOf(t, onePhase, local, newFake())
@@ -201,7 +201,7 @@ func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {
 	}
 }
 
-// TestRecoverASearchThatWasOver before the next phase began: its budget was spent, which what was kept of it does not say.
+// TestRecoverASearchThatWasOver before the next phase began: its budget was spent, which the records do not say.
 func TestRecoverASearchThatWasOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFake()
@@ -224,7 +224,7 @@ func TestRecoverASearchThatWasOver(t *testing.T) {
 	})
 }
 
-// TestRecoverAfterALoss has a worker lost before the coordinator ended: it stays lost as it was.
+// TestRecoverAfterALoss: a worker lost before the coordinator ended stays lost, with the same reason.
 func TestRecoverAfterALoss(t *testing.T) {
 	a, b := newFake(), newFake()
 	b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
@@ -318,7 +318,7 @@ func TestRecoverRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "its plan has the digest")
 }
 
-// TestRecoverRefusesOfOneWorker has nobody beside the one that a refusal is about.
+// TestRecoverRefusesOfOneWorker tests refusals that concern a run's only worker.
 func TestRecoverRefusesOfOneWorker(t *testing.T) {
 	cfg := config(t, local, newFake())
 	coord.Run(t.Context(), cfg)
@@ -343,7 +343,7 @@ func TestRecoverRefusesOfOneWorker(t *testing.T) {
 	require.ErrorContains(t, err, "step 0 has no beginning")
 }
 
-// FuzzRecover makes results of what nobody has kept: it is an error, or a result that is whole.
+// FuzzRecover recovers random records: the outcome is an error or a complete result.
 func FuzzRecover(f *testing.F) {
 	t := new(testing.T)
 	cfg := config(t, local, newFake(), newFake())

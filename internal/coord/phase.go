@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// phase runs the steps of a phase and adds it to the result. A step that must succeed whole and does not is an error; the
-// phase is in the result then, too, as far as it got.
+// phase runs the steps of a phase and adds the phase to the result. If a step that must fully succeed does not, phase returns an error, and the
+// result still holds the phase as far as it got.
 func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	t := c.Plan.Target(ph.Target)
 	if ph.Clear != nil && t.Builtin != nil {
@@ -33,17 +33,17 @@ func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	return err
 }
 
-// activePhase is a phase under way.
+// activePhase is a phase in progress.
 type activePhase struct {
 	c     *coordinator
 	ph    *plan.Phase
 	route *route
 	m     judge.Measured
-	begun time.Duration // when its first level did, on the run clock; 0: not yet
+	begun time.Duration // when its first level began, on the run clock; 0: not yet
 	watch *watch
 }
 
-// all carries out the steps of the phase. It says whether any was begun.
+// all carries out the steps of the phase, and says whether any began.
 func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	for {
 		next, more := p.route.next(&p.m, p.spent())
@@ -65,7 +65,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		began = true
 		p.m.Endpoints, p.m.Others = s.endpoints()
 		p.take(s, p.c.stopping(ctx))
-		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // what is missing is the coordinator's doing
+		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
 			err = errEnded
 		}
 		if err == nil && !next.Kind.Timed() && !p.m.Aborted {
@@ -81,8 +81,8 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	}
 }
 
-// spent is the time since the phase's first level began. Of a run that is read back it is none while the phase goes on, and else more than any plan
-// allows: what was decided then is decided again.
+// spent is the time since the phase's first level began. When a run is read back, it is 0 while the phase goes on and otherwise longer than any plan
+// allows, so that every decision comes out as it did in the run.
 func (p *activePhase) spent() time.Duration {
 	switch k := p.c.past; {
 	case k != nil && k.goesOn(p.ph.Name), p.begun == 0:
@@ -93,7 +93,7 @@ func (p *activePhase) spent() time.Duration {
 	return time.Since(p.c.zero) - p.begun
 }
 
-// take enters what a step has counted.
+// take adds what a step has counted.
 func (p *activePhase) take(s *step, aborted bool) {
 	p.m.Aborted, p.m.Losses = aborted, s.missing()
 	if why := p.c.stopped.Load(); why != nil {
@@ -116,7 +116,7 @@ func (p *activePhase) take(s *step, aborted bool) {
 	}
 }
 
-// level enters what a step has counted that is one level of several.
+// level adds what a step has counted as one level of several.
 func (p *activePhase) level(s *step, step worker.Step) {
 	if p.begun == 0 {
 		p.begun = s.at
@@ -132,7 +132,7 @@ func (p *activePhase) level(s *step, step worker.Step) {
 	}, since)
 }
 
-// settle finds the warm-up of a load that has one level, and what was counted after it.
+// settle finds the warm-up of a single-level load, and what was counted after it.
 func (p *activePhase) settle(s *step) error {
 	if !s.steps[0].Kind.Timed() || p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
@@ -160,18 +160,18 @@ func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
 }
 
-// shortfallError is that of a step that must succeed whole and did not.
+// shortfallError reports a step that had to succeed fully and did not.
 type shortfallError struct{ text string }
 
 func (e *shortfallError) Error() string { return e.text }
 
-// shortfall is the error of a step that must succeed whole and did not.
+// shortfall returns an error if a step that must fully succeed did not.
 func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) error {
 	copies := 1
 	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
 		copies = r.N
 	}
-	var planned int64 // of a setup: what the workers have that are left, whose sessions alone will use it
+	var planned int64 // 0 for a setup: what was due counts, since only the remaining workers' sessions use it
 	if kind != worker.Setup {
 		planned = p.c.Plan.Once(p.ph, false)
 	}
@@ -181,7 +181,7 @@ func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) er
 	return nil
 }
 
-// flush is a clear phase on built-in nodes.
+// flush carries out a clear phase on built-in nodes.
 func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
 	w := c.watch(ph)
 	w.begin(ctx)
@@ -193,7 +193,7 @@ func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
 	return nil
 }
 
-// empty empties the built-in nodes of a phase's target and returns when that began.
+// empty empties the built-in nodes of a phase's target and returns when it began to.
 func (c *coordinator) empty(ctx context.Context, ph *plan.Phase) (origin float64, err error) {
 	if c.past != nil {
 		return c.past.flush(ph)

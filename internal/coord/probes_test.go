@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// sluggish is a probe that takes a time, one after the other; the last is for all that follow. It may hear that its time is over.
+// sluggish is a probe whose takes last the given times; the last applies to all that follow. It may notice that its time is over.
 type sluggish struct {
 	takes []time.Duration
 	hears bool
@@ -38,14 +38,14 @@ func (p *sluggish) Take(ctx context.Context) (map[string]float64, map[string]str
 	return map[string]float64{"n": float64(p.taken)}, nil
 }
 
-// watching is what makes probes each second, with a timeout, and what its journal keeps.
+// watching takes probes each second, with a timeout, and returns what its journal keeps.
 func watching(probe Probe, every, timeout time.Duration) (*watcher, *kept) {
 	k := &kept{}
 	c := &coordinator{zero: time.Now(), journal: newJournal(k)}
 	return &watcher{c: c, phase: "p", o: &plan.Observe{Name: "o", Every: every, Timeout: timeout}, probe: &asked{Probe: probe}}, k
 }
 
-// A probe that is due while another is under way is skipped, and counted; those that come late because of that are not.
+// A probe that falls due while another is in progress is skipped and counted. Those that are merely late because of it are not.
 func TestProbesThatAreSkipped(t *testing.T) {
 	for _, c := range []struct {
 		takes          []time.Duration
@@ -74,14 +74,14 @@ func TestProbesThatAreSkipped(t *testing.T) {
 	}
 }
 
-// An observation that is made before and after the load alone makes none in it.
+// An observation that is only made before and after the load takes no probes during it.
 func TestProbesAroundTheLoadAlone(t *testing.T) {
 	w, _ := watching(&sluggish{takes: []time.Duration{0}}, 0, time.Minute)
 	w.each(t.Context())
 	require.Zero(t, w.probe.Probe.(*sluggish).taken)
 }
 
-// A probe has its time, and a moment to notice that this is over. One that goes on beyond that stands in for those that follow, until it is back.
+// A probe gets its timeout, and a moment to notice that it is over. One that runs on blocks later probes until it returns.
 func TestProbesThatTakeTooLong(t *testing.T) {
 	const timeout, moment = 2 * time.Second, 50 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -127,7 +127,7 @@ func TestProbesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// A probe that is cut off by the end of the load is left out; one whose own time is over is not.
+// A probe cut off by the end of the load is left out; one that timed out is not.
 func TestProbesThatTheEndCutsOff(t *testing.T) {
 	for timeout, taken := range map[time.Duration]int{time.Minute: 0, time.Second: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestProbesThatTheEndCutsOff(t *testing.T) {
 	}
 }
 
-// A probe that cannot be written is an error of the phase, which those that follow do not take back.
+// A probe that cannot be written is an error of the phase; later probes do not clear it.
 func TestProbesThatCannotBeWritten(t *testing.T) {
 	w, k := watching(nil, 0, time.Second)
 	begin := func(p *run.Probe) { p.When = "before" }
@@ -154,7 +154,7 @@ func TestProbesThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, 1, k.appended)
 }
 
-// The end of a phase waits until its probes are kept, without the pause that others have.
+// The end of a phase waits until its probes are on disk, without the usual delay.
 func TestTheEndWaitsForProbesToBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k := watching(&sluggish{takes: []time.Duration{0}}, 0, time.Second)
@@ -173,7 +173,7 @@ func TestTheEndWaitsForProbesToBeKept(t *testing.T) {
 	})
 }
 
-// The load begins once all probes before it are there, and what is made after it begins when what is made in it has ended.
+// The load begins once all probes before it have answered. The probes after it begin once those during it have ended.
 func TestProbesOfAPhaseFollowEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fast, _ := watching(&sluggish{takes: []time.Duration{time.Second}}, 0, time.Minute)
@@ -196,7 +196,7 @@ func TestProbesOfAPhaseFollowEachOther(t *testing.T) {
 	})
 }
 
-// What is observed of a target is at its endpoints: those of nodes that were started, or else those of the plan. A run that is read back observes nothing.
+// A target is observed at its endpoints: those of started nodes, otherwise those of the plan. A run that is read back observes nothing.
 func TestWhereProbesLook(t *testing.T) {
 	for name, c := range map[string]struct {
 		target  *plan.Target
@@ -240,7 +240,7 @@ func TestWhereProbesLook(t *testing.T) {
 	}
 }
 
-// closing is a probe that counts its ends.
+// closing is a probe that counts how often it is closed.
 type closing struct {
 	Probe
 	closed *int

@@ -12,11 +12,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// grace is for how long after its end an interval is awaited from all workers. Then progress is shown without those from which it has not come.
+// grace is how long after its end to wait for all workers' counts of an interval. After that, progress is shown without the missing ones.
 const grace = time.Second
 
-// foresee shows each second what has come while a worker is silent, until the function that it returns is called; that one waits for it. Whatever is
-// kept, judged or exported waits until all workers have come, or are lost.
+// foresee shows partial progress each second while a worker is silent, until the returned function is called, which waits for foresee to end. Only
+// progress is partial: whatever is kept, judged or exported waits until every worker has reported or is lost.
 func (s *step) foresee() (release func()) {
 	done := make(chan struct{})
 	var seeing sync.WaitGroup
@@ -40,7 +40,7 @@ func (s *step) foresee() (release func()) {
 	}
 }
 
-// provisional shows what has come of the second that ends at a time on the run clock, unless it was shown.
+// provisional shows what has come of the second that ends at to on the run clock, unless that second was shown already.
 func (s *step) provisional(to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *step) provisional(to int64) {
 	s.show(ahead)
 }
 
-// awaitedAt lists the workers that have not come up to a time on the run clock.
+// awaitedAt lists the workers that have not reported up to the given time on the run clock.
 func (s *step) awaitedAt(to int64) (names []string) {
 	for i := range s.sources {
 		if src := &s.sources[i]; !src.final && !src.lost && src.upTo < to {
@@ -64,7 +64,7 @@ func (s *step) awaitedAt(to int64) (names []string) {
 	return names
 }
 
-// show shows the step as it stands after an interval. What comes late of what was shown is not shown again.
+// show shows the step as it stands after an interval. Late counts of an interval already shown are not shown again.
 func (s *step) show(joint measure.Interval) {
 	if s.c.Progress != nil && (joint.To > s.shown || joint.Final) {
 		s.shown = joint.To
@@ -112,10 +112,10 @@ func (s *step) update(joint measure.Interval) run.Update {
 	return u
 }
 
-// patience is how long goes by before it is said what a step does beside its load.
+// patience is how long a step may be busy with something other than its load before progress says so.
 const patience = time.Second
 
-// tell says what the step does, each second from the end of begun on, until the function that it returns is called; that one waits for it.
+// tell says each second what the step is doing, once begun is closed, until the returned function is called, which waits for tell to end.
 func (s *step) tell(begun <-chan struct{}, doing func() string) (release func()) {
 	done := make(chan struct{})
 	var told sync.WaitGroup
@@ -149,8 +149,8 @@ func (s *step) say(since time.Duration, doing string) {
 	}
 }
 
-// whileMoving returns a context that ends when a worker has made no progress for so long. A file of a terabyte takes its time; one that is not read or
-// written any more is stuck.
+// whileMoving returns a context that ends when a worker has made no progress for the given time. A terabyte file takes long to prepare; one that is
+// no longer being read or written is stuck.
 func whileMoving(parent context.Context, w worker.Worker, within time.Duration) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(parent)
 	done, seen := make(chan struct{}), worker.Progress(w)
@@ -179,7 +179,7 @@ func whileMoving(parent context.Context, w worker.Worker, within time.Duration) 
 	}
 }
 
-// preparing is what workers do before a step, and how far they have come.
+// preparing describes what workers do before a step, and how far they have got.
 func (s *step) preparing() string {
 	done := int64(0)
 	for i, m := range s.c.Workers {
@@ -191,7 +191,7 @@ func (s *step) preparing() string {
 	return fmt.Sprintf("%s: %d MiB so far", s.awaited(), done>>20)
 }
 
-// awaited is what workers do before a step.
+// awaited describes what workers do before a step.
 func (s *step) awaited() string {
 	local, stop := s.c.Plan.Target(s.ph.Target).Executor == plan.Thread, s.c.soFar().Completeness == run.Aborted
 	switch {
@@ -205,7 +205,7 @@ func (s *step) awaited() string {
 	return "getting ready"
 }
 
-// settling is what workers do behind a step.
+// settling describes what workers do after a step.
 func (s *step) settling() string {
 	if s.c.Plan.Target(s.ph.Target).Executor == plan.Thread {
 		return "its log files are being verified, and deleted unless a later phase has them"
@@ -213,7 +213,7 @@ func (s *step) settling() string {
 	return "ending"
 }
 
-// soFar is the verdict as it stands: of the phases that have ended, and of who was lost.
+// soFar is the verdict so far, from the phases that have ended and the workers that were lost.
 func (c *coordinator) soFar() run.Verdict {
 	v := c.result.Verdict // changes between steps only
 	v.Reasons, v.Codes = nil, nil

@@ -177,7 +177,7 @@ func kindsOfRuns() map[string]func(t *testing.T) coord.Config {
 	}
 }
 
-// absent is a worker that is lost when it is to make ready for a step, after some.
+// absent is a worker that is lost when it is told to prepare a step, after some others.
 type absent struct {
 	*fakeWorker
 	after int
@@ -203,8 +203,8 @@ func upTo(t *testing.T, records []kept) (at time.Duration) {
 	return at
 }
 
-// TestRecoveredIsWhatTheRunCameTo compares, for each kind of run, the result that its coordinator made with the one that is made of what it has kept, and makes
-// one of each part of that from its beginning on.
+// TestRecoveredIsWhatTheRunCameTo compares, for each kind of run, the coordinator's own result with the one recovered from its records. It also
+// recovers a result from every prefix of them.
 func TestRecoveredIsWhatTheRunCameTo(t *testing.T) {
 	for name, of := range kindsOfRuns() {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestRecoveredIsWhatTheRunCameTo(t *testing.T) {
 	}
 }
 
-// edited is a copy of an entry of the coordinator's with a field, named by its path, set to what is given; nil: removed.
+// edited is a copy of a coordinator's entry with the field at a path set to the given value; nil: removed.
 func edited(t *testing.T, r kept, value any, path ...string) kept {
 	var all map[string]any
 	require.NoError(t, json.Unmarshal(r.record, &all))
@@ -257,7 +257,7 @@ func edited(t *testing.T, r kept, value any, path ...string) kept {
 	return kept{"", b}
 }
 
-// TestRecoverRefusesEachClause breaks each promise of what is kept by itself, next to what is just allowed.
+// TestRecoverRefusesEachClause breaks each rule for records on its own, next to what is just allowed.
 func TestRecoverRefusesEachClause(t *testing.T) {
 	a, b := newFake(), newFake()
 	b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
@@ -273,7 +273,7 @@ func TestRecoverRefusesEachClause(t *testing.T) {
 	require.Equal(t, run.Degraded, live.Verdict.Completeness, live.Verdict.Reasons)
 	records := cfg.Store.(*memory).records
 
-	// at is the index of the first entry of a kind, from some record on.
+	// at is the index of the first entry of a kind, starting at some record.
 	at := func(kind string, from int) int {
 		for i := from; i < len(records); i++ {
 			if kind == "snapshot" && records[i].worker != "" || kind != "snapshot" && records[i].worker == "" && strings.HasPrefix(string(records[i].record), `{"`+kind+`"`) {
@@ -388,7 +388,7 @@ func TestRecoverRefusesShapes(t *testing.T) {
 	}
 }
 
-// TestRecoverWhatCannotBeRead says so, and does not take it for the end.
+// TestRecoverWhatCannotBeRead says so, and does not mistake it for the end.
 func TestRecoverWhatCannotBeRead(t *testing.T) {
 	cfg := config(t, local, newFake(), newFake())
 	coord.Run(t.Context(), cfg)

@@ -10,8 +10,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// replace gives the places of lost workers to others before a phase begins, as far as any come. Sessions have numbers, and keys and seeds hang on
-// those, so that a new worker does what the lost one would have done in this phase and those to come.
+// replace gives the places of lost workers to new ones before a phase begins, as far as any come. Keys and seeds depend only on session numbers, so a
+// new worker does what the lost one would have done in this phase and later ones.
 func (c *coordinator) replace(ctx context.Context, ph *plan.Phase) error {
 	if c.past != nil {
 		return c.past.settle()
@@ -41,7 +41,7 @@ func (c *coordinator) replace(ctx context.Context, ph *plan.Phase) error {
 	return nil
 }
 
-// takeOver has a worker take a lost one's place. It may be lost itself before it has.
+// takeOver has a worker take a lost one's place. It may itself be lost before it has done so.
 func (c *coordinator) takeOver(ctx context.Context, i int, m worker.Member, ph *plan.Phase) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()
@@ -67,7 +67,7 @@ func (c *coordinator) enter(i int, m worker.Member, phase string) {
 	c.Workers[i], c.lost[i], c.seqs[i] = m, false, 0
 }
 
-// tellReplacing says each second what is waited for, until the function that it returns is called.
+// tellReplacing says each second what the run waits for, until the returned function is called.
 func (c *coordinator) tellReplacing(ph *plan.Phase) (release func()) {
 	s := &step{c: c, ph: ph, steps: []worker.Step{{Kind: worker.Load}}}
 	now := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// replacing is a configuration in which w1 is lost in the first load, and the given workers come one after the other.
+// replacing is a configuration in which w1 is lost in the first load, and the given workers arrive one after another.
 func replacing(t *testing.T, come ...worker.Member) (cfg coord.Config, stays *fakeWorker) {
 	a, b := newFake(), newFake()
 	b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
@@ -40,8 +40,8 @@ func replacing(t *testing.T, come ...worker.Member) (cfg coord.Config, stays *fa
 	return cfg, a
 }
 
-// TestLostWorkerIsReplaced from the next phase on: the new worker has the same sessions, the gap stays named, and only the phase in which the old one was
-// lost is doubted for it. A result that is made of what was kept says the same.
+// TestLostWorkerIsReplaced from the next phase on. The new worker has the same sessions, the gap stays on record, and only the phase of the loss is
+// in doubt. The result of a recovered run says the same.
 func TestLostWorkerIsReplaced(t *testing.T) {
 	for _, name := range []string{"w2", "w1"} { // it may be called as the lost one was
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestLostWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNobodyComes to replace a worker in time: the run goes on without it, and says so.
+// TestNobodyComes: no replacement arrives in time, so the run goes on without one, and says so.
 func TestNobodyComes(t *testing.T) {
 	cfg, _ := replacing(t)
 	r := coord.Run(context.Background(), cfg)
@@ -85,7 +85,7 @@ func TestNobodyComes(t *testing.T) {
 	require.Contains(t, fmt.Sprint(r.Phase["second"].Reasons), "the load of worker w1 ended early or is missing")
 }
 
-// TestReplacementIsLost before it has taken the plan: the next one is taken.
+// TestReplacementIsLost before it has taken the plan, so the next one takes over.
 func TestReplacementIsLost(t *testing.T) {
 	d := newFake()
 	cfg, _ := replacing(t, worker.Member{Name: "w2", Worker: unreachable{}}, worker.Member{Name: "w3", Worker: d})
@@ -105,7 +105,7 @@ func (unreachable) Assign(context.Context, worker.Assignment) error {
 	return &worker.Loss{Worker: "w2", Why: "no heartbeat for 10s"}
 }
 
-// TestReplacementRefuses the plan, as its node's policy may have it: the run ends, as it does when the first workers refuse it.
+// TestReplacementRefuses the plan, as its node's policy may demand: the run ends, as it does when one of the first workers refuses.
 func TestReplacementRefuses(t *testing.T) {
 	cfg, _ := replacing(t, worker.Member{Name: "w2", Worker: refusing{}})
 	r := coord.Run(context.Background(), cfg)
@@ -119,7 +119,7 @@ func (refusing) Assign(context.Context, worker.Assignment) error {
 	return errors.New("the policy of this node does not allow it")
 }
 
-// TestAllAreLostAndNobodyComes ends the run, in the middle of it as at its end.
+// TestAllAreLostAndNobodyComes: the run ends, whether that happens in the middle or at its end.
 func TestAllAreLostAndNobodyComes(t *testing.T) {
 	for text, want := range map[string]string{
 		twoPhases: `before phase "second": no worker is left, and none has come to take a place within 10ms`,
@@ -143,7 +143,7 @@ func TestAllAreLostAndNobodyComes(t *testing.T) {
 	}
 }
 
-// TestReplacementIsNotAwaited where nobody was lost, and no longer once the user wants an end.
+// TestReplacementIsNotAwaited if no worker was lost, or once the user wants the run to end.
 func TestReplacementIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, stays := replacing(t)

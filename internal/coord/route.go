@@ -9,13 +9,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// route decides the steps of a phase, as it goes.
+// route decides the steps of a phase as it goes along.
 type route struct {
 	ph    *plan.Phase
-	ahead []worker.Step // what is decided; the workers' own part of each is left out
+	ahead []worker.Step // steps decided so far, without the workers' shares
 }
 
-// newRoute returns the route of a phase that nothing has been done of.
+// newRoute returns the route of a phase that has not begun.
 func newRoute(ph *plan.Phase) *route {
 	r := &route{ph: ph}
 	if len(ph.Setup) > 0 {
@@ -44,7 +44,7 @@ func (r *route) add(s worker.Step) {
 	r.ahead = append(r.ahead, s)
 }
 
-// next returns the next step, or none when the phase is over. m is what has been measured so far, and spent the time since its first level
+// next returns the next step, or false when the phase is over. m is what has been measured so far, and spent the time since the phase's first level
 // began.
 func (r *route) next(m *judge.Measured, spent time.Duration) (step worker.Step, more bool) {
 	if len(r.ahead) > 0 {
@@ -57,7 +57,7 @@ func (r *route) next(m *judge.Measured, spent time.Duration) (step worker.Step, 
 	return r.try(m, spent)
 }
 
-// try returns the next step of a search, or says why there is none.
+// try returns the next step of a search, or false when the search is over.
 func (r *route) try(m *judge.Measured, spent time.Duration) (step worker.Step, more bool) {
 	rate, more := m.NextRate(r.ph.Search, spent)
 	if !more {

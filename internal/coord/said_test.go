@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// What workers have said when they were ready is taken together: their ops add up, their clocks are their own, and what servers say is by target and endpoint.
+// What workers say when they are ready is combined: ops add up, clocks stay per worker, and servers' words are by target and endpoint.
 func TestWhatWorkersSayTogether(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
 	s.c.result.Environment.Servers = map[string]map[string]map[string]string{"t": {"a": {"version": "1"}, "b": {"version": "2"}}}
@@ -41,7 +41,7 @@ func TestWhatWorkersSayTogether(t *testing.T) {
 	}, s.c.result.Environment.Servers)
 }
 
-// A search is as old as its first level; of one that is read back nobody knows, so it has all its time while levels come and none behind the last.
+// A search's age counts from its first level. Read back, its age is unknown, so it has all its time while levels follow, and none after the last.
 func TestTimeThatAPhaseHasSpent(t *testing.T) {
 	next := func(phase string) *keptRecord {
 		return &keptRecord{entry: entry{Step: &begun{Step: worker.Step{Phase: phase}}}}
@@ -68,7 +68,7 @@ func TestTimeThatAPhaseHasSpent(t *testing.T) {
 	}
 }
 
-// What workers have made ready is told from the first byte on, and is that of this step alone.
+// Preparation progress is reported from the first byte on, and covers this step only.
 func TestHowFarWorkersHaveCome(t *testing.T) {
 	for _, c := range []struct {
 		before, now [2]int64
@@ -91,7 +91,7 @@ func TestHowFarWorkersHaveCome(t *testing.T) {
 	}
 }
 
-// reading is a worker that has got so far.
+// reading is a worker whose progress is given.
 type reading struct {
 	worker.Worker
 	now int64
@@ -99,7 +99,7 @@ type reading struct {
 
 func (r *reading) Progress() int64 { return r.now }
 
-// A figure that JSON does not have keeps its entry out of the log, and nothing else.
+// A figure that JSON cannot represent keeps only its own entry out of the log.
 func TestEntriesThatCannotBeKept(t *testing.T) {
 	k := &kept{}
 	c := &coordinator{Config: Config{Logger: slog.New(slog.DiscardHandler)}}
@@ -115,7 +115,7 @@ func TestEntriesThatCannotBeKept(t *testing.T) {
 	require.Equal(t, 1, k.appended)
 }
 
-// A warm-up that the plan asks for ends when it says, to the nanosecond, or with the stretch of intervals that is under way then.
+// A planned warm-up ends at its time, to the nanosecond, or with the current stretch of intervals.
 func TestWarmUpsEndWhenThePlanSays(t *testing.T) {
 	for _, c := range []struct{ interval, want int64 }{{1e9, 5e9}, {1e9 - 1, 6e9 - 6}, {1e9 + 1, 5e9 + 5}, {3e9, 6e9}} {
 		s := stepOf(t, "closed {\n sessions = 10\n duration = \"30s\"\n warmup = \"5s\"\n}", 1)
@@ -135,7 +135,7 @@ func TestWarmUpsEndWhenThePlanSays(t *testing.T) {
 	}
 }
 
-// A snapshot is of the worker with its name that is not lost, wherever that stands.
+// A snapshot belongs to the worker of that name that is not lost, whatever its index.
 func TestWhoseSnapshotItIs(t *testing.T) {
 	k := &past{c: &coordinator{lost: make([]bool, 5)}}
 	for _, name := range []string{"a", "b", "a", "c", "a"} {
@@ -159,7 +159,7 @@ func TestWhoseSnapshotItIs(t *testing.T) {
 	}
 }
 
-// As many rows as a result has room for are shared by all loads of a plan, of which stages and searches have several.
+// All loads of a plan, of which stages and searches have several, share the rows that a result has room for.
 func TestRowsAreSharedByAllLoads(t *testing.T) {
 	of := func(phases ...*plan.Phase) int { return newCoordinator(Config{Plan: &plan.Plan{Phases: phases}}).rows }
 	load, four := &plan.Phase{Closed: &plan.Closed{}}, &plan.Phase{Stages: &plan.Stages{Stages: make([]plan.Stage, 4)}}
@@ -169,7 +169,7 @@ func TestRowsAreSharedByAllLoads(t *testing.T) {
 	require.NotEqual(t, of(load), of(load, load, load, load, four, four, four))
 }
 
-// A run that was to end for a loss ended for the first one, unless something else had ended it before.
+// A run with AbortOnLoss ended because of its first loss, unless something else had ended it before.
 func TestALossThatEndsARecoveredRun(t *testing.T) {
 	user := reason.Why{Code: reason.StoppedByUser, Text: "stopped by the user"}
 	for name, c := range map[string]struct {
@@ -190,7 +190,7 @@ func TestALossThatEndsARecoveredRun(t *testing.T) {
 	}
 }
 
-// Probes begin once in a phase, however many loads it has, and never in one that is read back.
+// Probes begin once per phase, however many loads it has, and never when a run is read back.
 func TestProbesBeginOnce(t *testing.T) {
 	ended := 0
 	w := &watch{over: func() { ended++ }}

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// An interval is shown when it is behind those that were, and the last one always.
+// An interval is shown if it lies after those shown before, and the last one always.
 func TestWhichIntervalsAreShown(t *testing.T) {
 	for _, c := range []struct {
 		to    int64
@@ -46,7 +46,7 @@ func TestWhichIntervalsAreShown(t *testing.T) {
 	}
 }
 
-// A worker is awaited up to a time that it has not come to, unless nothing more comes of it.
+// A worker is awaited until it has reached the given time, unless it will report no more.
 func TestWhoIsAwaited(t *testing.T) {
 	for _, c := range []struct {
 		src  source
@@ -65,7 +65,7 @@ func TestWhoIsAwaited(t *testing.T) {
 	}
 }
 
-// What has come of a second is shown when it is behind the step's beginning and behind what was shown, as one second, or less at the beginning.
+// Part of a second is shown if it lies after the step's start and after what was shown; it is one second long, or less at the start.
 func TestWhatIsShownAhead(t *testing.T) {
 	for _, c := range []struct {
 		at    time.Duration
@@ -98,7 +98,7 @@ func TestWhatIsShownAhead(t *testing.T) {
 	}
 }
 
-// While a worker is silent, each second is shown one second after its end, and nothing more when the step is over.
+// While a worker is silent, each second is shown one second after its end, and no more once the step is over.
 func TestWhenWhatHasComeIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
@@ -119,7 +119,7 @@ func TestWhenWhatHasComeIsShown(t *testing.T) {
 	})
 }
 
-// What a step does is told each second from when it is to be, of its phase and kind, and how the run stands by then.
+// What a step does is reported each second from the given time on, with its phase, its kind, and the state of the run.
 func TestWhatAStepDoesIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
@@ -146,7 +146,7 @@ func TestWhatAStepDoesIsTold(t *testing.T) {
 	})
 }
 
-// The verdict so far is that of the phases that have ended, without reasons: aborted when an end is wanted, and else degraded when a worker was lost.
+// The verdict so far covers the phases that have ended, without reasons: aborted if an end is wanted, otherwise degraded if a worker was lost.
 func TestVerdictSoFar(t *testing.T) {
 	why := "the plan wants it"
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestVerdictSoFar(t *testing.T) {
 	}
 }
 
-// What workers do before a step and behind it hangs on whether they have files, and on whether the run is to end.
+// What workers do before and after a step depends on whether they have files, and on whether the run is to end.
 func TestWhatIsAwaited(t *testing.T) {
 	for _, c := range []struct {
 		files, stop     bool

@@ -20,47 +20,47 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// remoteAhead is startAhead for workers that the order reaches over a network.
+// remoteAhead is startAhead for workers reached over a network.
 const remoteAhead = 50 * time.Millisecond
 
-// step is one step under way.
+// step is one step in progress.
 type step struct {
 	c      *coordinator
 	ph     *plan.Phase
 	steps  []worker.Step  // by worker
 	ready  []worker.Ready // by worker
 	facts  facts
-	found  map[string][]string // nodes of each target that is a cluster, on which all workers agree
+	found  map[string][]string // nodes of each cluster target, which all workers agree on
 	at     time.Duration
-	before []int64     // progress of each worker when it was to make ready
-	asked  atomic.Bool // workers were told to end it early
+	before []int64     // each worker's progress before it was told to prepare
+	asked  atomic.Bool // workers were told to end the step early
 
 	passed chan struct{} // closed when all ops of all workers have ended
 
-	mu         sync.Mutex // sinks of different workers run at the same time
+	mu         sync.Mutex // workers' sinks run concurrently
 	sources    []source   // by worker
 	joiner     *measure.Joiner
 	bounds     *measure.Limits
 	totals     *measure.Totals
-	history    history          // of a load
-	unfinished measure.Counters // of workers that were lost
-	ended      uint64           // ops that have come, and how many of them
-	bad        uint64           // ended badly, and
-	failed     uint64           // have failed
-	shown      int64            // up to where progress was, run clock
+	history    history          // of a timed step
+	unfinished measure.Counters // counts of lost workers
+	ended      uint64           // ops that ended
+	bad        uint64           // of them: neither ok nor a miss
+	failed     uint64           // of them: failed by the target
+	shown      int64            // progress has been shown up to here, run clock
 	series     judge.Series
-	response   measure.Times // of an interval, as it is told
+	response   measure.Times // of the interval being shown
 	generators []measure.Generator
-	unsure     []time.Duration // of each worker's clock
-	logs       []*worker.Log   // by worker; nil of one that loaded no log
-	unread     []string        // workers that were lost before they had said what became of theirs
-	ops        uint64          // fixed by the plan; 0: not known
+	unsure     []time.Duration // uncertainty of each worker's clock
+	logs       []*worker.Log   // by worker; nil if it loaded no log
+	unread     []string        // workers lost before they reported on their log
+	ops        uint64          // number fixed by the plan; 0: not known
 	buf        []byte
-	err        error // of the store
+	err        error // from the store
 }
 
-// step has the workers carry out one step, each its part. What they counted is returned also when that failed; nil when they could not
-// start. Ready is called when they can.
+// step has each worker carry out its part of one step. It returns what they counted even if the step failed, and nil if they could not start. It calls
+// ready once they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step, ready func()) (*step, error) {
 	s := c.newStep(ph, part)
 	if c.past != nil {
@@ -79,7 +79,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step
 	return s, s.run(ctx)
 }
 
-// newStep divides a step between the workers.
+// newStep divides a step among the workers.
 func (c *coordinator) newStep(ph *plan.Phase, part worker.Step) *step {
 	n := len(c.Workers)
 	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]measure.Generator, n), unsure: make([]time.Duration, n), logs: make([]*worker.Log, n)}
@@ -109,7 +109,7 @@ func (s *step) begin(at time.Duration) {
 	}
 }
 
-// each calls f for every worker that is left, all at the same time, and returns the first error.
+// each calls f concurrently for every worker that is not lost, and returns the first error.
 func (s *step) each(group *errgroup.Group, f func(i int, m worker.Member) error) error {
 	for i, m := range s.c.Workers {
 		if !s.c.isLost(i) {
@@ -119,7 +119,7 @@ func (s *step) each(group *errgroup.Group, f func(i int, m worker.Member) error)
 	return group.Wait()
 }
 
-// prepare returns once every worker is ready or lost. The user's wish to end ends it too.
+// prepare returns once every worker is ready or lost, or the user asks for an early end.
 func (s *step) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,7 +152,7 @@ func (s *step) prepare(ctx context.Context) error {
 	return nil
 }
 
-// answers is what the workers have said when they were ready.
+// answers collects what the workers said when they were ready.
 func (s *step) answers() facts {
 	f := facts{Found: s.found}
 	for _, r := range s.ready {
@@ -173,7 +173,7 @@ func (s *step) answers() facts {
 	return f
 }
 
-// enter takes over what the workers have said.
+// enter adds what the workers said to the result.
 func (s *step) enter() {
 	servers := s.c.result.Environment.Servers
 	for target, said := range s.facts.Servers {
@@ -191,13 +191,13 @@ func (s *step) enter() {
 	}
 }
 
-// clock takes note of what a worker's clock may be wrong by.
+// clock records how far off a worker's clock may be.
 func (s *step) clock(worker int, uncertainty time.Duration) {
 	s.unsure[worker] = uncertainty
 	s.c.fleetOf(worker).ClockUncertaintySeconds = uncertainty.Seconds()
 }
 
-// apart is by how much the clocks of two workers with a part in the step may differ.
+// apart is the most that the clocks of two workers with a part in the step can differ.
 func (s *step) apart() time.Duration {
 	var most, second time.Duration
 	for i, u := range s.unsure {
@@ -212,7 +212,7 @@ func (s *step) apart() time.Duration {
 	return most + second
 }
 
-// agreeOnNodes takes the nodes of clusters from the workers, which have all found the same: requests are counted by their order.
+// agreeOnNodes takes clusters' nodes from the workers. All must have found the same ones in the same order, because requests are counted by that order.
 func (s *step) agreeOnNodes() error {
 	for _, name := range s.ph.Targets() {
 		if s.c.Plan.Target(name).Placement != plan.Slots {
@@ -248,7 +248,7 @@ func (s *step) agreeOn(target string) error {
 	return nil
 }
 
-// ahead is how long before the start the order to start is given.
+// ahead is how long before the start the order to start is sent.
 func (s *step) ahead() time.Duration {
 	ahead := startAhead
 	for _, r := range s.ready {
@@ -259,7 +259,7 @@ func (s *step) ahead() time.Duration {
 	return ahead
 }
 
-// run starts all workers at the same time and returns when each has finished or is lost.
+// run starts all workers at the same time and returns when each is done or lost.
 func (s *step) run(ctx context.Context) error {
 	defer s.c.onDrain(func() { s.stop(stopped(reason.User)) })()
 	defer s.tell(s.passed, s.settling)()
@@ -281,12 +281,12 @@ func (s *step) run(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return s.err // what workers say then is of it
+		return s.err // the workers' errors follow from it
 	}
 	return err
 }
 
-// carryOut is the step as one worker does it.
+// carryOut has one worker carry out its part of the step.
 func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	final, err := m.Worker.Run(ctx, s.at, func(snap *measure.Snapshot) (func() error, error) { return s.take(i, snap) })
 	var lost *worker.Loss
@@ -312,14 +312,14 @@ func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	return nil
 }
 
-// conclude takes a worker's last word, but for its totals.
+// conclude takes a worker's final report, except its totals.
 func (s *step) conclude(i int, final *worker.Final) {
 	s.generators[i], s.logs[i] = final.Generator, final.Log
 	s.clock(i, final.Uncertainty)
 	s.c.fleetOf(i).AddSpent(&final.Generator)
 }
 
-// attend looks after a worker that has done its part, or had none, while others are at theirs.
+// attend watches a worker that has done its part, or has none, while others are still at work.
 func (s *step) attend(ctx context.Context, i int, m worker.Member) error {
 	s.sources[i].whole = true
 	if m.Attend == nil {
@@ -331,7 +331,7 @@ func (s *step) attend(ctx context.Context, i int, m worker.Member) error {
 	return nil
 }
 
-// onDrain calls f when the user asks for an early end, until the function that it returns is called; that one waits for f.
+// onDrain calls f when the user asks for an early end. The returned function ends that, and waits for f.
 func (c *coordinator) onDrain(f func()) (release func()) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
@@ -348,7 +348,7 @@ func (c *coordinator) onDrain(f func()) (release func()) {
 	}
 }
 
-// stop ends the step early, and the run with it, and keeps why.
+// stop ends the step early, and the run with it, and records why.
 func (s *step) stop(why stopped) {
 	s.c.note(entry{Stop: &why})
 	s.drain()
@@ -363,8 +363,8 @@ func (s *step) drain() {
 	}
 }
 
-// agrees holds a worker's last word on the step against its snapshots: they have come up to the last, without which what others count would wait for
-// it, and their sum is its total.
+// agrees checks a worker's final report on the step against its snapshots. They must have reached the end, or the other workers' counts would wait
+// for them, and they must add up to its totals.
 func (s *step) agrees(worker int, final *worker.Final) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
@@ -385,12 +385,12 @@ func (s *step) agrees(worker int, final *worker.Final) error {
 	return nil
 }
 
-// take joins a worker's snapshot to the others'. What it returns waits until the snapshot is kept.
+// take merges a worker's snapshot with the others'. The function it returns waits until the snapshot is on disk.
 func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err error) {
 	commit, whole, err := s.join(from, snap)
 	var lost *worker.Loss
 	switch {
-	case errors.As(err, &lost): // what it had counted was bounded then
+	case errors.As(err, &lost): // its counts were bounded when it was lost
 		return nil, err
 	case err != nil:
 		return nil, s.fail(err)
@@ -408,7 +408,7 @@ func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err er
 	}, nil
 }
 
-// stopOnErrors ends the step early when as many of its ops have failed as the plan puts up with.
+// stopOnErrors ends the step early once the plan's limit on failed ops is reached.
 func (s *step) stopOnErrors() {
 	s.mu.Lock()
 	failed, ended := s.failed, s.ended
@@ -423,7 +423,7 @@ func (s *step) stopOnErrors() {
 	}
 }
 
-// fail ends the step early for an error, of which the first is the step's, and returns it.
+// fail ends the step early because of err, and returns err. The first such error becomes the step's.
 func (s *step) fail(err error) error {
 	s.mu.Lock()
 	first := s.err == nil
@@ -437,8 +437,8 @@ func (s *step) fail(err error) error {
 	return err
 }
 
-// join adds a snapshot to the journal and to what is known of the step. Whole says that an interval of all workers is, and that
-// nothing else need be waited for.
+// join adds a snapshot to the journal and to the step's counts. whole says that the snapshot completed an interval of all workers, so the commit need
+// not wait for more.
 func (s *step) join(from int, snap *measure.Snapshot) (kept *commit, whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -459,7 +459,7 @@ func (s *step) join(from int, snap *measure.Snapshot) (kept *commit, whole bool,
 	return kept, whole, nil
 }
 
-// fold adds a snapshot that follows to what is known of the step, as join does. The caller holds the lock.
+// fold adds a checked snapshot to the step's counts; see join. The caller holds the lock.
 func (s *step) fold(worker int, snap *measure.Snapshot) (whole bool) {
 	ended, bad, failed := snap.Delta.Ended()
 	s.ended += ended
@@ -469,7 +469,7 @@ func (s *step) fold(worker int, snap *measure.Snapshot) (whole bool) {
 	return s.advance()
 }
 
-// advance takes in what all workers have got past, and says whether there was any.
+// advance takes the intervals that all workers have completed, and says whether there were any.
 func (s *step) advance() (some bool) {
 	for joint, ok := s.joiner.Next(); ok; joint, ok = s.joiner.Next() {
 		s.pass(joint)
@@ -478,7 +478,7 @@ func (s *step) advance() (some bool) {
 	return some
 }
 
-// pass takes in an interval that all workers have got past.
+// pass takes an interval that all workers have completed.
 func (s *step) pass(joint measure.Interval) {
 	s.totals.Merge(joint.Delta)
 	if s.steps[0].Kind.Timed() {

@@ -30,7 +30,7 @@ phase "fill" {
 	closed { iterations = 1 }
 }`
 
-// said lists what was said beside figures, and when.
+// said lists the messages other than figures, with their times.
 func said(cfg *coord.Config) *[]string {
 	all := &[]string{}
 	cfg.Progress = func(u run.Update) {
@@ -41,7 +41,7 @@ func said(cfg *coord.Config) *[]string {
 	return all
 }
 
-// TestLongWaitsAreTold of a worker that takes long to make its files, and to verify them.
+// TestLongWaitsAreTold if a worker takes long to create its files, and to verify them.
 func TestLongWaitsAreTold(t *testing.T) {
 	for text, want := range map[string][]string{
 		logPhase: {

@@ -1,5 +1,5 @@
-// Package deploy writes what others need to place and restart loadgen on many machines: manifests for Kubernetes, units for systemd.
-// Barrier, lease and exact merging stay loadgen's own.
+// Package deploy writes what other systems need to place and restart loadgen on many machines: manifests for Kubernetes, units for systemd. The start
+// barrier, leases and exact merging stay in loadgen.
 package deploy
 
 import (
@@ -21,34 +21,34 @@ import (
 //go:embed kubernetes.yaml.tmpl worker.service.tmpl coordinator.service.tmpl
 var templates embed.FS
 
-// Where a coordinator listens that was deployed, and where its page is.
+// Ports of a deployed coordinator: for workers, and for its page.
 const (
 	Port     = 7464
 	PagePort = 9464
 )
 
-// Kubernetes says what to print for a cluster.
+// Kubernetes describes a deployment to a cluster.
 type Kubernetes struct {
 	Name         string // of all objects
-	Namespace    string // "": that of whoever applies them
+	Namespace    string // "": the namespace of whoever applies the objects
 	Image        string
-	Workers      int           // beside the coordinator
-	CPU          string        // that each pod asks for and may use, as Kubernetes writes it
+	Workers      int           // besides the coordinator
+	CPU          string        // request and limit of each pod, as Kubernetes writes it
 	Memory       string        // likewise
-	Deadline     time.Duration // after which all is ended
-	StorageClass string        // of the volume for runs, which all pods mount; "": the cluster's own
+	Deadline     time.Duration // after which everything is ended
+	StorageClass string        // of the volume for runs, which every pod mounts; "": the cluster's default
 	Storage      string        // its size
-	PodMonitor   bool          // Prometheus scrapes the coordinator's page, by the objects of its operator
+	PodMonitor   bool          // make objects with which Prometheus Operator scrapes the coordinator's page
 	Text         []byte        // of the plan
 	Plan         *plan.Plan
 	Credentials  Credentials
-	Issuer       Issuer // of the pods' certificates; the zero value: they have the Credentials instead
+	Issuer       Issuer // of the pods' certificates; the zero value: the pods use Credentials instead
 }
 
-// Issuer is one of cert-manager's.
+// Issuer names a cert-manager issuer.
 type Issuer struct{ Kind, Name string }
 
-// ParseIssuer reads NAME of an Issuer, or KIND/NAME.
+// ParseIssuer parses NAME, which means an Issuer, or KIND/NAME.
 func ParseIssuer(text string) (Issuer, error) {
 	kind, name, found := strings.Cut(text, "/")
 	if !found {
@@ -60,17 +60,17 @@ func ParseIssuer(text string) (Issuer, error) {
 	return Issuer{Kind: kind, Name: name}, nil
 }
 
-// Credentials are the key of the coordinator's authority and a token of it, for workers; and of its page the certificate of who certifies it, in PEM,
-// and the token of those who scrape it.
+// Credentials are the key of the coordinator's authority and a token for its workers; and, for its page, the certificate of the page's issuer in PEM
+// and the token for scrapers.
 type Credentials struct{ Key, Token, Root, Scrape string }
 
-// validName is a name of a Kubernetes object that leaves room for what Kubernetes puts behind it.
+// validName is the name of a Kubernetes object, short enough for the suffixes that Kubernetes adds.
 var validName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// maxPlan is what a ConfigMap holds, with room for the rest of it.
+// maxPlan is the most bytes of plan that a ConfigMap holds beside its other content.
 const maxPlan = 1000 << 10
 
-// Check returns an error for what no cluster can run, or would take for something else.
+// Check returns an error for anything that no cluster can run, or would misread.
 func (k *Kubernetes) Check() error {
 	switch {
 	case !validName.MatchString(k.Name):
@@ -102,7 +102,7 @@ func (k *Kubernetes) Check() error {
 	return nil
 }
 
-// Manifests writes all but the Secret.
+// Manifests writes everything but the Secret.
 func (k *Kubernetes) Manifests(w io.Writer) error { return k.write(w, "manifests") }
 
 // Secret writes the Secret with the credentials.
@@ -116,10 +116,10 @@ func (k *Kubernetes) write(w io.Writer, name string) error {
 	return t.ExecuteTemplate(w, name, k)
 }
 
-// Pods is how many there are: the coordinator is one of them.
+// Pods is the number of pods, including the coordinator.
 func (k *Kubernetes) Pods() int { return k.Workers + 1 }
 
-// Seconds is the deadline.
+// Seconds is the deadline in seconds.
 func (k *Kubernetes) Seconds() int64 { return int64(k.Deadline.Seconds()) }
 
 // Host is where workers find the coordinator.
@@ -145,13 +145,13 @@ func (k *Kubernetes) TargetPorts() (ports []int) {
 	return ports
 }
 
-// quote is a text as a YAML string: JSON is YAML.
+// quote returns a text as a YAML string, which JSON is.
 func quote(text any) (string, error) {
 	b, err := json.Marshal(fmt.Sprint(text))
 	return string(b), err
 }
 
-// lines is a text as a block scalar of YAML, in lines that a person can read, or as a string where that would change it.
+// lines returns a text as a YAML block scalar, in readable lines, or as a quoted string if a block scalar would change it.
 func lines(indent int, text []byte) (string, error) {
 	s := string(text)
 	if strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && !strconv.IsPrint(r) }) || !strings.HasSuffix(s, "\n") || strings.HasSuffix(s, "\n\n") {
@@ -167,15 +167,15 @@ func lines(indent int, text []byte) (string, error) {
 	return "|2\n" + strings.Join(all, "\n"), nil
 }
 
-// Unit says what to print for systemd.
+// Unit describes a systemd unit.
 type Unit struct {
 	Program string // path of loadgen
-	Join    string // HOST:PORT of the coordinator; of a worker
-	Plan    string // path of the plan; of a coordinator
+	Join    string // HOST:PORT of the coordinator; for a worker
+	Plan    string // path of the plan; for a coordinator
 	Workers int    // that a coordinator waits for
 }
 
-// Check returns an error for what a unit file would take for something else.
+// Check returns an error for anything that a unit file would misread.
 func (u *Unit) Check() error {
 	for _, f := range []struct{ flag, text string }{{"--program", u.Program}, {"--join", u.Join}, {"PLAN", u.Plan}} {
 		if strings.ContainsFunc(f.text, func(r rune) bool { return r <= ' ' || !strconv.IsPrint(r) || strings.ContainsRune(`"'\%$;#`, r) }) {

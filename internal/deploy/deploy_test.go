@@ -85,7 +85,7 @@ func TestManifests(t *testing.T) {
 	require.Equal(t, []int{6379, 6380}, k.TargetPorts())
 }
 
-// TestManifestsForPrometheus differ by what it wants.
+// TestManifestsForPrometheus differ only in what it needs.
 func TestManifestsForPrometheus(t *testing.T) {
 	k := cluster(t)
 	k.PodMonitor = true
@@ -116,7 +116,7 @@ func TestManifestsForCertManager(t *testing.T) {
 	}
 }
 
-// TestStrangePlans are carried over byte for byte, though YAML reads some texts in its own way: it is shown as a string then.
+// TestStrangePlans are carried over byte for byte. Where YAML would read a text differently, it becomes a quoted string.
 func TestStrangePlans(t *testing.T) {
 	for _, text := range []string{"", "a", "a\n\n", "a\r\nb\n", "  leading\nb\n", "\t\x00\n", "# {{.Image}}\n---\nkind: Pod\n", "\u2028\n"} {
 		k := cluster(t)

@@ -9,18 +9,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Run is what a run's snapshots hold beyond its result: histograms, over time and in all. It is made by [NewRun]; a nil one stands for
-// a run whose snapshots are not at hand.
+// Run is what a run's snapshots hold beyond its result: histograms, over time and in total. [NewRun] makes it; nil stands for a run without available
+// snapshots.
 //
-// It takes as much memory for a day as for a minute: where a step lasts longer than maxColumns of its columns, neighbours are joined.
+// It takes as much memory for a day as for a minute: if a step lasts longer than maxColumns of its columns, neighbours are joined.
 type Run struct {
-	snapshot measure.Snapshot // room to decode into
+	snapshot measure.Snapshot // in the run's order
 	steps    []*Step          // in the order of the run
 	cuts     []float64        // ends of warm-ups, in seconds since a step's start; ascending
 	words    driver.Words     // of the plan
 }
 
-// NewRun returns the detail of a run without its snapshots. The words are its plan's.
+// NewRun returns the detail of a run without its snapshots. words are from its plan.
 func NewRun(r *run.Run, words driver.Words) *Run {
 	d := &Run{words: words}
 	for _, ph := range r.Phase {
@@ -32,10 +32,10 @@ func NewRun(r *run.Run, words driver.Words) *Run {
 	return d
 }
 
-// maxSteps bounds the steps: snapshots may be somebody else's, and each step takes room.
+// maxSteps bounds the steps: snapshots may be untrusted, and each step takes memory.
 const maxSteps = 4096
 
-// Add takes a snapshot in its binary form, as the run directory keeps them, of any worker. It keeps nothing of b.
+// Add adds a snapshot of any worker, in its binary form, as the run directory stores it. It does not keep b.
 func (d *Run) Add(b []byte) error {
 	s := &d.snapshot
 	if _, err := s.Decode(b); err != nil {
@@ -55,8 +55,8 @@ func (d *Run) Add(b []byte) error {
 	return d.steps[i].add(s, d.cuts)
 }
 
-// Phases returns the measured steps of each phase, in their order, as the result names them. A phase whose snapshots are not all there has none:
-// their digests of ops add up to the phase's.
+// Phases returns the measured steps of each phase, in order, as named in the result. A phase with missing snapshots has none: it checks that the
+// steps' digests of ops add up to the phase's.
 func (d *Run) Phases(r *run.Run) map[string][]*Step {
 	found := map[string][]*Step{}
 	if d == nil {

@@ -1,3 +1,3 @@
-// Package detail reads what runs have kept beside their results, for those who draw it: the histograms in a run's snapshots, over time and
-// in all ([Run]), and those of an experiment's repetitions together ([Study]).
+// Package detail reads what runs store besides their results, for charts: the histograms in a run's snapshots, over time and in total ([Run]), and
+// those of an experiment's repetitions together ([Study]).
 package detail

@@ -8,17 +8,17 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// fewRows are seconds below which time bins say more than the series.
+// fewRows is the number of seconds below which time bins show more than the series.
 const fewRows = 8
 
-// Interval is what rows of the series add up to.
+// Interval is the sum of one or more rows of the series.
 type Interval struct {
 	From, To      float64 // seconds since the phase's origin
 	OK, Miss, Bad float64
 	P50, P99      float64 // the highest of any row; NaN: none
 }
 
-// Intervals joins rows, so that at most maxColumns are left, each of the same number of seconds but for the first and the last.
+// Intervals joins rows so that at most maxColumns remain, each of the same number of seconds except the first and the last.
 func Intervals(rows []run.Row) (all []Interval, seconds int) {
 	seconds = lasts[0]
 	if len(rows) == 0 {
@@ -53,8 +53,8 @@ func higher(a float64, b *float64) float64 {
 	return *b
 }
 
-// Finest is how the ops of a phase ended over time, and the seconds that an interval lasts: second by second or longer, or finer where there
-// are few seconds of them. A nil step stands for snapshots that are not at hand.
+// Finest returns how a phase's ops ended over time, and the length of an interval in seconds: a second or longer, or less if the phase lasted only
+// few seconds. st is nil if snapshots are not available.
 func Finest(ph *run.Phase, st *Step) (all []Interval, seconds float64) {
 	all, longer := Intervals(ph.Series)
 	if len(all) < fewRows && st != nil && len(ph.Levels) == 0 {
@@ -65,7 +65,7 @@ func Finest(ph *run.Phase, st *Step) (all []Interval, seconds float64) {
 	return all, float64(longer)
 }
 
-// binned are the time bins of a step: how its ops ended, at a resolution finer than a second.
+// binned returns the time bins of a step: how its ops ended, at a resolution finer than a second.
 func binned(t *measure.Totals) (all []Interval, width float64) {
 	var shift uint8
 	var ends [driver.NumOutcomes][]*measure.Bins

@@ -16,25 +16,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// sampleColumns are the columns of a file of samples. Times are nanoseconds since 1970; the latency is from the start, so that what an op took from
-// when it was due is start − due + latency. What is not known is empty.
+// sampleColumns are the columns of a file of samples. Times are nanoseconds since 1970. The latency counts from the start, so the response time, from
+// when the op was due, is start − due + latency. Unknown values are empty.
 var sampleColumns = []string{"phase", "op", "due_unix_ns", "start_unix_ns", "latency_ns", "outcome", "code", "bytes_in", "bytes_out", "error"}
 
-// Sample is one op of a load, as a file of samples has it.
+// Sample is one op of a load, as in a file of samples.
 type Sample struct {
 	Phase, Op  string
 	Due, Start int64 // nanoseconds since 1970
 	Latency    int64 // from the start, nanoseconds
 	Outcome    string
-	Code       uint16 // 0: not known
-	In, Out    int64  // bytes; below 0: not known
+	Code       uint16 // 0: unknown
+	In, Out    int64  // bytes; below 0: unknown
 	Error      string
 }
 
-// AppendSamples appends the file of samples of a run that has ended, whose records of snapshots are gone through by records; nothing where no phase has any. Each
-// phase has its own in the order of their starts.
+// AppendSamples appends the file of samples of a run that has ended. records calls its argument for each snapshot record. It appends nothing if no
+// phase has samples. Each phase's samples are ordered by start.
 func AppendSamples(dst []byte, r *run.Run, words driver.Words, records func(f func(worker, record []byte) error) error) ([]byte, error) {
-	sets := make([]measure.Snapshot, len(r.PhaseOrder)) // of which only the samples are looked at
+	sets := make([]measure.Snapshot, len(r.PhaseOrder)) // only their samples are used
 	var snap measure.Snapshot
 	err := records(func(worker, record []byte) error {
 		if len(worker) == 0 {
@@ -75,10 +75,10 @@ type SampleWriter struct {
 	begun bool
 }
 
-// NewSampleWriter returns what writes to w.
+// NewSampleWriter returns a SampleWriter that writes to w.
 func NewSampleWriter(w io.Writer) *SampleWriter { return &SampleWriter{rows: csv.NewWriter(w)} }
 
-// Write writes a sample, after the names of the columns if it is the first.
+// Write writes a sample, preceded by the column names if it is the first.
 func (w *SampleWriter) Write(s *Sample) error {
 	if !w.begun {
 		w.begun = true
@@ -98,13 +98,13 @@ func (w *SampleWriter) Write(s *Sample) error {
 	})
 }
 
-// Flush passes on what Write has gathered. What it returns is the first error of either.
+// Flush passes on what Write has buffered. It returns the first error of Write or Flush.
 func (w *SampleWriter) Flush() error {
 	w.rows.Flush()
 	return w.rows.Error()
 }
 
-// maxSampleLine bounds a line of a file of samples, which may be somebody else's.
+// maxSampleLine bounds a line of a file of samples, which may be untrusted.
 const maxSampleLine = 4 << 10
 
 // ReadSamples calls f with each sample of a file.

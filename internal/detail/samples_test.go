@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReadSamples reads what may be somebody else's: what is taken is written and read again as it is.
+// FuzzReadSamples reads untrusted files: what is accepted is written and read again unchanged.
 func FuzzReadSamples(f *testing.F) {
 	head := strings.Join(sampleColumns, ",") + "\n"
 	f.Add(head + "load,get,5,6,7,ok,200,10,20,\nload,get,5,6,7,error,,,,\"a, \"\"b\"\"\"\n")

@@ -8,22 +8,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Step is what one step left behind, or several of a phase.
+// Step is the data of one step, or of several steps of a phase.
 type Step struct {
 	seq     int
-	parts   []measure.Totals // between warm-ups' ends
-	most    int              // columns that are kept; 0: maxColumns
-	Totals  measure.Totals   // of all
-	Settled *measure.Totals  // of what the warm-up leaves, which figures are of
-	Seconds int              // that a column lasts
+	parts   []measure.Totals // between the ends of warm-ups
+	most    int              // columns kept; 0: maxColumns
+	Totals  measure.Totals   // of everything
+	Settled *measure.Totals  // after the warm-up; figures are computed from it
+	Seconds int              // length of a column
 	words   driver.Words     // of the plan
-	Columns []measure.Times  // response times of what ended in it
+	Columns []measure.Times  // response times of the ops that ended in each
 }
 
-// maxColumns bounds what is kept over time.
+// maxColumns bounds the columns kept over time.
 const maxColumns = 360
 
-// lasts are the seconds that a column can last; each is a multiple of the one before.
+// lasts are the possible lengths of a column, in seconds; each is a multiple of the one before.
 var lasts = [...]int{1, 2, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 func (p *Step) add(s *measure.Snapshot, cuts []float64) error {
@@ -53,7 +53,7 @@ func after(cuts []float64, seconds float64) int {
 	return n
 }
 
-// settle adds up what the step holds, in all and from a time on.
+// settle adds up the step's parts: all of them, and those from index from on.
 func (p *Step) settle(from int) {
 	p.Totals = measure.Totals{}
 	p.Totals.Origin = p.parts[0].Origin
@@ -70,7 +70,7 @@ func (p *Step) settle(from int) {
 	}
 }
 
-// digest is that of all ops of the step.
+// digest returns the digest of all ops of the step.
 func (p *Step) digest() (sum uint64) {
 	for i := range p.parts {
 		sum += p.parts[i].Digest
@@ -96,7 +96,7 @@ func (p *Step) at(seconds float64) *measure.Times {
 	return &p.Columns[i]
 }
 
-// Coarsen joins columns until each lasts as many seconds, which some other step's do, or more.
+// Coarsen joins columns until each lasts at least seconds, which must be the column length of some step.
 func (p *Step) Coarsen(seconds int) {
 	for p.Seconds < seconds {
 		p.coarsen()
@@ -126,11 +126,11 @@ func Together(all []*Step) *Step {
 		}
 		sum.Totals.Merge(p.Totals.WithoutBins())
 	}
-	sum.Settled = &sum.Totals // steps of several have no warm-up
+	sum.Settled = &sum.Totals // phases with several steps have no warm-up
 	return sum
 }
 
-// Op returns what figures of a verb are of, or nil.
+// Op returns the totals that a verb's figures are computed from, or nil.
 func (p *Step) Op(verb string) *measure.Op { return opOf(p.Settled, p.words, verb) }
 
 // opOf returns the totals of a verb by its name, or nil.

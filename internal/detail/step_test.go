@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCoarserColumns hold the same values, fewer times cut.
+// TestCoarserColumns hold the same values, in fewer columns.
 func TestCoarserColumns(t *testing.T) {
 	p := &Step{Seconds: 1}
 	for second := range 100_000 {

@@ -9,31 +9,31 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Source is a run with all that is known of it, or an experiment.
+// Source is a run or an experiment, with everything available about it.
 type Source struct {
 	Run    *run.Run // nil: an experiment
-	Detail *Run     // nil: the snapshots are not at hand
-	Plan   []byte   // canonical JSON, of an experiment the baseline's; nil: not at hand
-	Study  *Study   // of an experiment
+	Detail *Run     // nil: snapshots not available
+	Plan   []byte   // canonical JSON; for an experiment the baseline's; nil: not available
+	Study  *Study   // for an experiment
 }
 
-// Study is an experiment with what its runs hold. It is made by [NewStudy].
+// Study is an experiment with the contents of its runs. [NewStudy] makes it.
 type Study struct {
 	Experiment *run.Experiment
-	Runs       []*run.Run // those that were added, in that order
+	Runs       []*run.Run // in the order added
 
 	pools map[poolKey]*Pool
 }
 
 type poolKey struct{ variant, phase string }
 
-// Pool is what the repetitions of one variant hold of one phase.
+// Pool is what the repetitions of one variant hold about one phase.
 type Pool struct {
-	Kept   *Step        // their ops together, all on the phase's clock; nil: of none
-	series [][]Interval // how ops ended over time, of each repetition
+	Kept   *Step        // their ops together, on the phase's clock; nil: none
+	series [][]Interval // how ops ended over time, per repetition
 }
 
-// MaxPoints bounds what is kept over time of a variant, of which an experiment may have many.
+// MaxPoints bounds the points over time that are kept per variant; an experiment may have many variants.
 const MaxPoints = 120
 
 // NewStudy returns the study of an experiment without its runs.
@@ -41,11 +41,11 @@ func NewStudy(x *run.Experiment) *Study {
 	return &Study{Experiment: x, pools: map[poolKey]*Pool{}}
 }
 
-// Pool returns what the repetitions of a variant hold of a phase; nil where none has been in it.
+// Pool returns what a variant's repetitions hold about a phase; nil if none contains it.
 func (s *Study) Pool(variant, phase string) *Pool { return s.pools[poolKey{variant, phase}] }
 
-// Add takes a run of the experiment, with its detail if that is at hand, of which it keeps a sum over the variant's repetitions. Runs that do
-// not count are kept in Runs only.
+// Add adds a run of the experiment, with its detail if available, to the sums over its variant's repetitions. Runs that do not count are only kept in
+// Runs.
 func (s *Study) Add(r *run.Run, d *Run) {
 	s.Runs = append(s.Runs, r)
 	if !s.counts(r) {
@@ -92,7 +92,7 @@ func (p *Pool) add(ph *run.Phase, st []*Step) {
 	p.Kept.Totals.Merge(best.Settled.WithoutBins())
 }
 
-// Rates are ops that ended ok a second, over time: the mean of the repetitions that were still going on. Points are as wide as step.
+// Rates returns ops that ended ok per second, over time: the mean over the repetitions still running. Points are step seconds apart.
 func (p *Pool) Rates(step float64) (at []float64, rates []float64) {
 	var ok, covered []float64
 	for _, cols := range p.series {
@@ -108,14 +108,14 @@ func (p *Pool) Rates(step float64) (at []float64, rates []float64) {
 		}
 	}
 	for i := range ok {
-		if covered[i] > step/2 { // else there is hardly anything of it
+		if covered[i] > step/2 { // otherwise hardly anything of it is covered
 			at, rates = append(at, (float64(i)+0.5)*step), append(rates, ok[i]/covered[i])
 		}
 	}
 	return at, rates
 }
 
-// End is when the last repetition ended, and the widest of its points.
+// End returns when the last repetition ended, and the width of the widest interval.
 func (p *Pool) End() (end, widest float64) {
 	for _, cols := range p.series {
 		for _, c := range cols {
@@ -133,8 +133,8 @@ func (p *Pool) Op(verb string) *measure.Op {
 	return opOf(&p.Kept.Totals, p.Kept.words, verb)
 }
 
-// Latency returns what a latency of an op sums up, over the repetitions of a variant that count; nil when there is none.
-// The path is that below the op: response, latency.ok.service, acks.0.
+// Latency returns the times behind a latency of an op, over the repetitions of a variant that count; nil if there are none. The path is relative to
+// the op: response, latency.ok.service, acks.0.
 func (s *Study) Latency(variant, phase, verb string, path ...string) *measure.Times {
 	p := s.Pool(variant, phase)
 	if p == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// result is a sample as vegeta 12 has it: the names are those of its JSON and gob forms, the order is that of its CSV, but for the code.
+// result is a sample in the form of vegeta 12: the names are those of its JSON and gob forms, and the order is that of its CSV except for the code.
 type result struct {
 	Attack    string        `json:"attack"`
 	Seq       uint64        `json:"seq"`
@@ -29,8 +29,8 @@ type result struct {
 	Headers   http.Header   `json:"headers"`
 }
 
-// resultOf makes the seq-th result of a sample: from when the op was due, or from its start. What vegeta counts as a success is a code from 200 to 399,
-// so an op of a protocol without codes gets one.
+// resultOf makes result number seq from a sample, timed from when the op was due, or from its start. vegeta counts a code from 200 to 399 as a
+// success, so ops of protocols without codes get one.
 func resultOf(s *Sample, seq uint64, due bool) *result {
 	r := &result{Attack: s.Phase, Seq: seq, Code: s.Code, BytesOut: uint64(max(0, s.Out)), BytesIn: uint64(max(0, s.In)), Error: s.Error, Method: s.Op}
 	from := s.Start
@@ -48,8 +48,8 @@ func resultOf(s *Sample, seq uint64, due bool) *result {
 	return r
 }
 
-// Vegeta are the forms in which vegeta 12 reads results: "csv", "json" and "gob". A writer of one takes samples one by one, each from when it was due or
-// from its start.
+// Vegeta returns a function that writes samples to w one by one, in a form in which vegeta 12 reads results: "csv", "json" or "gob". Each sample is
+// timed from when it was due, or from its start.
 func Vegeta(form string, w io.Writer, due bool) func(*Sample) error {
 	var write func(*result) error
 	switch form {

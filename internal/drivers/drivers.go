@@ -1,4 +1,4 @@
-// Package drivers lists the drivers this build of loadgen has. Adding one means adding it here.
+// Package drivers lists the drivers of this build of loadgen. To add a driver, add it here.
 package drivers
 
 import (
@@ -19,7 +19,7 @@ func All() []driver.Driver {
 	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, postgres.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
 }
 
-// Protocol returns what built-in cache nodes have to speak to serve a driver.
+// Protocol returns the protocol that built-in cache nodes must speak to serve a driver.
 func Protocol(name string) (string, error) {
 	for _, d := range All() {
 		if w, ok := d.(driver.Wire); ok && d.Name() == name {

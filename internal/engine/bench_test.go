@@ -14,8 +14,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// BenchmarkLoop is all that an op costs the event loop but for the kernel and the server. path=program leaves plain ops to their program;
-// nodes=3 has plain ops that live on any of three, cluster=3 has them on the nodes of a cluster, nwr=321 has all three of them asked.
+// BenchmarkLoop is everything that an op costs the event loop, without the kernel and the server. path=program leaves plain ops to their program;
+// nodes=3 has plain ops spread over three nodes, cluster=3 has them on the nodes of a cluster, nwr=321 asks all three.
 func BenchmarkLoop(b *testing.B) {
 	for _, verb := range []driver.Verb{driver.Get, driver.Put} {
 		for _, path := range []string{"direct", "program"} {

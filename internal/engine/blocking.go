@@ -19,87 +19,87 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// dialer connects a blocking client to an endpoint. The connections of its own are those of the link, which are metered.
+// dialer connects a blocking client to an endpoint. The client makes its connections with the link's Dial, which meters them.
 type dialer func(ctx context.Context, link driver.Link) (driver.Session, error)
 
-// blocking hands requests to goroutines, one for each client, which it owns: open starts them, close waits for them. A session has as many
-// clients of an endpoint as it can have ops in flight, so that no op waits for another's.
-// The loop goroutine alone touches op states; a call is passed back and forth by its pointer.
+// blocking hands requests to goroutines, one for each client, which it owns: open starts them, close waits for them. A session has as many clients of
+// an endpoint as it can have ops in flight, so that no op waits for another. Only the loop goroutine touches op states; a call is passed back and
+// forth by pointer.
 type blocking struct {
 	l         *loop
 	lane      *lane
-	ring      func() // tells the loop, where it waits for other targets, too, that a call has come back
+	ring      func() // tells a loop that also waits for other targets that a call has come back; nil otherwise
 	dial      dialer
 	connect   func(ctx context.Context, endpoint int) (net.Conn, error)
 	link      func(endpoint string) driver.Link
 	endpoints []sockets.Endpoint
 	clients   int           // of each session and endpoint
-	limit     int           // calls handed to a connection and not returned
-	timeout   time.Duration // of a request, from when it is handed over
+	limit     int           // calls handed to a client and not returned
+	timeout   time.Duration // of a request, from its hand-over
 	conns     []*blockingConn
 	returned  chan *blockingCall
 	free      []*blockingCall
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
-	counted   uint64          // of remade, what is in the ledger
-	remade    atomic.Uint64   // connections but for each client's first, and clients without any that were made again
+	counted   uint64          // how much of remade is in the ledger
+	remade    atomic.Uint64   // reconnects: connections after each client's first, and remade clients that have none
 	told      sockets.Traffic // up to the last call of traffic
 	timer     *time.Timer
-	idle      int64 // that the loop had nothing to do, in this step
-	late      int64 // that calls were not with their client because of this executor, summed over calls, in this step
+	idle      int64 // time for which the loop had nothing to do, in this step
+	late      int64 // time for which this executor kept calls from their clients, summed over calls, in this step
 }
 
 // blockingConn is one of a session's clients of one endpoint.
 type blockingConn struct {
 	endpoint int
 	meter    *sockets.Meter
-	ended    int64 // run clock, when its last call did; the loop's
-	emptied  int64 // run clock, when the loop had its last call back and it had no other; 0: never in this step
-	idle     int64 // of the loop in this step, by then
+	ended    int64 // when its last call ended, on the run clock; the loop's
+	emptied  int64 // run clock, when its last call came back and it had no other; 0: never in this step
+	idle     int64 // blocking.idle by then
 	calls    chan *blockingCall
-	handed   []*blockingCall // and not returned, the oldest first; the loop's
+	handed   []*blockingCall // handed over and not returned, the oldest first; the loop's
 	up       atomic.Bool
 }
 
-// blockingCall is a request on its way through a connection's goroutine.
+// blockingCall is a request on its way through a client's goroutine.
 type blockingCall struct {
 	conn   *blockingConn
 	st     *opState
 	req    driver.Request
-	put    driver.Value // what req.Value names, where the bytes of that do not last, and
-	copied op.Verbatim  // its bytes
-	handed int64        // run clock, when it was handed over
+	put    driver.Value // what req.Value points to if its bytes would not last
+	copied op.Verbatim  // a copy of those bytes
+	handed int64        // when it was handed over, on the run clock
 	start  int64        // when Do began; 0 if it never did
 	end    int64
 	reply  driver.Reply
 	value  []byte // holds reply.Value
 	words  []byte // holds reply.Message
 	failed op.EventKind
-	in     int  // bytes that were read,
-	out    int  // and written
+	in     int  // bytes read
+	out    int  // bytes written
 	ok     bool // reply is valid
 	cause  error
 	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
-	lost   bool   // nobody waits for it any more; the loop's
+	lost   bool   // no longer awaited; the loop's
 }
 
 const (
-	mostDials   = 64                                    // under way in a loop at a time
-	overtime    = int64(500 * time.Millisecond)         // beyond its deadline that a client has to return
-	closeWithin = time.Duration(overtime) + time.Second // that goroutines have to end, once their contexts have
+	mostDials   = 64                                    // at a time in a loop
+	overtime    = int64(500 * time.Millisecond)         // that a client may return after its deadline
+	closeWithin = time.Duration(overtime) + time.Second // for goroutines to end, once their contexts have
 )
 
 var errOverdue = errors.New("the client did not return by its deadline")
 
-// take reports whether the call was still untaken. It decides between the goroutine that is about to carry it out and the loop that wants
-// it back.
+// take reports whether the call was still untaken. It decides between the goroutine that is about to carry the call out and the loop that wants it
+// back.
 func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken, 0, 1) }
 
 func (b *blocking) open(deadline int64) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	all := len(b.l.sessions) * len(b.endpoints) * b.clients
-	b.returned = make(chan *blockingCall, all*(b.limit+2)) // two that nobody waits for
+	b.returned = make(chan *blockingCall, all*(b.limit+2)) // room for two that are no longer awaited
 	b.timer = time.NewTimer(0)
 	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
 	defer done()
@@ -144,13 +144,14 @@ func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.S
 	return client, err
 }
 
-// hangUp ends a client, and what it has left open. Its error says nothing: no request is outstanding, or it is the request's that is reported.
+// hangUp closes a client and any connection it has left open. The error is dropped: either no request is outstanding, or the request's own error is
+// reported.
 func (c *blockingConn) hangUp(client driver.Session) {
 	_ = panics.Safely(client.Close)
 	c.meter.Cut()
 }
 
-// dialAll connects all clients, some at a time. The first that cannot be connected ends it; those that were are closed then.
+// dialAll connects all clients, some at a time. It stops at the first that cannot be connected, and closes those that were.
 func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients []driver.Session) error {
 	dials, ctx := errgroup.WithContext(ctx)
 	dials.SetLimit(mostDials)
@@ -177,13 +178,13 @@ func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients [
 	return err
 }
 
-// serve is a connection's goroutine. It ends when calls is closed.
+// serve is a client's goroutine. It ends when calls is closed.
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
 	calling, release := newCallContext(ctx)
 	defer release()
 	for call := range c.calls {
 		if b.l.lease.over(b.l.clock.now()) || !call.take() {
-			continue // the loop ends by itself, and takes back what was not taken up
+			continue // the loop ends by itself, and takes back untaken calls
 		}
 		if client == nil {
 			call.failed, call.cause, call.end = op.Lost, errors.New("connection lost"), b.l.clock.now()
@@ -205,11 +206,11 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 	}
 }
 
-// do carries out a call and reports whether the client is of further use.
+// do carries out a call and reports whether the client is still usable.
 func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Session) bool {
 	now := b.l.clock.now()
 	left := b.timeout - time.Duration(now-call.handed)
-	if left <= 0 { // it has waited behind others for so long: the client knows nothing of it
+	if left <= 0 { // it waited too long behind others; the client never saw it
 		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
 		return true
 	}
@@ -237,7 +238,7 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	return err == nil
 }
 
-// redial connects again, backing off between attempts, until it has or the transport closes.
+// redial connects again, backing off between attempts, until it succeeds or the transport closes.
 func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 	for backoff := firstBackoff; ctx.Err() == nil; backoff = min(2*backoff, lastBackoff) {
 		by, done := context.WithTimeout(ctx, max(b.timeout, lastBackoff))
@@ -268,18 +269,18 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 	call.keep()
 	select {
 	case c.calls <- call:
-	default: // it holds limit, of which some were given up and the client is still busy with one
+	default: // it holds limit: some were given up while the client is still busy with one
 		b.free = append(b.free, call)
 		return false
 	}
-	if len(c.handed) == 0 && c.emptied != 0 { // the loop was at work on this and others' ops, unless there was nothing to do
+	if len(c.handed) == 0 && c.emptied != 0 { // until now the client waited for the loop, except while the loop was idle
 		b.late += max(0, call.handed-c.emptied-(b.idle-c.idle))
 	}
 	c.handed = append(c.handed, call)
 	return true
 }
 
-// pick returns the session's client of an endpoint that has the fewest calls, one without any if there is one; nil: none is up and has room.
+// pick returns the session's client of an endpoint that has the fewest calls; nil if none is up and has room.
 func (b *blocking) pick(s *session, endpoint int) (least *blockingConn) {
 	at := (s.index*len(b.endpoints) + endpoint) * b.clients
 	for _, c := range b.conns[at : at+b.clients] {
@@ -301,7 +302,7 @@ func (b *blocking) give(call *blockingCall) {
 	}
 }
 
-// keep has a call name bytes of its own for a value whose bytes do not last until its turn.
+// keep copies the bytes of a value that would not last until the call's turn.
 func (c *blockingCall) keep() {
 	v := c.req.Value
 	if v == nil {
@@ -337,7 +338,7 @@ func (b *blocking) wait(d time.Duration) bool {
 	return b.collect(first)
 }
 
-// collect takes the calls that have come back, the first of which may be at hand, and reports whether there were any.
+// collect takes the calls that have come back, beginning with first unless it is nil, and reports whether there were any.
 func (b *blocking) collect(first *blockingCall) bool {
 	finished, now := 0, b.l.clock.now()
 	if !b.l.lapsed {
@@ -358,7 +359,7 @@ func (b *blocking) collect(first *blockingCall) bool {
 	return finished > 0
 }
 
-// finish tells the loop how a call ended, which has come back at a time.
+// finish tells the loop how a call ended that came back at now.
 func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.lost {
 		if call.ok {
@@ -372,7 +373,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.start != 0 {
 		b.late += max(0, call.start-max(call.handed, c.ended))
 		c.ended = call.end
-		if len(c.handed) == 0 { // what comes next has waited for this
+		if len(c.handed) == 0 { // the next call had to wait for this
 			b.late += max(0, now-call.end)
 			c.emptied, c.idle = now, b.idle
 		}
@@ -381,7 +382,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if st.start == 0 || call.start != 0 && call.start < st.start {
 		st.start = call.start
 	}
-	if call.conn.meter.Made() == 0 { // it does without connections
+	if call.conn.meter.Made() == 0 { // the client makes no connections
 		call.in = len(call.value)
 	}
 	b.l.rec.AddBytes(call.req.Verb, 0, call.out)
@@ -395,7 +396,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	b.free = append(b.free, call)
 }
 
-// request is what the call carries.
+// request returns the request that the call carries.
 func (c *blockingCall) request() request {
 	return request{st: c.st, endpoint: c.conn.endpoint, verb: c.req.Verb, tag: c.req.Tag}
 }
@@ -408,7 +409,7 @@ func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now i
 
 func (b *blocking) flush() {}
 
-// recall takes back the calls that no goroutine has taken up. Their ops stay in flight: nobody awaits them.
+// recall takes back the calls that no goroutine has taken up. Their ops stay in flight.
 func (b *blocking) recall() {
 	for _, c := range b.conns {
 		c.handed = slices.DeleteFunc(c.handed, func(call *blockingCall) bool {
@@ -425,11 +426,11 @@ func (b *blocking) recall() {
 
 func (b *blocking) fire(timer, int64) {}
 
-// sweep ends calls whose time is over and that have not come back: those that no client has taken up, because theirs is at work on another or
-// is being connected again; and, somewhat later, one that its client should have returned. They are not used again: their connection's
+// sweep ends calls whose time is over and that have not come back. Calls that no client has taken up end at their deadline: their client is busy with
+// another call or is reconnecting. A call that its client should have returned ends somewhat later. Such calls are not reused: their client's
 // goroutine still has them.
 func (b *blocking) sweep(now int64) int64 {
-	next := now + int64(b.timeout) // what is handed over from now on is not due before
+	next := now + int64(b.timeout) // calls handed over from now on expire no earlier
 	for _, c := range b.conns {
 		for len(c.handed) > 0 {
 			call := c.handed[0]
@@ -444,7 +445,7 @@ func (b *blocking) sweep(now int64) int64 {
 				next = min(next, over)
 				break
 			}
-			if overdue { // what it is blocked in returns then, if that is a connection
+			if overdue { // unblocks the client if it is blocked on a connection
 				c.meter.Cut()
 			}
 			c.handed = slices.Delete(c.handed, 0, 1)
@@ -455,8 +456,8 @@ func (b *blocking) sweep(now int64) int64 {
 	return next
 }
 
-// own returns how much of a step's time this executor was at work, or somebody waited for it: the loop, while it was not idle; or, where that
-// is more, the connections, while they had calls that were not with their clients yet, or had come back and were not seen.
+// own returns how much of a step's time this executor was at work or kept others waiting. That is the time for which the loop was not idle or, if
+// greater, the mean time for which clients had calls that had not reached them yet, or had returned calls that were not seen yet.
 func (b *blocking) own(wall int64) int64 {
 	abreast := len(b.l.sessions) * min(len(b.endpoints)*b.clients, b.l.pipeline)
 	own := max(0, wall-b.idle, b.late/int64(max(1, abreast)))
@@ -475,8 +476,7 @@ func (b *blocking) outstanding(into []measure.Requests) {
 	}
 }
 
-// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. Nothing may be outstanding, or what is
-// is given up.
+// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. What is outstanding is given up.
 func (b *blocking) close() {
 	if b.cancel != nil {
 		b.cancel()
@@ -500,7 +500,7 @@ func (b *blocking) close() {
 	}
 }
 
-// traffic returns what the kernel has counted on the connections since the last call, and false where there have been none.
+// traffic returns what the kernel has counted on the connections since the last call; false if there have been none.
 func (b *blocking) traffic() (since sockets.Traffic, known bool) {
 	var all sockets.Traffic
 	for _, c := range b.conns {

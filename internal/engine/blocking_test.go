@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// slowClient takes a time for each request, or until its context ends, after which it is of no use.
+// slowClient takes a time for each request, or until its context ends; then it is unusable.
 type slowClient struct {
 	takes time.Duration
 	used  *atomic.Int64
@@ -37,8 +37,8 @@ func (c slowClient) Do(ctx context.Context, _ *driver.Request, _ *driver.Reply) 
 
 func (c slowClient) Close() error { return nil }
 
-// TestRequestsThatWaitTooLongCostNoClient hands eight requests at a time to a client that carries out two within their timeout. The others time out;
-// the one that the client was at work on then takes the client with it, those that still waited do not.
+// TestRequestsThatWaitTooLongCostNoClient hands eight requests at a time to a client that carries out two within their timeout. The others time out.
+// The one in progress then costs the client; those that still waited do not.
 func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := nullPlan(t, 1, onBlocking+`timeout = "25ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 80\n pipeline = 8\n}")
@@ -108,7 +108,7 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	return final, nil
 }
 
-// TestTargetOfClientsDies has clients that fail, and cannot be connected again: what comes then fails, and the load ends when it was to.
+// TestTargetOfClientsDies has clients that fail and cannot be connected again: later ops fail, and the load ends on time.
 func TestTargetOfClientsDies(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		for _, endpoints := range []int{1, 4} {
@@ -140,8 +140,8 @@ func TestTargetOfClientsDies(t *testing.T) {
 	}
 }
 
-// TestClientsThatIgnoreTheirDeadline never return: what they have is given up a little after its deadline, what waits behind it at its own, and
-// neither the load nor closing waits for them.
+// TestClientsThatIgnoreTheirDeadline has clients that never return: their calls are given up a little after the deadline, and calls that wait behind
+// at their own. Neither the load nor closing waits for them.
 func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 	}
 }
 
-// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after the other they would take minutes.
+// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
 func TestBlockingClientsConnectSideBySide(t *testing.T) {
 	for _, loops := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,8 @@ func (c closing) Close() error {
 	return nil
 }
 
-// TestBlockingExecutorAllocatesNothingPerOp compares loads of different lengths: what the longer one allocates more is its clients', who allocate nothing.
+// TestBlockingExecutorAllocatesNothingPerOp compares loads of different lengths: the extra allocations of the longer one are its clients', which
+// allocate nothing.
 func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
 	nothing := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error { return nil })
 	allocated := func(iterations string) uint64 {
@@ -234,8 +235,8 @@ func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
 	require.Less(t, float64(max(long, short)-short)/more, 0.05)
 }
 
-// TestExecutorThatIsTheBottleneckIsBusy has clients that take no time: what limits the rate is the executor. With clients that wait for a target,
-// or ops that wait for their time, it is not.
+// TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops
+// that wait until they are due, it does not.
 func TestExecutorThatIsTheBottleneckIsBusy(t *testing.T) {
 	busy := func(takes time.Duration, phase string) float64 {
 		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
@@ -264,7 +265,7 @@ func (unmoved) On(dst []driver.Request, _ op.Event) ([]driver.Request, op.Step) 
 	return dst, op.Step{}
 }
 
-// An op began with the first of its requests that a client took up; one that none did says nothing of when.
+// An op starts with the first of its requests that a client takes up; requests that no client takes up do not count.
 func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
 	for _, tt := range []struct{ begun, call, want int64 }{
 		{0, 0, 0}, {0, 7, 7}, {5, 0, 5}, {5, 3, 3}, {5, 5, 5}, {5, 7, 5},
@@ -284,7 +285,7 @@ func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
 	}
 }
 
-// A client takes up what is handed to it unless the loop has taken it back, or may not load its target any more.
+// A client takes up a call unless the loop has taken it back or may not load its target any more.
 func TestWhichCallsAClientTakesUp(t *testing.T) {
 	for _, tt := range []struct{ over, back, want bool }{{false, false, true}, {false, true, false}, {true, false, false}, {true, true, false}} {
 		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)

@@ -6,14 +6,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// bulk is what the ways have in common whose ops have no state: they are drawn and written many at a time, and an entry in the queue of replies stands
-// for all that were due and written together.
+// bulk is what the ways without op states share: they draw and write many ops at a time, and one entry in the queue of replies stands for all ops
+// that were due and written together.
 type bulk struct {
 	l *loop
 	w *wire
 
-	// Ops at hand. A few are drawn before the first is encoded: one op's steps hang on each other, those of several do not, and a processor does
-	// them side by side.
+	// The current ops. A few are drawn before the first is encoded: the steps within one op depend on each other, but those of several do not, so the
+	// processor overlaps them.
 	ops [drawn]op.Op
 }
 
@@ -22,11 +22,11 @@ const drawn = 16
 // bulkWay is a way whose ops have no state.
 type bulkWay interface {
 	wireWay
-	// settle enters the next answers to the first entry of the connection's queue, and takes them off it. The slots are added to c.freed.
+	// settle records the next answers to the first entry of the connection's queue, and removes them from it. The freed slots are added to c.freed.
 	settle(c *wireConn, got *answers, now int64)
 }
 
-// draw takes the next n ops of a stream, or fewer when it ends, and returns how many.
+// draw takes the next n ops of a stream, or fewer if it ends, and returns how many.
 func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 	got := stream.Draw(x.ops[:n])
 	var digest uint64
@@ -42,10 +42,10 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 // answers are replies to the requests of one entry in a queue.
 type answers struct {
 	n, bytes int
-	runs     []answerRun // the n in their order
+	runs     []answerRun // the n, in order
 }
 
-// answerRun is answers side by side that are alike.
+// answerRun is consecutive answers with the same outcome.
 type answerRun struct {
 	outcome driver.Outcome
 	n       int
@@ -60,13 +60,13 @@ func (a *answers) add(outcome driver.Outcome, n int) {
 	a.runs = append(a.runs, answerRun{outcome, n})
 }
 
-// readAnswers takes the replies to the first entry of the connection's queue that b begins with, as [wireWay.answered] does, and settles them together.
-// checked says that the values of gets carry a header.
+// readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles
+// them together. checked says that the values of gets carry a header.
 func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took int, whole bool, err error) {
 	p := c.queue.at(0)
 	got, most := &w.answers, int(p.n)
 	got.n, got.runs = 0, got.runs[:0]
-	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // nobody looks into the values
+	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // the values are not looked at
 	if blind {
 		n := 0
 		if n, took, err = w.codec.skim(b, p.verb, most); n > 0 {
@@ -106,7 +106,7 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 	return took, whole, err
 }
 
-// foreign says whether a reply holds a value that no loadgen wrote.
+// foreign reports whether a reply holds a value that loadgen did not write.
 func foreign(v driver.Verb, reply *driver.Reply) bool {
 	if v != driver.Get || reply.Outcome != driver.OK {
 		return false

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// callContext bounds one call after the other of a connection's client: begin, the call, end. Like a context of the standard library that is
-// made for each call, it is done when the call's time is over, when its parent is done, and when the call has ended. Unlike such, it allocates
-// nothing where nobody asks for more than its deadline, and sets a timer about once in a timeout instead of once a call.
+// callContext bounds the calls of a connection's client, one after another: begin, the call, end. Like a standard context made for each call, it is
+// done when the call's time is over, when its parent is done, and when the call has ended. Unlike one, it allocates nothing if only its deadline is
+// used, and sets a timer about once per timeout instead of once per call.
 type callContext struct {
 	parent context.Context
 
 	mu       sync.Mutex
 	deadline time.Time
 	err      error
-	done     chan struct{} // made when it is asked for; closed once err is set
-	waiting  []*func()     // to be called then
-	active   bool          // a call is under way
-	set      bool          // the timer is
+	done     chan struct{} // made on demand; closed once err is set
+	waiting  []*func()     // called once err is set
+	active   bool          // a call is in progress
+	set      bool          // the timer is set
 	timer    *time.Timer
 }
 
-// newCallContext returns a context that watches over its parent until release is called.
+// newCallContext returns a context that watches its parent until release is called.
 func newCallContext(parent context.Context) (c *callContext, release func()) {
 	c = &callContext{parent: parent, err: context.Canceled}
 	stop := context.AfterFunc(parent, func() {
@@ -41,12 +41,12 @@ func newCallContext(parent context.Context) (c *callContext, release func()) {
 	}
 }
 
-// begin starts a call that may take so long.
+// begin starts a call that may take up to most.
 func (c *callContext) begin(most time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline, c.err, c.done, c.active = time.Now().Add(most), c.parent.Err(), nil, true
-	switch { // one that was set for an earlier call goes off no later than this one has to end
+	switch { // a timer set for an earlier call fires before this call's deadline
 	case c.timer == nil:
 		c.timer, c.set = time.AfterFunc(most, c.expire), true
 	case !c.set:
@@ -55,7 +55,7 @@ func (c *callContext) begin(most time.Duration) {
 	}
 }
 
-// end says that the call has returned.
+// end ends the call.
 func (c *callContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *callContext) expire() {
 	c.finish(context.DeadlineExceeded)
 }
 
-// finish ends the context, unless it has ended. Whoever calls it holds mu.
+// finish ends the context, unless it has ended. The caller holds mu.
 func (c *callContext) finish(why error) {
 	if c.err != nil {
 		return
@@ -120,7 +120,7 @@ func (c *callContext) Err() error {
 
 func (c *callContext) Value(key any) any { return c.parent.Value(key) }
 
-// AfterFunc is what [context.AfterFunc] and contexts derived from this one look for, to do without a goroutine.
+// AfterFunc is the method that [context.AfterFunc] and contexts derived from this one use to avoid a goroutine.
 func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

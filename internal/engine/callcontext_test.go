@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// over says whether a context is, in the ways in which one can ask.
+// over reports whether a context is over, in every way that one can ask.
 func over(t *testing.T, ctx context.Context) bool {
 	t.Helper()
 	synctest.Wait()
@@ -23,7 +23,7 @@ func over(t *testing.T, ctx context.Context) bool {
 	}
 }
 
-// TestCallContext goes through the ways in which a call's context ends, again and again on the same one.
+// TestCallContext goes through the ways in which a call's context ends, again and again on the same context.
 func TestCallContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(context.WithValue(t.Context(), t, "value"))

@@ -16,12 +16,12 @@ type clock interface {
 // wallClock is the real one.
 type wallClock struct {
 	zero time.Time
-	spin time.Duration // the last part of a wait that is spent looking at the clock
+	spin time.Duration // the last part of a wait, which is spent watching the clock
 	nap  func(time.Duration)
 }
 
-// oversleep is by how much a sleeping thread commonly wakes late. An event loop looks at the clock for the last part of a wait. On the
-// blocking executor, whose sessions wake late anyway, it does not.
+// oversleep is how late a sleeping thread commonly wakes. An event loop watches the clock for the last part of a wait. The blocking executor does
+// not: its sessions wake late anyway.
 const oversleep = 150 * time.Microsecond
 
 func (c *wallClock) now() int64 { return int64(time.Since(c.zero)) }
@@ -32,8 +32,8 @@ func (c *wallClock) sleep(d time.Duration) {
 	}
 }
 
-// napThread puts the thread to sleep, not the goroutine: the runtime waits for its own timers in whole milliseconds where nothing else goes
-// on. It may return early.
+// napThread puts the thread to sleep, not the goroutine: if nothing else is going on, the runtime waits for its timers in whole milliseconds. It may
+// return early.
 func napThread(d time.Duration) {
 	nap := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&nap, nil) // a signal that ends it early does no harm

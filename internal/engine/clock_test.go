@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShortSleepsAreNotMilliseconds pins that a loop with nothing but timers wakes when they are due. The best of many counts: a machine that is
-// busy wakes threads late.
+// TestShortSleepsAreNotMilliseconds pins that a loop with nothing but timers wakes when they are due. The best of many counts: a busy machine wakes
+// threads late.
 func TestShortSleepsAreNotMilliseconds(t *testing.T) {
 	release, err := ownThread(-1)
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func TestShortSleepsAreNotMilliseconds(t *testing.T) {
 	require.Less(t, best, 900*time.Microsecond)
 }
 
-// The last part of a wait is left to whoever looks at the clock, and a wait that is no longer than that altogether.
+// The last part of a wait is left to the caller, which watches the clock; so is all of a wait no longer than that part.
 func TestTheLastPartOfAWaitIsNotSlept(t *testing.T) {
 	for _, tt := range []struct{ spin, wait, want time.Duration }{
 		{0, 100, 100}, {0, 0, -1}, {30, 100, 70}, {30, 31, 1}, {30, 30, -1}, {30, 29, -1},

@@ -12,7 +12,7 @@ type closedFeed struct {
 	sessions int           // of the phase, over all workers
 	think    int64
 	lasts    int64 // how long ops may start, from the step's start; 0: until streams end
-	stopAt   int64 // the same on the run clock
+	stopAt   int64 // likewise, on the run clock
 	live     int   // slots that may still start an op
 }
 
@@ -32,7 +32,7 @@ func (f *closedFeed) fire(t timer, now int64) {
 	f.start(f.l.sessions[t.arg], int(t.n), t.at, now)
 }
 
-// start uses n free slots of the session, or retires them.
+// start starts ops in n free slots of the session, or retires the slots.
 func (f *closedFeed) start(s *session, n int, due, now int64) {
 	if !f.over(s, now) {
 		n -= f.l.way.start(s, &s.stream, n, due, now)
@@ -40,7 +40,7 @@ func (f *closedFeed) start(s *session, n int, due, now int64) {
 	f.live -= n
 }
 
-// over says whether the session starts nothing any more, at a time that is not before now.
+// over reports whether the session starts nothing more at a time, which is now or later.
 func (f *closedFeed) over(s *session, at int64) bool {
 	return f.l.stopped || s.retired || at >= f.stopAt
 }

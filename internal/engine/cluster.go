@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	mapEvery  = 100 * time.Millisecond // the map of a cluster is read again so often at most
-	mapWithin = time.Second            // for one node to say it
+	mapEvery  = 100 * time.Millisecond // least time between two reads of a cluster's map
+	mapWithin = time.Second            // for one node to send the map
 	mostNodes = 1000                   // of a cluster
-	mostNew   = 8                      // nodes that get slots in a phase and were not there when it began
+	mostNew   = 8                      // nodes that may join during a phase
 )
 
-// cluster is what a worker knows of a target that is one: its nodes, to which a few may come in a phase, and who has which slot. One goroutine,
-// which keep is, reads the map anew whenever a loop has found reason to doubt it; loops take it over at their next turn.
+// cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. One
+// goroutine, keep, reads the map anew whenever a loop has reason to doubt it. Loops adopt the new map at their next turn.
 type cluster struct {
 	side   *side
 	driver driver.Cluster
@@ -39,11 +39,11 @@ type cluster struct {
 	known  atomic.Pointer[directory]
 }
 
-// directory says which nodes of a cluster are which endpoints. It does not change: whoever learns of another node puts a copy in its place. Loops look
-// into it while they must not wait for each other.
+// directory says which nodes of a cluster are which endpoints. It does not change; to add a node, a copy replaces it. So loops can read it without
+// waiting for each other.
 type directory struct {
-	index  map[string]int     // endpoint by address, and by the other forms of it
-	joined []sockets.Endpoint // in this phase: those behind the side's
+	index  map[string]int     // endpoint by address and aliases
+	joined []sockets.Endpoint // during this phase; numbered after the side's endpoints
 }
 
 func newCluster(x *side, d driver.Cluster) *cluster {
@@ -52,8 +52,8 @@ func newCluster(x *side, d driver.Cluster) *cluster {
 	return c
 }
 
-// discover finds the nodes of the target's cluster by its endpoints, which it asks in turn until one answers, and puts them in their place,
-// in the order of their addresses.
+// discover finds the nodes of the target's cluster. It asks the target's endpoints in turn until one answers, and replaces them by the nodes, ordered
+// by address.
 func (x *side) discover(ctx context.Context, d driver.Cluster) error {
 	c := newCluster(x, d)
 	var errs []error
@@ -84,7 +84,7 @@ func (x *side) discover(ctx context.Context, d driver.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// byAddress orders nodes by IP address and port; those that have a name instead come first.
+// byAddress orders nodes by IP address and port; nodes with a host name instead come first.
 func byAddress(a, b driver.Node) int {
 	x, _ := netip.ParseAddrPort(a.Addr)
 	y, _ := netip.ParseAddrPort(b.Addr)
@@ -103,7 +103,7 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	return nodes, err
 }
 
-// enter gives nodes their slots. What belongs to a node that finds no place stays with whom it was.
+// enter gives nodes their slots. The slots of a node that finds no place stay where they were.
 func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 	for _, n := range nodes {
 		if len(n.Slots) == 0 {
@@ -118,10 +118,10 @@ func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 	}
 }
 
-// places is how many endpoints there can be in the phase.
+// places is how many endpoints the phase can have.
 func (c *cluster) places() int { return len(c.side.endpoints) + mostNew }
 
-// name has an endpoint known by addresses.
+// name adds addresses by which an endpoint is known.
 func (c *cluster) name(at int, addrs ...string) {
 	c.change(func(d *directory) {
 		for _, addr := range addrs {
@@ -130,7 +130,7 @@ func (c *cluster) name(at int, addrs ...string) {
 	})
 }
 
-// change replaces the directory by a copy that was changed. Change may be called again, with another copy.
+// change replaces the directory by a changed copy. The function change may be called again, with another copy.
 func (c *cluster) change(change func(*directory)) {
 	for {
 		before := c.known.Load()
@@ -142,8 +142,8 @@ func (c *cluster) change(change func(*directory)) {
 	}
 }
 
-// place returns the endpoint with an address. One that has joined gets a place now and is known by the aliases, too; −1: none is left, or its IP
-// address is not known.
+// place returns the endpoint with an address. A node that has joined gets a place now, and becomes known by the aliases too. It returns −1 if no
+// place is left or the node's IP address is unknown.
 func (c *cluster) place(addr string, aliases ...string) int {
 	at, known := c.knows(addr)
 	if !known {
@@ -162,7 +162,7 @@ func (c *cluster) place(addr string, aliases ...string) int {
 	return at
 }
 
-// join returns the endpoint with an IP address, which gets a place if it has none; −1: none is left.
+// join returns the endpoint with an IP address, and gives it a place if it has none; −1 if none is left.
 func (c *cluster) join(ip netip.AddrPort) (at int) {
 	c.change(func(d *directory) {
 		known := false
@@ -178,7 +178,7 @@ func (c *cluster) join(ip netip.AddrPort) (at int) {
 	return at
 }
 
-// ipPort reads an IP address and a port, the address of version 6 with brackets or without.
+// ipPort reads an IP address and a port. A version 6 address may stand with or without brackets.
 func ipPort(addr string) (netip.AddrPort, bool) {
 	if ip, err := netip.ParseAddrPort(addr); err == nil {
 		return ip, true
@@ -188,13 +188,13 @@ func ipPort(addr string) (netip.AddrPort, bool) {
 	return ip, err == nil
 }
 
-// knows returns the endpoint that is known by an address or another form of it.
+// knows returns the endpoint that is known by an address or an alias.
 func (c *cluster) knows(addr string) (at int, ok bool) {
 	at, ok = c.known.Load().index[addr]
 	return at, ok
 }
 
-// names says whether an endpoint is known by an address.
+// names reports whether an endpoint is known by an address.
 func (c *cluster) names(endpoint int, addr string) bool {
 	at, known := c.knows(addr)
 	return known && at == endpoint
@@ -205,7 +205,7 @@ func (c *cluster) newcomer(at int) *sockets.Endpoint {
 	return &c.known.Load().joined[at-len(c.side.endpoints)]
 }
 
-// start has the map kept until close.
+// start keeps the map up to date until close.
 func (c *cluster) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -217,7 +217,7 @@ func (c *cluster) close() {
 	c.keeper.Wait()
 }
 
-// keep reads the map when it is in doubt, each time from the next node that answers.
+// keep reads the map when it is in doubt, trying nodes round robin until one answers.
 func (c *cluster) keep(ctx context.Context) {
 	for at := 0; ; {
 		select {
@@ -226,7 +226,7 @@ func (c *cluster) keep(ctx context.Context) {
 		case <-c.doubt:
 		}
 		for range c.side.endpoints {
-			end := c.side.endpoints[at%len(c.side.endpoints)] // a copy: addresses are the loops'
+			end := c.side.endpoints[at%len(c.side.endpoints)] // a copy: the addresses belong to the loops
 			at++
 			nodes, err := c.ask(ctx, &end, mapWithin)
 			if err == nil {
@@ -244,13 +244,13 @@ func (c *cluster) keep(ctx context.Context) {
 	}
 }
 
-// routes is a loop's own view of a cluster. A nil one is of a target that is none.
+// routes is a loop's own view of a cluster; nil if the target is not a cluster.
 type routes struct {
 	*cluster
 	codec  *guarded // of the loop
 	slots  *op.Slots
-	latest *op.Slots   // the newest map that slots has taken over
-	to     op.Redirect // of the reply at hand
+	latest *op.Slots   // the map that slots last adopted
+	to     op.Redirect // of the current reply
 }
 
 func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
@@ -260,7 +260,7 @@ func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
 	return &routes{cluster: c, slots: op.NewSlots(c.places())}, nil
 }
 
-// renew takes over the map if there is another.
+// renew adopts the newest map if it has changed.
 func (r *routes) renew() {
 	if r == nil {
 		return
@@ -271,7 +271,7 @@ func (r *routes) renew() {
 	}
 }
 
-// suspect says that the map may be wrong.
+// suspect notes that the map may be wrong.
 func (r *routes) suspect() {
 	if r == nil {
 		return
@@ -282,10 +282,10 @@ func (r *routes) suspect() {
 	}
 }
 
-// idle says whether an endpoint has no slots, so that nothing is sent there unless another says so.
+// idle reports whether an endpoint has no slots, so that requests reach it only by redirects.
 func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
 
-// redirect reads where an endpoint's error sends a request; nil when it does not. What it returns is valid until the next call.
+// redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call.
 func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 	if r == nil {
 		return nil
@@ -324,7 +324,7 @@ func ending(to *op.Redirect) []byte {
 	return noEnd
 }
 
-// clustered says whether a target is a cluster, and by which driver.
+// clustered reports whether a target is a cluster, and by which driver.
 func clustered(t *plan.Target, d driver.Driver) (driver.Cluster, bool) {
 	c, ok := d.(driver.Cluster)
 	return c, ok && c.Clustered(t.Config)

@@ -39,7 +39,7 @@ func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
 	return b, totals
 }
 
-// TestClusterRoutes has scripted servers send requests about, and looks at where they were sent and how they were counted.
+// TestClusterRoutes has scripted servers redirect requests, and checks where they went and how they were counted.
 func TestClusterRoutes(t *testing.T) {
 	t.Run("to whom a slot is", func(t *testing.T) {
 		b, totals := clusterLoad(t, nil)
@@ -148,7 +148,7 @@ func TestClusterPlaces(t *testing.T) {
 	require.Equal(t, 1, slots.Missing())
 }
 
-// Loops look up nodes, and let them join, without waiting for each other: one that parks while it is held ends the process.
+// Loops look up nodes, and let them join, without waiting for each other: a loop that parks while it is held ends the process.
 func TestLoopsShareTheNodesOfACluster(t *testing.T) {
 	c := newCluster(&side{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1")}}, nil)
 	c.name(0, "10.0.0.1:1")

@@ -149,8 +149,8 @@ func nginxAt(t testing.TB, shows *servertest.Certificate) (addr string) {
 	return servertest.Nginx(t, 0, shows).Addr
 }
 
-// TestConformanceOnBothExecutors runs the drivers' suite against real servers over the event loop where that carries the driver, over the blocking
-// executor, over that with TLS, and through a network that is far away and narrow.
+// TestConformanceOnBothExecutors runs the drivers' suite against real servers over the event loop if it carries the driver, over the blocking
+// executor, over that with TLS, and through a slow and distant network.
 func TestConformanceOnBothExecutors(t *testing.T) {
 	for _, kind := range []struct {
 		driver driver.Driver

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// open makes every connection that is down. The first that cannot be made ends it.
+// open makes every connection that is down. It stops at the first that cannot be made.
 func (w *wire) open(deadline int64) error {
 	w.opening, w.err = true, nil
 	w.waiting = w.wanted()
@@ -29,7 +29,7 @@ func (w *wire) open(deadline int64) error {
 	return w.err
 }
 
-// wanted lists the connections that a phase begins with: all, but of a cluster those to nodes without slots.
+// wanted lists the connections that a phase begins with: all, except those to cluster nodes without slots.
 func (w *wire) wanted() (conns []*wireConn) {
 	for _, c := range w.conns {
 		if !w.lane.routes.idle(c.endpoint) {
@@ -39,7 +39,7 @@ func (w *wire) wanted() (conns []*wireConn) {
 	return conns
 }
 
-// unanswered names a connection, of all that are wanted, that was not made in time.
+// unanswered returns an error that names a wanted connection that was not made in time; all is how many are wanted.
 func (w *wire) unanswered(all int) error {
 	for _, c := range w.wanted() {
 		if c.state != isUp {
@@ -118,11 +118,11 @@ func (w *wire) raise(c *wireConn) {
 	}
 }
 
-// lose closes a connection, ends what was outstanding on it, and sets when to try again.
+// lose closes a connection, ends what was outstanding on it, and schedules a reconnect.
 func (w *wire) lose(c *wireConn, why error) {
 	w.l.hold.release()
 	now := w.l.clock.now()
-	kept := c.queue.len() - c.fresh // what was gathered behind it has not left, and never will
+	kept := c.queue.len() - c.fresh // what was gathered after these has not left, and never will
 	for ; c.fresh > 0; c.fresh-- {
 		c.queue.at(c.queue.len() - c.fresh).sent = now
 	}
@@ -151,7 +151,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
 	w.l.timers.set(now+int64(jittered), reconnect, w.token(c), 0)
 
-	// What the endings start must not find half of this connection's past.
+	// Ending these may start new ops, which must not find this connection half reset.
 	lost := w.lost
 	w.lost, w.text = nil, nil
 	for c.queue.len() > 0 {
@@ -191,7 +191,7 @@ func (c *wireConn) drop(w *wire) {
 func (w *wire) fire(t timer, _ int64) {
 	switch c := w.conns[t.arg-w.base]; {
 	case c.state != isDown:
-	case w.lane.routes.idle(c.endpoint): // until there is something for it
+	case w.lane.routes.idle(c.endpoint): // it stays down until something is sent there
 		c.wasUp, c.backoff = false, 0
 	default:
 		w.dial(c)

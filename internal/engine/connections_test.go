@@ -96,7 +96,7 @@ func userTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
-// TestTenThousandConnections: all are driven, and each takes at most 4 KiB, everything counted that was ever allocated for it.
+// TestTenThousandConnections drives them all. Each takes at most 4 KiB, counting everything ever allocated for it.
 func TestTenThousandConnections(t *testing.T) {
 	addr := manyServer(t)
 	const each500ms = "closed {\n sessions = %d\n think = \"500ms\"\n ramp = \"500ms\"\n iterations = 2\n}"
@@ -110,8 +110,8 @@ func TestTenThousandConnections(t *testing.T) {
 	require.LessOrEqual(t, each, 4096.0)
 }
 
-// BenchmarkConnections compares what an op costs in user time on 1,000 and on 10,000 connections. Ops are due at the same times on both: with
-// think times, fewer sessions would fall into step, and have more ops done at a time.
+// BenchmarkConnections compares the user time of an op on 1,000 and on 10,000 connections. Ops are due at the same times on both: with think times,
+// fewer sessions would fall into step and have more ops done at a time.
 func BenchmarkConnections(b *testing.B) {
 	addr := manyServer(b)
 	for _, sessions := range []int{manyConnections / 10, manyConnections} {
@@ -126,7 +126,7 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// TestMessagesBetweenReplies: what a server may say unasked is passed over, whole or in pieces, and what it may not is not.
+// TestMessagesBetweenReplies has servers send unasked messages: allowed ones are skipped, whole or in pieces, and others are errors.
 func TestMessagesBetweenReplies(t *testing.T) {
 	for protocol, all := range map[int]map[string]string{
 		3: {">1\r\n+a\r\n": "", ">1\r\n+a\r\n>2\r\n:1\r\n$": ">2\r\n:1\r\n$", ">1\r\n+a\r\n+OK\r\n": "unasked", "$-1\r\n": "unasked", ">x": "unasked"},
@@ -186,7 +186,7 @@ func (n metered) Traffic(fd int) sockets.Traffic {
 	return sockets.Traffic{BytesSent: uint64(100 * (fd + 1)), Retransmits: 1}
 }
 
-// What the kernel counted on a connection is not lost with it, and told once.
+// What the kernel counted on a connection is not lost with it, and is reported once.
 func TestTrafficOfLostConnections(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"), "load", 0)
 	b.equip(worker.Load)

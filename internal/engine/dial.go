@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Dial connects to an endpoint of a target as the target's load does: over TLS where the plan wants it, with open and allow as in Config.
+// Dial connects to an endpoint of a target as the target's load does: over TLS if the plan wants it, with open and allow as in Config.
 func Dial(ctx context.Context, t *plan.Target, addr string, open func(path string) (File, error), allow Allow) (net.Conn, error) {
 	e := &Engine{cfg: Config{Open: open, Allow: allow}}
 	c, err := sockets.NewConnector(new(net.Dialer).DialContext, e.readUntil(ctx), t.TLS)
@@ -22,10 +22,10 @@ func Dial(ctx context.Context, t *plan.Target, addr string, open func(path strin
 	return c.To(ctx, &end)
 }
 
-// maxTLSFile bounds a file of certificates, or of a key.
+// maxTLSFile bounds a file of certificates or of a key, in bytes.
 const maxTLSFile = 4 << 20
 
-// readUntil returns what reads files of certificates and keys until ctx ends.
+// readUntil returns a function that reads files of certificates and keys until ctx ends.
 func (e *Engine) readUntil(ctx context.Context) func(path string) ([]byte, error) {
 	return func(path string) ([]byte, error) { return e.readFile(ctx, path) }
 }

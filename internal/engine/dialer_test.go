@@ -195,8 +195,8 @@ func linePlan(endpoint, target, load string) string {
 
 const lineLoad = "closed {\n sessions = 3\n pipeline = 4\n iterations = 100\n}"
 
-// TestDialersConnectionsAreTheExecutors has clients that block over plain TCP, TLS and a Unix socket: each session has one for each of its ops in flight,
-// the server's counts are the ledger's, bytes are counted, and the kernel's counters where there are any.
+// TestDialersConnectionsAreTheExecutors has clients that block over plain TCP, TLS and a Unix socket: each session has one for each of its ops in
+// flight, the server's counts equal the ledger's, and bytes are counted, as are the kernel's counters if there are any.
 func TestDialersConnectionsAreTheExecutors(t *testing.T) {
 	a := servertest.NewAuthority(t)
 	shown := a.Issue("127.0.0.1", time.Hour)
@@ -263,7 +263,7 @@ func TestDialersStayWithinThePolicy(t *testing.T) {
 	}
 }
 
-// TestDialersReconnect has a server that hangs up after ten answers. The client is made again, which counts as reconnecting.
+// TestDialersReconnect has a server that hangs up after ten answers. The client is made again, which counts as a reconnect.
 func TestDialersReconnect(t *testing.T) {
 	s := serveLines(t, "tcp", "127.0.0.1:0", nil, 10)
 	_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{liner{new(atomic.Int64)}}},
@@ -275,7 +275,8 @@ func TestDialersReconnect(t *testing.T) {
 	require.InDelta(t, s.at.Load(), final.Totals.Reconnects+2, 2, "one for each session is its first, one may have come as the load ended")
 }
 
-// TestDialersTakeLittleMemory holds what an executor of clients that block takes against time: after ten times the ops, the heap is what it was.
+// TestDialersTakeLittleMemory checks that a load of clients that block takes no more memory with time: after ten times the ops, the heap is as large
+// as before.
 func TestDialersTakeLittleMemory(t *testing.T) {
 	heap := func(iterations string) float64 {
 		nothing := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error { return nil })

@@ -29,8 +29,8 @@ const drainedOpen = `
 		pipeline = 4
 	}`
 
-// TestEarlyEndOfATargetThatStopsAnswering asks for the end of a step 100 ms after the target's last answer: what is outstanding is not awaited
-// until it times out, and stays in flight.
+// TestEarlyEndOfATargetThatStopsAnswering asks for the end of a step 100 ms after the target's last answer: outstanding ops are not awaited until
+// they time out, and stay in flight.
 func TestEarlyEndOfATargetThatStopsAnswering(t *testing.T) {
 	for name, load := range map[string]string{"closed": drainedClosed, "open": drainedOpen} {
 		for _, indirect := range []bool{false, true} {
@@ -55,8 +55,7 @@ func TestEarlyEndOfATargetThatStopsAnswering(t *testing.T) {
 	}
 }
 
-// TestEarlyEndAwaitsASlowTarget is about one that answers, if slowly: to twelve ops behind one another, it takes longer than a single answer
-// is waited for.
+// TestEarlyEndAwaitsASlowTarget has a target that answers slowly: twelve ops, one behind another, take longer than the wait for a single answer.
 func TestEarlyEndAwaitsASlowTarget(t *testing.T) {
 	for name, load := range map[string]string{"closed": drainedClosed, "open": drainedOpen} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +75,8 @@ func TestEarlyEndAwaitsASlowTarget(t *testing.T) {
 	}
 }
 
-// TestEndOfALateSchedule has the target fall a million ops behind. When the schedule ends they are shed, and the loop still hears that it is to
-// return at once.
+// TestEndOfALateSchedule has the target fall a million ops behind. When the schedule ends they are shed, and meanwhile the loop still hears that it
+// must return at once.
 func TestEndOfALateSchedule(t *testing.T) {
 	late := func(abandoned bool) measure.Totals {
 		b := newBench(t, redisPlan(t, 1, `timeout = "10s"`, `

@@ -32,40 +32,40 @@ type Config struct {
 	Secrets func(name string) (string, error)
 	Allow   Allow
 	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
-	Loops   int            // 0: one for each processor but one, at least one
-	Spin    time.Duration  // before an op of an open load is due, loops look at the clock for this long instead of sleeping; 0: 50 µs, pinned 200 µs; below: never
-	Pin     []int          // CPUs that loops run on: loop i on the i-th, and from the first again; none: where the kernel puts them
+	Loops   int            // 0: one less than there are processors, at least one
+	Spin    time.Duration  // how long loops watch the clock instead of sleeping before an op of an open load is due; 0: 50 µs, pinned 200 µs; negative: never
+	Pin     []int          // CPUs that loops run on: loop i on the i-th, wrapping around; none: where the kernel puts them
 	Logger  *slog.Logger
 
-	// LogRoot returns the directory that log files are below, which is there; nil: there is none, and a plan with a log target is refused.
+	// LogRoot returns the existing directory that log files go below. If nil, a plan with a log target is refused.
 	LogRoot func() (string, error)
 
-	// Open opens a file that a plan names, which has to be a regular one, without waiting; nil: this worker opens none. What its errors say, the
-	// coordinator may hear.
+	// Open opens a file that a plan names, without waiting; it must be a regular file. If nil, this worker opens none. Its errors may reach the
+	// coordinator.
 	Open func(path string) (File, error)
 
-	// Verify looks in another process whether a claim about a driver's log files is so (localfile.Driver).
+	// Verify checks, in another process, whether a claim about a driver's log files is true (localfile.Driver).
 	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)
 
-	// Suspended returns for how long this machine has been suspended since it started; nil: machine.Suspended. It must not wait.
+	// Suspended returns how long this machine has been suspended since it booted; nil: machine.Suspended. It must not block.
 	Suspended func() time.Duration
 
-	// Sleep waits on behalf of loops without sockets; nil: their threads sleep, which a bubble of testing/synctest does not see.
+	// Sleep waits on behalf of loops without sockets. If nil, their threads sleep, which a testing/synctest bubble does not see.
 	Sleep func(time.Duration)
 }
 
-// Engine carries out steps in this process. Assign comes first, then Prepare and Run in turn for each step. One goroutine at a time,
-// but for Drain.
+// Engine carries out steps in this process. Call Assign first, then Prepare and Run in turn for each step. One goroutine at a time, except for Drain,
+// SetLease and Progress.
 type Engine struct {
 	cfg    Config
 	run    worker.Assignment
 	plan   *plan.Plan
 	clock  clock
 	wall   int64
-	group  *group                   // of the phase at hand
-	locals map[string]*localTarget  // that the run has opened
-	ready  map[string]bool          // targets whose servers the driver has prepared in the run
-	lists  map[listing]*entries.Set // of files that the phase at hand has keys and values from
+	group  *group                   // of the current phase
+	locals map[string]*localTarget  // opened in this run
+	ready  map[string]bool          // targets whose servers the driver has prepared in this run
+	lists  map[listing]*entries.Set // files that the current phase takes keys and values from
 	seq    uint64                   // of the last snapshot
 	stage  stage
 	halt   atomic.Int32
@@ -101,15 +101,15 @@ func New(cfg Config) *Engine {
 	return e
 }
 
-// SetLease says until when the engine may load its targets: on the run clock, and with what Config.Suspended has said by then. A loop that finds it over starts and sends nothing more,
-// and returns as if its context had ended. Without a call there is no such end. It may be called from any goroutine.
+// SetLease sets until when the engine may load its targets: the run clock plus what Config.Suspended returns by then. A loop that finds the lease
+// over starts and sends nothing more, and returns as if its context had ended. Without a call the lease never ends. Any goroutine may call it.
 func (e *Engine) SetLease(until time.Duration) { e.lease.set(until) }
 
-// Progress returns how many bytes of files Prepare has read and written so far. It may be called from any goroutine: who waits can tell one that
-// has much to do from one that is stuck.
+// Progress returns how many bytes of files Prepare has read and written so far. It tells a Prepare that has much to do from one that is stuck. Any
+// goroutine may call it.
 func (e *Engine) Progress() int64 { return e.progress.Load() }
 
-// Assign takes on a run. It fails when the plan's bytes are not a valid plan of this version, or do not have the digest.
+// Assign takes on a run. It fails if the plan's bytes are not a valid plan of this version, or do not match the digest.
 func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 	if e.stage != unassigned {
 		return errAssigned
@@ -140,13 +140,13 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 	return nil
 }
 
-// leaveRoom sees to it that loops that compute never keep the rest of the process from running. It sets the number where it is large enough,
-// too: one that nobody has set follows the CPUs that the process may use, and would fall in the middle of a run when those become fewer.
+// leaveRoom makes sure that busy loops never keep the rest of the process from running. It sets GOMAXPROCS even if the value is large enough: a value
+// that nobody set follows the CPUs that the process may use, and would fall mid-run if those became fewer.
 func leaveRoom(loops int) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+1))
 }
 
-// cpu is where a loop is to run; −1: anywhere.
+// cpu returns the CPU that a loop is to run on; −1: any.
 func (e *Engine) cpu(loop int) int {
 	if len(e.cfg.Pin) == 0 {
 		return -1
@@ -154,9 +154,8 @@ func (e *Engine) cpu(loop int) int {
 	return e.cfg.Pin[loop%len(e.cfg.Pin)]
 }
 
-// Prepare makes ready to carry out a step: before the first of a phase, it closes what another phase has left open and opens the phase's
-// connections, or gives up when ctx ends. An
-// error means that the step cannot be carried out; the engine may then be closed, and nothing else.
+// Prepare makes ready to carry out a step. Before the first step of a phase, it closes what another phase has left open and opens the phase's
+// connections; it gives up when ctx ends. After an error, the only thing left to do with the engine is to close it.
 func (e *Engine) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if err := e.checkOrder(step); err != nil {
 		return worker.Ready{}, err
@@ -168,7 +167,7 @@ func (e *Engine) Prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	return ready, err
 }
 
-// prepare carries out an order that has its turn.
+// prepare is Prepare for a step that is in order.
 func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	if e.group != nil && e.group.phase.Name != step.Phase {
 		e.closeGroup()
@@ -211,8 +210,8 @@ func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	return e.group.ready(source), nil
 }
 
-// Run carries out the prepared step from a time on the run clock, and returns when all its ops have ended. Each second it passes what
-// happened in it to sink, one call at a time. When ctx ends, it returns within 100 ms with what is in flight still counted as that. When
+// Run carries out the prepared step, beginning at a time on the run clock, and returns when all its ops have ended. Each second it passes what
+// happened in that second to sink, one call at a time. When ctx ends, it returns within 100 ms and still counts what is in flight as in flight. When
 // sink fails, the step ends early as by Drain, and Run returns that error.
 func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	g := e.group
@@ -247,13 +246,13 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 			if g.executor != plan.Blocking {
 				release, err := ownThread(e.cpu(l.index))
 				if err != nil {
-					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // Assign could
+					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // it worked in Assign
 				} else {
 					defer release()
 				}
 				l.meter = newMeter()
 				defer l.meter.close()
-				l.hold.may = l.wired() && measured && err == nil // a goroutine without a thread of its own may be moved
+				l.hold.may = l.wired() && measured && err == nil // a goroutine without its own thread may be moved
 				if t, ok := l.tr.(*thread); ok {
 					t.ran.take(err == nil && e.cpu(l.index) >= 0)
 					defer t.ran.leave()
@@ -261,7 +260,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 			}
 			l.run()
 			if l.fault != nil {
-				e.Drain() // the others end, too
+				e.Drain() // the other loops end, too
 			}
 			if f, ok := l.feed.(reading); ok {
 				return cmp.Or(l.fault, f.close())
@@ -288,11 +287,11 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	return final, c.err
 }
 
-// Drain ends the step at hand, and any later one, early: nothing more is started, and Run returns when what is outstanding has ended, or when
-// no answer has come for 300 ms, with what is in flight still counted as that. It may be called from any goroutine.
+// Drain ends the current step, and any later one, early: nothing more is started. Run returns when what is outstanding has ended, or when no answer
+// has come for 300 ms; it then still counts what is in flight as in flight. Any goroutine may call it.
 func (e *Engine) Drain() { e.halt.CompareAndSwap(goOn, drain) }
 
-// Close closes the connections of the phase at hand, and deletes the files of the run.
+// Close closes the connections of the current phase and deletes the files of the run.
 func (e *Engine) Close() {
 	e.closeGroup()
 	for _, of := range e.locals {
@@ -300,7 +299,7 @@ func (e *Engine) Close() {
 	}
 }
 
-// closeGroup closes the connections of the phase at hand.
+// closeGroup closes the connections of the current phase.
 func (e *Engine) closeGroup() {
 	if e.group != nil {
 		e.group.close()
@@ -314,10 +313,10 @@ type collector struct {
 	sink   func(*measure.Snapshot)
 	begin  int64   // of the step
 	seq    *uint64 // of the run's snapshots
-	use    joined  // by the loops
+	use    joined  // of the loops
 	totals *measure.Totals
 	drawn  measure.Samples  // since the last snapshot
-	snap   measure.Snapshot // the last one, whose memory is that of the next
+	snap   measure.Snapshot // the last one; the next reuses its memory
 	policy *policy.Policy
 	end    func() // of the step, early
 	err    error  // of the caller's sink, or of the policy
@@ -352,10 +351,10 @@ func (c *collector) collect(parts <-chan part) measure.Totals {
 	return *c.totals
 }
 
-// mostIdle is how many intervals become of the time for which a loop stood still, at most.
+// mostIdle is the most intervals that a loop's standstill is divided into.
 const mostIdle = 64
 
-// stride is how long an interval is in which a loop did nothing but stand still, for so long in all.
+// stride returns the length of the intervals that a standstill of a loop is divided into.
 func stride(still int64) int64 {
 	return interval * max(1, (still/interval+mostIdle-1)/mostIdle)
 }
@@ -367,7 +366,7 @@ func (c *collector) snapshot(joint measure.Interval) {
 		c.end()
 	}
 	*c.seq++
-	running := c.snap.Running // its memory serves again: a run of days leaves no garbage each second
+	running := c.snap.Running // its memory is reused: a run of days leaves no garbage each second
 	running.Reset()
 	running.Add(c.totals)
 	c.snap = measure.Snapshot{

@@ -168,9 +168,9 @@ func TestLoopsShareTheOps(t *testing.T) {
 // onBlocking puts a target on the blocking executor.
 const onBlocking = "\n executor = \"blocking\"\n"
 
-// TestExecutorsAgree runs every program over the same replies on both executors, in virtual time: the same events come in the same
-// order and amount to the same. The think time lets every straggler come in before the session's next op: a blocking client carries out
-// one request at a time, where a connection of the event loop has many outstanding.
+// TestExecutorsAgree runs every program over the same replies on both executors, in virtual time: the same events come in the same order with the
+// same result. The think time lets every straggler come in before the session's next op: a blocking client carries out one request at a time, while a
+// connection of the event loop has many outstanding.
 func TestExecutorsAgree(t *testing.T) {
 	const feed = "closed {\n sessions = 3\n iterations = 300\n think = \"30ms\"\n}"
 	for _, program := range replicated {
@@ -193,8 +193,8 @@ func TestExecutorsAgree(t *testing.T) {
 	}
 }
 
-// TestTimeoutsOnBothExecutors has replies that come too late. A blocking client is of no use after one, so what follows differs; that requests
-// time out after the timeout, and that nothing is lost, does not.
+// TestTimeoutsOnBothExecutors has replies that come too late. A blocking client is unusable after one, so what follows differs between executors. On
+// both, requests time out after the timeout, and nothing is lost.
 func TestTimeoutsOnBothExecutors(t *testing.T) {
 	const feed = "closed {\n sessions = 3\n iterations = 300\n think = \"20ms\"\n}"
 	const target = "timeout = \"2ms\"\n latency = \"1ms\"\n spread = \"exponential\""

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// farEnd is what a scripted server has of its in-memory connections. Its mutex guards all of the server, which answers them in
-// goroutines.
+// farEnd is a scripted server's state of its in-memory connections. Its mutex guards all of the server, which answers them in goroutines.
 type farEnd struct {
 	sync.Mutex
 	conns   []net.Conn
@@ -46,13 +45,13 @@ func (n *virtualNet) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	return near, nil
 }
 
-// farReply leaves at a time.
+// farReply is a reply that leaves at a time.
 type farReply struct {
 	at    time.Time
 	bytes []byte
 }
 
-// hear carries out what comes on a connection.
+// hear carries out the requests that come on a connection.
 func (s *virtualServer) hear(conn net.Conn, replies chan<- farReply) {
 	defer close(replies)
 	var pending []byte

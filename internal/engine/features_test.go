@@ -38,7 +38,7 @@ var features = []struct {
 	{name: "a trace", traced: true},
 }
 
-// Every request goes to an endpoint that holds its key, whatever the workload is made of; so every get of a key that is there is a hit, and no other.
+// Every request goes to an endpoint that holds its key, whatever the workload is made of. So every get of an existing key is a hit, and no other is.
 func TestKeysAreAskedForWhereTheyLive(t *testing.T) {
 	for _, f := range features {
 		for _, endpoints := range []int{1, 4} {
@@ -59,7 +59,7 @@ func TestKeysAreAskedForWhereTheyLive(t *testing.T) {
 	}
 }
 
-// featurePlan is a plan of a feature on so many endpoints, n of which hold a key; 0: without replication.
+// featurePlan is a plan of a feature on so many endpoints, n of which hold a key; n = 0 means no replication.
 func featurePlan(t *testing.T, keys, values, phase string, traced bool, endpoints, n int) *plan.Plan {
 	t.Helper()
 	var list []string
@@ -98,7 +98,7 @@ func featurePlan(t *testing.T, keys, values, phase string, traced bool, endpoint
 		}`, strings.Join(list, ", "), target, keys, values, phase, load))
 }
 
-// askEverywhere carries a plan's load out on servers that hold the dataset, and holds what they hear against the placement.
+// askEverywhere carries a plan's load out on servers that hold the dataset, and compares the requests that they get with the placement.
 func askEverywhere(t *testing.T, p *plan.Plan, traced bool, n int, indirect bool) {
 	t.Helper()
 	b := newBench(t, p, "load", 100*time.Microsecond)
@@ -140,7 +140,7 @@ func askEverywhere(t *testing.T, p *plan.Plan, traced bool, n int, indirect bool
 	require.EqualValues(t, absent/n, get.Outcomes[driver.Miss], "a get of a key that nobody puts is a miss, and no other")
 }
 
-// No two values of a stream have the same version, and later ones have larger ones: also those that were put at the same time.
+// No two values of a stream have the same version, and later ones have larger ones, even if they were put at the same time.
 func TestVersionsAreOfOnePutEach(t *testing.T) {
 	for name, phase := range map[string]string{
 		"puts": "ops = { put = 1 }", "a mix": "ops = { get = 1, put = 1 }", "batches": "ops = { put = 1 }\nbatch = 4",

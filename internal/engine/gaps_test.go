@@ -24,7 +24,7 @@ func idleMeter(t *testing.T) *meter {
 	return m
 }
 
-// TestStopsOfAClosedLoadsLoopAreGaps holds the loop up while it waits for answers, for less than a stall.
+// TestStopsOfAClosedLoadsLoopAreGaps stops the loop while it waits for answers, for less than a stall.
 func TestStopsOfAClosedLoadsLoopAreGaps(t *testing.T) {
 	for name, latency := range map[string]time.Duration{"fast": time.Millisecond, "slow": 400 * time.Millisecond} {
 		for _, endpoints := range []int{1, 4} {
@@ -49,7 +49,7 @@ func TestStopsOfAClosedLoadsLoopAreGaps(t *testing.T) {
 	}
 }
 
-// TestATargetThatStandsStillMakesNoGaps has all answers of a while come late.
+// TestATargetThatStandsStillMakesNoGaps has the target answer late for a while.
 func TestATargetThatStandsStillMakesNoGaps(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", time.Millisecond)
 	defer b.g.close()

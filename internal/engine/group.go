@@ -24,14 +24,14 @@ import (
 
 const (
 	openWithin     = 10 * time.Second // for all connections of a phase
-	identifyWithin = 3 * time.Second  // for one endpoint to say what it is
+	identifyWithin = 3 * time.Second  // to identify one endpoint
 	cleanWithin    = 5 * time.Second  // for all endpoints after a clear phase
 )
 
-// group is the loops of a phase and what they have open. It lives from the phase's first Prepare to the end of its last step.
+// group is the loops of a phase and everything that they have open. It lives from the phase's first Prepare to the end of its last step.
 type group struct {
-	side             // the phase's own target, and
-	others   []*side // those that steps of its scenarios name
+	side             // the phase's own target
+	others   []*side // the targets that steps of its scenarios name
 	plan     *plan.Plan
 	phase    *plan.Phase
 	executor string // of all targets
@@ -39,14 +39,14 @@ type group struct {
 	step     worker.Step
 	sessions int
 	retired  atomic.Int64                                     // sessions that have failed for good
-	parts    int                                              // loops that the sessions are divided between
+	parts    int                                              // how many loops share the sessions
 	trace    func(context.Context) (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
-	files    *files                                           // of a local target; nil for any other, and once they were closed
-	hosted   hosted                                           // processes of the targets
+	files    *files                                           // of a local target; nil for any other, and once closed
+	hosted   hosted                                           // the targets' processes on this machine
 	partials partials
 }
 
-// sides returns the targets of the phase, its own first, as requests number them.
+// sides returns the targets of the phase, its own first, in the order in which requests number them.
 func (g *group) sides() []*side { return append([]*side{&g.side}, g.others...) }
 
 // openGroup connects the sessions that a phase's first step names.
@@ -56,13 +56,13 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 		return nil, errors.New("the plan has no such phase")
 	}
 	g.executor = e.plan.ExecutorOf(g.phase)
-	unhurried := ctx // files are written for as long as that takes
+	unhurried := ctx // writing files has no time limit
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	if err := g.reach(ctx, e); err != nil {
 		return nil, err
 	}
-	if step.Kind.Timed() || step.Kind == worker.Setup { // before the connections are open, which would all be looked at
+	if step.Kind.Timed() || step.Kind == worker.Setup { // before the connections are open: it would look at them all
 		g.hosted = findServers(g.everyEndpoint())
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
@@ -72,7 +72,7 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 		}
 	}
 	if s := g.phase.Schedule(); s != nil {
-		g.parts = min(g.parts, s.InFlight) // each loop may have one
+		g.parts = min(g.parts, s.InFlight) // each loop may have one op in flight
 	}
 	for i := range g.parts {
 		l, err := g.newLoop(e, i)
@@ -97,7 +97,7 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 	return g, nil
 }
 
-// reach finds every target of the phase, and asks each server what it is.
+// reach finds every target of the phase and asks each server to identify itself.
 func (g *group) reach(ctx context.Context, e *Engine) error {
 	for i, name := range g.phase.Targets() {
 		x := &g.side
@@ -132,7 +132,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// reachOne finds one target, whose rows follow those of the targets before it.
+// reachOne finds one target.
 func (g *group) reachOne(ctx context.Context, e *Engine, x *side) (err error) {
 	if x.driver, err = e.driver(x.target.Driver); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (g *group) reachOne(ctx context.Context, e *Engine, x *side) (err error) {
 	return nil
 }
 
-// place gives each target its rows in the ledger of requests. No loop may be at work.
+// place gives each target its rows in the ledger of requests. No loop may be running.
 func (g *group) place() {
 	rows := 0
 	for _, x := range g.sides() {
@@ -164,7 +164,7 @@ func (g *group) place() {
 	}
 }
 
-// rows is how many all targets have.
+// rows is how many rows all targets have.
 func (g *group) rows() (n int) {
 	for _, x := range g.sides() {
 		n += x.rows()
@@ -221,7 +221,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 	return l, nil
 }
 
-// traffic returns what the kernel has counted on the sockets since the last call; nil when that is not known. No step may be under way.
+// traffic returns what the kernel has counted on the sockets since the last call; nil if that is not known. No step may be running.
 func (g *group) traffic() *measure.TCP {
 	if len(g.loops) == 0 || slices.ContainsFunc(g.everyEndpoint(), func(e sockets.Endpoint) bool { return e.Path != "" }) {
 		return nil
@@ -245,10 +245,10 @@ func (g *group) traffic() *measure.TCP {
 	return (*measure.TCP)(&all)
 }
 
-// share returns how many of n things part i of parts has; the parts sum to n.
+// share returns how many of n things part i of parts gets; the parts sum to n.
 func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 
-// number numbers the sessions of all loops, from the first one of this worker on.
+// number numbers the sessions of all loops, beginning with this worker's first.
 func (g *group) number(from int) {
 	for _, l := range g.loops {
 		for _, s := range l.sessions {
@@ -303,7 +303,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: source.Stream(i)})
 		}
 	}
-	// Bounds of loops sum to the bound of all.
+	// The bounds of the loops sum to the bound of all.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
 	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts + o.Drain)}

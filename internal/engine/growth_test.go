@@ -24,8 +24,8 @@ var shapes = map[string]func(n float64) float64{
 	"logarithmic": func(n float64) float64 { return 2e-4 * math.Log2(n+1) },
 }
 
-// TestKnownGrowth has the order of ops whose cost is known, in noise and with stalls, in an interval that covers the truth: the slope of the curve on logarithmic
-// scales over the second half of the ops.
+// TestKnownGrowth estimates the order of growth of ops whose cost is known, with noise and stalls. The interval covers the truth: the slope of the
+// curve on logarithmic scales over the second half of the ops.
 func TestKnownGrowth(t *testing.T) {
 	const ops = 1000
 	seeds := uint64(100)
@@ -72,7 +72,7 @@ func TestKnownGrowth(t *testing.T) {
 	}
 }
 
-// nullGrowth is a plan without a transport, whose latencies are a matter of session and number alone.
+// nullGrowth is a plan without a transport, whose latencies depend on session and number alone.
 const nullGrowth = `
 	target "t" {
 		driver    = "null"
@@ -97,7 +97,7 @@ const nullGrowth = `
 	}
 `
 
-// nullBench carries the part of a phase out that sessions from ≤ i < to are.
+// nullBench carries out the part of a phase that sessions from ≤ i < to have.
 func nullBench(t *testing.T, text string, from, to int) measure.Totals {
 	b := &bench{t: t, net: newVirtualNet(0)}
 	require.NoError(t, b.connect(parsePlan(t, text), "load", 0, &virtualClock{}))
@@ -111,7 +111,7 @@ func nullBench(t *testing.T, text string, from, to int) measure.Totals {
 	return b.run(worker.Load)
 }
 
-// TestGrowthOfWorkers merges to the same bytes, whether one carried all sessions out or three did, of ops and of scenarios.
+// TestGrowthOfWorkers merges to the same bytes for one worker and for three, of ops and of scenarios.
 func TestGrowthOfWorkers(t *testing.T) {
 	for name, what := range map[string]string{
 		"ops":       `ops = { put = 1, get = 1 }`,
@@ -152,7 +152,7 @@ func TestGrowthOfWorkers(t *testing.T) {
 	}
 }
 
-// TestGrowthOfBatches counts ops of several keys, of which several are on their way: each has one number.
+// TestGrowthOfBatches counts ops of several keys, several of which are in flight: each has one number.
 func TestGrowthOfBatches(t *testing.T) {
 	p := redisPlan(t, 1, "", `
 		ops   = { put = 1, get = 1 }

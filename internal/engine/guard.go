@@ -11,13 +11,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// guarded is a driver's codec as the loop of a wire calls it, and the only way in which one does.
+// guarded is a driver's codec as the loop of a wire calls it. The loop calls a codec in no other way.
 //
-// A loop is not held while it is in the driver's code, which may wait for something, and may panic: the runtime ends a process that does either while a
-// goroutine is held. A panic is an error of the connection at hand, which is opened again. What the loop itself does wrong is not recovered from.
+// A loop is not held while it runs the driver's code, which may block or panic: the runtime ends a process in which a held goroutine does either. A
+// panic becomes an error of the current connection, which is opened again. Panics of the loop itself are not recovered.
 type guarded struct {
 	codec      driver.Codec
-	layout     driver.Layout // the codec, if it is one; likewise
+	layout     driver.Layout // the codec, if it implements this; likewise the next ones
 	skimmer    driver.Skimmer
 	asider     driver.Aside
 	batcher    driver.BatchCodec
@@ -25,7 +25,7 @@ type guarded struct {
 	tagged     driver.Tagged
 	resumer    driver.Resumer
 	hold       *hold
-	fault      error // a panic of a call that returns no error, until somebody has taken it
+	fault      error // a panic in a call that returns no error, until took returns it
 }
 
 func newGuarded(c driver.Codec, h *hold) *guarded {
@@ -50,7 +50,7 @@ func (g *guarded) done(err *error) {
 	g.hold.resume()
 }
 
-// took returns the fault, and forgets it.
+// took returns the fault and clears it.
 func (g *guarded) took() error {
 	err := g.fault
 	g.fault = nil
@@ -70,7 +70,7 @@ func (g *guarded) parseGreeting(b []byte, i int) (n int, err error) {
 	return g.codec.ParseGreeting(b, i)
 }
 
-// request appends the bytes of a request; none where there is a fault, as in batch.
+// request appends the bytes of a request; none if there is a fault, as in batch.
 func (g *guarded) request(dst []byte, req *driver.Request) (out []byte) {
 	out = dst
 	g.hold.lend()
@@ -78,11 +78,11 @@ func (g *guarded) request(dst []byte, req *driver.Request) (out []byte) {
 	return g.codec.AppendRequest(dst, req)
 }
 
-// aroundItem is about how many bytes a protocol has around the key and the value of an item of a batch.
+// aroundItem is roughly how many bytes a protocol adds to the key and the value of an item of a batch.
 const aroundItem = 32
 
-// batch appends the bytes of a request of several items. Its buffer grows once for all of them: a buffer that is doubled for one value after another leaves
-// more behind than it holds.
+// batch appends the bytes of a request with several items. Its buffer grows once for all of them: doubling it value by value would leave more garbage
+// than it holds.
 func (g *guarded) batch(dst []byte, v driver.Verb, items []driver.Item) (out []byte) {
 	room := 0
 	for i := range items {
@@ -175,13 +175,13 @@ func (g *guarded) redirect(message []byte) (addr []byte, ask, ok bool) {
 	return g.redirector.Redirect(message)
 }
 
-// A session whose driver panics goes on with a new connection so many times in so long. One more, and the step fails.
+// A session whose driver panics goes on with a new connection up to mostPanics times within panicWindow. One more, and the step fails.
 const (
 	mostPanics  = 3
 	panicWindow = int64(time.Minute)
 )
 
-// panicked takes note of an error of the session's driver if that is a panic.
+// panicked records an error of the session's driver if it is a panic.
 func (l *loop) panicked(s *session, err error, now int64) {
 	var p *panics.Error
 	if !errors.As(err, &p) {

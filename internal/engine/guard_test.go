@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// brittle is a codec that panics in one of its methods, at so many of the calls that come first.
+// brittle is a codec that panics in one of its methods, on its first calls.
 type brittle struct {
 	driver.Codec
 	in   string
@@ -96,7 +96,7 @@ func panicsOf(t *measure.Totals) (n uint64, text string) {
 	return n, text
 }
 
-// A panic of a driver is an error of the connection at hand, whatever it was called for and however ops are carried out. All ops are accounted for, and
+// A panic of a driver is an error of the current connection, whichever method panics and however ops are carried out. All ops are accounted for, and
 // the session goes on.
 func TestPanicOfACodec(t *testing.T) {
 	const load = `
@@ -143,7 +143,7 @@ func TestPanicOfACodec(t *testing.T) {
 	}
 }
 
-// A driver that goes on panicking fails the step, and says where.
+// A driver that keeps panicking fails the step, which says where.
 func TestPanicOfACodecAgainAndAgain(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1h\"\n}"), "load", 100*time.Microsecond)
 	b.breakCodec("parse", 1000)
@@ -156,7 +156,7 @@ func TestPanicOfACodecAgainAndAgain(t *testing.T) {
 	require.Less(t, b.net.clock.t-b.l.origin, int64(time.Minute))
 }
 
-// One that seldom panics does not.
+// A driver that seldom panics does not.
 func TestPanicOfACodecNowAndThen(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1h\"\n}"), "load", 100*time.Microsecond)
 	b.l.panics = map[*session][]int64{}
@@ -182,7 +182,7 @@ func TestPanicWhileTheLoopIsHeld(t *testing.T) {
 	h.release()
 }
 
-// bustling is a codec with all that one may have. It waits in each of its methods, which nobody may who is held, and panics there if it is told to.
+// bustling is a codec with everything that a codec may have. Each of its methods waits, which nothing may do while held, and panics if told to.
 type bustling struct{ breaks bool }
 
 var errBustling = errors.New("the bustling codec's own")
@@ -245,8 +245,8 @@ func (c *bustling) Connection(endpoint string) (driver.Codec, error) {
 	return c, nil
 }
 
-// Whatever a codec is called for, a loop that was held is not meanwhile, and is again behind it; a panic is an error then, or the fault where the call
-// returns none, and the loop stays let go.
+// During any call of a codec, a held loop is let go, and it is held again afterwards. A panic becomes an error, or the fault if the call returns no
+// error, and the loop then stays let go.
 func TestEachCallOfACodecIsGuarded(t *testing.T) {
 	own := func(n int, err error) ([]any, error) { return []any{n}, err }
 	for name, tt := range map[string]struct {
@@ -303,7 +303,7 @@ func TestEachCallOfACodecIsGuarded(t *testing.T) {
 	}
 }
 
-// telltale is an error whose words are asked for: it notes whether the loop is held then, which nobody may be who words.
+// telltale is an error that notes, when it is formatted, whether the loop is held, which it must not be.
 type telltale struct {
 	h    *hold
 	held *[]bool
@@ -314,7 +314,7 @@ func (e telltale) Error() string {
 	return "telltale"
 }
 
-// refusingNet is a network in which everything fails, and which notes whether the loop is held when it is asked for what may wait.
+// refusingNet is a network in which everything fails. It notes whether the loop is held during calls that may block.
 type refusingNet struct {
 	*virtualNet
 	telltale
@@ -330,7 +330,7 @@ func (n refusingNet) Connect(*sockets.Endpoint, int32) (int, error) {
 	return -1, n.telltale
 }
 
-// A loop is let go before what seldom happens and may wait: before errors are worded, and connections made and closed.
+// A loop is let go before rare things that may block: before errors are formatted, and before connections are made and closed.
 func TestALoopIsLetGoBeforeWhatIsRare(t *testing.T) {
 	for name, rare := range map[string]func(w *wire, c *wireConn){
 		"dial":      func(w *wire, c *wireConn) { w.dial(c) },
@@ -367,7 +367,7 @@ func TestALoopIsLetGoBeforeWhatIsRare(t *testing.T) {
 	}
 }
 
-// The buffer of a batch grows once for all of its values, and not at all for gets and where it has the room.
+// The buffer of a batch grows once for all of its values, and not at all for gets or if it has the room.
 func TestBatchesGrowTheirBufferOnce(t *testing.T) {
 	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
 	require.NoError(t, err)

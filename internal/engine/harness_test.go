@@ -140,7 +140,7 @@ func stepOf(ph *plan.Phase, kind worker.StepKind) worker.Step {
 	return step
 }
 
-// usePrograms has the ops of the step at hand carried out by their programs, as those of [thread] and [scenes] are.
+// usePrograms has programs carry out the ops of the current step, as [thread] and [scenes] do.
 func (l *loop) usePrograms() {
 	if w, ok := l.tr.(*wire); ok && l.scenes == nil {
 		w.use(l.programs)

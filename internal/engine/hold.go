@@ -7,30 +7,30 @@ import (
 	"github.com/loadgen/loadgen/internal/sockets"
 )
 
-// hold keeps the runtime from preempting a loop that is at work.
+// hold keeps the runtime from preempting a busy loop.
 //
-// A goroutine that runs for 10 ms is made to give way. One that is tied to its thread is then handed to another thread, which hands it
-// back: two wake-ups, the first of them on a processor where that other thread may run, such as the busy one of the target. This takes 30 µs as a
-// rule, and once in a while as long as the target's slice of time lasts, which is milliseconds; fifty times a second that is the p99.9 of the
-// lag. A loop that is held goes on instead.
+// The runtime makes a goroutine that runs for 10 ms yield. If the goroutine is locked to its thread, it is handed to another thread, which hands it
+// back: two wake-ups, the first on a processor where that other thread may run, such as the target's busy one. This usually takes 30 µs, and now and
+// then as long as the target's time slice lasts, which is milliseconds. Fifty times a second, that is the p99.9 of the lag. A held loop keeps going
+// instead.
 //
-// Whoever wants to stop the world waits for the loop meanwhile, and all others wait with it. While a load is measured nobody does, unless memory
-// runs out; and a loop is let go before each wait that may be long, and at least every [heldMost].
+// Meanwhile, stopping the world waits for the loop, and everyone else waits too. While a load is measured nothing stops the world, unless memory runs
+// out. A loop is let go before each wait that may be long, and at least every [heldMost].
 //
-// A held goroutine must not park, nor panic: the runtime ends the process. So there is no send, receive or lock that may wait in what a held loop does; a rule
-// of internal/lint follows its calls. What may wait, such as package fmt, whose pools share a lock, comes after release, and what a driver brings between lend
-// and resume.
+// A held goroutine must not park or panic: the runtime ends the process. So a held loop does no send, receive or lock that may block; a rule of
+// internal/lint follows its calls. Calls that may block, such as those of package fmt, whose pools share a lock, come after release, and calls of a
+// driver between lend and resume.
 type hold struct {
-	may   bool // the loop has a thread of its own and nothing in it parks
+	may   bool // the loop has its own thread and nothing in it parks
 	held  bool
 	since int64 // run clock
 }
 
-// heldMost is how long a loop that always has work is held at a stretch, in nanoseconds: with a tenth of it, the few times a second at which it is
-// let go would still be seen in the p99.9 of a lag.
+// heldMost is how long a loop that always has work is held at a stretch, in nanoseconds. At a tenth of this, the few times a second when the loop is
+// let go would still show in the p99.9 of the lag.
 const heldMost = 1e9
 
-// The runtime keeps these for packages outside of it, and has promised not to change them (proc.go there).
+// The runtime keeps these for outside packages and promises not to change them (its proc.go).
 
 //go:linkname procPin runtime.procPin
 func procPin() int
@@ -38,7 +38,7 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// before is called before the loop waits for so long, and decides whether it is held from then on.
+// before is called with how long the loop is about to wait, and decides whether it is held from then on.
 func (h *hold) before(now, wait int64) {
 	switch {
 	case !h.may:
@@ -53,7 +53,7 @@ func (h *hold) before(now, wait int64) {
 	}
 }
 
-// lend lets the runtime have its way until resume, if the loop is held.
+// lend lets the runtime preempt until resume, if the loop is held.
 func (h *hold) lend() {
 	if h.held {
 		procUnpin()
@@ -66,10 +66,10 @@ func (h *hold) resume() {
 	}
 }
 
-// lost ends the hold that was lent and is not resumed.
+// lost ends a hold that was lent and is not resumed.
 func (h *hold) lost() { h.held = false }
 
-// release lets the runtime have its way. It may be called again.
+// release ends the hold, if there is one.
 func (h *hold) release() {
 	if h.held {
 		procUnpin()

@@ -11,8 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/sockets"
 )
 
-// TestHold has somebody want to stop the world, with a goroutine at work that is held, then one that is about to wait for long and one that has
-// been at work for long.
+// TestHold stops the world while a busy goroutine is held, then while one is about to wait for long and one has been busy for long.
 func TestHold(t *testing.T) {
 	const most = 10 * time.Second // for what takes no time
 	for name, letGo := range map[string]func(*hold){

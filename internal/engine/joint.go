@@ -10,20 +10,20 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// joint is the transports of a loop whose phase has several targets, as one. Wires share a poller, where each connection has a token of its own.
+// joint combines the transports of a loop whose phase has several targets. Its wires share a poller, in which each connection has its own token.
 type joint struct {
 	l     *loop
 	wires []*wire
 	timed []*timed
 }
 
-// clients is a joint of which some transports call clients that block. It is never held.
+// clients is a joint in which some transports call clients that block. Its loop is never held.
 type clients struct {
 	*joint
 	calls []*blocking
-	bell  chan struct{} // rung when a call has come back, and waiting for nothing else; holds one
+	bell  chan struct{} // rung when a call comes back, if there are no pipes to notify; holds one
 	timer *time.Timer
-	pipes *sockets.Pipes // of the wires; nil: there are none
+	pipes *sockets.Pipes // of the wires; nil if there are none
 }
 
 // newJoint joins the transports of a loop's lanes.
@@ -52,7 +52,7 @@ func newJoint(l *loop) transport {
 	return j
 }
 
-// open opens one transport after the other. A connection that is lost while those of another target are made ends it, too.
+// open opens one transport after another. Losing an open connection while another target's are being made also ends it.
 func (j *joint) open(deadline int64) error {
 	defer func() {
 		for _, w := range j.wires {
@@ -105,8 +105,8 @@ func (j *joint) wait(d time.Duration) bool {
 	return n > 0
 }
 
-// handle handles what has happened to connections. What comes of it leaves at once, to whichever target, but not before all that has happened to the same
-// session there: see wire.handleAll.
+// handle handles what has happened to connections. Resulting requests, to any target, leave at once, but only after everything that happened to the
+// same session on the same wire: see wire.handleAll.
 func (j *joint) handle(ready []sockets.Readiness) {
 	slices.SortFunc(ready, func(a, b sockets.Readiness) int { return cmp.Compare(a.Token, b.Token) })
 	var last *session
@@ -145,7 +145,7 @@ func (j *joint) outstanding(into []measure.Requests) {
 }
 
 func (j *joint) close() {
-	for _, la := range slices.Backward(j.l.lanes) { // the first wire closes the poller, too
+	for _, la := range slices.Backward(j.l.lanes) { // the first wire also closes the poller, so it goes last
 		la.tr.close()
 	}
 }
@@ -199,7 +199,7 @@ func (c *clients) returned() (some bool) {
 	return some
 }
 
-// own is that of the target whose calls have waited longest for this executor.
+// own is the largest own of the targets with blocking clients.
 func (c *clients) own(wall int64) (own int64) {
 	for _, b := range c.calls {
 		own = max(own, b.own(wall))

@@ -13,8 +13,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// requireQuantiles holds what was measured in virtual time against theory. There is no floor but a few readings of the clock, and both sides
-// are rounded by the same histogram: they are a microsecond apart, or a bucket.
+// requireQuantiles compares what was measured in virtual time with theory. Measuring costs no more than a few readings of the clock, and the same
+// histogram rounds both sides: they differ by a microsecond at most, or by a bucket.
 func requireQuantiles(t *testing.T, want, got *hist.Hist) {
 	t.Helper()
 	require.Equal(t, want.Count(), got.Count())
@@ -84,8 +84,8 @@ func TestKnownQueue(t *testing.T) {
 	}
 }
 
-// TestKnownStall has a target stand still for a second: each connection has one slow service, and every op that was due in that second is
-// a slow response.
+// TestKnownStall has a target stand still for a second: each connection has one slow service, and every op that was due in that second is a slow
+// response.
 func TestKnownStall(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, `timeout = "5s"`, `
 		ops = { get = 1 }

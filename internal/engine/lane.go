@@ -14,29 +14,29 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// lane is what a loop has for one of its phase's targets: what moves requests there, and the program of the ops that go there. A request may leave its
-// op's lane, as the put of a get that fills another target does: it is sent, counted and answered in the lane of its own target, and its end is told
-// to the program of the op.
+// lane is what a loop has for one of its phase's targets: what moves requests there, and the program of the ops that go there. A request may leave
+// its op's lane, such as the put of a get that fills another target. It is sent, counted and answered in its own target's lane, and its end is
+// reported to the op's program.
 type lane struct {
 	l         *loop
 	side      *side
 	tr        transport
-	routes    *routes // of a target that is a cluster; else nil
+	routes    *routes // nil if the target is not a cluster
 	programs  *programs
 	opTimeout int64 // 0: the request's timeout is enough
 	acks      bool  // record the latency of the k-th good answer
-	checked   bool  // values that are read carry a header
+	checked   bool  // the values of gets carry a header
 }
 
-// row is where requests to an endpoint are counted: those to nodes that have joined a cluster in the phase together, behind all others of the target.
+// row returns the row in which requests to an endpoint are counted. All nodes that joined a cluster during the phase share the target's last row.
 func (la *lane) row(endpoint int) int { return la.side.first + min(endpoint, la.side.rows()-1) }
 
-// requests is the ledger of those to an endpoint with a verb.
+// requests returns the ledger of requests to an endpoint with a verb.
 func (la *lane) requests(endpoint int, v driver.Verb) *measure.Requests {
 	return la.l.rec.Request(la.row(endpoint), v)
 }
 
-// program gives the lane the program of a step. Steps that are not measured want all N replicas.
+// program gives the lane the program of a step. Steps that are not measured need all N replicas.
 func (g *group) program(la *lane, kind worker.StepKind) {
 	x, data := la.side, g.datasetsOf(la.side)
 	la.checked = data[0].Values.Checked
@@ -46,7 +46,7 @@ func (g *group) program(la *lane, kind worker.StepKind) {
 			return op.NewBatch(x.placement)
 		}
 		keys := data[0].Keys.Count
-		if data[0].Keys.PerSession() || len(data) > 1 { // an index names a key of each session, or of each dataset
+		if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
 			keys = 0
 		}
 		n := x.target.Replication
@@ -67,7 +67,7 @@ func (g *group) program(la *lane, kind worker.StepKind) {
 	}()
 }
 
-// datasetsOf lists the datasets whose keys the phase asks a target for, at least one.
+// datasetsOf lists the datasets whose keys the phase asks a target for. There is at least one.
 func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
 	for _, name := range g.phase.DatasetsOn(x.target.Name) {
 		list = append(list, g.plan.Dataset(name))
@@ -75,7 +75,7 @@ func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
 	return list
 }
 
-// open1 makes the transport of a lane, and what tells programs of its requests.
+// open1 makes the transport of a lane, and the programs that it reports to.
 func (g *group) open1(e *Engine, la *lane) (err error) {
 	if la.tr, err = g.newTransport(e, la); err == nil {
 		la.programs = newPrograms(la)
@@ -83,13 +83,13 @@ func (g *group) open1(e *Engine, la *lane) (err error) {
 	return err
 }
 
-// leads returns where the connection with a token goes: to which endpoint of a target. Any goroutine may call it once the loop is made.
+// leads returns which endpoint of which target the connection with a token goes to. Any goroutine may call it once the loop is made.
 func (l *loop) leads(token int32) (x *side, endpoint int) {
 	w := l.wireOf(token)
 	return w.lane.side, int(token-w.base) % w.places
 }
 
-// wireOf returns the wire whose connection has a token.
+// wireOf returns the wire that has the connection with a token.
 func (l *loop) wireOf(token int32) *wire {
 	for _, la := range l.lanes {
 		if w, ok := la.tr.(*wire); ok && token-w.base < int32(len(w.conns)) {
@@ -99,7 +99,7 @@ func (l *loop) wireOf(token int32) *wire {
 	panic("engine: a connection of no target")
 }
 
-// named is an error of the lane's target, by its name where the phase has others.
+// named adds the target's name to an error if the phase has several targets.
 func (la *lane) named(err error) error {
 	if len(la.l.lanes) == 1 {
 		return err
@@ -107,8 +107,8 @@ func (la *lane) named(err error) error {
 	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
 }
 
-// blame appends what went wrong at an endpoint, and of which target where there are several. It leaves out the addresses of a connection: our port is
-// another for each, and what went wrong with many is to be one text.
+// blame appends what went wrong at an endpoint, with the target if there are several. It leaves out a connection's addresses: the local port differs
+// each time, and one cause should be one text.
 func (la *lane) blame(dst []byte, end *sockets.Endpoint, why error) []byte {
 	what := why.Error()
 	if connection, ok := errors.AsType[*net.OpError](why); ok {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// lookEvery is how often the lease asks for how long the machine has been suspended, at most. A machine that wakes takes longer than that to run
-// processes again, in which the run clock goes on: the first time that anybody takes afterwards is one to ask at.
+// lookEvery is the least time between two looks at how long the machine has been suspended. After waking, a machine takes longer than that to run
+// processes again, and the run clock runs meanwhile. So the first timestamp afterwards triggers a look.
 const lookEvery = int64(time.Millisecond)
 
-// lease is until when a worker may load its targets. The run clock stands still while the machine is suspended, and the coordinator's goes on, so
-// what the machine has slept counts, too. It may be used from any goroutine, and never waits.
+// lease is until when a worker may load its targets. While the machine is suspended the run clock stands still and the coordinator's does not, so
+// time suspended counts, too. Any goroutine may use it; it never waits.
 type lease struct {
-	suspended func() time.Duration // the machine, since it started
+	suspended func() time.Duration // time the machine was suspended since it booted
 
-	until atomic.Int64 // run clock and what the machine had slept by then, ns
-	slept atomic.Int64 // as it was seen last, ns; it never falls
-	look  atomic.Int64 // run clock, from when on to look again
+	until atomic.Int64 // run clock plus time suspended by then, ns
+	slept atomic.Int64 // time suspended, as last seen, ns; it never falls
+	look  atomic.Int64 // run clock, when to look again
 }
 
-// set says until when, on the run clock and with what the machine has been suspended since it started.
+// set sets the end: on the run clock, plus the time suspended since the machine booted.
 func (le *lease) set(until time.Duration) { le.until.Store(int64(until)) }
 
-// over says whether the lease is over at a time on the run clock that was just taken.
+// over reports whether the lease is over at a time just read from the run clock.
 func (le *lease) over(now int64) bool {
 	until := le.until.Load()
 	if until == never {

@@ -57,8 +57,8 @@ func TestLoadEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// TestRequestsThatNeverLeft has the lease run out at every moment of a turn of the loop, also between gathering requests and writing them:
-// what was not written does not count as sent.
+// TestRequestsThatNeverLeft has the lease run out at every moment of a turn of the loop, also between gathering requests and writing them: unwritten
+// requests do not count as sent.
 func TestRequestsThatNeverLeft(t *testing.T) {
 	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestCallsThatNobodyTookUp(t *testing.T) {
 	})
 }
 
-// TestSleepOfTheMachineCountsAgainstTheLease suspends the machine in the middle of a load: the run clock stands still, but for the moment in which
-// processes are thawed. Nothing leaves after a sleep of longer than the lease; a shorter one is taken off it.
+// TestSleepOfTheMachineCountsAgainstTheLease suspends the machine in the middle of a load: the run clock stands still, except while processes are
+// being thawed. Nothing leaves after a sleep longer than the lease; a shorter one is deducted from it.
 func TestSleepOfTheMachineCountsAgainstTheLease(t *testing.T) {
 	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
 		for slept, ends := range map[time.Duration]time.Duration{time.Hour: 2 * time.Second, 400 * time.Millisecond: 2600 * time.Millisecond} {

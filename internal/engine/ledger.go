@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// sign says in a value who wrote it and when.
+// sign puts the writer and a version into an op's values, if they are checked.
 func (l *loop) sign(o *op.Op, now int64) {
 	if !o.Value.Checked {
 		return
@@ -19,8 +19,8 @@ func (l *loop) sign(o *op.Op, now int64) {
 	}
 }
 
-// versions returns the first of n versions in a row for values that are put now. They are larger than all that the loop gave before, so the values of
-// a stream, which belongs to one loop, have versions of their own.
+// versions returns the first of n consecutive versions for values that are put now. Versions only increase within a loop, so they are unique within a
+// stream, which belongs to one loop.
 func (l *loop) versions(n int, now int64) uint64 {
 	first := max(l.version, uint64(l.wall+now))
 	l.version = first + uint64(n)
@@ -37,7 +37,7 @@ func (l *loop) occupy(s *session, n int, now int64) {
 	}
 }
 
-// vacate gives the slots of n ops back that have ended. The feed is still to be told.
+// vacate gives back the slots of n ops that have ended. The caller then tells the feed.
 func (l *loop) vacate(s *session, n int, now int64) {
 	s.active -= n
 	l.running -= n
@@ -62,7 +62,7 @@ func digestOf(o *op.Op) uint64 {
 	return measure.OpDigest(o.Stream, o.N, o.Verb, o.Key, o.Value.Size)
 }
 
-// record counts ops that ended at the same time, by their outcome.
+// record counts ops that ended at the same time, by outcome.
 func (l *loop) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64) {
 	for outcome, count := range ended {
 		if count > 0 {
@@ -78,7 +78,7 @@ func (l *loop) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64)
 	}
 }
 
-// unanswered enters requests that will not be answered into their ledger.
+// unanswered enters into their ledger requests that will not be answered.
 func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
 	switch kind {
 	case op.RequestTimeout:
@@ -91,7 +91,7 @@ func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
 	}
 }
 
-// shed counts an op that was due and is never started.
+// shed counts an op that was due and will never start. It returns false if the stream has ended.
 func (l *loop) shed(stream *workload.Stream) bool {
 	if l.scenes != nil {
 		return l.scenes.drop(stream)

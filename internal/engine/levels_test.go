@@ -40,11 +40,11 @@ func searchVirtually(t *testing.T, p *plan.Plan) *run.Phase {
 	}
 }
 
-// TestSearchFindsWhatQueuesHold compares what a search finds with what is known of the queue under load: with a pipeline of one, a session is a
-// server that works on one op at a time.
+// TestSearchFindsWhatQueuesHold compares a search's result with what is known of the queue under load: with a pipeline of one, a session is a server
+// that works on one op at a time.
 func TestSearchFindsWhatQueuesHold(t *testing.T) {
-	// Of M/M/1 the time in the system is exponential with the mean 1/(μ − λ): its quantile q is within x as long as
-	// λ ≤ μ + ln(1 − q)/x. μ is 5,000 a second.
+	// In M/M/1 the time in the system is exponential with the mean 1/(μ − λ): its quantile q is within x as long as λ ≤ μ + ln(1 − q)/x. μ is 5,000 a
+	// second.
 	within := func(q, x float64) float64 { return 5000 + math.Log(1-q)/x }
 	exponential := "latency = \"200us\"\n spread = \"exponential\""
 	tests := []struct {
@@ -148,7 +148,7 @@ func stagesOf(t *testing.T, p *plan.Plan, canonical []byte, i, workers int) []ui
 	return all
 }
 
-// A search does not know its last step: what it leaves open is closed before another phase.
+// A search does not know its last step, so its phase is closed when another phase begins.
 func TestPhaseAfterASearch(t *testing.T) {
 	p := parsePlan(t, `
 		target "t" {

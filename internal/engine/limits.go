@@ -11,10 +11,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// MostPerLoop is more than an event loop has been seen to send, in ops a second.
+// MostPerLoop is more ops per second than an event loop has ever been seen to send.
 const MostPerLoop = 10e6
 
-// DefaultLoops is how many event loops a worker has that was not told.
+// DefaultLoops is the number of event loops of a worker that sets none.
 func DefaultLoops() int { return max(1, runtime.NumCPU()-1) }
 
 // checkLimits compares what this worker's part of the phase needs with what the process may have.
@@ -27,7 +27,7 @@ func (g *group) checkLimits(loops int) error {
 	for _, x := range g.sides() {
 		n := x.clients * len(x.endpoints)
 		clients[x.target.Name] = n
-		if _, timed := x.driver.(driver.Timed); !timed { // sessions of all others take file descriptors
+		if _, timed := x.driver.(driver.Timed); !timed { // sessions of all other drivers take file descriptors
 			connected += n
 		}
 	}
@@ -42,7 +42,7 @@ func (g *group) checkLimits(loops int) error {
 	return g.checkRate(min(loops, g.sessions))
 }
 
-// checkRate compares the rate of the phase with what so many loops can send.
+// checkRate compares the rate of this worker's part of the phase with what so many loops can send.
 func (g *group) checkRate(loops int) error {
 	if g.sessions == 0 {
 		return nil

@@ -16,7 +16,7 @@ func limited(p *plan.Plan, sessions, endpoints int) *group {
 	return &group{plan: p, phase: p.Phase("load"), sessions: sessions, side: side{target: p.Target("t"), driver: null.Driver{}, clients: 1, endpoints: make([]sockets.Endpoint, endpoints)}}
 }
 
-// Sessions of a driver without a transport open nothing, however many they are.
+// Sessions of a driver without a transport open nothing, however many there are.
 func TestSessionsWithoutConnectionsOpenNoFiles(t *testing.T) {
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
 	wired := limited(p, 1<<31, 1)

@@ -151,7 +151,7 @@ func TestLogsAreLoadedAndVerified(t *testing.T) {
 	}
 }
 
-// TestLogThatFails is truncated under way. Once each of its sessions has found that out, the load ends, however long it was to be.
+// TestLogThatFails truncates a log during the load. Once each of its sessions has found out, the load ends, however much of it was left.
 func TestLogThatFails(t *testing.T) {
 	for _, load := range []string{
 		"closed { duration = \"1h\" }",
@@ -175,7 +175,7 @@ func TestLogThatFails(t *testing.T) {
 	}
 }
 
-// TestOneLogOfSeveralFails under a session of its own: the others go on, and what it was to do by itself is not begun.
+// TestOneLogOfSeveralFails fails the log of one session: the others go on, and the failed session begins no further op.
 func TestOneLogOfSeveralFails(t *testing.T) {
 	const rate = 10_000
 	for load, due := range map[string]uint64{
@@ -200,7 +200,7 @@ func TestOneLogOfSeveralFails(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkerVerifiesNothing says so in its own words, not in those of the process that it did not wait for.
+// TestStoppedWorkerVerifiesNothing reports this in its own words, not in those of the process that it did not wait for.
 func TestStoppedWorkerVerifiesNothing(t *testing.T) {
 	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"1h\"\n}")))
 	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), worker.Load))
@@ -221,7 +221,7 @@ func TestLogOpsBeyondTheTimeout(t *testing.T) {
 	require.EqualValues(t, 100, final.Log.Proof.Verified)
 }
 
-// TestDrainedAndAbandonedLogs end soon, and what they wrote is verified unless there is no time for it.
+// TestDrainedAndAbandonedLogs end soon, and their contents are verified unless there is no time for it.
 func TestDrainedAndAbandonedLogs(t *testing.T) {
 	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { duration = \"1h\" }"))
 	e, _ := localEngine(t, p)

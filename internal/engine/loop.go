@@ -16,42 +16,42 @@ const (
 	backlog   = 64                           // requests outstanding on a connection, beyond the pipeline
 	pause     = int64(10 * time.Millisecond) // of a slot whose op failed before anything was sent
 	interval  = int64(time.Second)           // between seals
-	maxSleep  = int64(50 * time.Millisecond) // the longest a loop does not look whether it should stop
-	maxWatch  = int64(10 * time.Millisecond) // the longest wait of a closed load's loop for answers, so that a stop within one shows
+	maxSleep  = int64(50 * time.Millisecond) // the longest a loop goes without checking whether to stop
+	maxWatch  = int64(10 * time.Millisecond) // the longest that a closed load's loop waits for answers, so that being stopped during a wait shows
 	maxStall  = int64(250 * time.Millisecond)
-	sweepStep = int64(time.Millisecond)       // least time between two looks for timeouts
-	maxLook   = int64(5 * time.Microsecond)   // a cycle that found nothing and took longer has slept, or was not run
-	patience  = int64(300 * time.Millisecond) // with a target that answers nothing, once the step was asked to end early
+	sweepStep = int64(time.Millisecond)       // least time between two checks for timeouts
+	maxLook   = int64(5 * time.Microsecond)   // an idle cycle that took longer slept, or was not running
+	patience  = int64(300 * time.Millisecond) // with a target that does not answer, once the step was asked to end early
 	minStates = 64                            // op states made at a time
-	shedEach  = 4096                          // ops of a schedule that has ended which are shed in one turn
-	flushEach = 64                            // sessions that start at the same time: what they send leaves before that of the next is written up
+	shedEach  = 4096                          // ops of an ended schedule that are shed in one turn
+	flushEach = 64                            // sessions starting at the same time whose requests are flushed before the next ones are gathered
 )
 
-// For how long a loop looks at the clock before an op of an open load is due. A thread that sleeps until a time is commonly late by 50 to 100
-// µs. A loop that shares its processor with others should not keep it from them for that long before each op; one that is pinned does not
-// sleep between the ops of a busy schedule at all, since a virtual processor that sleeps may find its host busy when it wakes.
+// How long a loop watches the clock before an op of an open load is due. A sleeping thread commonly wakes 50 to 100 µs late. A loop that shares its
+// processor should not keep it from others for that long before each op. A pinned loop does not sleep between the ops of a busy schedule at all: a
+// virtual processor that sleeps may find its host busy when it wakes.
 const (
 	DefaultSpin = 50 * time.Microsecond
 	PinnedSpin  = 200 * time.Microsecond
 )
 
-// transport moves the requests of one loop. It tells the loop's way, or programs, how they end.
+// transport moves the requests of one loop. It reports their ends to the loop's way, or to programs.
 type transport interface {
 	// open makes the connections of every session, within the deadline on the loop's clock.
 	open(deadline int64) error
-	// send takes req for the session's connection to req.Endpoint, or refuses it.
+	// send takes req for the session's connection to req.Endpoint. It returns false if it refuses req.
 	send(s *session, st *opState, req *driver.Request) bool
 	// flush passes on what send has gathered.
 	flush()
-	// recall takes back the requests that have not left. The lease is over: none of them will.
+	// recall takes back the requests that have not left. The lease is over, so none of them will.
 	recall()
-	// wait reports what happens within d; at d = 0, what has happened. It returns early when something has, and whether it has.
+	// wait handles what happens within d; if d is 0, what has happened. It returns early when something happens, and reports whether something did.
 	wait(d time.Duration) bool
 	// fire handles a timer that the transport has set.
 	fire(t timer, now int64)
-	// sweep times requests out that are due to be, and returns when to look again.
+	// sweep times out overdue requests, and returns when to look again.
 	sweep(now int64) int64
-	// outstanding adds 1 to InFlight of each request that is still awaited.
+	// outstanding adds each request that is still awaited to InFlight.
 	outstanding(into []measure.Requests)
 	close()
 }
@@ -66,11 +66,11 @@ type feed interface {
 	due(now int64)
 	// next returns when due has something to do again.
 	next() int64
-	// freed tells that n of the session's slots have become free; held: they may not be used again for a pause.
+	// freed reports that n of the session's slots have become free. If held, they may not be used again for a pause.
 	freed(s *session, n int, now int64, held bool)
-	// stop ends the feed: nothing starts any more, and what was due before now and not started is shed.
+	// stop ends the feed: nothing more starts, and what was due before now and has not started is shed.
 	stop(now int64)
-	// done reports whether nothing will be started any more.
+	// done reports whether nothing more will be started.
 	done() bool
 }
 
@@ -81,28 +81,28 @@ type session struct {
 	active  int // slots in use
 	stream  workload.Stream
 	streams []*openStream // of the open feed, the earliest first
-	queued  bool          // among the sessions that the open feed can start
+	queued  bool          // among the sessions whose next op the open feed can start
 	begun   bool
 	retired bool  // it has failed for good
-	roomAt  int64 // when a slot was last free again after all were in use, of an open load
-	first   int64 // start of its first op,
-	out     int64 // start of its last, and
-	started int64 // how many ops
-	last    int64 // end of its last, on the run clock
+	roomAt  int64 // open load: when a slot last became free after all were in use
+	first   int64 // start of its first op
+	out     int64 // start of its last op
+	started int64 // how many ops it has started
+	last    int64 // end of its last op, on the run clock
 }
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
 type loop struct {
-	lane                    // to the phase's own target, and
-	lanes    []*lane        // to all, that one first
-	tr       transport      // to all of them
-	poll     sockets.Poller // of the wires; nil: there are none
+	lane                    // the lane of the phase's own target
+	lanes    []*lane        // of all targets, that one first
+	tr       transport      // to all targets
+	poll     sockets.Poller // of the wires; nil if there are none
 	clock    clock
 	feed     feed
-	pipeline int      // slots of a session
+	pipeline int      // slots of each session
 	way      way      // of the step's ops
 	states   stateful // the way that begins one op at a time, programs or thread
-	scenes   *scenes  // of a step whose sessions carry out scenarios, which are the way then; or nil
+	scenes   *scenes  // if the step's sessions carry out scenarios: then the way; else nil
 	timers   timers
 	sessions []*session
 
@@ -112,13 +112,13 @@ type loop struct {
 	running int // ops between start and done
 
 	said      said
-	sampling  *sampling // of a step whose ops are sampled; nil of any other
+	sampling  *sampling // nil if the step's ops are not sampled
 	rec       *measure.Totals
 	spare     chan *measure.Totals
 	parts     chan<- part
 	opsBefore [driver.NumVerbs]int64
 	opsNow    [driver.NumVerbs]int64
-	keyBefore [driver.NumVerbs]int64 // likewise of keys
+	keyBefore [driver.NumVerbs]int64 // likewise, of keys
 	keyNow    [driver.NumVerbs]int64
 	reqBefore []measure.Requests
 	reqNow    []measure.Requests
@@ -126,34 +126,34 @@ type loop struct {
 	index     int
 	origin    int64  // run clock at the step's start
 	wall      int64  // Unix nanoseconds of the run clock's zero
-	version   uint64 // that no value has yet
+	version   uint64 // the next one for values; none has it yet
 	sweepAt   int64
-	sealAt    int64  // end of the interval under way; never between steps
-	excess    int64  // by how much the last cycle took longer than it was to; 0 where that is little
-	last      int64  // when it began, and
-	planned   int64  // how long it meant to wait
+	sealAt    int64  // end of the current interval; never between steps
+	excess    int64  // how much longer than planned the last cycle took; 0 if that is little
+	last      int64  // when the last cycle began
+	planned   int64  // how long it planned to wait
 	entered   int64  // when the step began here
-	spin      int64  // how long before an op is due the loop looks instead of sleeping
-	woken     int64  // when the last cycle was to have something to do, unless something happened before
-	looked    bool   // the last cycle found nothing to do, nor did its wait
-	spun      int64  // processor time spent looking in vain, in this step
-	meter     *meter // of the loop's thread; nil: it has none of its own
-	gaps      *gaps  // in this step; nil: nobody counts them
-	closed    bool   // whose gaps are those of a closed load
+	spin      int64  // how long before an op is due the loop watches the clock instead of sleeping
+	woken     int64  // when the last cycle expected work; 0 if its wait found some
+	looked    bool   // neither the last cycle nor its wait found anything to do
+	spun      int64  // processor time of idle cycles, in this step
+	meter     *meter // of the loop's thread; nil if the loop has none of its own
+	gaps      *gaps  // in this step; nil: not counted
+	closed    bool   // the gaps are those of a closed load
 	hold      hold
-	ordinals  uint64        // sessions of the phase, where latency is counted by ordinal, too; else 0
+	ordinals  uint64        // sessions of the phase if latency is also counted by ordinal; else 0
 	halt      *atomic.Int32 // how the worker was asked to end the step
-	retired   *atomic.Int64 // sessions of all loops that have failed for good, of
-	everyone  int64         // so many
-	errorStop *errorStop    // ends it when ops fail; nil: nothing does
-	lease     *lease        // when it is over, nothing may be started or sent
-	answers   int64         // run clock, when the last answer came
+	retired   *atomic.Int64 // sessions of all loops that have failed for good
+	everyone  int64         // sessions of all loops
+	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
+	lease     *lease        // once it is over, nothing may be started or sent
+	answers   int64         // when the last answer came, on the run clock
 	stopped   bool
 	stoppedAt int64
 	lapsed    bool                 // ended by the lease
 	fault     error                // why the step fails
-	panics    map[*session][]int64 // of the driver, the last ones of each session
-	logged    int                  // of them
+	panics    map[*session][]int64 // of the driver: times of the latest in each session
+	logged    int                  // panics logged
 	log       *slog.Logger
 }
 
@@ -164,11 +164,11 @@ const (
 	abandon       // return at once
 )
 
-// part is what one loop has counted up to a boundary of intervals.
+// part is what one loop has counted up to an interval boundary.
 type part struct {
 	loop   int
 	upTo   int64 // run clock
-	still  int64 // run clock: if later than upTo, the loop stood still from then on until here, and has counted nothing
+	still  int64 // run clock: if later than upTo, the loop stood still from upTo until then, and counted nothing
 	totals *measure.Totals
 	drawn  []measure.DrawnOp
 	final  bool
@@ -188,7 +188,7 @@ func (l *loop) run() {
 	l.finish(l.last)
 }
 
-// enter sets the step's clockwork going.
+// enter sets the step's clocks and timers going.
 func (l *loop) enter() {
 	l.stopped, l.lapsed, l.planned, l.answers = false, false, 0, 0
 	l.woken, l.looked, l.spun = 0, false, 0
@@ -201,8 +201,8 @@ func (l *loop) enter() {
 	l.feed.begin()
 }
 
-// countGaps decides whether gaps are counted. A closed load's are where waiting is all that its loop does for the target: a log file is written, and
-// synced, in the loop's own time.
+// countGaps decides whether to count gaps. In a closed load they count only if all targets are reached over sockets: a log file is written and synced
+// in the loop's own time.
 func (l *loop) countGaps() {
 	l.gaps, l.closed = nil, false
 	if l.meter == nil || !l.meter.queued.known {
@@ -218,7 +218,7 @@ func (l *loop) countGaps() {
 	}
 }
 
-// wired says whether all targets are reached over sockets.
+// wired reports whether all targets are reached over sockets.
 func (l *loop) wired() bool {
 	return !slices.ContainsFunc(l.lanes, func(la *lane) bool {
 		_, is := la.tr.(*wire)
@@ -226,14 +226,14 @@ func (l *loop) wired() bool {
 	})
 }
 
-// await returns when the step is to start, or when it is not to: the lease may be over before that.
+// await returns when the step is to start, or earlier if the lease is over or the step was abandoned.
 func (l *loop) await() {
 	for now := l.clock.now(); now < l.origin && !l.lease.over(now) && l.halt.Load() != abandon; now = l.clock.now() {
 		l.clock.sleep(time.Duration(min(l.origin-now, maxSleep)))
 	}
 }
 
-// cycle does what is to be done now, then waits for what comes next. It reports false when the step has ended.
+// cycle does what is due now, then waits for what comes next. It returns false when the step has ended.
 func (l *loop) cycle() bool {
 	now := l.clock.now()
 	if l.excess = now - l.last - l.planned; l.excess > leastGap {
@@ -257,7 +257,7 @@ func (l *loop) cycle() bool {
 	l.planned = max(0, wake-now)
 	doze := l.planned
 	if wake == l.feed.next() {
-		// A sleeping thread wakes a little late. Before an op is due, the last part of the wait is spent looking.
+		// A sleeping thread wakes late: watch the clock for the last part of the wait before an op is due.
 		doze = max(0, doze-l.spin)
 	}
 	l.woken, l.looked = wake, idle
@@ -268,7 +268,7 @@ func (l *loop) cycle() bool {
 	return true
 }
 
-// overran enters that a cycle took longer than it was to.
+// overran records that a cycle took longer than planned.
 func (l *loop) overran(excess int64) {
 	if excess > maxStall {
 		l.rec.Stalls++
@@ -283,8 +283,8 @@ func (l *loop) overran(excess int64) {
 	}
 }
 
-// expired says whether the lease is over. Whoever has taken a time and is about to start or send something asks first: a process that was
-// stopped for long must not go on where it was.
+// expired reports whether the lease is over. Ask with each timestamp before starting or sending anything: a process that was stopped for long must
+// not simply carry on.
 func (l *loop) expired(now int64) bool {
 	if l.lease.over(now) {
 		l.lapsed = true
@@ -292,23 +292,23 @@ func (l *loop) expired(now int64) bool {
 	return l.lapsed
 }
 
-// givenUp says whether the step was asked to end early and no answer has come for so long that none is expected: what is outstanding stays in
+// givenUp reports whether the step was asked to end early and no answer has come for so long that none is expected. What is outstanding stays in
 // flight.
 func (l *loop) givenUp(now int64) bool {
 	return l.stopped && now-max(l.stoppedAt, l.answers) > patience
 }
 
-// retire notes that a session has failed for good. A closed one starts nothing more. Ops of an open load are due whatever became of those before
-// them, and refused, while there are other sessions.
+// retire notes that a session has failed for good. In a closed load it starts nothing more. In an open load its ops stay due, whatever became of
+// earlier ones, and are refused, as long as there are other sessions.
 func (l *loop) retire(s *session) {
 	s.retired = true
 	l.retired.Add(1)
 }
 
-// deserted says whether all sessions of this worker have failed for good: no op can go well any more.
+// deserted reports whether all sessions of this worker have failed for good, so that no op can succeed any more.
 func (l *loop) deserted() bool { return l.retired.Load() == l.everyone }
 
-// turn does what the time asks for.
+// turn does everything that is due by now.
 func (l *loop) turn(now int64) {
 	l.seal(now)
 	if !l.stopped && (l.halt.Load() != goOn || l.deserted()) {

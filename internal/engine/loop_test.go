@@ -87,8 +87,8 @@ func above(h interface {
 	return n
 }
 
-// TestOpenLoopStallWithoutRoom holds the schedule against a target that stops answering while there is room for 20 ops: they alone
-// are slow as services, but every op that was due meanwhile is slow as a response.
+// TestOpenLoopStallWithoutRoom has the target of an open load stop answering, with room for 20 ops: only they are slow as services, but every op that
+// was due meanwhile is slow as a response.
 func TestOpenLoopStallWithoutRoom(t *testing.T) {
 	p := redisPlan(t, 1, `timeout = "5s"`, `
 		ops = { get = 1 }
@@ -115,7 +115,7 @@ func TestOpenLoopStallWithoutRoom(t *testing.T) {
 	require.LessOrEqual(t, above(&service, 10*time.Millisecond), 20)
 }
 
-// TestInFlightIsABound that is smaller than what the sessions have room for, whether ops wait for it or are shed.
+// TestInFlightIsABound has a bound smaller than the sessions' room, whether ops wait for it or are shed.
 func TestInFlightIsABound(t *testing.T) {
 	const most = 3
 	for _, loop := range []string{"direct", "programs"} {
@@ -413,8 +413,8 @@ func TestHungConnectionIsReopenedInTime(t *testing.T) {
 	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
 }
 
-// TestRepliesOfSeveralServersShareWrites has three servers answer all of a session's ops in one turn: what is asked next leaves in one write for each
-// server, not in one for each server and reply.
+// TestRepliesOfSeveralServersShareWrites has three servers answer all of a session's ops in one turn: the next requests leave in one write per
+// server, not in one per server and reply.
 func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 	b := newBench(t, redisPlan(t, 3, "", `
 		ops = { put = 1 }
@@ -433,7 +433,7 @@ func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 	require.LessOrEqual(t, net.writes, 3*(net.answered/16+5))
 }
 
-// narrowNet takes a part of every third write, and the rest a millisecond later. What leaves has its time.
+// narrowNet takes a part of every third write, and the rest a millisecond later. Everything that leaves has a timestamp.
 type narrowNet struct {
 	*virtualNet
 	t      *testing.T
@@ -454,8 +454,8 @@ func (n *narrowNet) Write(fd int, p []byte) (int, error) {
 	return n.virtualNet.Write(fd, p)
 }
 
-// TestRoomToWriteAmongReplies has sockets take more in the turn in which replies of other servers to the same session have come: what is gathered
-// then leaves with that, and with its time.
+// TestRoomToWriteAmongReplies has sockets take more in the turn in which other servers' replies to the same session come: requests gathered then
+// leave along, with their timestamp.
 func TestRoomToWriteAmongReplies(t *testing.T) {
 	b := newBench(t, redisPlan(t, 3, "", `
 		ops = { put = 1 }
@@ -470,7 +470,7 @@ func TestRoomToWriteAmongReplies(t *testing.T) {
 	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
 }
 
-// What a loop counts is sealed at the end of each interval of the run clock, the first of which is the one in which its step begins.
+// What a loop counts is sealed at the end of each interval of the run clock, beginning with the interval in which its step begins.
 func TestTheFirstIntervalEndsBehindTheStart(t *testing.T) {
 	for at, want := range map[int64]int64{0: 1, 1: 1, interval - 1: 1, interval: 2, interval + 1: 2, 7*interval + interval/2: 8} {
 		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meter reads what the kernel has given one thread. It belongs to that thread.
+// meter reads what the kernel has accounted to one thread. It belongs to that thread.
 //
 //   - Processor time is the clock CLOCK_THREAD_CPUTIME_ID (clock_gettime(2)).
 //   - /proc/thread-self/schedstat has three numbers: nanoseconds on a processor, nanoseconds ready to run without one, and how often
@@ -18,22 +18,22 @@ type meter struct {
 	schedstat int // descriptor; negative: there is none
 	cpu       int64
 	queued    queueing
-	seen      queueing // when kept was last asked
+	seen      queueing // at the last call of kept
 	line      [64]byte
 }
 
-// queueing is what a thread has waited for a processor in its life.
+// queueing is how long a thread has waited for a processor in its life, and how often it was given one.
 type queueing struct {
 	waited int64 // nanoseconds
 	times  int64
 	known  bool
 }
 
-// waking is what a thread may wait each time before it runs, in nanoseconds: on an idle machine, one that sleeps is given a processor 3 to
-// 10 µs after it was woken. What is beyond that, others had.
+// waking is how long a thread may wait for a processor each time, in nanoseconds: on an idle machine, a sleeping thread gets one 3 to 10 µs after it
+// is woken. During any longer wait, others had the processor.
 const waking = 10_000
 
-// beyond is what the thread has waited since an earlier reading, but for what wakings take.
+// beyond returns how long the thread has waited since an earlier reading, less what waking up takes.
 func (q queueing) beyond(earlier queueing) int64 {
 	return max(0, q.waited-earlier.waited-waking*(q.times-earlier.times))
 }
@@ -47,7 +47,7 @@ func newMeter() *meter {
 	return &meter{schedstat: fd}
 }
 
-// begin has later readings count from now. A nil meter reads nothing.
+// begin makes later readings count from now. A nil meter reads nothing.
 func (m *meter) begin() {
 	if m != nil {
 		m.cpu, m.queued = m.processor(), m.queue()
@@ -55,7 +55,7 @@ func (m *meter) begin() {
 	}
 }
 
-// since returns what the thread had since begin; of its processor time, spun was spent looking for something to do.
+// since returns what the thread used since begin. Of its processor time, it spent spun looking for something to do.
 func (m *meter) since(wall, spun int64) loopUse {
 	u := loopUse{wall: wall}
 	if m == nil {
@@ -68,7 +68,7 @@ func (m *meter) since(wall, spun int64) loopUse {
 	return u
 }
 
-// kept returns for how long others have had the thread's processor since it was last asked.
+// kept returns how long others have had the thread's processor since the last call.
 func (m *meter) kept() (others int64, known bool) {
 	now := m.queue()
 	known = now.known && m.seen.known
@@ -97,8 +97,8 @@ func (m *meter) queue() queueing {
 	if m.schedstat < 0 {
 		return queueing{}
 	}
-	// A held loop asks, too. In a call that is not raw the runtime may take its processor away, and a held goroutine that has to wait for another one
-	// ends the process.
+	// A held loop calls this, too. During a call that is not raw the runtime may take its processor away, and a held goroutine that has to wait for
+	// another processor ends the process.
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&m.line[0])), uintptr(len(m.line)), 0, 0, 0)
 	if errno != 0 {
 		return queueing{}
@@ -106,14 +106,14 @@ func (m *meter) queue() queueing {
 	return parseSchedstat(m.line[:n])
 }
 
-// parseSchedstat reads the line in three numbers: nanoseconds on a processor, nanoseconds that the thread waited for one, how often it got one. It
-// allocates nothing: a loop may ask many times a second, for days.
+// parseSchedstat reads the three numbers of the line: nanoseconds on a processor, nanoseconds waiting for one, and how often the thread got one. It
+// allocates nothing: a loop may call it many times a second, for days.
 func parseSchedstat(line []byte) queueing {
 	var fields [3]int64
 	n := 0
 	for word := range bytes.FieldsSeq(line) {
 		if n == len(fields) {
-			break // a later kernel's
+			break // fields of later kernels
 		}
 		v, err := strconv.ParseInt(string(word), 10, 64)
 		if err != nil {
@@ -125,27 +125,27 @@ func parseSchedstat(line []byte) queueing {
 	return queueing{waited: fields[1], times: fields[2], known: n == len(fields)}
 }
 
-// loopUse is what became of one loop's time in a step, in nanoseconds.
+// loopUse is how one loop spent its time in a step, in nanoseconds.
 type loopUse struct {
 	wall       int64 // from its beginning to its end
-	productive int64 // processor time, that spent looking for something to do left out
-	waited     int64 // ready to run, without a processor, and for longer than it takes to wake
+	productive int64 // processor time, without that of looking for something to do
+	waited     int64 // ready to run without a processor, beyond what waking takes
 	waitKnown  bool
-	gaps       *gaps // nil: nobody counted them
+	gaps       *gaps // nil: not counted
 }
 
-// gaps sums up the times that a loop was kept from its processor.
+// gaps sums up the times for which a loop was kept from its processor.
 type gaps struct {
 	times                  uint64
 	total, longest, others int64 // nanoseconds
 }
 
-// leastGap is how long one is to count, and to be looked into: that takes a system call.
+// leastGap is the shortest gap that counts, and that is looked into: looking takes a system call.
 const leastGap = int64(200 * time.Microsecond)
 
-// enter takes up a cycle that lasted so much longer than it was to, of which others had the processor for a part. Whole: all the rest
-// counts, too. An idle cycle did nothing but look at the clock, so the rest was somebody's. In a long one of a closed load whatever kept the loop, be it a
-// stop or its own work, is in the latencies of what was in flight.
+// enter takes a cycle that lasted excess longer than planned, for others of which other threads had the processor. If whole, all of excess counts. An
+// idle cycle only looked at the clock, so something else took the rest. In a closed load's long cycle, whatever kept the loop, a stop or its own
+// work, is in the latencies of what was in flight.
 func (g *gaps) enter(excess, others int64, whole bool) {
 	others = min(others, excess)
 	kept := others

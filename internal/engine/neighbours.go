@@ -12,13 +12,13 @@ import (
 	"github.com/loadgen/loadgen/internal/sockets"
 )
 
-// hosted is which processes of the target run on this machine; err says why that is not known.
+// hosted lists which processes of the targets run on this machine; err says why that is not known.
 type hosted struct {
 	pids []int
 	err  error
 }
 
-// findServers looks for the processes behind the endpoints, but for this one.
+// findServers finds the local processes behind the endpoints, except this one.
 func findServers(endpoints []sockets.Endpoint) hosted {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -61,7 +61,7 @@ func watchNeighbours(root fs.FS, servers hosted) *neighbours {
 	return &neighbours{watch: w, err: err}
 }
 
-// enter puts what was seen into what the process says of itself. A nil one has seen nothing.
+// enter adds what was seen to the process's own report. A nil receiver has seen nothing.
 func (n *neighbours) enter(g *measure.Generator) {
 	if n == nil {
 		return

@@ -5,27 +5,27 @@ import (
 	"github.com/loadgen/loadgen/internal/workload"
 )
 
-// openFeed starts ops when they are due, whatever became of those before them.
+// openFeed starts ops when they are due, whatever became of earlier ones.
 //
-// Every stream computes its own due times, so an op that waits for room costs no memory. Streams are ordered by due time within
-// their session, and the sessions that can start an op are ordered within the loop.
+// Every stream computes its own due times, so an op that waits for room costs no memory. Streams are ordered by due time within their session, and
+// sessions that can start an op are ordered within the loop.
 type openFeed struct {
 	l        *loop
 	pipeline int
 	inFlight int   // bound on ops running in this loop
-	shed     bool  // an op that finds no room is shed, instead of waiting
+	shed     bool  // an op that finds no room is shed instead of waiting
 	lasts    int64 // from the step's start; what has not started by then is shed
-	drainAt  int64 // the same on the run clock
+	drainAt  int64 // likewise, on the run clock
 	ready    []turn
-	at       *session // the one that step is at work on
+	at       *session // the session that step is starting an op of
 	live     int      // streams that have ops left
-	roomAt   int64    // when there was last room again for one more op in this loop, and
-	away     stretch  // what was due while the loop was late, though there was room
-	ending   bool     // nothing starts any more: what was due by endBy is shed, some with each turn
+	roomAt   int64    // when the loop last had room again after it was full
+	away     stretch  // due times during which the loop was late though there was room
+	ending   bool     // nothing more starts: what was due by endBy is shed, some in each turn
 	endBy    int64
 }
 
-// openStream is a stream, and when its next op is due on the run clock.
+// openStream is a stream and the time at which its next op is due, on the run clock.
 type openStream struct {
 	due   int64
 	id    int
@@ -33,8 +33,8 @@ type openStream struct {
 	ops   workload.Stream
 }
 
-// turn is a session that can start an op, and when that is due, by which of its streams. To be compared, sessions need not be looked at: of
-// 10,000, few are in a cache.
+// turn is a session that can start an op, when that op is due, and the stream it is from. Comparing turns does not touch the sessions: of 10,000, few
+// are in a cache.
 type turn struct {
 	due int64
 	id  int
@@ -60,7 +60,7 @@ func (f *openFeed) begin() {
 
 func (f *openFeed) fire(timer, int64) {}
 
-// offer puts a session that has ops left and room for one among those that can start.
+// offer adds a session that has ops left and room for one to those that can start.
 func (f *openFeed) offer(s *session) {
 	if !s.queued && len(s.streams) > 0 && (s.active < f.pipeline || f.shed) {
 		s.queued = true
@@ -101,8 +101,8 @@ func (f *openFeed) step(s *session, now int64) {
 	f.offer(s)
 }
 
-// waited says whether an op is started late because it had no room when it was due, and not because the loop was late: that it was when it starts
-// an op late that had room, and what was due until then is late for that, room or no room.
+// waited reports whether an op starts late because it had no room when it was due, and not because the loop was late. The loop was late if it starts
+// an op late that had room. Every op due in that stretch then counts as late for that reason, room or no room.
 func (f *openFeed) waited(s *session, due, now int64) bool {
 	late := now - due
 	if due >= max(s.roomAt, f.roomAt) {
@@ -119,7 +119,7 @@ type stretch struct{ from, to int64 }
 
 func (p *stretch) holds(at int64) bool { return p.from <= at && at <= p.to }
 
-// extend takes in a stretch that ends later, or begins anew with it.
+// extend adds a stretch that ends later, or starts anew with it if the two do not overlap.
 func (p *stretch) extend(from, to int64) {
 	if from > p.to {
 		p.from = from
@@ -170,13 +170,12 @@ func (f *openFeed) stop(now int64) {
 	f.shedSome()
 }
 
-// end has what was due by a time shed and the rest forgotten.
+// end makes the feed shed what was due by a time and forget the rest.
 func (f *openFeed) end(by int64) {
 	f.ending, f.endBy, f.ready = true, by, nil
 }
 
-// shedSome goes on with the end. A schedule that the target was far behind with leaves millions of ops, and a loop that counts them is not to
-// stand still for it.
+// shedSome continues the end. A schedule that the target fell far behind leaves millions of ops; the loop must not stand still to count them.
 func (f *openFeed) shedSome() {
 	left := shedEach
 	for _, s := range f.l.sessions {
@@ -194,7 +193,7 @@ func (f *openFeed) shedSome() {
 
 func (f *openFeed) done() bool { return f.live == 0 }
 
-// Ties are broken by number, so that the order does not hang on the heap's history.
+// Ties are broken by number, so that the order does not depend on the heap's history.
 
 func earlierStream(a, b *openStream) bool {
 	return a.due < b.due || a.due == b.due && a.id < b.id

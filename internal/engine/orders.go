@@ -10,14 +10,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// stage is how far an engine has come. What a coordinator orders out of turn is refused.
+// stage is how far an engine has come. Orders out of turn are refused.
 type stage uint8
 
 const (
 	unassigned stage = iota
 	isIdle           // between steps
 	isReady          // a step is prepared
-	isSpent          // one could not be
+	isSpent          // a step could not be prepared
 )
 
 var (
@@ -27,7 +27,7 @@ var (
 	errSpent      = errors.New("a step could not be prepared, so no other one is")
 )
 
-// checkOrder refuses to prepare a step that has not its turn, or that is none of the plan's.
+// checkOrder refuses to prepare a step out of turn, or one that is not in the plan.
 func (e *Engine) checkOrder(step worker.Step) error {
 	switch e.stage {
 	case unassigned:
@@ -48,10 +48,10 @@ func (e *Engine) checkOrder(step worker.Step) error {
 	return checkShape(ph, step)
 }
 
-// maxLasts bounds what a schedule may last, and so what is computed with it.
+// maxLasts bounds the duration of a schedule, and so everything computed from it.
 const maxLasts = 10 * 365 * 24 * time.Hour
 
-// checkShape refuses a schedule that cannot be.
+// checkShape refuses an impossible schedule.
 func checkShape(ph *plan.Phase, step worker.Step) error {
 	s := step.Shape
 	possible := func(rate float64) bool { return rate >= 0 && !math.IsInf(rate, 0) }

@@ -23,7 +23,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// What a coordinator orders out of turn, or of sessions that the phase has not, is refused.
+// Orders out of turn, or for sessions that the phase lacks, are refused.
 func TestOrdersOutOfTurn(t *testing.T) {
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 4\n iterations = 1\n}")
 	ph := p.Phase("load")
@@ -62,7 +62,7 @@ func TestOrdersOutOfTurn(t *testing.T) {
 	require.NoError(t, other.checkOrder(worker.Step{Phase: "load", To: 4}), "after another phase")
 }
 
-// A schedule is of numbers that can be, and of a phase that has one it is one that sends something.
+// A schedule must be of possible numbers, and the schedule of a phase that has one must send something.
 func TestSchedulesThatCannotBe(t *testing.T) {
 	closed := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }").Phase("load")
 	open := nullPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 10\n duration = \"1s\"\n sessions = 1\n}").Phase("load")
@@ -112,14 +112,14 @@ func TestWhereLoopsRun(t *testing.T) {
 	}
 }
 
-// For the time that a loop stands still there are intervals, no more than 64, of whole seconds.
+// A loop's standstill is divided into at most 64 intervals, of whole seconds.
 func TestIntervalsOfAStandstill(t *testing.T) {
 	for still, want := range map[int64]int64{0: 1, 1: 1, 63: 1, 64: 1, 65: 2, 128: 2, 129: 3, 6400: 100} {
 		require.Equal(t, want*interval, stride(still*interval), "%d", still)
 	}
 }
 
-// Sessions of a closed load think, and begin one after the other; those that populate do not.
+// Sessions of a closed load think, and begin one after another; those that populate do not.
 func TestOnlyLoadsThink(t *testing.T) {
 	const closed = "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"7s\"\n think = \"5ms\"\n ramp = \"3s\"\n}"
 	for _, tt := range []struct {
@@ -140,7 +140,7 @@ func TestOnlyLoadsThink(t *testing.T) {
 	require.Error(t, err, "a phase without a load gets none")
 }
 
-// A loop looks at the clock for longer before an op where it has a CPU to itself, and for as long as it is told where it is told.
+// A loop watches the clock for longer before an op if it has a CPU to itself, and for as long as it is told if it is told.
 func TestHowLongLoopsLook(t *testing.T) {
 	for _, tt := range []struct {
 		pin        []int
@@ -157,7 +157,7 @@ func TestHowLongLoopsLook(t *testing.T) {
 	require.Equal(t, max(1, runtime.NumCPU()-1), DefaultLoops())
 }
 
-// Servers are prepared once in a run, and again where they could not be.
+// Servers are prepared once in a run, and again if that failed.
 func TestServersArePreparedOnce(t *testing.T) {
 	refused := errors.New("nobody is there")
 	dials := 0
@@ -179,7 +179,7 @@ func TestServersArePreparedOnce(t *testing.T) {
 	require.Equal(t, 2, dials, "there is nothing to make ready")
 }
 
-// Where a connection leads is asked about before anything is said on it: of the policy, and of each secret that is to go there.
+// A connection's far end is checked before anything is said on it: with the policy, and for each secret that is to go there.
 func TestWhatMayGoWhere(t *testing.T) {
 	config := struct{ User, Password driver.Secret }{driver.Secret{Name: "user"}, driver.Secret{Name: "password"}}
 	refused := errors.New("not there")

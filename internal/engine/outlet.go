@@ -9,21 +9,21 @@ import (
 
 // outlet is how the bytes of a wire leave, and when: at once, or later.
 type outlet interface {
-	// prompt says whether what is written leaves at once, so that a request's time is known when it is gathered.
+	// prompt reports whether bytes leave when they are written, so that a request's time is known when it is gathered.
 	prompt() bool
-	// admits says whether an endpoint can be connected to, and the target's secrets may go there.
+	// admits returns an error if an endpoint cannot be connected to or the target's secrets may not go there.
 	admits(end *sockets.Endpoint) error
-	// wait waits up to d for sockets that are ready, and returns how many are.
+	// wait waits up to d for sockets to become ready, and returns how many are.
 	wait(d time.Duration) (int, error)
-	// gathered is told that the fresh requests of a connection are to be written.
+	// gathered notes that the fresh requests of a connection are to be written.
 	gathered(c *wireConn)
-	// pass writes what is left of a connection's output. It returns the bytes, and whether they were all that the socket was offered.
+	// pass writes what is left of a connection's output. It returns how many bytes, and whether they were all that the socket was offered.
 	pass(c *wireConn) (n int, whole bool, err error)
 	// withdraw takes back what has not begun to leave, and returns how many entries of the queue that is.
 	withdraw(c *wireConn) int
-	// date sets the start of the requests that were passed last; it returns false when they have not begun to leave.
+	// date sets the start of the requests passed last; it returns false if they have not begun to leave.
 	date(c *wireConn) bool
-	// arrival is when the bytes came that were read last.
+	// arrival returns when the bytes read last came in.
 	arrival(c *wireConn) int64
 }
 
@@ -39,13 +39,13 @@ func newOutlet(w *wire, p sockets.Poller) outlet {
 // immediate writes to non-blocking sockets.
 type immediate struct {
 	w        *wire
-	gatherer sockets.Gatherer // the poller, if it is one; else nil
-	vector   [][]byte         // scratch of it
+	gatherer sockets.Gatherer // the poller, if it can gather; else nil
+	vector   [][]byte         // scratch
 }
 
 func (o *immediate) prompt() bool { return true }
 
-// errUnknownAddress is of a node of a cluster that has a name and could not be reached when the phase began.
+// errUnknownAddress is the error of a cluster node with a host name that could not be reached when the phase began.
 var errUnknownAddress = errors.New("its address was not found when the phase began")
 
 func (o *immediate) admits(end *sockets.Endpoint) error {
@@ -81,7 +81,7 @@ func (o *immediate) date(*wireConn) bool { return true }
 
 func (o *immediate) arrival(*wireConn) int64 { return o.w.l.clock.now() }
 
-// piped hands bytes over to goroutines that write: they leave later, or not at all.
+// piped hands bytes over to goroutines that write them: they leave later, or not at all.
 type piped struct {
 	w      *wire
 	pipes  *sockets.Pipes
@@ -90,7 +90,7 @@ type piped struct {
 
 func (o *piped) prompt() bool { return false }
 
-// admits leaves it to those who connect, and see where each connection leads.
+// admits leaves the check to dial, which sees where each connection leads.
 func (o *piped) admits(*sockets.Endpoint) error { return nil }
 
 func (o *piped) wait(d time.Duration) (int, error) {
@@ -134,7 +134,7 @@ func (o *piped) date(c *wireConn) bool {
 	return true
 }
 
-// began enters when what was handed over last began to leave.
+// began records when what was handed over last began to leave.
 func (c *wireConn) began(at int64) {
 	for end := c.queue.len() - c.behind - c.fresh; c.handed > 0; c.handed-- {
 		p := c.queue.at(end - c.handed)
@@ -145,16 +145,16 @@ func (c *wireConn) began(at int64) {
 	}
 }
 
-// arrival is when the bytes came that were read last. Times that the loop sees do not go back.
+// arrival returns when the bytes read last came in. The times that the loop sees never go back.
 func (o *piped) arrival(c *wireConn) int64 {
 	o.date(c)
 	o.newest = max(o.newest, o.pipes.Arrived(c.fd))
 	return o.newest
 }
 
-// split has a write end before each request of a size, from one place of the connection's output on, that would no longer fit in one TLS record with those
-// before it. When a request ends in another record than it began in, memcached 1.6 does not look at those behind it in that record until more bytes
-// come.
+// split cuts the connection's output, from an offset on, before each request of a size that would no longer fit in one TLS record with those before
+// it: another write begins there. If a request ends in another record than it began in, memcached 1.6 does not look at the requests behind it in that
+// record until more bytes come.
 func (w *wire) split(c *wireConn, from, size int) {
 	if w.records {
 		c.split(from, size)
@@ -173,5 +173,5 @@ func (c *wireConn) split(from, size int) {
 	}
 }
 
-// unwritten is how many of the last requests in the queue have not begun to leave.
+// unwritten is how many of the last entries in the queue have not begun to leave.
 func (c *wireConn) unwritten() int { return c.handed + c.behind + c.fresh }

@@ -41,7 +41,7 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	return true
 }
 
-// put appends the request of an op to a connection's output, and returns its bytes.
+// put appends the request of an op to a connection's output, and returns its size in bytes.
 func (w *wire) put(c *wireConn, o *op.Op) int {
 	if n := w.writer.lend(c, o); n > 0 {
 		return n
@@ -53,14 +53,14 @@ func (w *wire) put(c *wireConn, o *op.Op) int {
 	return len(c.out) - at
 }
 
-// taint has the connection that a request was to be gathered for lost, with the next flush, if the codec panicked.
+// taint makes the next flush lose the connection if the codec panicked while making a request for it.
 func (w *wire) taint(c *wireConn) {
 	if c.codec.fault != nil {
 		c.broken = c.codec.took()
 	}
 }
 
-// request appends a request by the connection's own codec.
+// request appends a request made by the connection's own codec.
 func (c *wireConn) request(dst []byte, req *driver.Request) []byte {
 	if len(req.Batch) > 0 {
 		return c.codec.batch(dst, req.Verb, req.Batch)
@@ -68,7 +68,7 @@ func (c *wireConn) request(dst []byte, req *driver.Request) []byte {
 	return c.codec.request(dst, req)
 }
 
-// touch has a connection among those that are written to, with a buffer for it.
+// touch marks a connection to be written to, and gives it a buffer.
 func (w *wire) touch(c *wireConn) {
 	if !c.dirty {
 		c.dirty = true
@@ -87,7 +87,7 @@ func (w *wire) flush() {
 	if w.l.expired(now) {
 		return
 	}
-	for i := 0; i < len(w.dirty); i++ { // a write that fails can make others dirty
+	for i := 0; i < len(w.dirty); i++ { // a failed write can make other connections dirty
 		c := w.dirty[i]
 		c.dirty = false
 		if c.broken != nil {
@@ -103,7 +103,7 @@ func (w *wire) flush() {
 	w.dirty = w.dirty[:0]
 }
 
-// recall takes back what was gathered or handed over and has not left. Its ops stay in flight: nobody awaits them.
+// recall takes back what was gathered or handed over and has not left. Its ops stay in flight.
 func (w *wire) recall() {
 	for _, c := range w.conns {
 		for back := c.behind + c.fresh + w.out.withdraw(c); back > 0 && c.queue.len() > c.queue.dead; back-- {
@@ -134,7 +134,7 @@ func (w *wire) write(c *wireConn) {
 	for {
 		n, whole, err := w.out.pass(c)
 		if err != nil && err != sockets.ErrAgain {
-			w.l.hold.release() // wording takes what loops share
+			w.l.hold.release() // formatting takes a lock that loops share
 			w.lose(c, fmt.Errorf("write: %w", err))
 			return
 		}
@@ -165,14 +165,14 @@ func (w *wire) block(c *wireConn, blocked bool) {
 	}
 }
 
-// lent is bytes of a connection's output that were not copied there: of the text that large values are cut from. A pipeline of them is
-// megabytes that would pass through no cache twice; the text stays in one.
+// lent is bytes of a connection's output that were not copied there: pieces of the text that large values are cut from. Copies of a whole pipeline
+// are megabytes that no cache keeps; the text stays in one.
 type lent struct {
-	at   int    // in wireConn.out, before which they stand
+	at   int    // offset in wireConn.out that they stand before
 	text []byte // what is left of them
 }
 
-// parts appends what a connection is to write next to an empty slice, and returns how many bytes these are.
+// parts appends what a connection is to write next to an empty slice, and returns how many bytes that is.
 func (c *wireConn) parts(parts [][]byte) ([][]byte, int) {
 	at := c.gone
 	for i := range c.lent {
@@ -196,7 +196,7 @@ func (c *wireConn) parts(parts [][]byte) ([][]byte, int) {
 	return parts, size
 }
 
-// leave enters that n bytes of a connection's output have been written.
+// leave records that n bytes of a connection's output have been written.
 func (c *wireConn) leave(n int) {
 	used := 0
 	for n > 0 && used < len(c.lent) {
@@ -215,7 +215,7 @@ func (c *wireConn) leave(n int) {
 	c.lent = c.lent[:copy(c.lent, c.lent[used:])]
 }
 
-// compact gives up the room of what has been written, once it is half of all: no byte is moved more than once for each that has left.
+// compact drops what has been written once it is more than half of the output, so no more bytes are moved than have left.
 func (c *wireConn) compact() {
 	if c.gone <= len(c.out)/2 {
 		return

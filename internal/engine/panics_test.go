@@ -32,8 +32,8 @@ func (f *fuse) burn() {
 	}
 }
 
-// requireBlown holds what became of a load during which a driver has panicked so many times: each is an op of its own that ended as an error, whose
-// text says where, and all others are answered.
+// requireBlown checks the result of a load during which a driver panicked a number of times: each panic is one op that ended as an error, whose text
+// says where, and all other ops are answered.
 func requireBlown(t *testing.T, final worker.Final, due, times uint64) {
 	t.Helper()
 	require.NoError(t, final.Totals.CheckValid())
@@ -122,7 +122,7 @@ func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) worker.F
 	return final
 }
 
-// A panic of a driver that has no transport is an error of the op at hand.
+// A panic of a driver that has no transport is an error of the current op.
 func TestPanicOfATimedDriver(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestPanicOfATimedDriver(t *testing.T) {
 	}
 }
 
-// A panic of a client that blocks is an error of the request that it was at work on, and costs the session that client.
+// A panic of a client that blocks is an error of its current request, and costs the session that client.
 func TestPanicOfABlockingClient(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPanicOfABlockingClient(t *testing.T) {
 	}
 }
 
-// A panic while a client connects is told as why it does not.
+// A panic while a client connects is the reason why it does not.
 func TestPanicOfADial(t *testing.T) {
 	_, err := driveClients(t, 1, 1, func(context.Context, string) (driver.Session, error) { panic("blown") }, `timeout = "100ms"`,
 		"closed {\n sessions = 1\n iterations = 1\n}")
@@ -158,8 +158,8 @@ func TestPanicOfADial(t *testing.T) {
 	require.ErrorContains(t, err, "blown")
 }
 
-// A panic of a driver of files is an error of the op at hand, whether it prepared it or carried it out, and the end of its session, as any error of a
-// log is: the second one ends the load.
+// A panic of a driver of files is an error of the current op, whether in preparing it or in carrying it out. It ends the session, as any error of a
+// log does: the second one ends the load.
 func TestPanicOfALocalDriver(t *testing.T) {
 	for name, d := range map[string]localFuse{
 		"prepare": {prepare: &fuse{at: map[int64]bool{7: true, 90: true}}},

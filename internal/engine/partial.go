@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	leastPartial = 2 * readSize // bytes of a buffer outside of the heap, at first
-	sparePartial = 128 << 20    // bytes that replies may have there beyond what the plan's values need
+	leastPartial = 2 * readSize // initial bytes of a buffer outside of the heap
+	sparePartial = 128 << 20    // bytes that replies may take there beyond what the plan's values need
 )
 
-// partials is the memory of long replies that have not come whole yet, on all connections of a phase together: a server cannot have for each of them as
-// much as its protocol lets it announce. It is outside of the heap, where what is given back is free at once: the collector rests while a load is measured.
-// Its methods may be called from any loop, which must not be held.
+// partials limits the memory of long incomplete replies, over all connections of a phase: a server must not take as much for each of them as its
+// protocol lets it announce. The memory is outside of the heap, where freed memory is free at once: the collector is off while a load is measured.
+// Any loop that is not held may call its methods.
 type partials struct {
 	expected int64        // bytes that the plan's values need
 	taken    atomic.Int64 // bytes
 }
 
-// take enters so many bytes more, for a reply of which some are there.
+// take reserves more bytes for a reply. there is how many of its bytes have come.
 func (p *partials) take(more, there int) error {
 	most := p.expected + sparePartial
 	if p.taken.Add(int64(more)) <= most {
@@ -33,7 +33,7 @@ func (p *partials) take(more, there int) error {
 
 func (p *partials) give(n int) { p.taken.Add(int64(-n)) }
 
-// makeRoom gives the reply that the connection has the beginning of twice the room.
+// makeRoom doubles the room of the connection's incomplete reply.
 func (w *wire) makeRoom(c *wireConn) error {
 	w.l.hold.release()
 	size := max(2*cap(c.in), leastPartial)
@@ -54,7 +54,7 @@ func (w *wire) makeRoom(c *wireConn) error {
 	return nil
 }
 
-// move has what the connection has kept of a reply stand in memory of a size outside of the heap.
+// move moves the connection's incomplete reply to memory of a size outside of the heap.
 func (w *wire) move(c *wireConn, size int) error {
 	if c.mapped {
 		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
@@ -73,7 +73,7 @@ func (w *wire) move(c *wireConn, size int) error {
 	return nil
 }
 
-// mapping returns an empty buffer outside of the heap: the last one that was kept, if it has the size.
+// mapping returns an empty buffer outside of the heap: the last spare one if it has the size, else a new one.
 func (w *wire) mapping(size int) ([]byte, error) {
 	if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) == size {
 		b := w.spares[n]
@@ -85,7 +85,7 @@ func (w *wire) mapping(size int) ([]byte, error) {
 	return b[:0], err
 }
 
-// letGo gives back what the connection has kept of a reply.
+// letGo gives back the memory of the connection's incomplete reply.
 func (w *wire) letGo(c *wireConn) {
 	switch size := cap(c.in); {
 	case !c.mapped:
@@ -102,7 +102,7 @@ func (w *wire) letGo(c *wireConn) {
 	c.in, c.mapped = nil, false
 }
 
-// unmapAll gives all memory outside of the heap back.
+// unmapAll gives back all memory outside of the heap.
 func (w *wire) unmapAll() {
 	for _, c := range w.conns {
 		if c.mapped {

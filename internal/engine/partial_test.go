@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// partialWire is a wire of so many connections that have the beginning of a reply each, and share their memory with other wires.
+// partialWire is a wire of so many connections that each have an incomplete reply, and share their memory with other wires.
 func partialWire(p *partials, conns int) *wire {
 	w := &wire{l: new(loop), partials: p, codec: newGuarded(driver.Codec(nil), nil)}
 	for range conns {
@@ -87,7 +87,7 @@ func TestShortPartialsAreKept(t *testing.T) {
 	w.unmapAll()
 }
 
-// Buffers are kept for the next one who needs one: each up to a size, and all together up to another. What the kernel has given goes back to it.
+// Buffers are kept for reuse: each up to a size, and all together up to another. Memory from the kernel goes back to it.
 func TestWhichBuffersAreKept(t *testing.T) {
 	w := partialWire(new(partials), 0)
 	w.recycle(make([]byte, 10, keptBuffer+1))
@@ -137,7 +137,7 @@ func TestWhichBuffersAreKept(t *testing.T) {
 	}
 }
 
-// Memory that the kernel does not give is nobody's.
+// Memory that the kernel refuses is not counted as taken.
 func TestMemoryThatIsNotGiven(t *testing.T) {
 	w := partialWire(new(partials), 1)
 	c := w.conns[0]
@@ -146,7 +146,8 @@ func TestMemoryThatIsNotGiven(t *testing.T) {
 	require.Zero(t, w.partials.taken.Load())
 }
 
-// Replies get what the plan's values need and 128 MiB, to the byte; one that would take more gets nothing, and is told how long it is so far.
+// Replies get what the plan's values need plus 128 MiB, to the byte. A reply that would take more gets nothing, and the error says how long it is so
+// far.
 func TestHowMuchRepliesMayTake(t *testing.T) {
 	p := &partials{expected: 3 << 20}
 	require.NoError(t, p.take(131<<20, 0))

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// A file system may answer late, or never: a server of it has gone, or a process in user space serves it. A call into it cannot be called off, but
-// who waits for it can go on.
+// A file system may answer late, or never: its server has gone, or a process in user space serves it. A call into it cannot be cancelled, but its
+// caller can go on.
 
-// awaited returns what call returns, or ctx's cause when that ends before. Then call is left to itself, and what it
-// still returns goes to late, which may be nil.
+// awaited returns what call returns, or ctx's cause if that ends first. The call then runs on by itself, and late, if not nil, gets what it still
+// returns.
 func awaited[T any](ctx context.Context, call func() (T, error), late func(T)) (T, error) {
 	type answer struct {
 		value T
@@ -36,16 +36,16 @@ func awaited[T any](ctx context.Context, call func() (T, error), late func(T)) (
 	return none, context.Cause(ctx)
 }
 
-// readAtOnce is how much of a file is read with one call.
+// readAtOnce is how many bytes of a file one call reads.
 const readAtOnce = 64 << 10
 
-// patient reads a file until a context ends, although a read of it does not.
+// patient reads a file until a context ends, even if a read of it does not return.
 type patient struct {
 	ctx  context.Context
 	from io.ReadSeekCloser
-	room []byte // that reads go to; nil while one is left to itself
-	have []byte // of it: what was read and not passed on
-	err  error  // behind that
+	room []byte // the buffer of reads; nil while an abandoned read may write there
+	have []byte // what was read into room and not passed on
+	err  error  // after have
 }
 
 func newPatient(ctx context.Context, from io.ReadSeekCloser) *patient {
@@ -69,9 +69,9 @@ func (p *patient) Read(to []byte) (int, error) {
 // fill reads once.
 func (p *patient) fill() {
 	room := p.room
-	p.room = nil // while a read may write there
+	p.room = nil // while the read may write there
 	n, err := awaited(p.ctx, func() (int, error) { return p.from.Read(room) }, nil)
-	if p.err = err; p.ctx.Err() == nil { // so the read is over
+	if p.err = err; p.ctx.Err() == nil { // so the read has returned
 		p.room, p.have = room, room[:n]
 	}
 }

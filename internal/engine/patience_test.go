@@ -21,7 +21,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// stuck is a file whose server has gone: from some byte on, a read of it does not end.
+// stuck is a file whose server has gone: from some byte on, a read of it does not return.
 type stuck struct {
 	*bytes.Reader
 	size, halt int64
@@ -46,7 +46,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { close(s.closed); return nil }
 
-// sized is what is known of a file of a size.
+// sized is the file info of a file of a size.
 type sized int64
 
 func (s sized) Name() string     { return "stuck" }
@@ -56,7 +56,7 @@ func (sized) ModTime() time.Time { return time.Time{} }
 func (sized) IsDir() bool        { return false }
 func (sized) Sys() any           { return nil }
 
-// What prepares a step does not wait for a file system that never answers once it is called off: neither to open a file, nor to read one, of any kind.
+// Once cancelled, preparing a step does not wait for a file system that never answers: neither to open a file nor to read one, of any kind.
 func TestPreparingEndsThoughAFileDoesNotAnswer(t *testing.T) {
 	errCalledOff := errors.New("called off")
 	text := []byte("a\nb\nc\n")
@@ -134,7 +134,7 @@ func TestReplayEndsThoughItsTraceDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// No more is read of a file than the plan announces, and one that grows or shrinks between the check and its use is not used.
+// No more of a file is read than the plan announces, and a file that grows or shrinks between the check and its use is not used.
 func TestFilesKeepTheLengthThatThePlanSays(t *testing.T) {
 	const text = "0,key,3,10,1,get,0\n1,key,3,10,1,get,0\n"
 	sum := sha256.Sum256([]byte(text))

@@ -13,11 +13,11 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 )
 
-// ownThread ties the goroutine to its thread until the function that it returns is called, and has the kernel wake the
-// thread when a wait is over instead of up to 50 µs later, to save power. A cpu that is not below 0 is where the thread then runs, also when
-// it is not one of the process's: the runtime does not start threads from one that is locked, so the others stay where they are.
+// ownThread locks the goroutine to its thread until release is called, and makes the kernel wake the thread when a wait is over instead of up to 50
+// µs later, to save power. If cpu is not negative the thread runs there, even if it is not one of the process's CPUs. The runtime does not start
+// threads from a locked one, so the others stay where they are.
 func ownThread(cpu int) (release func(), err error) {
-	const least, standard = 1, 0 // nanoseconds; 0 is what the thread began with
+	const least, standard = 1, 0 // nanoseconds; 0 restores the thread's initial value
 	runtime.LockOSThread()
 	unpin := func() bool { return true }
 	if cpu >= 0 {
@@ -26,7 +26,7 @@ func ownThread(cpu int) (release func(), err error) {
 			return nil, fmt.Errorf("run a thread on CPU %d: %w: write CPUs in --pin that are in /sys/devices/system/cpu/online and that this control group may use", cpu, err)
 		}
 	}
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // without it, waits are longer and lag says so
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // if it fails, waits are longer and lag shows it
 	return func() {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
 		if unpin() {
@@ -35,13 +35,12 @@ func ownThread(cpu int) (release func(), err error) {
 	}, nil
 }
 
-// pinnedNice is the nice value of a pinned thread: nine times the weight of other threads, so that those bound to the same CPU still run
-// every 30 ms or so.
+// pinnedNice is the nice value of a pinned thread. It gives nine times the weight of other threads, so those bound to the same CPU still run every 30
+// ms or so.
 const pinnedNice = -10
 
-// pin lets this thread run on one CPU only, and there, if the process may say so, before what else turns up: a thread that looks at the clock
-// whenever it has nothing to do has no credit with a fair scheduler, which would let daemons of the system run for milliseconds. The function
-// that it returns takes that back, and says whether it could.
+// pin restricts this thread to one CPU and, if the process may, raises its priority there. A thread that watches the clock whenever it is idle has no
+// credit with a fair scheduler, which would let system daemons run for milliseconds. undo takes that back, and reports whether it could.
 func pin(cpu int) (undo func() bool, err error) {
 	var before, only unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -59,7 +58,7 @@ func pin(cpu int) (undo func() bool, err error) {
 	}, nil
 }
 
-// ranOn is where a loop's thread ran in its latest step. It belongs to that thread while the step lasts.
+// ranOn is where a loop's thread ran in its latest step. It belongs to that thread during the step.
 type ranOn struct {
 	pinned     bool
 	began, end int // CPUs; −1: not known
@@ -68,7 +67,7 @@ type ranOn struct {
 func (r *ranOn) take(pinned bool) { r.pinned, r.began = pinned, onCPU() }
 func (r *ranOn) leave()           { r.end = onCPU() }
 
-// threads says where the loops ran that carry their ops out themselves.
+// threads returns where the loops ran that carry out their ops themselves.
 func (g *group) threads() []measure.Thread {
 	list, root := []measure.Thread{}, os.DirFS("/")
 	for _, l := range g.loops {
@@ -91,7 +90,7 @@ func onCPU() int {
 	return parseOnCPU(line)
 }
 
-// parseOnCPU reads field 39 of the line in proc(5)'s stat. The name in field 2, in parentheses, may have any bytes.
+// parseOnCPU reads field 39 of the line in proc(5)'s stat. The name in field 2, in parentheses, may contain any bytes.
 func parseOnCPU(line []byte) int {
 	const processor, afterName = 39, 3
 	name := bytes.LastIndexByte(line, ')')

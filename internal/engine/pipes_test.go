@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// inBubble runs a test in virtual time, on the blocking executor. The bubble fails it when a goroutine outlives the connections.
+// inBubble runs a test in virtual time, on the blocking executor. The bubble fails it if a goroutine outlives the connections.
 func inBubble(t *testing.T, endpoints int, target, phase string, test func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPipedServerGoesAway(t *testing.T) {
 	})
 }
 
-// TestPipedServerReadsNothing has writes block: requests time out where they are, and the connection is opened again.
+// TestPipedServerReadsNothing makes writes block: requests time out where they are, and the connection is opened again.
 func TestPipedServerReadsNothing(t *testing.T) {
 	inBubble(t, 1, "timeout = \"50ms\"", getsForASecond, func(b *bench) {
 		deaf := make(chan struct{})
@@ -182,7 +182,7 @@ func TestPipedHungConnectionIsReopened(t *testing.T) {
 	})
 }
 
-// TestPipedHostileBytes has servers that do not speak the protocol, or say more than they were asked.
+// TestPipedHostileBytes has servers that do not speak the protocol, or send more than they were asked for.
 func TestPipedHostileBytes(t *testing.T) {
 	for name, c := range map[string]struct {
 		script func(s *virtualServer)
@@ -262,8 +262,8 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
 }
 
-// What was handed over is sent when that began to leave, and its op starts then, unless another of its requests left before. What is behind it has not
-// left.
+// Requests that were handed over count as sent when their write began, and their op starts then, unless another of its requests left earlier.
+// Requests behind them have not left.
 func TestWhenWhatWasHandedOverBegan(t *testing.T) {
 	for _, tt := range []struct{ start, sent, at, want int64 }{
 		{5, 5, 7, 7}, {5, 5, 3, 3}, {5, 5, 5, 5}, {5, 6, 7, 5}, {5, 6, 5, 5}, {5, 6, 3, 3},

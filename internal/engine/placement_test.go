@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// TestKeysAreWhereThePlacementSays puts every key once and looks which server has it.
+// TestKeysAreWhereThePlacementSays puts every key once and checks which server has it.
 func TestKeysAreWhereThePlacementSays(t *testing.T) {
 	names := []string{"n0", "n1", "n2"}
 	for placement, place := range map[string]op.Placement{"ketama": op.NewRing(names), "rendezvous": op.NewRendezvous(names)} {

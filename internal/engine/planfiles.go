@@ -23,7 +23,7 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// openFile opens a file that the plan names where this process finds it, unless ctx ends before.
+// openFile opens a file that the plan names where this process finds it, unless ctx ends first.
 func (e *Engine) openFile(ctx context.Context, name string) (File, error) {
 	if e.cfg.Open == nil {
 		return nil, fmt.Errorf("open %s: this worker opens no files: start it with --files DIR, the directory that they are to be read from", name)
@@ -31,7 +31,7 @@ func (e *Engine) openFile(ctx context.Context, name string) (File, error) {
 	return awaited(ctx, func() (File, error) { return e.cfg.Open(name) }, func(late File) { _ = late.Close() }) // nothing was read
 }
 
-// checked is a file of the plan that is as long as the plan says.
+// checked is a file of the plan that has the length that the plan says.
 type checked struct {
 	File
 	e      *Engine
@@ -39,7 +39,7 @@ type checked struct {
 	length int64
 }
 
-// openChecked opens a file that the plan was checked with when it had a length. Nothing is read of one that has another.
+// openChecked opens a file that had a length when the plan was checked. It reads nothing of a file that has another.
 func (e *Engine) openChecked(ctx context.Context, what, name string, length int64) (*checked, error) {
 	file, err := e.openFile(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) openChecked(ctx context.Context, what, name string, length int6
 	return nil, errors.Join(err, file.Close())
 }
 
-// reading reads the file from where it stands: it ends when ctx does, and what has been read counts as progress.
+// reading reads the file from its current position. It ends when ctx does, and what it reads counts as progress.
 func (c *checked) reading(ctx context.Context) io.Reader {
 	return regular.Exact(counted{newPatient(ctx, c), c.e}, c.length)
 }
@@ -73,7 +73,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// digest returns the SHA-256 of what is left of a file.
+// digest returns the SHA-256 of the rest of a file.
 func digest(file io.Reader) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
@@ -82,14 +82,14 @@ func digest(file io.Reader) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// notSame is of a file that the plan was not checked with. Whoever hears it learns nothing of what the file holds.
+// notSame is the error for a file that the plan was not checked with. It reveals nothing of what the file holds.
 func notSame(what, name string) error {
 	return fmt.Errorf("%s %q is not the file that the plan was checked with: copy that to where the load runs", what, name)
 }
 
 const ofTrace = "trace"
 
-// openTrace opens a trace where this process finds it, once it is the one that the plan was checked with. What it returns opens it again, to be read
+// openTrace opens a trace and checks that it is the one that the plan was checked with. It returns a function that opens the trace again, to be read
 // until a context ends.
 func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func(context.Context) (io.ReadSeekCloser, error), error) {
 	file, err := e.openChecked(ctx, ofTrace, t.File, t.Length)
@@ -117,7 +117,7 @@ func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func(context.Con
 	}, nil
 }
 
-// replayed is a trace that is read from its beginning to its end, once or again and again, and keeps its length.
+// replayed is a trace that is read from beginning to end, once or repeatedly, and must keep its length.
 type replayed struct {
 	*patient
 	length int64
@@ -131,13 +131,13 @@ func (r *replayed) Read(p []byte) (int, error) {
 	return r.whole.Read(p)
 }
 
-// Seek goes to the beginning.
+// Seek is called for the beginning only.
 func (r *replayed) Seek(offset int64, whence int) (int64, error) {
 	r.whole = nil
 	return r.patient.Seek(offset, whence)
 }
 
-// filesOf returns what the datasets of a phase have from files. Those of datasets that it does not use are let go.
+// filesOf returns the files of a phase's datasets. It lets go of those that the phase does not use.
 func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]workload.Files, error) {
 	all, before := map[string]workload.Files{}, e.lists
 	e.lists = map[listing]*entries.Set{}
@@ -164,17 +164,17 @@ func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]worklo
 	return all, nil
 }
 
-// keysOf returns the keys of a dataset that has them from a file, else nil.
+// keysOf returns a dataset's keys if they are from a file, else nil.
 func (e *Engine) keysOf(ctx context.Context, k plan.Keys) (*entries.Set, error) {
 	return e.listed(ctx, keysFrom(k))
 }
 
-// valuesOf returns the values of a dataset likewise.
+// valuesOf returns a dataset's values likewise.
 func (e *Engine) valuesOf(ctx context.Context, v plan.Values) (*entries.Set, error) {
 	return e.listed(ctx, valuesFrom(v))
 }
 
-// listing is a file of keys or values, and how many it has. The zero value is of none.
+// listing is a file of keys or values, and its number of entries. The zero value stands for no file.
 type listing struct {
 	file  file.EntryFile
 	count int64
@@ -195,7 +195,7 @@ func valuesFrom(v plan.Values) listing {
 	return listing{v.File.EntryFile, v.File.Count, entries.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}}
 }
 
-// listed returns the entries of a file, and holds them; nil of none.
+// listed returns the entries of a file, and keeps them; nil for no file.
 func (e *Engine) listed(ctx context.Context, l listing) (*entries.Set, error) {
 	if l == (listing{}) || e.lists[l] != nil {
 		return e.lists[l], nil
@@ -211,7 +211,7 @@ func (e *Engine) listed(ctx context.Context, l listing) (*entries.Set, error) {
 	return set, nil
 }
 
-// readEntries reads the entries of a file that is open, and returns what it has for a digest.
+// readEntries reads the entries of an open file, and returns them with the file's digest.
 func (e *Engine) readEntries(ctx context.Context, file *checked, f *file.EntryFile, count int64, from entries.Source) (*entries.Set, string, error) {
 	if from.Form != entries.Vegeta || from.Values {
 		return entries.Read(file.reading(ctx), from, count, f.Bytes)
@@ -232,7 +232,7 @@ type body struct {
 	io.Closer
 }
 
-// openBody opens a file that another one names.
+// openBody opens a file that another file names.
 func (e *Engine) openBody(ctx context.Context, path string) (io.ReadCloser, error) {
 	file, err := e.openFile(ctx, path)
 	if err != nil {
@@ -241,7 +241,7 @@ func (e *Engine) openBody(ctx context.Context, path string) (io.ReadCloser, erro
 	return body{counted{newPatient(ctx, file), e}, file}, nil
 }
 
-// readList reads the entries of a file, of which there are so many.
+// readList reads the entries of a file, which must number count.
 func (e *Engine) readList(ctx context.Context, f *file.EntryFile, count int64, from entries.Source) (*entries.Set, error) {
 	what := "file of keys"
 	switch {
@@ -257,7 +257,7 @@ func (e *Engine) readList(ctx context.Context, f *file.EntryFile, count int64, f
 	defer file.Close()
 	set, sum, err := e.readEntries(ctx, file, f, count, from)
 	if err != nil {
-		// What is wrong with it says what it holds, which is nobody's business but theirs who have the file themselves.
+		// The error may quote the file, which only those who have the file themselves may see.
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%s %q: %w", what, f.Path, context.Cause(ctx))
 		}

@@ -21,7 +21,7 @@ func in(dir string) func(string) (File, error) {
 	return func(path string) (File, error) { return regular.OpenBelow(dir, path) }
 }
 
-// The keys of a file are read once, as long as they are asked for, and only from the file that the plan was checked with.
+// The keys of a file are read once while they are in use, and only from the file that the plan was checked with.
 func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "keys.txt")
@@ -75,7 +75,7 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Values of a file are held beside its keys, and are other ones in another encoding.
+// Values of a file are kept beside its keys, and differ in another encoding.
 func TestValuesOfAFileAreHeldOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "values.txt")
@@ -117,7 +117,7 @@ func TestReadingFilesIsProgress(t *testing.T) {
 	require.EqualValues(t, len(text), e.Progress())
 }
 
-// A file of requests is held with its bodies, and refused once one of these is another.
+// A file of requests is kept with its bodies, and refused once one of these has changed.
 func TestRequestsOfAFileAreHeldWithTheirBodies(t *testing.T) {
 	const text = "POST http://h:80/a\n@body\n"
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/policy"
 )
 
-// dialer connects to where the policy allows: it looks at each address that a name stands for, before anything is sent there.
+// dialer connects to where the policy allows. It checks each address that a name resolves to before anything is sent there.
 func (e *Engine) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{}
 	if e.cfg.Policy != nil {
@@ -29,7 +29,7 @@ func (e *Engine) dialer() func(ctx context.Context, network, addr string) (net.C
 	return d.DialContext
 }
 
-// checkPolicy compares what this worker's part of the phase takes with what the worker's policy allows.
+// checkPolicy compares what this worker's part of the phase needs with what the worker's policy allows.
 func (g *group) checkPolicy(p *policy.Policy) error {
 	if p == nil || g.sessions == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (g *group) checkPolicy(p *policy.Policy) error {
 	return p.Check(need)
 }
 
-// watch says what a worker has done in an interval of a step that its policy does not allow.
+// watch returns an error if what a worker did in an interval of a step exceeds its policy.
 func watch(p *policy.Policy, joint measure.Interval, begin int64) error {
 	var ops, bytes uint64
 	for _, o := range joint.Delta.Ops {

@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// A policy is asked about all that an interval did: the ops of all verbs, however they ended, the bytes both ways, and the time since the beginning of the
-// step.
+// A policy is checked against everything that an interval did: the ops of all verbs, however they ended, the bytes both ways, and the time since the
+// beginning of the step.
 func TestAPolicyIsAskedAboutAllThatWasDone(t *testing.T) {
 	const begin = int64(5 * time.Second)
 	done := func(lasts time.Duration, put, get measure.Op) measure.Interval {
@@ -56,7 +56,7 @@ func TestAPolicyIsAskedAboutAllThatWasDone(t *testing.T) {
 	}
 }
 
-// Who watches the machine says what it saw, or why it saw nothing.
+// The watch of the machine reports what it saw, or why it saw nothing.
 func TestWhyNeighboursAreNotKnown(t *testing.T) {
 	var g measure.Generator
 	(*neighbours)(nil).enter(&g)

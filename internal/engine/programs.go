@@ -6,25 +6,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// programs carries ops out by their program: the way of any kind of op over any transport, and the one that the others are held against.
+// programs carries ops out by their program: the way for any kind of op over any transport, and the reference for the other ways.
 type programs struct {
 	op.Program
 	l        *loop
 	lane     *lane
-	w        *wire              // the lane's transport, if it is one
-	depth    int                // of delivery
+	w        *wire              // the lane's transport, if it is a wire
+	depth    int                // of nested deliveries
 	scratch  [][]driver.Request // by depth
 	starting *opState
-	whole    driver.Reply // to a request of several keys
+	whole    driver.Reply // the combined reply to a request with several keys
 }
 
-// request is one that the transport has taken: what it tells programs the end of.
+// request is a request that the transport has taken, and whose end it reports to programs.
 type request struct {
 	st       *opState
 	endpoint int
 	verb     driver.Verb
 	tag      uint8
-	keys     int // that it has; 0 for one
+	keys     int // how many it has; 0 if it has just one
 }
 
 func newPrograms(la *lane) *programs {
@@ -44,7 +44,7 @@ func (p *programs) start(s *session, stream *workload.Stream, n int, due, now in
 	return n
 }
 
-// launch has the program of an op begin it.
+// launch has the op's program begin it.
 func (p *programs) launch(st *opState, now int64) {
 	p = st.by
 	s, sc := st.session, st.scene
@@ -61,7 +61,7 @@ func (p *programs) launch(st *opState, now int64) {
 	}
 }
 
-// issue sends a request, or tells its program that it could not.
+// issue sends a request, or tells its program that it was refused.
 func (p *programs) issue(st *opState, req *driver.Request, now int64) {
 	la := p.l.lanes[req.Target]
 	ledger := la.requests(req.Endpoint, req.Verb)
@@ -123,7 +123,7 @@ func (p *programs) replied(r request, reply *driver.Reply, n int, now int64) {
 	p.deliver(ev, now)
 }
 
-// repliedBatch takes the replies to a request with as many keys; n is their length in bytes. The request is as bad as the worst of them.
+// repliedBatch takes the replies to a request with several keys; n is their length in bytes. The request's outcome is the worst of theirs.
 func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now int64) {
 	l := p.l
 	l.answers = now
@@ -161,7 +161,7 @@ func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now in
 	p.deliver(ev, now)
 }
 
-// endKeys counts n of the keys of st, none where it has one only.
+// endKeys counts the ends of n of the keys of st; n is 0 if the request has just one.
 func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 	if n > 0 {
 		st.keys -= n
@@ -173,7 +173,8 @@ func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64)
 	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, tag: x.tag, keys: int(x.keys)}, kind, now)
 }
 
-// lost ends a request that will not be answered: kind is op.RequestTimeout or op.Lost, or op.Refused of one that counts as sent and has not left.
+// lost ends a request that will not be answered. kind is op.RequestTimeout, op.Lost, or, for a request that counts as sent but has not left,
+// op.Refused.
 func (p *programs) lost(r request, kind op.EventKind, now int64) {
 	unanswered(p.lane.requests(r.endpoint, r.verb), kind, 1)
 	outcome := driver.Error
@@ -184,12 +185,12 @@ func (p *programs) lost(r request, kind op.EventKind, now int64) {
 	p.deliver(p.event(r, kind), now)
 }
 
-// event is the end of a request in this lane.
+// event returns the event for the end of a request in this lane.
 func (p *programs) event(r request, kind op.EventKind) op.Event {
 	return op.Event{Kind: kind, Op: &r.st.Op, Target: p.lane.side.number, Endpoint: r.endpoint, Verb: r.verb, Tag: r.tag}
 }
 
-// deliver gives an event to the program of its op and does what that says.
+// deliver gives an event to its op's program and does what the program says.
 func (p *programs) deliver(ev op.Event, now int64) {
 	l := p.l
 	st := l.slab[ev.Op.Slot]
@@ -218,7 +219,7 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		p.issue(st, &reqs[i], now)
 	}
 	p.depth--
-	// launch still holds the requests of an op that it has begun; it tells the feed itself.
+	// launch still iterates over the requests of an op that it is starting; it tells the feed itself.
 	held := st == p.starting
 	if step.Settled {
 		l.release(st)
@@ -228,7 +229,7 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	}
 }
 
-// room returns an empty slice for the requests of this depth of delivery: a refused request is delivered while its siblings are still being sent.
+// room returns an empty slice for the requests of this depth of delivery: a refusal is delivered while sibling requests are still being sent.
 func (p *programs) room() []driver.Request {
 	for p.depth >= len(p.scratch) {
 		p.scratch = append(p.scratch, make([]driver.Request, 0, max(maxReplicas, len(p.l.reqNow)/driver.NumVerbs)))

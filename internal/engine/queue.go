@@ -2,23 +2,23 @@ package engine
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// pending is requests of one verb whose replies are owed, one behind the other. Either it is one request of a program's op, or it
-// is a run of ops without a state: one request each, due and written together, of a batch or of plain ops.
+// pending is consecutive requests of one verb whose replies are owed. Either it is one request of a program's op, or it is a run of ops without a
+// state: one request for each of the ops, which were due and written together, in a batch or as plain ops.
 type pending struct {
-	st    *opState // of a program; else nil
+	st    *opState // of a program's op; else nil
 	batch *batch   // of a quorum; else nil
-	start *int64   // of that op, or of that batch: when its first request leaves is noted there
+	start *int64   // the op's or batch's start; set when its first request leaves
 	due   int64    // of a run of plain ops
 	sent  int64
 	n     int32 // replies owed
-	keys  int16 // of the one request, where it has several; else 0
-	at    int16 // of the first op in the batch
+	keys  int16 // of the one request, if it has several; else 0
+	at    int16 // index of the first op in the batch
 	verb  driver.Verb
-	tag   uint8 // of the one request, the program's
-	dead  bool  // it has timed out: its replies are discarded
+	tag   uint8 // the program's tag for the one request
+	dead  bool  // timed out: its replies are discarded
 
 	asking bool   // the reply to its announcement is owed, too
-	id     uint32 // of a codec with ids
+	id     uint32 // if the codec has ids
 }
 
 // queue is a first-in first-out ring that grows as needed. Its zero value is empty.
@@ -32,7 +32,7 @@ type queue struct {
 // len returns the number of entries.
 func (q *queue) len() int { return q.size }
 
-// at returns the i-th entry, counted from the front.
+// at returns the i-th entry from the front.
 func (q *queue) at(i int) *pending { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
 func (q *queue) push(p pending) {
@@ -48,7 +48,7 @@ func (q *queue) push(p pending) {
 	*q.at(q.size - 1) = p
 }
 
-// take removes n replies that the first entry owes, and with the last of them the entry.
+// take removes n replies that the first entry owes, and the entry with the last of them.
 func (q *queue) take(n int) {
 	p := q.at(0)
 	q.owed -= n
@@ -63,7 +63,7 @@ func (q *queue) take(n int) {
 	}
 }
 
-// front moves the i-th entry to the front, and the ones before it back by one.
+// front moves the i-th entry to the front, and those before it back by one.
 func (q *queue) front(i int) {
 	p := *q.at(i)
 	for ; i > 0; i-- {

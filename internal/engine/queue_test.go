@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueIsAList pushes, takes, drops, and moves entries to the front and back: it is a list from which they are taken, and what is owed is the sum of
-// what they owe.
+// TestQueueIsAList pushes, takes and drops entries, and moves them to the front and back. The queue behaves as a list, and owes the sum of what its
+// entries owe.
 func TestQueueIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue
@@ -84,7 +84,7 @@ func TestQueueIsAList(t *testing.T) {
 	})
 }
 
-// TestHeapsAreInOrder takes what was pushed, or made a heap of, in its order.
+// TestHeapsAreInOrder pops in order what was pushed or heapified.
 func TestHeapsAreInOrder(t *testing.T) {
 	less := cmp.Less[int]
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,7 @@ func TestHeapsAreInOrder(t *testing.T) {
 	})
 }
 
-// TestHeapOfTimes has the first of a heap become later, as that of a loop's timers does.
+// TestHeapOfTimes makes the first of a heap later, as a loop's timers do.
 func TestHeapOfTimes(t *testing.T) {
 	less := cmp.Less[int]
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,42 +9,41 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// quorum carries out ops of a quorum that ask all of their endpoints at once: those that a session starts together are a batch, whose requests are
-// encoded once and copied.
+// quorum carries out quorum ops that ask all of their endpoints at once. Ops that a session starts together form a batch, whose requests are encoded
+// once and copied.
 type quorum struct {
 	bulk
 	prog  *op.Quorum
-	all   bool // of the endpoints hold every key
+	all   bool // all endpoints hold every key
 	homes [drawn * maxReplicas]int
 	slab  []*batch
 	free  []*batch
-	page  []byte // requests of which the first connection has not room for all
+	page  []byte // scratch for requests that the first connection has no room for
 	ends  [drawn]int
-	ended tallied // by the reply or the failure at hand
+	ended tallied // by the current reply or failure
 }
 
-// batch is ops of a quorum that a session has started together, of one verb. Their requests stand in the queues of the connections as runs,
-// each with its place among the ops; what they are answered with is counted once for neighbours that have come equally far, and alike outcomes
-// are recorded together.
+// batch is quorum ops of one verb that a session has started together. Their requests stand in the connections' queues as runs, each with its place
+// among the ops. Neighbouring ops that have come equally far are counted once, and equal outcomes are recorded together.
 type batch struct {
 	session *session
 	due     int64
 	begun   int64
 	start   int64 // before the write of the first request; 0 until then
-	open    int   // requests without an end; the batch is over with the last of them
+	open    int   // requests not ended; the batch is over with the last of them
 	verb    driver.Verb
 	spans   []span // its ops
 }
 
-// span is ops of a batch that stand side by side and have come equally far.
+// span is consecutive ops of a batch that have come equally far.
 type span struct {
 	op.Tally
 	n int16
 }
 
-// tallied is what ends of requests of one batch have come to.
+// tallied is the combined effect of ends of requests of one batch.
 type tallied struct {
-	acks     [maxReplicas + 1]uint64 // by k; of no good answers the first
+	acks     [maxReplicas + 1]uint64 // by k; the first counts answers that were not good
 	outcomes [driver.NumOutcomes]uint64
 	done     int
 }
@@ -68,7 +67,7 @@ func (q *quorum) start(s *session, stream *workload.Stream, n int, due, now int6
 	return n
 }
 
-// startDrawn is start for ops that no sheet does for.
+// startDrawn is start for ops that no sheet fits.
 func (q *quorum) startDrawn(s *session, stream *workload.Stream, n int, due, now int64) int {
 	for at := 0; at < n; at += drawn {
 		most := min(n-at, drawn)
@@ -85,8 +84,8 @@ func (q *quorum) startDrawn(s *session, stream *workload.Stream, n int, due, now
 	return n
 }
 
-// startAlike begins up to n ops that a sheet does for. Their requests are made on the first connection that has room for all of them, and copied
-// to the others as far as these have.
+// startAlike begins up to n ops that a sheet fits. The requests are made on the first connection that has room for all of them, and copied to the
+// others as far as those have room.
 func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now int64) int {
 	o := &q.ops[0]
 	o.Verb = stream.Verb()
@@ -101,7 +100,7 @@ func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now
 	}
 	at := len(lead.out)
 	got, size := q.w.stamp(lead, stream, n, now)
-	size /= max(1, got) // of one
+	size /= max(1, got) // of one request
 	b := q.enlist(s, o.Verb, got, due, now)
 	for _, endpoint := range q.of(0) {
 		c, room := q.w.conn(s, endpoint), got
@@ -115,7 +114,7 @@ func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now
 	return got
 }
 
-// lead returns the first connection of those at hand that has room for n requests, or nil. Those with room for any are written to in their order.
+// lead returns the first of the op's connections that has room for n requests, or nil. It marks all that have room to be written to, in order.
 func (q *quorum) lead(s *session, n int) (lead *wireConn) {
 	for _, endpoint := range q.of(0) {
 		c := q.w.conn(s, endpoint)
@@ -130,7 +129,7 @@ func (q *quorum) lead(s *session, n int) (lead *wireConn) {
 	return lead
 }
 
-// begin starts ops at hand of one verb.
+// begin starts drawn ops of one verb.
 func (q *quorum) begin(s *session, ops []op.Op, due, now int64) {
 	b := q.enlist(s, ops[0].Verb, len(ops), due, now)
 	q.place(ops)
@@ -154,7 +153,7 @@ func (q *quorum) enlist(s *session, verb driver.Verb, n int, due, now int64) *ba
 	return b
 }
 
-// started tells the feed of ops that have ended while their batch was being sent: they were refused.
+// started tells the feed of ops that ended while their batch was being sent: they were refused.
 func (q *quorum) started(b *batch, now int64) {
 	s := b.session
 	if n := q.tell(b, op.Refused, now); n > 0 {
@@ -162,7 +161,7 @@ func (q *quorum) started(b *batch, now int64) {
 	}
 }
 
-// place finds where ops go. Where all endpoints have every key, they all take the order of the first.
+// place finds the endpoints of ops. If all endpoints hold every key, all ops use the first one's order.
 func (q *quorum) place(ops []op.Op) {
 	if q.all {
 		ops = ops[:1]
@@ -172,13 +171,13 @@ func (q *quorum) place(ops []op.Op) {
 	}
 }
 
-// of returns the endpoints of the i-th op, where each has its own.
+// of returns the endpoints of the i-th op.
 func (q *quorum) of(i int) []int { return q.homes[i*q.prog.N:][:q.prog.N] }
 
-// sendAll sends the requests of ops from one on, which have the same endpoints, or counts them as refused.
+// sendAll sends the requests of ops from index from on, which have the same endpoints, or counts them as refused.
 func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 	w := q.w
-	var requests []byte // of all, encoded once
+	var requests []byte // of all these ops, encoded once
 	for _, endpoint := range q.of(from) {
 		c := w.conn(b.session, endpoint)
 		n := min(w.room(c), len(ops)-from)
@@ -203,10 +202,10 @@ func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 		}
 		q.ask(c, b, from, n, len(ops)-from, len(c.out)-at)
 	}
-	w.codec.fault = nil // its connections know
+	w.codec.fault = nil // its connections have it
 }
 
-// encode appends the requests of ops from one on, and notes where each ends.
+// encode appends the requests of ops from index from on, and notes where each ends.
 func (q *quorum) encode(dst []byte, ops []op.Op, from int) []byte {
 	at := len(dst)
 	for i := from; i < len(ops); i++ {
@@ -216,8 +215,8 @@ func (q *quorum) encode(dst []byte, ops []op.Op, from int) []byte {
 	return dst
 }
 
-// ask enters the requests of n ops of a batch, from one on, that a connection was given, and so many bytes. More it had no room for: they
-// are refused.
+// ask records that a connection was given the requests of n ops of a batch from one on, size bytes in total. It had no room for the rest of all,
+// which are refused.
 func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
 	ledger := q.l.rec.Request(c.endpoint, b.verb)
 	ledger.Sent += uint64(n)
@@ -231,7 +230,7 @@ func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
 	}
 }
 
-// joinBatch enters the requests of n ops of a batch into the queue, from one on: with the newest entry, if they follow it.
+// joinBatch enters the requests of n ops of a batch, from one on, into the queue: into the newest entry if they continue it.
 func (c *wireConn) joinBatch(b *batch, from, n int) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.batch == b && int(p.at)+int(p.n) == from {
@@ -260,8 +259,7 @@ func (q *quorum) settle(c *wireConn, got *answers, now int64) {
 	c.freed += q.tell(b, op.Replied, now)
 }
 
-// count enters the ends of one request each of n ops of a batch, from one on, that are alike. Of ops that have come as far as each other, what
-// becomes of one becomes of all.
+// count records the same answer for one request of each of n ops of a batch, from one on. Ops that have come equally far are counted together.
 func (q *quorum) count(b *batch, from, n int, answer driver.Outcome) {
 	if n == 0 {
 		return
@@ -288,7 +286,7 @@ func (q *quorum) count(b *batch, from, n int, answer driver.Outcome) {
 	b.join(first)
 }
 
-// cut has a span begin with an op, and returns which it is.
+// cut makes a span begin at an op, and returns the span's index.
 func (b *batch) cut(at int) int {
 	i := 0
 	for ; at > 0 && at >= int(b.spans[i].n); i++ {
@@ -303,7 +301,7 @@ func (b *batch) cut(at int) int {
 	return i
 }
 
-// join makes one span of the i-th and that before it, where they have come equally far.
+// join merges the i-th span into the one before it if they have come equally far.
 func (b *batch) join(i int) {
 	if i > 0 && i < len(b.spans) && b.spans[i-1].Tally == b.spans[i].Tally {
 		b.spans[i-1].n += b.spans[i].n
@@ -311,8 +309,8 @@ func (b *batch) join(i int) {
 	}
 }
 
-// tell records what the ends of requests have come to, by the kind of event that they were, gives back the slots of the ops that they have
-// decided, and ends the batch with the last of them. It returns how many ops these are, whose slots the feed does not know of yet.
+// tell records q.ended, caused by an event of a kind, gives back the slots of the ops that were decided, and releases the batch if all its requests
+// have ended. It returns how many ops were decided; the caller tells the feed of their slots.
 func (q *quorum) tell(b *batch, kind op.EventKind, now int64) int {
 	l := q.l
 	start := b.start
@@ -371,7 +369,7 @@ func (q *quorum) sweep(now int64) int64 {
 	return next
 }
 
-// running says whether an op of the batch is undecided.
+// running reports whether any op of the batch is undecided.
 func (b *batch) running() bool {
 	return slices.ContainsFunc(b.spans, func(x span) bool { return x.Running() })
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// mean is that of the laws of service times below.
+// mean is the mean of the service times below.
 const mean = 10 * time.Millisecond
 
 var serviceLaws = map[string]func(*rand.Rand) time.Duration{
@@ -53,7 +53,7 @@ func lines(n int, every float64) string {
 	return text.String()
 }
 
-// turnsOf returns how many turns a second sessions make that take so long on average.
+// turnsOf returns how many turns a second sessions make that take a given time on average.
 func turnsOf(sessions int, turn time.Duration) float64 { return float64(sessions) / turn.Seconds() }
 
 func answered(verb string) func(*run.Phase) map[string]*float64 {
@@ -125,8 +125,8 @@ func (r *rated) plan(t *testing.T) *plan.Plan {
 		}`, firstPort, r.phase))
 }
 
-// requireUnbiased carries a load out so many times, and holds the average of each of its rates against the truth: they may be apart by 0.2 %, or
-// by a quarter of what one run is off by, and by what the average of so many runs is off by itself (four standard errors).
+// requireUnbiased runs a load many times and compares the average of each of its rates with the truth. They may differ by 0.2 %, or by a quarter of
+// one run's error, plus the error of the average itself (four standard errors).
 func (r *rated) requireUnbiased(t *testing.T, runs int, law func(*rand.Rand) time.Duration) {
 	t.Helper()
 	b := newBench(t, r.plan(t), "load", 0)
@@ -176,7 +176,7 @@ func (r *rated) once(t *testing.T, b *bench) *run.Phase {
 	return judge.NewPhase(b.g.plan, b.g.phase, m)
 }
 
-// Rates of closed loads of every kind are those that are known beforehand, whatever the target's times.
+// Rates of closed loads of every kind are as known beforehand, whatever the target's times.
 func TestRatesOfKnownLoads(t *testing.T) {
 	laws, runs := serviceLaws, 60
 	if !servertest.Whole() {
@@ -255,7 +255,7 @@ func TestRatesOfKnownArrivals(t *testing.T) {
 	}
 }
 
-// The rate of a trace that is replayed at its times is that of its lines.
+// The rate of a trace that is replayed at its own times is that of its lines.
 func TestRateOfAReplay(t *testing.T) {
 	for _, every := range []float64{0.01, 0.0007} {
 		const n = 2000

@@ -9,13 +9,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// read takes one read's bytes and answers what is complete in them. It reports whether there may be more: the buffer was filled, or the
-// stream has ended and the end has not been read yet.
+// read makes one read and answers what is complete. It reports whether there may be more: the buffer was filled, or the stream has ended and the end
+// has not been read yet.
 func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	kept := len(c.in)
 	room := w.rbuf
 	switch {
-	case kept > mostMoved: // what would be moved with every read grows where it is
+	case kept > mostMoved: // too much to move with every read: it grows where it is
 		if cap(c.in)-kept < readSize {
 			if err := w.makeRoom(c); err != nil {
 				w.lose(c, err)
@@ -39,7 +39,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		return false
 	}
 	now := w.out.arrival(c)
-	if !w.l.lapsed { // what has not left is taken back before it is handed over
+	if !w.l.lapsed { // once lapsed, what has not left must be taken back before it is sealed
 		w.l.seal(now)
 	}
 	c.heard = now
@@ -59,7 +59,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	return kept+n == len(room) || ended
 }
 
-// parse answers the replies that b begins with and returns what is left.
+// parse answers the replies at the front of b and returns what is left.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for c.state == isGreeting && len(b) > 0 {
 		n, err := c.codec.parseGreeting(b, c.greetAll-c.greets)
@@ -89,7 +89,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	return b, nil
 }
 
-// resume looks on in the beginning of a long reply, where the codec can go on from where it stopped. It says whether the reply may be complete.
+// resume scans on through the beginning of a long reply, if the codec can continue where it stopped. It reports whether the reply may be complete.
 func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
 	if c.codec.resumer == nil {
 		return true, nil
@@ -101,8 +101,8 @@ func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
 	return whole, err
 }
 
-// take takes what b begins with: replies to the first requests in the queue, or what nobody asked for. It returns the bytes, and whether there may be
-// more in b.
+// take takes what is at the front of b: replies to the first requests in the queue, or something unasked for. It returns how many bytes it took, and
+// whether there may be more to take.
 func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
 	switch {
 	case c.queue.len() == c.unwritten():
@@ -118,7 +118,7 @@ func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err er
 	return w.way.answered(c, b, now)
 }
 
-// tagged takes a reply that may be to any of the requests that have left.
+// tagged takes a reply, which may be to any of the requests that have left.
 func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
 	id, ok, err := c.codec.tag(b)
 	if err != nil || !ok {
@@ -138,14 +138,14 @@ func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err 
 	}
 	dead := q.dead
 	if q.front(at); !q.at(0).dead && dead > 0 {
-		q.dead++ // the ones behind it stay
+		q.dead++ // the dead ones behind it stay
 	}
 	if q.at(0).dead {
 		n, whole, err = w.late(c, b)
 	} else {
 		n, whole, err = w.way.answered(c, b, now)
 	}
-	if n == 0 { // it is not complete, or no reply
+	if n == 0 { // it is incomplete, or no reply
 		q.back(at)
 		q.dead = dead
 	}
@@ -166,7 +166,7 @@ func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
 	return n, true, nil
 }
 
-// announced takes the reply to the announcement of a request.
+// announced takes the reply to a request's announcement.
 func (w *wire) announced(c *wireConn, b []byte) (n int, whole bool, err error) {
 	p := c.queue.at(0)
 	if n, err = c.codec.parseAsking(b); err != nil || n == 0 {
@@ -177,7 +177,7 @@ func (w *wire) announced(c *wireConn, b []byte) (n int, whole bool, err error) {
 	return n, true, nil
 }
 
-// parseOne reads the reply to the first request in the queue into w.reply, or of one with several keys into w.replies.
+// parseOne reads the reply to the first request in the queue into w.reply, or into w.replies if the request has several keys.
 func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
 	p := c.queue.at(0)
 	if p.keys == 0 {
@@ -189,7 +189,7 @@ func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
 	return c.codec.parseBatch(b, p.verb, w.replies[:p.keys])
 }
 
-// unasked takes what came where nothing was asked.
+// unasked takes what came although nothing was asked.
 func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 	if c.codec.asider != nil {
 		if n, err := c.codec.aside(b); err == nil {
@@ -202,7 +202,7 @@ func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 
 var errUnasked = errors.New("a reply to nothing that was asked")
 
-// keep saves the beginning of a reply for the next read.
+// keep saves an incomplete reply for the next read.
 func (w *wire) keep(c *wireConn, rest []byte) {
 	switch {
 	case len(rest) == 0:
@@ -211,7 +211,7 @@ func (w *wire) keep(c *wireConn, rest []byte) {
 		}
 	case c.in == nil:
 		c.in = append(w.buffer(), rest...)
-	case cap(c.in) >= len(rest) && &c.in[:1][0] == &rest[0]: // it has been read to where it is
+	case cap(c.in) >= len(rest) && &c.in[:1][0] == &rest[0]: // it was read in place
 		c.in = rest
 	default:
 		c.in = append(c.in[:0], rest...)

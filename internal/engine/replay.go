@@ -9,8 +9,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// replayFeed starts the ops of a trace when the trace says. What waits for its session is held; beyond a bound the trace is not read further, and
-// what comes then is late, but due when it was.
+// replayFeed starts the ops of a trace when the trace says. Ops that wait for their session are held. While too many are held, no more of the trace
+// is read; later ops then start late, but keep their due times.
 type replayFeed struct {
 	tape
 	held     waiters
@@ -19,11 +19,11 @@ type replayFeed struct {
 	shed     bool
 	lasts    int64
 	drainAt  int64
-	lookAt   int64 // when the trace is looked at again while the reader is not ahead
-	ending   bool  // nothing starts any more: what is held, and what was due by endBy, is shed, some with each turn
+	lookAt   int64 // when to look at the trace again while the reader is not ahead
+	ending   bool  // nothing more starts: what is held, and what was due by endBy, is shed, some in each turn
 	endBy    int64
-	busy     *session // an op of it is being started
-	scratch  op.Op    // room for one that is made
+	busy     *session // the session of which an op is being started
+	scratch  op.Op    // scratch
 }
 
 // newReplay makes the feed of a step that replays a trace.
@@ -81,7 +81,7 @@ func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 
 func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
 	if s == f.busy || f.ending {
-		return // whoever starts goes on itself
+		return // due goes on by itself
 	}
 	for s.active < f.pipeline && !f.held.none(s) {
 		w := f.held.release(s)
@@ -111,10 +111,10 @@ func (f *replayFeed) stop(now int64) {
 	f.shedSome()
 }
 
-// end has what is held and what was due by a time shed, and the rest forgotten.
+// end makes the feed shed what is held and what was due by a time, and forget the rest.
 func (f *replayFeed) end(by int64) { f.ending, f.endBy = true, by }
 
-// shedSome goes on with the end, as that of [openFeed] does.
+// shedSome continues the end, like that of [openFeed].
 func (f *replayFeed) shedSome() {
 	for _, s := range f.l.sessions {
 		for !f.held.none(s) {
@@ -128,7 +128,7 @@ func (f *replayFeed) shedSome() {
 		f.drop(f.head())
 		f.pos++
 	}
-	f.over = f.over || f.at != nil // what is at hand is due later; else it is not read yet
+	f.over = f.over || f.at != nil // the line at hand is due later; with none at hand, the next is not read yet
 }
 
 // drop sheds an op that was not held.

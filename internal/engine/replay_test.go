@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// recorded is a seeded trace: when its ops were asked for, by line from 0, and its text.
+// recorded returns a seeded trace: when its ops were requested, by line from 0, and its text.
 func recorded(n int) (at []int64, text string) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var b strings.Builder
@@ -51,7 +51,7 @@ func newReplayBench(t *testing.T, text, trace string, n int, latency time.Durati
 	return b
 }
 
-// opened returns what opens a trace of a text.
+// opened returns a function that opens a trace with a text.
 func opened(text string) func(context.Context) (io.ReadSeekCloser, error) {
 	return func(context.Context) (io.ReadSeekCloser, error) {
 		return struct {
@@ -61,7 +61,7 @@ func opened(text string) func(context.Context) (io.ReadSeekCloser, error) {
 	}
 }
 
-// starts notes when the ops of a program begin, by their number, and in which order those of a key do.
+// starts notes when the ops of a program begin, by number, and the order of those of each key.
 type starts struct {
 	op.Program
 	net  *virtualNet
@@ -101,7 +101,7 @@ func (s *puts) Start(dst []driver.Request, o *op.Op) []driver.Request {
 	return s.Program.Start(dst, o)
 }
 
-// What a put's line does not say of its value is as the dataset has it.
+// What a put's line does not say about its value comes from the dataset.
 func TestReplayOfLinesWithoutSizes(t *testing.T) {
 	b := newReplayBench(t, "", `{"time":1,"op":"set","key":"bare"}
 {"time":2,"op":"set","key":"sized","size":7}
@@ -133,7 +133,7 @@ func dueIn(t *measure.Totals) (n uint64) {
 	return n
 }
 
-// Every op of a trace begins when the trace says, to the nanoseconds that reading the clock takes, at its own speed or at another one.
+// Every op of a trace begins when the trace says, within the nanoseconds of a clock reading, at its own speed or at another one.
 func TestReplayKeepsTheTimesOfTheTrace(t *testing.T) {
 	const n = 20_000 // several chunks
 	at, text := recorded(n)
@@ -153,7 +153,7 @@ func TestReplayKeepsTheTimesOfTheTrace(t *testing.T) {
 	}
 }
 
-// While a target stands still, ops wait for their sessions, and count from when they were due; none is lost, and each key keeps its order.
+// While a target stands still, ops wait for their sessions and count from their due times. None is lost, and each key keeps its order.
 func TestReplayOfAStall(t *testing.T) {
 	const n = 10_000
 	_, text := recorded(n)
@@ -196,7 +196,7 @@ func TestReplayIsDivided(t *testing.T) {
 	require.Equal(t, whole.Digest, digest)
 }
 
-// What finds no room is shed where the plan says so, and at the end of the time for it.
+// What finds no room is shed if the plan says so, and at the end of the drain.
 func TestReplaySheds(t *testing.T) {
 	const n = 4000
 	_, text := recorded(n)
@@ -242,7 +242,7 @@ func TestReplayOfABrokenTrace(t *testing.T) {
 	require.ErrorContains(t, err, "is not the file that the plan was checked with", "nor is one that took its place")
 }
 
-// slowDisk reads a trace that comes to a halt at a byte until it is let go.
+// slowDisk reads a trace that halts at a byte until it is released.
 type slowDisk struct {
 	*strings.Reader
 	halt int64
@@ -260,7 +260,7 @@ func (d *slowDisk) Read(b []byte) (int, error) {
 
 func (d *slowDisk) Close() error { return nil }
 
-// A loop whose trace has not been read so far goes on with what else it has to do: one that parks while it is held ends the process.
+// A loop that is ahead of its trace's reader goes on with its other work: a loop that parks while it is held ends the process.
 func TestReplayOfATraceThatIsReadTooSlowly(t *testing.T) {
 	const n = 10_000
 	_, text := recorded(n)

@@ -10,25 +10,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-const dealEach = 256 // lines of a trace that are given out in one turn
+const dealEach = 256 // lines of a trace given out in one turn
 
-// rerunFeed starts the next line of a session when one of its slots becomes free: due = freed + think, or when the line was there if that is later.
-// While a session has nothing to do, the trace is read on, and what it has for busy sessions is held; beyond a bound it is not read further, and
-// sessions that have none of it wait for those that have.
+// rerunFeed starts a session's next line when one of its slots becomes free. The op is due think later, or when its line was read if that is later.
+// While any session has nothing to do, the feed reads on and holds the lines of busy sessions. While too many are held it reads no further, and
+// sessions without lines wait for the others.
 type rerunFeed struct {
 	tape
 	held     waiters
 	l        *loop
 	pipeline int
-	ramp     time.Duration // as of [closedFeed]
+	ramp     time.Duration // as in [closedFeed]
 	think    int64
 	lasts    int64 // how long ops may start, from the step's start; 0: until the trace ends
-	stopAt   int64 // the same on the run clock
+	stopAt   int64 // likewise, on the run clock
 	free     []int // by session in the loop: slots that may start an op and have none
 	idle     int   // their sum
-	lookAt   int64 // when the trace is looked at again for them
-	ended    bool  // nothing starts any more
-	scratch  op.Op // room for one that is made
+	lookAt   int64 // when to look at the trace again for them
+	ended    bool  // nothing more starts
+	scratch  op.Op // scratch
 }
 
 // newRerun makes the feed of a step whose closed sessions replay a trace.
@@ -57,7 +57,7 @@ func (f *rerunFeed) fire(t timer, now int64) {
 	f.offer(f.l.sessions[t.arg], int(t.n), t.at, now)
 }
 
-// offer gives n free slots of the session what is held for it.
+// offer gives n free slots of the session the ops held for it.
 func (f *rerunFeed) offer(s *session, n int, due, now int64) {
 	f.free[s.index] += n
 	f.idle += n
@@ -67,7 +67,7 @@ func (f *rerunFeed) offer(s *session, n int, due, now int64) {
 	}
 }
 
-// may says whether ops may still be started.
+// may reports whether ops may still start.
 func (f *rerunFeed) may(now int64) bool { return !f.ended && now < f.stopAt }
 
 // start begins an op in a free slot of the session.
@@ -132,7 +132,7 @@ func (f *rerunFeed) stop(int64) { f.ended = true }
 
 func (f *rerunFeed) done() bool { return f.ended || f.over && f.held.n == 0 }
 
-// close also forgets the sessions that were still to go on.
+// close also drops the timers of sessions that were still to continue.
 func (f *rerunFeed) close() error {
 	f.l.timers.drop(startSlots)
 	return f.tape.close()

@@ -35,7 +35,7 @@ func (b *bench) part(from, n int) {
 	}
 }
 
-// Every line is asked for once, those of a key in their order, whatever the depth, the pauses between ops, and the bounds of loops.
+// Every line is requested once, and those of a key in order, whatever the depth, the think time, and the division into loops.
 func TestRerunAsksForEachLineOnce(t *testing.T) {
 	const n = 20_000
 	_, text := recorded(n)
@@ -61,7 +61,7 @@ func TestRerunAsksForEachLineOnce(t *testing.T) {
 	require.Len(t, digests, 1)
 }
 
-// A trace that begins again is bounded by iterations, of each session that it has lines for, or by time; nothing is shed then.
+// A trace that loops is bounded by iterations, for each session that has lines in it, or by time; nothing is shed then.
 func TestRerunBeginsAgain(t *testing.T) {
 	const n = 30
 	_, text := recorded(n)
@@ -91,7 +91,7 @@ func TestRerunBeginsAgain(t *testing.T) {
 	require.Less(t, b.net.clock.t-b.l.origin, int64(1100*time.Millisecond))
 }
 
-// One key that has more lines than may be held keeps the others waiting, and no line is lost.
+// One key with more lines than may be held keeps the others waiting, and no line is lost.
 func TestRerunOfOneBusyKey(t *testing.T) {
 	const n = mostHeld + 5000
 	text := "x,other,0,0,0,get,0\n" + strings.Repeat("x,busy,0,0,0,get,0\n", n) + "x,other,0,0,0,get,0\n"
@@ -104,7 +104,7 @@ func TestRerunOfOneBusyKey(t *testing.T) {
 	require.LessOrEqual(t, len(f.held.waiting), mostHeld)
 }
 
-// A trace that cannot be read further is an error and not a shorter load; an end before its own stops the reader, too.
+// A trace that cannot be read to its end is an error and not a shorter load; an end of the load before the trace's also stops the reader.
 func TestRerunOfABrokenTrace(t *testing.T) {
 	_, text := recorded(5000)
 	b := newRerunBench(t, "", "sessions = 4\n pipeline = 64", text+"what\n", 100*time.Microsecond)

@@ -52,7 +52,7 @@ func (c *watchedCodec) Resume(b []byte, p *driver.Progress) (bool, error) {
 	return c.Codec.(driver.Resumer).Resume(b, p)
 }
 
-// serveLong answers each LRANGE with the same array, in pieces: each once the one before has been looked at, as over a slow link.
+// serveLong answers each LRANGE with the same array, in pieces: each piece is sent once the one before has been read, as over a slow link.
 func serveLong(t *testing.T, reply string, seen *looks) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -112,8 +112,8 @@ func answerLong(conn net.Conn, reply string, seen *looks) {
 	}
 }
 
-// TestLongRepliesAreReadOnce has replies of a million values come in many pieces. Each is looked at as it comes, and once more when it is whole; to begin at its
-// front with every piece would take as many times longer as there are pieces.
+// TestLongRepliesAreReadOnce has replies of a million values come in many pieces. Each piece is scanned as it comes, and the whole reply once more
+// when it is complete. Starting over with every piece would take as many times longer as there are pieces.
 func TestLongRepliesAreReadOnce(t *testing.T) {
 	const values = 1_000_000
 	reply := fmt.Sprintf("*%d\r\n%s", values, strings.Repeat("$1\r\nv\r\n", values))

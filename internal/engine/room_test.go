@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRoomIsNotTakenBack takes all CPUs but one from the process, as a self-check or taskset -p does, once a loop has been given room beside it.
-// The runtime follows that within a second where nobody has said how many threads may run Go, and a loop that is held would then keep all else from
-// running.
+// TestRoomIsNotTakenBack takes all CPUs but one from the process, as a self-check or taskset -p does, after GOMAXPROCS was raised for a loop. If
+// nobody has set GOMAXPROCS, the runtime adapts it within a second; a held loop would then keep everything else from running.
 func TestRoomIsNotTakenBack(t *testing.T) {
 	defer runtime.SetDefaultGOMAXPROCS()
 	runtime.SetDefaultGOMAXPROCS()

@@ -7,13 +7,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// runs carries out ops of the plain program over sockets without a state, an event and a call of the program for each: such an op is a place in
-// the queue of replies, and ops that were due and written together, a run, share an entry there. They are counted together, too. What comes out is
-// what the program would have made of them, to the nanosecond.
+// runs carries out plain ops over sockets without a state, an event and a program call for each. An op is a place in the queue of replies; ops that
+// were due and written together, a run, share an entry there and are counted together. The results equal those of the program, to the nanosecond.
 type runs struct {
 	bulk
 	prog  *op.Plain
-	homes [drawn]int // of the ops at hand
+	homes [drawn]int // of the drawn ops
 }
 
 func newRuns(w *wire, prog *op.Plain, source *workload.Source) *runs {
@@ -42,7 +41,7 @@ func (r *runs) start(s *session, stream *workload.Stream, n int, due, now int64)
 	return n
 }
 
-// startAlike is start for ops that a sheet does for. Their connection has room for them.
+// startAlike is start for ops that a sheet fits. Their connection has room for them.
 func (r *runs) startAlike(s *session, stream *workload.Stream, n int, due, now int64) int {
 	c, verb := r.w.conn(s, 0), stream.Verb()
 	for at := 0; at < n; at += sheetSize {
@@ -62,8 +61,8 @@ func (r *runs) startAlike(s *session, stream *workload.Stream, n int, due, now i
 	return n
 }
 
-// send starts ops at hand from one on, as many as have one endpoint and one verb and find room there or find none. It returns how many
-// these are.
+// send starts drawn ops from index from on: as many as share an endpoint and a verb and fit, or are refused because nothing fits. It returns how
+// many.
 func (r *runs) send(s *session, from, got int, due, now int64) int {
 	l, w := r.l, r.w
 	verb, endpoint := r.ops[from].Verb, r.homes[from]
@@ -94,7 +93,7 @@ func (r *runs) send(s *session, from, got int, due, now int64) int {
 	return n
 }
 
-// joinRun enters the requests of n ops into the queue: with the newest entry, if they are alike.
+// joinRun enters the requests of n ops into the queue: into the newest entry if verb and due time are equal.
 func (c *wireConn) joinRun(verb driver.Verb, n int, due int64) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.verb == verb && p.due == due {
@@ -131,7 +130,7 @@ func (r *runs) failed(c *wireConn, p *pending, kind op.EventKind, now int64) {
 	r.l.feed.freed(s, int(p.n), now, false)
 }
 
-// end records the ops of p, which was not answered, and gives their slots back.
+// end records the ops of p, which were not answered, and gives their slots back.
 func (r *runs) end(s *session, p *pending, kind op.EventKind, now int64) {
 	outcome := r.prog.Outcome(kind, nil)
 	r.l.errorStop.ended(outcome, uint64(p.n))
@@ -146,10 +145,10 @@ func (r *runs) end(s *session, p *pending, kind op.EventKind, now int64) {
 	r.l.vacate(s, int(p.n), now)
 }
 
-// sweep finds nothing: a plain op has no deadline but its request's.
+// sweep does nothing: a plain op has no deadline but its request's.
 func (r *runs) sweep(int64) int64 { return never }
 
-// census looks at the queues. Ops whose requests were taken back before they left stay in flight, too.
+// census counts the queues. Ops whose requests were taken back before they left stay in flight, too.
 func (r *runs) census(ops, _ *[driver.NumVerbs]int64) {
 	for v, n := range r.w.recalled {
 		ops[v] += n

@@ -2,19 +2,19 @@ package engine
 
 import "bytes"
 
-// Of what a server says, a run of so many digits, or of letters and digits, is taken for part of a key or value: there are as many of them as there
-// are ops, and none is worth a line of its own.
+// In a server's message, a run of fewestDigits digits, or of longestWord letters and digits, is taken for part of a key or value. There are as many
+// of those as ops, and none deserves its own line.
 const (
 	fewestDigits  = 6
 	longestWord   = 24
-	mostOfMessage = 512 // bytes of it that are looked at; fewer are kept
+	mostOfMessage = 512 // bytes of a message that are looked at; fewer are kept
 )
 
 var cut = []byte("…")
 
-// said counts what servers say of ops that failed, without what they repeat of keys and values. Texts of one cause are one.
+// said strips from servers' error messages what they repeat of keys and values, so that one cause gives one text.
 type said struct {
-	prefix []byte // of the dataset's keys; empty: they begin with their number, or are a file's
+	prefix []byte // of the dataset's keys; empty if they begin with their number or are from a file
 	text   []byte
 }
 
@@ -24,7 +24,7 @@ func keyPrefix(format string) []byte {
 	return prefix
 }
 
-// of returns a message without what is repeated in it. It is valid until the next call.
+// of returns a message without the keys and values that it repeats. The result is valid until the next call.
 func (s *said) of(message []byte) []byte {
 	m := message[:min(len(message), mostOfMessage)]
 	s.text = s.text[:0]
@@ -53,7 +53,7 @@ func (s *said) of(message []byte) []byte {
 	return s.text
 }
 
-// appendWithoutNumbers appends a word, but for numbers in it that are long.
+// appendWithoutNumbers appends a word, but cuts long numbers out of it.
 func appendWithoutNumbers(dst, word []byte) []byte {
 	for i := 0; i < len(word); {
 		n := leading(word[i:], isDigit)
@@ -71,7 +71,7 @@ func appendWithoutNumbers(dst, word []byte) []byte {
 	return dst
 }
 
-// leading returns how many of the first bytes are of a kind.
+// leading returns how many of the first bytes satisfy is.
 func leading(b []byte, is func(byte) bool) int {
 	n := 0
 	for n < len(b) && is(b[n]) {

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// TestErrorsThatRepeatTheirKeysAreOne: a hundred texts of one cause, each with a key of its own, would leave room for no other.
+// TestErrorsThatRepeatTheirKeysAreOne has a hundred texts of one cause, each with its own key: they would leave no room for any other.
 func TestErrorsThatRepeatTheirKeysAreOne(t *testing.T) {
 	for _, indirect := range []bool{false, true} {
 		for _, phase := range []string{"ops = { get = 1 }", "ops = { get = 1 }\nbatch = 4"} {

@@ -7,19 +7,19 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// sampling draws ops of a step of which some are to be kept, and holds what is known of those that are about to end.
+// sampling draws ops of a step that keeps samples, and holds what is known of those about to end.
 type sampling struct {
 	draw *measure.Draw
 	wall int64  // Unix nanoseconds of the run clock's zero
-	in   int64  // bytes of the replies at hand, each
-	code uint16 // of the reply at hand
-	why  []byte // errors at hand
+	in   int64  // bytes of each current reply
+	code uint16 // of the current reply
+	why  []byte // the current errors
 }
 
-// severalErrors is what is known of an op that ended with others, which did not all fail in the same way.
+// severalErrors stands for the error of an op that ended together with others that failed in different ways.
 var severalErrors = []byte("one of several errors that came together")
 
-// newSampling returns what draws a loop's ops. Its draw is independent of those of other steps, loops and workers.
+// newSampling returns the sampling of a loop's ops. Its draw is independent of those of other steps, loops and workers.
 func newSampling(most int, seed uint64, step worker.Step, loop int, wall int64) *sampling {
 	return &sampling{draw: measure.NewDraw(most, seed, uint64(step.Seq)<<40|uint64(step.From)<<10|uint64(loop)), in: measure.Unknown, wall: wall}
 }
@@ -32,14 +32,14 @@ func (s *sampling) drawn() []measure.DrawnOp {
 	return s.draw.Taken()
 }
 
-// ended tells ops that have ended alike. What they have sent is not known, and they have an equal part in what they have received.
+// ended enters ops that have ended alike. What they sent is unknown, and they share equally in what was received.
 func (s *sampling) ended(of *measure.Sample, n uint64) {
 	if !s.draw.Passes(n) {
 		s.enter(of, s.in, measure.Unknown, n)
 	}
 }
 
-// endedAlone tells an op that has a state.
+// endedAlone enters an op that has a state.
 func (s *sampling) endedAlone(of *measure.Sample, st *opState) {
 	if !s.draw.Passes(1) {
 		s.enter(of, st.in, st.out, 1)
@@ -55,10 +55,10 @@ func (s *sampling) enter(of *measure.Sample, in, out int64, n uint64) {
 	s.draw.Enter(&op, why, n)
 }
 
-// because says why the next op to end has failed.
+// because says why the next op to end failed.
 func (s *sampling) because(text []byte) { s.why = append(s.why[:0], text...) }
 
-// forget lets go of what was at hand.
+// forget clears what is known of the current replies.
 func (s *sampling) forget() { s.in, s.code, s.why = measure.Unknown, 0, s.why[:0] }
 
 // wrong counts an error.

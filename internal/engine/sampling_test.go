@@ -32,7 +32,7 @@ func sampled(t *testing.T, p *plan.Plan, script func(b *bench)) (measure.Totals,
 	return totals, all.Ops()
 }
 
-// sameOps holds that the ops drawn are all that ended: by verb and outcome, and in each of their times.
+// sameOps checks that the ops drawn are all that ended, by verb and outcome, and in each of their times.
 func sameOps(t *testing.T, totals *measure.Totals, ops []measure.DrawnOp) {
 	t.Helper()
 	var counts [driver.NumVerbs][driver.NumOutcomes]uint64
@@ -64,7 +64,7 @@ func sameOps(t *testing.T, totals *measure.Totals, ops []measure.DrawnOp) {
 	require.Positive(t, ended)
 }
 
-// TestSamplesOfEachWay keeps every op that ends, on each of the ways and through what can happen to ops: they are those that were counted.
+// TestSamplesOfEachWay keeps every op that ends, in each of the ways and through everything that can happen to ops: they are those that were counted.
 func TestSamplesOfEachWay(t *testing.T) {
 	const mixed = "samples = 100000\nops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
 	const closed = mixed + "closed {\n sessions = 3\n duration = \"1300ms\"\n pipeline = 5\n}"

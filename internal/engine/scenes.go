@@ -7,38 +7,38 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// scenes carries out scenarios: what a slot of a session does is then not an op but several, one after another. The slot is taken from the start
-// of the first to the end of the last, think times included.
+// scenes carries out scenarios: a session's slot then runs several ops in a row instead of one. The slot is taken from the start of the first to the
+// end of the last, think times included.
 type scenes struct {
 	stateful // the way of its ops
 	l        *loop
 	source   *workload.Source
 	slab     []*scene // by number
 	free     []int32
-	cut      []int64                   // by scenario, how many were ended between two steps because the run was: they stay in flight
-	before   []int64                   // by scenario, in flight at the last census
-	now      []int64                   // by scenario, room for a census
-	steps    [2]map[measure.Step]int64 // the same two of steps
-	shed     []op.Op                   // room for the steps of one that is shed
+	cut      []int64                   // by scenario: how many ended between two steps because the run ended; they stay in flight
+	before   []int64                   // by scenario: in flight at the last census
+	now      []int64                   // by scenario: scratch for a census
+	steps    [2]map[measure.Step]int64 // by step: in flight at the last census, and scratch
+	shed     []op.Op                   // scratch for the steps of a shed scenario
 }
 
-// scene is a scenario under way.
+// scene is a scenario in progress.
 type scene struct {
 	id      int32
 	number  int // of the scenario
 	session *session
 	ops     []op.Op // its steps
-	at      int     // the one that is under way, or waited for, of
+	at      int     // index of the current or awaited step
 	steps   int
 	due     int64
 	start   int64 // of its first op
 	outcome driver.Outcome
 	cause   op.EventKind
 	used    bool
-	waits   bool // for the next step to be due
+	waits   bool // until the next step is due
 }
 
-// newScenes returns what carries out a step of a phase that has scenarios; nil for any other.
+// newScenes returns the scenes of a step whose phase has scenarios; else nil.
 func newScenes(l *loop, source *workload.Source) *scenes {
 	n := source.Scenarios()
 	if n == 0 {
@@ -74,13 +74,13 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 	return true
 }
 
-// step starts the step at hand.
+// step starts the current step.
 func (x *scenes) step(sc *scene, due, now int64) {
 	x.l.rec.AddStep(x.at(sc))
 	x.l.launch(sc.session, &sc.ops[sc.at], sc, due, now)
 }
 
-// at is the step at hand, as results number it.
+// at returns the current step as results number it.
 func (x *scenes) at(sc *scene) measure.Step {
 	return measure.Step{Scenario: sc.number, Step: x.source.Step(sc.number, sc.at)}
 }
@@ -95,8 +95,8 @@ func (sc *scene) took(st *opState, outcome driver.Outcome, cause op.EventKind, n
 	}
 }
 
-// proceed goes on behind a step that has ended: with the next one, or with what the session does next. Held says that nothing of the step
-// could be sent, or that its start is not over yet.
+// proceed continues after a step that has ended: with the next step, or with what the session does next. held says that nothing of the step could be
+// sent, or that the step is still being started.
 func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	sc.at++
 	over := sc.at == sc.steps || sc.outcome > driver.Miss
@@ -138,7 +138,7 @@ func (x *scenes) fire(t timer, now int64) {
 	x.step(sc, t.at, now)
 }
 
-// stop ends the scenarios that wait for a step: it will not come.
+// stop ends the scenarios that wait for a step, which will not come.
 func (x *scenes) stop(now int64) {
 	x.l.timers.drop(nextScene)
 	for _, sc := range x.slab {
@@ -149,7 +149,7 @@ func (x *scenes) stop(now int64) {
 	}
 }
 
-// drop counts a scenario that was due and is never started; its first op was due with it.
+// drop counts a scenario that was due and never starts, and its first op, which was due with it.
 func (x *scenes) drop(stream *workload.Stream) bool {
 	number, _, ok := stream.NextScenario(x.shed)
 	if !ok {
@@ -166,7 +166,7 @@ func (x *scenes) drop(stream *workload.Stream) bool {
 	return true
 }
 
-// sweep looks at the ops of every lane.
+// sweep sweeps the ops of every lane.
 func (x *scenes) sweep(now int64) int64 {
 	if len(x.l.lanes) == 1 {
 		return x.stateful.sweep(now)
@@ -178,7 +178,7 @@ func (x *scenes) sweep(now int64) int64 {
 	return next
 }
 
-// census also enters the change in how many scenarios are in flight, found by looking at every one.
+// census also records the change in how many scenarios are in flight, which it counts one by one.
 func (x *scenes) census(ops, keys *[driver.NumVerbs]int64) {
 	x.stateful.census(ops, keys)
 	copy(x.now, x.cut)

@@ -97,7 +97,7 @@ func TestOpenScenarios(t *testing.T) {
 	require.InDelta(t, 200, late, 40, "those that were due in the second in which nothing was answered")
 }
 
-// A step that fails ends its scenario, which failed as the step did.
+// A step that fails ends its scenario, with the same outcome.
 func TestFailedStepEndsItsScenario(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", `
 		scenario "modify" {
@@ -117,7 +117,7 @@ func TestFailedStepEndsItsScenario(t *testing.T) {
 	require.Nil(t, got.Ops[driver.Put])
 }
 
-// A target that is not there fails scenarios as it fails ops: at a pace, and with ledgers that balance.
+// A target that is not there fails scenarios as it fails ops: no faster than the pause allows, and with ledgers that balance.
 func TestScenariosOfADeadTarget(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", checkout+`
 		closed {
@@ -135,7 +135,7 @@ func TestScenariosOfADeadTarget(t *testing.T) {
 	require.InDelta(t, 300, bad, 60, "each of six slots tries every 10 ms")
 }
 
-// A run that is stopped starts no further step: the scenarios that this cuts stay in flight, their ops do not.
+// A run that is stopped starts no further step: scenarios that this cuts stay in flight, their ops do not.
 func TestDrainCutsScenarios(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", `
 		scenario "slow" {
@@ -156,7 +156,7 @@ func TestDrainCutsScenarios(t *testing.T) {
 	require.Less(t, time.Duration(b.net.clock.t-began), 1200*time.Millisecond)
 }
 
-// What was due and found no room is shed as a whole; only its first op was due.
+// A scenario that was due and found no room is shed as a whole; only its first op was due.
 func TestScenariosAreShed(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", `
 		scenario "modify" {
@@ -178,7 +178,7 @@ func TestScenariosAreShed(t *testing.T) {
 	require.Equal(t, s.Due-s.Outcomes[driver.Shed], got.Ops[driver.Put].Due)
 }
 
-// Both executors carry out the same scenarios, with and without copies of each key.
+// Both executors carry out the same scenarios, with and without replicas of each key.
 func TestScenariosOnBothExecutors(t *testing.T) {
 	const load = checkout + `
 		closed {

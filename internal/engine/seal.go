@@ -5,8 +5,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// seal hands over what was counted in an interval that has ended by a time just taken. A loop that stood still for several of them has counted nothing
-// in the others. When the collector is behind, the interval is joined to the next.
+// seal hands over the counts of an interval that has ended by now, a time just taken. If the loop stood still for several intervals, it counted
+// nothing in the later ones. If the collector is behind, the interval is joined to the next.
 func (l *loop) seal(now int64) {
 	if now < l.sealAt {
 		return
@@ -16,7 +16,7 @@ func (l *loop) seal(now int64) {
 	l.sealAt = boundary + interval
 	l.census()
 	if l.gaps != nil {
-		l.meter.kept() // what came together in short waits is no gap
+		l.meter.kept() // the sum of short waits is no gap
 	}
 	select {
 	case l.parts <- part{loop: l.index, upTo: ended, still: boundary, totals: l.rec, drawn: l.sampling.drawn()}:
@@ -48,7 +48,7 @@ func (l *loop) finish(now int64) {
 	l.rec = nil
 }
 
-// turn is the mean time from a start of one of the session's slots to its next.
+// turn is the mean time from one start in a slot of the session to the next.
 func (s *session) turn(slots int64) int64 {
 	if s.started <= slots {
 		return max(s.last-s.first, 0)
@@ -67,8 +67,8 @@ func (l *loop) fresh() *measure.Totals {
 	}
 }
 
-// census counts what is in flight by looking at every op that is under way and every connection's queue, and enters the difference to the last
-// census: in_flight is not derived from the counts it is checked against.
+// census counts what is in flight by looking at every op in progress and every connection's queue, and enters the difference from the last census. So
+// in_flight is not derived from the counts that it is checked against.
 func (l *loop) census() {
 	clear(l.opsNow[:])
 	clear(l.keyNow[:])

@@ -8,11 +8,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Allow says whether a secret may go to where a connection leads: an address, or the path of a Unix socket. Nil: all may go anywhere.
+// Allow checks whether a secret may go to where a connection leads: an address, or the path of a Unix socket. Nil: all may go anywhere.
 type Allow func(secret string, to netip.AddrPort, socket string) error
 
-// allowance returns what checks a connection of a target before anything is said on it; nil where there is nothing to check: no policy, and
-// no secret or no bounds of it.
+// allowance returns a function that checks a target's connection before anything is said on it. It is nil if there is nothing to check: no policy,
+// and no secret or no bounds on secrets.
 func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) error {
 	var names []string
 	if e.cfg.Allow != nil {

@@ -25,20 +25,20 @@ import (
 type side struct {
 	target    *plan.Target
 	driver    driver.Driver
-	clients   int           // of each session and endpoint: one, or one for each op in flight where the driver brings clients that block
+	clients   int           // of each session and endpoint: one, or one for each op in flight if the driver's clients block
 	forms     []driver.Form // of the target's ops in the plan's words
-	run       string        // its id
+	run       string        // the run's id
 	secrets   func(name string) (string, error)
-	number    int // among them
-	first     int // of its rows in the ledger of requests
+	number    int // among the phase's targets
+	first     int // the first of its rows in the ledger of requests
 	endpoints []sockets.Endpoint
 	placement op.Placement
-	cluster   *cluster // nil: the target is none
+	cluster   *cluster // nil if the target is not a cluster
 	connect   sockets.Connector
 	servers   map[string]map[string]string
 }
 
-// rows is how many rows of the ledger of requests a target has: one for each endpoint, and of a cluster one for all nodes that join later.
+// rows is how many rows of the ledger of requests a target has: one for each endpoint and, for a cluster, one for all nodes that join later.
 func (x *side) rows() int {
 	if x.cluster != nil {
 		return len(x.endpoints) + 1
@@ -46,7 +46,7 @@ func (x *side) rows() int {
 	return len(x.endpoints)
 }
 
-// opens is how many connections a session opens at most: none where there is nothing to connect to.
+// opens is the most connections that a session opens: none if there is nothing to connect to.
 func (x *side) opens() int {
 	_, wire := x.driver.(driver.Wire)
 	_, dials := x.driver.(driver.Dialer)
@@ -56,7 +56,7 @@ func (x *side) opens() int {
 	return x.clients * len(x.endpoints)
 }
 
-// connections is how many of them it opens when a phase begins.
+// connections is how many of them a session opens when a phase begins.
 func (x *side) connections() int {
 	n := x.opens()
 	for i := range x.endpoints {
@@ -67,7 +67,7 @@ func (x *side) connections() int {
 	return n
 }
 
-// locate lists the target's endpoints; nodes are those of the built-in ones.
+// locate lists the target's endpoints; nodes are those of built-in targets.
 func (x *side) locate(nodes []string) error {
 	texts := x.target.Endpoints
 	if len(texts) == 0 {
@@ -90,7 +90,7 @@ func (x *side) locate(nodes []string) error {
 	return nil
 }
 
-// identify finds every endpoint's address and asks the server there what it is. The first that cannot be reached is the error.
+// identify finds every endpoint's address and asks the server there to identify itself. It fails if an endpoint that has work cannot be reached.
 func (x *side) identify(ctx context.Context) error {
 	_, wire := x.driver.(driver.Wire)
 	known, tells := x.driver.(driver.Identifier)
@@ -105,7 +105,7 @@ func (x *side) identify(ctx context.Context) error {
 			defer cancel()
 			facts[i], err = x.identifyOne(ctx, &x.endpoints[i], known)
 			if err != nil && x.spare(i) {
-				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // of a node with a name it stays unknown
+				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // it stays unknown if the node has a host name
 				return nil
 			}
 			return err
@@ -123,7 +123,7 @@ func (x *side) identify(ctx context.Context) error {
 	return nil
 }
 
-// prepare has the driver make ready the servers of a target that the run has not loaded before; ready has those that it has.
+// prepare has the driver prepare the servers of a target that the run has not loaded before; ready lists those that it has.
 func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
 	p, ok := x.driver.(driver.Preparer)
 	if !ok || ready[x.target.Name] {
@@ -141,8 +141,8 @@ func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
 	return err
 }
 
-// cleanUp has the driver take away what it has made on the servers, after a clear phase that came to its end; the run's next load of the target finds it
-// made again. What cannot be taken away is logged: the phase is none the worse for it.
+// cleanUp has the driver remove what it made on the servers, after a clear phase that ran to its end. The run's next load of the target prepares the
+// servers again. A failure is only logged: the phase still counts.
 func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 	c, ok := g.driver.(driver.Cleaner)
 	if !ok || g.step.Kind != worker.Clear || final.Stopped || final.Expired || g.sessions == 0 {
@@ -160,10 +160,10 @@ func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 	}
 }
 
-// spare says whether an endpoint is a node of a cluster that has nothing to do for now, such as a replica: it may be away.
+// spare reports whether an endpoint is a cluster node that has nothing to do for now, such as a replica: it may be down.
 func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.Load().Held(i) == 0 }
 
-// identifyOne connects as net does: of a host's addresses it takes the first that answers, and the load goes there too.
+// identifyOne connects as package net does: it takes the first of a host's addresses that answers, and the load goes there too.
 func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
 	var facts map[string]string
 	err := x.talk(ctx, end, func(conn *sockets.Witness) (err error) {
@@ -185,12 +185,12 @@ func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.
 	return facts, nil
 }
 
-// link is what codecs and sessions are made for; its endpoint is "" where connections share a codec.
+// link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.
 func (x *side) link(endpoint string) driver.Link {
 	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Secrets: x.secrets}
 }
 
-// talk has a driver talk to an endpoint over a connection of its own, until ctx ends. Why that fails is explained, as far as one can tell.
+// talk has a driver talk to an endpoint over its own connection, until ctx ends. Errors explain the likely cause.
 func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
 	conn, err := x.connect.To(ctx, end)
 	switch {
@@ -219,7 +219,7 @@ func (x *side) places() int {
 	return len(x.endpoints)
 }
 
-// endpoint returns one of the places, which the caller leaves as it is.
+// endpoint returns one of the places. The caller must not change it.
 func (x *side) endpoint(at int) *sockets.Endpoint {
 	if at < len(x.endpoints) {
 		return &x.endpoints[at]

@@ -6,16 +6,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// replyEnd is what every reply ends in that is skipped.
+// replyEnd is what every skipped reply ends with.
 const replyEnd = "\r\n"
 
-// skipped is a reply whose beginning has told its length and into which nobody looks: its bytes are counted as they come and not kept.
+// skipped is a reply whose beginning has told its length and whose value is not looked at: its bytes are counted as they come and not kept.
 type skipped struct {
-	size int // of all of it; 0: there is none
+	size int // of the whole reply; 0: none is skipped
 	left int // bytes to come before its end
 }
 
-// outline begins to skip a reply of a size, 0 for none, of which some bytes are there. It returns how many of these are done with.
+// outline begins to skip a reply of a size, 0 for none, of which there bytes have come. It returns how many of those are done with.
 func (c *wireConn) outline(size, there int) int {
 	if size == 0 {
 		return 0
@@ -26,7 +26,7 @@ func (c *wireConn) outline(size, there int) int {
 	return took
 }
 
-// skip takes what b has of the reply that is skipped, and enters it once that is all. It returns the bytes and whether they were the last.
+// skip takes what b has of the skipped reply, and settles it once it is complete. It returns how many bytes it took and whether they completed it.
 func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
 	s := &c.skipped
 	took = min(s.left, len(b))

@@ -14,8 +14,8 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// readAll carries out gets of 100 keys whose replies are drawn from a seed and come in pieces, and returns what was counted, and the errors apart
-// from their words. Replies that are not there in full are skipped, or read once they are.
+// readAll carries out gets of 100 keys whose replies are drawn from a seed and come in pieces. It returns what was counted, and separately the number
+// of errors, without their texts. Incomplete replies are skipped if skip is set, else read once they are complete.
 func readAll(t *testing.T, seed uint64, piece int, skip bool) (counted []byte, errors uint64) {
 	p := redisPlan(t, 1, "", "ops = { get = 1 }\nexpect_hits = 0\nmax_bad = 1\nclosed {\n sessions = 2\n iterations = 100\n pipeline = 16\n}")
 	b := newBench(t, p, "load", time.Millisecond)

@@ -11,8 +11,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestSecondsOfALoopThatStoodStillAreRowsOfTheirOwn stops the whole process for 8 s. Each second is an interval; what ended when it woke is counted in
-// the second in which it did.
+// TestSecondsOfALoopThatStoodStillAreRowsOfTheirOwn stops the whole process for 8 s. Each second is an interval; ops that ended when it woke are
+// counted in that second.
 func TestSecondsOfALoopThatStoodStillAreRowsOfTheirOwn(t *testing.T) {
 	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
 		for _, endpoints := range []int{1, 4} {
@@ -48,7 +48,7 @@ type endedBy struct {
 	ended uint64
 }
 
-// bySecond carries the load out and returns what was counted in it, and in each interval, which follow each other.
+// bySecond carries the load out and returns the totals, and the counts of each of the consecutive intervals.
 func (b *bench) bySecond() (measure.Totals, []endedBy) {
 	parts := b.equip(worker.Load)
 	b.l.run()

@@ -7,22 +7,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// opState is an op between its start and its last event, where the way that carries it out keeps one.
+// opState is an op between its start and its last event, if its way keeps a state.
 type opState struct {
 	op.Op
-	by      *programs // of the lane that it is of
+	by      *programs // of the op's lane
 	session *session
-	scene   *scene // whose step it is; nil: it stands for itself
+	scene   *scene // whose step it is; nil if it is not a scenario's
 	due     int64
 	begun   int64 // when the program started it
 	start   int64 // before the write of its first request; 0 until then
-	in, out int64 // bytes, of a step whose ops are sampled
-	keys    int   // of an op with several, those whose requests have not ended
+	in, out int64 // bytes, for samples
+	keys    int   // if the op has several: those whose requests have not ended
 	used    bool  // between take and release
 	done    bool  // the outcome is known; requests may be outstanding
 }
 
-// next draws the next op of a stream into a slot of the session; nil: the stream has ended.
+// next draws the next op of a stream into a slot of the session; nil if the stream has ended.
 func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opState {
 	st := l.take()
 	if !stream.Next(&st.Op) {
@@ -34,7 +34,8 @@ func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opStat
 	return st
 }
 
-// launch begins an op that was drawn elsewhere, in a slot of the session that is taken. The op's own key stays with it.
+// launch begins an op that was drawn elsewhere, in a slot of the session that is taken already. o gets the state's key buffer in exchange for its
+// own.
 func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
 	st := l.take()
 	slot, key := st.Slot, st.Key
@@ -58,7 +59,7 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys, st.in, st.out = s, sc, due, now, 0, false, len(st.Batch), 0, 0
 }
 
-// ended records the outcome of an op. Its slot is free for the feed, which is still to be told.
+// ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.
 func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	outcome := step.Outcome
 	st.done = true
@@ -84,11 +85,11 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	}
 }
 
-// ordinal says as the how-manieth of the phase the n-th turn of a session, from 0, is due: sessions take turns. It is a matter of the plan, and not of which session happens to be
-// ahead, so it does not hang on who carries them out.
+// ordinal returns an op's position in the phase, from 1: that of a session's n-th turn, n from 0, if sessions take turns. It follows from the plan,
+// not from which session happens to be ahead or which worker runs it.
 func (l *loop) ordinal(n uint64, session uint32) uint64 { return n*l.ordinals + uint64(session) + 1 }
 
-// proceed gives back the slot of an op that has ended, or goes on with its scenario.
+// proceed gives back the slot of an op that has ended, or continues its scenario.
 func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
 	if sc != nil {
 		l.scenes.proceed(sc, now, held)
@@ -97,7 +98,7 @@ func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
 	l.feed.freed(s, 1, now, held)
 }
 
-// startOr is when the op's first request was written; now, when none was.
+// startOr returns when the op's first request was written; now if none was.
 func (st *opState) startOr(now int64) int64 {
 	if st.start == 0 {
 		return now
@@ -134,7 +135,7 @@ func (l *loop) release(st *opState) {
 	l.free = append(l.free, st.Slot)
 }
 
-// countStates adds the ops that have a state and are in flight to counts by verb.
+// countStates adds to counts by verb the ops in flight that have a state, and their keys.
 func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
 	for _, st := range l.slab {
 		if st.used && !st.done {

@@ -6,8 +6,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// errorStop ends a step on this worker once so many of its ops have failed: the coordinator, who counts those of all workers, hears of them
-// with the next snapshots only.
+// errorStop ends a step on this worker after a number of its ops have failed. The coordinator counts those of all workers, but hears of them only
+// with the next snapshots.
 type errorStop struct {
 	left atomic.Int64
 	halt *atomic.Int32
@@ -23,7 +23,7 @@ func newErrorStop(errors int64, halt *atomic.Int32) *errorStop {
 	return b
 }
 
-// ended counts n ops that ended in an outcome. It is called for those only that did not go well.
+// ended counts n ops that ended in an outcome. Call it only for outcomes beyond driver.Miss.
 func (b *errorStop) ended(outcome driver.Outcome, n uint64) {
 	if b != nil && outcome.Failed() && b.left.Add(-int64(n)) <= 0 {
 		b.halt.CompareAndSwap(goOn, drain)

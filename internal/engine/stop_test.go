@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// A target that answers with errors is left alone after as many of them as the plan puts up with: a step ends where it is, with a ledger
-// that balances and nothing in flight, whichever way ops are carried out.
+// A target that answers with errors is left alone after as many of them as the plan tolerates: the step ends there, with a balanced ledger and
+// nothing in flight, in every way.
 func TestErrorsEndTheStep(t *testing.T) {
 	for _, pipeline := range []int{1, 8} {
 		for _, indirect := range []bool{false, true} {
@@ -61,7 +61,7 @@ func TestTimeoutsEndTheStep(t *testing.T) {
 	require.Less(t, time.Duration(b.net.clock.t-began), time.Second+200*time.Millisecond)
 }
 
-// What counts is ops that failed, and the one that makes the number full ends the step; not a target's answer that is no value, nor what was shed.
+// Only ops that failed count, and the one that completes the number ends the step. A miss or an op that was shed does not count.
 func TestWhichEndsOfOpsEndTheStep(t *testing.T) {
 	for outcome := range driver.Outcome(driver.NumOutcomes) {
 		var halt atomic.Int32

@@ -17,25 +17,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// files is what the sessions of a phase load that works on this machine's own files.
+// files is the local files that a phase's sessions load.
 type files struct {
 	store  localfile.Store
 	driver localfile.Driver
-	keep   bool // a later phase wants them
+	keep   bool // a later phase needs them
 	of     *localTarget
 	log    *slog.Logger
 }
 
 // localTarget is what a run knows of a target that is this machine's own files.
 type localTarget struct {
-	had    map[int]bool      // sessions
-	held   map[string]bool   // datasets
+	had    map[int]bool      // sessions that have loaded it
+	held   map[string]bool   // datasets that it has been loaded with
 	bytes  int64             // that its files take, at most
-	left   []localfile.Store // closed, their files still there
-	failed string            // the phase in which it failed; "" for none
+	left   []localfile.Store // closed, their files not removed yet
+	failed string            // the phase in which it failed; "" if it has not
 }
 
-// remove deletes all files of a target, those of phases with other sessions too.
+// remove deletes all files of a target, including those of phases with other sessions.
 func (t *localTarget) remove(log *slog.Logger) {
 	for _, store := range t.left {
 		if err := store.Remove(); err != nil {
@@ -45,7 +45,7 @@ func (t *localTarget) remove(log *slog.Logger) {
 	t.left, t.bytes = nil, 0
 }
 
-// openStore opens the files of a phase's sessions, each of which has a thread.
+// openStore opens the files of a phase's sessions, each of which gets a thread.
 func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, step worker.Step) error {
 	if e.cfg.LogRoot == nil {
 		return errors.New("this worker has no directory for log files")
@@ -64,7 +64,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	if fresh {
 		of = &localTarget{had: map[int]bool{}, held: map[string]bool{}}
 	}
-	if of.failed != "" { // the kernel may show what never reached the disk
+	if of.failed != "" { // the kernel may return data that never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
 	site := localfile.Site{
@@ -106,7 +106,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	return nil
 }
 
-// localBytes is what the files that the run has made take, at most.
+// localBytes is how much the files that the run has made take, at most.
 func (e *Engine) localBytes() (sum int64) {
 	for _, of := range e.locals {
 		sum += of.bytes
@@ -117,21 +117,20 @@ func (e *Engine) localBytes() (sum int64) {
 // available is how much memory this process may take.
 func available() int64 { return machine.Available(os.DirFS("/")) }
 
-// epochOf tells a phase of a run from all others.
+// epochOf returns a number that tells a phase of a run from all others.
 func epochOf(runID, phase string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n%s", runID, phase)
 	return h.Sum64()
 }
 
-// laterUse says whether a later phase has the same target.
+// laterUse reports whether a later phase has the same target.
 func laterUse(p *plan.Plan, ph *plan.Phase) bool {
 	i := slices.Index(p.Phases, ph)
 	return slices.ContainsFunc(p.Phases[i+1:], func(later *plan.Phase) bool { return later.Target == ph.Target })
 }
 
-// settle ends the phase's use of its files, has another process verify what they hold, and says what came of it. It returns nil when the
-// phase has none.
+// settle ends the phase's use of its files, has another process verify what they hold, and returns the result; nil if the phase has no files.
 func (g *group) settle(ctx context.Context, verify func(context.Context, string, []byte) (localfile.Proof, error)) *worker.Log {
 	f := g.files
 	if f == nil {
@@ -166,20 +165,20 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	return account
 }
 
-// close ends the sessions. The files are there until remove is called, or the run ends.
+// close ends the sessions. The files stay until remove is called, or the run ends.
 func (f *files) close() ([]byte, error) {
 	f.of.left = append(f.of.left, f.store)
 	return f.store.Close()
 }
 
-// remove deletes files that nobody wants any more.
+// remove deletes the files unless a later phase needs them.
 func (f *files) remove() {
 	if !f.keep {
 		f.of.remove(f.log)
 	}
 }
 
-// closeStore gives up files that were not settled: the phase was not carried out.
+// closeStore gives up files that were not settled because the phase did not finish.
 func (g *group) closeStore() {
 	f := g.files
 	if f == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// ticketServer is a server of replies out of order that a test may have misbehave.
+// ticketServer is a server that replies out of order and that a test can make misbehave.
 type ticketServer struct {
 	ticket.Server
 	addr string
@@ -77,7 +77,7 @@ const ticketLoad = "closed {\n sessions = 3\n pipeline = 16\n iterations = 500\n
 // lastingLoad is ticketLoad for long enough that a lost connection is made again before it is over.
 const lastingLoad = "closed {\n sessions = 3\n pipeline = 16\n iterations = 500\n think = \"10ms\"\n}"
 
-// unhurried is a timeout that no machine needs.
+// unhurried is a timeout that no machine exceeds.
 const unhurried = 30 * time.Second
 
 // onBothExecutors runs a test on the event loop and on the blocking executor.
@@ -106,10 +106,10 @@ func driveTickets(t *testing.T, d driver.Driver, s *ticketServer, target, load s
 	return outcomes, also
 }
 
-// besides is what a load has counted beside outcomes.
+// besides is what a load has counted besides outcomes.
 type besides struct{ reconnects, late uint64 }
 
-// TestRepliesOutOfOrder has the server's counts and those of the load agree.
+// TestRepliesOutOfOrder checks that the server's counts and those of the load agree.
 func TestRepliesOutOfOrder(t *testing.T) {
 	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
 		s := serveTickets(t, nil)
@@ -121,7 +121,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 	})
 }
 
-// TestRepliesThatNeverCome times them out, and the ones behind them are answered: the connection lives as long as others' replies come.
+// TestRepliesThatNeverCome time out, and the requests behind them are answered: the connection lives as long as others' replies come.
 func TestRepliesThatNeverCome(t *testing.T) {
 	onBothExecutors(t, 3*time.Second, func(t *testing.T, target string) {
 		var dropped atomic.Uint64
@@ -139,7 +139,7 @@ func TestRepliesThatNeverCome(t *testing.T) {
 	})
 }
 
-// TestLateRepliesFreeTheirIDs has replies come after their requests' time is over, between others: they are told apart by their ids.
+// TestLateRepliesFreeTheirIDs has replies come after their requests have timed out, between others: their ids tell them apart.
 func TestLateRepliesFreeTheirIDs(t *testing.T) {
 	onBothExecutors(t, 100*time.Millisecond, func(t *testing.T, target string) {
 		type kept struct {
@@ -174,7 +174,7 @@ func TestLateRepliesFreeTheirIDs(t *testing.T) {
 	})
 }
 
-// TestRepliesThatAreNone has a server send what answers nothing: the connection is lost and made again, and no op is counted twice.
+// TestRepliesThatAreNone has a server send replies to nothing: the connection is lost and made again, and no op is counted twice.
 func TestRepliesThatAreNone(t *testing.T) {
 	for name, makes := range map[string]func(reply []byte) []byte{
 		"unknown id":     func([]byte) []byte { return []byte("4000000000 ok\n") },
@@ -209,7 +209,8 @@ func TestRepliesThatAreNone(t *testing.T) {
 	}
 }
 
-// numbering is the ticket driver with a codec for each connection, which numbers its requests from 1 on: another connection's would be out of turn.
+// numbering is the ticket driver with a codec for each connection, which numbers its requests from 1 on: another connection's numbers would not
+// match.
 type numbering struct {
 	ticket.Driver
 	made *atomic.Int64
@@ -243,7 +244,7 @@ func (c *ownCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return c.Tagged.AppendRequest(dst, req)
 }
 
-// TestStatefulCodecs has each connection, the first and those that are made when it is lost, get a codec of its own.
+// TestStatefulCodecs checks that each connection has its own codec: the first ones, and those made after a loss.
 func TestStatefulCodecs(t *testing.T) {
 	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
 		var once atomic.Bool
@@ -271,7 +272,7 @@ func (s shaking) Handshake(ctx context.Context, conn net.Conn, link driver.Link)
 	return s.shake(ctx, conn, link)
 }
 
-// TestHandshakes has connections begin with an exchange of the driver's own, and again when one is lost.
+// TestHandshakes has connections begin with an exchange of the driver's own, also after a reconnect.
 func TestHandshakes(t *testing.T) {
 	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
 		var once atomic.Bool

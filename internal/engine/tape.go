@@ -17,38 +17,38 @@ import (
 
 const (
 	chunkOps  = 4096      // lines of a trace that are handed over together
-	chunks    = 8         // that are read ahead
-	mostHeld  = 64 * 1024 // ops of a loop that wait for their session; while there are so many, no more is taken from the trace
+	chunks    = 8         // read ahead
+	mostHeld  = 64 * 1024 // ops of a loop that wait for their session; at this many, no more is taken from the trace
 	arenaSize = chunkOps * 64
 )
 
 // tape is the lines of a trace that are for one loop.
 //
-// Every loop reads the whole trace, on a goroutine of its own that is ahead of it by a few thousand lines, and takes what is for its sessions: the
-// lines of a key belong to one session, which the key alone decides, so they stay in order.
+// Every loop reads the whole trace, on its own goroutine that is a few thousand lines ahead, and takes the lines of its sessions. The key alone
+// decides the session of a line, so the lines of a key stay in order.
 type tape struct {
 	t     *plan.Trace
 	timed bool
 	value driver.Value
 	file  func(context.Context) (io.ReadSeekCloser, error)
-	from  int     // sessions of the phase that are the loop's: from ≤ i < from + here
+	from  int     // the loop has sessions from ≤ i < from + here of the phase
 	here  int     //
 	all   int     // sessions of the phase
-	rate  float64 // at which ops are due, one by one; 0: when the trace says
+	rate  float64 // at which ops are due, evenly spaced; 0: when the trace says
 
 	limit int64   // lines of each session; 0: all
-	taken []int64 // of the reader: lines by session in the loop
-	spent int     // of the reader: sessions that have as many as they may
-	n     uint64  // of the reader: lines so far, of all sessions and laps
+	taken []int64 // the reader's: lines so far, by session in the loop
+	spent int     // the reader's: sessions that have reached limit
+	n     uint64  // the reader's: lines so far, of all sessions and laps
 
 	reader sync.WaitGroup
 	full   chan *chunk
 	empty  chan *chunk
 	quit   chan struct{}
-	stop   context.CancelFunc // of a read of the file
-	ahead  chan struct{}      // closed once the reader has filled what it may, or has read all
-	once   sync.Once          // of that
-	at     *chunk             // taken from, at
+	stop   context.CancelFunc // ends a read of the file
+	ahead  chan struct{}      // closed once the reader has filled all chunks, or has read everything
+	once   sync.Once          // closes ahead
+	at     *chunk             // ops are taken from here, at pos
 	pos    int
 	over   bool  // nothing more comes
 	fault  error // why the trace ended early
@@ -58,21 +58,21 @@ type tape struct {
 type reading interface {
 	// open starts to read.
 	open()
-	// close ends that when the step has ended, and returns why it ended early, if it did.
+	// close ends the reading when the step has ended, and returns why it ended early, if it did.
 	close() error
 }
 
-// starved is how long a loop waits until it looks again for lines that the reader has not read yet.
+// starved is how long a loop waits before it looks again for lines that were not read yet.
 const starved = int64(20 * time.Microsecond)
 
-// firstLines is how long a step waits for the reader to be ahead, at most.
+// firstLines is how long a step waits, at most, for the reader to be ahead.
 const firstLines = time.Second
 
-// chunk is ops of a trace in their order.
+// chunk is consecutive ops of a trace.
 type chunk struct {
 	ops  []traced
 	keys []byte
-	err  error // behind ops
+	err  error // after ops
 }
 
 // traced is an op of a trace.
@@ -80,14 +80,14 @@ type traced struct {
 	due     int64 // from the step's start
 	n       uint64
 	session int32 // in the loop
-	key     int32 // where it begins in the chunk's keys
+	key     int32 // offset in the chunk's keys
 	length  int32
 	size    int32
 	ttl     uint32
 	verb    driver.Verb
 }
 
-// newTape returns what is for a loop of a trace that so many sessions replay.
+// newTape returns the tape of a loop's sessions, for a trace that all sessions replay.
 func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func(context.Context) (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
 	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
@@ -110,7 +110,7 @@ func (p *tape) begin() {
 	defer limit.Stop()
 	select {
 	case <-p.ahead:
-	case <-limit.C: // the first lines are late, then
+	case <-limit.C: // then the first lines are late
 	}
 }
 
@@ -147,8 +147,8 @@ func (p *tape) read(ctx context.Context) {
 	}
 }
 
-// lap reads the trace to its end and returns the last chunk, which is still to be passed on, and whether the trace is to begin again. No chunk is
-// returned when the reading is to end.
+// lap reads the trace to its end and returns the last chunk, which is still to be passed on, and whether the trace is to begin again. It returns no
+// chunk if the reading is to end.
 func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err error) {
 	var rec trace.Record
 	for found := false; ; {
@@ -177,7 +177,7 @@ func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err e
 	}
 }
 
-// closing says whether the reading is to end.
+// closing reports whether the reading is to end.
 func (p *tape) closing() bool {
 	select {
 	case <-p.quit:
@@ -187,7 +187,7 @@ func (p *tape) closing() bool {
 	}
 }
 
-// add takes a line if it is for one of the loop's sessions, and that may have more.
+// add takes a line if it is for one of the loop's sessions and that session may have more.
 func (p *tape) add(c *chunk, rec *trace.Record) bool {
 	h := fnv.New64a()
 	_, _ = h.Write(rec.Key) // it never fails
@@ -205,7 +205,7 @@ func (p *tape) add(c *chunk, rec *trace.Record) bool {
 	return true
 }
 
-// dueOf is when a line is due, from the step's start; 0 where a session decides that.
+// dueOf returns when a line is due, from the step's start. Sessions of a closed load ignore it.
 func (p *tape) dueOf(rec *trace.Record) int64 {
 	switch {
 	case p.rate > 0:
@@ -226,7 +226,7 @@ func (p *tape) blank() *chunk {
 	}
 }
 
-// leads says that the reader is ahead.
+// leads reports that the reader is ahead.
 func (p *tape) leads() { p.once.Do(func() { close(p.ahead) }) }
 
 func (p *tape) pass(c *chunk) bool {
@@ -248,7 +248,7 @@ func (p *tape) close() error {
 	return p.fault
 }
 
-// ready says whether there is an op at hand. It does not wait for one to be read: the loop has replies to read meanwhile.
+// ready reports whether there is a current op. It does not wait for one to be read: the loop has replies to read meanwhile.
 func (p *tape) ready() bool {
 	for p.used() {
 		select {
@@ -261,7 +261,7 @@ func (p *tape) ready() bool {
 	return !p.over
 }
 
-// used says whether a chunk is to be loaded, since there is an end of the one at hand, which it gives back.
+// used reports whether another chunk must be loaded. It gives back the current one when that is used up.
 func (p *tape) used() bool {
 	c := p.at
 	switch {
@@ -282,7 +282,7 @@ func (p *tape) used() bool {
 	return true
 }
 
-// load takes the next chunk; nil: there is none.
+// load makes c the current chunk; nil: there are no more.
 func (p *tape) load(c *chunk) { p.at, p.pos, p.over = c, 0, c == nil }
 
 func (p *tape) head() *traced { return &p.at.ops[p.pos] }
@@ -301,7 +301,7 @@ func (p *tape) fill(o *op.Op, x *traced) {
 	}
 }
 
-// waiters is ops that wait for their sessions, in order for each.
+// waiters is ops that wait for their sessions, in order for each session.
 type waiters struct {
 	waiting []held
 	free    []int32
@@ -309,14 +309,14 @@ type waiters struct {
 	n       int
 }
 
-// held is an op that is due and waits for its session.
+// held is an op that waits for its session.
 type held struct {
 	op   op.Op
 	due  int64
 	next int32
 }
 
-// queueOf is the ops of one session that wait, by their numbers; −1: none.
+// queueOf is the waiting ops of one session: indices into waiters.waiting; −1: none.
 type queueOf struct{ first, last int32 }
 
 func newWaiters(sessions int) waiters {
@@ -327,7 +327,7 @@ func newWaiters(sessions int) waiters {
 	return b
 }
 
-// none says whether no op waits for the session.
+// none reports whether no op waits for the session.
 func (b *waiters) none(s *session) bool { return b.queues[s.index].first < 0 }
 
 // hold returns room for an op at the end of the session's queue.
@@ -351,7 +351,7 @@ func (b *waiters) hold(s *session, due int64) *op.Op {
 	return &w.op
 }
 
-// release takes the session's first op out of those that wait. It is valid until the next hold.
+// release removes the session's first op from those that wait. The result is valid until the next hold.
 func (b *waiters) release(s *session) *held {
 	q := &b.queues[s.index]
 	i := q.first

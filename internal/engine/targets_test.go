@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// copier is a program whose gets put what they have read into another target. A get that another target had to be told of is of kind 2, else of kind 1.
+// copier is a program whose gets put what they read into another target. Gets that caused such a put are of kind 2, others of kind 1.
 type copier struct {
 	t      testing.TB
 	values []driver.Value // by slot
@@ -92,8 +92,8 @@ func twoTargets(t testing.TB, load string) *plan.Plan {
 		}`, load))
 }
 
-// TestSchedulesOverTwoTargets runs ten thousand schedules of answers, silence and lost connections: every request stands in the row of its target, as often
-// as that got it, and both ledgers balance, also where a get issues a put to the other target.
+// TestSchedulesOverTwoTargets runs ten thousand schedules of answers, silence and lost connections: every request is counted in its target's row, as
+// often as the target got it, and both ledgers balance, also if a get issues a put to the other target.
 func TestSchedulesOverTwoTargets(t *testing.T) {
 	schedules := 10_000
 	if !servertest.Whole() || testing.Short() {
@@ -150,7 +150,7 @@ func TestSchedulesOverTwoTargets(t *testing.T) {
 	}
 }
 
-// requireRows holds the ledger of requests against what the servers got: no gets at the second target, no puts at the first.
+// requireRows compares the ledger of requests with what the servers got: no gets at the second target, no puts at the first.
 func requireRows(t *testing.T, b *bench, totals *measure.Totals, seed int) {
 	t.Helper()
 	for target, verbs := range [][2]driver.Verb{{driver.Get, driver.Put}, {driver.Put, driver.Get}} {
@@ -164,7 +164,7 @@ func requireRows(t *testing.T, b *bench, totals *measure.Totals, seed int) {
 	}
 }
 
-// The time of a scenario is the sum of its steps', each as often as it is carried out.
+// The time of a scenario is the sum of its steps' times, each counted as often as it runs.
 func TestScenarioIsTheSumOfItsSteps(t *testing.T) {
 	b := newBench(t, twoTargets(t, "closed {\n sessions = 3\n iterations = 50\n}"), "load", time.Millisecond)
 	b.server(1).latency = func(int) time.Duration { return 3 * time.Millisecond }

@@ -12,22 +12,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// thread carries ops out on the loop's own thread: the way, and the transport, of a driver whose target is files of this machine. An op on a mapped
-// file can be shorter than a hand-over to another goroutine.
+// thread carries ops out on the loop's own thread. It is the way, and the transport, of a driver whose target is files on this machine. An op on a
+// mapped file can be shorter than a hand-over to another goroutine.
 //
-// What is sent is carried out by wait, one request after another, so that an op whose end starts the next is no recursion. All ops are one
-// request, to the one endpoint: they need no program, which would take a third of the time that the loop spends on them.
+// wait carries out what is sent, one request after another, so an op whose end starts the next does not recurse. Every op is one request, to the one
+// endpoint, so ops need no program; a program would take a third of the loop's own time.
 type thread struct {
 	l        *loop
 	store    localfile.Store
-	sessions []localfile.Session // by session.index; nil once one has failed
-	calls    []*opState          // sent and not begun, the oldest first from head on
+	sessions []localfile.Session // by session.index; nil once it has failed
+	calls    []*opState          // sent and not begun; from head on, the oldest first
 	head     int
-	req      driver.Request // at hand
-	reply    driver.Reply   // to it
+	req      driver.Request // the current request
+	reply    driver.Reply   // to the current request
 	timeout  int64
-	inside   int64 // spent by the sessions, in this step
-	slept    int64 // spent waiting for nothing but time
+	inside   int64 // time spent in the sessions, in this step
+	slept    int64 // time spent sleeping, in this step
 	ran      ranOn
 }
 
@@ -59,7 +59,7 @@ func (t *thread) start(s *session, stream *workload.Stream, n int, due, now int6
 	return n
 }
 
-// launch has an op wait for its turn. Its request is made then.
+// launch queues an op. Its request is made when its turn comes.
 func (t *thread) launch(st *opState, now int64) {
 	t.l.rec.Request(0, st.Verb).Sent++
 	if t.sessions[st.session.index] == nil {
@@ -72,7 +72,7 @@ func (t *thread) launch(st *opState, now int64) {
 	t.calls = append(t.calls, st)
 }
 
-// send is never called: no program is at work.
+// send is never called: this transport runs no programs.
 func (t *thread) send(*session, *opState, *driver.Request) bool { return false }
 
 func (t *thread) census(ops, keys *[driver.NumVerbs]int64) { t.l.countStates(ops, keys) }
@@ -92,14 +92,14 @@ func (t *thread) wait(d time.Duration) bool {
 		t.head++
 		now = t.carry(st)
 	}
-	t.l.planned += now - began // a long op is no stall of the loop's
+	t.l.planned += now - began // a long op does not count as a stall of the loop
 	return true
 }
 
-// carry carries an op out and returns when that was.
+// carry carries an op out and returns its end.
 func (t *thread) carry(st *opState) (end int64) {
 	l, session := t.l, t.sessions[st.session.index]
-	if session == nil { // it has failed since
+	if session == nil { // it has failed meanwhile
 		end = l.clock.now()
 		t.ended(st, driver.Error, op.Lost, end)
 		return end
@@ -129,7 +129,7 @@ func (t *thread) carry(st *opState) (end int64) {
 	return end
 }
 
-// work has a session carry a request out, and returns when that began. Its panic is an error.
+// work has a session carry a request out, and returns when that began. A panic becomes an error.
 func (t *thread) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
 	defer func() {
 		if e := panics.Recovered(recover()); e != nil {
@@ -147,7 +147,7 @@ func (t *thread) work(session localfile.Session, req *driver.Request, reply *dri
 	return start, err
 }
 
-// answered takes a reply to an op.
+// answered takes the reply to an op.
 func (t *thread) answered(st *opState, reply *driver.Reply, now int64) {
 	l := t.l
 	l.answers = now
@@ -163,7 +163,7 @@ func (t *thread) answered(st *opState, reply *driver.Reply, now int64) {
 	t.ended(st, reply.Outcome, op.Replied, now)
 }
 
-// ended counts how the request of an op ended, and the op did.
+// ended counts the end of an op's request, and of the op.
 func (t *thread) ended(st *opState, outcome driver.Outcome, cause op.EventKind, now int64) {
 	l := t.l
 	ledger := l.rec.Request(0, st.Verb)
@@ -209,7 +209,7 @@ func (t *thread) outstanding(into []measure.Requests) {
 // close leaves the sessions to the store.
 func (t *thread) close() {}
 
-// own returns how much of a step's time the loop itself took: what was spent in the sessions is the target's.
+// own returns how much of a step's time the loop itself took: time in the sessions is the target's.
 func (t *thread) own(wall int64) int64 {
 	own := max(0, wall-t.inside-t.slept)
 	t.inside, t.slept = 0, 0

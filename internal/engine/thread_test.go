@@ -49,7 +49,7 @@ func (w working) Prepare(*driver.Request) error { return w.prepare() }
 
 func (w working) Do(*driver.Request, *driver.Reply) error { return w.do() }
 
-// A request begins when it has been prepared, whatever comes of it: also when the driver does not return.
+// A request begins when its preparation ends, whatever comes of it, even if the driver panics.
 func TestWhenWorkOnFilesBegins(t *testing.T) {
 	gone := errors.New("gone")
 	fine, fails, panics := func() error { return nil }, func() error { return gone }, func() error { panic("what") }

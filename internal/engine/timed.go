@@ -9,11 +9,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// timed completes requests by the loop's own timers: the transport of a driver that has none.
+// timed completes requests by the loop's own timers: the transport of drivers that have none.
 type timed struct {
 	l         *loop
 	lane      *lane
-	number    int32 // among the timed ones of its loop
+	number    int32 // among the loop's timed transports
 	driver    driver.Timed
 	config    any
 	endpoints int
@@ -22,10 +22,10 @@ type timed struct {
 	owed      []int // requests outstanding, by session and endpoint
 	calls     []timedCall
 	free      []int32
-	reply     driver.Reply // at hand
+	reply     driver.Reply // the current one
 }
 
-// timedCall is a request whose reply has been computed and is not due yet.
+// timedCall is a request whose reply is computed and not due yet.
 type timedCall struct {
 	st       *opState // nil once it has timed out
 	endpoint int
@@ -33,7 +33,7 @@ type timedCall struct {
 	verb     driver.Verb
 	tag      uint8
 	reply    driver.Reply
-	late     int64 // from the timeout to the reply that comes after it
+	late     int64 // time from the timeout to the late reply
 }
 
 func (t *timed) open(int64) error {
@@ -75,7 +75,7 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 	return true
 }
 
-// ask has the driver reply. Its panic is an error.
+// ask has the driver reply. A panic becomes an error.
 func (t *timed) ask(req *driver.Request, reply *driver.Reply) (d time.Duration, err error) {
 	defer func() {
 		if e := panics.Recovered(recover()); e != nil {

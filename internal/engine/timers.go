@@ -5,17 +5,17 @@ import "math"
 // never is a time that does not come.
 const never = math.MaxInt64
 
-// timerKind says whom a timer is for.
+// timerKind says what a timer is for.
 type timerKind uint8
 
 const (
 	startSlots timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
 	reconnect                   // the wire transport: arg is the connection
 	nextScene                   // scenes: arg is the scene whose next step is due
-	complete                    // the timed transport: arg is the request, n which of the loop's it is
+	complete                    // a timed transport: arg is the request, n the transport's number in the loop
 )
 
-// timer fires once. Timers of the same time fire in the order in which they were set.
+// timer fires once. Timers set for the same time fire in the order in which they were set.
 type timer struct {
 	at   int64
 	seq  uint64
@@ -26,11 +26,10 @@ type timer struct {
 
 // timers is ordered by time. Its zero value is empty.
 //
-// Timers that are set in the order in which they fire, as those of a think time are, stand in a line, and cost the same however many there are.
-// The others are in a heap.
+// Timers set in firing order, such as those of a think time, stand in a line and cost the same however many there are. The others are in a heap.
 type timers struct {
-	line []timer // of which
-	done int     // have fired
+	line []timer // in firing order
+	done int     // how many of line have fired
 	heap []timer
 	seq  uint64
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// newTransport makes what carries a lane's requests, by the kind of the driver.
+// newTransport makes the transport of a lane's requests, by the kind of the driver.
 func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 	l, x := la.l, la.side
 	limit := backlog + g.phase.Pipeline()
@@ -38,7 +38,7 @@ func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 	return nil, fmt.Errorf("driver %q has no transport", x.driver.Name())
 }
 
-// checkCodec says what a phase asks of a codec that it cannot do.
+// checkCodec returns an error if a phase asks of a codec what it cannot do.
 func (g *group) checkCodec(x *side, codec driver.Codec) error {
 	_, tagged := codec.(driver.Tagged)
 	_, stateful := codec.(driver.Stateful)
@@ -96,7 +96,7 @@ func (g *group) newWire(e *Engine, la *lane, d driver.Wire, limit int) (transpor
 	return w, nil
 }
 
-// newPoller returns what moves the bytes of a loop's wires for the phase's executor.
+// newPoller returns the poller of a loop's wires, for the phase's executor.
 func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
 	shakes := slices.ContainsFunc(g.sides(), func(x *side) bool {
 		_, shakes := x.driver.(driver.Handshaker)
@@ -140,7 +140,7 @@ func (x *side) shake(ctx context.Context, d driver.Handshaker, conn net.Conn, en
 	if err == nil {
 		return made, nil
 	}
-	_ = conn.Close() // what it has said is of no use
+	_ = conn.Close() // its error is of no use
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("no answer to the handshake in time: %w", err)
 	}

@@ -25,8 +25,8 @@ type usage struct {
 	quiet     bool
 }
 
-// startUsage begins to count. While a step is measured, the collector works only to keep the process below [memoryLimit]; Prepare has left it a
-// clean heap. Clients that block allocate for each op, and with them it goes on as ever.
+// startUsage begins to count. While a step is measured, the collector runs only to keep the process below [memoryLimit]; Prepare has left it a clean
+// heap. Clients that block allocate for each op, so with them it runs as usual.
 func startUsage(measured, blocks bool) usage {
 	u := usage{quiet: measured}
 	if measured {
@@ -37,12 +37,12 @@ func startUsage(measured, blocks bool) usage {
 			debug.SetGCPercent(u.percent)
 		}
 	}
-	u.throttled, _ = machine.Throttled(os.DirFS("/")) // stop finds the same error
+	u.throttled, _ = machine.Throttled(os.DirFS("/")) // stop gets the same error
 	u.now = spent()
 	return u
 }
 
-// stop returns what was spent since.
+// stop returns what was spent since startUsage.
 func (u usage) stop() measure.Generator {
 	now := spent()
 	if u.quiet {
@@ -56,8 +56,7 @@ func (u usage) stop() measure.Generator {
 	return g
 }
 
-// since returns what was spent after an earlier time. Times are subtracted as integers: a difference of rounded seconds can be below 0, which nobody
-// takes for a time.
+// since returns what was spent since an earlier reading. It subtracts times as integers: a difference of rounded seconds could be negative.
 func (s spending) since(then spending) measure.Generator {
 	user, system := s.user-then.user, s.system-then.system
 	g := measure.Generator{
@@ -75,8 +74,8 @@ func (s spending) since(then spending) measure.Generator {
 	return g
 }
 
-// tidy collects garbage now, and not while the step runs. In a heap that is too small for a collection to have begun by itself, there is
-// nothing to gain by it.
+// tidy collects garbage now rather than during the step. If the heap is too small for a collection to have started by itself, there is nothing to
+// gain.
 func tidy() {
 	const small = 3 << 20 // collections begin at 4 MiB
 	var m runtime.MemStats
@@ -90,15 +89,15 @@ type spending struct {
 	at        time.Time
 	user      int64  // nanoseconds
 	system    int64  // nanoseconds
-	minor     uint64 // page faults without a read,
-	major     uint64 // and with one
-	read      uint64 // blocks of 512 bytes,
+	minor     uint64 // page faults without a read
+	major     uint64 // page faults with a read
+	read      uint64 // blocks of 512 bytes
 	written   uint64
 	maxRSS    int64  // bytes
 	cycles    uint64 // of the garbage collector
 	mallocs   uint64
-	pauses    *metrics.Float64Histogram // seconds that it stopped the process for
-	latencies *metrics.Float64Histogram // seconds that goroutines waited for a thread
+	pauses    *metrics.Float64Histogram // seconds for which the collector stopped the process
+	latencies *metrics.Float64Histogram // seconds for which goroutines waited for a thread
 }
 
 func spent() spending {
@@ -121,8 +120,8 @@ func spent() spending {
 	}
 }
 
-// quantileSince returns the quantile q, 0 < q ≤ 1, of what was added to a histogram since an earlier state of it, as the upper bound of
-// its bucket (the lower one, where that is infinite); 0 when nothing was.
+// quantileSince returns the quantile q, 0 < q ≤ 1, of what was added to a histogram since an earlier state, as the upper bound of its bucket (the
+// lower bound if the upper is infinite); 0 if nothing was added.
 func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
 	var total uint64
 	for i, n := range now.Counts {
@@ -142,9 +141,9 @@ func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
 	return 0
 }
 
-// memoryLimit is up to where the process may grow before its garbage is collected: by half of the room that the machine and the control
-// groups have left, and never beyond the limit that was set (GOMEMLIMIT). It is known when something says how much room there is. The other
-// half is for what the runtime does not count, such as the kernel's buffers of sockets, and for other processes.
+// memoryLimit is how large the process may grow before its garbage is collected: taken plus half of the room that the machine and the control groups
+// have left, but never beyond the limit already set (GOMEMLIMIT). known is false if nothing says how much room there is. The other half is for what
+// the runtime does not count, such as the kernel's socket buffers, and for other processes.
 func memoryLimit(root fs.FS, taken, set int64) (limit int64, known bool) {
 	room, known := machine.Room(root)
 	if !known {
@@ -153,7 +152,7 @@ func memoryLimit(root fs.FS, taken, set int64) (limit int64, known bool) {
 	return min(set, taken+room/2), true
 }
 
-// taken is how much memory the runtime has of the system, as it counts that against a limit.
+// taken is how much memory the runtime has from the system, counted as for its limit.
 func taken() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
@@ -188,7 +187,7 @@ func (j *joined) add(u loopUse) {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// enter puts what the loops used into what their process did. On the blocking executor others than the loops do the work.
+// enter adds what the loops used to the process's own report. On the blocking executor, goroutines other than the loops do the work.
 func (j *joined) enter(g *measure.Generator, elapsed float64) {
 	g.Busy, g.ProductiveSeconds = j.busy, float64(j.productive)/1e9
 	if g.Executor == plan.Blocking {

@@ -58,7 +58,7 @@ func TestMeter(t *testing.T) {
 	require.Zero(t, (*meter)(nil).since(7, 0).productive, "a loop without a thread of its own")
 }
 
-// TestOthersOnTheProcessorAreSeen has another thread compute on the processor of one that looks at the clock.
+// TestOthersOnTheProcessorAreSeen has another thread compute on the processor of a thread that watches the clock.
 func TestOthersOnTheProcessorAreSeen(t *testing.T) {
 	var allowed unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &allowed))
@@ -138,7 +138,7 @@ func TestLoopsTakenTogether(t *testing.T) {
 	require.Zero(t, g.Busy, "a step that took no time")
 }
 
-// What the process has spent is what it did in between: each figure is of what was done here.
+// What the process has spent is the difference: each figure reflects work done here.
 func TestWhatAProcessHasSpent(t *testing.T) {
 	const pages, objects = 2000, 10_000
 	then := spent()
@@ -176,7 +176,7 @@ func TestWhatAProcessHasSpent(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit holds what a process may grow to against what its surroundings have left.
+// TestMemoryLimit compares how large a process may grow with what its surroundings have left.
 func TestMemoryLimit(t *testing.T) {
 	const mib = 1 << 20
 	root := fstest.MapFS{}
@@ -196,7 +196,7 @@ func TestMemoryLimit(t *testing.T) {
 	require.EqualValues(t, 15*mib, limit, "half of the 10 MiB that are left of 36")
 }
 
-// TestCollectionWhileMeasured asks how the collector is set in a measured step, and behind it.
+// TestCollectionWhileMeasured checks how the collector is set in a measured step, and after it.
 func TestCollectionWhileMeasured(t *testing.T) {
 	percent, limit := debug.SetGCPercent(77), debug.SetMemoryLimit(-1)
 	defer debug.SetGCPercent(percent)
@@ -221,7 +221,7 @@ func TestCollectionWhileMeasured(t *testing.T) {
 	}
 }
 
-// A step that spends no time in the kernel has spent none: a rounding error less would be refused as impossible on its way to the coordinator.
+// A step that spends no time in the kernel reports none: a rounding error below zero would be refused as impossible on its way to the coordinator.
 func TestTimesOfAClientAddUp(t *testing.T) {
 	then := spent()
 	for user := range int64(1000) {
@@ -233,7 +233,7 @@ func TestTimesOfAClientAddUp(t *testing.T) {
 	}
 }
 
-// TestLookingInVainIsNotWork runs an op a millisecond on a loop that never sleeps: what it spends between them is not productive.
+// TestLookingInVainIsNotWork runs an op a millisecond on a loop that never sleeps: the time between ops is not productive.
 func TestLookingInVainIsNotWork(t *testing.T) {
 	for _, spin := range []time.Duration{-1, 10 * time.Millisecond} {
 		b := newBench(t, redisPlan(t, 1, "", `

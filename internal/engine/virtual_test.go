@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// virtualClock stands still until somebody waits. Every reading takes it a little further, as a real one.
+// virtualClock stands still until somebody waits. Every reading advances it a little, as a real one does.
 type virtualClock struct {
 	t    int64
 	tick int64
@@ -25,7 +25,7 @@ func (c *virtualClock) now() int64 {
 
 func (c *virtualClock) sleep(d time.Duration) { c.t += int64(d) }
 
-// virtualNet is a poller whose far ends are scripted servers. It works in virtual time: a wait moves the clock to what happens next.
+// virtualNet is a poller whose far ends are scripted servers. It works in virtual time: a wait moves the clock to the next event.
 type virtualNet struct {
 	clock   *virtualClock
 	servers map[uint16]*virtualServer
@@ -53,7 +53,7 @@ type virtualServer struct {
 	lists   [256][]byte // replies to MGET, of which no more than that are on their way
 }
 
-// mostWords bounds those of a request: an MSET of four keys.
+// mostWords bounds the words of a request: an MSET of four keys.
 const mostWords = 9
 
 type virtualSock struct {
@@ -123,7 +123,7 @@ func (n *virtualNet) Wait(ready []sockets.Readiness, d time.Duration) (int, erro
 	return count, nil
 }
 
-// happen takes in what has arrived by a time.
+// happen delivers what has arrived by a time.
 func (n *virtualNet) happen(by int64) {
 	for len(n.events) > 0 && n.events[0].at <= by {
 		e := n.events[0]

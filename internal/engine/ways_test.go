@@ -14,8 +14,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot
-// has the same bytes, and the servers hold the same values.
+// TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot has the same
+// bytes, and the servers hold the same values.
 func TestRunsAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
 	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
@@ -139,7 +139,7 @@ op "delete" {
 	expect { miss = ["0"] }
 }`
 
-// Ops in a plan's words take the same ways as the driver's own, to the same end.
+// Ops in a plan's words take the same ways as the driver's own, with the same result.
 func TestOwnOpsRunAsTheProgram(t *testing.T) {
 	const closed = "max_bad = 1\nclosed {\n sessions = 3\n duration = \"200ms\"\n pipeline = 5\n}"
 	for name, ops := range map[string]string{
@@ -161,7 +161,7 @@ func TestOwnOpsRunAsTheProgram(t *testing.T) {
 	}
 }
 
-// TestQuorumsAreTheProgram does the same with ops of a quorum, on as many endpoints as a key lives on and on more.
+// TestQuorumsAreTheProgram does the same with quorum ops, both on as many endpoints as a key lives on and on more.
 func TestQuorumsAreTheProgram(t *testing.T) {
 	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
 	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
@@ -182,7 +182,7 @@ func TestQuorumsAreTheProgram(t *testing.T) {
 		{name: "iterations end", target: nwr321, phase: mixed + "closed {\n sessions = 2\n iterations = 333\n pipeline = 7\n}"},
 		{name: "open", target: nwr321, phase: mixed + "open {\n rate = 3000\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
 		{name: "late replies", target: "timeout = \"20ms\"\n" + nwr321, phase: closed, script: func(b *bench) { b.server(1).latency = every(50, 30*time.Millisecond) }},
-		// One session, since of several it hangs on places in tables whose ops' deadlines are looked at first, and so who is served first.
+		// One session: with several, the order in which op deadlines are checked depends on places in tables, and so does who is served first.
 		{name: "the op's deadline", target: replicated(3, "10ms"), phase: strings.Replace(closed, "sessions = 3", "sessions = 1", 1), script: func(b *bench) {
 			b.server(1).latency = every(50, 30*time.Millisecond)
 		}},
@@ -247,7 +247,7 @@ func every(n int, d time.Duration) func(int) time.Duration {
 	}
 }
 
-// played is what comes of a phase: its snapshots, and what the servers hold in the end.
+// played is the result of a phase: its snapshots, and what the servers hold in the end.
 type played struct {
 	snapshots [][]byte
 	held      []map[string][]byte

@@ -40,7 +40,7 @@ func webPlan(endpoint, target, size, load string) string {
 		}`, endpoint, target, size, load)
 }
 
-// webCounts holds the ledgers of a load that no fault has disturbed against what the server has written down.
+// webCounts compares the ledgers of a load that no fault has disturbed with the server's log.
 func webCounts(t *testing.T, s *servertest.WebServer, final *worker.Final) {
 	t.Helper()
 	var sent uint64
@@ -68,7 +68,7 @@ func webCounts(t *testing.T, s *servertest.WebServer, final *worker.Final) {
 	}
 }
 
-// TestWebAgainstNginx has a real server's own counts be the ledgers', over TCP, TLS, connections that it closes after each 20 requests, with
+// TestWebAgainstNginx compares the ledgers with a real server's own counts, over TCP, TLS, connections that it closes after each 20 requests, with
 // large bodies and at a rate.
 func TestWebAgainstNginx(t *testing.T) {
 	a := servertest.NewAuthority(t)
@@ -106,7 +106,7 @@ func TestWebAgainstNginx(t *testing.T) {
 	}
 }
 
-// TestWebConnectionsCutInMidRun has a network that resets connections: what was under way fails, the rest goes on over new ones.
+// TestWebConnectionsCutInMidRun has a network that resets connections: requests in flight fail, and the rest goes on over new connections.
 func TestWebConnectionsCutInMidRun(t *testing.T) {
 	s := servertest.Nginx(t, 0, nil)
 	proxy, err := faultproxy.Start(s.Addr)

@@ -15,28 +15,28 @@ import (
 
 const (
 	readSize     = 128 << 10             // bytes asked for in one read
-	mostMoved    = 16 << 10              // bytes of a reply that is not complete which a read begins with anew; more stay in place
-	firstBuffer  = 512                   // bytes of a buffer at first: at the start of a phase, every connection has one
+	mostMoved    = 16 << 10              // bytes of an incomplete reply that are moved before each read; more stay in place
+	firstBuffer  = 512                   // initial bytes of a buffer: at the start of a phase, every connection has one
 	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
-	keptBytes    = 64 << 20              // as are those beyond so many bytes together
-	maxOpening   = 128                   // connections that a loop has in the making at a time: below common listen backlogs
+	keptBytes    = 64 << 20              // as are buffers beyond this total
+	maxOpening   = 128                   // connections that a loop opens at a time: below common listen backlogs
 	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
-	lastBackoff  = time.Second           // and the longest
-	readyBatch   = 256                   // sockets looked at in one turn
-	mostOverdue  = 10                    // timeouts that a reply with an id may stay away while others come
-	spinBelow    = 20 * time.Microsecond // a wait shorter than this is spent looking: a sleeping thread wakes later
+	lastBackoff  = time.Second           // the longest wait between attempts
+	readyBatch   = 256                   // sockets handled in one turn
+	mostOverdue  = 10                    // timeouts for which a reply with an id may stay away while others come
+	spinBelow    = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
 )
 
 // wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
 type wire struct {
 	l        *loop
 	poll     sockets.Poller
-	codec    *guarded       // of all connections, or what makes those of each
-	shared   bool           // connections have no state, and replies come in order
+	codec    *guarded       // of all connections, or what makes each connection's own
+	shared   bool           // codecs keep no connection state, and replies come in order
 	tags     bool           // replies come in any order
-	replies  []driver.Reply // to the keys of a request that has several
+	replies  []driver.Reply // to a request with several keys
 	lane     *lane
-	base     int32 // of its connections' tokens
+	base     int32 // the token of its first connection
 	places   int   // endpoints that a session may have a connection to
 	limit    int   // requests outstanding on a connection
 	timeout  int64 // of a request
@@ -44,28 +44,28 @@ type wire struct {
 	dirty    []*wireConn
 	ready    []sockets.Readiness
 	rbuf     []byte
-	bufs     [][]byte // empty, for conns to write and to keep partial replies in
+	bufs     [][]byte // empty, for output and partial replies of conns
 	kept     int      // bytes that they have room for
 	partials *partials
 	spares   [][]byte // empty, of these, for more of them
 	spared   int      // bytes that they have room for
 	reply    driver.Reply
-	way      wireWay // of the step at hand
-	bulk     bulkWay // likewise, if it is one; else nil
-	answers  answers // scratch of it
+	way      wireWay // of the current step
+	bulk     bulkWay // way, if it is a bulkWay; else nil
+	answers  answers // scratch of bulk
 	out      outlet
 	writer   writer
-	records  bool                   // what is written at once should not be longer than a TLS record
+	records  bool                   // a single write should fit in a TLS record
 	recalled [driver.NumVerbs]int64 // requests of the step that were taken back before they left
 	rand     *rand.Rand             // of back-off
 	lost     []pending
-	text     []byte // of why a connection is lost
+	text     []byte // why a connection is lost
 	opening  bool
 	waiting  []*wireConn // to be opened, while opening
 	inMaking int
 	up       int
 	err      error           // what ended the opening
-	ended    sockets.Traffic // counted on connections that are closed
+	ended    sockets.Traffic // counted on closed connections
 	told     sockets.Traffic // counted up to the last call of traffic
 }
 
@@ -78,8 +78,8 @@ const (
 	isUp
 )
 
-// wireConn is one session's connection to one endpoint. What each read and write looks at stands together: between two of them the kernel has the
-// caches.
+// wireConn is one session's connection to one endpoint. The fields that each read and write use stand together: between two of them the kernel uses
+// the caches.
 type wireConn struct {
 	index    int32
 	state    connState
@@ -89,25 +89,25 @@ type wireConn struct {
 	fd       int
 	endpoint int
 	queue    queue           // requests whose replies are owed, in order
-	fresh    int             // of its entries, the last ones are not written yet
-	freed    int             // slots of ops that the read at hand has ended, and the feed does not know of yet
-	out      []byte          // to be written, but for
-	broken   error           // why it is to be lost instead of written to
-	gone     int             // so many bytes at its front, which the socket has taken,
-	lent     []lent          // and with these between
-	in       []byte          // the beginning of a reply that is not complete,
-	mapped   bool            // which is outside of the heap
-	skipped  skipped         // the first reply owed, where nobody looks into it
-	progress driver.Progress // in the beginning of a long reply; 0: in is none
+	fresh    int             // how many of the last entries in queue are not written yet
+	freed    int             // slots of ops ended by the current read, not yet reported to the feed
+	out      []byte          // to be written
+	broken   error           // nil, or why the next flush loses the connection instead of writing
+	gone     int             // bytes at the front of out that the socket has taken
+	lent     []lent          // to be written between the bytes of out
+	in       []byte          // the beginning of an incomplete reply
+	mapped   bool            // in is outside of the heap
+	skipped  skipped         // the first reply owed, if it is skipped
+	progress driver.Progress // how far codec.resume came in in; zero: it was not used
 	heard    int64           // when bytes last came
 
-	behind   int // entries before the fresh ones that wait for the pipe to have room, and
-	handed   int // those before these were handed to it; when they left is not known yet
+	behind   int // entries before the fresh ones that wait for the pipe to have room
+	handed   int // entries before those that were handed to the pipe; when they left is not known yet
 	codec    *guarded
-	lastID   uint32 // that a request had
-	held     []byte // to be written once the connection is up, which it has never been
-	cuts     []int  // of out, where another write begins; for pipes
-	greets   int    // replies still owed to the greeting, of
+	lastID   uint32 // of the last request
+	held     []byte // to be written once the connection is up for the first time
+	cuts     []int  // offsets in out where another write begins; for pipes
+	greets   int    // replies still owed to the greeting
 	greetAll int
 	since    int64 // when the attempt to connect began
 	backoff  time.Duration
@@ -136,17 +136,17 @@ func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
 	return w
 }
 
-// session is whose connection it is.
+// session returns the session whose connection c is.
 func (w *wire) session(c *wireConn) *session { return w.l.sessions[int(c.index)/w.places] }
 
-// token is what the poller knows a connection by.
+// token returns the token by which the poller knows a connection.
 func (w *wire) token(c *wireConn) int32 { return w.base + c.index }
 
 func (w *wire) conn(s *session, endpoint int) *wireConn {
 	return w.conns[s.index*w.places+endpoint]
 }
 
-// room returns how many more requests a connection can have.
+// room returns how many more requests a connection can take.
 func (w *wire) room(c *wireConn) int {
 	if c.state != isUp && !w.coming(c) {
 		return 0
@@ -154,8 +154,8 @@ func (w *wire) room(c *wireConn) int {
 	return max(0, w.limit-c.queue.owed)
 }
 
-// coming says whether a connection that is not up is being made for the first time, so that what is for it may wait. One to a node of a
-// cluster that had no slots so far begins to be made now.
+// coming reports whether a connection that is not up is being made for the first time, so that requests for it may wait. A connection to a cluster
+// node that had no slots so far is dialed now.
 func (w *wire) coming(c *wireConn) bool {
 	if w.lane.routes == nil || c.wasUp || c.backoff > 0 {
 		return false
@@ -175,8 +175,8 @@ func (w *wire) wait(d time.Duration) bool {
 	return n > 0
 }
 
-// handleAll handles what has happened to connections. What comes of it leaves at once, but not before all that has happened to the same session:
-// ops that replies of several servers have made room for share writes.
+// handleAll handles what has happened to connections. Resulting requests leave at once, but only after everything that happened to the same session:
+// ops that replies from several servers made room for share writes.
 func (w *wire) handleAll(ready []sockets.Readiness) {
 	if w.places > 1 {
 		slices.SortFunc(ready, func(a, b sockets.Readiness) int { return int(a.Token) - int(b.Token) })
@@ -193,12 +193,12 @@ func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 	switch c.state {
 	case isDown: // lost earlier in this turn
 	case isConnecting:
-		if !w.l.expired(w.l.clock.now()) { // making it greets
+		if !w.l.expired(w.l.clock.now()) { // connected sends the greeting
 			w.connected(c)
 		}
 	default:
 		if r.Write && c.blocked {
-			w.flush() // what was gathered in this turn gets its time before it leaves
+			w.flush() // requests gathered in this turn get their timestamp before they leave
 			if !w.l.expired(w.l.clock.now()) {
 				w.write(c)
 			}
@@ -209,7 +209,7 @@ func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 	}
 }
 
-// sweep times out the requests that have waited for too long, and reopens connections on which nothing moves.
+// sweep times out requests that have waited too long, and reopens connections on which nothing moves.
 func (w *wire) sweep(now int64) int64 {
 	next := now + w.timeout
 	for _, c := range w.conns {
@@ -243,7 +243,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		w.way.failed(c, p, op.RequestTimeout, now)
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
-	if w.tags { // others' replies may come for ever
+	if w.tags { // replies to others may come for ever
 		silent = min(silent, c.queue.at(0).sent+mostOverdue*w.timeout)
 	}
 	if silent <= now {
@@ -258,7 +258,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 	return min(next, silent)
 }
 
-// traffic returns what the kernel has counted on the connections since the last call, and false where they are not this process' sockets.
+// traffic returns what the kernel has counted on the connections since the last call; false if they are not this process's sockets.
 func (w *wire) traffic() (since sockets.Traffic, known bool) {
 	if !w.out.prompt() {
 		return since, false
@@ -272,7 +272,7 @@ func (w *wire) traffic() (since sockets.Traffic, known bool) {
 	return since, true
 }
 
-// counted is what the kernel has counted on a connection in its life.
+// counted returns what the kernel has counted on a connection since it was opened.
 func (w *wire) counted(c *wireConn) sockets.Traffic {
 	if p, ok := w.poll.(interface{ Traffic(fd int) sockets.Traffic }); ok && c.fd >= 0 {
 		return p.Traffic(c.fd)

@@ -22,7 +22,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// identified prepares a target at an address as far as asking the server what it is.
+// identified prepares a target at an address up to identifying the server.
 func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (map[string]string, error) {
 	t.Helper()
 	g := &side{target: &plan.Target{Driver: d.Name(), Endpoints: []string{addr}, TLS: secure, Config: d.NewConfig()}, driver: d}
@@ -36,7 +36,7 @@ func identified(t *testing.T, d driver.Driver, addr string, secure *plan.TLS) (m
 	return g.servers[addr], err
 }
 
-// saying is a server that says a few words to whoever has said something, and hangs up.
+// saying is a server that says a few words once a client has said something, and hangs up.
 func saying(t *testing.T, words string) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +57,7 @@ func saying(t *testing.T, words string) (addr string) {
 	return listener.Addr().String()
 }
 
-// A server that is not there for the load says so before the load, with what to do.
+// A server that cannot serve the load is reported before the load, with what to do.
 func TestServersThatAreNotThereForLoads(t *testing.T) {
 	const web = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
 	a := servertest.NewAuthority(t)
@@ -91,14 +91,14 @@ func TestServersThatAreNotThereForLoads(t *testing.T) {
 	}
 }
 
-// A proxy that hangs up for INFO is loaded, and noted to say nothing.
+// A proxy that hangs up on INFO is loaded, and noted to say nothing.
 func TestNutcrackerIsIdentified(t *testing.T) {
 	facts, err := identified(t, redis.Driver{}, servertest.Nutcracker(t, servertest.Redis(t), true), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{driver.Note: "the server says nothing of itself: INFO: server closed the connection"}, facts)
 }
 
-// Where the nodes of a cluster are asked for, what answers is explained as anywhere.
+// When a cluster's nodes are asked for, what answers is explained as elsewhere.
 func TestServersThatAreNoCluster(t *testing.T) {
 	a := servertest.NewAuthority(t)
 	plain := servertest.Redis(t)
@@ -127,7 +127,7 @@ func TestServersThatAreNoCluster(t *testing.T) {
 	}
 }
 
-// A target that cannot be reached is named, whatever it is for; for a worker without sessions nobody connects.
+// A target that cannot be reached is named, whatever it is for; a worker without sessions connects to nothing.
 func TestATargetThatIsNotReachedIsNamed(t *testing.T) {
 	refused := errors.New("nobody is there")
 	for name, tt := range map[string]struct {

@@ -11,58 +11,57 @@ import (
 )
 
 const (
-	leastLent   = 8 << 10 // bytes of a value: the kernel takes less as quickly in one piece
+	leastLent   = 8 << 10 // bytes of a value: below this, one contiguous write is as fast
 	sheetSize   = 64      // requests of a sheet
-	mostStamped = 256     // bytes of a value that is worth being copied twice
+	mostStamped = 256     // bytes of a value that is worth copying twice
 )
 
-// writer makes the requests of a loop's connections. Where the codec has a layout, a request is a copy of one like it with another key
-// and value. Where ops have no state, a large value is lent instead of copied, and of ops that are alike, many are made at once.
+// writer makes the requests of a loop's connections. If the codec has a layout, a request is a copy of a similar one with another key and value. If
+// ops have no state, a large value is lent instead of copied, and many similar ops are made at once.
 type writer struct {
 	codec *guarded
 	forms [driver.NumVerbs]form
 	req   driver.Request // scratch
 	lends bool           // the poller takes bytes from several places
-	exact bool           // what programs ask for is left to the codec
-	parts [][]byte       // of a value that is lent
+	exact bool           // the codec makes each request of programs
+	parts [][]byte       // of a lent value
 	sheet sheet
 }
 
-// form is what all requests of a verb have in common whose keys are of one length and values of one size. The TTL is the same for all of a
-// step.
+// form is what all requests of a verb with the same key length and value size have in common. The TTL is the same throughout a step.
 type form struct {
-	free       bool   // there is none: requests of the verb differ in other ways, too
+	free       bool   // there is no form: requests of the verb differ in other ways, too
 	key, value int    // length and size
-	whole      []byte // a request like it; none: there is no form yet
+	whole      []byte // one such request; empty: there is no form yet
 	keyAt      int
-	valueAt    int // its end, where it has no value
+	valueAt    int // the request's end if it has no value
 }
 
-// usual is the length of the keys that most plans have: a copy of known length needs no call.
+// usual is the key length of most plans: a copy of constant length needs no call.
 const usual = 16
 
-// sheet is many equal requests, for ops that are alike but for their keys and values and go to all endpoints: a write's requests are copied at
-// once, and then keys and values are stamped onto them.
+// sheet is many equal requests, for ops that differ only in their keys and values and go to all endpoints. A write's requests are copied at once, and
+// then keys and values are stamped onto them.
 type sheet struct {
-	fits     bool   // the step's ops are such
-	requests []byte // sheetSize of them, or one, if values are not worth being copied twice; none: they are still to be made
+	fits     bool   // the step's ops fit a sheet
+	requests []byte // sheetSize of them, or one if values are not worth copying twice; nil: not made yet
 	size     int    // of one request
 	keyAt    int
 	key      int // length of the key
 	valueAt  int
-	value    driver.Value      // of puts, but for its seed
+	value    driver.Value      // of puts, except its seed
 	seeds    [sheetSize]uint64 // of the values of a write
 }
 
 func newWriter(c *guarded, lends bool) writer { return writer{codec: c, lends: lends} }
 
-// begin forgets the forms of another step's requests. exact is of one whose values live for times that differ, as those of traces do.
+// begin forgets the forms of another step's requests. exact is set for a step whose values may have different TTLs, such as those of traces.
 func (w *writer) begin(exact bool) {
 	*w = newWriter(w.codec, w.lends)
 	w.exact = exact
 }
 
-// request appends the request of a program for an op. One that is for the op's own key and value is made as those of the other ways are.
+// request appends a program's request for an op. One with the op's own key and value is made as in the other ways.
 func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
 	switch {
 	case len(req.Batch) > 0:
@@ -73,7 +72,7 @@ func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
 	return w.append(dst, o)
 }
 
-// own says whether a request is the op's own: of its verb, its key, and its value if it stores one.
+// own reports whether a request is the op's own: it has the op's verb and key and, if it stores one, its value.
 func own(req *driver.Request, o *op.Op) bool {
 	if req.Verb != o.Verb || !sameBytes(req.Key, o.Key) {
 		return false
@@ -84,14 +83,14 @@ func own(req *driver.Request, o *op.Op) bool {
 	return req.Value == nil
 }
 
-// sameBytes says whether two slices are the same memory.
+// sameBytes reports whether two slices are the same, non-empty memory.
 func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // append appends the request of an op.
 func (w *writer) append(dst []byte, o *op.Op) []byte {
 	f := &w.forms[o.Verb]
 	if len(o.Key) != f.key || o.Value.Size != f.value || len(f.whole) == 0 {
-		if w.codec.layout == nil || f.free || len(f.whole) > 0 && o.Value.Size != f.value { // sizes differ: a form would not last
+		if w.codec.layout == nil || f.free || len(f.whole) > 0 && o.Value.Size != f.value { // sizes vary: a form would not last
 			return w.encode(dst, o)
 		}
 		if !w.form(f, o) {
@@ -115,7 +114,7 @@ func (w *writer) append(dst []byte, o *op.Op) []byte {
 	return append(dst, f.whole[f.valueAt+f.value:]...)
 }
 
-// form makes f the form of requests like o's; false: there is none, since the codec has panicked.
+// form makes f the form of requests like o's; false if the codec panicked, so that there is none.
 func (w *writer) form(f *form, o *op.Op) bool {
 	f.key, f.value = len(o.Key), o.Value.Size
 	f.whole = w.encode(f.whole[:0], o)
@@ -141,7 +140,7 @@ func (w *writer) encode(dst []byte, o *op.Op) []byte {
 	return w.codec.request(dst, &w.req)
 }
 
-// lend appends the request of an op with its value lent, and returns its bytes; 0 where it has to be encoded.
+// lend appends the request of an op with its value lent, and returns its size in bytes; 0 if it must be encoded.
 func (w *writer) lend(c *wireConn, o *op.Op) int {
 	v, f := &o.Value, &w.forms[o.Verb]
 	if !o.Verb.Stores() || f.free || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
@@ -167,13 +166,13 @@ func (w *writer) lend(c *wireConn, o *op.Op) int {
 	return len(f.whole)
 }
 
-// alike says whether a sheet does for the ops of a step, of puts if their values have fewer bytes than a limit.
+// alike reports whether a sheet fits the ops of a step; if they are puts, their values must have fewer bytes than limit.
 func alike(source *workload.Source, codec *guarded, limit int) bool {
 	value := source.Value()
 	return codec.layout != nil && source.Alike() && (!source.Stores() || value.Text() && value.Size < limit)
 }
 
-// laidOut says whether the sheet is made; it is now, after the next op of the stream, unless there is none or it has no form.
+// laidOut reports whether the sheet is made, and makes it from the stream's next op if it is not. It returns false if there is no next op or no form.
 func (w *writer) laidOut(stream workload.Stream) bool {
 	if w.sheet.requests != nil {
 		return true
@@ -201,7 +200,7 @@ func (w *writer) laidOut(stream workload.Stream) bool {
 	return true
 }
 
-// append adds up to sheetSize requests. What they have where keys and values are to be stamped is not said.
+// append appends up to sheetSize requests. Their bytes where keys and values will be stamped are undefined.
 func (sh *sheet) append(dst []byte, n int) []byte {
 	if len(sh.requests) > sh.size {
 		return append(dst, sh.requests[:n*sh.size]...)
@@ -216,7 +215,7 @@ func (sh *sheet) append(dst []byte, n int) []byte {
 	return dst
 }
 
-// stamp appends the requests of up to n ops of a stream, which are alike, to a connection's output, and returns how many these are, and their bytes.
+// stamp appends the requests of up to n similar ops of a stream to a connection's output, and returns their number and their size in bytes.
 func (w *wire) stamp(c *wireConn, stream *workload.Stream, n int, now int64) (got, size int) {
 	sh, verb := &w.writer.sheet, stream.Verb()
 	number, first, more := stream.At()

@@ -13,10 +13,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// opaque hides what a codec offers beside its methods.
+// opaque hides what a codec offers besides its methods.
 type opaque struct{ driver.Codec }
 
-// TestWriterIsTheCodec encodes ops of any verb, key and size one after the other, with and without the codec's layout.
+// TestWriterIsTheCodec encodes ops of any verb, key and size, one after another, with and without the codec's layout.
 func TestWriterIsTheCodec(t *testing.T) {
 	for _, d := range []driver.Wire{redis.Driver{}, memcached.Driver{}} {
 		codec, err := d.NewCodec(driver.Link{Config: d.NewConfig()})
@@ -54,8 +54,8 @@ func TestWriterIsTheCodec(t *testing.T) {
 	}
 }
 
-// A value is lent where it is large and plain text, the poller takes bytes from several places, and the request is one like those before it; what
-// is not is left to be encoded, and nothing of it is there.
+// A value is lent if it is large and plain text, the poller takes bytes from several places, and the request is like earlier ones. Otherwise lend
+// leaves it to be encoded, and writes nothing.
 func TestWhatIsLent(t *testing.T) {
 	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func (n *narrow) Writev(_ int, parts [][]byte) (int, error) {
 	return len(n.taken) - taken, nil
 }
 
-// Values that are lent leave between the bytes of their requests, whatever part of them the socket takes at a time.
+// Lent values leave between the bytes of their requests, whatever part of them the socket takes at a time.
 func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 	codec, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 	})
 }
 
-// Large requests leave bit by bit, in order, while others are gathered behind them: what waits is not moved with every bit, and its
-// buffer serves the next ones.
+// Large requests leave piece by piece, in order, while others are gathered behind them: waiting bytes are not moved with every piece, and the buffer
+// is reused.
 func TestRequestsLeaveBitByBit(t *testing.T) {
 	sock := &narrow{most: 1000}
 	w := &wire{poll: sock}

@@ -1,14 +1,15 @@
-// Package entries holds what is on the lines of a file, by number: keys, or values.
+// Package entries holds the keys or values from the lines of a file, by number.
 //
 //	form    an entry is
 //	lines   a line
-//	csv     the field of a column, which has a name that the first line gives it, or a number from 1 where no line names columns
+//	csv     the field in a column, given by its name in the first line or, if no line names columns, by its number from 1
 //	json    a field of the object on a line
 //
-// A key is text that all protocols take as one. A value is text in UTF-8, or what text in base64 stands for; of a JSON object it may be any field, one that
-// is neither text nor a number as it is written.
+// A key is text that all protocols accept as a key. A value is text in UTF-8, or bytes given in base64. A value from a JSON object may be any
+// field; one that is neither text nor a number is taken as it is written.
 //
-// A set takes the bytes of its entries and four for each, in two allocations when its size is known beforehand, as it is once the file was checked.
+// A set takes the bytes of its entries and four more for each. If its size is known, as it is once the file has been checked, it makes only two
+// allocations.
 package entries
 
 import (
@@ -35,30 +36,30 @@ const (
 // Base64 is the encoding of values that are not text.
 const Base64 = "base64"
 
-// maxBytes bounds what a set takes.
+// maxBytes bounds the memory of a set.
 const maxBytes = 256 << 20
 
 const (
-	each    = 4        // bytes that an entry takes beside its own
-	maxLine = 16 << 20 // bytes: keys may stand beside values
+	each    = 4        // overhead of an entry, in bytes
+	maxLine = 16 << 20 // bytes: a line may hold a large value beside a key
 )
 
-// Set is the entries of a file in its order. It does not change, so any number of goroutines may use it.
+// Set holds the entries of a file in order. It is immutable, so any number of goroutines may use it.
 type Set struct {
 	text []byte
-	ends []uint32 // of entry i, in text
+	ends []uint32 // end of entry i in text
 }
 
-// Len returns how many entries there are.
+// Len returns the number of entries.
 func (s *Set) Len() int { return len(s.ends) }
 
-// Bytes returns what the set takes.
+// Bytes returns the memory of the set in bytes.
 func (s *Set) Bytes() int64 { return int64(len(s.text) + each*len(s.ends)) }
 
 // Append appends entry i.
 func (s *Set) Append(dst []byte, i uint64) []byte { return append(dst, s.at(i)...) }
 
-// Size returns how many bytes entry i has.
+// Size returns the size of entry i in bytes.
 func (s *Set) Size(i uint64) int { return len(s.at(i)) }
 
 func (s *Set) at(i uint64) []byte {
@@ -69,12 +70,12 @@ func (s *Set) at(i uint64) []byte {
 	return s.text[from:s.ends[i]]
 }
 
-// Source is where in a file entries are, and what they are.
+// Source says where in a file entries are, and of what kind.
 type Source struct {
 	Form     string
-	Field    string // of csv and json
-	Values   bool   // entries are values; else keys
-	Encoding string // of values: Base64, or "" for text
+	Field    string // for csv and json
+	Values   bool   // entries are values, not keys
+	Encoding string // for values: Base64, or "" for text
 }
 
 // reader returns a reader whose field 0 is the entry.
@@ -100,7 +101,7 @@ func (s Source) reader(r io.Reader) (*fields.Reader, error) {
 	return lines, nil
 }
 
-// what is the word for an entry.
+// what returns the word for an entry.
 func (s Source) what() string {
 	if s.Values {
 		return "value"
@@ -108,7 +109,7 @@ func (s Source) what() string {
 	return "key"
 }
 
-// tooMuch says what to do when the entries take more than they may.
+// tooMuch says what to do if the entries take too much memory.
 func (s Source) tooMuch() string {
 	instead := "write fewer keys, or make them by a format"
 	if s.Values {
@@ -140,8 +141,8 @@ func (s Source) take(dst []byte, lines *fields.Reader) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// Read reads a file and returns its entries and its SHA-256 in lower-case hex. Room is made for so many entries in so many bytes; 0: as they come. A mistake in
-// the file is a *fields.Error.
+// Read reads a file and returns its entries and its SHA-256 in lower-case hex. It preallocates for count entries that take bytes in a set; 0:
+// unknown. A mistake in the file is a *fields.Error.
 func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 	s := &Set{}
 	if bytes = min(bytes, maxBytes); count > 0 && count <= bytes/each {
@@ -151,7 +152,7 @@ func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 	return s, digest, err
 }
 
-// read fills the set, up to most bytes, and has each entry looked at when it is in.
+// read fills the set, up to most bytes, and calls look after adding each entry.
 func (s *Set) read(r io.Reader, from Source, most int64, look func(*fields.Reader) error) (digest string, err error) {
 	sum := sha256.New()
 	lines, err := from.reader(io.TeeReader(r, sum))
@@ -182,16 +183,16 @@ func (s *Set) read(r io.Reader, from Source, most int64, look func(*fields.Reade
 	}
 }
 
-// Facts are what is known of a file once it was checked.
+// Facts is what checking a file has found.
 type Facts struct {
 	SHA256  string // of its bytes, in lower-case hex
 	Count   int64
-	Bytes   int64 // that a set of the entries takes
+	Bytes   int64 // memory of a set of the entries
 	Least   int   // bytes of the smallest entry
 	Largest int   // bytes of the largest
 }
 
-// Check reads a file as Read does, and refuses a key that is there twice.
+// Check reads a file as Read does, and refuses repeated keys.
 func Check(r io.Reader, from Source) (Facts, error) {
 	s, seen := &Set{}, newTable()
 	f := Facts{Least: maxLine}
@@ -210,7 +211,7 @@ func Check(r io.Reader, from Source) (Facts, error) {
 	return f, err
 }
 
-// table finds keys of a set by their text: open addressing, at most three quarters full.
+// table finds keys of a set by text: a hash table with open addressing, at most three quarters full.
 type table struct {
 	seed  maphash.Seed
 	slots []uint32 // number of a key from 1; 0: free
@@ -219,7 +220,7 @@ type table struct {
 
 func newTable() *table { return &table{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)} }
 
-// put enters key i, and returns the number of one with the same text where there is one.
+// put adds key i, unless a key with the same text exists, whose number it then returns.
 func (t *table) put(s *Set, i uint64) (before uint64, twice bool) {
 	if t.n >= len(t.slots)/4*3 {
 		old := t.slots
@@ -239,7 +240,7 @@ func (t *table) put(s *Set, i uint64) (before uint64, twice bool) {
 	return 0, false
 }
 
-// find returns the slot that has a key, or the free one where it belongs.
+// find returns the slot that holds a key, or the free one where it belongs.
 func (t *table) find(s *Set, key []byte) uint64 {
 	mask := uint64(len(t.slots) - 1)
 	slot := maphash.Bytes(t.seed, key) & mask

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fields"
 )
 
-// keys returns those of a set in its order.
+// keys returns the keys of a set in order.
 func keys(s *Set) (all []string) {
 	for i := range s.Len() {
 		all = append(all, string(s.Append(nil, uint64(i))))
@@ -70,7 +70,7 @@ func TestMistakesInKeys(t *testing.T) {
 	}
 }
 
-// Values may be any bytes, there twice, and empty where that is written.
+// Values may be any bytes, repeat, and be empty if written explicitly.
 func TestValues(t *testing.T) {
 	of := func(form, field, encoding string) Source {
 		return Source{Form: form, Field: field, Values: true, Encoding: encoding}
@@ -124,14 +124,14 @@ func TestValues(t *testing.T) {
 	require.ErrorContains(t, err, "3:1: more than the 256 MiB that values may take, with 4 bytes for each: write fewer values")
 }
 
-// What a file's keys take is bounded.
+// The memory of a file's keys is bounded.
 func TestBound(t *testing.T) {
 	s := &Set{}
 	_, err := s.read(strings.NewReader("a\nbcd\ne\n"), Source{Form: Lines}, 12, func(*fields.Reader) error { return nil })
 	require.ErrorContains(t, err, "3:1: more than the 256 MiB that keys may take")
 }
 
-// What a plan says that a file holds is no more than a hint: it may come from anywhere.
+// A plan's statement of what a file holds is only a hint, since a plan may come from anywhere.
 func TestRoomIsMadeForWhatCanBe(t *testing.T) {
 	for _, count := range []int64{1, 3, 1 << 26, 1 << 62, 1<<63 - 1} {
 		s, _, err := Read(strings.NewReader("a\nb\nc\n"), Source{Form: Lines}, count, 1<<63-1)
@@ -140,7 +140,7 @@ func TestRoomIsMadeForWhatCanBe(t *testing.T) {
 	}
 }
 
-// Keys that are there twice are found among many, wherever they stand.
+// Repeated keys are found among many, wherever they are.
 func TestTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {

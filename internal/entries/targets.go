@@ -20,22 +20,22 @@ import (
 	"github.com/loadgen/loadgen/internal/fields"
 )
 
-// Vegeta is the form of a file of vegeta's targets: HTTP requests, one after the other as text, or each a JSON object on a line.
+// Vegeta is the form of a file of vegeta targets: HTTP requests, either as text, one after the other, or each as a JSON object on a line.
 const Vegeta = "vegeta"
 
-// What a file of targets is bounded by.
+// Bounds on a file of targets.
 const (
 	maxTargets    = 1 << 20
-	maxTargetLine = 2 << 20  // bytes: a body of maxBody in base64 has room
+	maxTargetLine = 2 << 20  // bytes: fits a body of maxBody in base64
 	maxHead       = 32 << 10 // bytes of a request before its body
 	maxBody       = 1 << 20  // bytes
 	maxBodies     = 1000     // files
 )
 
-// Opener opens a file of a body by the path that stands behind an @, which is below the directory that it opens files in.
+// Opener opens a body's file by the path after an @. The path is local to the directory that the Opener opens files in.
 type Opener func(path string) (io.ReadCloser, error)
 
-// Targets are the requests of a file of vegeta's targets, and what is known of them. An entry is a request as HTTP/1.1 has it, without a Host header:
+// Targets holds the requests of a file of vegeta targets, and facts about them. An entry is an HTTP/1.1 request without a Host header:
 //
 //	POST /items?id=7 HTTP/1.1\r\n
 //	Content-Type: text/plain\r\n
@@ -44,14 +44,14 @@ type Opener func(path string) (io.ReadCloser, error)
 //	hello
 type Targets struct {
 	Facts
-	Server string   // that all are for: http://HOST:PORT or https://HOST:PORT
-	Line   int64    // of the first
-	Bodies []string // paths of files, in the order in which the file names them
+	Server string   // the one server of all requests: http://HOST:PORT or https://HOST:PORT
+	Line   int64    // of the first target
+	Bodies []string // paths of body files, in order of first mention
 
 	Set *Set
 }
 
-// ReadTargets reads a file of targets and the files of their bodies. SHA256 is that of the file's bytes and, behind them, of a line for each file of a body as
+// ReadTargets reads a file of targets and the files of their bodies. SHA256 covers the file's bytes, followed by a line for each body file as
 // sha256sum prints it. A mistake in the file is a *fields.Error.
 func ReadTargets(r io.Reader, open Opener) (*Targets, error) {
 	sum := sha256.New()
@@ -78,7 +78,7 @@ func ReadTargets(r io.Reader, open Opener) (*Targets, error) {
 	for _, path := range from.order {
 		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(from.bodies[path]), path)
 	}
-	t.Set.text, t.Set.ends = bytes.Clone(t.Set.text), slices.Clone(t.Set.ends) // without the room that they have grown in
+	t.Set.text, t.Set.ends = bytes.Clone(t.Set.text), slices.Clone(t.Set.ends) // drop spare capacity
 	t.SHA256, t.Count, t.Bytes = digestOf(sum), int64(t.Set.Len()), t.Set.Bytes()
 	t.Server, t.Line, t.Bodies = from.server, from.first, from.order
 	return t, nil
@@ -89,15 +89,15 @@ func digestOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 // targetReader reads targets one by one.
 type targetReader struct {
 	lines  *bufio.Scanner
-	line   int64 // the number of text
+	line   int64 // number of the line in text
 	text   string
-	unread bool // text is yet to be looked at
+	unread bool // text is still to be processed
 
 	open   Opener
 	bodies map[string][]byte
-	order  []string // of bodies
+	order  []string // paths of bodies
 
-	at     int64  // the line on which the target begins
+	at     int64  // first line of the target
 	server string // of the first target
 	first  int64  // its line
 }
@@ -108,7 +108,7 @@ func newTargetReader(r io.Reader, open Opener) *targetReader {
 	return &targetReader{lines: lines, open: open, bodies: map[string][]byte{}}
 }
 
-// target is a request as the file has it.
+// target is a request as written in the file.
 type target struct {
 	method, url string
 	headers     [][2]string
@@ -118,12 +118,12 @@ type target struct {
 
 func (t *target) add(name, value string) { t.headers = append(t.headers, [2]string{name, value}) }
 
-// fault is what is wrong on the line that was read last.
+// fault returns an error on the line read last.
 func (r *targetReader) fault(what string) error {
 	return &fields.Error{Line: max(r.line, 1), Column: 1, What: what}
 }
 
-// scan goes to the next line, and returns io.EOF behind the last.
+// scan goes to the next line. It returns io.EOF after the last.
 func (r *targetReader) scan() error {
 	if r.unread {
 		r.unread = false
@@ -144,7 +144,7 @@ func (r *targetReader) scan() error {
 	return nil
 }
 
-// next appends the next target as HTTP/1.1 has it. It returns io.EOF behind the last.
+// next appends the next target as an HTTP/1.1 request. It returns io.EOF after the last.
 func (r *targetReader) next(dst []byte) ([]byte, error) {
 	for {
 		if err := r.scan(); err != nil {
@@ -164,7 +164,7 @@ func (r *targetReader) next(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	end := r.line
-	r.line = r.at // of which the rest is said
+	r.line = r.at // where further errors are reported
 	dst, err = r.encode(dst, t)
 	r.line = end
 	return dst, err
@@ -195,7 +195,8 @@ func (r *targetReader) object() (*target, error) {
 	return t, nil
 }
 
-// words reads a target that is text: a method and a URL, headers, and @ with the path of a body. It ends at an empty line, or where another begins.
+// words reads a target in text: a method and a URL, headers, and @ with the path of a body. It ends with a body, at an empty line, or where
+// the next target begins.
 func (r *targetReader) words() (*target, error) {
 	words := strings.Fields(r.text)
 	if len(words) != 2 {
@@ -228,7 +229,7 @@ func (r *targetReader) words() (*target, error) {
 	}
 }
 
-// body returns the bytes of a file. Each is read once.
+// body returns the bytes of a body's file. It reads each file once.
 func (r *targetReader) body(path string) ([]byte, error) {
 	if body, known := r.bodies[path]; known {
 		return body, nil
@@ -251,7 +252,7 @@ func (r *targetReader) body(path string) ([]byte, error) {
 	return body, nil
 }
 
-// encode appends a target as HTTP/1.1 has it, once there is nothing wrong with it.
+// encode checks a target and appends it as an HTTP/1.1 request.
 func (r *targetReader) encode(dst []byte, t *target) ([]byte, error) {
 	if !method(t.method) {
 		return dst, r.fault(fmt.Sprintf("the method %.40q: write GET, PUT, POST, DELETE, HEAD or another of the server's, in capitals; not CONNECT", t.method))
@@ -281,7 +282,7 @@ func (r *targetReader) encode(dst []byte, t *target) ([]byte, error) {
 	return append(dst, t.body...), nil
 }
 
-// path returns the path and query of a URL, which is of the same server as all before.
+// path returns the path and query of a URL, which must have the same server as all previous ones.
 func (r *targetReader) path(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
@@ -305,7 +306,7 @@ func (r *targetReader) path(text string) (string, error) {
 	return path, nil
 }
 
-// owned are headers that whoever sends the request writes.
+// owned are the headers that the sender of the request writes.
 var owned = []string{"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "trailer", "te"}
 
 func (r *targetReader) header(name, value string) error {
@@ -320,12 +321,12 @@ func (r *targetReader) header(name, value string) error {
 	return nil
 }
 
-// method says whether a text is a method that a target can have.
+// method reports whether a text is a method that a target can have.
 func method(s string) bool {
 	return s != "" && len(s) <= 32 && s != "CONNECT" && !strings.ContainsFunc(s, func(c rune) bool { return (c < 'A' || c > 'Z') && c != '-' })
 }
 
-// token says whether a text can be a header's name (RFC 9110, 5.6.2).
+// token reports whether a text can be a header's name (RFC 9110, 5.6.2).
 func token(s string) bool {
 	return s != "" && len(s) <= 100 && !bytes.ContainsFunc([]byte(s), func(c rune) bool {
 		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)

@@ -124,7 +124,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Whatever is read, each entry is one request: nothing in it begins another header or request than the file has.
+// Each entry is exactly one request: nothing in it starts a header or request that the file does not have.
 func FuzzTargets(f *testing.F) {
 	f.Add(vegetaText)
 	f.Add(vegetaJSON)

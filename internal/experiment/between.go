@@ -9,9 +9,9 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Between compares runs that were made on two occasions as an experiment compares its variants: a is the baseline, the runs of each side are
-// its repetitions. What differs between them beside the figures is named as well, because nothing was done to keep it the same. Runs
-// that failed or were stopped by the user do not count; a side without any that does is an error, and so is a run on both.
+// Between compares runs from two occasions as an experiment compares its variants: a is the baseline, and each side's runs are its repetitions. It
+// also names what else differs between them, because nothing kept it the same. Runs that failed or that the user stopped do not count. It is an error
+// if no run of a side counts, or if a run is on both sides.
 func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 	sides := [...][]comparison.Kept{a, b}
 	x := run.NewExperiment("")
@@ -47,7 +47,7 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 	return result, nil
 }
 
-// all makes the figures of all subjects that both sides may be compared by.
+// all makes the figures of all subjects for which the sides are comparable.
 func (c *comparer) all(notes *[]string) {
 	for _, s := range subjectsOf(slices.Concat(c.runs["A"], c.runs["B"])) {
 		if coordinates := c.coordinates(s.phase); len(coordinates) > 1 {
@@ -61,7 +61,7 @@ func (c *comparer) all(notes *[]string) {
 	c.conclude()
 }
 
-// coordinates lists who carried replication out in a phase.
+// coordinates lists who coordinated replication in a phase.
 func (c *comparer) coordinates(phase string) (all []string) {
 	for _, r := range slices.Concat(c.runs["A"], c.runs["B"]) {
 		p := r.Phase[phase]

@@ -15,7 +15,7 @@ import (
 
 const planText = `{"name":"p","phases":[{"name":"load","closed":{"sessions":16,"duration_ns":10000000000}}],"asserts":[{"name":"a","line":7}]}`
 
-// kept is runs of a rate that were kept, with levels 1 % apart.
+// kept returns stored runs of a rate, with levels 1 % apart.
 func kept(side string, n int, rate float64, random *rand.Rand) (all []comparison.Kept) {
 	for i := range n {
 		r := measured(run.NewExperiment(""), "", i, 30, rate*(1+0.01*random.NormFloat64()), random)
@@ -55,7 +55,7 @@ func TestBetweenFindsWhatAnExperimentWould(t *testing.T) {
 	require.Contains(t, compared(t, again, "rate").Finding, "no difference shown (MDE ")
 }
 
-// However large the difference and however long the runs, a pair does not tell it from a restart.
+// However large the difference and however long the runs, a single pair cannot tell it from a restart.
 func TestAPairCannotTell(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	a, b := kept("a", 1, 1000, random), kept("b", 1, 5000, random)
@@ -93,7 +93,7 @@ func TestBetweenRefuses(t *testing.T) {
 	require.EqualError(t, err, "no run of side B counts: b0, b1")
 }
 
-// What N, W and R mean is not the same where the client and where the server replicates.
+// N, W and R have different meanings when the client and when the server replicates.
 func TestBetweenKeepsKindsOfReplicationApart(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	a, b := kept("a", 2, 1000, random), kept("b", 2, 1000, random)
@@ -107,7 +107,7 @@ func TestBetweenKeepsKindsOfReplicationApart(t *testing.T) {
 	require.Contains(t, c.Notes[0], `Phase load is not compared: coordinate = "client" and coordinate = "server"`)
 }
 
-// What was observed of the target's side stands behind the figures: what changed, in means of the runs that have it.
+// Observations of the target's side follow the figures: what changed, as means over the runs that have it.
 func TestBetweenShowsWhatWasObserved(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	a, b := kept("a", 2, 1000, random), kept("b", 2, 1000, random)

@@ -12,7 +12,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A resumption keeps the runs that count, were seen to their end, and are of one of its turns: of two for a turn the first. One of another plan ends it.
+// A resumption keeps the runs that count, ended normally, and belong to one of its turns; of two for a turn, the first. A run with another plan is an
+// error.
 func TestWhichRunsAResumptionKeeps(t *testing.T) {
 	was := &run.Experiment{ID: "x", PlanDigest: "d"}
 	x := &run.Experiment{ID: "y", PlanDigest: "d", Repeat: 3, Variants: []run.Variant{{Name: "a"}, {Name: "b"}}}
@@ -63,7 +64,7 @@ func TestWhichRunsAResumptionKeeps(t *testing.T) {
 	require.ErrorContains(t, err, "a plan of digest (none: it is of an older loadgen), and")
 }
 
-// A digest is of everything that an experiment runs, and of the order of its plans.
+// A digest covers everything that an experiment runs, and the order of its plans.
 func TestDigestIsOfPlanAndOrder(t *testing.T) {
 	digest := func(e *plan.Experiment, plans ...string) string {
 		d, err := Digest(e, plans)
@@ -79,7 +80,7 @@ func TestDigestIsOfPlanAndOrder(t *testing.T) {
 	require.NotEqual(t, is, digest(&plan.Experiment{Repeat: 4}, "a", "b"))
 }
 
-// What was observed is shown in units of people; what a counter counted, per second.
+// Observations are shown in units for people; counters, per second.
 func TestUnitsOfObservations(t *testing.T) {
 	for _, c := range []struct {
 		unit        string
@@ -92,7 +93,7 @@ func TestUnitsOfObservations(t *testing.T) {
 	}
 }
 
-// An observation's cell is the mean of the runs that have it: of a counter, of its rate.
+// An observation's cell is the mean over the runs that have it; for a counter, of its rate.
 func TestMeansOfObservations(t *testing.T) {
 	runs := func(all ...run.Observed) (list []*run.Run) {
 		for _, o := range all {
@@ -139,7 +140,7 @@ func TestTablesOfObservations(t *testing.T) {
 	require.Empty(t, c.observed())
 }
 
-// Cells without a value say why; an interval has both of its ends or none, and a difference that is too large to be worth naming is said to be large.
+// Cells without a value say why; an interval has both of its ends or none; a difference too large to be worth naming is only said to be large.
 func TestCellsOfFigures(t *testing.T) {
 	why := map[string]string{"ratio_lo": "low", "mde": "few"}
 	require.Equal(t, run.Cell{Reason: "low"}, interval95(&run.Figure{RatioHi: value(1), Nulls: why}))
@@ -152,7 +153,7 @@ func TestCellsOfFigures(t *testing.T) {
 	require.Equal(t, "ms", timeUnit([]run.Figure{{}, {Score: value(0.005)}, {Score: value(5)}}))
 }
 
-// Tables are cut from the figures by metric, whatever unit that has.
+// Figures are divided into tables by metric, whatever its unit.
 func TestTablesOfFigures(t *testing.T) {
 	x := &run.Experiment{Baseline: "a", Repeat: 3, Variants: []run.Variant{{Name: "a"}, {Name: "b"}}}
 	of := func(variant, metric, unit string, perSecond bool) run.Figure {
@@ -178,7 +179,7 @@ func TestTablesOfFigures(t *testing.T) {
 	require.Len(t, tables(x), 2, "the last has not all variants")
 }
 
-// What cannot be had of a variant is said in the words of a run that has them, or by what its runs lack.
+// What a variant lacks is explained in the words of a run that has them, or by what its runs lack.
 func TestWhyAVariantHasNoValues(t *testing.T) {
 	c, ops, phases := compared("a", "b")
 	s, rate := subject{"p", "get"}, named("rate")
@@ -191,7 +192,7 @@ func TestWhyAVariantHasNoValues(t *testing.T) {
 	require.Equal(t, "no run of this variant counts", c.whyNone(s, rate, "b").Text)
 }
 
-// A place of logs is told with what was asked of it and what that was worth.
+// The location of logs is reported with the durability asked for and the one obtained.
 func TestDurabilityInWords(t *testing.T) {
 	for want, l := range map[string]localfile.Log{
 		"sync msync used on ext4":                                    {SyncAsked: "msync", SyncUsed: "msync", FileSystem: "ext4", Durable: true},
@@ -202,7 +203,7 @@ func TestDurabilityInWords(t *testing.T) {
 	}
 }
 
-// A difference is shown by three things at once: an interval without 0, a small probability, and more than restarts scatter; upwards as downwards.
+// A difference needs three things at once: an interval without 0, a small probability, and more than restarts scatter; upwards and downwards.
 func TestADifferenceTakesAllThree(t *testing.T) {
 	s := spread{deviation: 0.01, limit: 2}
 	for _, c := range []struct {
@@ -225,7 +226,7 @@ func TestADifferenceTakesAllThree(t *testing.T) {
 	}
 }
 
-// A metric that only some ops have is compared as soon as one run has such an op, whatever the others lack.
+// A metric that only some ops have is compared as soon as one run has such an op, even if the others lack it.
 func TestWhoHasAMetric(t *testing.T) {
 	s := subject{"p", "get"}
 	batch := &run.Op{}

@@ -13,25 +13,25 @@ import (
 
 const (
 	resamples = 999  // of the difference: quantiles at 0.025 and 0.975 are then order statistics
-	minBlocks = 3    // in each sample, for an interval by resampling
-	spreads   = 2    // between restarts, that a difference must exceed at the least
-	mistaken  = 0.05 // of what is compared with itself is said to differ at most: of comparisons, and of experiments with any number of them
+	minBlocks = 3    // in each sample, for a resampled interval
+	spreads   = 2    // standard deviations between restarts that a difference must at least exceed
+	mistaken  = 0.05 // largest share of equal things reported as different: of comparisons, and of experiments with any number of them
 )
 
-// Comparison is how a variant stands to the baseline in one metric.
+// Comparison is how a variant compares with the baseline in one metric.
 type Comparison struct {
 	Ratio   Estimate // of the geometric means, variant to baseline, with its 95 % confidence interval
-	Spread  float64  // between restarts: standard deviation of repetitions' mean logarithms, about the same as a share; NaN: not known
+	Spread  float64  // between restarts: standard deviation of the repetitions' mean logarithms, about the same as a share; NaN: unknown
 	P       float64  // of Welch's t test between blocks, two-sided
-	Differs bool     // a difference was shown, were this the only comparison
-	MDE     float64  // smallest difference, as a share of the baseline, that would be shown nine times in ten; +Inf when none would
+	Differs bool     // a difference was shown, if this were the only comparison
+	MDE     float64  // smallest difference, as a share of the baseline, that would be shown nine times in ten; +Inf if none would
 
-	// Doubt says why the comparison cannot show a difference, however large; nothing when it can.
+	// Doubt says why the comparison cannot show a difference, however large; empty if it can.
 	Doubt reason.Why
 }
 
-// Compare compares a variant with the baseline, by the logarithms of their values: a second in which everything was slow weighs no more than
-// its share, and a ratio is a difference. The same samples and seed give the same result.
+// Compare compares a variant with the baseline by the logarithms of their values: a second in which everything was slow weighs no more than its
+// share, and a ratio becomes a difference. The same samples and seed give the same result.
 func Compare(baseline, variant Sample, seed uint64) Comparison {
 	c := Comparison{Ratio: Estimate{math.NaN(), 0, math.Inf(1)}, Spread: math.NaN(), P: 1, MDE: math.Inf(1)}
 	baseline, variant = baseline.logs(), variant.logs()
@@ -62,24 +62,24 @@ func Compare(baseline, variant Sample, seed uint64) Comparison {
 	return c
 }
 
-// shows says whether a difference with the interval from lo to hi is one: 0 is not in the interval, chance explains it with a probability p that is too
+// shows says whether a difference with the interval from lo to hi counts: the interval excludes 0, the probability p that chance explains it is
 // small, and restarts scatter less.
 func (s spread) shows(at, lo, hi, p float64) bool {
 	return (lo > 0 || hi < 0) && p < mistaken && math.Abs(at) > s.limit*s.deviation
 }
 
-// welch returns the two-sided probability that blocks of one mean are as far apart (Welch, Biometrika 34, 1947). It is that of the statistic which
-// the interval is made of, so they agree, and however few blocks there are it is small where the difference is large: unlike that of a test on
-// ranks, which cannot be below 0.008 for five and five, and says nothing once it is adjusted for a dozen comparisons.
+// welch returns the two-sided probability that blocks with equal means are this far apart (Welch, Biometrika 34, 1947). It uses the same statistic as
+// the interval, so they agree. Even with few blocks it is small if the difference is large, unlike that of a rank test, which cannot be below 0.008
+// for five and five, and shows nothing once it is adjusted for a dozen comparisons.
 func welch(a, b []float64) float64 {
 	d, se := difference(a, b)
 	if len(a) < 2 || len(b) < 2 || d == 0 && se == 0 {
-		return 1 // there are too few, or all are the same
+		return 1 // too few, or all the same
 	}
 	ofA, ofB := stat.Variance(a)/float64(len(a)), stat.Variance(b)/float64(len(b))
 	free := (ofA + ofB) * (ofA + ofB) / (ofA*ofA/float64(len(a)-1) + ofB*ofB/float64(len(b)-1))
 	if se == 0 || math.IsNaN(free) {
-		return 0 // values that do not vary, and differ; or by so little that its square is none
+		return 0 // values that do not vary, and differ; or vary so little that the square is 0
 	}
 	return stat.Student(d/se, free)
 }
@@ -95,8 +95,8 @@ func (s Sample) logs() Sample {
 	return logs
 }
 
-// interval returns the 95 % confidence interval of the difference of means, b − a. Its ends are where the studentised difference of
-// resampled blocks has its quantiles.
+// interval returns the 95 % confidence interval of the difference of means, b − a, from the quantiles of the studentised difference of resampled
+// blocks.
 func interval(a, b []float64, random *rand.Rand) (lo, hi float64) {
 	at, se := difference(a, b)
 	if se == 0 {
@@ -113,8 +113,8 @@ func interval(a, b []float64, random *rand.Rand) (lo, hi float64) {
 	return at - ts[resamples-tail]*se, at - ts[tail-1]*se
 }
 
-// resampler draws from values with replacement, and adds to each a little that is normal, with the standard error of the mean: few values
-// would otherwise be drawn as the same one time and again (Silverman and Young, Biometrika 74, 1987).
+// resampler draws from values with replacement, and adds to each a normal deviate with the standard error of the mean: otherwise few values would
+// often be drawn as the same one repeatedly (Silverman and Young, Biometrika 74, 1987).
 type resampler struct {
 	values, drawn []float64
 	error         float64
@@ -125,7 +125,7 @@ func newResampler(values []float64) resampler {
 	return resampler{values: values, drawn: make([]float64, len(values)), error: math.Sqrt(stat.Variance(values) / n)}
 }
 
-// draw returns as many values as there are; valid until the next draw.
+// draw returns as many values as there are, valid until the next draw.
 func (r resampler) draw(random *rand.Rand) []float64 {
 	for i := range r.drawn {
 		r.drawn[i] = r.values[random.IntN(len(r.values))] + r.error*random.NormFloat64()
@@ -139,8 +139,8 @@ func difference(a, b []float64) (d, se float64) {
 	return stat.Mean(b) - stat.Mean(a), math.Sqrt(squared)
 }
 
-// Holm returns the p-values of tests on several metrics adjusted so that a claim about any of them is wrong as seldom as one alone would
-// be (Holm, Scand. J. Statist. 6, 1979). The order is that of p.
+// Holm returns the p-values of several tests, adjusted so that a claim about any of them is wrong no more often than a single test would be (Holm,
+// Scand. J. Statist. 6, 1979). It keeps the order of p.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -16,11 +16,11 @@ import (
 const (
 	repetitions = 10
 	intervals   = 60
-	stretch     = 15 // consecutive intervals that are drawn together
+	stretch     = 15 // consecutive intervals drawn together
 )
 
-// recorded returns, by name, the series of six runs of the same load against one redis-server, a row a second, on a machine that was doing other
-// things as well.
+// recorded returns, by name, the series of six runs of the same load against one redis-server, a row a second, on a machine that was also doing other
+// things.
 func recorded(t *testing.T) map[string]experiment.Sample {
 	t.Helper()
 	f, err := os.Open("testdata/recorded.csv")
@@ -44,7 +44,7 @@ func recorded(t *testing.T) map[string]experiment.Sample {
 	return series
 }
 
-// redraw makes a sample of stretches of a recorded one, each times a factor.
+// redraw makes a sample from stretches of a recorded one, each times a factor.
 func redraw(from experiment.Sample, factor float64, random *rand.Rand) experiment.Sample {
 	s := make(experiment.Sample, repetitions)
 	for i := range s {
@@ -59,7 +59,7 @@ func redraw(from experiment.Sample, factor float64, random *rand.Rand) experimen
 	return s
 }
 
-// TestNothingIsFoundWhereNothingIs compares a load with itself, again and again.
+// TestNothingIsFoundWhereNothingIs compares a load with itself many times.
 func TestNothingIsFoundWhereNothingIs(t *testing.T) {
 	const experiments = 2000
 	for name, series := range recorded(t) {
@@ -83,7 +83,7 @@ func TestNothingIsFoundWhereNothingIs(t *testing.T) {
 	}
 }
 
-// TestWhatIsCalledDetectableIsFound plants differences of just that size in a second experiment of the same kind.
+// TestWhatIsCalledDetectableIsFound plants differences of exactly that size in a second experiment of the same kind.
 func TestWhatIsCalledDetectableIsFound(t *testing.T) {
 	const experiments = 1000
 	for name, series := range recorded(t) {
@@ -126,7 +126,7 @@ func restarted(repetitions int, random *rand.Rand) experiment.Sample {
 	return s
 }
 
-// The fewer repetitions there are, the less they say of the spread between restarts: a difference is claimed no more often for that.
+// The fewer repetitions there are, the less they say about the spread between restarts; differences are claimed no more often for that.
 func TestFewRepetitionsClaimNoMore(t *testing.T) {
 	const experiments = 400
 	for _, n := range [][2]int{{1, 5}, {2, 2}} {

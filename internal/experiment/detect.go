@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	futures = 2000 // imagined repetitions of an experiment
-	power   = 0.95 // in normal theory; what is measured has longer tails, and nine in ten is what is promised
+	futures = 2000 // simulated repetitions of an experiment
+	power   = 0.95 // in normal theory; measured values have longer tails, and only nine in ten is promised
 )
 
-// spread is how the means of repetitions scatter.
+// spread is how much the means of repetitions scatter.
 type spread struct {
 	deviation float64 // standard deviation of one mean
-	freedom   int     // degrees of freedom that it was estimated with
+	freedom   int     // degrees of freedom of the estimate
 	error     float64 // standard error of the difference of two variants' means: deviation × √(1/n + 1/m)
 	limit     float64 // how many deviations a difference must exceed
 }
@@ -37,16 +37,16 @@ func spreadOf(a, b Sample) spread {
 	return s.over(a, b)
 }
 
-// spreadWithin is what the scatter of repetitions' means would be if restarts added nothing to the noise within one: the least that is to
-// be expected while there is one of each.
+// spreadWithin returns how the means of repetitions would scatter if restarts added nothing to the noise within them: the least to expect while there
+// is one of each.
 func spreadWithin(a, b []float64, baseline, variant Sample) spread {
 	one := func(blocks []float64) float64 { return stat.Variance(blocks) / float64(len(blocks)) }
 	s := spread{freedom: len(a) + len(b) - 2, deviation: math.Sqrt((one(a) + one(b)) / 2)}
 	return s.over(baseline, variant)
 }
 
-// over completes a spread for a comparison of two samples. Of few repetitions a limit of two deviations is passed by chance too often: the
-// limit is then that of Student's test on their means at 5 %.
+// over completes a spread for a comparison of two samples. With few repetitions, chance exceeds a limit of two deviations too often; the limit is
+// then that of Student's test on their means at 5 %.
 func (s spread) over(a, b Sample) spread {
 	share := math.Sqrt(1/float64(len(a)) + 1/float64(len(b)))
 	s.error, s.limit = s.deviation*share, spreads
@@ -56,10 +56,10 @@ func (s spread) over(a, b Sample) spread {
 	return s
 }
 
-// detectable returns a difference, as a share, that the same experiment would show nine times in ten if it were done again.
-// The spread it was estimated from is itself uncertain, so that uncertainty is drawn as well: the true spread is the estimate over a
-// χ-distributed factor, the next estimate another such factor times the true one (the predictive distribution of normal theory), and what
-// is added to the true difference is normal with the true standard error. half is half of the ratio's confidence interval.
+// detectable returns a difference, as a share, that the same experiment would show nine times in ten if repeated. The estimate of the spread is
+// itself uncertain, so that is drawn as well: the true spread is the estimate divided by a χ-distributed factor, the next estimate is the true spread
+// times another such factor (the predictive distribution of normal theory), and the error added to the true difference is normal with the true
+// standard error. half is half the width of the ratio's confidence interval.
 func detectable(half float64, s spread, random *rand.Rand) float64 {
 	needed := make([]float64, futures)
 	for i := range needed {
@@ -71,7 +71,7 @@ func detectable(half float64, s spread, random *rand.Rand) float64 {
 	return math.Expm1(needed[int(power*futures)])
 }
 
-// chi draws √(χ²(k)/k), k ≥ 1, by way of the cube root of χ²(k)/k, which is close to normal (Wilson and Hilferty, PNAS 17, 1931).
+// chi draws √(χ²(k)/k), k ≥ 1, from the cube root of χ²(k)/k, which is close to normal (Wilson and Hilferty, PNAS 17, 1931).
 func chi(k int, random *rand.Rand) float64 {
 	variance := 2 / (9 * float64(k))
 	root := 1 - variance + math.Sqrt(variance)*random.NormFloat64()

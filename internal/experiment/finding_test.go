@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Noise can be such that no difference would be found, or none that anyone could ask for.
+// Noise can be so large that no difference would be found, or none worth asking for.
 func TestFindingWhereNothingWouldBeFound(t *testing.T) {
 	one, huge, small := 1.0, 26472.27, 0.12
 	f := run.Figure{Score: &one, Ratio: &one, RatioHi: &one, Spread: &one}
@@ -24,8 +24,8 @@ func TestFindingWhereNothingWouldBeFound(t *testing.T) {
 	require.Equal(t, "no difference shown (MDE 12.0 %)", finding(&f, "a").Text)
 }
 
-// many is an experiment in which 62 variants are compared with a baseline, by figures of five repetitions each. Those from the first on are by a
-// factor larger.
+// many is an experiment that compares 62 variants with a baseline, by figures of five repetitions each. Those from the first on are larger by a
+// factor.
 func many(seed uint64, larger int, factor float64) *run.Experiment {
 	const variants, repetitions = 63, 5
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -50,8 +50,8 @@ func many(seed uint64, larger int, factor float64) *run.Experiment {
 	return x
 }
 
-// Of 62 comparisons of the same with itself, some would be called different by themselves in one experiment of five; they are in one of twenty at
-// most.
+// In 62 comparisons of a thing with itself, some would differ on their own in one experiment of five; at most one experiment of twenty reports a
+// difference.
 func TestManyComparisonsClaimNoMore(t *testing.T) {
 	const experiments = 60
 	wrong, alone := 0, 0
@@ -71,7 +71,7 @@ func TestManyComparisonsClaimNoMore(t *testing.T) {
 	require.GreaterOrEqual(t, alone, experiments/10)
 }
 
-// What is called different has a small p, also among many and of few repetitions; what has none is not.
+// What is called different has a small p, even among many and with few repetitions; nothing else is called different.
 func TestFindingsAgreeWithP(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// shown is everything that an experiment says, in six digits: a processor may round the last ones in another way.
+// shown is everything that an experiment reports, in six digits: processors may round the last ones differently.
 func shown(x *run.Experiment, outlook []string) string {
 	var b strings.Builder
 	for _, f := range x.Figures {
@@ -72,8 +72,8 @@ func shown(x *run.Experiment, outlook []string) string {
 	return b.String()
 }
 
-// TestWhatExperimentsShow holds every figure, table and sentence of experiments of known runs: of several variants, few or short repetitions,
-// and values that are all the same.
+// TestWhatExperimentsShow pins every figure, table and sentence of experiments of known runs: with several variants, few or short repetitions, and
+// equal values.
 func TestWhatExperimentsShow(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -120,7 +120,7 @@ func TestHolmIsAProbability(t *testing.T) {
 	require.Equal(t, []float64{0.5, 0.25, 0.5}, experiment.Holm([]float64{0.25, 0.0625 / 0.75, 0.375}), "in the order they came in, and never falling")
 }
 
-// TestForeseenDifferenceIsThatOfTheWorst variant: the least that the outlook promises holds for all of them.
+// TestForeseenDifferenceIsThatOfTheWorst variant: the smallest difference that the outlook promises holds for all of them.
 func TestForeseenDifferenceIsThatOfTheWorst(t *testing.T) {
 	for _, order := range [][]string{{"base", "calm", "wild"}, {"base", "wild", "calm"}, {"calm", "base", "wild"}} {
 		random := rand.New(rand.NewPCG(12, 1))

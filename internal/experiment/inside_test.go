@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// The square of a draw has a mean of 1 and a variance of 2/k, and no draw is 0 or none: an estimate is divided by it.
+// The square of a draw has a mean of 1 and a variance of 2/k, and no draw is 0 or NaN: an estimate is divided by it.
 func TestChiHasItsMoments(t *testing.T) {
 	for _, k := range []int{1, 2, 5, 30} {
 		random := rand.New(rand.NewPCG(1, 1))
@@ -31,7 +31,7 @@ func TestChiHasItsMoments(t *testing.T) {
 }
 
 // By hand: two repetitions each, whose means are 1 apart on one side and 3 on the other, have a pooled variance of (1/2 + 9/2)/2; the limit is
-// Student's of two degrees of freedom.
+// Student's with two degrees of freedom.
 func TestSpreadOfRestarts(t *testing.T) {
 	s := spreadOf(Sample{{0, 2}, {2, 2}}, Sample{{10}, {13}})
 	require.Equal(t, 2, s.freedom)
@@ -61,7 +61,7 @@ func TestSpreadOfRestarts(t *testing.T) {
 	require.InDelta(t, math.Sqrt((40.0/7/8+2.0/2)/2), within.deviation, 1e-12)
 }
 
-// What is detectable grows with the interval where that decides, and with the spread where that does, and is a share.
+// What is detectable grows with the interval if that decides, and with the spread if that does, and is a share.
 func TestDetectableIsWhatDecides(t *testing.T) {
 	of := func(half, deviation float64) float64 {
 		s := spread{deviation: deviation, freedom: 1000}.over(make(Sample, 500), make(Sample, 502))
@@ -70,7 +70,7 @@ func TestDetectableIsWhatDecides(t *testing.T) {
 	require.InDelta(t, math.Expm1(0.1), of(0.1, 0.0001), 0.01)
 	require.InDelta(t, math.Expm1(0.2), of(0.0001, 0.1), 0.03)
 	require.InDelta(t, math.Expm1(0.2), of(0.05, 0.1), 0.03, "the larger of the two, not their sum")
-	// 95 of a hundred futures: the normal noise about the difference, of one standard error.
+	// The 95th of a hundred futures: normal noise around the difference, of one standard error.
 	s := spread{deviation: 0, freedom: 100_000, error: 0.1, limit: 2}
 	require.InDelta(t, math.Expm1(0.1+1.645*0.1), detectable(0.1, s, rand.New(rand.NewPCG(1, 1))), 0.015)
 }
@@ -96,7 +96,7 @@ func TestWhatChangedIsShown(t *testing.T) {
 	}
 }
 
-// compared is a comparer of runs of one load phase with gets, and their op in each.
+// compared is a comparer of runs with one load phase of gets, and the op in each.
 func compared(variants ...string) (*comparer, map[string]*run.Op, map[string]*run.Phase) {
 	c := &comparer{x: &run.Experiment{Baseline: variants[0]}, runs: map[string][]*run.Run{}}
 	ops, phases := map[string]*run.Op{}, map[string]*run.Phase{}
@@ -118,7 +118,7 @@ func named(name string) metric {
 	panic(name)
 }
 
-// A variant of which one repetition has no p99 because ops failed is not compared by the others: those would flatter it.
+// A variant with one repetition that has no p99 because ops failed is not compared by the others: those would flatter it.
 func TestCensoredRepetitionsTakeTheirVariantAlong(t *testing.T) {
 	s := subject{"p", "get"}
 	for _, test := range []struct {
@@ -151,7 +151,7 @@ func TestCensoredRepetitionsTakeTheirVariantAlong(t *testing.T) {
 	require.False(t, censored(without, s, named("response.p99")), "a phase without the op")
 }
 
-// One repetition without seconds is enough for all to be compared by their means.
+// One repetition without seconds is enough to compare all by their means.
 func TestOneRepetitionWithoutSeconds(t *testing.T) {
 	c, _, _ := compared("a", "b")
 	answer := map[*run.Run][]float64{c.runs["a"][0]: {1, 2}, c.runs["b"][0]: {3}}
@@ -174,7 +174,7 @@ func TestScoreCell(t *testing.T) {
 	require.Equal(t, run.Cell{Reason: "why"}, score(&run.Figure{Error: value(0.5), Nulls: map[string]string{"score": "why"}}, "x"))
 }
 
-// Seconds are values only where ten of them say the same of one op under one load.
+// Seconds are values only if at least ten measure the same of one op under one load.
 func TestWhoHasSeconds(t *testing.T) {
 	rate := named("rate")
 	s := subject{"p", "get"}
@@ -196,7 +196,7 @@ func TestWhoHasSeconds(t *testing.T) {
 		"none of it":       func(p *run.Phase) { p.Op["get"] = nil },
 		"a level":          func(p *run.Phase) { p.Levels = make([]run.Level, 1) },
 		"levels":           func(p *run.Phase) { p.Levels = make([]run.Level, 2) },
-		"a row too short":  func(p *run.Phase) { p.Series[5].T -= 0.2 }, // and one too long: what comes behind the even load is none instead
+		"a row too short":  func(p *run.Phase) { p.Series[5].T -= 0.2 }, // and one too long: what comes after the steady load is absent instead
 		"warm-up for long": func(p *run.Phase) { p.WarmUp.Seconds = 5 },
 	} {
 		require.Empty(t, build(change), name)
@@ -205,7 +205,7 @@ func TestWhoHasSeconds(t *testing.T) {
 	require.Nil(t, seconds(&run.Run{Phase: map[string]*run.Phase{"p": {Op: map[string]*run.Op{"get": {}}}}}, s, named("hit_ratio")), "rows have none of it")
 }
 
-// A second is a value if its row is as long as most, to within a tenth, and begins before half of the last second of even load is over.
+// A second is a value if its row has the usual length, to within a tenth, and begins before the middle of the last second of steady load.
 func TestWhichRowsAreSeconds(t *testing.T) {
 	rows := func(n int, width float64) []float64 { return slices.Repeat([]float64{width}, n) }
 	for name, test := range map[string]struct {
@@ -236,7 +236,7 @@ func TestWhichRowsAreSeconds(t *testing.T) {
 	}
 }
 
-// The worst judgement of either side is that of the comparison, whatever the order.
+// The worst validity of either side is that of the comparison, whatever the order.
 func TestValidityIsTheWorst(t *testing.T) {
 	s := subject{"p", "get"}
 	for _, test := range []struct{ a, b, want run.Validity }{
@@ -255,7 +255,7 @@ func TestValidityIsTheWorst(t *testing.T) {
 	require.Equal(t, run.Valid, c.validity(subject{"q", "get"}, "b"), "nobody ran it")
 }
 
-// Ops are listed in the order of verbs, phases in that in which they were run, loads only.
+// Ops are listed in the order of verbs, phases in the order they ran, and only loads.
 func TestSubjects(t *testing.T) {
 	of := func(kind worker.StepKind, ops ...string) *run.Phase {
 		p := &run.Phase{Kind: kind, Op: map[string]*run.Op{}}
@@ -306,7 +306,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Of a variant without values the outlook says nothing, and of a baseline without any nothing at all.
+// The outlook skips a variant without values, and is empty if the baseline has none.
 func TestOutlookOfWhatIsNotThere(t *testing.T) {
 	c, ops, _ := compared("a", "b", "c")
 	var runs []*run.Run
@@ -339,7 +339,7 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, 0.0, *number(0))
 }
 
-// A run that the experiment does not know has no part in it.
+// A run that the experiment does not name is ignored.
 func TestStrangersHaveNoPart(t *testing.T) {
 	x := &run.Experiment{Runs: []run.ExperimentRun{{ID: "known", Stopped: run.StopFinished}, {ID: "failed"}}}
 	of := func(id string) *run.Run {
@@ -364,8 +364,8 @@ func TestWelchHasKnownValues(t *testing.T) {
 	require.Equal(t, 1.0, welch([]float64{1}, []float64{2, 3}), "too few")
 }
 
-// The interval of the median leaves out as many of the least as are at most 2.5 % likely to be all below it. Hundreds of thousands of values are no more than
-// a few.
+// The interval of the median leaves out as many of the smallest values as are all below it with at most 2.5 % probability. Hundreds of thousands of
+// values work like a few.
 func TestMedianLeavesOut(t *testing.T) {
 	for n, k := range map[int]int{6: 1, 8: 1, 9: 2, 20: 6, 100: 40, 101: 41, 997: 468, 5000: 2431, 200_000: 99562} {
 		var s Sample

@@ -7,8 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// logs says of the log files of all runs that count what stands beside the figures of one: where they were and how durable, what bears on
-// that, and how much was found again.
+// logs describes the log files of all runs that count: where they were and how durable, caveats, and how many entries were verified.
 func (c *comparer) logs() []string {
 	said := []string{}
 	var acknowledged, verified uint64

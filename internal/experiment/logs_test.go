@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// TestLogsAreSaidOnce of all runs that count: each place and durability, each caveat, and one sum.
+// TestLogsAreSaidOnce for all runs that count: each place and durability, each caveat, and one sum.
 func TestLogsAreSaidOnce(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Variants = []run.Variant{{Name: "a"}, {Name: "b"}}

@@ -8,8 +8,8 @@ import (
 	"github.com/loadgen/loadgen/internal/table"
 )
 
-// observed shows what was observed of the target's side: a table for each phase and observation, of the fields that changed in any run.
-// A counter is shown by what it counted per second, another field by its mean over the load, each averaged over the runs of a variant.
+// observed makes a table for each phase and observation of the target's side, with the fields that changed in any run. A counter is shown as its rate
+// per second, any other field as its mean over the load, each averaged over the runs of a variant.
 func (c *comparer) observed() (tables []run.Table) {
 	var all []*run.Run
 	for _, v := range c.x.Variants {
@@ -45,7 +45,7 @@ func observations(all []*run.Run, phase string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// observedIn shows one observation of a phase: fields from above, variants beside each other.
+// observedIn makes the table of one observation of a phase: fields from top to bottom, variants side by side.
 func (c *comparer) observedIn(all []*run.Run, phase, name string) run.Table {
 	t := run.Table{
 		Title: "phase " + phase + ", observed: " + name + "; means of the runs, of counters per second", Transpose: true, Notes: []string{},
@@ -62,7 +62,7 @@ func (c *comparer) observedIn(all []*run.Run, phase, name string) run.Table {
 	for _, field := range fields {
 		o := moved[field]
 		unit, title := shownIn(&o), field
-		if unit != "" && unit != "%" { // which stands behind each figure
+		if unit != "" && unit != "%" { // those follow each figure
 			title += ", " + table.UnitText(unit)
 		}
 		t.Columns = append(t.Columns, run.Column{Name: field, Title: title, Unit: unit})
@@ -91,7 +91,7 @@ func changed(o *run.Observed) bool {
 	return o.Min != nil && o.Max != nil && *o.Min != *o.Max
 }
 
-// shownIn returns the unit of a column. Seconds of a second are a share of the time.
+// shownIn returns the unit of a column. Seconds per second are a share of the time.
 func shownIn(o *run.Observed) string {
 	switch {
 	case o.Unit == "bytes" && o.Counter:
@@ -128,7 +128,7 @@ func meanOf(runs []*run.Run, phase, name, field, unit string) run.Cell {
 		return run.Cell{Text: "–", Reason: "not observed in any run"}
 	}
 	mean := sum / float64(n)
-	if unit == "us" { // no base unit: it is shown as it came
+	if unit == "us" { // no base unit: shown as it came
 		unit = ""
 	}
 	return run.Cell{Value: &mean, Text: table.Format(mean, unit)}

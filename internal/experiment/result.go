@@ -12,14 +12,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Codes of what a comparison with a baseline has shown, beside those of package reason.
+// Codes for what a comparison with a baseline showed, besides those of package reason.
 const (
-	differs   reason.Code = "differs"   // among all comparisons
-	noValues  reason.Code = "no_values" // there is nothing to compare
-	undecided reason.Code = "undecided" // there are too few values to tell
+	differs   reason.Code = "differs"   // even adjusted for all comparisons
+	noValues  reason.Code = "no_values" // nothing to compare
+	undecided reason.Code = "undecided" // too few values to tell
 )
 
-// New returns an experiment of which nothing has been run. The plan is the baseline's.
+// New returns an experiment before its first run. The plan is the baseline's.
 func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version string) *run.Experiment {
 	x := run.NewExperiment(id)
 	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC(), version, p.Seed
@@ -30,8 +30,8 @@ func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version stri
 	return x
 }
 
-// Conclude compares the variants of an experiment by the results of its runs, and makes figures and tables of that. Runs that it does not
-// name, or that do not count, are passed over. The same runs give the same figures.
+// Conclude compares the variants of an experiment by the results of its runs, and makes the figures and tables. It skips runs that the experiment
+// does not name, or that do not count. The same runs give the same figures.
 func Conclude(x *run.Experiment, runs []*run.Run) {
 	c := newComparer(x, runs)
 	x.Figures, x.Tables = []run.Figure{}, []run.Table{}
@@ -45,7 +45,7 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 	x.Tables = append(x.Tables, tables(x)...)
 }
 
-// conclude says what the figures show, once all are there.
+// conclude says what the figures show, once they are complete.
 func (c *comparer) conclude() {
 	comparisons := adjust(c.x.Figures)
 	for i := range c.x.Figures {
@@ -62,7 +62,7 @@ func (c *comparer) conclude() {
 // comparer makes the figures of an experiment.
 type comparer struct {
 	x    *run.Experiment
-	runs map[string][]*run.Run // that count, by variant
+	runs map[string][]*run.Run // by variant; only those that count
 }
 
 func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
@@ -75,7 +75,7 @@ func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
 	return c
 }
 
-// compare adds the figures of one metric of one op, one for each variant; none when no run has the metric.
+// compare adds the figures of one metric of one op, one for each variant; none if no run has the metric.
 func (c *comparer) compare(s subject, m metric) {
 	if !c.has(s, m) {
 		return
@@ -101,7 +101,7 @@ func (c *comparer) compare(s subject, m metric) {
 	}
 }
 
-// describe fills in what a sample says by itself.
+// describe sets what a sample says on its own.
 func describe(f *run.Figure, s Sample) {
 	f.Values = s.Len()
 	f.Effective = number(s.EffectiveLen())
@@ -119,7 +119,7 @@ func describe(f *run.Figure, s Sample) {
 	}
 }
 
-// relate fills in how a sample stands to the baseline's.
+// relate sets how a sample compares with the baseline's.
 func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 	var why reason.Why
 	switch {
@@ -149,7 +149,7 @@ func (c *comparer) relate(f *run.Figure, baseline, s Sample) {
 	}
 }
 
-// otherSync says why a phase that wrote logs is not to be compared with the baseline's: they did not use the same durability. It says nothing when they did.
+// otherSync says why a phase that wrote logs cannot be compared with the baseline's: their durability differs. It returns nothing if it does not.
 func (c *comparer) otherSync(phase, variant string) (why reason.Why) {
 	own, base := c.syncs(phase, variant), c.syncs(phase, c.x.Baseline)
 	if slices.Equal(own, base) {
@@ -158,7 +158,7 @@ func (c *comparer) otherSync(phase, variant string) (why reason.Why) {
 	return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("not comparable, sync used is %s, and %s by the baseline", strings.Join(own, " or "), strings.Join(base, " or "))}
 }
 
-// syncs lists what durability the logs of a phase used in the runs of a variant, in order.
+// syncs lists the durabilities that a phase's logs used in the runs of a variant, sorted.
 func (c *comparer) syncs(phase, variant string) (used []string) {
 	for _, r := range c.runs[variant] {
 		sync := "none at all"
@@ -177,10 +177,10 @@ func (c *comparer) syncs(phase, variant string) (used []string) {
 	return used
 }
 
-// relative are the numbers that want a baseline.
+// relative are the numbers that need a baseline.
 var relative = [...]string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
 
-// missing says why there is no number at all.
+// missing records why there is no number at all.
 func missing(f *run.Figure, why reason.Why) {
 	for _, name := range append([]string{"effective", "score", "error", "median", "median_lo", "median_hi"}, relative[:]...) {
 		f.Null(name, why)
@@ -200,7 +200,7 @@ func (c *comparer) whyNone(s subject, m metric, variant string) reason.Why {
 	return reason.Why{Code: noValues, Text: "not every run of this variant has it"}
 }
 
-// validity is the worst judgement on the phase in the runs of the variant and of the baseline.
+// validity returns the worst validity of the phase in the runs of the variant and of the baseline.
 func (c *comparer) validity(s subject, variant string) run.Validity {
 	worst := run.Valid
 	for _, r := range slices.Concat(c.runs[variant], c.runs[c.x.Baseline]) {
@@ -226,7 +226,7 @@ func adjust(figures []run.Figure) (comparisons int) {
 	return len(p)
 }
 
-// finding says what a comparison with the baseline has shown.
+// finding says what a comparison with the baseline showed.
 func finding(f *run.Figure, baseline string) reason.Why {
 	switch {
 	case f.Score == nil:
@@ -249,7 +249,7 @@ func finding(f *run.Figure, baseline string) reason.Why {
 	return reason.Why{Code: reason.NoDifference, Text: fmt.Sprintf("no difference shown (MDE %s)", share(*f.MDE))}
 }
 
-// doubtful is what a finding ends with that is of doubtful figures.
+// doubtful returns the suffix of a finding whose figures are doubtful.
 func doubtful(f *run.Figure) string {
 	switch {
 	case f.Score == nil:
@@ -264,9 +264,9 @@ func doubtful(f *run.Figure) string {
 // mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.
 const mostMDE = 10
 
-// Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten, from the first
-// repetitions of each variant, taken for all: the noise within one is averaged away as their number grows, and of one repetition it is not
-// known what restarts add. It is false when the repetitions are too short, or too few, to tell.
+// Foresee returns the smallest difference, as a share of the baseline, that an experiment will at best show nine times in ten. It takes the first
+// repetitions of each variant to stand for all repeat: the noise within them averages out as their number grows, but one repetition does not show
+// what restarts add. ok is false if the repetitions are too short, or too few, to tell.
 func Foresee(baseline, variant Sample, repeat int) (mde float64, ok bool) {
 	if len(baseline.blocks()) < minBlocks || len(variant.blocks()) < minBlocks {
 		return 0, false
@@ -279,7 +279,7 @@ func Foresee(baseline, variant Sample, repeat int) (mde float64, ok bool) {
 	return mde, !math.IsInf(mde, 0)
 }
 
-// number is f as a figure; nil when there is no such number.
+// number returns f as a figure; nil if it is NaN or infinite.
 func number(f float64) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -287,8 +287,8 @@ func number(f float64) *float64 {
 	return &f
 }
 
-// Outlook says, once each variant has been run, how large a difference in the rate of each op must be at the least for the experiment to
-// show it. All is false when more repetitions would tell more.
+// Outlook says, once each variant has run, how large a difference in the rate of each op must at least be for the experiment to show it. all is false
+// if more repetitions would say more.
 func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, all bool) {
 	c := newComparer(x, runs)
 	all = true

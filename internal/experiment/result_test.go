@@ -30,7 +30,7 @@ func begun(e *plan.Experiment) *run.Experiment {
 	return experiment.New("x", &plan.Plan{Name: "p", Seed: 7}, e, time.Unix(0, 0), "test")
 }
 
-// measured is a run of one phase with gets at a rate, in seconds of their own.
+// measured is a run of one phase with gets at a rate, with its own seconds.
 func measured(x *run.Experiment, variant string, repetition, seconds int, rate float64, random *rand.Rand) *run.Run {
 	r := run.New(run.Header{
 		ID: fmt.Sprint(variant, repetition), Plan: "p", Experiment: x.ID, Variant: variant, Repetition: repetition,
@@ -120,7 +120,7 @@ func TestSecondsAreValuesWhereThereAreEnough(t *testing.T) {
 	}
 }
 
-// Of seconds that have too few ops for a quantile nothing is known; those that have enough are not to stand for them.
+// Seconds with too few ops for a quantile are unknown; those with enough do not represent them.
 func TestSecondsThatLackTheFigureAreNotPassedOver(t *testing.T) {
 	for _, lacking := range []bool{false, true} {
 		random := rand.New(rand.NewPCG(1, 1))
@@ -154,7 +154,7 @@ func TestSecondsThatLackTheFigureAreNotPassedOver(t *testing.T) {
 	}
 }
 
-// TestKeysAreComparedWhereOpsHaveSeveral has one variant of single keys, which is compared with batches by keys, too.
+// TestKeysAreComparedWhereOpsHaveSeveral has one variant with single keys, which is also compared by keys with batches.
 func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 	for _, keys := range []uint64{1, 16} {
 		random := rand.New(rand.NewPCG(1, 1))
@@ -186,7 +186,7 @@ func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 	}
 }
 
-// What a run leaves out of its own rate is not in its seconds either: the warm-up, and the end, when some sessions have done their work.
+// What a run leaves out of its rate is not in its seconds either: the warm-up, and the end, when some sessions have finished.
 func TestSecondsAreThoseOfTheEvenLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	x := begun(described(1, "a"))
@@ -252,7 +252,7 @@ func TestDifferencesAreFoundAndNamed(t *testing.T) {
 	require.NoError(t, x.CheckValid())
 }
 
-// requireReasons holds that every null has its reason, and no other number has one.
+// requireReasons checks that every null has its reason, and no other number has one.
 func requireReasons(t *testing.T, f run.Figure) {
 	t.Helper()
 	for name, v := range map[string]*float64{
@@ -307,7 +307,7 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// A variant that has not run yet has no part in the outlook.
+// A variant that has not run yet is left out of the outlook.
 func TestOutlookWithoutAVariant(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	x := begun(described(5, "a", "b", "c"))
@@ -325,7 +325,7 @@ func TestOutlookWithoutAVariant(t *testing.T) {
 	require.Contains(t, lines[0], "(b)")
 }
 
-// Of variants that show differences equally large, the outlook names the first. Where the values do not vary there is no least difference to tell.
+// If variants show equally large differences, the outlook names the first. If the values do not vary, there is no smallest difference.
 func TestOutlookOfEqualVariants(t *testing.T) {
 	for _, test := range []struct {
 		scatter float64
@@ -352,7 +352,7 @@ func TestOutlookOfEqualVariants(t *testing.T) {
 	}
 }
 
-// What is foreseen shrinks as repetitions are added.
+// The predicted difference shrinks as repetitions are added.
 func TestForeseenDifferenceShrinksWithRepetitions(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	a, b := regressive(1, 200, 100, 0, random), regressive(1, 200, 100, 0, random)
@@ -363,7 +363,7 @@ func TestForeseenDifferenceShrinksWithRepetitions(t *testing.T) {
 	require.Less(t, many, few)
 }
 
-// TestOtherDurabilityIsNotCompared has logs that were written with another mode than the baseline's, as sync = "auto" may choose.
+// TestOtherDurabilityIsNotCompared has logs written in another mode than the baseline's, as sync = "auto" may choose.
 func TestOtherDurabilityIsNotCompared(t *testing.T) {
 	e := described(3, "a", "same", "other")
 	x := begun(e)

@@ -11,8 +11,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Digest identifies what an experiment runs: the SHA-256, in hex, of how its runs are ordered and repeated and of each variant's plan, whose
-// digests are given in the order of the variants.
+// Digest identifies what an experiment runs. It is the SHA-256, in hex, of how its runs are ordered and repeated and of the digests of the variants'
+// plans, in the order of the variants.
 func Digest(e *plan.Experiment, plans []string) (string, error) {
 	b, err := json.Marshal(struct {
 		Experiment *plan.Experiment
@@ -25,7 +25,7 @@ func Digest(e *plan.Experiment, plans []string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// ChangedError says that an experiment cannot go on, because the plan is another one than it was begun with.
+// ChangedError says that an experiment cannot be resumed because its plan is not the one that it began with.
 type ChangedError struct{ ID, Was, Is string }
 
 func (e *ChangedError) Error() string {
@@ -33,9 +33,9 @@ func (e *ChangedError) Error() string {
 		"resume it with the plan, variables and files it was begun with, or leave --resume out to begin another", e.ID, e.Was, e.Is)
 }
 
-// Resume returns the runs of an experiment that was cut off which its resumption keeps, by their turns: those that count and were seen to their end, of the plans with the given
-// digests, in the order of the variants. The rest is to be run. Both experiments have their digests; x is the one that goes on. The error is a
-// *[ChangedError] when they are not of one plan.
+// Resume returns the runs of an interrupted experiment that its resumption keeps, by turn: those that count and ended normally, and whose plans have
+// the given digests, in the order of the variants. The rest must be run. x is the experiment that continues was; both have their digests. The error
+// is a *[ChangedError] if their plans differ.
 func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*run.Run, error) {
 	if x.PlanDigest != was.PlanDigest {
 		return nil, &ChangedError{ID: was.ID, Was: orNone(was.PlanDigest), Is: x.PlanDigest}
@@ -56,7 +56,7 @@ func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*
 	return kept, nil
 }
 
-// Capped says whether a run was ended by the cap on its variant's time.
+// Capped says whether the cap on its variant's time ended a run.
 func Capped(r *run.Run) bool { return r.Verdict.Completeness == run.Capped }
 
 func orNone(digest string) string {

@@ -7,11 +7,11 @@ import (
 	"github.com/loadgen/loadgen/internal/stat"
 )
 
-// blockTimes is how many autocorrelation times a block is long: means of neighbouring blocks are then as good as independent.
+// blockTimes is the length of a block in autocorrelation times: means of neighbouring blocks are then practically independent.
 const blockTimes = 20
 
-// Sample is what the repetitions of a variant measured of one metric: by repetition, the values of its intervals in order of time.
-// No repetition is empty.
+// Sample is what a variant's repetitions measured of one metric: for each repetition, the values of its intervals in order of time. No repetition is
+// empty.
 type Sample [][]float64
 
 // Len returns the number of values.
@@ -23,12 +23,12 @@ func (s Sample) Len() int {
 	return n
 }
 
-// EffectiveLen returns how many independent values would tell as much about the mean as the sample's do: n / 2τ.
+// EffectiveLen returns how many independent values would determine the mean as well as the sample's do: n / 2τ.
 func (s Sample) EffectiveLen() float64 { return float64(s.Len()) / (2 * s.time()) }
 
-// time returns the autocorrelation time τ = ½ + Σρ(k), in values, summed as far as 5τ (Sokal, Monte Carlo Methods in Statistical
-// Mechanics, 1997, §3): beyond that the sum gathers noise. It is at least ½, that of independent values. Values are taken from the mean of
-// all repetitions, not of their own: what sets a repetition apart is correlation that lasts as long as it does.
+// time returns the autocorrelation time τ = ½ + Σρ(k), in values, summed up to 5τ (Sokal, Monte Carlo Methods in Statistical Mechanics, 1997, §3):
+// beyond that the sum collects noise. It is at least ½, which is that of independent values. Deviations are from the mean of all repetitions, not
+// from each one's own: what distinguishes a repetition is correlation that lasts as long as it does.
 func (s Sample) time() float64 {
 	longest := 0
 	centred := make(Sample, len(s))
@@ -79,14 +79,13 @@ func (s Sample) runs() []float64 {
 	return means
 }
 
-// Estimate is a figure with its confidence interval, in the unit of the sample. Where the sample is too small for one, Lo and Hi are
-// infinite.
+// Estimate is a figure with its confidence interval, in the unit of the sample. If the sample is too small for one, Lo and Hi are infinite.
 type Estimate struct {
 	Value, Lo, Hi float64
 }
 
-// Score returns the mean with its 99.9 % confidence interval by Student's t over blocks, which are single values where each repetition
-// has one. It is the score ± error of JMH, but for the autocorrelation, which JMH takes to be none.
+// Score returns the mean with its 99.9 % confidence interval by Student's t over blocks, which are single values if each repetition has one. It is
+// JMH's score ± error, except that JMH ignores autocorrelation.
 func (s Sample) Score() Estimate {
 	blocks := s.blocks()
 	if len(blocks) < 2 {
@@ -96,8 +95,8 @@ func (s Sample) Score() Estimate {
 	return Estimate{mean, mean - half, mean + half}
 }
 
-// Median returns the median of the values with a confidence interval of at least 95 % between the k-th least and the k-th largest block,
-// which assumes nothing about their distribution. It takes six blocks to have one.
+// Median returns the median of the values with a confidence interval of at least 95 %, from the k-th least to the k-th largest block. It assumes
+// nothing about their distribution, and needs six blocks.
 func (s Sample) Median() Estimate {
 	all := slices.Sorted(slices.Values(slices.Concat(s...)))
 	blocks := slices.Sorted(slices.Values(s.blocks()))
@@ -112,7 +111,7 @@ func (s Sample) Median() Estimate {
 	return Estimate{middle(all), blocks[k-1], blocks[n-k]}
 }
 
-// fair is the probability of k heads in n throws of a coin.
+// fair returns the probability of k heads in n tosses of a coin.
 func fair(n, k int) float64 {
 	all, _ := math.Lgamma(float64(n + 1))
 	heads, _ := math.Lgamma(float64(k + 1))

@@ -23,7 +23,7 @@ func regressive(repetitions, values int, level, phi float64, random *rand.Rand) 
 	return s
 }
 
-// Of n values of an AR(1) process n (1−φ)/(1+φ) are independent.
+// Of n values of an AR(1) process, n (1−φ)/(1+φ) are independent.
 func TestEffectiveLenOfAKnownProcess(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 1))
 	for _, phi := range []float64{0, 0.5, 0.8} {
@@ -33,7 +33,7 @@ func TestEffectiveLenOfAKnownProcess(t *testing.T) {
 	}
 }
 
-// A repetition that is apart from the others makes all of its values one.
+// A repetition that is apart from the others makes all of its values count as one.
 func TestRestartsThatDifferAreCorrelation(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	var s experiment.Sample
@@ -80,7 +80,7 @@ func TestComparisonsThatCannotShowADifference(t *testing.T) {
 	require.False(t, math.IsInf(experiment.Compare(once, once, 1).MDE, 0))
 }
 
-// A score of two values has an interval, and nothing is foreseen where either side is too short for one.
+// A score of two values has an interval, and nothing is predicted if either side is too short for one.
 func TestTheFewestValues(t *testing.T) {
 	two := single([]float64{1, 3}).Score()
 	require.InDelta(t, 2, two.Value, 1e-12)

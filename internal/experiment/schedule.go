@@ -13,8 +13,8 @@ type Turn struct {
 	Repetition int // from 1
 }
 
-// Schedule is the order in which an experiment's variants are run. Interleaved, every odd round has all variants in an order drawn by the
-// seed and the round after it has them in reverse, so that what drifts with time or follows from what ran before falls on all alike.
+// Schedule returns the order in which an experiment's variants run. Interleaved, every odd round has all variants in a random order drawn from the
+// seed, and the next round has them in reverse, so that drift and effects of earlier runs affect all variants equally.
 func Schedule(e *plan.Experiment, seed uint64) []Turn {
 	var turns []Turn
 	if e.Sequential() {

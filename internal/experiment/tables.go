@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/table"
 )
 
-// tables shows the figures: a table for each phase, op and metric, a row for each variant.
+// tables makes a table for each phase, op and metric, with a row for each variant.
 func tables(x *run.Experiment) []run.Table {
 	var all []run.Table
 	n := len(x.Variants)
@@ -17,7 +17,7 @@ func tables(x *run.Experiment) []run.Table {
 	return all
 }
 
-// tableOf shows one metric.
+// tableOf makes the table of one metric.
 func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 	first := figures[0]
 	unit := first.Unit
@@ -61,7 +61,7 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 	return t
 }
 
-// timeUnit fits the first score that there is.
+// timeUnit returns the unit that suits the first score.
 func timeUnit(figures []run.Figure) string {
 	for _, f := range figures {
 		if f.Score != nil {
@@ -93,7 +93,7 @@ func interval95(f *run.Figure) run.Cell {
 	return run.Cell{Text: table.Format(*f.RatioLo, "x") + " to " + table.Format(*f.RatioHi, "x")}
 }
 
-// mdeCell is the smallest difference that would be shown; one that is not worth naming is only said to be large, as in findings.
+// mdeCell returns the smallest difference that would be shown. A value above mostMDE is only said to be large, as in findings.
 func mdeCell(f *run.Figure) run.Cell {
 	if f.MDE != nil && *f.MDE > mostMDE {
 		return run.Cell{Value: f.MDE, Text: "> " + share(mostMDE)}
@@ -101,5 +101,5 @@ func mdeCell(f *run.Figure) run.Cell {
 	return cell(f.MDE, f.Nulls["mde"], "%")
 }
 
-// share writes a share.
+// share formats a share.
 func share(f float64) string { return table.Format(f, "%") }

@@ -12,7 +12,7 @@ import (
 // subject is one op of one phase.
 type subject struct{ phase, op string }
 
-// subjectsOf lists the ops of measured loads, in the order in which phases were run.
+// subjectsOf lists the ops of measured loads, in the order in which the phases ran.
 func subjectsOf(runs []*run.Run) []subject {
 	var phases []string
 	union := map[string]*run.Phase{} // the ops of all runs
@@ -38,17 +38,17 @@ func subjectsOf(runs []*run.Run) []subject {
 	return all
 }
 
-// metric is a quantity of an op that variants are compared by.
+// metric is a quantity of an op by which variants are compared.
 type metric struct {
-	name string // its path below the op
+	name string // its path relative to the op
 	path []string
 	unit string
-	of   func(o *run.Op) *float64                  // a run's
-	in   func(row run.Row, width float64) *float64 // a second's, for a phase of one op; nil when rows do not have it
-	only func(o *run.Op) bool                      // holds for an op that has the metric to itself; nil: all have
+	of   func(o *run.Op) *float64                  // the value of a run
+	in   func(row run.Row, width float64) *float64 // the value of a second, for a phase with one op; nil if rows do not have it
+	only func(o *run.Op) bool                      // whether the metric adds something for an op; nil: for every op
 }
 
-// metrics are those that variants are compared by.
+// metrics are the metrics by which variants are compared.
 var metrics = [...]metric{
 	{
 		name: "rate", path: []string{"rate"}, unit: "/s",
@@ -78,16 +78,16 @@ var metrics = [...]metric{
 	{name: "hit_ratio", path: []string{"hit_ratio"}, of: func(o *run.Op) *float64 { return o.HitRatio }},
 }
 
-// minSeconds is how many whole seconds a repetition must have for them to be its values.
+// minSeconds is how many whole seconds each repetition needs for its seconds to be its values.
 const minSeconds = 10
 
 // samples are the values of one metric.
 type samples struct {
-	by        map[string]Sample // by variant; one without values is not there
+	by        map[string]Sample // by variant; those without values are absent
 	perSecond bool
 }
 
-// samples takes the values of single seconds where every repetition has enough of them, and one value of each repetition otherwise.
+// samples takes the values of single seconds if every repetition has enough of them, and otherwise one value of each repetition.
 func (c *comparer) samples(s subject, m metric) samples {
 	if by, ok := c.collect(func(r *run.Run) []float64 { return seconds(r, s, m) }); ok {
 		return samples{by: by, perSecond: true}
@@ -108,8 +108,8 @@ func (c *comparer) samples(s subject, m metric) samples {
 	return samples{by: by}
 }
 
-// censored says whether a repetition lacks a metric for the ops that failed in it, which are slower than any other. The repetitions that have it
-// are the better ones, and to compare a variant by these alone would flatter it.
+// censored says whether a repetition lacks a metric because ops in it failed, which count as slower than any other. The repetitions that have it are
+// the better ones, so comparing a variant by these alone would flatter it.
 func censored(r *run.Run, s subject, m metric) bool {
 	p := r.Phase[s.phase]
 	if p == nil || p.Op[s.op] == nil || m.path[0] != "response" {
@@ -119,7 +119,7 @@ func censored(r *run.Run, s subject, m metric) bool {
 	return m.of(o) == nil && o.Response.Failed > 0
 }
 
-// has says whether a run has something to tell by the metric. One that has makes it worth comparing with all others: with ops of one key, say.
+// has says whether the metric adds something for at least one run. If so, all are compared by it, even those with ops of one key, say.
 func (c *comparer) has(s subject, m metric) bool {
 	if m.only == nil {
 		return true
@@ -134,7 +134,7 @@ func (c *comparer) has(s subject, m metric) bool {
 	return false
 }
 
-// collect calls values for every run that counts. All says that each had some.
+// collect calls values for every run that counts. all says whether each had some.
 func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sample, all bool) {
 	by, all = map[string]Sample{}, true
 	for variant, runs := range c.runs {
@@ -149,9 +149,9 @@ func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sampl
 	return by, all && len(by) > 0
 }
 
-// seconds returns a run's values of single seconds with all of the load on, without ramp and warm-up, nil when there are fewer than ten. Rows
-// are over all ops of a phase, so a phase of several has none; nor has one whose load changes from level to level. Nor are there any when a
-// second lacks the value: it is commonly one with few ops, which says more of a closed load than those with many.
+// seconds returns a run's values of single seconds with the whole load on, without ramp and warm-up; nil if there are fewer than ten. Rows cover all
+// ops of a phase, so a phase with several ops has none, nor does one whose load changes from level to level. It also returns nil if a second lacks
+// the value: that is usually one with few ops, which says more about a closed load than those with many.
 func seconds(r *run.Run, s subject, m metric) []float64 {
 	p := r.Phase[s.phase]
 	if p == nil || m.in == nil || len(p.Op) != 1 || p.Op[s.op] == nil || len(p.Levels) > 0 {
@@ -163,7 +163,7 @@ func seconds(r *run.Run, s subject, m metric) []float64 {
 	for _, row := range p.Series {
 		width := row.T - from
 		if from >= begin {
-			end = min(end, from+float64(p.Steady.Seconds)) // sessions begin to end then
+			end = min(end, from+float64(p.Steady.Seconds)) // after that, sessions begin to end
 			if width > length-0.1 && width < length+0.1 && from < end-length/2 {
 				v := m.in(row, width)
 				if v == nil {

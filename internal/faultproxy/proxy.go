@@ -1,9 +1,8 @@
-// Package faultproxy is a TCP proxy that carries bytes badly, as it is told: for tests of what two processes do when the network between
-// them fails.
+// Package faultproxy is a TCP proxy that misbehaves on request, for tests of what two processes do when the network between them fails.
 //
-// A [Proxy] listens on the loopback and connects what comes to one address. What it does to bytes is its [Fault], and can be
-// changed at any time, for the connections there are and for those that come. What a cut direction swallows is gone for
-// good: a stream over it is of no more use, as one whose packets are lost for longer than the ends are willing to wait.
+// A [Proxy] listens on the loopback and forwards connections to one address. Its [Fault] says what it does to bytes. It can be changed at any time,
+// for existing and new connections. Bytes that a cut direction swallows are lost for good: the stream is of no further use, like one whose packets
+// are lost for longer than the ends will wait.
 package faultproxy
 
 import (
@@ -16,18 +15,18 @@ import (
 
 // Fault is what a proxy does to bytes. The zero Fault does nothing.
 type Fault struct {
-	Down     bool          // the address behind is not reached: connections that come are reset
+	Down     bool          // the address is unreachable: new connections are reset
 	DropUp   bool          // what the client sends is swallowed
 	DropDown bool          // what the server sends is swallowed
 	Delay    time.Duration // each way: half of a round trip
-	Rate     int           // bytes per second, each way of each connection; 0: without bound
+	Rate     int           // bytes per second, each way of each connection; 0: unlimited
 }
 
-// Proxy carries connections to one address. Its methods may be called from any goroutine.
+// Proxy forwards connections to one address. Its methods are safe for concurrent use.
 type Proxy struct {
 	to       string
 	listener net.Listener
-	routine  sync.WaitGroup // accepting, and two for each connection
+	routine  sync.WaitGroup // the accepting goroutine, and two for each connection
 
 	mu     sync.Mutex
 	fault  Fault
@@ -35,10 +34,10 @@ type Proxy struct {
 	pairs  map[*pair]bool
 }
 
-// pair is a client's connection and its continuation.
+// pair is a client's connection and the one to the server.
 type pair struct{ client, server *net.TCPConn }
 
-// Start returns a proxy to an address. It carries until Close.
+// Start returns a proxy to an address. It runs until Close.
 func Start(to string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +48,7 @@ func Start(to string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where clients come to.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Set replaces the fault.
@@ -59,17 +58,17 @@ func (p *Proxy) Set(f Fault) {
 	p.fault = f
 }
 
-// Reset breaks the connections there are: both ends see a connection reset by peer.
+// Reset breaks the existing connections: both ends see a connection reset by peer.
 func (p *Proxy) Reset() {
 	p.each(func(c *pair) { c.end(0) })
 }
 
-// Finish ends the connections there are as if either end had closed them.
+// Finish ends the existing connections as if either end had closed them.
 func (p *Proxy) Finish() {
 	p.each(func(c *pair) { c.end(-1) })
 }
 
-// Close ends everything and waits for it.
+// Close ends everything and waits until it has ended.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -94,13 +93,13 @@ func (p *Proxy) present() Fault {
 	return p.fault
 }
 
-// end closes both connections: linger 0 with a reset, below 0 in good order.
+// end closes both connections: with a reset if linger is 0, in good order if it is below 0.
 func (c *pair) end(linger int) {
 	both := []*net.TCPConn{c.client, c.server}
 	for _, conn := range both {
 		_ = conn.SetLinger(linger) // it may be closed already
 	}
-	for _, conn := range both { // now: who carries from one may close the other
+	for _, conn := range both { // only now: the goroutine that reads from one may close the other
 		_ = conn.Close()
 	}
 }
@@ -115,7 +114,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// connect carries a connection on.
+// connect forwards a client's connection.
 func (p *Proxy) connect(client *net.TCPConn) {
 	server, err := net.Dial("tcp", p.to)
 	p.mu.Lock()
@@ -142,18 +141,18 @@ func (p *Proxy) connect(client *net.TCPConn) {
 	})
 }
 
-// chunkBytes are read at once, so that a bound on the rate is felt evenly.
+// chunkBytes is the size of a read, small enough that a limit on the rate takes effect evenly.
 const chunkBytes = 1 << 10
 
-// chunk is bytes on the way.
+// chunk is a number of bytes on the way.
 type chunk struct {
 	bytes []byte
-	due   time.Time // when they arrive, as far as the delay goes
+	due   time.Time // when they arrive, given the delay
 }
 
-// carry moves bytes one way until either end is closed. A reader and a writer share the work, so that a delay does not bound the rate.
+// carry moves bytes one way until either end is closed. A reader and a writer share the work, so that a delay does not limit the rate.
 func (p *Proxy) carry(to, from *net.TCPConn, drops func(Fault) bool) {
-	const onTheWay = 64 // chunks; a sender that has so much on the way waits, as for a window
+	const onTheWay = 64 // chunks; a sender with that many on the way has to wait, as for a window
 	chunks := make(chan chunk, onTheWay)
 	var writer sync.WaitGroup
 	writer.Go(func() { p.deliver(to, chunks, drops) })
@@ -166,9 +165,9 @@ func (p *Proxy) carry(to, from *net.TCPConn, drops func(Fault) bool) {
 		if err != nil {
 			switch {
 			case errors.Is(err, net.ErrClosed):
-				_ = to.Close() // as end has said
+				_ = to.Close() // in the way that end has set
 			case !errors.Is(err, io.EOF):
-				_ = to.SetLinger(0) // the other end is to see a reset, too
+				_ = to.SetLinger(0) // the other end must see a reset, too
 				_ = to.Close()
 			}
 			close(chunks)
@@ -178,7 +177,7 @@ func (p *Proxy) carry(to, from *net.TCPConn, drops func(Fault) bool) {
 	}
 }
 
-// deliver writes what comes, not before its time and not faster than the rate.
+// deliver writes each chunk, not before its time and not faster than the rate.
 func (p *Proxy) deliver(to *net.TCPConn, chunks <-chan chunk, drops func(Fault) bool) {
 	broken := false // nobody waits for the rest
 	for c := range chunks {

@@ -90,7 +90,7 @@ func TestDropsOneWay(t *testing.T) {
 	requireCarried(t, r.client, r.server, "what was swallowed does not come later")
 }
 
-// TestEnds breaks a connection, and ends one in good order: both ends see which.
+// TestEnds resets a connection, and ends one in good order: both ends see which.
 func TestEnds(t *testing.T) {
 	r := lay(t)
 	r.proxy.Reset()

@@ -1,13 +1,13 @@
-// Package fields reads files of records, a line each, whose fields have names or numbers.
+// Package fields reads files of records, one per line, whose fields have names or numbers.
 //
 //	kind    a record
-//	Lines   a line, which is its only field
-//	CSV     fields between commas, quoted as RFC 4180 and encoding/csv have it: "a,b", "say ""so""", and lines within quotes
-//	JSON    an object on a line; of its fields text and numbers can be read, the others are passed over
+//	Lines   a line, which is the only field
+//	CSV     fields between commas, quoted as in RFC 4180 and encoding/csv: "a,b", "say ""so""", and line breaks within quotes
+//	JSON    an object on a line; its text and number fields can be read, others are skipped
 //
-// Space around a field without quotes is no part of it, nor is a byte order mark at the beginning of the file, or a carriage return at the end of a
-// line. Empty lines of CSV and JSON are passed over. Nothing is held but the record at hand, of at most 64 KiB unless [Reader.Widen] says
-// otherwise, and nothing is allocated for one.
+// Space around an unquoted field, a byte order mark at the beginning of the file and a carriage return at the end of a line are dropped.
+// Empty lines of CSV and JSON are skipped. A Reader holds only the current record, of at most 64 KiB unless [Reader.Widen] says otherwise,
+// and allocates nothing per record.
 package fields
 
 import (
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Kind is how records are written.
+// Kind is the format of records.
 type Kind uint8
 
 // The kinds.
@@ -33,10 +33,10 @@ const (
 
 const (
 	maxRecord = 64 << 10 // bytes
-	maxKey    = 250      // bytes: what all protocols take
+	maxKey    = 250      // bytes: what all protocols accept
 )
 
-// Error is a place of a file that cannot be read.
+// Error is a mistake at a place in a file.
 type Error struct {
 	Line, Column int64
 	What         string
@@ -44,23 +44,23 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.What) }
 
-// Reader reads records one by one. Fields are known by their index in the names that it was made with.
+// Reader reads records one by one. Fields are identified by their index in the names that it was made with.
 type Reader struct {
 	lines   *bufio.Scanner
 	kind    Kind
 	names   []string
 	need    int
-	columns []int // of the names, from 0; −1: not there
+	columns []int // of the names, from 0; −1: absent
 	named   bool  // the first record names the columns
-	head    bool  // so does the next one
+	head    bool  // the next record names the columns
 	room    []byte
-	most    int  // bytes of a record
-	any     bool // a field of JSON may be of any kind
+	most    int  // most bytes of a record
+	any     bool // JSON fields may be of any kind
 
 	line   int64  // of the record
 	taken  int64  // lines of the record
 	raw    []byte // the record
-	joined []byte // its bytes, when it has several lines
+	joined []byte // its bytes, if it has several lines
 	plain  []byte // text of fields without their quotes and escapes
 	all    []field
 	got    []field // by name
@@ -69,12 +69,12 @@ type Reader struct {
 // field is a part of a record.
 type field struct {
 	text  []byte
-	at    int // in the record
+	at    int // position in the record
 	there bool
 }
 
-// NewReader returns a reader of fields with names, of which the first need have to be there. Those of CSV are in the columns, counted from 0;
-// without columns the first line names them, in letters of any case.
+// NewReader returns a reader of the named fields. The first need of them are required. CSV fields are in the given columns, counted from 0;
+// without columns the first line names them, in any case.
 func NewReader(r io.Reader, kind Kind, names []string, need int, columns []int) *Reader {
 	f := &Reader{kind: kind, names: names, need: need, columns: columns, named: kind == CSV && columns == nil, most: maxRecord, got: make([]field, len(names))}
 	f.room = make([]byte, maxRecord)
@@ -82,7 +82,7 @@ func NewReader(r io.Reader, kind Kind, names []string, need int, columns []int) 
 	return f
 }
 
-// Reset goes on with another file of the same form, from its beginning, in the room that there is.
+// Reset continues with the beginning of another file of the same form. It reuses the buffer.
 func (r *Reader) Reset(file io.Reader) {
 	r.lines = bufio.NewScanner(file)
 	r.lines.Buffer(r.room, r.most)
@@ -92,16 +92,16 @@ func (r *Reader) Reset(file io.Reader) {
 	}
 }
 
-// Widen lets records have up to most bytes. It comes before the first.
+// Widen allows records of up to most bytes. Call it before reading the first.
 func (r *Reader) Widen(most int) {
 	r.most = most
 	r.lines.Buffer(r.room, most)
 }
 
-// TakeAny lets fields of JSON be of any kind: one that is neither text nor a number is had as it is written.
+// TakeAny allows JSON fields of any kind: one that is neither text nor a number is taken as it is written.
 func (r *Reader) TakeAny() { r.any = true }
 
-// Next reads the next record. It returns io.EOF behind the last, and an *Error for one that cannot be read.
+// Next reads the next record. It returns io.EOF after the last, and an *Error for one that cannot be read.
 func (r *Reader) Next() error {
 	if r.head {
 		if err := r.name(); err != nil {
@@ -133,13 +133,13 @@ func (r *Reader) Next() error {
 	return nil
 }
 
-// Line returns the line at which the record begins, from 1; 0 before the first.
+// Line returns the record's first line, from 1; 0 before the first record.
 func (r *Reader) Line() int64 { return r.line }
 
-// Get returns a field of the record, and whether it is there; the text is valid until the next call of Next.
+// Get returns a field of the record, and whether it is present. The text is valid until the next call of Next.
 func (r *Reader) Get(i int) ([]byte, bool) { return r.got[i].text, r.got[i].there }
 
-// Key returns a field that is a key: of 1 to 250 bytes of printable ASCII without spaces, as all protocols take them.
+// Key returns a field that is a key: 1 to 250 bytes of printable ASCII without spaces, which all protocols accept.
 func (r *Reader) Key(i int) ([]byte, error) {
 	key := r.got[i].text
 	if len(key) == 0 || len(key) > maxKey {
@@ -153,7 +153,7 @@ func (r *Reader) Key(i int) ([]byte, error) {
 	return key, nil
 }
 
-// Fault is what is wrong with a field.
+// Fault returns an error about a field.
 func (r *Reader) Fault(i int, what string) error {
 	if name := r.names[i]; name != "" {
 		what = name + ": " + what
@@ -161,13 +161,13 @@ func (r *Reader) Fault(i int, what string) error {
 	return r.wrong(r.got[i].at, what)
 }
 
-// wrong is what is wrong at a byte of the record.
+// wrong returns an error at a byte of the record.
 func (r *Reader) wrong(at int, what string) error {
 	before := r.raw[:min(at, len(r.raw))]
 	return &Error{r.line + int64(bytes.Count(before, []byte{'\n'})), int64(len(before) - bytes.LastIndexByte(before, '\n')), what}
 }
 
-// scan takes the next record.
+// scan reads the next record.
 func (r *Reader) scan() error {
 	for more := true; more; more = len(r.raw) == 0 && r.kind != Lines {
 		if !r.lines.Scan() {
@@ -185,10 +185,10 @@ func (r *Reader) scan() error {
 	return nil
 }
 
-// odd says whether a part of a record ends within quotes, if its quotes are right.
+// odd reports whether a part of a record ends within quotes, given that its quotes are correct.
 func odd(b []byte) bool { return bytes.Count(b, []byte{'"'})%2 == 1 }
 
-// join takes the further lines of a record whose first ends within quotes.
+// join reads the further lines of a record whose first line ends within quotes.
 func (r *Reader) join() error {
 	r.joined = append(r.joined[:0], r.raw...)
 	for open := true; open && r.lines.Scan(); {
@@ -207,7 +207,7 @@ func (r *Reader) join() error {
 	return nil
 }
 
-// ended says why there is no further line.
+// ended returns the reason why there is no further line.
 func (r *Reader) ended() error {
 	switch err := r.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -241,10 +241,10 @@ func (r *Reader) name() error {
 	return nil
 }
 
-// split takes a line of CSV apart.
+// split splits a record of CSV into fields.
 func (r *Reader) split() error {
 	r.all, r.plain = r.all[:0], r.plain[:0]
-	for at := 0; at <= len(r.raw); at++ { // behind a comma, or at the line's beginning
+	for at := 0; at <= len(r.raw); at++ { // after a comma, or at the line's beginning
 		end, err := r.cut(at)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (r *Reader) split() error {
 	return nil
 }
 
-// cut takes the field that begins at a byte and returns where it ends.
+// cut reads the field that begins at a byte and returns its end.
 func (r *Reader) cut(at int) (end int, err error) {
 	rest := r.raw[at:]
 	if len(rest) > 0 && rest[0] == '"' {
@@ -271,7 +271,7 @@ func (r *Reader) cut(at int) (end int, err error) {
 	return at + n, nil
 }
 
-// unquote is cut for a field in quotes.
+// unquote is cut for a quoted field.
 func (r *Reader) unquote(at int) (end int, err error) {
 	begin, rest := len(r.plain), r.raw[at:]
 	for i := 1; i < len(rest); i++ {
@@ -291,7 +291,7 @@ func (r *Reader) unquote(at int) (end int, err error) {
 	return 0, r.wrong(at, "a quote that is not closed")
 }
 
-// object takes the fields of a JSON object.
+// object reads the fields of a JSON object.
 func (r *Reader) object() error {
 	clear(r.got)
 	r.plain = r.plain[:0]
@@ -309,7 +309,7 @@ func (r *Reader) object() error {
 		}
 		end := stringEnd(r.raw, i)
 		name := r.unescape(r.raw[i+1 : end-1])
-		i = space(r.raw, space(r.raw, end)+1) // behind the colon
+		i = space(r.raw, space(r.raw, end)+1) // after the colon
 		end = valueEnd(r.raw, i)
 		for k, n := range r.names {
 			if string(name) != n {
@@ -344,7 +344,7 @@ func (r *Reader) take(k, from, to int) error {
 	return nil
 }
 
-// invalid says where a line is no JSON.
+// invalid returns an error at the place where a line is not JSON.
 func (r *Reader) invalid() error {
 	var any json.RawMessage
 	err := json.Unmarshal(r.raw, &any)

@@ -91,7 +91,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What may be a value may be long, and any JSON.
+// Values may be long, and any JSON.
 func TestWiden(t *testing.T) {
 	long := strings.Repeat("v", 100_000)
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Records are those that encoding/csv reads, but for space around fields without quotes.
+// Records are those that encoding/csv reads, except for space around unquoted fields.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{"a,b\n", "\"a\nb\",c\r\n\n\"\"\"\"\n", "a\"b", "\"a\"b", "\"a", "\"\r\n\"\r", ",\n \"a\"\n"} {
 		f.Add(s)
@@ -205,8 +205,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// Nothing is allocated for a record. The race detector has encoding/json's pool forget a scanner in four, which comes to less than one an op
-// while the record is not nested more deeply than here.
+// Nothing is allocated per record. Under the race detector encoding/json's pool drops one scanner in four, which is less than one per op if
+// the record is nested no more deeply than here.
 func TestNextAllocatesNothing(t *testing.T) {
 	for kind, line := range map[Kind]string{
 		Lines: "user:1", CSV: `"user,1","2` + "\n" + `3"`, JSON: `{"x":[1,2],"key":"us\u0065r\/1","size":12}`,

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// What follows is for text that is known to be JSON, so it looks at no more than where things end.
+// The following functions are for text that is known to be valid JSON, so they only find where things end.
 
-// space returns where what is no space begins.
+// space returns the index of the first byte from i on that is not a space.
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
 		i++
@@ -18,7 +18,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// stringEnd returns the byte behind a string that begins at i.
+// stringEnd returns the index after a string that begins at i.
 func stringEnd(b []byte, i int) int {
 	for i++; b[i] != '"'; i++ {
 		if b[i] == '\\' {
@@ -28,7 +28,7 @@ func stringEnd(b []byte, i int) int {
 	return i + 1
 }
 
-// valueEnd returns the byte behind a value that begins at i.
+// valueEnd returns the index after a value that begins at i.
 func valueEnd(b []byte, i int) int {
 	for depth := 0; i < len(b); {
 		switch b[i] {
@@ -101,6 +101,6 @@ func (r *Reader) unescape(b []byte) []byte {
 
 // unit reads four hexadecimal digits.
 func unit(b []byte) rune {
-	n, _ := strconv.ParseUint(string(b[:4]), 16, 16) // JSON has no others
+	n, _ := strconv.ParseUint(string(b[:4]), 16, 16) // valid JSON has only such digits
 	return rune(n)
 }

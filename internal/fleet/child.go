@@ -10,16 +10,16 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// childWithin is how long a worker that this process has started may take to end after the run.
+// childWithin is how long a worker started by this process may take to end after the run.
 const childWithin = 3 * time.Second
 
-// childPlace is where a worker that this process starts comes to.
+// childPlace is where a worker started by this process connects.
 func childPlace(dir string) (identity.Place, error) {
 	return identity.At(dir, fmt.Sprintf("socket:child-%d", os.Getpid()))
 }
 
-// startChild starts this program as a child. It ends with its standard input, so also when this process is killed; ended is closed when it
-// has, and end sees to it.
+// startChild starts this program as a child process. The child ends when its standard input does, so also when this process is killed. end makes it
+// end, and ended is closed once it has.
 func startChild(args []string) (ended <-chan struct{}, end func(), err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -36,12 +36,12 @@ func startChild(args []string) (ended <-chan struct{}, end func(), err error) {
 		return nil, nil, err
 	}
 	done := make(chan struct{})
-	go func() { // ends with the child, which end sees to
+	go func() { // ends with the child, which end takes care of
 		defer close(done)
-		_ = cmd.Wait() // its part in the run says how it went
+		_ = cmd.Wait() // the child's part in the run says how it went
 	}()
 	return done, func() {
-		_ = stdin.Close() // it may have ended
+		_ = stdin.Close() // it may have ended already
 		late := time.AfterFunc(childWithin, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		<-done

@@ -15,40 +15,40 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Local is the name of a worker that this process is, or starts.
+// Local is the name of a worker in this process or in a child process.
 const Local = "local"
 
-// Config says where the workers of a run come from. With no Workers asked for, there is one, in this process or in a Child.
+// Config says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
 type Config struct {
 	Version string               // of this program
 	New     func() rpc.Local     // makes the worker of this process
-	CPU     func() time.Duration // that this process has used, user + system; called from any goroutine
+	CPU     func() time.Duration // CPU time used by this process, user + system; called from any goroutine
 
-	Child []string // arguments of this program that make it a worker, but for where it is to come; nil: none is started
+	Child []string // arguments that make this program a worker, without its place; nil: start none
 
-	Workers int            // that come from elsewhere; 0: none
-	Listen  string         // the place they come to, as identity.Means reads it
-	Means   identity.Means // by which they prove who they are; its Dir holds the Child's socket, too
-	Spares  bool           // others may come while a run goes on, to take the places of those that are lost
-	Refused *slog.Logger   // hears of those that come from another machine and may not
+	Workers int            // number of workers from elsewhere; 0: none
+	Listen  string         // the place they connect to, as identity.Means reads it
+	Means   identity.Means // what they prove themselves with; its Dir also holds the Child's socket
+	Spares  bool           // others may join during a run, to replace lost workers
+	Refused *slog.Logger   // logs workers from other machines that are refused
 
-	Wait  time.Duration // for all to come
-	TTL   time.Duration // a token can be used for so long, and while they are waited for
-	Lease time.Duration // after such a silence a worker stops loading, and is given up
+	Wait  time.Duration // for all to join
+	TTL   time.Duration // how long a token is valid; at least Wait
+	Lease time.Duration // a worker that hears nothing for this long stops loading, and is given up
 
-	Words  io.Writer // how workers are to be started, and who has come
+	Words  io.Writer // prints how to start workers, and who has joined
 	Logger *slog.Logger
 }
 
-// Fleet is the workers of a run and what has to end with it.
+// Fleet is the workers of a run, with what must end with it.
 type Fleet struct {
 	cfg     Config
-	server  *rpc.Server // where they come to; nil: the only one is in this process
+	server  *rpc.Server // where they connect; nil: the only worker is in this process
 	members []worker.Member
 	release []func()
 }
 
-// Open makes ready for the workers of a run. What it returns is to be closed.
+// Open prepares for the workers of a run. Close the returned Fleet.
 func Open(run string, c Config) (*Fleet, error) {
 	f := &Fleet{cfg: c}
 	if c.Workers == 0 && c.Child == nil {
@@ -76,7 +76,7 @@ func Open(run string, c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// await makes ready for workers that are started elsewhere, and says how each is to be started.
+// await prepares for workers that are started elsewhere, and says how to start each.
 func (f *Fleet) await(cfg *rpc.Config) error {
 	var err error
 	if cfg.Place, err = f.cfg.Means.ListenAt(f.cfg.Listen); err != nil {
@@ -84,7 +84,7 @@ func (f *Fleet) await(cfg *rpc.Config) error {
 	}
 	token := ""
 	if cfg.Place.Beyond {
-		cfg.Logger = f.cfg.Refused // it may be one of the workers
+		cfg.Logger = f.cfg.Refused // what was refused may be one of the workers
 		if token, err = f.invite(cfg.Place); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (f *Fleet) await(cfg *rpc.Config) error {
 	return nil
 }
 
-// invite makes a token for the workers of a run, which ends with the run, and returns it as a worker is to be given it.
+// invite makes a token for the workers of a run, which ends with the run, and returns it in the form to give to a worker.
 func (f *Fleet) invite(place identity.Place) (string, error) {
 	if !place.Tokens {
 		return " --tls-ca FILE --tls-cert FILE --tls-key FILE", nil
@@ -110,7 +110,7 @@ func (f *Fleet) invite(place identity.Place) (string, error) {
 	}
 	uses := f.cfg.Workers
 	if f.cfg.Spares {
-		uses *= 2 // a place may be taken from another machine
+		uses *= 2 // a replacement may come from another machine
 	}
 	token, err := tokens.Create(max(f.cfg.TTL, f.cfg.Wait), uses)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *Fleet) invite(place identity.Place) (string, error) {
 	return " --token " + token.Text(), nil
 }
 
-// joinFlag is what a worker has to be told to find a place.
+// joinFlag is the flag that a worker needs to find a place.
 func joinFlag(name string) string {
 	if name == identity.DefaultName {
 		return ""
@@ -132,7 +132,7 @@ func joinFlag(name string) string {
 	return " --join " + name
 }
 
-// Listen returns where workers will look for the next run of an experiment: at the place of this one, with the port that was free.
+// Listen returns where workers will look for the next run of an experiment: this run's place, with the actual port.
 func (f *Fleet) Listen() string {
 	if f.server == nil || strings.HasPrefix(f.cfg.Listen, "socket:") {
 		return f.cfg.Listen
@@ -148,7 +148,7 @@ func (f *Fleet) Listen() string {
 	return net.JoinHostPort(host, port)
 }
 
-// Gather returns the workers once they are there. When ctx or drain ends before, or they do not come, the error says so.
+// Gather returns the workers once all have joined. If ctx or drain ends first, or they do not come in time, it returns an error.
 func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Member, error) {
 	if f.server == nil {
 		return f.members, nil
@@ -162,7 +162,7 @@ func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Mem
 		if ended, end, err = startChild(slices.Concat(f.cfg.Child, []string{"--join", f.server.Addr(), "--name", Local})); err != nil {
 			return nil, fmt.Errorf("start a worker: %w", err)
 		}
-		f.release = append([]func(){end}, f.release...) // after the server has told it
+		f.release = append([]func(){end}, f.release...) // after the server has told the child
 	}
 	go func() { // ends with ctx
 		select {
@@ -175,13 +175,13 @@ func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Mem
 	return f.server.Wait(ctx, max(f.cfg.Workers, 1))
 }
 
-// Spares says whether workers may come to take the places of those that are lost.
+// Spares says whether workers may join during the run, to replace lost ones.
 func (f *Fleet) Spares() bool { return f.cfg.Spares && f.cfg.Workers > 0 }
 
-// Spare returns a worker that has come while the run goes on, and waits for one until ctx ends.
+// Spare returns a worker that has joined during the run, and waits for one until ctx ends.
 func (f *Fleet) Spare(ctx context.Context) (worker.Member, error) { return f.server.Spare(ctx) }
 
-// Lease is for how long a worker may load without a word from here; 0 when it ends with this process.
+// Lease is how long a worker may load without hearing from the coordinator; 0 if it ends with this process.
 func (f *Fleet) Lease() time.Duration {
 	if f.server == nil {
 		return 0
@@ -189,7 +189,7 @@ func (f *Fleet) Lease() time.Duration {
 	return f.cfg.Lease
 }
 
-// Status says how the workers are now, those that have come so far. It may be called from any goroutine.
+// Status returns the state of the workers that have joined so far. Safe for concurrent use.
 func (f *Fleet) Status() []worker.Status {
 	if f.server == nil {
 		return []worker.Status{{Name: Local, Up: true, CPU: f.cfg.CPU()}}
@@ -197,7 +197,7 @@ func (f *Fleet) Status() []worker.Status {
 	return f.server.Status()
 }
 
-// Close ends what was started, the last first.
+// Close ends what was started, last first.
 func (f *Fleet) Close() {
 	for i := len(f.release) - 1; i >= 0; i-- {
 		f.release[i]()

@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// local is a worker of this process, of which only its end matters.
+// local is a worker in this process that only records its end.
 type local struct {
 	worker.Worker
 	closed int
@@ -65,7 +65,7 @@ func TestWithNoWorkersAskedForThereIsOneHere(t *testing.T) {
 	require.Equal(t, 1, here.closed)
 }
 
-// Who waits for workers is told how they are started; the user may end the wait.
+// While workers are awaited, the user is told how to start them, and may end the wait.
 func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 	var words bytes.Buffer
 	c := config(t, "127.0.0.1:0", &words)
@@ -110,7 +110,7 @@ func TestAPlaceThatIsNone(t *testing.T) {
 	require.ErrorContains(t, err, "--listen ")
 }
 
-// TestMain lets the test's program be the child of a fleet that ends without a word.
+// TestMain lets the test binary be a fleet's child process that ends without a word.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "end-at-once" {
 		os.Exit(1)
@@ -118,7 +118,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process that was started to be the worker and has ended is not waited for.
+// A child process that was to be the worker and has ended is not waited for.
 func TestAChildThatEndsIsNotWaitedFor(t *testing.T) {
 	c := config(t, "", io.Discard)
 	c.Child = []string{"end-at-once"}

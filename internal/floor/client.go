@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// openWithin is how long a connection may take to be made, and to bring its first replies.
+// openWithin is how long a connection may take to be made and to bring its first replies.
 const openWithin = 10 * time.Second
 
 // client is the connections of all sessions, and what they have done.
@@ -34,10 +34,10 @@ type session struct {
 	unsent []byte // the rest of what is being written
 	full   bool   // the socket took no more
 	due    int    // bytes of replies that have not come
-	ops    int64  // which these replies are to
+	ops    int64  // that these replies answer
 }
 
-// open makes the connections. The client is to be closed, also after an error.
+// open makes the connections. The caller closes the client, also after an error.
 func open(ctx context.Context, cfg Config) (*client, error) {
 	c := &client{poll: -1, left: cfg.Ops}
 	value := driver.Value{Size: cfg.Size}
@@ -60,14 +60,14 @@ func open(ctx context.Context, cfg Config) (*client, error) {
 
 func (c *client) close() {
 	for _, s := range c.sessions {
-		_ = unix.Close(s.fd) // no byte of the result hangs on it
+		_ = unix.Close(s.fd) // no byte of the result depends on it
 	}
 	if c.poll >= 0 {
 		_ = unix.Close(c.poll)
 	}
 }
 
-// connect adds a session, once the server has been greeted and has answered the request.
+// connect adds a session, once the server has been greeted and has answered one request.
 func (c *client) connect(ctx context.Context, cfg Config, request []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
@@ -91,7 +91,7 @@ func (c *client) connect(ctx context.Context, cfg Config, request []byte) error 
 	return c.adopt(conn)
 }
 
-// ask sends what brings a number of replies and reads them. It returns their length in bytes.
+// ask sends a request and reads so many replies. It returns their length in bytes.
 func ask(conn net.Conn, request []byte, replies int, parse func(b []byte, i int) (int, error)) (size int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
@@ -119,7 +119,7 @@ func ask(conn net.Conn, request []byte, replies int, parse func(b []byte, i int)
 	return size, nil
 }
 
-// parse reads the reply to the request, which has to be a good one.
+// parse reads the reply to the request, which must be OK.
 func parse(cfg Config, b []byte) (int, error) {
 	var reply driver.Reply
 	n, err := cfg.Codec.Parse(b, cfg.Verb, &reply)
@@ -134,8 +134,8 @@ func parse(cfg Config, b []byte) (int, error) {
 	return n, nil
 }
 
-// adopt makes a session of a connection. It takes a second descriptor of the socket, one that the runtime's own poller does not watch: every
-// reply would have to wake that, too.
+// adopt makes a session of a connection. It duplicates the socket's descriptor, because the runtime's own poller watches the first: every reply would
+// have to wake that, too.
 func (c *client) adopt(conn net.Conn) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 const (
 	readSize  = 64 << 10
 	maxEvents = 256
-	look      = 100 * time.Millisecond // how long it may take until halt is seen
-	silence   = 10 * time.Second       // without any reply, after which the server is given up
+	look      = 100 * time.Millisecond // the longest until halt is seen
+	silence   = 10 * time.Second       // without any reply, until the server is given up
 )
 
-// exchange carries the ops out, until all replies have come or halt is set.
+// exchange carries the ops out until all replies have come or halt is set.
 func (c *client) exchange(halt *atomic.Bool) error {
 	c.awaited = c.left
 	for i := range c.sessions {
@@ -49,7 +49,7 @@ func (c *client) exchange(halt *atomic.Bool) error {
 	return nil
 }
 
-// serve moves what a socket is ready for.
+// serve moves the bytes that a socket is ready for.
 func (c *client) serve(s *session, events uint32, buf []byte) error {
 	if events&unix.EPOLLOUT != 0 {
 		if err := c.write(s); err != nil {
@@ -93,7 +93,7 @@ func (c *client) next(s *session) error {
 	return c.write(s)
 }
 
-// write sends what the socket takes, and has epoll say when it takes more.
+// write sends what the socket takes, and has epoll report when it takes more.
 func (c *client) write(s *session) error {
 	c.result.Writes++
 	n, err := transfer(unix.SYS_WRITE, s.fd, s.unsent)
@@ -108,7 +108,7 @@ func (c *client) write(s *session) error {
 	return nil
 }
 
-// watch says what epoll is to report of a session.
+// watch sets what epoll reports of a session.
 func (c *client) watch(s *session) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: s.token}
 	if s.full {
@@ -121,8 +121,8 @@ func (c *client) watch(s *session) error {
 	return nil
 }
 
-// wait returns how many sockets are ready, 0 after a while. It blocks without telling the scheduler, which would look after it fifty thousand
-// times a second: nothing else of the process has to run, but for whoever sets halt, which takes another processor of the runtime's.
+// wait returns how many sockets are ready, 0 after a while. It blocks without telling the scheduler, which would check on it fifty thousand times a
+// second. Nothing else in the process has to run but the goroutine that sets halt, for which the runtime has another processor.
 func (c *client) wait(events []unix.EpollEvent) (int, error) {
 	c.result.Waits++
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(c.poll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),

@@ -1,12 +1,12 @@
-// Package floor drives a server blindly, to find what none of its clients can do without.
+// Package floor drives a server blindly, to find the cost that no client can avoid.
 //
-// A blind client sends the same bytes again and again and counts the bytes that come back. It chooses no keys, makes no requests, reads no
-// replies, takes no times and keeps no records, so what it spends on an op is what the kernel takes to carry one: the floor under every
-// client that uses epoll. A client's cost per op in multiples of the floor says what it could still save.
+// A blind client sends the same bytes again and again and counts the bytes that come back. It chooses no keys, makes no requests, reads no replies,
+// takes no timestamps and keeps no records, so an op costs it what the kernel takes to carry one: the floor under every client that uses epoll. A
+// client's cost per op in multiples of the floor shows what it could still save.
 //
-// Each session has a connection; all get or put the same key. A session writes the requests of its whole pipeline in one system call,
-// and the next ones when as many bytes have come as their replies have: the fewest calls that a client with this pipeline can do
-// with. How long a reply is, it learns from one request on each connection, whose reply it does read.
+// Each session has one connection; all get or put the same key. A session writes the requests of its whole pipeline in one system call, and the next
+// ones once all bytes of their replies have come: the fewest calls possible with this pipeline. It learns the length of a reply from one request on
+// each connection, whose reply it does read.
 package floor
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Config says what is exchanged.
+// Config says what to exchange.
 type Config struct {
 	Endpoint string // host:port
 	Codec    driver.Codec
 	Verb     driver.Verb // Get or Put
-	Key      string      // one that is there, if it is to be got
-	Size     int         // of the values that are put, bytes
+	Key      string      // must exist if Verb is Get
+	Size     int         // of the values put, bytes
 	Sessions int         // connections, > 0
-	Pipeline int         // requests on their way in each, > 0
-	Ops      int64       // of all sessions together, > 0
+	Pipeline int         // requests in flight on each, > 0
+	Ops      int64       // over all sessions, > 0
 }
 
-// Validate says what no client could do.
+// Validate returns an error for a config that no client could carry out.
 func (c *Config) Validate() error {
 	switch {
 	case c.Verb != driver.Get && c.Verb != driver.Put:
@@ -47,7 +47,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Result is what the exchange took; making the connections is not part of it.
+// Result is what the exchange cost, without making the connections.
 type Result struct {
 	Ops           int64   `json:"ops"`
 	Seconds       float64 `json:"seconds"`
@@ -58,9 +58,9 @@ type Result struct {
 	Writes        int64   `json:"writes"`
 }
 
-// Run connects, carries the ops out and returns what that took. It works in the calling goroutine, on a thread of its own, and keeps the
-// garbage collector from working meanwhile. When ctx ends, it returns ctx's error within 100 ms. It raises GOMAXPROCS to 2, so that
-// whoever ends ctx can run: the exchange never gives its processor back.
+// Run connects, carries the ops out and returns what that cost. It works in the calling goroutine, locked to its thread, with the garbage collector
+// off. When ctx ends, it returns ctx's error within 100 ms. It raises GOMAXPROCS to at least 2, so that the goroutine that ends ctx can run: the
+// exchange never gives its processor back.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return Result{}, err
@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return c.result, err
 }
 
-// spent returns the processor time of the process.
+// spent returns the process's processor time in seconds.
 func spent() (user, system float64) {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {

@@ -38,8 +38,8 @@ func config(t *testing.T, d driver.Wire, endpoint string, verb driver.Verb) floo
 	return floor.Config{Endpoint: endpoint, Codec: codec, Verb: verb, Key: "key:000000000000", Size: 100, Sessions: 3, Pipeline: 4, Ops: 1001}
 }
 
-// TestEveryOpIsExchanged puts and gets, and holds what the client says against what the server counts. 1,001 ops do not divide into
-// pipelines of four. Each session has tried the request once.
+// TestEveryOpIsExchanged puts and gets, and compares the client's counts with the server's. 1,001 ops do not divide into pipelines of four. Each
+// session has tried the request once.
 func TestEveryOpIsExchanged(t *testing.T) {
 	for _, tt := range []struct {
 		driver   driver.Wire
@@ -83,7 +83,7 @@ func say(t *testing.T, endpoint, words string) string {
 	return string(said)
 }
 
-// TestLargeBatches are more than a socket takes at a time, in either direction.
+// TestLargeBatches exchanges more than a socket takes at a time, in either direction.
 func TestLargeBatches(t *testing.T) {
 	endpoint := startNode(t, "resp")
 	for _, verb := range []driver.Verb{driver.Put, driver.Get} {
@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "connect to "+endpoint+": ")
 }
 
-// TestServerThatSaysOtherThings answers the first request on a connection and everything after it at greater length, or hangs up.
+// TestServerThatSaysOtherThings answers the first request on a connection normally and everything after it at greater length, or hangs up.
 func TestServerThatSaysOtherThings(t *testing.T) {
 	for _, tt := range []struct{ then, err string }{
 		{strings.Repeat("+OK\r\n", 5), "a reply is longer than the first one, of 5 bytes"},

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// DB is a connection to a database that has the schema. It is used by one goroutine at a time.
+// DB is a connection to a database with the schema. One goroutine may use it at a time.
 type DB struct {
 	conn   *pgconn.PgConn
 	within time.Duration // of a transaction
-	secret []string      // what errors must not say
+	secret []string      // what errors must not contain
 }
 
-// Open connects to the database that a URL names (postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…; what it lacks comes from PGPASSWORD,
-// ~/.pgpass and libpq's other variables) and makes or migrates the schema. Without an sslmode, one of another machine is asked with
-// verify-full. within bounds the connecting and each transaction. Errors of this package never hold the password.
+// Open connects to the database that a URL names (postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…; anything missing comes from PGPASSWORD,
+// ~/.pgpass and libpq's other variables) and creates or migrates the schema. Without an sslmode, a database on another machine is opened with
+// verify-full. within limits connecting, and each transaction. This package's errors never contain the password.
 func Open(ctx context.Context, address string, within time.Duration) (*DB, error) {
 	config, err := parse(address)
 	if err != nil {
@@ -40,7 +40,7 @@ func Open(ctx context.Context, address string, within time.Duration) (*DB, error
 	return db, nil
 }
 
-// polite is how long the server may take to let go of a transaction or the connection.
+// polite is how long the server may take to end a transaction or the connection.
 const polite = 5 * time.Second
 
 // Close ends the connection.
@@ -50,7 +50,7 @@ func (db *DB) Close() error {
 	return db.plain(db.conn.Close(ctx))
 }
 
-// parse reads the URL. What it says is nowhere repeated: a URL that cannot be read may hold a password anywhere.
+// parse parses the URL. Its errors never quote it: a malformed URL may hold a password anywhere.
 func parse(address string) (*pgconn.Config, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -70,7 +70,7 @@ func parse(address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// near says whether a URL means this machine.
+// near says whether a URL refers to this machine.
 func near(u *url.URL, query url.Values) bool {
 	host := u.Hostname()
 	if other := query.Get("host"); other != "" {
@@ -93,12 +93,12 @@ func secrets(address, password string) (list []string) {
 	return append(list, password)
 }
 
-// plain returns the error as its text, without secrets.
+// plain returns the error as one line of text, without secrets.
 func (db *DB) plain(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := strings.Join(strings.Fields(err.Error()), " ") // in one line
+	text := strings.Join(strings.Fields(err.Error()), " ") // one line
 	for _, secret := range db.secret {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "xxxxx")
@@ -107,7 +107,7 @@ func (db *DB) plain(err error) error {
 	return errors.New(text)
 }
 
-// inTransaction calls f in a transaction, which the server ends by itself if nobody else does.
+// inTransaction calls f in a transaction. The server has a timeout for the transaction, in case this end never ends it.
 func (db *DB) inTransaction(ctx context.Context, f func() error) error {
 	limit := db.within.Milliseconds()
 	err := db.script(ctx, fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d", limit, limit))
@@ -120,7 +120,7 @@ func (db *DB) inTransaction(ctx context.Context, f func() error) error {
 	return db.script(ctx, "COMMIT")
 }
 
-// rollBack ends a transaction that failed. A connection that was lost, or cut in the middle of an answer, has none any more.
+// rollBack ends a failed transaction. If the connection was lost, or cut in the middle of an answer, there is none left.
 func (db *DB) rollBack(ctx context.Context) error {
 	if db.conn.IsClosed() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A database elsewhere is not spoken to in the clear unless its URL says so.
+// A remote database is not spoken to in cleartext unless its URL says so.
 func TestElsewhereWantsTLS(t *testing.T) {
 	for url, name := range map[string]string{
 		"postgres://u:p@db.example.org/team":                     "db.example.org",

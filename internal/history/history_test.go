@@ -158,7 +158,7 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// The URL says how the connection is protected, and the server is held to it.
+// The URL says how the connection is protected, and the server must comply.
 func TestTLS(t *testing.T) {
 	authority := servertest.NewAuthority(t)
 	url := servertest.PostgresTLS(t, authority.Issue("127.0.0.1", time.Hour))

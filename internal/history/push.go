@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Push writes a run. It returns false when the run is there already; another run of the same name is an error. planJSON may be nil.
+// Push writes a run. It returns false if the run is there already; a different run of the same name is an error. planJSON may be nil.
 func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
@@ -57,7 +57,7 @@ func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added
 	return false, db.isSame(ctx, "runs", r.ID, r.StartedAt)
 }
 
-// asJSON writes what is kept as JSON.
+// asJSON encodes the columns that are kept as JSON.
 func asJSON(reasons []string, labels map[string]string, environment any) (a, b, c string, err error) {
 	var texts [3]string
 	for i, v := range []any{slices.Concat([]string{}, reasons), labelsOf(labels), environment} {
@@ -70,7 +70,7 @@ func asJSON(reasons []string, labels map[string]string, environment any) (a, b, 
 	return texts[0], texts[1], texts[2], nil
 }
 
-// labelsOf is an object also where there are none.
+// labelsOf returns an empty object for no labels.
 func labelsOf(labels map[string]string) map[string]string {
 	if labels == nil {
 		return map[string]string{}
@@ -78,7 +78,7 @@ func labelsOf(labels map[string]string) map[string]string {
 	return labels
 }
 
-// isSame holds that what has the same name began at the same time; the database keeps microseconds.
+// isSame checks that the row of that ID has the same start time, to the microsecond that the database keeps.
 func (db *DB) isSame(ctx context.Context, table, id string, startedAt time.Time) error {
 	micros, err := db.number(ctx, `SELECT (extract(epoch FROM started_at) * 1000000)::bigint FROM loadgen.`+table+` WHERE id = $1`, id)
 	if err != nil {
@@ -98,7 +98,7 @@ type rowsOf struct {
 	rows    [][]any
 }
 
-// tablesOf makes the rows of all that belongs to a run, in the order in which they refer to each other.
+// tablesOf makes the rows of a run's tables, referenced tables first.
 func tablesOf(r *run.Run) []rowsOf {
 	phases := rowsOf{name: "phases", columns: []string{
 		"run", "phase", "position", "kind", "model", "target", "driver", "seconds", "warmup", "validity", "offered_rate", "achieved_rate",
@@ -145,7 +145,7 @@ func tablesOf(r *run.Run) []rowsOf {
 	return []rowsOf{phases, ops, figures, series, observations}
 }
 
-// figure is a number of an op by its path below it.
+// figure is a number of an op, named by its path below the op.
 type figure struct {
 	name  string
 	value *float64
@@ -164,7 +164,7 @@ func figuresOf(o *run.Op) []figure {
 	return all
 }
 
-// PushExperiment writes how an experiment's variants compare; its runs are pushed by themselves. It returns false when it is there already.
+// PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if it is there already.
 func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// migrations lead from an empty schema to the present one. One that was released is never changed.
+// migrations lead from an empty schema to the current one. A released migration never changes.
 var migrations = [...]string{
 	`
 CREATE TABLE loadgen.runs (
@@ -149,10 +149,10 @@ CREATE TABLE loadgen.comparisons (
 	`ALTER TABLE loadgen.ops ALTER COLUMN bytes_out DROP NOT NULL;`,
 }
 
-// onlyOne is the advisory lock that migrations hold: "loadgen" as a number.
+// onlyOne is the advisory lock for migrations: "loadgen" as a number.
 const onlyOne = 0x6c6f616467656e
 
-// migrate brings the schema to the present version. Where it is there already nothing is written, so that a user who may only insert can push.
+// migrate brings the schema up to date. It writes nothing to a current schema, so a user who may only insert can push.
 func (db *DB) migrate(ctx context.Context) error {
 	version, err := db.version(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (db *DB) migrate(ctx context.Context) error {
 		if _, err := db.exec(ctx, `SELECT pg_advisory_xact_lock($1)`, onlyOne); err != nil {
 			return err
 		}
-		version, err := db.version(ctx) // another may have been faster
+		version, err := db.version(ctx) // another process may have been faster
 		if err != nil {
 			return err
 		}
@@ -188,9 +188,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	})
 }
 
-// version returns the version of the schema; 0 when there is none.
+// version returns the version of the schema; 0 if there is none.
 func (db *DB) version(ctx context.Context) (version int, err error) {
-	// Not to_regclass: it may remember from before the lock that there was none.
+	// Not to_regclass: it may use a cached answer, from before the lock, that there is none.
 	const look = `SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'loadgen' AND tablename = 'migrations'`
 	there, err := db.number(ctx, look)
 	if err != nil || there == 0 {

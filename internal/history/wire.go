@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Values go to the server in PostgreSQL's text format, in which it reads the few types that runs are made of by itself. pgx's own conversion
-// (package pgtype) of every type that PostgreSQL has would be a tenth of the program.
+// Values are sent in PostgreSQL's text format, whose few types needed here the server parses itself. pgx's conversion of every PostgreSQL type (package
+// pgtype) would be a tenth of the program.
 
 // text appends a value as PostgreSQL reads it; ok is false for NULL.
 func text(dst []byte, value any) (_ []byte, ok bool, err error) {
@@ -51,7 +51,7 @@ func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 	return dst, false, fmt.Errorf("a value of the type %T", value)
 }
 
-// exec carries out one statement, whose parameters are $1, $2, …, and returns how many rows it changed.
+// exec executes one statement with parameters $1, $2, …, and returns how many rows it changed.
 func (db *DB) exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
 	r, err := db.ask(ctx, query, args)
 	if err != nil {
@@ -60,7 +60,7 @@ func (db *DB) exec(ctx context.Context, query string, args ...any) (changed int6
 	return r.CommandTag.RowsAffected(), nil
 }
 
-// number carries out a statement that answers with one whole number.
+// number executes a statement that returns one integer.
 func (db *DB) number(ctx context.Context, query string, args ...any) (int64, error) {
 	r, err := db.ask(ctx, query, args)
 	if err != nil {
@@ -86,13 +86,13 @@ func (db *DB) ask(ctx context.Context, query string, args []any) (*pgconn.Result
 	return r, r.Err
 }
 
-// script carries out statements that have neither parameters nor answers.
+// script executes statements without parameters or results.
 func (db *DB) script(ctx context.Context, statements string) error {
 	_, err := db.conn.Exec(ctx, statements).ReadAll()
 	return err
 }
 
-// copyRows writes rows in the text format of COPY (PostgreSQL's manual, COPY, File Formats): a line each, tabs between the columns, \N for NULL.
+// copyRows writes rows in COPY's text format (PostgreSQL's manual, COPY, File Formats): one line each, tabs between the columns, \N for NULL.
 func (db *DB) copyRows(ctx context.Context, t rowsOf) error {
 	var lines bytes.Buffer
 	var field []byte
@@ -118,5 +118,5 @@ func (db *DB) copyRows(ctx context.Context, t rowsOf) error {
 	return err
 }
 
-// copyEscapes are the characters that have a meaning of their own in a row.
+// copyEscapes escapes the characters that are special in a row.
 var copyEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)

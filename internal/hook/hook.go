@@ -1,11 +1,10 @@
-// Package hook runs commands that the user has named on the command line, outside any plan: a plan comes from strangers, and can only ask for
-// one by its name.
+// Package hook runs commands that the user has named on the command line. They are never part of a plan: plans come from strangers, and can only ask
+// for a command by its name.
 //
-// There is no shell. A command gets a process group of its own, nothing on its standard input, the PATH and HOME of this process and what it is
-// told, and nothing else of the environment. It runs below a supervisor, which is this program again ([Supervise]), and has so long. When it is
-// late, when it fails, and when this process ends, in whatever way, it and all that it has started are asked to end (SIGTERM) and made to
-// (SIGKILL), in whatever group or session they are by then. What a command that went well leaves running lives as long as this process: starting
-// a server is what hooks are for.
+// No shell is involved. A command gets its own process group, an empty standard input, this process's PATH and HOME plus the variables it is told,
+// and nothing else of the environment. It runs below a supervisor, which is this program again ([Supervise]), with a time limit. When it is late or
+// fails, and when this process ends in any way, it and everything it has started get SIGTERM and then SIGKILL, in whatever group or session they are
+// by then. What a successful command leaves running lives as long as this process: hooks are for starting servers.
 package hook
 
 import (
@@ -20,27 +19,26 @@ import (
 )
 
 const (
-	// MaxOutput is how much is kept of what a command prints, in bytes.
+	// MaxOutput is how many bytes of a command's output are kept.
 	MaxOutput = 64 << 10
-	// grace is how long a command and what it has started may take to end, half of it after they were asked, and how long the output of one that has gone well is waited for when something
-	// in the background still holds it.
+	// grace is how long a command and what it has started may take to end; SIGKILL follows after half of it. It is also how long to wait for the
+	// output of a successful command when something in the background still holds it open.
 	grace = 2 * time.Second
-	// poll is how often the processes are looked for that should end.
+	// poll is the interval for checking which processes still have to end.
 	poll = 10 * time.Millisecond
 )
 
-// Hook is a command and the name by which plans ask for it.
+// Hook is a command, and the name by which plans ask for it.
 type Hook struct {
 	Name string
-	Argv []string // the command, and its arguments
+	Argv []string // the command and its arguments
 	path string
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
-// Parse reads NAME=COMMAND ARGUMENT… and looks for the command. Words are separated by blanks. 'Single quotes' hold anything but themselves, in
-// "double quotes" and outside of quotes a backslash makes the next character plain. Nothing else is special: there are no variables, patterns
-// and pipes.
+// Parse parses NAME=COMMAND ARGUMENT… and looks up the command. Blanks separate words. 'Single quotes' quote everything but themselves. In "double
+// quotes" and outside quotes, a backslash makes the next character literal. Nothing else is special: there are no variables, patterns or pipes.
 func Parse(text string) (Hook, error) {
 	const form = `write --allow-exec 'NAME=COMMAND ARGUMENT…'`
 	name, command, ok := strings.Cut(text, "=")
@@ -61,7 +59,7 @@ func Parse(text string) (Hook, error) {
 	return Hook{Name: name, Argv: argv, path: path}, nil
 }
 
-// split takes a command line apart.
+// split splits a command line into words.
 func split(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -103,13 +101,13 @@ func split(text string) ([]string, error) {
 	return words, nil
 }
 
-// Output is what a command printed, on standard output and error as it came.
+// Output is what a command printed, standard output and error interleaved as they came.
 type Output struct {
 	Text string // at most MaxOutput bytes
 	Cut  bool   // there was more
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the start of what is written to it.
 type bounded struct {
 	kept bytes.Buffer
 	cut  bool
@@ -124,10 +122,10 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// colours are what makes words red on a terminal, and moves its cursor (ECMA-48, section 5.4: control sequences).
+// colours matches the control sequences that colour text and move the cursor (ECMA-48, section 5.4).
 var colours = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// lastLine returns the last line that is not empty, shortened and without what a terminal would obey: it becomes part of a result.
+// lastLine returns the last non-empty line, shortened and without what a terminal would obey: it becomes part of a result.
 func lastLine(text string) string {
 	const most = 200
 	lines := strings.Split(strings.TrimSpace(colours.ReplaceAllString(text, "")), "\n")

@@ -93,7 +93,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, Output{Text: "out\nerr\n"}, out)
 }
 
-// Nothing of this process' environment comes through but where programs and the user's files are.
+// Of this process's environment, a command gets only where programs and the user's files are.
 func TestEnvironmentIsScrubbed(t *testing.T) {
 	t.Setenv("LOADGEN_SECRET_PW", "hunter2")
 	out, err := run(t, "x=env", 5*time.Second, "LOADGEN_RUN=r", "LOADGEN_VARIANT=w=1")
@@ -109,7 +109,7 @@ func TestRunFails(t *testing.T) {
 	require.EqualError(t, err, "hook x: signal: killed")
 }
 
-// What a command prints in colours, or with a bell, is kept as it came, and is plain in its error: that stands in results.
+// Colours and bells in a command's output are kept as they came, but are removed from its error, which goes into results.
 func TestErrorIsPlain(t *testing.T) {
 	out, err := run(t, `x=sh -c 'printf "\\033[1;31mError:\\033[0m no\\tdisk\\007\\n"; exit 1'`, 5*time.Second)
 	require.EqualError(t, err, "hook x: exit status 1; the last that it printed: Error: no disk")
@@ -149,10 +149,10 @@ var startsSomething = map[string]string{
 	"two forks": `trap "" TERM; (setsid sh -c "(setsid sleep 600 & echo \$! > $CHILD) &" >/dev/null 2>&1 &)`,
 }
 
-// written waits until there is a number in $CHILD, as a script goes on.
+// written waits until $CHILD holds a number, in a script.
 const written = `; while ! test -s "$CHILD"; do sleep 0.01; done; `
 
-// A command that hangs takes its children with it, those that do not listen to SIGTERM and those that hold none of its output. So does one that fails.
+// A command that hangs takes its children with it, including those that ignore SIGTERM and those that hold none of its output. So does one that fails.
 func TestEndsWithAllItHasStarted(t *testing.T) {
 	for name, script := range startsSomething {
 		t.Run("hangs/"+name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func started(pidFile string) bool {
 	return err == nil && strings.HasSuffix(string(b), "\n")
 }
 
-// What a hook that went well leaves in the background stays, also when it holds the hook's output, or has left its session.
+// What a successful hook leaves in the background stays, even if it holds the hook's output or has left its session.
 func TestLeavesSomethingRunning(t *testing.T) {
 	for name, script := range startsSomething {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Run carries the command out, until ctx ends at the longest. Told is what it is told, as NAME=VALUE. The error of one that goes wrong ends with the
+// Run runs the command, at most until ctx ends. told holds extra environment variables, as NAME=VALUE. If the command fails, the error ends with the
 // last line that it printed.
 func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 	var out bounded
@@ -30,8 +30,8 @@ func (h Hook) Run(ctx context.Context, told []string) (Output, error) {
 	return Output{Text: text, Cut: out.cut}, err
 }
 
-// supervised starts the supervisor, and waits until that says how the command ended. A supervisor that has still something to watch over stays;
-// the pipe that it waits for the end of is closed when this process ends, however it does.
+// supervised starts the supervisor, and waits until it reports how the command ended. The supervisor stays while it has processes to watch over. It
+// waits for the end of a pipe that closes when this process ends, for whatever reason.
 func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err error) {
 	cmd := exec.Command("/proc/self/exe", append([]string{Command, h.path}, h.Argv...)...)
 	cmd.Args[0] = os.Args[0]
@@ -56,9 +56,9 @@ func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err 
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // ends with the supervisor, and that with this process
+	go func() { ended <- cmd.Wait() }() // ends with the supervisor, which ends with this process
 	copied := make(chan struct{})
-	go func() { // ends with the output, or with grace
+	go func() { // ends with the output, or after grace
 		defer close(copied)
 		_, _ = io.Copy(out, printed)
 	}()
@@ -68,10 +68,10 @@ func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err 
 	})
 	how, err := io.ReadAll(said)
 	inTime := stop()
-	_ = printed.SetReadDeadline(time.Now().Add(grace)) // something in the background may hold it
+	_ = printed.SetReadDeadline(time.Now().Add(grace)) // something in the background may hold it open
 	<-copied
 	switch {
-	case err != nil: // it does not end what it should
+	case err != nil: // the supervisor does not end what it should
 		return errors.Join(fmt.Errorf("its supervisor: %w", err), cmd.Process.Kill(), <-ended)
 	case !inTime:
 		return errors.Join(ctx.Err(), alive.Close(), <-ended)
@@ -79,7 +79,7 @@ func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err 
 	return verdict(string(how))
 }
 
-// verdict reads what a supervisor said of its command's end.
+// verdict parses a supervisor's report on how its command ended.
 func verdict(said string) error {
 	if words, ok := strings.CutPrefix(said, "error "); ok {
 		return errors.New(words)

@@ -17,18 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command is the first argument that makes this program the supervisor of a hook. It has to call [Supervise] then, with the arguments behind it.
+// Command is the first argument that makes this program the supervisor of a hook. The program must then call [Supervise] with the arguments after it.
 const Command = "supervise-hook"
 
-// statusFile is where a supervisor says how its command ended.
+// statusFile is the file descriptor on which a supervisor reports how its command ended.
 const statusFile = 3
 
-// Supervise runs a command, a path and its arguments from the name on, and ends all that it has started: when it fails, and when standard input
-// ends, which its other end does however it ends itself. Whatever the command starts stays below this process, since that adopts those that
-// lose their parent (PR_SET_CHILD_SUBREAPER). If the command goes well, what it leaves running stays until standard input ends.
+// Supervise runs a command, given as a path and its arguments including the name. It ends everything the command has started if the command fails,
+// and when standard input ends, which happens however the parent process ends. Everything started stays below this process, which adopts orphaned
+// descendants (PR_SET_CHILD_SUBREAPER). If the command succeeds, what it leaves running stays until standard input ends.
 func Supervise(argv []string) int {
-	runtime.LockOSThread() // the command is killed when the thread ends that has started it
-	// It ends with its pipe, not before.
+	runtime.LockOSThread() // the command is killed when the thread that started it ends
+	// It ends with its pipe, not on a signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	unix.CloseOnExec(statusFile)
 	status := os.NewFile(statusFile, "status")
@@ -58,7 +58,7 @@ func supervise(argv []string, status io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	for _, output := range []int{1, 2} { // which ends when what it has started lets go of it
+	for _, output := range []int{1, 2} { // these end when the processes it has started close them
 		if err := unix.Dup3(int(null.Fd()), output, 0); err != nil {
 			return err
 		}
@@ -94,13 +94,13 @@ func supervise(argv []string, status io.WriteCloser) error {
 	}
 }
 
-// reap takes note of the end of every process below this one, until there is none.
+// reap collects the exit of every process below this one, until there are none.
 func reap(pid int, ended chan<- syscall.WaitStatus, alone chan<- struct{}) {
 	for {
 		var how syscall.WaitStatus
 		switch got, err := syscall.Wait4(-1, &how, 0, nil); {
 		case err == syscall.EINTR:
-		case err != nil: // ECHILD: there are none
+		case err != nil: // ECHILD: none left
 			close(alone)
 			return
 		case got == pid:
@@ -109,7 +109,7 @@ func reap(pid int, ended chan<- syscall.WaitStatus, alone chan<- struct{}) {
 	}
 }
 
-// end ends all processes below this one: first they are asked, then they are made to.
+// end ends all processes below this one, with SIGTERM and then with SIGKILL.
 func end(alone <-chan struct{}) error {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		late := time.Now().Add(grace / 2)
@@ -121,7 +121,7 @@ func end(alone <-chan struct{}) error {
 			for _, pid := range below {
 				if !sent[pid] {
 					sent[pid] = true
-					_ = syscall.Kill(pid, signal) // it may have ended
+					_ = syscall.Kill(pid, signal) // it may have ended already
 				}
 			}
 			select {
@@ -134,7 +134,7 @@ func end(alone <-chan struct{}) error {
 	return errors.New("something that the command has started does not end")
 }
 
-// descendants lists the processes below one, those that have ended but for their parents' knowing apart.
+// descendants lists the processes below root, except zombies.
 func descendants(root int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -153,7 +153,7 @@ func descendants(root int) ([]int, error) {
 	return below, nil
 }
 
-// parentAt reads the stat of a process: number, name in parentheses, state, parent (proc_pid_stat(5)). One that has ended is none.
+// parentAt reads a process's stat: PID, name in parentheses, state, parent (proc_pid_stat(5)). ok is false for a process that has ended.
 func parentAt(path string) (pid, parent int, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

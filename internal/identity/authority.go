@@ -28,26 +28,26 @@ const (
 	keyFile     = "authority.pem"
 	maxKeyFile  = 4 << 10
 	keyBlock    = "PRIVATE KEY"
-	certified   = 24 * time.Hour        // for how long a certificate holds; another one is made after two thirds of it
-	backdated   = time.Hour             // clocks are set back now and then
+	certified   = 24 * time.Hour        // lifetime of a certificate, which is replaced after two thirds of it
+	backdated   = time.Hour             // allows for clocks that are set back
 	fleetName   = "loadgen fleet"       // of the authority
 	pageName    = "loadgen page"        // of a page's certificate
-	serverName  = "coordinator.loadgen" // which workers look for
-	anytimeFrom = 1990                  // the authority itself holds as long as its file is there
+	serverName  = "coordinator.loadgen" // the name workers look for
+	anytimeFrom = 1990                  // the authority itself is valid as long as its file exists
 	anytimeTo   = 2200
 )
 
-// Authority certifies the ends of a user's fleets. Whoever has its key is one of them.
+// Authority certifies the ends of a user's fleets. Anyone who has its key is one of them.
 type Authority struct {
-	path   string // of its key; "": it is in memory only
+	path   string // of its key; "": the key is in memory only
 	key    *ecdsa.PrivateKey
 	root   *x509.Certificate
-	pool   *x509.CertPool // of the root
-	tokens *Tokens        // of workers that may enrol; nil: none can
-	life   time.Duration  // of certificates
+	pool   *x509.CertPool // holds the root
+	tokens *Tokens        // that workers may enrol with; nil: none can
+	life   time.Duration  // lifetime of certificates
 }
 
-// NewAuthority returns one whose key is in this process alone.
+// NewAuthority returns an authority whose key exists in this process only.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -73,13 +73,13 @@ func authorityOf(key *ecdsa.PrivateKey) (*Authority, error) {
 	return &Authority{key: key, root: root, pool: poolOf(root), life: certified}, nil
 }
 
-// rootText is the authority's certificate in PEM.
+// rootText is the authority's certificate as PEM.
 func (a *Authority) rootText() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
 }
 
-// OpenAuthority reads the key in a directory. Where there is none it makes one, once: of several that come at the same time, all get the
-// same. It refuses a key that is not this user's, or that others may read.
+// OpenAuthority reads the key in a directory, and makes one if there is none. If several processes do so at once, all get the same key. It refuses a
+// key that is not this user's, or that others may read.
 func OpenAuthority(dir string) (*Authority, error) {
 	if err := openDir(dir); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 	return nil, errors.Join(fmt.Errorf("%s holds no ECDSA key: delete it, and one is made", path), err)
 }
 
-// makeKey makes a key, unless another one has come before it.
+// makeKey makes a key, unless another process has made one first.
 func makeKey(path string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -138,7 +138,7 @@ func (a *Authority) issue(role Role, now time.Time) (*tls.Certificate, error) {
 	return issued(func(key crypto.PublicKey) (*x509.Certificate, error) { return a.certify(key, role, now) })
 }
 
-// issuePage makes a key and a certificate for a page. It is for no role: whoever has it is neither a coordinator nor a worker.
+// issuePage makes a key and a certificate for a page. The certificate has no role, so its holder is neither a coordinator nor a worker.
 func (a *Authority) issuePage(names []string, addresses []net.IP, now time.Time) (*tls.Certificate, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: pageName}, DNSNames: names, IPAddresses: addresses, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -185,17 +185,17 @@ func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey, now t
 	return x509.ParseCertificate(der)
 }
 
-// renewable says when another certificate should take a certificate's place: after two thirds of its life.
+// renewable says when a certificate should be replaced: after two thirds of its lifetime.
 func renewable(leaf *x509.Certificate) time.Time {
 	issued := leaf.NotBefore.Add(backdated)
 	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(issued) / 3)
 }
 
-// keyHash is the SHA-256 of a certificate's public key, by which tokens name an authority.
+// keyHash is the SHA-256 of a certificate's public key, which tokens use to name an authority.
 func keyHash(c *x509.Certificate) [sha256.Size]byte { return sha256.Sum256(c.RawSubjectPublicKeyInfo) }
 
-// Credentials returns those of one end of a connection: it proves that it is of a role, and has the other end prove that it is of the other.
-// A coordinator's also serve workers that enrol.
+// Credentials returns the credentials of one end of a connection. That end proves its role, and the other end must prove the other role. A
+// coordinator's credentials also serve workers that enrol.
 func (a *Authority) Credentials(role Role) credentials.TransportCredentials {
 	c := &certificates{keys: &holder{authority: a, issue: func(now time.Time) (*tls.Certificate, error) { return a.issue(role, now) }}, role: role}
 	if role == Coordinator && a.tokens != nil {
@@ -204,7 +204,7 @@ func (a *Authority) Credentials(role Role) credentials.TransportCredentials {
 	return c
 }
 
-// holder makes a certificate when one is needed, and another one in good time.
+// holder makes a certificate when one is needed, and replaces it in good time.
 type holder struct {
 	authority *Authority
 	issue     func(now time.Time) (*tls.Certificate, error)

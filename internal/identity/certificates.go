@@ -16,52 +16,53 @@ import (
 )
 
 const (
-	roleScheme   = "loadgen" // of the URI that says what a certificate is for
-	spiffeScheme = "spiffe"  // of one that SPIFFE's names are written as
+	roleScheme   = "loadgen" // scheme of the URI that states a certificate's role
+	spiffeScheme = "spiffe"  // scheme of a SPIFFE ID
 )
 
-// keyring is what one end of a connection shows the other, and what it knows the other by.
+// keyring is what one end of a connection shows the other, and what it recognises the other by.
 type keyring interface {
 	// own returns this end's certificate.
 	own() (*tls.Certificate, error)
-	// roots certify the other end.
+	// roots returns the certificates that certify the other end.
 	roots() (*x509.CertPool, error)
-	// trusts has a client check its server with the roots.
+	// trusts makes a client check its server against the roots.
 	trusts(cfg *tls.Config, roots *x509.CertPool)
-	// stranger says what is wrong, and what to do, when none of the roots has certified the server.
+	// stranger says what is wrong, and what to do, when no root has certified the server.
 	stranger() string
 }
 
-// certificates are TLS 1.3 with certificates on both sides, each for a role. What is needed of files is read for each connection.
+// certificates implements TLS 1.3 with certificates on both sides, one per role. Any files are read again for each connection.
 type certificates struct {
 	keys keyring
 	role Role
-	desk *desk // nil: nobody can enrol
+	desk *desk // nil: no worker can enrol
 
 	mu     sync.Mutex
-	server credentials.TransportCredentials // of all handshakes of a coordinator; nil before the first
+	server credentials.TransportCredentials // for all of a coordinator's handshakes; nil before the first
 	meets  meets
 }
 
-// meets is how a coordinator meets its clients while its certificate and its roots stay the same: each connection holds on to it.
+// meets holds the TLS configurations of a coordinator while its certificate and roots stay the same. They are shared, because each connection keeps
+// its own.
 type meets struct {
 	cert    *tls.Certificate
 	roots   *x509.CertPool
 	configs map[string]*tls.Config // by protocol
 }
 
-// baseConfig is what all our connections have in common.
+// baseConfig is the TLS configuration common to all connections.
 func baseConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.X25519}, SessionTicketsDisabled: true}
 }
 
-// trustServer has a client look for a coordinator that roots have certified, wherever it is.
+// trustServer makes a client accept a coordinator that the roots have certified, at any address.
 func trustServer(cfg *tls.Config, roots *x509.CertPool) {
 	cfg.RootCAs, cfg.ServerName = roots, serverName
 	cfg.VerifyConnection = func(s tls.ConnectionState) error { return checkRole(s, Coordinator) }
 }
 
-// ClientHandshake proves to a server that this end is of its role, if the server is a coordinator.
+// ClientHandshake proves this end's role to the server, which must prove to be a coordinator.
 func (c *certificates) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	cfg, err := c.clientConfig()
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *certificates) clientConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// ServerHandshake has a client prove that it is a worker. One that enrols is served, and the connection is over: the error is an *Enrolment.
+// ServerHandshake has a client prove that it is a worker. A client that enrols is served and its connection ends: the error is then an *Enrolment.
 func (c *certificates) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := c.handshakes().ServerHandshake(conn)
 	if err != nil {
@@ -112,10 +113,10 @@ func (c *certificates) ServerHandshake(conn net.Conn) (net.Conn, credentials.Aut
 	default:
 		return secured, info, nil
 	}
-	return nil, nil, err // who asked for the handshake closes the connection
+	return nil, nil, err // the caller closes the connection
 }
 
-// handshakes are those of a coordinator.
+// handshakes returns a coordinator's credentials for all handshakes.
 func (c *certificates) handshakes() credentials.TransportCredentials {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +128,7 @@ func (c *certificates) handshakes() credentials.TransportCredentials {
 	return c.server
 }
 
-// serverConfig is how a coordinator meets a client.
+// serverConfig returns a coordinator's TLS configuration for a client.
 func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	cert, err := c.keys.own()
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, er
 	if err != nil {
 		return nil, err
 	}
-	protocol := "" // it has none of ours
+	protocol := "" // the client offers none of ours
 	switch {
 	case c.desk != nil && slices.Contains(hello.SupportedProtos, enrolProtocol):
 		protocol = enrolProtocol
@@ -157,7 +158,7 @@ func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, er
 	return cfg, nil
 }
 
-// configFor is how a coordinator meets a client that speaks a protocol.
+// configFor returns a coordinator's TLS configuration for a client's protocol.
 func (c *certificates) configFor(protocol string, cert *tls.Certificate, roots *x509.CertPool) *tls.Config {
 	cfg := baseConfig()
 	cfg.Certificates, cfg.ClientCAs, cfg.ClientAuth = []tls.Certificate{*cert}, roots, tls.RequireAndVerifyClientCert
@@ -171,7 +172,7 @@ func (c *certificates) configFor(protocol string, cert *tls.Certificate, roots *
 	case enrolProtocol:
 		c.desk.admit(cfg)
 	case verdictProtocol:
-		cfg.NextProtos, cfg.ClientAuth, cfg.VerifyConnection = []string{verdictProtocol}, tls.RequestClientCert, nil // judge looks at it
+		cfg.NextProtos, cfg.ClientAuth, cfg.VerifyConnection = []string{verdictProtocol}, tls.RequestClientCert, nil // judge checks the certificate
 	}
 	return cfg
 }
@@ -181,13 +182,13 @@ func (c *certificates) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
-// Clone returns the same: nothing of it changes.
+// Clone returns c itself: its configuration never changes.
 func (c *certificates) Clone() credentials.TransportCredentials { return c }
 
-// OverrideServerName does nothing: who the server has to be is not decided by those who call it.
+// OverrideServerName does nothing: the caller does not decide who the server must be.
 func (c *certificates) OverrideServerName(string) error { return nil }
 
-// checkRole looks for the role in the other end's certificate, which has been verified.
+// checkRole checks the role in the other end's certificate, which must already be verified.
 func checkRole(s tls.ConnectionState, want Role) error {
 	if len(s.VerifiedChains) == 0 {
 		return errors.New("no certificate was verified")
@@ -196,7 +197,7 @@ func checkRole(s tls.ConnectionState, want Role) error {
 	return err
 }
 
-// roleIn looks for a role in a certificate, and returns the URI that says it: loadgen://role/ROLE, or a SPIFFE ID that ends in /loadgen/ROLE.
+// roleIn looks for a role in a certificate, and returns the URI that states it: loadgen://role/ROLE, or a SPIFFE ID that ends in /loadgen/ROLE.
 func roleIn(c *x509.Certificate, want Role) (*url.URL, error) {
 	for _, u := range c.URIs {
 		if u.String() == roleURI(want).String() || u.Scheme == spiffeScheme && u.Host != "" && strings.HasSuffix(u.Path, "/loadgen/"+string(want)) {
@@ -214,7 +215,7 @@ func roleIn(c *x509.Certificate, want Role) (*url.URL, error) {
 		want, roleURI(want), strings.Join(has, ", "))
 }
 
-// trustDomain is that of a certificate's SPIFFE ID; "" without one.
+// trustDomain is the trust domain of a certificate's SPIFFE ID; "" without one.
 func trustDomain(c *x509.Certificate) string {
 	if i := slices.IndexFunc(c.URIs, func(u *url.URL) bool { return u.Scheme == spiffeScheme }); i >= 0 {
 		return c.URIs[i].Host
@@ -222,7 +223,7 @@ func trustDomain(c *x509.Certificate) string {
 	return ""
 }
 
-// checkDomain has two ends with SPIFFE IDs be of one trust domain.
+// checkDomain requires two ends that both have SPIFFE IDs to be in the same trust domain.
 func checkDomain(own, other *x509.Certificate) error {
 	if here, there := trustDomain(own), trustDomain(other); here != "" && there != "" && here != there {
 		return fmt.Errorf("it is of the trust domain %q, this end of %q", there, here)

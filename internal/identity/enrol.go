@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Enrolment is a conversation of two messages on a TLS connection of its own, told from gRPC's by its protocol name (ALPN). The client has proved
-// nothing when it enrols with a token; when it renews it has shown the certificate that it has. Each message is JSON of at most 8 KiB behind its
-// length, two bytes in network order.
+// Enrolling is an exchange of two messages on its own TLS connection, told apart from gRPC by its protocol name (ALPN). A client that enrols with a
+// token has proved nothing yet; one that renews has shown its current certificate. Each message is JSON of at most 8 KiB, preceded by its length
+// as two bytes in network order.
 const (
 	enrolProtocol = "loadgen-enrol/1"
 	maxEnrol      = 8 << 10
@@ -31,8 +31,8 @@ const (
 
 // enrolRequest is the worker's message.
 type enrolRequest struct {
-	Secret  []byte `json:"secret,omitempty"` // of a token; without one the connection has proved who this is
-	Request []byte `json:"request"`          // for a certificate: PKCS #10, of which the key alone counts
+	Secret  []byte `json:"secret,omitempty"` // of a token; without one, the connection has proved who this is
+	Request []byte `json:"request"`          // for a certificate: PKCS #10, of which only the key is used
 }
 
 // enrolAnswer is the coordinator's message.
@@ -40,12 +40,12 @@ type enrolAnswer struct {
 	Certificate []byte `json:"certificate,omitempty"`
 	Root        []byte `json:"root,omitempty"` // of the authority
 	Refused     string `json:"refused,omitempty"`
-	Later       bool   `json:"later,omitempty"` // refused, but it may try again
+	Later       bool   `json:"later,omitempty"` // refused, but may try again
 }
 
-// Enrolment is how a coordinator's connection ended that asked for a certificate. It is an error so that gRPC never sees the connection.
+// Enrolment is the outcome of a connection that asked a coordinator for a certificate. It is an error so that gRPC never sees the connection.
 type Enrolment struct {
-	By      string // what the worker could show for it: a token by its ID, or a certificate
+	By      string // what the worker showed: a token, by its ID, or a certificate
 	Refused error  // nil: a certificate was issued
 }
 
@@ -56,16 +56,16 @@ func (e *Enrolment) Error() string {
 	return "enrolled with " + e.By
 }
 
-// Unwrap says that the connection has been dealt with.
+// Unwrap tells gRPC that the connection has been dealt with.
 func (e *Enrolment) Unwrap() error { return credentials.ErrConnDispatched }
 
-// desk is where a coordinator's authority certifies workers.
+// desk certifies workers with a coordinator's authority.
 type desk struct {
 	authority *Authority
 	throttle  *throttle
 }
 
-// admit lets a client in that has no certificate, for nothing but to enrol. It is shown the authority, too, which it may know the key of by a token.
+// admit lets in a client without a certificate, but only to enrol. The client is also shown the authority, whose key it may know from a token.
 func (d *desk) admit(cfg *tls.Config) {
 	cert := cfg.Certificates[0]
 	cert.Certificate = [][]byte{cert.Certificate[0], d.authority.root.Raw}
@@ -82,7 +82,7 @@ func (d *desk) admit(cfg *tls.Config) {
 	}
 }
 
-// serve answers a client, and returns what came of it as an *Enrolment.
+// serve answers a client, and returns the outcome as an *Enrolment.
 func (d *desk) serve(conn net.Conn, state tls.ConnectionState) error {
 	var request enrolRequest
 	if err := readMessage(conn, &request); err != nil {
@@ -134,7 +134,7 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 	return enrolAnswer{Certificate: leaf.Raw, Root: d.authority.root.Raw}, outcome
 }
 
-// requestedKey returns the key that a request for a certificate is for. Of all else that it asks for nothing is granted.
+// requestedKey returns the key that a certificate request is for. Anything else in the request is ignored.
 func requestedKey(der []byte) (*ecdsa.PublicKey, error) {
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
@@ -147,7 +147,7 @@ func requestedKey(der []byte) (*ecdsa.PublicKey, error) {
 	return key, request.CheckSignature()
 }
 
-// keyOf is the hash of the key that a request is for; that of nothing, if it is no request.
+// keyOf is the hash of the key that a request is for; zero if it is not a request.
 func keyOf(der []byte) [sha256.Size]byte {
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
@@ -189,13 +189,13 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// membership is what a worker has once it is enrolled.
+// membership is what a worker has once enrolled.
 type membership struct {
 	cert *tls.Certificate
 	root *x509.Certificate
 }
 
-// ask enrols over a connection to a coordinator, which cfg has a client know.
+// ask enrols over a connection to a coordinator, which the client checks as cfg says.
 func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, key *ecdsa.PrivateKey, secret []byte) (*membership, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -227,7 +227,7 @@ func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, key *ecdsa.Private
 
 var errNoEnrolment = errors.New("the coordinator there enrols nobody: it may use certificates of its own (--tls-cert), or be of another version")
 
-// membership checks that the answer is what was asked for.
+// membership checks the answer against what was asked for.
 func (a enrolAnswer) membership(key *ecdsa.PrivateKey) (*membership, error) {
 	switch {
 	case a.Refused != "" && a.Later:
@@ -247,7 +247,7 @@ func (a enrolAnswer) membership(key *ecdsa.PrivateKey) (*membership, error) {
 	return m, m.check()
 }
 
-// check looks whether the certificate is the root's, for a worker with the key.
+// check checks that the root issued the certificate for a worker with the key.
 func (m *membership) check() error {
 	leaf := m.cert.Leaf
 	if key, ok := m.cert.PrivateKey.(*ecdsa.PrivateKey); !ok || !key.PublicKey.Equal(leaf.PublicKey) {
@@ -262,11 +262,11 @@ func (m *membership) check() error {
 	return err
 }
 
-// trustToken has a client know its coordinator by the authority that a token names: one of the certificates that it is shown has that authority's
-// key, and has certified the coordinator.
+// trustToken makes a client recognise its coordinator by the authority that a token names: one of the certificates shown must have that authority's
+// key, and must have certified the coordinator.
 func trustToken(cfg *tls.Config, token *Token) {
 	cfg.ServerName = serverName
-	cfg.InsecureSkipVerify = true // what is verified instead stands below
+	cfg.InsecureSkipVerify = true // verified below instead
 	cfg.VerifyConnection = func(s tls.ConnectionState) error {
 		for _, c := range s.PeerCertificates {
 			if keyHash(c) != token.authority {
@@ -284,7 +284,7 @@ func trustToken(cfg *tls.Config, token *Token) {
 	}
 }
 
-// shown is what of another end's words may be shown: a line of ordinary characters.
+// shown makes text from another end safe to show: one line of printable characters.
 func shown(text string) string {
 	const longest = 500
 	return strings.Map(func(r rune) rune {

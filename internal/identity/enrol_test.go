@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// office is a coordinator's port, and what became of the connections there.
+// office is a coordinator's port, and the outcome of its connections.
 type office struct {
 	dir       string // of the authority
 	authority *Authority
@@ -85,7 +85,7 @@ func (o *office) join(dir string, token *Token) (Place, error) {
 	return Means{Dir: dir, Token: token}.JoinAt(o.lis.Addr().String())
 }
 
-// reach has a worker prove itself as for a run.
+// reach makes a worker prove itself as it does for a run.
 func (o *office) reach(t *testing.T, p Place) {
 	t.Helper()
 	proof, err := p.Prove(Worker)
@@ -98,7 +98,7 @@ func (o *office) reach(t *testing.T, p Place) {
 	require.NoError(t, o.end(t))
 }
 
-// TestWorkerJoinsWithAToken from another directory than the coordinator's, and comes again with its certificate.
+// TestWorkerJoinsWithAToken from another directory than the coordinator's, and comes back with its certificate.
 func TestWorkerJoinsWithAToken(t *testing.T) {
 	o := newOffice(t)
 	dir := filepath.Join(t.TempDir(), "fleet")
@@ -144,7 +144,7 @@ func TestTokenOfAnotherAuthorityReplacesTheCertificate(t *testing.T) {
 	require.Equal(t, keyHash(o.authority.root), keyHash(renewed.held.root))
 }
 
-// TestLostAnswerCostsNoUse: a worker whose answer was lost on the way asks again with the same key.
+// TestLostAnswerCostsNoUse: a worker whose answer was lost asks again with the same key.
 func TestLostAnswerCostsNoUse(t *testing.T) {
 	o := newOffice(t)
 	token := o.token(t, time.Minute, 1)
@@ -164,7 +164,7 @@ func TestLostAnswerCostsNoUse(t *testing.T) {
 	require.Contains(t, answer.Refused, "has been used as often as it may be", "another worker")
 }
 
-// deafConn hears nothing of what comes after it has said all that a worker says to enrol: its handshake's two messages, and the request.
+// deafConn receives nothing once it has sent what a worker sends to enrol: the two messages of its handshake, and the request.
 type deafConn struct {
 	net.Conn
 	said int
@@ -212,8 +212,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// TestEnrolmentIsRefused to whoever may not have a certificate: within a second, with the reason in the coordinator's log, and to a client that may
-// hear it. No use of a token is counted.
+// TestEnrolmentIsRefused if a client may not have a certificate: within a second, with the reason in the coordinator's log and, if the client may
+// know it, in the answer. No use of a token is counted.
 func TestEnrolmentIsRefused(t *testing.T) {
 	o, other := newOffice(t), newOffice(t)
 	valid := o.token(t, time.Minute, 1)
@@ -304,7 +304,7 @@ func sendTooLong(t *testing.T, o *office) {
 	require.NoError(t, err)
 }
 
-// TestStrangersReachOnlyEnrolment: whoever has no certificate may not speak gRPC, whatever protocols it names.
+// TestStrangersReachOnlyEnrolment: a client without a certificate may not speak gRPC, whatever protocols it names.
 func TestStrangersReachOnlyEnrolment(t *testing.T) {
 	o := newOffice(t)
 	for _, protocols := range [][]string{{"h2"}, {"h2", enrolProtocol}, {enrolProtocol, "h2"}, {"http/1.1"}, nil} {
@@ -320,7 +320,7 @@ func TestStrangersReachOnlyEnrolment(t *testing.T) {
 	}
 }
 
-// TestRequestDecidesNothingButTheKey asks for all that a worker must not have.
+// TestRequestDecidesNothingButTheKey asks for everything that a worker must not have.
 func TestRequestDecidesNothingButTheKey(t *testing.T) {
 	o := newOffice(t)
 	key := newKey(t)
@@ -339,7 +339,7 @@ func TestRequestDecidesNothingButTheKey(t *testing.T) {
 	require.True(t, key.PublicKey.Equal(leaf.PublicKey))
 }
 
-// TestSecretGoesToTheRightCoordinatorOnly has a worker meet one that cannot have made its token: it says nothing.
+// TestSecretGoesToTheRightCoordinatorOnly: a worker meets a coordinator that cannot have made its token, and does not send the secret.
 func TestSecretGoesToTheRightCoordinatorOnly(t *testing.T) {
 	own, false1 := newOffice(t), newOffice(t)
 	token := own.token(t, time.Minute, 1)
@@ -372,7 +372,7 @@ func TestSecretGoesToTheRightCoordinatorOnly(t *testing.T) {
 	}
 }
 
-// TestCertificateOfAWorkerMakesNoCoordinator: a worker does not enrol with another one.
+// TestCertificateOfAWorkerMakesNoCoordinator: a worker does not enrol with another worker.
 func TestCertificateOfAWorkerMakesNoCoordinator(t *testing.T) {
 	o := newOffice(t)
 	token := o.token(t, time.Minute, 1)
@@ -405,7 +405,7 @@ func enrolled(t *testing.T, o *office, age time.Duration) *joined {
 	return j
 }
 
-// TestJoinedCertificateIsRenewed after two thirds of its life, by itself; and while nobody is there it goes on being used.
+// TestJoinedCertificateIsRenewed after two thirds of its lifetime, automatically; while no coordinator is there, the old one stays in use.
 func TestJoinedCertificateIsRenewed(t *testing.T) {
 	o := newOffice(t)
 	young := enrolled(t, o, 2*certified/3-time.Minute)
@@ -433,7 +433,7 @@ func TestJoinedCertificateIsRenewed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestExpiredCertificateAsksForAToken and not for the coordinator, who could not say more.
+// TestExpiredCertificateAsksForAToken instead of contacting the coordinator, which could not help.
 func TestExpiredCertificateAsksForAToken(t *testing.T) {
 	o := newOffice(t)
 	j := enrolled(t, o, certified+time.Minute)
@@ -469,7 +469,7 @@ func TestDamagedMembership(t *testing.T) {
 	}
 }
 
-// TestWrongTokensAreThrottled: after ten from a network none is looked at from there, and others are served.
+// TestWrongTokensAreThrottled: after ten from one network, none from there is accepted, while others are served.
 func TestWrongTokensAreThrottled(t *testing.T) {
 	o := newOffice(t)
 	desk := &desk{authority: o.authority, throttle: newThrottle()}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFalseWorkersAreRefused has a coordinator meet workers that believe everything, and cannot prove what they are.
+// TestFalseWorkersAreRefused: a coordinator meets workers that trust anyone and cannot prove who they are.
 func TestFalseWorkersAreRefused(t *testing.T) {
 	own, err := NewAuthority()
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestFalseWorkersAreRefused(t *testing.T) {
 	}
 }
 
-// TestCertificatesAreRenewed makes another one after two thirds of its time, and not before.
+// TestCertificatesAreRenewed after two thirds of their lifetime, and not before.
 func TestCertificatesAreRenewed(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)

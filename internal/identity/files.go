@@ -14,14 +14,14 @@ import (
 
 const maxPEMFile = 1 << 20
 
-// Files are the paths of certificates of the user's own PKI, in PEM. All are given, or none.
+// Files are the PEM files of certificates from the user's own PKI. Either all are given or none.
 type Files struct {
-	CA   string // certificates of those who certify the other end
-	Cert string // this end's certificate, and those between it and its CA
+	CA   string // certificates that certify the other end
+	Cert string // this end's certificate, and any between it and its CA
 	Key  string // its key
 }
 
-// IsZero says that none is given.
+// IsZero says whether none is given.
 func (f Files) IsZero() bool { return f == Files{} }
 
 func (f Files) check() error {
@@ -31,20 +31,20 @@ func (f Files) check() error {
 	return nil
 }
 
-// filed are the certificates of files. They are read again when a file has changed; until the new ones can be used the old ones are.
+// filed holds certificates read from files. It reads them again when a file has changed, and keeps the old ones until the new ones are usable.
 type filed struct {
 	files Files
 	role  Role
-	host  string // that a worker looks for, unless a SPIFFE ID names the coordinator
+	host  string // a worker looks for it, unless a SPIFFE ID names the coordinator
 
 	mu     sync.Mutex
 	stamps [3]stamp
 	cert   *tls.Certificate
 	pool   *x509.CertPool
-	failed error // to read the files as they are now
+	failed error // why the files cannot be used as they are now
 }
 
-// stamp tells whether a file is another, or has changed.
+// stamp shows whether a file was replaced or has changed.
 type stamp struct {
 	size     int64
 	modified time.Time
@@ -79,7 +79,7 @@ func (f *filed) roots() (*x509.CertPool, error) {
 	return f.pool, nil
 }
 
-// refresh reads the files if one of them is not as it was.
+// refresh reads the files again if one of them has changed.
 func (f *filed) refresh() {
 	var now [3]stamp
 	for i, path := range f.paths() {
@@ -126,7 +126,8 @@ func (f *filed) read() (*tls.Certificate, *x509.CertPool, error) {
 	return &cert, pool, nil
 }
 
-// readPEM reads a regular file. A key, of which flag is what names it, must be nobody else's to read; root's may be read by its group, as orchestrators mount secrets.
+// readPEM reads a regular file, named by flag. Nobody else may be able to read a key, except that a key of root may be group-readable, as orchestrators
+// mount secrets.
 func readPEM(path, flag string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -156,11 +157,11 @@ func readPEM(path, flag string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxPEMFile))
 }
 
-// trusts has a worker look for a coordinator: one of a SPIFFE ID in its own trust domain, or one whose certificate is for the host that the worker
-// was told.
+// trusts makes a worker accept a coordinator with a SPIFFE ID in its own trust domain, or one whose certificate is for the host that the worker was
+// given.
 func (f *filed) trusts(cfg *tls.Config, roots *x509.CertPool) {
 	cfg.ServerName = f.host
-	cfg.InsecureSkipVerify = true // a SPIFFE ID stands for a name; all that is verified otherwise is verified below
+	cfg.InsecureSkipVerify = true // a SPIFFE ID replaces the host name; VerifyConnection verifies everything else
 	cfg.VerifyConnection = func(s tls.ConnectionState) error {
 		own, err := f.own()
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pki is an organisation's own: it certifies what it is asked to.
+// pki is an organisation's own PKI, which certifies whatever it is asked to.
 type pki struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
@@ -39,7 +39,7 @@ func newPKI(t *testing.T) *pki {
 	return p
 }
 
-// files writes a certificate for a URI, and for the names of the loopback unless it is elsewhere's.
+// files writes a certificate for a URI, which also has the loopback's names unless it is for elsewhere.
 func (p *pki) files(uri string, change ...func(*x509.Certificate)) Files {
 	p.t.Helper()
 	dir := p.t.TempDir()
@@ -74,7 +74,7 @@ func (p *pki) write(f Files, uri string, change ...func(*x509.Certificate)) {
 	}
 }
 
-// shake has a worker with files meet a coordinator with files at an address of the loopback, and returns what each made of the other.
+// shake lets a worker and a coordinator, each with files, meet at a loopback address, and returns each end's outcome.
 func shake(t *testing.T, worker, coordinator Place) (ofWorker, ofCoordinator error) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func elsewhere(c *x509.Certificate) {
 	c.IPAddresses, c.DNSNames = nil, []string{"elsewhere.example.org"}
 }
 
-// TestCertificatesOfAnOwnPKI: who meets whom, and what is said otherwise.
+// TestCertificatesOfAnOwnPKI: who accepts whom, and what the refusals say.
 func TestCertificatesOfAnOwnPKI(t *testing.T) {
 	own, other := newPKI(t), newPKI(t)
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestCertificatesOfAnOwnPKI(t *testing.T) {
 	}
 }
 
-// TestExpiredFileSaysSo on the side that has it.
+// TestExpiredFileSaysSo on the side that has the expired certificate.
 func TestExpiredFileSaysSo(t *testing.T) {
 	files := newPKI(t).files(coordinatorURI, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	f, err := openFiles(files, Coordinator, "")
@@ -198,7 +198,7 @@ func TestFilesAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "use one of them")
 }
 
-// TestFilesAreReadAgain when they have changed; what cannot be used yet is not.
+// TestFilesAreReadAgain when they have changed; a file that is not yet usable is ignored.
 func TestFilesAreReadAgain(t *testing.T) {
 	p := newPKI(t)
 	files := p.files(workerURI)

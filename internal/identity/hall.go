@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// maxVisitors bounds the connections to a page that have not proved yet whose they are, which on the loopback are all. One more takes the place of the
-// oldest, so that a crowd keeps nobody out.
+// maxVisitors bounds a page's unproved connections; on the loopback, all connections are unproved. Each one beyond that replaces the oldest, so that a
+// crowd shuts nobody out.
 const maxVisitors = 256
 
-// hall is a listener that knows which of its connections have not proved themselves.
+// hall is a listener that tracks which of its connections are unproved.
 type hall struct {
 	net.Listener
 
 	mu      sync.Mutex
-	waiting []*visitor // the oldest first
+	waiting []*visitor // oldest first
 }
 
 func newHall(l net.Listener) *hall { return &hall{Listener: l} }
@@ -40,7 +40,7 @@ func (h *hall) Accept() (net.Conn, error) {
 	oldest, full := h.waiting[0], len(h.waiting) > maxVisitors
 	h.mu.Unlock()
 	if full {
-		_ = oldest.Close() // it has had its time
+		_ = oldest.Close() // it had its time
 	}
 	return v, nil
 }
@@ -59,10 +59,10 @@ func (h *hall) forget(v *visitor) {
 	}
 }
 
-// connectionKey is that of a request's connection in its context: a visitor who has proved themselves keeps their place.
+// connectionKey is the context key of a request's connection. A visitor who has proved who they are keeps their connection.
 type connectionKey struct{}
 
-// welcome takes the connection of a request off the list of those that may have to make room.
+// welcome removes a request's connection from the unproved ones, which may have to make room.
 func welcome(r *http.Request) {
 	if secured, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
 		if v, ok := secured.NetConn().(*visitor); ok {

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// Silence is how long the other end may say nothing before it has proved who it is.
-	Silence = 900 * time.Millisecond // whoever says nothing is hung up on within a second
-	// Within is how long that may take in all.
+	// Silence is how long the other end may be silent before it has proved who it is.
+	Silence = 900 * time.Millisecond // a silent end is disconnected within a second
+	// Within is how long that proof may take in total.
 	Within = 5 * time.Second
 )
 
-// Handshake returns credentials that give up on an end which is silent for Silence before it has proved itself, or takes longer than
-// Within.
+// Handshake returns credentials that give up on an end that, before it has proved itself, is silent for Silence or takes longer than Within.
 func Handshake(c credentials.TransportCredentials) credentials.TransportCredentials { return &hasty{c} }
 
 type hasty struct {
@@ -35,10 +34,10 @@ func (h *hasty) ClientHandshake(ctx context.Context, authority string, conn net.
 func (h *hasty) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	w := &watched{Conn: conn, until: time.Now().Add(Within)}
 	proved, info, err := h.TransportCredentials.ServerHandshake(w)
-	return w.end(proved, info, err, time.Now().Add(Within)) // to say something; gRPC takes it away then
+	return w.end(proved, info, err, time.Now().Add(Within)) // for the first message; gRPC lifts the deadline then
 }
 
-// end ends the watch; after it, something has to come until a time.
+// end ends the watch. After that, the next data must come by until.
 func (w *watched) end(proved net.Conn, info credentials.AuthInfo, err error, until time.Time) (net.Conn, credentials.AuthInfo, error) {
 	w.proved.Store(true)
 	if err == nil {
@@ -57,7 +56,7 @@ func (h *hasty) Clone() credentials.TransportCredentials {
 	return &hasty{h.TransportCredentials.Clone()}
 }
 
-// watched is a connection that has to go on bringing something until it has proved itself.
+// watched is a connection that must keep delivering data until it has proved itself.
 type watched struct {
 	net.Conn
 	until  time.Time
@@ -77,7 +76,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// SyscallConn gives those who ask the kernel the socket.
+// SyscallConn gives access to the socket.
 func (w *watched) SyscallConn() (syscall.RawConn, error) {
 	raw, ok := w.Conn.(syscall.Conn)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// meet has two ends shake hands over TCP, and returns what each of them made of the other.
+// meet lets two ends shake hands over TCP, and returns each end's outcome.
 func meet(t *testing.T, worker, coordinator credentials.TransportCredentials) (ofWorker, ofCoordinator error) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +59,7 @@ func authority(t *testing.T) *identity.Authority {
 	return a
 }
 
-// TestStrangersAreRefused has ends meet that belong together, and such that do not.
+// TestStrangersAreRefused lets ends meet that belong together, and ends that do not.
 func TestStrangersAreRefused(t *testing.T) {
 	own, other := authority(t), authority(t)
 	ofWorker, ofCoordinator := meet(t, own.Credentials(identity.Worker), own.Credentials(identity.Coordinator))
@@ -81,7 +81,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNotBorne has each end wait for another that says nothing.
+// TestSilenceIsNotBorne lets each end wait for a silent one.
 func TestSilenceIsNotBorne(t *testing.T) {
 	t.Parallel()
 	a := authority(t)
@@ -118,7 +118,7 @@ func place(t *testing.T, dir, name string) identity.Place {
 	return p
 }
 
-// TestOnlyLoopback refuses what others could reach, without a look at the network.
+// TestOnlyLoopback refuses addresses that others could reach, without touching the network.
 func TestOnlyLoopback(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:7464", ":7464", "10.0.0.1:7464", "[::]:7464", "example.org:7464"} {
 		_, err := identity.At(t.TempDir(), address)
@@ -153,7 +153,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 }
 
-// TestKeyOfOthersIsRefused looks at what a key must not be, and at what is said about it.
+// TestKeyOfOthersIsRefused checks which keys are refused, and what the error says.
 func TestKeyOfOthersIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, dir, key string)
@@ -189,7 +189,7 @@ func TestKeyOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// TestSocketIsOfOneCoordinator takes a place, and again when it is free; also after a coordinator that could not clean up.
+// TestSocketIsOfOneCoordinator takes a place, and takes it again once it is free, even after a coordinator that could not clean up.
 func TestSocketIsOfOneCoordinator(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	first, err := place(t, dir, "").Listen()
@@ -224,7 +224,7 @@ func TestSocketIsOfOneCoordinator(t *testing.T) {
 	require.Empty(t, left, "what child-1 left behind is gone, too")
 }
 
-// TestSocketKnowsItsUser has both ends of a socket tell whose the other is; TCP cannot.
+// TestSocketKnowsItsUser: both ends of a socket learn the other's user; over TCP they cannot.
 func TestSocketKnowsItsUser(t *testing.T) {
 	p := place(t, filepath.Join(t.TempDir(), "fleet"), "")
 	lis, err := p.Listen()
@@ -248,7 +248,7 @@ func TestSocketKnowsItsUser(t *testing.T) {
 	require.ErrorContains(t, err, "no socket")
 }
 
-// TestLongPathIsRefused says what to do where the system has no room for the socket's path.
+// TestLongPathIsRefused says what to do if the path is too long for a socket.
 func TestLongPathIsRefused(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789")
 	_, err := place(t, long, "").Listen()
@@ -257,7 +257,7 @@ func TestLongPathIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "set XDG_STATE_HOME to a shorter one")
 }
 
-// TestReplayedWordsProveNothing plays to a coordinator what a worker said to it before.
+// TestReplayedWordsProveNothing replays to a coordinator what a worker sent it before.
 func TestReplayedWordsProveNothing(t *testing.T) {
 	a := authority(t)
 	here, there := net.Pipe()

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// Make returns the key of a new authority as [Install] takes it, a token that its coordinators can [Tokens.Adopt], and the certificate by which the
-// authority's pages are known. None is kept here.
+// Make returns the key of a new authority in the form [Install] takes, a token that its coordinators can [Tokens.Adopt], and the certificate that its
+// pages are verified with. Nothing is kept here.
 func Make() (key []byte, token *Token, root []byte, err error) {
 	made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -34,8 +34,8 @@ func Make() (key []byte, token *Token, root []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), token, a.rootText(), nil
 }
 
-// Install puts the key of an authority into a directory, where its coordinators look for it, and the token of those who scrape their pages, where that is
-// not empty. It makes the directory if need be. What is there has to be the same.
+// Install puts an authority's key into a directory, where its coordinators look for it, and the token of those who scrape their pages, unless that is
+// empty. It makes the directory if needed. Anything already there must be the same.
 func Install(dir string, key, scrape []byte) error {
 	if err := openDir(dir); err != nil {
 		return err

@@ -25,16 +25,16 @@ const (
 	maxJoinedFile = 16 << 10
 )
 
-// joined is what a worker has from a coordinator's authority, on another machine as a rule: a certificate, in a file so that a worker which is started
-// again needs no token.
+// joined is what a worker has from a coordinator's authority, usually on another machine: a certificate. It is kept in a file, so that a restarted
+// worker needs no token.
 type joined struct {
 	place string // HOST:PORT of the coordinator
 	path  string // of the file
-	token *Token // nil: none was given
+	token *Token // nil: none given
 	dial  func(context.Context) (net.Conn, error)
 
-	asking sync.Mutex        // one at a time asks for a certificate
-	key    *ecdsa.PrivateKey // that it asks for, again if no answer came; nil: the next is new
+	asking sync.Mutex        // held by whoever asks for a certificate
+	key    *ecdsa.PrivateKey // key to be certified, kept if no answer came; nil: make a new one
 
 	mu   sync.Mutex
 	held *membership // nil: none yet
@@ -42,7 +42,7 @@ type joined struct {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// openJoined reads what an earlier enrolment at a place has left. With a token of another authority that is of no use.
+// openJoined reads what an earlier enrolment at a place left behind, and ignores it if the token is another authority's.
 func openJoined(dir, place string, token *Token, dial func(context.Context) (net.Conn, error)) (*joined, error) {
 	if err := openDir(dir); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (j *joined) remedy() string {
 	return fmt.Sprintf("on the coordinator's machine, loadgen token create makes a token; then loadgen worker --join %s --token TOKEN", j.place)
 }
 
-// membership returns what is held; nil: nothing.
+// membership returns what is held; nil if nothing.
 func (j *joined) membership() *membership {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,9 +98,9 @@ func (j *joined) stranger() string {
 	return fmt.Sprintf("what listens at %s does not have the key of the coordinator that this worker has joined. If that made a new one: %s", j.place, j.remedy())
 }
 
-// RenewalError says that a certificate could not be renewed, and is still valid.
+// RenewalError says that a certificate could not be renewed but is still valid.
 type RenewalError struct {
-	Until time.Time // it is
+	Until time.Time // end of its validity
 	Err   error
 }
 
@@ -110,7 +110,7 @@ func (e *RenewalError) Error() string {
 
 func (e *RenewalError) Unwrap() error { return e.Err }
 
-// enrol makes sure that there is a certificate: it asks the coordinator for one if there is none, or if the one there is should be renewed.
+// enrol makes sure that there is a certificate: it asks the coordinator for one if there is none, or if the current one should be renewed.
 func (j *joined) enrol(ctx context.Context) error {
 	j.asking.Lock()
 	defer j.asking.Unlock()
@@ -131,7 +131,7 @@ func (j *joined) enrol(ctx context.Context) error {
 		j.place, held.cert.Leaf.NotAfter.Format(time.RFC3339), j.remedy())}
 }
 
-// fetch gets a certificate with the one that is held, or with the token if that is nil.
+// fetch gets a certificate by showing the held one, or the token if held is nil.
 func (j *joined) fetch(ctx context.Context, held *membership) error {
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
@@ -172,7 +172,7 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 	return nil
 }
 
-// alertSaid turns the alert of a server that enrols nobody into words.
+// alertSaid explains the alert of a server that enrols nobody.
 func alertSaid(err error) error {
 	const noApplicationProtocol = tls.AlertError(120)
 	var alert tls.AlertError
@@ -182,7 +182,7 @@ func alertSaid(err error) error {
 	return err
 }
 
-// write keeps the key, the certificate and the authority's.
+// write stores the key, the certificate and the authority's certificate.
 func (m *membership) write(path string) error {
 	key, ok := m.cert.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
@@ -201,7 +201,7 @@ func (m *membership) write(path string) error {
 	return writePrivate(path, b.Bytes(), true)
 }
 
-// readMembership reads what write has kept.
+// readMembership reads what write has stored.
 func readMembership(path string) (*membership, error) {
 	text, err := readPrivate(path, maxJoinedFile)
 	if err != nil {

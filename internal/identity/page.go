@@ -20,38 +20,38 @@ import (
 )
 
 const (
-	pageTokenFile = "http-token"    // what scrapers show
-	rootFile      = "authority.crt" // the authority's certificate, for those who look for it
-	leastToken    = 16              // bytes of a token that somebody has written
+	pageTokenFile = "http-token"    // what scrapers present
+	rootFile      = "authority.crt" // the authority's certificate, for clients to verify the page with
+	leastToken    = 16              // minimum bytes of a token that the user wrote
 )
 
-// PageMeans say where a page is served by HTTP. On the loopback it is served to everybody on this machine, in cleartext. Elsewhere it takes TLS 1.3, and visitors
-// prove who they are: those who scrape it with a token, people with a link that works once.
+// PageMeans say how a page is served over HTTP. On the loopback it is open to everyone on this machine, in cleartext. Elsewhere it requires TLS 1.3,
+// and visitors prove who they are: scrapers with a token, people with a link that works once.
 type PageMeans struct {
 	Address string   // HOST:PORT; port 0 for any free one
-	Names   []string // that the page goes by, beside addresses and this machine's own name
-	Cert    string   // files of a certificate, and its key, in PEM; "": the authority in Dir issues one
+	Names   []string // other names of the page, besides its addresses and this machine's name
+	Cert    string   // PEM files of a certificate and its key; "": the authority in Dir issues one
 	Key     string
-	Token   string // of those who scrape; "": one is kept in Dir
+	Token   string // for scrapers; "": one is kept in Dir
 	Dir     string // of this user's fleets
 }
 
-// Door is an open port for a page, and who stands at it.
+// Door is an open port for a page, with what guards it.
 type Door struct {
 	listener net.Listener
 	address  string
 	names    []string // in lower case
 	beyond   bool
-	ca       string // the file with the certificate of who has certified the page; "": the user knows
-	kept     string // the file with the token; "": the user knows
+	ca       string // file with the certificate of the page's issuer; "": the user knows it
+	kept     string // file with the token; "": the user knows it
 
 	token    [sha256.Size]byte
-	link     string // that works once
+	link     string // works once
 	throttle *throttle
 
 	mu       sync.Mutex
-	used     bool                           // the link
-	sessions map[[sha256.Size]byte]struct{} // of people, by the hash of their cookies
+	used     bool                           // the link has been used
+	sessions map[[sha256.Size]byte]struct{} // browser sessions, by the hash of their cookies
 }
 
 // Open opens the port. Its errors say which flag to change.
@@ -93,7 +93,7 @@ func (m PageMeans) Open() (*Door, error) {
 	return p, nil
 }
 
-// guard makes what visitors of a page prove themselves with.
+// guard sets up what visitors of a page prove themselves with.
 func (m PageMeans) guard(p *Door) error {
 	token := m.Token
 	if token == "" {
@@ -122,14 +122,14 @@ func (m PageMeans) guard(p *Door) error {
 	return nil
 }
 
-// secretText draws a secret of 128 bits.
+// secretText returns a random secret of 128 bits.
 func secretText() (string, error) {
 	var b [secretBytes]byte
 	_, err := rand.Read(b[:])
 	return base64.RawURLEncoding.EncodeToString(b[:]), err
 }
 
-// keptToken reads the token in a file. Where there is none one is made, once.
+// keptToken reads the token in a file. If there is none, it makes one, once.
 func keptToken(path string) (string, error) {
 	text, err := readPrivate(path, maxKeyFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -147,7 +147,7 @@ func keptToken(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// certificate returns what shows the page's certificate.
+// certificate returns a function that returns the page's certificate.
 func (m PageMeans) certificate(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	switch {
 	case m.Cert == "" && m.Key == "":
@@ -160,7 +160,7 @@ func (m PageMeans) certificate(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certif
 	return f.own, err
 }
 
-// issued has the authority certify the page, and tells those who look at it what the authority is.
+// issued has the authority certify the page, and writes the authority's certificate for clients.
 func (m PageMeans) issued(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	a, err := OpenAuthority(m.Dir)
 	if err != nil {
@@ -178,7 +178,7 @@ func (m PageMeans) issued(p *Door) (func(*tls.ClientHelloInfo) (*tls.Certificate
 	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.own() }, nil
 }
 
-// addressesOf lists the addresses that a page is at: its own, or all of this machine.
+// addressesOf lists the addresses of a page: its own, or all of this machine.
 func addressesOf(address string) ([]net.IP, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -200,7 +200,7 @@ func addressesOf(address string) ([]net.IP, error) {
 	return found, nil
 }
 
-// pageFiles are a certificate and its key in files, which are read again as they may have changed. Until the new ones can be used the old ones are.
+// pageFiles reads a certificate and its key from files, again when they have changed. It keeps the old ones until the new ones are usable.
 type pageFiles struct {
 	cert, key string
 
@@ -209,7 +209,7 @@ type pageFiles struct {
 	held *tls.Certificate
 }
 
-// own is for tls.Config.
+// own implements tls.Config.GetCertificate.
 func (f *pageFiles) own(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,13 +243,13 @@ func (f *pageFiles) load() (*tls.Certificate, error) {
 	return &made, nil
 }
 
-// Listener is the port. Behind it every connection is one of TLS, unless it is on the loopback.
+// Listener is the port. Every connection it accepts is TLS, except on the loopback.
 func (p *Door) Listener() net.Listener { return p.listener }
 
-// Address is where the page is: host:port, with the port that was free.
+// Address is the page's host:port, with the actual port.
 func (p *Door) Address() string { return p.address }
 
-// URL is that of the page, without a path.
+// URL is the page's URL, without a path.
 func (p *Door) URL() string {
 	if p.beyond {
 		return "https://" + p.address
@@ -257,7 +257,7 @@ func (p *Door) URL() string {
 	return "http://" + p.address
 }
 
-// Words tell the page's user where it is, and how to come in. They hold the link that works once, and are for this user only.
+// Words tell the page's user where it is and how to get in. They contain the link that works once, and are for this user only.
 func (p *Door) Words() string {
 	words := "metrics at " + p.URL() + "/metrics\n"
 	if !p.beyond {

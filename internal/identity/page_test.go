@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// door is a page that is served, and a client that believes its authority.
+// door is a served page, and a client that trusts its authority.
 type door struct {
 	*Door
 	t      testing.TB
@@ -94,7 +94,7 @@ func (d *door) code(method, path string, headers ...string) int {
 
 func fleetAt(t testing.TB) string { return filepath.Join(t.TempDir(), "fleet") }
 
-// TestPageOnTheLoopback is for everybody on the machine, by its own names only.
+// TestPageOnTheLoopback is open to everyone on the machine, under its own names only.
 func TestPageOnTheLoopback(t *testing.T) {
 	d := opened(t, PageMeans{Address: "127.0.0.1:0", Names: []string{"Proxy.example."}, Dir: fleetAt(t)})
 	require.Regexp(t, `^metrics at http://127\.0\.0\.1:\d+/metrics\n$`, d.Words())
@@ -150,7 +150,7 @@ func TestPageBeyondTheLoopback(t *testing.T) {
 	require.ErrorContains(t, err, "is open to others")
 }
 
-// TestLinkWorksOnce lets a browser in, with a cookie that no script and no other site has the use of.
+// TestLinkWorksOnce: it lets a browser in, with a cookie that scripts and other sites cannot use.
 func TestLinkWorksOnce(t *testing.T) {
 	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t)})
 	path := regexp.MustCompile(`https://\S+(/enter/\S+), which works once`).FindStringSubmatch(d.Words())
@@ -180,7 +180,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	require.Empty(t, again.Cookies())
 }
 
-// TestGuessingIsThrottled: also the right token is not looked at for a while.
+// TestGuessingIsThrottled: for a while, even the right token is refused.
 func TestGuessingIsThrottled(t *testing.T) {
 	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t), Token: "sixteen bytes ok"})
 	require.Equal(t, 200, d.code("GET", "/metrics", "Authorization", "Bearer sixteen bytes ok"))
@@ -192,7 +192,7 @@ func TestGuessingIsThrottled(t *testing.T) {
 	require.ErrorContains(t, err, "can be guessed")
 }
 
-// TestPagesCertificate is for TLS 1.3, for the page's names, and for neither role.
+// TestPagesCertificate works with TLS 1.3 only, for the page's names, and for neither role.
 func TestPagesCertificate(t *testing.T) {
 	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t)})
 	_, err := tls.Dial("tcp", "127.0.0.1:"+d.port, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
@@ -218,7 +218,7 @@ func TestPagesCertificate(t *testing.T) {
 	require.NotContains(t, string(b), "counts")
 }
 
-// TestOwnCertificateOfAPage is read again when it has changed, and its key is nobody else's.
+// TestOwnCertificateOfAPage is read again when it has changed, and its key must be private.
 func TestOwnCertificateOfAPage(t *testing.T) {
 	const anything = "https://metrics.example"
 	ca := newPKI(t)
@@ -250,7 +250,7 @@ func TestOwnCertificateOfAPage(t *testing.T) {
 	require.ErrorContains(t, err, "belong together")
 }
 
-// TestCrowdLeavesRoomForScrapers has more connections that say nothing than there are places.
+// TestCrowdLeavesRoomForScrapers opens more silent connections than there are places.
 func TestCrowdLeavesRoomForScrapers(t *testing.T) {
 	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t)})
 	bearer := []string{"Authorization", "Bearer " + d.token}
@@ -267,7 +267,7 @@ func TestCrowdLeavesRoomForScrapers(t *testing.T) {
 	require.Less(t, time.Since(began), 3*time.Second)
 }
 
-// TestCrowdOnTheLoopbackIsBounded has more connections there than places: the oldest are closed, and a visitor is served all the same.
+// TestCrowdOnTheLoopbackIsBounded opens more connections there than there are places: the oldest are closed, and a visitor is still served.
 func TestCrowdOnTheLoopbackIsBounded(t *testing.T) {
 	d := opened(t, PageMeans{Address: "127.0.0.1:0", Dir: fleetAt(t)})
 	var crowd []net.Conn

@@ -1,20 +1,19 @@
-// Package identity says who is at the other end of a connection between a coordinator and its workers.
+// Package identity proves who is at the other end of a connection between a coordinator and its workers.
 //
-// A worker loads somebody's server on its coordinator's word, and a coordinator believes what a worker counts. So neither says anything
-// before the other has proved who it is, on the loopback too: everybody on a machine can reach its ports.
+// A worker loads somebody's server on its coordinator's word, and a coordinator believes what a worker counts. So neither says anything before the
+// other has proved who it is. That holds on the loopback too: anyone on a machine can reach its ports.
 //
 // Two ends meet in a [Place]. They prove that they belong to one user of one machine:
 //
-//   - by a Unix socket in a directory that only the user can enter. The kernel tells each end the other's user (SO_PEERCRED), which has
-//     to be its own.
-//   - by TCP on the loopback, with TLS 1.3 and certificates on both sides. Both ends read the key of an [Authority] from a file that only
-//     the user can read, and issue themselves a certificate for their role. The key itself never leaves the process. A worker's
-//     certificate does not make a coordinator, nor the other way round.
+//   - by a Unix socket in a directory that only the user can enter. The kernel tells each end the other's user (SO_PEERCRED), which must be its own.
+//   - by TCP on the loopback, with TLS 1.3 and certificates on both sides. Both ends read the key of an [Authority] from a file that only the user can
+//     read, and issue themselves a certificate for their role. The key itself never leaves the process. A worker's certificate cannot serve as a
+//     coordinator's, or the other way round.
 //
 // Or, on two machines, they prove that they belong together, again by TLS 1.3 with certificates on both sides:
 //
-//   - The coordinator's machine has the authority's key. With a [Token] a worker gets a certificate from there, which it renews while it can
-//     (enrol.go, joined.go).
+//   - The coordinator's machine has the authority's key. With a [Token], a worker gets a certificate from there, and renews it while it can (enrol.go,
+//     joined.go).
 //   - Both ends have certificates of the user's own PKI, in [Files].
 //
 // [Handshake] bounds how long a connection may take to prove itself.
@@ -33,7 +32,7 @@ import (
 	"github.com/loadgen/loadgen/internal/listen"
 )
 
-// Role is what an end of a connection is.
+// Role is the part that one end of a connection plays.
 type Role string
 
 // The roles.
@@ -42,24 +41,24 @@ const (
 	Worker      Role = "worker"
 )
 
-// Place is where a coordinator and its workers meet, and how each proves to the other who it is.
+// Place is where a coordinator and its workers meet, and how each proves who it is to the other.
 type Place struct {
-	Name   string // as people write it: HOST:PORT or socket:NAME
+	Name   string // as the user writes it: HOST:PORT or socket:NAME
 	Listen func() (net.Listener, error)
 	Dial   func(ctx context.Context) (net.Conn, error)
-	Prove  func(Role) (credentials.TransportCredentials, error) // for the end of a role
+	Prove  func(Role) (credentials.TransportCredentials, error) // for the end with that role
 
-	// Enrol makes sure that a worker has what it proves itself with: it asks the coordinator for a certificate when there is none, or when the one
-	// there is should be renewed. A *RefusedError says that this will not go well later either, a *RenewalError that there is a valid one still.
-	// Nil: nothing of the kind is needed.
+	// Enrol makes sure that a worker has what it proves itself with: it asks the coordinator for a certificate if there is none, or if the current one
+	// should be renewed. A *RefusedError says that trying again is pointless, a *RenewalError that the current certificate is still valid. If nil,
+	// nothing is needed.
 	Enrol func(ctx context.Context) error
-	// Beyond says that others than this machine may come there.
+	// Beyond says whether other machines can reach the place.
 	Beyond bool
-	// Tokens says that workers may come there with a token.
+	// Tokens says whether workers may enrol there with a token.
 	Tokens bool
 }
 
-// Reach returns how workers are to write the place, which was opened at an address: with the port that was free.
+// Reach returns the place as workers should write it, given the address at which it was opened: with the actual port.
 func (p Place) Reach(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok {
 		return listen.Reach(tcp)
@@ -67,14 +66,14 @@ func (p Place) Reach(at net.Addr) string {
 	return p.Name
 }
 
-// Means are what an end may prove itself with, beside being the same user's on the same machine.
+// Means are what an end may prove itself with, besides being the same user on the same machine.
 type Means struct {
 	Dir   string // of this user's fleets: its sockets, key, tokens and certificates
 	Token *Token // for a worker; nil: it has none
 	TLS   Files  // of the user's own PKI
 }
 
-// ListenAt returns the place of a coordinator: that of [At], or HOST:PORT with another address of this machine, or with none for all of them.
+// ListenAt returns the place of a coordinator: that of [At], or HOST:PORT with another address of this machine, or with no host for all of them.
 func (m Means) ListenAt(name string) (Place, error) {
 	if strings.HasPrefix(name, socketPrefix) || name == "" {
 		return m.socketAt(name)
@@ -96,7 +95,7 @@ func (m Means) ListenAt(name string) (Place, error) {
 	return m.prove(p, Coordinator, "")
 }
 
-// JoinAt returns the place of a worker: that of [At], or HOST:PORT of any machine.
+// JoinAt returns the place of a worker: that of [At], or HOST:PORT on any machine.
 func (m Means) JoinAt(name string) (Place, error) {
 	if strings.HasPrefix(name, socketPrefix) || name == "" {
 		return m.socketAt(name)
@@ -105,7 +104,7 @@ func (m Means) JoinAt(name string) (Place, error) {
 	if err != nil || port == "" || host == "" {
 		return Place{}, advised(fmt.Errorf("%q: %w", name, listen.ErrForm))
 	}
-	if beyond, err := listen.Beyond(name); beyond || err != nil { // another machine's name, or its address
+	if beyond, err := listen.Beyond(name); beyond || err != nil { // the name or address of another machine
 		return m.join(Place{
 			Name: name, Beyond: true,
 			Dial: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", name) },
@@ -121,7 +120,7 @@ func (m Means) JoinAt(name string) (Place, error) {
 	return m.join(p, host)
 }
 
-// socketAt returns the place of a socket, where the kernel says who is who.
+// socketAt returns the place of a socket, where the kernel identifies both ends.
 func (m Means) socketAt(name string) (Place, error) {
 	if m.Token != nil || !m.TLS.IsZero() {
 		return Place{}, fmt.Errorf("%q is a socket of this machine, where neither tokens nor certificates are needed: leave them out, or write HOST:PORT", name)
@@ -129,7 +128,7 @@ func (m Means) socketAt(name string) (Place, error) {
 	return At(m.Dir, name)
 }
 
-// prove gives a place the means that its ends prove themselves by.
+// prove sets how the ends of a place prove themselves.
 func (m Means) prove(p Place, role Role, host string) (Place, error) {
 	if m.TLS.IsZero() {
 		dir := m.Dir
@@ -147,7 +146,7 @@ func (m Means) prove(p Place, role Role, host string) (Place, error) {
 	return p, nil
 }
 
-// join gives a worker's place the means that it proves itself by.
+// join sets how a worker proves itself at its place.
 func (m Means) join(p Place, host string) (Place, error) {
 	if !m.TLS.IsZero() {
 		if m.Token != nil {
@@ -176,14 +175,14 @@ func authorityProof(dir string, role Role) (credentials.TransportCredentials, er
 
 const (
 	socketPrefix = "socket:"
-	// DefaultName is the place where both ends meet unless they are told another.
+	// DefaultName is the place where both ends meet by default.
 	DefaultName = socketPrefix + "coordinator"
 )
 
 var socketName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// At returns the place of a name: "socket:NAME" for a socket in a directory, HOST:PORT for TCP on the loopback, with a key in that
-// directory. "" stands for DefaultName. The directory is made when it is needed.
+// At returns the place of a name: "socket:NAME" for a socket in a directory, HOST:PORT for TCP on the loopback, with a key in that directory. ""
+// stands for DefaultName. The directory is made when needed.
 func At(dir, name string) (Place, error) {
 	if name == "" {
 		name = DefaultName
@@ -212,7 +211,7 @@ func listenTCP(address string) (net.Listener, error) {
 	return lis, advised(err)
 }
 
-// dialTCP connects to an address of the loopback: nothing leaves the machine before the name is known to mean one.
+// dialTCP connects to a loopback address. Nothing leaves the machine before the name is known to resolve to one.
 func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	at, err := listen.Resolve(ctx, address)
 	if err != nil {
@@ -221,7 +220,7 @@ func dialTCP(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", at.String())
 }
 
-// advised says what to write instead of an address that is none, or that others could reach.
+// advised explains what to write instead of an address that is invalid or that others could reach.
 func advised(err error) error {
 	switch {
 	case errors.Is(err, listen.ErrForm):

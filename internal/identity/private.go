@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// openDir makes the directory unless it is there, and refuses one that others can enter.
+// openDir makes a directory unless it exists, and refuses one that others can enter.
 func openDir(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -27,7 +27,7 @@ func openDir(path string) error {
 	return private(path, info)
 }
 
-// private refuses what belongs to somebody else, or what somebody else may read or write.
+// private refuses a file that belongs to another user, or that others may read or write.
 func private(path string, info os.FileInfo) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -65,7 +65,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// makeOnce writes a file beside its place, for this user alone to read, and puts it there, unless another one has come before it.
+// makeOnce writes a temporary file that only this user can read, and renames it into place unless another process has done so first.
 func makeOnce(path string, write func(w io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
@@ -81,8 +81,7 @@ func makeOnce(path string, write func(w io.Writer) error) error {
 	return errors.Join(err, os.Remove(file.Name()))
 }
 
-// writePrivate replaces a file, whole or not at all, with one that this user alone can read. If it is durable, a power failure leaves the old one or
-// the new one.
+// writePrivate replaces a file atomically with one that only this user can read. If durable, a power failure leaves either the old file or the new one.
 func writePrivate(path string, b []byte, durable bool) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

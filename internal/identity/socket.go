@@ -20,10 +20,10 @@ const (
 	socketSuffix = ".sock"
 )
 
-// maxSocketPath is how long the kernel lets the path of a socket be, in bytes (unix(7)).
+// maxSocketPath is the kernel's limit on a socket's path, in bytes (unix(7)).
 const maxSocketPath = 107
 
-// socketPlace is a Unix socket in a directory that its user alone can enter.
+// socketPlace is a Unix socket in a directory that only its user can enter.
 type socketPlace struct{ dir, name string }
 
 func (s socketPlace) path() (string, error) {
@@ -34,7 +34,7 @@ func (s socketPlace) path() (string, error) {
 	return path, openDir(s.dir)
 }
 
-// dial connects to the socket. Who made it is for the credentials to find out.
+// dial connects to the socket. The credentials find out who made it.
 func (s socketPlace) dial(ctx context.Context) (net.Conn, error) {
 	path, err := s.path()
 	if err != nil {
@@ -43,8 +43,8 @@ func (s socketPlace) dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", path)
 }
 
-// listen makes the socket. A lock beside it says whether its coordinator lives: the kernel releases it with the process. So a socket that one
-// left behind is known for that, and removed.
+// listen makes the socket. A lock file beside it shows whether its coordinator is alive, since the kernel releases the lock when the process ends. So a
+// socket left behind is recognised and removed.
 func (s socketPlace) listen() (net.Listener, error) {
 	path, err := s.path()
 	if err != nil {
@@ -65,16 +65,16 @@ func (s socketPlace) listen() (net.Listener, error) {
 	return &locked{lis, lock}, nil
 }
 
-// sweep removes what coordinators have left behind that were killed.
+// sweep removes what killed coordinators have left behind.
 func (s socketPlace) sweep() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return // listening says why
+		return // listening reports why
 	}
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), lockSuffix); ok && name != s.name {
 			if lock, err := take(s.dir, name); err == nil {
-				_ = lock.leave() // a file too many harms nobody
+				_ = lock.leave() // a leftover file does no harm
 			}
 		}
 	}
@@ -86,7 +86,7 @@ type place struct {
 	lock, socket string // paths
 }
 
-// take takes a name, or says who has it. A socket of that name is of nobody then, and removed.
+// take takes a name, or says who has it. Any socket of that name is then a leftover, and is removed.
 func take(dir, name string) (*place, error) {
 	p := &place{lock: filepath.Join(dir, name+lockSuffix), socket: filepath.Join(dir, name+socketSuffix)}
 	for {
@@ -100,9 +100,9 @@ func take(dir, name string) (*place, error) {
 		if p.file = file; p.stands() {
 			break
 		}
-		_ = file.Close() // who had it has just removed it
+		_ = file.Close() // its owner has just removed it
 	}
-	_, err := p.file.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0) // over that of another
+	_, err := p.file.WriteAt(fmt.Appendf(nil, "%-10d\n", os.Getpid()), 0) // overwrites another process's
 	if err == nil {
 		if err = os.Remove(p.socket); errors.Is(err, os.ErrNotExist) {
 			return p, nil
@@ -114,14 +114,14 @@ func take(dir, name string) (*place, error) {
 	return p, nil
 }
 
-// taken says whose a lock is.
+// taken says who holds a lock.
 func taken(file *os.File, name string) error {
-	pid, _ := io.ReadAll(io.LimitReader(file, 20)) // it says more, if it can be read
+	pid, _ := io.ReadAll(io.LimitReader(file, 20)) // the PID, if it can be read
 	return fmt.Errorf("another coordinator of yours is at %s%s (process %s): wait for its end, or give this one and its workers another place, by "+
 		"--listen and --join %[1]sNAME", socketPrefix, name, strings.TrimSpace(string(pid)))
 }
 
-// stands says whether the lock is still the file of its name.
+// stands says whether the lock file is still the one at its path.
 func (p *place) stands() bool {
 	held, err := p.file.Stat()
 	if err != nil {
@@ -131,25 +131,25 @@ func (p *place) stands() bool {
 	return err == nil && os.SameFile(held, there)
 }
 
-// leave lets others have the name.
+// leave frees the name.
 func (p *place) leave() error { return errors.Join(os.Remove(p.lock), p.file.Close()) }
 
-// locked is a listener on a socket whose name is taken.
+// locked is a listener on a socket whose name this process has taken.
 type locked struct {
 	net.Listener
 	place *place
 }
 
-// Close removes the socket, and then lets others have its name.
+// Close removes the socket, then frees its name.
 func (l *locked) Close() error { return errors.Join(l.Listener.Close(), l.place.leave()) }
 
-// sameUser believes whoever is the user of this process, as the kernel says of the other end of a Unix socket.
+// sameUser accepts the other end of a Unix socket if the kernel says that it belongs to the user of this process.
 type sameUser struct{}
 
-// userInfo is what is known of an end of a Unix socket.
+// userInfo is what is known about an end of a Unix socket.
 type userInfo struct{ credentials.CommonAuthInfo }
 
-// AuthType names the way in which it is known.
+// AuthType names how the end was identified.
 func (userInfo) AuthType() string { return "same user" }
 
 func (sameUser) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -180,7 +180,7 @@ func checkUser(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return conn, userInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
 }
 
-// peerUser asks the kernel which user has made the other end.
+// peerUser asks the kernel for the user of the other end.
 func peerUser(conn net.Conn) (int, error) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {

@@ -10,23 +10,23 @@ import (
 
 const (
 	throttleCells = 4096
-	mayFail       = 10              // wrong tokens from a network, one after the other
-	forgives      = 6 * time.Second // and another one after each of these
+	mayFail       = 10              // wrong tokens in a row from one network
+	forgives      = 6 * time.Second // after each of these, one more
 )
 
-// throttle counts who fails to enrol: by address for IPv4, by /64 for IPv6, since whoever has one address there has them all. The table has one size;
-// networks that share a cell, which nobody can arrange without the seed, share what they may.
+// throttle counts failed enrolments: by address for IPv4 and by /64 for IPv6, since anyone with one address there has them all. The table has a fixed
+// size. Networks that share a cell share its allowance, and nobody can bring that about without the seed.
 type throttle struct {
 	seed  maphash.Seed
 	epoch time.Time
 
 	mu    sync.Mutex
-	cells [throttleCells]time.Duration // when all failures are forgiven, after epoch
+	cells [throttleCells]time.Duration // when all failures are forgiven, since epoch
 }
 
 func newThrottle() *throttle { return &throttle{seed: maphash.MakeSeed(), epoch: time.Now()} }
 
-// wait returns how long somebody has to wait before they may try again; at most 0: they may.
+// wait returns how long a client must wait before it may try again; 0 or less: it may now.
 func (t *throttle) wait(from net.Addr) time.Duration {
 	cell := t.cell(from)
 	t.mu.Lock()
@@ -46,7 +46,7 @@ func (t *throttle) cell(from net.Addr) int {
 	return int(maphash.Comparable(t.seed, networkOf(from)) % throttleCells)
 }
 
-// networkOf is what somebody with an address probably has.
+// networkOf is the network that a client with an address probably controls.
 func networkOf(from net.Addr) netip.Prefix {
 	tcp, ok := from.(*net.TCPAddr)
 	if !ok {

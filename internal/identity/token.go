@@ -13,18 +13,18 @@ import (
 const (
 	tokenPrefix = "lg1"
 	secretBytes = 16
-	idBytes     = 4 // of a token's ID, which is the beginning of its secret's hash
+	idBytes     = 4 // of a token's ID, the start of its secret's hash
 )
 
-// ErrToken says that a text is no token. It does not quote the text: most of one may be a secret.
+// ErrToken says that a text is not a token. It does not quote the text, most of which may be a secret.
 var ErrToken = errors.New("write a token as `loadgen token create` prints it: lg1.KEY.SECRET")
 
 // Token lets a worker enrol with the coordinators of one authority. Its text is
 //
 //	lg1.<SHA-256 of the authority's public key>.<secret of 128 bits>
 //
-// both in base64url without padding. The key is hashed as certificates hold it (SubjectPublicKeyInfo), so a worker knows its coordinator before it
-// says the secret.
+// both in base64url without padding. The hash is over the key as certificates hold it (SubjectPublicKeyInfo), so a worker can verify its coordinator
+// before it sends the secret.
 type Token struct {
 	authority [sha256.Size]byte
 	secret    [secretBytes]byte
@@ -47,31 +47,31 @@ func ParseToken(text string) (*Token, error) {
 	return t, nil
 }
 
-// newToken draws one for an authority.
+// newToken makes a random token for an authority.
 func newToken(authority [sha256.Size]byte) (*Token, error) {
 	t := &Token{authority: authority}
 	_, err := rand.Read(t.secret[:])
 	return t, err
 }
 
-// Text is what a worker is given. Whoever reads it can enrol.
+// Text is what a worker is given. Anyone who reads it can enrol.
 func (t Token) Text() string {
 	return tokenPrefix + "." + base64.RawURLEncoding.EncodeToString(t.authority[:]) + "." + base64.RawURLEncoding.EncodeToString(t.secret[:])
 }
 
-// ID names the token and gives nothing away.
+// ID names the token without revealing the secret.
 func (t Token) ID() string { return secretID(sha256.Sum256(t.secret[:])) }
 
-// String names the token. It keeps the secret, so that a token may be logged.
+// String names the token without the secret, so that a token may be logged.
 func (t Token) String() string { return "token " + t.ID() }
 
 // GoString does the same.
 func (t Token) GoString() string { return t.String() }
 
-// secretID names a token by the hash of its secret.
+// secretID is a token's ID, from the hash of its secret.
 func secretID(hash [sha256.Size]byte) string { return hex.EncodeToString(hash[:idBytes]) }
 
-// checkTokenID says whether a text may be a token's ID.
+// checkTokenID checks that a text could be a token's ID.
 func checkTokenID(id string) error {
 	if b, err := hex.DecodeString(id); err != nil || len(b) != idBytes {
 		return fmt.Errorf("%q is no token's ID: loadgen token list shows those there are", id)

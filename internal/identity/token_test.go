@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTokenText reads what was written, and nothing else; and shows the secret nowhere but there.
+// TestTokenText parses what was written, and nothing else; the secret appears nowhere but there.
 func TestTokenText(t *testing.T) {
 	token, err := newToken([32]byte{1, 2, 3})
 	require.NoError(t, err)
@@ -77,8 +77,8 @@ func TestTokensAreKeptHashed(t *testing.T) {
 	require.ErrorContains(t, err, "is damaged: delete it")
 }
 
-// TestUsesAreCountedAcrossProcesses: of many that come at the same time to two coordinators, as many get in as the token is for. One that gets no
-// certificate counts for nothing.
+// TestUsesAreCountedAcrossProcesses: of many that enrol at two coordinators at once, as many get in as the token allows. One that gets no certificate
+// does not count.
 func TestUsesAreCountedAcrossProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	var coordinators [2]*Tokens
@@ -112,7 +112,7 @@ func TestUsesAreCountedAcrossProcesses(t *testing.T) {
 	require.Zero(t, list[0].Uses)
 }
 
-// TestOneWorkerThatAsksManyTimesCountsOnce, also while its first request still waits to be served.
+// TestOneWorkerThatAsksManyTimesCountsOnce, even while its first request is still waiting.
 func TestOneWorkerThatAsksManyTimesCountsOnce(t *testing.T) {
 	tokens, err := OpenTokens(filepath.Join(t.TempDir(), "fleet"))
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestOneWorkerThatAsksManyTimesCountsOnce(t *testing.T) {
 	require.Equal(t, 1, list[0].Uses)
 }
 
-// FuzzParseToken takes what its text takes back, and nothing of what is none is quoted: most of it may be a secret.
+// FuzzParseToken: a parsed token's text parses to the same token, and errors never quote the text, most of which may be a secret.
 func FuzzParseToken(f *testing.F) {
 	token, err := newToken(sha256.Sum256([]byte("key")))
 	if err != nil {

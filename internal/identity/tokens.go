@@ -21,37 +21,37 @@ const (
 	maxTokensFile = 256 << 10
 	maxTokens     = 256
 	lockWithin    = 2 * time.Second
-	rememberDead  = time.Hour // how long an expired token is kept, so that a refusal can say what it was
+	rememberDead  = time.Hour // how long an expired token is kept, so that a refusal can say it expired
 
-	// MaxTokenTTL is how long a token may last.
+	// MaxTokenTTL is the longest lifetime of a token.
 	MaxTokenTTL = 30 * 24 * time.Hour
-	// MaxTokenUses is how many workers may enrol with one.
+	// MaxTokenUses is the most workers that may enrol with one token.
 	MaxTokenUses = 10000
 )
 
-// Tokens are those that an authority's coordinators accept. They are kept in a file beside the authority's key, which several processes may use at
-// the same time. The secrets are not in it, only their hashes.
+// Tokens are the tokens that an authority's coordinators accept. They are kept in a file beside the authority's key, which several processes may use at
+// the same time. The file holds only hashes of the secrets.
 type Tokens struct {
 	dir       string
 	authority [sha256.Size]byte
 
-	mu     sync.Mutex         // the file's lock is between processes
-	served map[keyServed]bool // keys that were certified for a token, lately
+	mu     sync.Mutex         // between goroutines; the file's lock is between processes
+	served map[keyServed]bool // keys recently certified for a token
 
 	queue sync.Mutex
-	uses  []*tokenUse // that the next change of the file is to count
+	uses  []*tokenUse // waiting for the next change of the file to count them
 }
 
-// tokenUse is somebody who wants a certificate for a token.
+// tokenUse is a request for a certificate with a token.
 type tokenUse struct {
 	hash  [sha256.Size]byte
 	key   [sha256.Size]byte // hash of the key to be certified
 	issue func() error
-	done  bool // and err says how it went; both are guarded by the mutex of the file
+	done  bool // done, with the result in err; Tokens.mu guards both
 	err   error
 }
 
-// TokenInfo is what is kept of a token.
+// TokenInfo is what the file keeps of a token.
 type TokenInfo struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
@@ -60,7 +60,7 @@ type TokenInfo struct {
 	Hash    []byte    `json:"hash"` // SHA-256 of the secret
 }
 
-// OpenTokens returns those of the authority in a directory, which is made if there is none.
+// OpenTokens returns the tokens of the authority in a directory, and makes the authority if there is none.
 func OpenTokens(dir string) (*Tokens, error) {
 	a, err := OpenAuthority(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func OpenTokens(dir string) (*Tokens, error) {
 	return a.tokens, nil
 }
 
-// CheckToken says whether a token may last so long, and be for so many workers.
+// CheckToken checks a token's lifetime and number of workers.
 func CheckToken(ttl time.Duration, uses int) error {
 	switch {
 	case ttl < time.Second || ttl > MaxTokenTTL:
@@ -80,7 +80,7 @@ func CheckToken(ttl time.Duration, uses int) error {
 	return nil
 }
 
-// Create makes a token for so many workers. Its secret is nowhere else.
+// Create makes a token for the given number of workers. Its secret is stored nowhere.
 func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
 	if err := CheckToken(ttl, uses); err != nil {
 		return nil, err
@@ -99,13 +99,13 @@ func (t *Tokens) Create(ttl time.Duration, uses int) (*Token, error) {
 	})
 }
 
-// List returns the tokens, the oldest first. Expired ones stay for an hour.
+// List returns the tokens, oldest first. Expired ones stay listed for an hour.
 func (t *Tokens) List() ([]TokenInfo, error) {
 	list, err := t.read()
 	return alive(list), err
 }
 
-// Revoke makes a token useless. Certificates that were issued for it hold on.
+// Revoke makes a token useless. Certificates already issued for it stay valid.
 func (t *Tokens) Revoke(id string) error {
 	if err := checkTokenID(id); err != nil {
 		return err
@@ -119,17 +119,17 @@ func (t *Tokens) Revoke(id string) error {
 	})
 }
 
-// keyServed is a key that was certified for a token. If its worker asks again the answer was lost on the way, and the use has been counted.
+// keyServed is a key that was certified for a token. If its worker asks again, the answer was lost on the way, and the use is already counted.
 type keyServed struct {
 	token string // ID
 	key   [sha256.Size]byte
 }
 
-// maxServed bounds the keys that are remembered; beyond it they are forgotten, and what was lost is counted again.
+// maxServed bounds the remembered keys. Beyond it all are forgotten, and a repeated request counts again.
 const maxServed = 2 * MaxTokenUses
 
-// use has issue make out a certificate for a key, of which it is given the hash, if the secret is that of a valid token. The use counts once that has
-// gone well, and once for a key. Those who come at the same time are counted by one change of the file.
+// use has issue certify a key, of which it gets the hash, if secret belongs to a valid token. The use counts only if issue succeeds, and only once per
+// key. Concurrent uses are counted in one change of the file.
 func (t *Tokens) use(secret []byte, key [sha256.Size]byte, issue func() error) (id string, err error) {
 	u := &tokenUse{hash: sha256.Sum256(secret), key: key, issue: issue}
 	t.queue.Lock()
@@ -137,13 +137,13 @@ func (t *Tokens) use(secret []byte, key [sha256.Size]byte, issue func() error) (
 	t.queue.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !u.done { // else the one who came before has done it for this one
+	if !u.done { // else an earlier caller has served this one too
 		t.count()
 	}
 	return secretID(u.hash), u.err
 }
 
-// count serves all who wait.
+// count serves everyone waiting.
 func (t *Tokens) count() {
 	t.queue.Lock()
 	waiting := t.uses
@@ -167,7 +167,7 @@ func (t *Tokens) count() {
 func (t *Tokens) serve(u *tokenUse, list []TokenInfo) error {
 	id, found := secretID(u.hash), -1
 	served := keyServed{id, u.key}
-	for i := range list { // all of them, so that the time taken says nothing
+	for i := range list { // compare all, so that the time taken reveals nothing
 		if subtle.ConstantTimeCompare(list[i].Hash, u.hash[:]) == 1 {
 			found = i
 		}
@@ -194,14 +194,14 @@ func (t *Tokens) serve(u *tokenUse, list []TokenInfo) error {
 	return nil
 }
 
-// wrongTokenError says why a token is of no use.
+// wrongTokenError says why a token cannot be used.
 type wrongTokenError struct{ why string }
 
 func (e *wrongTokenError) Error() string {
 	return e.why + "; make another one with loadgen token create on the coordinator's machine"
 }
 
-// change replaces the file with what edit makes of it. A durable change also outlives a power failure.
+// change replaces the file with the result of edit. A durable change survives a power failure.
 func (t *Tokens) change(durable bool, edit func([]TokenInfo) ([]TokenInfo, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,7 +228,7 @@ func (t *Tokens) changeLocked(durable bool, edit func([]TokenInfo) ([]TokenInfo,
 	return writePrivate(filepath.Join(t.dir, tokensFile), append(b, '\n'), durable)
 }
 
-// alive leaves out those that expired long ago.
+// alive drops tokens that expired long ago.
 func alive(list []TokenInfo) []TokenInfo {
 	now := time.Now()
 	return slices.DeleteFunc(list, func(k TokenInfo) bool { return now.Sub(k.Expires) > rememberDead })
@@ -270,8 +270,8 @@ func (t *Tokens) lock() (unlock func(), err error) {
 	}
 }
 
-// Adopt accepts a token that was made elsewhere with the same authority's key, for so many workers and from now on. One that is there already stays as
-// it is.
+// Adopt accepts a token that was made elsewhere with the same authority's key, for the given number of workers and from now on. A token that is already
+// there stays unchanged.
 func (t *Tokens) Adopt(token *Token, ttl time.Duration, uses int) error {
 	if err := CheckToken(ttl, uses); err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// In TLS 1.3 a client has finished its handshake before the server has looked at its certificate, and all that it hears of a refusal is an alert: a number. So
-// both ends speak a protocol of their own, told by its name (ALPN), in which the server's first words are its verdict: the length of a text, two bytes in
-// network order, and the text, which is why it refuses. There is none for who may come in, and what follows is gRPC's. The client believes it, since it
-// knows by then who the server is.
+// In TLS 1.3 a client finishes its handshake before the server has checked its certificate, and learns of a refusal only from an alert, which is a
+// number. So both ends speak their own protocol, told by its name (ALPN), in which the server first sends its verdict: the length of a text, as two
+// bytes in network order, and the text, which says why it refuses. An empty text admits the client, and gRPC follows. The client can believe the
+// verdict, since it knows by then who the server is.
 const (
 	verdictProtocol = "loadgen/1"
 	maxVerdict      = 500 // bytes
 )
 
-// hear has a client wait for the verdict.
+// hear makes a client wait for the verdict.
 func hear(conn net.Conn) error {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -40,7 +40,7 @@ func hear(conn net.Conn) error {
 	return nil
 }
 
-// tell says a server's verdict, and returns it.
+// tell sends a server's verdict, and returns it.
 func tell(conn net.Conn, verdict error) error {
 	text := ""
 	if verdict != nil {
@@ -54,7 +54,7 @@ func tell(conn net.Conn, verdict error) error {
 	return err
 }
 
-// judge says why a client may not come in; nil: it may. The handshake has shown that it has the key of the certificate.
+// judge says why a client is refused; nil if it is admitted. The handshake has shown that it holds the certificate's key.
 func (c *certificates) judge(s tls.ConnectionState) error {
 	own, err := c.keys.own()
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *certificates) judge(s tls.ConnectionState) error {
 	return checkDomain(own.Leaf, leaf)
 }
 
-// other is the role of the other end.
+// other is the other end's role.
 func (c *certificates) other() Role {
 	if c.role == Worker {
 		return Coordinator

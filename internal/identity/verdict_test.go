@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shows is a worker that shows what it likes.
+// shows is a worker that shows whatever certificate it likes.
 type shows struct {
 	keyring
 	cert *tls.Certificate
@@ -103,7 +103,7 @@ func TestRefusedWorkerHearsWhy(t *testing.T) {
 	}
 }
 
-// TestClientsOfOtherProtocolsAreRefused as they were: by an alert, before anything that they say is read.
+// TestClientsOfOtherProtocolsAreRefused by an alert, as ever, before anything they say is read.
 func TestClientsOfOtherProtocolsAreRefused(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestClientsOfOtherProtocolsAreRefused(t *testing.T) {
 	}
 }
 
-// saying is a connection whose other end has said something and goes on with what it says last, or ends.
+// saying is a connection whose other end has sent something, and then repeats its last piece or ends.
 type saying struct {
 	net.Conn
 	io.Reader
@@ -132,7 +132,7 @@ type saying struct {
 
 func (s saying) Read(b []byte) (int, error) { return s.Reader.Read(b) }
 
-// FuzzVerdict has a worker hear what it likes from a coordinator.
+// FuzzVerdict sends a worker random verdicts.
 func FuzzVerdict(f *testing.F) {
 	f.Add([]byte{0, 0})
 	f.Add([]byte("\x00\x05no\x1b\xff!and more"))
@@ -149,7 +149,7 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// TestConnectionsShareTheirConfiguration holds that a thousand workers do not cost one each, and that another certificate has another.
+// TestConnectionsShareTheirConfiguration: a thousand workers do not need one each, and another certificate has another.
 func TestConnectionsShareTheirConfiguration(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)

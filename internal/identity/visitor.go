@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	linkPath   = "/enter/"        // begins the link that works once
-	cookieName = "__Host-loadgen" // which browsers take by TLS only, and send to this host only (RFC 6265bis, section 4.1.3.2)
-	afterwards = "/metrics"       // where who has come by the link is sent
+	linkPath   = "/enter/"        // start of the path of the link that works once
+	cookieName = "__Host-loadgen" // browsers accept it over TLS only, and send it to this host only (RFC 6265bis, section 4.1.3.2)
+	afterwards = "/metrics"       // where the link redirects to
 	cookieFor  = 12 * time.Hour
 
 	notProved = "show the token of this page as a bearer token, or come by the link that loadgen has printed\n"
@@ -24,8 +24,9 @@ const (
 	tooMany   = "too many wrong tokens came from there: wait\n"
 )
 
-// Guard has a server, which is not serving yet, let visitors pass who name the page by a name that it has and, beyond the loopback, prove who they are. A name that somebody else's name server has given
-// to this address is no name of the page: their page would read this one in a browser otherwise (DNS rebinding).
+// Guard makes a server, which is not yet serving, admit only visitors who use one of the page's names and, beyond the loopback, prove who they are. A
+// name that somebody else's name server maps to this address is not one of them: otherwise their page could read this one in a browser (DNS
+// rebinding).
 func (p *Door) Guard(server *http.Server) {
 	next := server.Handler
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -35,7 +36,7 @@ func (p *Door) Guard(server *http.Server) {
 		head := w.Header()
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		head.Set("Referrer-Policy", "no-referrer") // the link is a secret until it is used
+		head.Set("Referrer-Policy", "no-referrer") // the link is secret until it is used
 		switch {
 		case !p.beyond && !p.goesBy(r.Host):
 			refuse(w, wrongLoop, http.StatusForbidden)
@@ -50,12 +51,12 @@ func (p *Door) Guard(server *http.Server) {
 	})
 }
 
-// refuse answers somebody who may not come in, and hangs up: nobody keeps a place who has not proved that it is theirs.
+// refuse rejects a visitor and closes the connection, so that nobody unproved occupies one.
 func refuse(w http.ResponseWriter, why string, code int) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(why)) // who has gone need not know
+	_, _ = w.Write([]byte(why)) // a client that has gone need not know
 }
 
 // admit has a visitor prove who they are.
@@ -84,7 +85,7 @@ func (p *Door) admit(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	refuse(w, notProved, http.StatusUnauthorized)
 }
 
-// remember gives a browser a cookie, unless there is no secret to be had for one.
+// remember gives a browser a cookie, unless no secret could be drawn for one.
 func (p *Door) remember(w http.ResponseWriter) bool {
 	secret, err := secretText()
 	if err != nil {
@@ -104,7 +105,7 @@ func (p *Door) isToken(text string) bool {
 	return subtle.ConstantTimeCompare(sum[:], p.token[:]) == 1
 }
 
-// useLink says whether a text is the link's secret, once.
+// useLink says whether a text is the link's secret, and accepts it only once.
 func (p *Door) useLink(text string) bool {
 	given, is := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(p.link))
 	if subtle.ConstantTimeCompare(given[:], is[:]) != 1 {
@@ -117,7 +118,7 @@ func (p *Door) useLink(text string) bool {
 	return first
 }
 
-// knows says whether a cookie is one that the page has given out. They are looked up by their hash: how long that takes tells nothing of them.
+// knows says whether the page issued a cookie. Cookies are looked up by hash, so that the time taken reveals nothing about them.
 func (p *Door) knows(cookie string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,8 @@ func (p *Door) knows(cookie string) bool {
 	return ok
 }
 
-// goesBy says whether the page has the name of a Host header (RFC 9110, section 7.2): a host, and a port or none. Addresses are nobody's to give away.
+// goesBy says whether a Host header (RFC 9110, section 7.2: a host and an optional port) names the page. Addresses do too, on the loopback its own
+// only: nobody can give them to another machine.
 func (p *Door) goesBy(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

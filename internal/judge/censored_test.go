@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// censoredLoad is 20,000 ops of 1 ms, 5,000 a second, of which every so many-th gets no answer within a second.
+// censoredLoad is 20,000 ops of 1 ms, 5,000 a second, some of which, at regular intervals, get no answer within a second.
 func censoredLoad(every int64) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	for i := range int64(20_000) {
@@ -60,7 +60,7 @@ func TestATailOfTimeoutsIsNotThatOfSurvivors(t *testing.T) {
 	require.NoError(t, r.CheckValid())
 }
 
-// TestShareOfFailedOpsDecidesOnAQuantile is exact: a quantile is known as long as its rank is that of an op which did not fail.
+// TestShareOfFailedOpsDecidesOnAQuantile is exact: a quantile is known as long as its rank falls on an op that did not fail.
 func TestShareOfFailedOpsDecidesOnAQuantile(t *testing.T) {
 	for failed, known := range map[uint64]bool{0: true, 199: true, 200: true, 201: false} {
 		load := measure.NewTotals(origin, len(endpoints))
@@ -83,7 +83,7 @@ func TestOpsWithoutAnEndAreSlowerThanAny(t *testing.T) {
 	require.Nil(t, p.Op["get"].Response.Max)
 }
 
-// TestASearchDoesNotHoldOnSurvivors looks for a p99.9 of 5 ms in ops of which 0.9 % have none.
+// TestASearchDoesNotHoldOnSurvivors asks for a p99.9 of 5 ms when 0.9 % of the ops failed.
 func TestASearchDoesNotHoldOnSurvivors(t *testing.T) {
 	ph := searchPhase()
 	ph.MaxBad = 0.01
@@ -100,7 +100,7 @@ func TestASearchDoesNotHoldOnSurvivors(t *testing.T) {
 	require.Contains(t, l.Why, "no p99.9 of the response times: 181 of 20,000 ops failed")
 }
 
-// TestASecondOfFailedOpsHasNoQuantile holds rows of the series to the same.
+// TestASecondOfFailedOpsHasNoQuantile checks the same for rows of the series.
 func TestASecondOfFailedOpsHasNoQuantile(t *testing.T) {
 	var s Series
 	s.Add(4, censoredLoad(50))
@@ -110,7 +110,7 @@ func TestASecondOfFailedOpsHasNoQuantile(t *testing.T) {
 	require.Nil(t, row.Response.Mean)
 }
 
-// TestFailedOpsWeighOnTheKnee has a failed op count as the slowest there was.
+// TestFailedOpsWeighOnTheKnee: a failed op counts as the slowest.
 func TestFailedOpsWeighOnTheKnee(t *testing.T) {
 	rate := 5000.0
 	require.Less(t, powerOf(&rate, censoredLoad(111)), powerOf(&rate, censoredLoad(20_001))/5)

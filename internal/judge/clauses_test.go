@@ -22,15 +22,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// latencies are n ops of a millisecond, and more of a hundred.
+// latencies are n ops of a millisecond, and slow ones of a hundred.
 func latencies(n, more uint64) (h hist.Hist) {
 	h.RecordN(int64(ms), n)
 	h.RecordN(100*int64(ms), more)
 	return h
 }
 
-// A row's quantiles are the nearest ranks, of all ops: those that failed or were shed are slower than any, and there is no mean of them. Of fewer than ten
-// beyond it there is none. Rows of time and rows of ordinals say the same.
+// A row's quantiles are the nearest ranks of all ops. Ops that failed or were shed are slower than any, and then there is no mean. With fewer than
+// ten ops beyond it there is no quantile. Rows of time and rows of ordinals agree.
 func TestQuantilesOfRows(t *testing.T) {
 	const low, high = 1e-3, 0.1
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestQuantilesOfRows(t *testing.T) {
 					continue
 				}
 				require.NotNil(t, is, "%s of %+v", name, c)
-				near := 0.01 // a quantile is that of its bucket
+				near := 0.01 // a quantile is the bound of its bucket
 				if name == "mean" {
 					near = 1e-12
 				}
@@ -86,7 +86,7 @@ func TestQuantilesOfRows(t *testing.T) {
 	}
 }
 
-// A bin of ordinals ends with the last op, where the number of ops tells which that is. Its median is that of all, and may be that of an op that failed.
+// A bin of ordinals ends with the last op, if the number of ops shows which that is. Its median is over all ops, and may fall on a failed one.
 func TestCourseOfOrdinals(t *testing.T) {
 	const none = -1
 	bin := func(ok, slow, bad uint64) measure.GrowthBin {
@@ -122,7 +122,7 @@ func TestCourseOfOrdinals(t *testing.T) {
 	require.Equal(t, 1e-9, course(&measure.Growth{Bins: []measure.GrowthBin{{Answered: instant}}})[0].Median, "of which there is a logarithm")
 }
 
-// A course has a reason for its nulls as soon as one figure of one row is missing, the mean alone, too.
+// A course has a reason for its nulls as soon as one figure of one row is missing, even if only the mean is.
 func TestNullsOfACourse(t *testing.T) {
 	for name, c := range map[string]struct {
 		bins []measure.GrowthBin
@@ -143,8 +143,8 @@ func TestNullsOfACourse(t *testing.T) {
 	}
 }
 
-// Doubts name the figures that they touch: of every op that the phase has and of every scenario with its steps, of which only ops have acks and
-// hits. Growth is of service times.
+// Doubts name the figures they affect: of every op of the phase and of every scenario with its steps, of which only ops have acks and hits. Growth is
+// of service times.
 func TestFiguresThatADoubtTouches(t *testing.T) {
 	ops := &run.Op{}
 	ops.Growth = &run.Growth{}
@@ -165,7 +165,7 @@ func TestFiguresThatADoubtTouches(t *testing.T) {
 	require.Empty(t, (&phase{Phase: &run.Phase{}}).each(rateFigures))
 }
 
-// Of the nulls of a level, those of its rates, ops and scenarios are those of the phase's levels, each with its number; the rest is the phase's.
+// Nulls of a level's rates, ops and scenarios become the phase's, with the level's number; the rest are the phase's own.
 func TestNullsOfLevels(t *testing.T) {
 	level := &Level{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
 	for _, path := range []string{"offered_rate", "achieved_rate", "op.get.rate", "scenario.shop.rate", "operation", "steady", "target.replication"} {
@@ -183,7 +183,7 @@ func TestNullsOfLevels(t *testing.T) {
 	require.Equal(t, reason.TooFew, p.NullCodes["levels.1.offered_rate"])
 }
 
-// What is known after all has neither a reason nor a code; what else is null keeps both.
+// What becomes known loses its reason and code; every other null keeps both.
 func TestWhatIsKnownHasNoReason(t *testing.T) {
 	p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}
 	p.null("setup", reason.NotApplicable, "none")
@@ -193,7 +193,7 @@ func TestWhatIsKnownHasNoReason(t *testing.T) {
 	require.Equal(t, map[string]reason.Code{"series": reason.TooFew}, p.NullCodes)
 }
 
-// Where no turn began in the window there is a rate only of a trace, which may have had no line for the sessions: that of what ended in it.
+// If no turn began in the window, only a trace has a rate: it may have had no line for the sessions, so what ended in it counts.
 func TestRateWithoutTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		ph   plan.Phase
@@ -214,7 +214,7 @@ func TestRateWithoutTurns(t *testing.T) {
 	}
 }
 
-// One value that somebody else has written is said.
+// A single foreign value is reported.
 func TestForeignValues(t *testing.T) {
 	for n, want := range map[uint64]bool{0: false, 1: true, 2: true} {
 		load := closedLoad(1000, ms, 0, always(driver.OK))
@@ -224,7 +224,7 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// A generator at a limit was not kept from offering the rate of a level; above it, it was.
+// At a limit, a generator was not kept from offering a level's rate; above it, it was.
 func TestWhatKeepsAGeneratorFromTheRate(t *testing.T) {
 	limit := func(f float64) *float64 { return &f }
 	for name, c := range map[string]struct {
@@ -246,7 +246,7 @@ func TestWhatKeepsAGeneratorFromTheRate(t *testing.T) {
 	}
 }
 
-// Figures are in seconds, exactly: of no sample, of one, and of several, with and without ops that failed.
+// Figures are in seconds, exactly: for no sample, one, and several, with and without failed ops.
 func TestTimesAreInSeconds(t *testing.T) {
 	for name, c := range map[string]struct {
 		samples, failed    uint64
@@ -275,7 +275,7 @@ func TestTimesAreInSeconds(t *testing.T) {
 	require.Equal(t, 0.125, seconds(125e6))
 }
 
-// A warm-up moves the beginning of the plateau, to the nanosecond, and never back; a plateau that is over before it is none.
+// A warm-up moves the beginning of the plateau, to the nanosecond, and never backwards; if the plateau ends before it, there is none.
 func TestAWarmUpMovesThePlateau(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to, want int64
@@ -298,13 +298,13 @@ func TestAWarmUpMovesThePlateau(t *testing.T) {
 	}
 }
 
-// A trace that is replayed evenly has no speed of its own.
+// An evenly replayed trace has no speed of its own.
 func TestSpeedOfATrace(t *testing.T) {
 	require.Zero(t, newReplayed(&plan.Trace{Speed: 2, Even: true}).Speed)
 	require.EqualValues(t, 2, newReplayed(&plan.Trace{Speed: 2}).Speed)
 }
 
-// Joining what workers say of their logs leaves what each said as it was, also where there is room behind it.
+// Merging what workers report about their logs leaves each report unchanged, even if there is spare capacity.
 func TestMergedLogsLeaveThoseOfWorkersAlone(t *testing.T) {
 	one := func(n int, proof bool) *worker.Log {
 		name := string(rune('a' + n))
@@ -340,7 +340,7 @@ func TestMergedLogsLeaveThoseOfWorkersAlone(t *testing.T) {
 	require.Nil(t, mergeLogs([]*worker.Log{nil, nil}))
 }
 
-// What other workers on the same machine used is not others' use of it; less than nothing never is.
+// The time of other workers on the same machine does not count as others'; the share is never negative.
 func TestWorkersOnOneMachineAreNoOthers(t *testing.T) {
 	machine := func(host string, others, seconds float64) *measure.Machine {
 		return &measure.Machine{Host: host, OthersShare: others, IdleShare: 0.25, Seconds: seconds}
@@ -373,7 +373,7 @@ func TestWorkersOnOneMachineAreNoOthers(t *testing.T) {
 	require.Nil(t, withoutWorkers(&none, []measure.Generator{none}))
 }
 
-// Of several targets each is held against max_bad by itself, by the steps that go to it, whatever way their ops failed.
+// Each of several targets is checked against max_bad on its own, by the steps that go to it, however their ops failed.
 func TestEachTargetIsHeldAgainstMaxBad(t *testing.T) {
 	step := func(target string, f run.Figures) *run.Step { return &run.Step{Target: target, Figures: f} }
 	failed := func(due uint64, set func(f *run.Figures)) run.Figures {
@@ -428,7 +428,7 @@ func TestEachTargetIsHeldAgainstMaxBad(t *testing.T) {
 	}
 }
 
-// Scenarios and steps of which nothing was counted are there, with zeros: a worker that was lost before it began has counted none, or only the first.
+// Scenarios and steps without counts exist, with zeros: a worker that was lost early has counted none, or only the first.
 func TestScenariosThatNobodyBegan(t *testing.T) {
 	ph := closedPhase()
 	step := plan.ScenarioStep{Op: "get"}
@@ -455,13 +455,13 @@ func TestScenariosThatNobodyBegan(t *testing.T) {
 	}
 }
 
-// A search that ended before its first step says so, and a phase that is none says that.
+// A search that ended before its first step says so, and a phase that is not a search says that.
 func TestWhyThereIsNoSearch(t *testing.T) {
 	require.Equal(t, "no rate was tried", newPhase(searchPhase(), measure.NewTotals(origin, len(endpoints))).Nulls["search"])
 	require.Equal(t, "the phase is no search", newPhase(closedPhase(), measure.NewTotals(origin, len(endpoints))).Nulls["search"])
 }
 
-// Rates are summed up over kinds of op and over outcomes, of which what was shed is none. Beside the reason why there is no rate, there is none.
+// Rates add up over kinds of op and over outcomes, except shed. With a reason why there is no rate, there is none.
 func TestSumOfRates(t *testing.T) {
 	const width = 1 << 16 // ns, of a bin
 	op := func(n map[driver.Outcome]uint64) *measure.Op {
@@ -481,7 +481,8 @@ func TestSumOfRates(t *testing.T) {
 	require.Equal(t, "no plateau: it lasted 10ns, less than a time bin", why)
 }
 
-// A session that pauses between its ops, without a think time in the plan, has the rate of what it did: the pauses are not taken for ops that ended elsewhere.
+// A session that pauses between its ops, without a think time in the plan, has the rate of what it did: pauses are not taken for ops that ended
+// elsewhere.
 func TestRateOfASessionThatPauses(t *testing.T) {
 	ph := closedPhase()
 	ph.Closed.Sessions = 1
@@ -493,7 +494,7 @@ func TestRateOfASessionThatPauses(t *testing.T) {
 	require.InEpsilon(t, 500, *p.Op["get"].Rate, 0.002)
 }
 
-// A series around nothing has no trend, and says why.
+// A series with mean 0 has no trend, and says why.
 func TestTrendOfZeros(t *testing.T) {
 	b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
 	require.Zero(t, b.trend("steady.rate", make([]float64, 20)))
@@ -501,13 +502,13 @@ func TestTrendOfZeros(t *testing.T) {
 	require.Equal(t, "its mean is 0", b.phase.Nulls["steady.rate"])
 }
 
-// building is a builder of a phase that knows the reasons of nulls.
+// building is a builder whose phase records reasons for nulls.
 func building(totals *measure.Totals) builder {
 	p := &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}, words: new(plan.Plan).Words()}
 	return builder{phase: p, totals: totals, settled: totals, through: throughput{why: because(reason.NoPlateau, "no plateau")}}
 }
 
-// Each quantile is the nearest rank of all samples, and takes ten beyond it.
+// Each quantile is the nearest rank of all samples, and needs ten beyond it.
 func TestQuantilesOfTimes(t *testing.T) {
 	const n = 20_000
 	quantiles := func(low, high uint64) map[string]*float64 {
@@ -531,7 +532,7 @@ func TestQuantilesOfTimes(t *testing.T) {
 	require.Equal(t, reason.TooFew, b.phase.NullCodes["x.p99"])
 }
 
-// A rate over all of the time takes some time, a nanosecond at least; of ops, and of keys where each op has some.
+// A rate over all of the time needs some time, at least a nanosecond; so do ops, and keys if each op has several.
 func TestRatesOverAllOfTheTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, last int64
@@ -564,7 +565,7 @@ func TestRatesOverAllOfTheTime(t *testing.T) {
 	}
 }
 
-// Ops are listed that are in the plan or were counted, with the latencies of those that were settled.
+// Ops are listed if they are in the plan or were counted, with the latencies of the settled part.
 func TestOpsThatAreListed(t *testing.T) {
 	totals := measure.NewTotals(origin, 1)
 	record(totals, measure.Sample{Verb: driver.Get, Due: origin, Start: origin, End: origin})
@@ -578,7 +579,7 @@ func TestOpsThatAreListed(t *testing.T) {
 	require.Equal(t, []uint64{1, 0, 0}, []uint64{ops["get"].Response.Count, ops["delete"].Response.Count, ops["put"].Response.Count})
 }
 
-// A step may have ended early where it was asked to, where a worker was lost, and where a log failed; not where a log did well.
+// A step may have ended early if it was asked to, if a worker was lost, or if a log failed; not if a log did well.
 func TestWhatCutsAStep(t *testing.T) {
 	failed := worker.Log{Log: localfile.Log{Failure: "full"}}
 	for name, c := range map[string]struct {
@@ -595,7 +596,7 @@ func TestWhatCutsAStep(t *testing.T) {
 	}
 }
 
-// Ops that were shed went wrong as those that failed did; hits are expected of the first get on.
+// Ops that were shed went wrong like those that failed; hits are expected from the first get on.
 func TestOutcomesThatAreHeld(t *testing.T) {
 	expected, ratio := 0.5, 0.25
 	for name, c := range map[string]struct {
@@ -621,7 +622,8 @@ func TestOutcomesThatAreHeld(t *testing.T) {
 	}
 }
 
-// What a phase is judged by hangs together: a lost worker, and a log, speak up in it; of a step that must succeed whole nothing else is asked.
+// The parts of a judgement work together: a lost worker and a log are reported; after a step that must succeed completely and did not, nothing else
+// is.
 func TestWhatAPhaseIsJudgedBy(t *testing.T) {
 	load := func() *measure.Totals { return closedLoad(1000, ms, 0, always(driver.OK)) }
 	populate := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
@@ -647,7 +649,7 @@ func TestWhatAPhaseIsJudgedBy(t *testing.T) {
 	}
 }
 
-// A setup that there was has no reason for its null, and neither has a search.
+// A setup that exists has no reason for a null, and neither has a search.
 func TestWhatThereIsHasNoReason(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Setup: measure.NewTotals(origin, 1)})
 	require.NotContains(t, p.Nulls, "setup")
@@ -656,7 +658,7 @@ func TestWhatThereIsHasNoReason(t *testing.T) {
 	require.Equal(t, "the phase has no setup", p.Nulls["setup"])
 }
 
-// A phase that fills a dataset has as many ops as that has keys, whatever its number of sessions; those of a session's own are as many for each.
+// A phase that fills a dataset has as many ops as the dataset has keys, whatever its number of sessions; with keys per session, as many for each.
 func TestHowManyKeysAreFilled(t *testing.T) {
 	ph := &plan.Phase{Name: "fill", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, Populate: &plan.Populate{Sessions: 4, Pipeline: 2}}
 	for scope, keys := range map[string]int{"shared": 50, "session": 200} {
@@ -674,7 +676,7 @@ func TestHowManyKeysAreFilled(t *testing.T) {
 	}
 }
 
-// A drift takes time at both ends: where the first ops took none, the last did not take so many times as long.
+// A drift needs time at both ends: if the first ops took none, there is no ratio.
 func TestDriftOfNoTime(t *testing.T) {
 	bin := func(from, time float64) stat.Bin {
 		return stat.Bin{From: from, To: from + 100, Count: 100, Time: time}

@@ -1,9 +1,9 @@
-// Package judge makes a result of what was counted, and says how far it may be believed.
+// Package judge turns counts into a result and says how far that can be trusted.
 //
-// [NewPhase] turns the merged totals of a phase, a [Measured], into ledgers, rates and latencies, and judges them: each doubt is a reason that
-// names the figures it touches. [FindWarmUp] says what of a load's beginning its figures leave out, [Measured.AddLevel] enters one stage or one
-// try of a search, and [Shortfall] what a step that must succeed whole lacks. [Series] and [Observation] gather, while the load is on, what a
-// result has second by second.
+// [NewPhase] turns the merged totals of a phase, a [Measured], into ledgers, rates and latencies, and judges them: each doubt is a reason that names
+// the figures it affects. [FindWarmUp] decides how much of a load's beginning to leave out of its figures, [Measured.AddLevel] adds one stage or one
+// try of a search, and [Shortfall] says how a step that must succeed completely fell short. [Series] and [Observation] collect a result's time series
+// while the load runs.
 //
-// What comes out is plain data, described in package run.
+// The output is plain data, described in package run.
 package judge

@@ -10,8 +10,8 @@ import (
 // fewRows is the length of a series that is too short to show a course.
 const fewRows = 20
 
-// finer adds rows of less than a second to a phase whose load had few seconds: how ops ended, which time bins tell exactly, over all workers. There are fewRows to
-// twice as many of them, each of a power of two of nanoseconds, as bins are.
+// finer adds rows of less than a second to a phase with a short series: how ops ended over all workers, exactly, from the time bins. There are
+// fewRows to twice as many, unless bins are wider; each covers a power of two of nanoseconds, as bins do.
 func (p *phase) finer(t *measure.Totals, seriesRows int) {
 	end := t.Span.Last - t.Origin
 	if seriesRows >= fewRows || end < fewRows {

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// finerOf is the phase of a load whose gets end so long after its start, each third one a miss, and whose puts fail likewise.
+// finerOf is the phase of a load whose gets end at these times after its start, every third a miss, and whose puts fail at the same times.
 func finerOf(seriesRows int, ends ...time.Duration) *run.Phase {
 	const origin = int64(5e9)
 	totals := measure.NewTotals(origin, 1)
@@ -30,7 +30,7 @@ func finerOf(seriesRows int, ends ...time.Duration) *run.Phase {
 	return p.Phase
 }
 
-// TestShortLoadsHaveFinerRows: at least 20 of them, that add up, whatever the length of the load.
+// TestShortLoadsHaveFinerRows: at least 20, which add up, whatever the length of the load.
 func TestShortLoadsHaveFinerRows(t *testing.T) {
 	for _, last := range []time.Duration{3 * time.Millisecond, 1<<30 - 1, 1 << 30, 1<<30 + 1, 2 * time.Second, 19500 * time.Millisecond} {
 		var ends []time.Duration

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// generator keeps why parts of the generator's account are null.
+// generator records why parts of the generator's figures are null.
 func (b *builder) generator() {
 	g := &b.phase.Generator
 	if g.RunQueueWait == nil {
@@ -36,12 +36,12 @@ func (b *builder) generator() {
 	}
 }
 
-// mergeGenerators sums what was spent over workers, and takes the greatest of what is a level. What some workers do not know is that of
-// the others.
+// mergeGenerators sums what workers spent, and takes the maximum of figures such as shares and peaks. A figure that only some workers know is taken
+// from those.
 func mergeGenerators(all []measure.Generator) measure.Generator {
 	var sum measure.Generator
 	for _, g := range all {
-		sum.Executor = cmp.Or(sum.Executor, g.Executor) // the plan's, so they all have it
+		sum.Executor = cmp.Or(sum.Executor, g.Executor) // set by the plan, so all workers have the same
 		sum.Loops += g.Loops
 		sum.CPUSeconds += g.CPUSeconds
 		sum.AddSpent(&g)
@@ -87,7 +87,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 	return sum
 }
 
-// withoutWorkers returns what a worker says of its machine, where other workers on it are not others.
+// withoutWorkers returns a worker's view of its machine in which other workers on it do not count as others.
 func withoutWorkers(g *measure.Generator, all []measure.Generator) *measure.Machine {
 	if g.Machine == nil {
 		return nil
@@ -105,13 +105,13 @@ func withoutWorkers(g *measure.Generator, all []measure.Generator) *measure.Mach
 	return &m
 }
 
-// judgeGenerator asks whether the figures are those of the target or of loadgen.
+// judgeGenerator checks whether the figures are the target's or loadgen's own.
 func (p *phase) judgeGenerator() {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
 	switch closed := p.Closed(); {
 	case closed && g.Busy > invalidBusy:
 		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
-	case p.Model == conditions.Search && g.Busy > invalidBusy: // what holds nevertheless would hold all the more with an idle one
+	case p.Model == conditions.Search && g.Busy > invalidBusy: // a rate that holds would also hold with an idle generator
 		p.doubt(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case g.Busy > invalidBusy:
 		p.doubt(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
@@ -129,7 +129,7 @@ func (p *phase) judgeGenerator() {
 		p.doubt(reason.StoodStill, p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	}
-	blocks := g.Executor == plan.Blocking // whose clients allocate: collections are part of them, long stops are not
+	blocks := g.Executor == plan.Blocking // its clients allocate, so collections are part of them, but long stops are not
 	if g.GCCycles > 0 && (!blocks || g.GCPauseMaxSeconds > suspectPause) {
 		p.doubt(reason.GarbageCollection, run.Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", quantity.Count(uint64(g.GCCycles), "garbage collection"))
 	}
@@ -138,8 +138,8 @@ func (p *phase) judgeGenerator() {
 	}
 }
 
-// judgeGaps asks of a closed phase, whose ops have no lag, whether the loop was kept from them: for a share of the time, or now and then for so
-// long that the last thousandth of the latencies is made of it.
+// judgeGaps checks whether a closed phase's loop was kept from its ops, which have no lag: for a share of the time, or occasionally for so long that
+// the gaps make up the slowest thousandth of the latencies.
 func (p *phase) judgeGaps() {
 	g := p.Generator
 	i := g.Interrupted
@@ -147,7 +147,7 @@ func (p *phase) judgeGaps() {
 		return
 	}
 	if w := g.RunQueueWait; w != nil && *w > suspectQueued && i.OthersSeconds > i.Seconds/2 {
-		return // judgeMachine says the same of as many figures
+		return // judgeMachine says the same about all these figures
 	}
 	loops := float64(max(1, g.Loops))
 	long := min(float64(i.Times), math.Floor(i.Seconds/measure.LongGap.Seconds()))
@@ -161,7 +161,7 @@ func (p *phase) judgeGaps() {
 	}
 }
 
-// ended is how many ops were answered.
+// ended returns how many ops were answered.
 func (p *phase) ended() (n float64) {
 	for _, o := range p.Op {
 		n += float64(o.OK + o.Miss)
@@ -169,7 +169,7 @@ func (p *phase) ended() (n float64) {
 	return n
 }
 
-// stalled judges an open phase in which loops stood still: when 1 % of the ops or more were late for it, they are the load of another schedule.
+// stalled judges an open phase whose loops stood still: if that made at least 1 % of the ops late, the load is that of another schedule.
 func (p *phase) stalled() run.Validity {
 	for _, o := range p.Op {
 		for _, q := range lateness {
@@ -181,14 +181,14 @@ func (p *phase) stalled() run.Validity {
 	return run.Suspect
 }
 
-// judgeMachine asks what kept the generator, or its packets, from moving.
+// judgeMachine checks what held up the generator, or its packets.
 func (p *phase) judgeMachine() {
 	g := p.Generator
 	if w := g.RunQueueWait; w != nil && *w > suspectQueued {
 		v, touches := run.Suspect, p.each(rateFigures, latencyFigures)
 		if !p.Closed() {
 			touches = p.each(latencyFigures, []string{"lag"})
-			if *w > invalidQueued && p.Model != conditions.Search { // what holds nevertheless would hold all the more otherwise
+			if *w > invalidQueued && p.Model != conditions.Search { // a rate that holds would also hold without the wait
 				v = run.Invalid
 			}
 		}

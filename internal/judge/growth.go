@@ -17,11 +17,11 @@ import (
 
 const (
 	leastForGrowth = 100       // ops: 5 in each twentieth, 50 in the second half
-	farthest       = 3         // times as many ops as were run may be asked about
-	resolution     = 1.0 / 128 // of a quantile: a bucket is so wide, as a share of what is in it
+	farthest       = 3         // a prediction may be for this many times the ops that were run
+	resolution     = 1.0 / 128 // of a quantile: the width of a bucket relative to its values
 )
 
-// grow says what ops cost by ordinal, where the phase counts that.
+// grow reports what ops cost by ordinal, if the phase counts that.
 func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 	at += ".growth"
 	switch {
@@ -58,7 +58,7 @@ func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 	}
 }
 
-// course makes bins of what was counted. The last ends with the last op, which the number of ops tells where sessions kept pace.
+// course makes bins from the counts. The last bin ends with the last op, which the number of ops gives if sessions kept pace with each other.
 func course(g *measure.Growth) (bins []stat.Bin) {
 	ended := float64(g.Ended())
 	for i := range g.Used() {
@@ -87,7 +87,7 @@ func rowOf(n uint64, b *measure.GrowthBin) run.GrowthRow {
 	return row
 }
 
-// failures says that some of the ops failed, whose times nobody knows; nothing: none did.
+// failures reports that some ops failed, whose times are unknown; it returns nothing if none did.
 func failures(g *run.Growth) (why reason.Why) {
 	var failed uint64
 	for _, row := range g.Course {
@@ -99,7 +99,7 @@ func failures(g *run.Growth) (why reason.Why) {
 	return because(reason.OpsFailed, "%s of %s failed: nobody knows what they would have taken", quantity.Thousands(failed), quantity.Count(g.Ops, "op"))
 }
 
-// few says that there are too few ops; nothing: there are enough.
+// few reports that there are too few ops; it returns nothing if there are enough.
 func few(g *run.Growth) (why reason.Why) {
 	if g.Ops < leastForGrowth {
 		return because(reason.TooFew, "%s; it takes %d", quantity.Count(g.Ops, "op"), leastForGrowth)
@@ -122,7 +122,7 @@ func (b *builder) drift(at string, g *run.Growth, bins []stat.Bin) {
 	g.Drift = number(d)
 }
 
-// fit finds the order, or says why there is none.
+// fit finds the order, or says why it cannot.
 func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reason.Why) {
 	if why := few(g); why.Text != "" {
 		return fit, why
@@ -134,8 +134,8 @@ func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reas
 	return fit, reason.Why{}
 }
 
-// secondsTo says what the ops asked about took, or would take, or why nobody knows. Sessions work at the same time and think between ops, so the ops' own times are scaled to those
-// that the phase took.
+// secondsTo says how long the ops asked about took or would take, or why that is unknown. Sessions work concurrently and think between ops, so the
+// sum of the ops' own times is scaled to the time that the phase took.
 func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unfit reason.Why) (why reason.Why) {
 	spent := 0.0
 	for _, bin := range bins {
@@ -165,7 +165,7 @@ func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unf
 	return reason.Why{}
 }
 
-// ended says why the load was over.
+// ended says why the load ended.
 func (m *Measured) ended(ph *plan.Phase, planned uint64) conditions.End {
 	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
 	c := ph.Closed
@@ -210,7 +210,7 @@ func (m *Measured) turns() (n uint64) {
 	return n
 }
 
-// planned returns how many turns all sessions of a closed load have; 0: nothing but time bounds them, or a trace does.
+// planned returns how many turns all sessions of a closed load have; 0 if only time or a trace limits them.
 func planned(p *plan.Plan, ph *plan.Phase) uint64 {
 	c, keys := ph.Closed, p.Dataset(ph.Dataset).Keys
 	if c == nil || c.Trace != nil {
@@ -218,7 +218,7 @@ func planned(p *plan.Plan, ph *plan.Phase) uint64 {
 	}
 	sessions := uint64(c.Sessions)
 	switch walks := keys.InOrder(); {
-	case c.Iterations > 0: // a sequence has as many keys at least, or the plan is none
+	case c.Iterations > 0: // a valid plan's sequence has at least as many keys
 		return sessions * uint64(c.Iterations)
 	case walks && keys.PerSession():
 		return sessions * uint64(keys.Count)

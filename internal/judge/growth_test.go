@@ -9,13 +9,15 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// growing is a closed load of one session whose n-th op takes so long, and fails where that is less than nothing; the phase takes pauses as long as its ops.
+// growing is a closed load of one session; cost gives the time of its n-th op, which fails if that is negative. The phase pauses as long as its ops
+// take.
 func growing(n int, took func(n int) time.Duration) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	at := origin
@@ -41,7 +43,7 @@ func growthPhase(to int64) *plan.Phase {
 
 func linear(n int) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// TestGrowthOfALinearCost has figures by hand: of 2,000 ops of which the n-th takes n µs.
+// TestGrowthOfALinearCost has figures by hand: 2,000 ops, the n-th taking n µs.
 func TestGrowthOfALinearCost(t *testing.T) {
 	load := growing(2000, linear)
 	p := newPhase(growthPhase(1000), load)
@@ -78,7 +80,7 @@ func TestGrowthOfALinearCost(t *testing.T) {
 	require.Nil(t, newPhase(growthPhase(6001), load).Op["get"].Growth.SecondsTo)
 }
 
-// TestNoGrowthIsShown of ops that all take as long.
+// TestNoGrowthIsShown if all ops take equally long.
 func TestNoGrowthIsShown(t *testing.T) {
 	g := newPhase(growthPhase(0), growing(2000, func(n int) time.Duration { return time.Millisecond + time.Duration(n%7)*time.Microsecond })).Op["get"].Growth
 	require.Equal(t, "none", g.Shown)
@@ -178,7 +180,7 @@ func TestGrowthIsOfScenarios(t *testing.T) {
 	}
 }
 
-// TestWhyALoadWasOver is the first that holds of what may have ended it.
+// TestWhyALoadWasOver: the first applicable reason counts.
 func TestWhyALoadWasOver(t *testing.T) {
 	closed := func(c plan.Closed) *plan.Phase { return &plan.Phase{Closed: &c} }
 	gets := func(n uint64) *measure.Totals {
@@ -191,7 +193,7 @@ func TestWhyALoadWasOver(t *testing.T) {
 		ph      *plan.Phase
 		m       Measured
 		planned uint64
-		want    string
+		want    conditions.End
 	}{
 		"errors":                {closed(plan.Closed{}), Measured{StoppedOn: "x", Aborted: true, Losses: make([]worker.Loss, 1), Logs: full}, 0, "errors"},
 		"stopped":               {closed(plan.Closed{}), Measured{Aborted: true, Losses: make([]worker.Loss, 1), Logs: full}, 0, "stopped"},
@@ -219,7 +221,7 @@ func TestWhyALoadWasOver(t *testing.T) {
 	}
 }
 
-// TestTurnsThatArePlanned of a closed load are those of its iterations, or of the keys that it walks through.
+// TestTurnsThatArePlanned: a closed load's are from its iterations, or the keys that it walks through.
 func TestTurnsThatArePlanned(t *testing.T) {
 	for name, c := range map[string]struct {
 		ph          *plan.Phase

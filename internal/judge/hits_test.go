@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Where every get was to hit, one miss is one too many, though chance is allowed one in all where it was not.
+// If every get was to hit, one miss is too many, even though chance is allowed one miss otherwise.
 func TestOneMissOfAllThatWereToHit(t *testing.T) {
 	for _, c := range []struct {
 		asked float64
@@ -41,7 +41,7 @@ func TestOneMissOfAllThatWereToHit(t *testing.T) {
 	}
 }
 
-// Hits are held against a ratio that was asked for, of gets, of which some were answered.
+// Hits are compared with a ratio only if one was asked for, for gets, and if some were answered.
 func TestHitsThatAreNotHeld(t *testing.T) {
 	asked, ratio := 1.0, 0.5
 	for name, c := range map[string]struct {

@@ -16,9 +16,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Limits of validity. Offered to achieved: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few
-// per cent. Busy: beyond 70 % of a loop, queueing in the client is no longer small beside the service time; beyond 85 % it rules. Lag is
-// also allowed what a queue of the measured cost of an op would have.
+// Limits of validity. Achieved to offered: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few per cent. Busy: beyond
+// 70 % of a loop, queueing in the client is no longer small compared with the service time; beyond 85 % it dominates. Lag is also allowed up to a
+// multiple of what a queue with the measured cost of an op would have.
 const (
 	suspectAchieved = 0.995
 	invalidAchieved = 0.98
@@ -34,14 +34,14 @@ const (
 	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
 	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
 	suspectGaps     = 0.01   // of the time, in which a closed phase's loop was kept from its processor
-	suspectMet      = 0.001  // of the ops there, in flight meanwhile
+	suspectMet      = 0.001  // of the ops answered, in flight during gaps
 	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
 	suspectDrift    = 0.02   // of the mean rate, over the phase
 	suspectSlope    = 0.10   // of the mean response
-	chanceOfDrift   = 0.01   // above this probability a trend is taken for chance
+	chanceOfDrift   = 0.01   // a trend with a higher probability is attributed to chance
 )
 
-// Figures of an op, as paths below it.
+// Figures of an op, as paths relative to it.
 var (
 	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
 	latencyFigures = []string{"response", "service", "latency", "acks"}
@@ -56,12 +56,12 @@ func (p *phase) doubt(code reason.Code, v run.Validity, touches []string, format
 	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
 }
 
-// all are the paths of everything that was measured.
+// all returns the paths of everything that was measured.
 func (p *phase) all() []string {
 	return []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}
 }
 
-// each lists figures of every op and scenario.
+// each returns the paths of figures of every op and scenario.
 func (p *phase) each(figures ...[]string) (paths []string) {
 	for v := range driver.NumVerbs {
 		verb := p.words.Name(driver.Verb(v))
@@ -92,7 +92,7 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 	return paths
 }
 
-// judge decides on the validity of a phase whose figures are complete.
+// judge decides the validity of a phase whose figures are complete.
 func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.Validity, p.Reasons = run.Valid, []run.Reason{}
 	p.judgeOffered()
@@ -110,7 +110,7 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	if !p.Closed() {
 		p.judgeLag()
 	}
-	if ph.Growth == nil { // else that it changes is what was asked about
+	if ph.Growth == nil { // with growth, change is what the phase asks about
 		p.judgeSteady()
 	}
 	if p.Foreign > 0 {
@@ -118,7 +118,7 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	}
 }
 
-// judgeOffered comes first: of an overloaded target nothing else is worth reading before it.
+// judgeOffered comes first: if the target was overloaded, nothing else is worth reading before that.
 func (p *phase) judgeOffered() {
 	if !p.short() {
 		return
@@ -131,7 +131,7 @@ func (p *phase) judgeOffered() {
 	p.doubt(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
 }
 
-// arriving is a rate of what a load counts: scenarios where the phase has some.
+// arriving formats a rate of what the load counts: scenarios, if the phase has any.
 func (p *phase) arriving(rate float64) string {
 	if len(p.Scenario) > 0 {
 		return quantity.Number(rate) + " scenarios/s"
@@ -139,7 +139,7 @@ func (p *phase) arriving(rate float64) string {
 	return quantity.Number(rate) + "/s"
 }
 
-// short says whether what was achieved falls short of what was offered.
+// short says whether the achieved rate falls short of the offered one.
 func (p *phase) short() bool {
 	if p.OfferedRate == nil || p.AchievedRate == nil {
 		return false
@@ -147,12 +147,12 @@ func (p *phase) short() bool {
 	offered, achieved := *p.OfferedRate, *p.AchievedRate
 	const (
 		edge     = 2 // ops that may fall on either side of the window's ends
-		unlikely = 4 // standard deviations: three in 100,000 phases are as far off to one side
+		unlikely = 4 // standard deviations: three in 100,000 phases deviate as far to one side
 	)
 	return offered-achieved > max(edge/p.plateau, unlikely*p.chance) && achieved < suspectAchieved*offered
 }
 
-// judgeLedgers finds ops and requests that went astray.
+// judgeLedgers finds ops and requests that went missing.
 func (p *phase) judgeLedgers(m Measured) {
 	balance := func(of string, t *measure.Totals) {
 		if err := t.CheckValid(); err != nil {
@@ -175,7 +175,7 @@ func (p *phase) judgeLedgers(m Measured) {
 	p.judgeEnded(m)
 }
 
-// judgeEnded finds what was in flight at the end and should not have been. What lost workers had in flight stays that.
+// judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
 func (p *phase) judgeEnded(m Measured) {
 	for v, l := range m.Unfinished.Ops {
 		name := p.words.Name(driver.Verb(v))
@@ -198,14 +198,14 @@ func (p *phase) judgeEnded(m Measured) {
 	}
 }
 
-// judgeFleet says that figures mix the load of different numbers of workers.
+// judgeFleet reports that figures mix the loads of different numbers of workers.
 func (p *phase) judgeFleet(m Measured) {
 	for _, l := range m.Losses {
 		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
-// judgeClocks asks whether workers that were to load at the same time did.
+// judgeClocks checks whether workers that were to load at the same time did.
 func (p *phase) judgeClocks(m Measured) {
 	apart := m.Apart.Seconds()
 	if p.even > 0 && apart > suspectApart*p.even {
@@ -215,7 +215,7 @@ func (p *phase) judgeClocks(m Measured) {
 	}
 }
 
-// judgeWhole asks whether the steps that must succeed whole did. After a setup that did not there is no load to judge.
+// judgeWhole checks that the steps that must succeed completely did. If the setup did not, there is no load to judge.
 func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
 	var short string
 	if m.Setup != nil {
@@ -230,7 +230,7 @@ func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
 	return short == ""
 }
 
-// copies is on how many endpoints a key lives.
+// copies returns the number of endpoints that hold each key.
 func (p *phase) copies() int {
 	if p.Target.Replication == nil {
 		return 1
@@ -238,8 +238,8 @@ func (p *phase) copies() int {
 	return p.Target.Replication.N
 }
 
-// judgeHits holds hits against the share of gets that asked for keys of the dataset. Chance moves them by five standard deviations once in
-// two million phases.
+// judgeHits compares hits with hit_ratio, the share of gets for keys of the dataset. Chance alone moves them by five standard deviations once in two
+// million phases.
 func (p *phase) judgeHits(ph *plan.Phase) {
 	o := p.Op[driver.Get.String()]
 	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
@@ -252,12 +252,12 @@ func (p *phase) judgeHits(ph *plan.Phase) {
 	}
 }
 
-// judgeOutcomes holds outcomes against max_bad and expect_hits.
+// judgeOutcomes checks outcomes against max_bad and expect_hits.
 func (p *phase) judgeOutcomes(ph *plan.Phase) {
 	begun := false
 	said := quote(p.Errors)
 	if p.Log != nil && p.Log.Failure != "" {
-		said = "" // it is a reason of its own
+		said = "" // it has a reason of its own
 	}
 	for v := range driver.NumVerbs {
 		verb := p.words.Name(driver.Verb(v))
@@ -310,7 +310,7 @@ func (p *phase) judgePlateau() {
 	}
 }
 
-// judgeSteady asks whether the load ran evenly enough for one number to stand for it.
+// judgeSteady checks whether the load was steady enough for one number to represent it.
 func (p *phase) judgeSteady() {
 	if p.WarmUp.Code == reason.NeverSettled {
 		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
@@ -328,7 +328,7 @@ func (p *phase) judgeSteady() {
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
-	if !p.Closed() { // in a closed phase it is the rate, seen from the other side
+	if !p.Closed() { // in a closed phase the response is the rate seen from the other side
 		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
 	}
 }

@@ -443,7 +443,7 @@ func golden(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text, "run with -update and read the diff")
 }
 
-// texts are the words of a phase's reasons.
+// texts returns the texts of a phase's reasons.
 func texts(p *run.Phase) []string {
 	all := []string{}
 	for _, why := range p.Reasons {
@@ -452,7 +452,7 @@ func texts(p *run.Phase) []string {
 	return all
 }
 
-// TestDoubtStandsBesideWhatItTouches looks at the figures of a closed phase whose generator was the bottleneck.
+// TestDoubtStandsBesideWhatItTouches checks the figures of a closed phase whose generator was the bottleneck.
 func TestDoubtStandsBesideWhatItTouches(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: []measure.Generator{{Busy: 0.93}},
@@ -616,7 +616,7 @@ func TestErrorTexts(t *testing.T) {
 	require.Equal(t, e.Total(), sum)
 }
 
-// Texts of the same number stay in the order that they came in, and two are cited.
+// Texts with the same count keep their order, and two are quoted.
 func TestTheFirstErrorsAreCited(t *testing.T) {
 	var e measure.Errors
 	for _, text := range []string{"c", "a", "b", "b", "d"} {
@@ -629,11 +629,11 @@ func TestTheFirstErrorsAreCited(t *testing.T) {
 	}
 }
 
-// Of a few ops there is no p99, and they may be late all the same.
+// A few ops have no p99, but may be late all the same.
 func TestFewOpsStartLate(t *testing.T) {
 	for _, tt := range []struct {
 		ops  int64
-		late int64 // so many in the middle, each by 100 ms
+		late int64 // this many in the middle, each by 100 ms
 		want string
 	}{
 		{ops: 500, late: 100, want: "get: started late: p90 lag 1"},
@@ -663,8 +663,8 @@ func TestFewOpsStartLate(t *testing.T) {
 	}
 }
 
-// TestLateForWantOfRoomIsNotTheGenerators has a target stand still for half a second while all slots wait for it: the ops that waited for room are
-// late, and loadgen was not. Where it was, the phase is not the load that was asked for.
+// TestLateForWantOfRoomIsNotTheGenerators: a target stands still for half a second while all slots wait for it. The ops that waited for a slot are
+// late, but loadgen was not. If it was, the phase is not the load that was asked for.
 func TestLateForWantOfRoomIsNotTheGenerators(t *testing.T) {
 	for waited, want := range map[bool]run.Validity{true: run.Suspect, false: run.Invalid} {
 		load := lateLoad(0, 300*µs)
@@ -688,7 +688,7 @@ func TestLateForWantOfRoomIsNotTheGenerators(t *testing.T) {
 	}
 }
 
-// TestOneLongGapTouchesTheTailAlone is about a closed phase: the rate and the other quantiles stand.
+// TestOneLongGapTouchesTheTailAlone, in a closed phase: the rate and the other quantiles stay valid.
 func TestOneLongGapTouchesTheTailAlone(t *testing.T) {
 	p := &phase{Phase: &run.Phase{
 		Model: "closed", Seconds: 10, Load: conditions.Load{Sessions: 4, Pipeline: 2}, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{OK: 7000, Miss: 1000}}}},

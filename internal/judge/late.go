@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// judgeLag asks whether ops were started when they were due.
+// judgeLag checks whether ops started when they were due.
 func (p *phase) judgeLag() {
 	free := freeLag
 	expected := ""
@@ -33,7 +33,7 @@ func (p *phase) judgeLag() {
 	}
 }
 
-// judgeStarts asks it of the ops of a verb, or of a scenario, whose figures stand at a path. Lag up to free is as it should be.
+// judgeStarts checks that for the ops of a verb, or for a scenario, whose figures are at a path. Lag up to free is acceptable.
 func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expected string) {
 	i := slices.IndexFunc(lateness[:], func(q lateQuantile) bool { return q.of(&o.Lag) != nil })
 	if i < 0 {
@@ -60,7 +60,7 @@ func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expec
 	}
 }
 
-// startedLate judges that loadgen itself started ops late. What a search finds to hold would hold all the more without.
+// startedLate returns the validity if loadgen itself started ops late. A rate that a search finds to hold would also hold without that.
 func (p *phase) startedLate() run.Validity {
 	if p.Model == conditions.Search {
 		return run.Suspect
@@ -68,8 +68,8 @@ func (p *phase) startedLate() run.Validity {
 	return run.Invalid
 }
 
-// generatorLag is what all but a share of the ops were started late by at most, seconds, if those that waited for room were not late at all: how
-// long a target lets them wait is no fault of the generator.
+// generatorLag returns the lag, in seconds, that all but the share beyond of the ops stay within, with ops that waited for a free slot counted as not
+// late: how long a target makes them wait is not the generator's fault.
 func (p *phase) generatorLag(beyond float64) float64 {
 	own := map[int64]int64{}
 	var bounds []int64
@@ -93,26 +93,26 @@ func (p *phase) generatorLag(beyond float64) float64 {
 	return 0
 }
 
-// roomless is the share of ops that had no room when they were due.
+// roomless returns the share of ops that found no free slot when they were due.
 func (p *phase) roomless() float64 {
 	return float64(p.waited.Count()) / float64(max(1, p.lags.Count()))
 }
 
-// lateQuantile is one that says whether ops were started late.
+// lateQuantile is a quantile that shows whether ops started late.
 type lateQuantile struct {
 	name   string
 	beyond float64 // the share of ops above it
 	of     func(*run.Latency) *float64
 }
 
-// lateness are they, the first of which with samples enough is looked at: few ops may be late, too.
+// lateness lists them. The first with enough samples counts, since few ops may be late, too.
 var lateness = [...]lateQuantile{
 	{"p99", 0.01, func(l *run.Latency) *float64 { return l.P99 }},
 	{"p90", 0.1, func(l *run.Latency) *float64 { return l.P90 }},
 	{"p50", 0.5, func(l *run.Latency) *float64 { return l.P50 }},
 }
 
-// judgeTail asks the same of the last thousandth of an op, which single gaps make late.
+// judgeTail checks the same for the slowest thousandth of an op, which single gaps make late.
 func (p *phase) judgeTail(name, at string, o *run.Figures) {
 	lag := o.Lag.P999
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
@@ -122,9 +122,9 @@ func (p *phase) judgeTail(name, at string, o *run.Figures) {
 	p.doubt(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
-// absence says what kept loops from their processors, if that was long enough to have made a share of the ops late.
+// absence says what kept loops from their processors, if that lasted long enough to make that share of the ops late.
 func (p *phase) absence(share float64) string {
-	const catchUp = 2 // of what was late, some comes from afterwards, until the loop has made up for it
+	const catchUp = 2 // some late ops come after the gap, until the loop has caught up
 	i := p.Generator.Interrupted
 	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
 		return ""
@@ -132,8 +132,8 @@ func (p *phase) absence(share float64) string {
 	return "; " + kept(i, "the rest is a hypervisor's or an interrupt's")
 }
 
-// kept says how often and for how long loops were kept from their processors, and by whom; rest is what is to be said where others had them for less
-// than half of it.
+// kept says how often and for how long loops were kept from their processors, and by what; rest is added if other threads account for less than half
+// of that time.
 func kept(i *measure.Interrupted, rest string) string {
 	who := "other threads had it for " + quantity.Duration(i.OthersSeconds) + " of these"
 	if i.OthersSeconds < i.Seconds/2 {

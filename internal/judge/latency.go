@@ -25,13 +25,13 @@ func (b *builder) latencies(at string, r *run.Figures, t *measure.Op) {
 	r.Latency.Bad.Response, r.Latency.Bad.Service = class("bad", measure.ClassBad, "no op ended badly")
 }
 
-// latency sums h up; without samples it keeps why.
+// latency summarises h; without samples it records why.
 func (b *builder) latency(at string, h *hist.Hist, why string) run.Latency {
 	return b.times(at, &measure.Times{Answered: *h}, why, "")
 }
 
-// times sums up the latencies of ops of which some may have failed, in a way that has a name: these are slower than any that did not, so mean,
-// standard deviation and maximum are those of no op, and no quantile above their share is known. Without samples it keeps why.
+// times summarises the latencies of ops of which some may have failed; failed is the word for how. These are slower than any other, so mean, standard
+// deviation and maximum are null, as is every quantile that falls among them. Without samples it records why.
 func (b *builder) times(at string, t *measure.Times, why, failed string) run.Latency {
 	h := &t.Answered
 	if h.Count() == 0 {
@@ -64,14 +64,14 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 	return l
 }
 
-// leastBeyond is how many samples have to lie beyond a quantile: with fewer, its own position among them is mere chance. A p99 takes 1,000
-// samples, a p99.9 takes 10,000.
+// leastBeyond is how many samples must lie beyond a quantile: with fewer, its position among them is mere chance. A p99 takes 1,000 samples, a p99.9
+// 10,000.
 const leastBeyond = 10
 
 // beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
 func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
 
-// quantileOf returns a quantile in seconds, or nil when too few samples lie beyond it, or it is that of an op that failed.
+// quantileOf returns a quantile in seconds, or nil if too few samples lie beyond it, or if it falls on a failed op.
 func quantileOf(t *measure.Times, permille uint64) *float64 {
 	if beyond(t.Count(), permille) < leastBeyond {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Level is a level of a phase in the making.
+// Level is a level of a phase while its result is made.
 type Level struct {
 	run.Level
 
@@ -25,14 +25,14 @@ type Level struct {
 	totals  *measure.Totals
 	power   float64 // achieved rate divided by the mean response
 	outcome search.Outcome
-	late    bool // an objective was missed that service alone would have met
+	late    bool // an objective was missed that the service time alone would have met
 }
 
-// overloadedAt is the share of the offered rate below which a target is so far from sustaining it that nobody need look twice.
+// overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
 const overloadedAt = 0.9
 
-// AddLevel enters what one step of phase ph of p, which has several, left behind. It began some time after the first. The totals in step
-// must not change any more.
+// AddLevel adds the result of one step of phase ph of p, which has several. start is when it began, relative to the first. The totals in step must
+// not change any more.
 func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
 	r := newStep(p, ph, step)
 	l := &Level{
@@ -50,8 +50,8 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 	m.Levels = append(m.Levels, l)
 }
 
-// powerOf is a rate divided by the mean response time of the ops of all verbs, of which one that failed counts as the slowest; 0 when there is none. Those of scenarios have think times in them,
-// which are the same at any rate and no waiting.
+// powerOf returns rate divided by the mean response time of the ops of all verbs, where a failed op counts as the slowest; 0 if there is none.
+// Response times of scenarios include think times, which are the same at any rate and are not waiting.
 func powerOf(rate *float64, t *measure.Totals) float64 {
 	var response measure.Times
 	var slowest int64
@@ -69,7 +69,7 @@ func powerOf(rate *float64, t *measure.Totals) float64 {
 	return *rate * 1e9 / (sum / float64(response.Count()))
 }
 
-// Tries is the levels of a search as its algorithm sees them.
+// Tries returns the levels of a search as its algorithm sees them.
 func (m *Measured) Tries() []search.Try {
 	var tries []search.Try
 	for _, l := range m.Levels {
@@ -78,7 +78,7 @@ func (m *Measured) Tries() []search.Try {
 	return tries
 }
 
-// NextRate returns the rate that a search tries next, when its levels have taken some time so far; there is none when it has ended.
+// NextRate returns the rate that a search tries next, given the time its levels have taken so far; more is false once it has ended.
 func (m *Measured) NextRate(s *plan.Search, spent time.Duration) (rate float64, more bool) {
 	bounds := search.Bounds{From: s.From, To: s.To, Precision: s.Precision}
 	rate, end := bounds.Next(m.Tries())
@@ -99,10 +99,10 @@ func (m *Measured) NextRate(s *plan.Search, spent time.Duration) (rate float64, 
 	return rate, true
 }
 
-// Stop ends a search because the user wants that, or because it cannot go on.
+// Stop ends a search because the user asked for it, or because it cannot go on.
 func (m *Measured) Stop() { m.Ended = search.Stopped }
 
-// try decides what came of a level of a search.
+// try decides the outcome of a level of a search.
 func (l *Level) try(ph *plan.Phase) {
 	l.Why = l.shortfall(ph)
 	l.outcome = search.Held
@@ -118,7 +118,7 @@ func (l *Level) try(ph *plan.Phase) {
 	l.Outcome = l.outcome.String()
 }
 
-// whose says whether the generator may be to blame that a level does not hold.
+// whose says whether the generator may be to blame if a level does not hold.
 func (l *Level) whose() string {
 	g := l.phase.Generator
 	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
@@ -141,7 +141,7 @@ func (l *Level) whose() string {
 	return busy + ": it is not to blame"
 }
 
-// starved says whether the generator was kept from offering the rate, so that the level says nothing of the target.
+// starved says whether the generator was kept from offering the rate, so that the level says nothing about the target.
 func (l *Level) starved() bool {
 	g := l.phase.Generator
 	return g.Busy > invalidBusy || l.phase.Stalls > 0 ||
@@ -149,7 +149,7 @@ func (l *Level) starved() bool {
 		g.RunQueueWait != nil && *g.RunQueueWait > invalidQueued
 }
 
-// shortfall says why the level does not hold the objectives; "" when it does.
+// shortfall says why the level does not hold the objectives, or "" if it does.
 func (l *Level) shortfall(ph *plan.Phase) string {
 	if l.OfferedRate == nil || l.AchievedRate == nil {
 		return l.phase.Nulls["achieved_rate"]
@@ -173,7 +173,7 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 	return ""
 }
 
-// misses says how a level misses an objective.
+// misses says how a level misses an objective, or "" if it does not.
 func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 	for _, w := range ph.Ops {
 		if slo.Op != "" && slo.Op != w.Op {
@@ -187,7 +187,7 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 			case q.is == nil:
 				return fmt.Sprintf("%s: no %s of the response times: %s", w.Op, q.name, l.phase.Nulls["op."+w.Op+".response."+q.path])
 			case *q.is > q.limit.Seconds():
-				service, lag := *services[i].is, *lags[i].is // of as many samples, or more
+				service, lag := *services[i].is, *lags[i].is // they have at least as many samples
 				l.late = service <= q.limit.Seconds()
 				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
@@ -196,11 +196,11 @@ func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
 	return ""
 }
 
-// quantile is one of a level, and what it must not exceed.
+// quantile is a quantile of a level, and its limit.
 type quantile struct {
 	name  string
-	path  string        // below the latency
-	limit time.Duration // 0: nothing
+	path  string        // relative to the latency
+	limit time.Duration // 0: none
 	is    *float64
 }
 
@@ -213,7 +213,7 @@ func quantiles(slo *plan.SLO, r run.Latency) []quantile {
 	}
 }
 
-// total sums the levels up: what a phase has counted in all. Bins are left out, which count from the start of a level.
+// total merges the levels: what a phase counted in all. It leaves out bins, which count from the start of a level.
 func total(levels []*Level) *measure.Totals {
 	t := &measure.Totals{}
 	for _, l := range levels {
@@ -222,7 +222,7 @@ func total(levels []*Level) *measure.Totals {
 	return t
 }
 
-// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, rates of none.
+// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, and no rates.
 func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	m.Load = total(m.Levels)
 	for _, l := range m.Levels {
@@ -243,7 +243,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return r
 }
 
-// newSearch makes the result of a search: the figures are those of the level with the largest rate that held, the counts those of all.
+// newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
 func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	sum := search.Sum(m.Tries())
 	var r *phase
@@ -264,7 +264,7 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return r
 }
 
-// nothingHeld makes the result of a search none of whose levels held. Of what the generator did, it has the lowest of them.
+// nothingHeld makes the result of a search in which no level held. The generator's figures are those of the first level.
 func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
 	lowest := m.Levels[0]
@@ -272,7 +272,7 @@ func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	for path := range r.Nulls {
 		r.null(path, reason.NoRateHeld, "no rate held")
 	}
-	for path, why := range lowest.phase.Nulls { // what has nothing to do with how ops ended
+	for path, why := range lowest.phase.Nulls { // those unrelated to how ops ended
 		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
 			r.null(path, lowest.phase.NullCodes[path], why)
 		}
@@ -282,7 +282,7 @@ func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return r
 }
 
-// levels takes the levels over, and the reasons for what is null in them.
+// levels copies the levels, and the reasons for their nulls.
 func (p *phase) levels(levels []*Level) {
 	for i, l := range levels {
 		p.Levels = append(p.Levels, l.Level)
@@ -294,7 +294,7 @@ func (p *phase) levels(levels []*Level) {
 	}
 }
 
-// search says what the search has found, and how far that may be believed.
+// search says what the search found, and how far that can be trusted.
 func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
 	r := &run.Search{
 		End: m.Ended.Code(), Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
@@ -328,10 +328,10 @@ func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
 	p.judgeSearch(m, r)
 }
 
-// judgeSearch asks whether the answer is the target's, and as close as it was to be.
+// judgeSearch checks whether the answer is the target's own, and as precise as asked.
 func (p *phase) judgeSearch(m Measured, r *run.Search) {
 	switch {
-	case r.Rate == nil: // and said so
+	case r.Rate == nil: // nothingHeld has said so
 	case r.ClientBound != nil:
 		p.doubt(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
 	case m.Ended == search.Precise || m.Ended == search.AtTo:
@@ -356,7 +356,7 @@ func objectives(s *plan.Search) []conditions.Objective {
 	return list
 }
 
-// below returns what a reason touches, behind a path.
+// below returns the paths that a reason affects, prefixed with at.
 func below(at string, r *run.Reason) (paths []string) {
 	for _, t := range r.Touches {
 		paths = append(paths, at+t)

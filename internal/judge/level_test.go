@@ -28,7 +28,7 @@ func searchPhase() *plan.Phase {
 	return ph
 }
 
-// level is one of a search: openLoad brings 1,000 ops a second for 4 s.
+// level is a level of a search: openLoad brings 1,000 ops a second for 4 s.
 func level(ph *plan.Phase, load *measure.Totals, g measure.Generator) *Level {
 	var m Measured
 	g.Executor, g.Loops = "event loop", 1
@@ -38,7 +38,7 @@ func level(ph *plan.Phase, load *measure.Totals, g measure.Generator) *Level {
 	return m.Levels[0]
 }
 
-// TestWhoseDoingItIs has a level miss its objective: what is known of the generator stands beside that.
+// TestWhoseDoingItIs: a level misses its objective, and the reason says what is known of the generator.
 func TestWhoseDoingItIs(t *testing.T) {
 	late := measure.NewTotals(origin, len(endpoints)) // ops start 5 ms late, and take 1 ms
 	for i := range int64(4000) {
@@ -130,7 +130,7 @@ func TestWhatComesOfALevel(t *testing.T) {
 	}
 }
 
-// searched is a search whose levels came out so, at 1,000 a second, 2,000 and so on; one that did not hold was tried twice. Power falls with
+// searched is a search with these outcomes of its levels, at 1,000 a second, 2,000 and so on; one that did not hold was tried twice. Power falls with
 // the rate.
 func searched(ended search.End, outcomes ...string) *run.Phase {
 	ph := searchPhase()
@@ -205,7 +205,7 @@ func TestWhatASearchIsWorth(t *testing.T) {
 	}
 }
 
-// The ramp of a stage begins at a rate of its own: 3 s up from 500 to 1,500 a second and 1 s there are 4,500 ops.
+// The ramp of a stage has its own start: 3 s up from 500 to 1,500 a second and 1 s there are 4,500 ops.
 func TestOfferedAfterARampFromARate(t *testing.T) {
 	ph := openPhase()
 	ph.Stages, ph.Open = &plan.Stages{Schedule: ph.Open.Schedule}, nil
@@ -234,7 +234,7 @@ func TestOfferedAfterARampFromARate(t *testing.T) {
 	require.InDelta(t, 2, p.Generator.CPUSeconds, 1e-9)
 }
 
-// Each figure of the generator is told at its limit or above it, the worst first; nothing of what is at rest.
+// Each figure of the generator is named at its limit or above it, the worst first; nothing else is.
 func TestLimitsOfWhoseDoingItIs(t *testing.T) {
 	limit := func(f float64) *float64 { return &f }
 	busy := func(share, rest string) string {
@@ -272,7 +272,7 @@ func TestLimitsOfWhoseDoingItIs(t *testing.T) {
 	}
 }
 
-// What is not known of a level, it does not hold; it is overloaded below nine tenths of what was offered.
+// A level without the needed figures does not hold; it is overloaded below nine tenths of what was offered.
 func TestHowFarALevelFallsShort(t *testing.T) {
 	figure := func(f float64) *float64 { return &f }
 	for name, c := range map[string]struct {
@@ -300,7 +300,7 @@ func TestHowFarALevelFallsShort(t *testing.T) {
 	}
 }
 
-// Power is the rate by the mean response of all ops, of which one that failed took as long as the slowest.
+// Power is the rate divided by the mean response of all ops, in which a failed op counts as the slowest.
 func TestPower(t *testing.T) {
 	rate := 1000.0
 	of := func(sets ...map[driver.Outcome][]int64) *measure.Totals {
@@ -340,7 +340,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// A search that had to end may not have come as close as it was to: the answer is as good as its precision, or a range.
+// A search that had to end may not have reached its precision: the answer is then a range.
 func TestHowCloseASearchCame(t *testing.T) {
 	figure := func(f float64) *float64 { return &f }
 	for name, c := range map[string]struct {
@@ -366,7 +366,7 @@ func TestHowCloseASearchCame(t *testing.T) {
 	require.Equal(t, search.Stopped, m.Ended)
 }
 
-// A search has the figures of its best level, and counts what all of them did; it has the shape that the plan gives it, and none of a level.
+// A search has the figures of its best level, and the counts of all of them; its shape is the plan's, not a level's.
 func TestASearchCountsAllOfItsLevels(t *testing.T) {
 	p := searched(search.Precise, "held", "overloaded")
 	require.EqualValues(t, 4000, p.Op["get"].OK, "of the best")
@@ -378,7 +378,7 @@ func TestASearchCountsAllOfItsLevels(t *testing.T) {
 	require.Equal(t, []float64{1000, 2000, 1000}, []float64{*p.Search.Rate, *p.Search.FirstFailed, *p.Search.Knee})
 }
 
-// What is to be doubted of a stage is said with its number and rate, of its own figures and of those of the phase; loops are those of a stage.
+// Doubts about a stage name its number and rate, and affect its own figures and the phase's; loops are those of one stage.
 func TestDoubtsOfStages(t *testing.T) {
 	ph := openPhase()
 	ph.Stages, ph.Open = &plan.Stages{Schedule: ph.Open.Schedule}, nil
@@ -403,7 +403,7 @@ func TestDoubtsOfStages(t *testing.T) {
 	require.Empty(t, p.Finer)
 }
 
-// An objective is missed by what is slower than it, and not by what is as slow; what service alone would have met was late.
+// An objective is missed by what is slower than it, not by what equals it; if service alone would have met it, ops were late.
 func TestObjectivesThatAreMissed(t *testing.T) {
 	limit := 5 * time.Millisecond
 	at, over := limit.Seconds(), *above(limit.Seconds())
@@ -444,7 +444,7 @@ func TestObjectivesThatAreMissed(t *testing.T) {
 	}
 }
 
-// Where no rate held, the result is told of the first level, and lasts as long as all.
+// If no rate held, the result describes the first level, and its duration is that of all.
 func TestNothingHeldIsOfTheFirstLevel(t *testing.T) {
 	ph := searchPhase()
 	m := Measured{Endpoints: endpoints, Ended: search.BelowFrom}
@@ -467,7 +467,7 @@ func TestNothingHeldIsOfTheFirstLevel(t *testing.T) {
 	require.EqualValues(t, 8000, p.Requests[0].Sent)
 }
 
-// What a search finds to hold would hold all the more if loadgen had been in time.
+// A rate that a search finds to hold would also hold if loadgen had been on time.
 func TestLateInASearch(t *testing.T) {
 	for model, want := range map[conditions.Model]string{conditions.Open: "started_late invalid", conditions.Search: "started_late suspect"} {
 		p := modelled(model, measure.Generator{})

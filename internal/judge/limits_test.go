@@ -21,7 +21,7 @@ func above(f float64) *float64 {
 	return &f
 }
 
-// said are the codes of a phase's reasons, each with how bad it is.
+// said returns the codes of a phase's reasons, each with its validity.
 func said(p *run.Phase) []string {
 	all := []string{}
 	for _, r := range p.Reasons {
@@ -30,7 +30,7 @@ func said(p *run.Phase) []string {
 	return all
 }
 
-// modelled is a phase of a model with 1,000 gets answered in ten seconds, and nothing to doubt.
+// modelled is a phase of a model with 1,000 gets answered in ten seconds, and no doubts.
 func modelled(model conditions.Model, g measure.Generator) *phase {
 	return &phase{Phase: &run.Phase{
 		Model: model, Seconds: 10, Validity: run.Valid, Load: conditions.Load{Sessions: 4, Pipeline: 1, DurationSeconds: 10}, Generator: g,
@@ -38,7 +38,7 @@ func modelled(model conditions.Model, g measure.Generator) *phase {
 	}}
 }
 
-// TestLimitsOfTheGenerator holds each figure of the generator's at its limit, where nothing is said, and just above it.
+// TestLimitsOfTheGenerator takes each figure of the generator at its limit, where there is no doubt, and just above it.
 func TestLimitsOfTheGenerator(t *testing.T) {
 	const open, closed, search = "open", "closed", "search"
 	quota := func(n uint64) measure.Generator { return measure.Generator{Throttled: &measure.Throttled{Periods: n}} }
@@ -98,7 +98,7 @@ func TestLimitsOfTheGenerator(t *testing.T) {
 	}
 }
 
-// TestOneGapAmongManyOps touches the tail only if the ops that it met are a thousandth of all, or more.
+// TestOneGapAmongManyOps affects the tail only if the ops that it delayed are at least a thousandth of all.
 func TestOneGapAmongManyOps(t *testing.T) {
 	long := measure.LongGap.Seconds()
 	for _, c := range []struct {
@@ -112,8 +112,8 @@ func TestOneGapAmongManyOps(t *testing.T) {
 		{2, 4, 2, 1, long, 4},
 		{1, 4, 1, 9, 2.5 * long, 8}, // no more than two of them were long
 		{1, 4, 1, 2, 2.5 * long, 8},
-		{0, 4, 1, 1, long, 4}, // of a worker that does not say
-		{1, 0, 0, 1, long, 1}, // nor does the plan
+		{0, 4, 1, 1, long, 4}, // from a worker that does not report it
+		{1, 0, 0, 1, long, 1}, // nor does the plan say
 	} {
 		for _, more := range []uint64{0, 1} {
 			p := modelled("closed", measure.Generator{Loops: c.loops, Interrupted: &measure.Interrupted{Times: c.times, Seconds: c.seconds, MaxSeconds: long}})
@@ -126,7 +126,7 @@ func TestOneGapAmongManyOps(t *testing.T) {
 	}
 }
 
-// TestGapsThatTheQueueExplains are said once.
+// TestGapsThatTheQueueExplains are reported once.
 func TestGapsThatTheQueueExplains(t *testing.T) {
 	for name, c := range map[string]struct {
 		queued *float64
@@ -144,7 +144,7 @@ func TestGapsThatTheQueueExplains(t *testing.T) {
 	}
 }
 
-// TestLimitsOfLag holds lags at each limit, where nothing is said, and just above it.
+// TestLimitsOfLag takes lags at each limit, where there is no doubt, and just above it.
 func TestLimitsOfLag(t *testing.T) {
 	queue := func(p *phase, expected float64) { p.ExpectedLagP99, p.OpCostSeconds = &expected, &expected }
 	long, cost := 1.0, 2e-4
@@ -161,7 +161,7 @@ func TestLimitsOfLag(t *testing.T) {
 		"a share of the service":             {0.5e-3, func() *float64 { f := 5e-3; return &f }(), 0, nil},
 		"more than a share of it":            {*above(0.5e-3), func() *float64 { f := 5e-3; return &f }(), 0, []string{"started_late suspect"}},
 		"suspect beside long service":        {suspectLag, &long, 0, nil},
-		"more than suspect":                  {*above(suspectLag), &long, 0, []string{"started_late suspect"}}, // by ops without room: no op of the histogram was late
+		"more than suspect":                  {*above(suspectLag), &long, 0, []string{"started_late suspect"}}, // from ops without room: no op of the histogram was late
 		"as a queue has it":                  {queued, above(0), cost, nil},
 		"more than a queue has it":           {*above(queued), above(0), cost, []string{"started_late suspect"}},
 		"free, though the queue has less":    {freeLag, above(0), 1e-6, nil},
@@ -177,7 +177,7 @@ func TestLimitsOfLag(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTheTail does so with the last thousandth.
+// TestLimitsOfTheTail does the same for the slowest thousandth.
 func TestLimitsOfTheTail(t *testing.T) {
 	zero, long := 0.0, 1.0
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestLimitsOfTheTail(t *testing.T) {
 	}
 }
 
-// TestGeneratorLag takes ops that waited for room for punctual ones, and is the lag that all but a share of the ops had at most.
+// TestGeneratorLag treats ops that waited for a slot as on time, and returns the lag that all but a share of the ops had at most.
 func TestGeneratorLag(t *testing.T) {
 	var p phase
 	require.Zero(t, p.generatorLag(0.01), "of no ops")
@@ -222,7 +222,7 @@ func TestGeneratorLag(t *testing.T) {
 	require.InDelta(t, 0.01, p.roomless(), 1e-12)
 }
 
-// TestAbsence is told where loops were away for half as long as the late ops' share of the load, or longer.
+// TestAbsence is reported if loops were away for at least half as long as the late ops' share of the load.
 func TestAbsence(t *testing.T) {
 	gaps := func(times uint64, seconds float64) *measure.Interrupted {
 		return &measure.Interrupted{Times: times, Seconds: seconds, MaxSeconds: seconds}
@@ -243,7 +243,7 @@ func TestAbsence(t *testing.T) {
 	require.Contains(t, kept(&measure.Interrupted{Seconds: 1, OthersSeconds: 0.49}, "rest"), "rest")
 }
 
-// TestStoodStill is worse the more ops were late for it, whichever quantile says so.
+// TestStoodStill is worse the more ops it made late, whichever quantile shows that.
 func TestStoodStill(t *testing.T) {
 	late, early := *above(suspectLag), suspectLag
 	for name, c := range map[string]struct {
@@ -274,7 +274,7 @@ func TestStoodStill(t *testing.T) {
 	require.Equal(t, run.Suspect, p.stalled(), "as late as may be")
 }
 
-// TestLimitsOfDrift: a trend counts where it is more than its limit, and no chance.
+// TestLimitsOfDrift: a trend counts if it exceeds its limit and is not due to chance.
 func TestLimitsOfDrift(t *testing.T) {
 	figure := func(f float64) *float64 { return &f }
 	below := figure(math.Nextafter(chanceOfDrift, 0))
@@ -320,7 +320,7 @@ func TestLimitsOfDrift(t *testing.T) {
 	require.Equal(t, []string{"never_settled suspect"}, said(p.Phase), "which says it all")
 }
 
-// TestLimitsOfClocks holds the clocks' difference at its share of the plateau, and just above it.
+// TestLimitsOfClocks takes the clocks' difference at its share of the plateau, and just above it.
 func TestLimitsOfClocks(t *testing.T) {
 	for _, c := range []struct {
 		even  float64
@@ -338,7 +338,7 @@ func TestLimitsOfClocks(t *testing.T) {
 	require.Equal(t, []string{"the clocks of workers may be 1.00 s apart, which is 25 % of the plateau: for so long some may have loaded without the others"}, texts(p.Phase))
 }
 
-// TestShortOfWhatWasOffered takes a share, an op at either end, and chance: each by itself.
+// TestShortOfWhatWasOffered allows a share, an op at either end, and chance: each alone.
 func TestShortOfWhatWasOffered(t *testing.T) {
 	figure := func(f float64) *float64 { return &f }
 	for name, c := range map[string]struct {
@@ -365,7 +365,7 @@ func TestShortOfWhatWasOffered(t *testing.T) {
 	}
 }
 
-// TestWhatHadNotEnded is told of each verb and of each row of requests, less what lost workers had under way.
+// TestWhatHadNotEnded is reported for each verb and each row of requests, less what lost workers had in flight.
 func TestWhatHadNotEnded(t *testing.T) {
 	var unfinished measure.Counters
 	lost := measure.NewTotals(origin, 1)
@@ -397,7 +397,7 @@ func TestWhatHadNotEnded(t *testing.T) {
 	}
 }
 
-// Ops that are late by loadgen's doing, beside some that had no room: the reason says how many these are, one alone, too.
+// Some ops are late through loadgen's fault, and some had no room: the reason says how many these are, even a single one.
 func TestLateBesideSomeWithoutRoom(t *testing.T) {
 	const late = "get: started late: p99 lag 1.00 s"
 	for n, want := range map[uint64]string{
@@ -414,7 +414,7 @@ func TestLateBesideSomeWithoutRoom(t *testing.T) {
 		p.judgeLag()
 		require.Equal(t, []string{want}, texts(p.Phase))
 	}
-	// A lag that is as long as may be is not late, whoever made it.
+	// A lag at its limit is not late, whoever caused it.
 	p := modelled("open", measure.Generator{})
 	lag := suspectLag
 	p.Op["get"].Lag.P99 = &lag
@@ -423,7 +423,7 @@ func TestLateBesideSomeWithoutRoom(t *testing.T) {
 	require.Empty(t, texts(p.Phase))
 }
 
-// Of how many ops nobody knows, and how many had not ended, each is told without the other.
+// Ops whose end is unknown, and ops that had not ended, are reported independently.
 func TestHowManyHadNotEnded(t *testing.T) {
 	of := func(inFlight, lost int64) []string {
 		var unfinished measure.Counters
@@ -439,7 +439,7 @@ func TestHowManyHadNotEnded(t *testing.T) {
 	require.Empty(t, of(0, 0))
 }
 
-// Who has the processors may be the built-in nodes.
+// The built-in nodes may be what uses the processors.
 func TestBuiltinNodesMayHaveTheProcessors(t *testing.T) {
 	for builtin, want := range map[bool]string{false: "others had", true: "others (such as the built-in nodes) had"} {
 		p := modelled("closed", measure.Generator{RunQueueWait: above(suspectQueued)})

@@ -23,7 +23,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestShapeOfEachKindOfPhase is what the plan says of it, and of a step of several that of the step.
+// TestShapeOfEachKindOfPhase is from the plan; for one step of several, from the step.
 func TestShapeOfEachKindOfPhase(t *testing.T) {
 	half := 0.5
 	schedule := plan.Schedule{Arrivals: "poisson", Sessions: 3, Pipeline: 4, InFlight: 5, OnFull: "drop"}
@@ -57,7 +57,7 @@ func TestShapeOfEachKindOfPhase(t *testing.T) {
 	}
 }
 
-// logs are what three workers say of their log files.
+// logs is what three workers report about their log files.
 func logs() []*worker.Log {
 	return []*worker.Log{
 		{
@@ -87,7 +87,8 @@ func logs() []*worker.Log {
 	}
 }
 
-// TestLogsAreSummed over workers: counts add up, what they say stands once, and one that has not verified its files, or has not made them durable, speaks for all.
+// TestLogsAreSummed over workers: counts add up, shared texts appear once, and one worker that did not verify its files, or make them durable,
+// decides for all.
 func TestLogsAreSummed(t *testing.T) {
 	require.Nil(t, mergeLogs(nil))
 	require.Nil(t, mergeLogs([]*worker.Log{nil, nil}))
@@ -118,7 +119,7 @@ func TestLogsAreSummed(t *testing.T) {
 	}
 }
 
-// TestDoubtsOfLogs asks for each of them by itself, and for what goes together.
+// TestDoubtsOfLogs checks each of them alone, and those that occur together.
 func TestDoubtsOfLogs(t *testing.T) {
 	good := func() *localfile.Proof { return &localfile.Proof{Acknowledged: 3, Verified: 3, Recovered: 4} }
 	for name, c := range map[string]struct {
@@ -180,7 +181,7 @@ func TestFiguresOfALog(t *testing.T) {
 	require.Equal(t, "the target is no log", newPhase(closedPhase(), closedLoad(10, ms, 0, always(driver.OK))).Nulls["log"])
 }
 
-// TestWhenSlotsHadNoMoreWork is the end of the duration if all sessions lasted that long, and else when the first had nothing more to start.
+// TestWhenSlotsHadNoMoreWork: at the end of the duration if all sessions lasted that long, otherwise when the first had nothing more to start.
 func TestWhenSlotsHadNoMoreWork(t *testing.T) {
 	const s = int64(time.Second)
 	span := measure.Span{Sessions: 2, FirstOut: origin + 3*s, FirstLast: origin + 4*s}
@@ -208,7 +209,7 @@ func TestWhenSlotsHadNoMoreWork(t *testing.T) {
 	}
 }
 
-// TestWholeBins are those of the widest kind; the last of them is where the last turn began.
+// TestWholeBins are those of the widest width; the last of them is where the last turn began.
 func TestWholeBins(t *testing.T) {
 	require.Equal(t, window{0, 8}, window{0, 15}.aligned(3))
 	require.Equal(t, window{8, 16}, window{1, 16}.aligned(3))
@@ -229,7 +230,7 @@ func TestWholeBins(t *testing.T) {
 	require.EqualValues(t, 3, turns([]*measure.Op{nil, fine}, window{0, math.MaxInt64}))
 	require.EqualValues(t, 2, turns([]*measure.Op{fine, nil}, window{0, last}))
 
-	for at := int64(0); at < 100_000*ms; at += 1000 * ms { // which takes wider bins
+	for at := int64(0); at < 100_000*ms; at += 1000 * ms { // which needs wider bins
 		record(load, measure.Sample{Verb: driver.Put, Due: origin + at, Start: origin + at, End: origin + at + ms})
 	}
 	wide, _ := binShift([]*measure.Op{fine, load.Ops[driver.Put]}, &measure.Totals{Time: new(measure.Bins)})
@@ -239,7 +240,7 @@ func TestWholeBins(t *testing.T) {
 	require.Greater(t, wide, alone)
 }
 
-// TestRateOfALoadCutShort counts until the last turn began, and not until the plan's end.
+// TestRateOfALoadCutShort counts until the last turn began, not until the plan's end.
 func TestRateOfALoadCutShort(t *testing.T) {
 	ph := openPhase()
 	ph.Open.Duration = 40 * time.Second
@@ -252,14 +253,14 @@ func TestRateOfALoadCutShort(t *testing.T) {
 	require.InEpsilon(t, 100, *whole.Op["get"].Rate, 0.003, "four seconds of forty, where it is said to have gone on")
 }
 
-// TestNoTurnBeganInTheWindow of two sessions with an op each, the second of which begins a little before a bin does.
+// TestNoTurnBeganInTheWindow: two sessions have one op each, and the second begins just before a bin.
 func TestNoTurnBeganInTheWindow(t *testing.T) {
 	p := newPhase(closedPhase(), closedLoad(1, 500*ms, 100*ms+300*µs, always(driver.OK)))
 	require.Nil(t, p.Op["get"].Rate)
 	require.Equal(t, "no plateau: it lasted 399.7ms, in which no session began another op", p.Nulls["op.get.rate"])
 }
 
-// TestCostOfAnOp is the generator's time by the ops that ended; those that were shed or are under way are none.
+// TestCostOfAnOp is the generator's time divided by the ops that ended, without those shed or in flight.
 func TestCostOfAnOp(t *testing.T) {
 	for name, c := range map[string]struct {
 		model            conditions.Model
@@ -308,7 +309,7 @@ func TestSecondsOfASearch(t *testing.T) {
 	require.InDelta(t, 4, p.Seconds, 0.01)
 }
 
-// TestBucketsAreAsWideAsGrowthTakesThemToBe: resolution is the widest bucket, as a share of what is in it.
+// TestBucketsAreAsWideAsGrowthTakesThemToBe: resolution is the width of the widest bucket, relative to its values.
 func TestBucketsAreAsWideAsGrowthTakesThemToBe(t *testing.T) {
 	widest := 0.0
 	for at := int64(1 << 20); at < 1<<22; {
@@ -341,7 +342,7 @@ func TestRowsOfTwoSeconds(t *testing.T) {
 	require.Equal(t, run.WarmUp{Seconds: 20, By: "mser-5", Reason: "MSER-5 cuts 20 s of 120 s"}, w)
 }
 
-// TestWhatARowCounts sets each outcome apart by its number.
+// TestWhatARowCounts distinguishes outcomes by their counts.
 func TestWhatARowCounts(t *testing.T) {
 	delta := measure.NewTotals(origin, 1)
 	n := uint64(1)
@@ -389,7 +390,7 @@ func TestWhatARowCounts(t *testing.T) {
 	}
 }
 
-// Of a constant schedule the plateau lasts as long as its arrivals take, of any other as long as it is.
+// The plateau of a constant schedule lasts as long as its arrivals take; that of any other is as long as it is.
 func TestHowLongAPlateauOfASchedule(t *testing.T) {
 	shape := pace.Shape{Rate: 100, Duration: 4 * time.Second}
 	for _, c := range []struct {
@@ -414,13 +415,13 @@ func TestHowLongAPlateauOfASchedule(t *testing.T) {
 	}
 }
 
-// A load that has no median, no response and no window has none of the figures that are made of them.
+// A load without a median, a response or a window has no figures that need them.
 func TestArrivalsOfNothing(t *testing.T) {
 	require.Equal(t, arrivals{ops: []*measure.Op{nil, {Due: 3}}, due: 3}, arrived([]*measure.Op{nil, {Due: 3}}))
 }
 
-// What ended of a load whose ops take long is what was due, but where some were shed, where nothing began at one end, and where a few took much longer than
-// most and those at one end more so than chance has them.
+// In a load with long ops, what ended is what was due, unless some were shed, nothing began at one end, or a few took much longer than most and one
+// end has more of these than chance explains.
 func TestWhatWasKeptUp(t *testing.T) {
 	shape := pace.Shape{Rate: 1000, Duration: 3 * time.Second}
 	rising := int64(0)
@@ -440,12 +441,12 @@ func TestWhatWasKeptUp(t *testing.T) {
 		deviation = sd
 		return perSecond
 	}
-	// Between the middles of the first and of the last third, two seconds, ops got slower by 200 ms; by 300 ms over all of it.
+	// Between the middles of the first and the last third, two seconds apart, ops got slower by 200 ms; by 300 ms over the whole.
 	require.InEpsilon(t, 1000/(1+0.3/3), kept(nil), 0.002)
 	require.Zero(t, deviation, "all take as long")
 	require.InEpsilon(t, 1000/(1+0.2/2), kept(func(_ *arrivals, w *window) { w.from = int64(time.Second) }), 0.002, "and by 200 ms over the last two seconds")
 	require.InEpsilon(t, 1000/(1+0.1/1), kept(func(_ *arrivals, w *window) { *w = window{int64(time.Second), int64(2 * time.Second)} }), 0.004)
-	explains := 0.2e9 / 3 / math.Sqrt(2.0/1000) // three standard deviations of the difference of two means, of a thousand ops each
+	explains := 0.2e9 / 3 / math.Sqrt(2.0/1000) // three standard deviations of the difference of two means of a thousand ops each
 	require.NotZero(t, kept(func(a *arrivals, _ *window) { a.varied = 1.01 * explains }))
 	require.InEpsilon(t, 1000*1.5*1.01*(0.2e9/3)/3e9, deviation, 0.005)
 	require.Zero(t, kept(func(a *arrivals, _ *window) { a.varied = 0.99 * explains }))
@@ -459,7 +460,7 @@ func TestWhatWasKeptUp(t *testing.T) {
 	require.Zero(t, kept(func(a *arrivals, _ *window) { a.ops = append(append([]*measure.Op{}, a.ops...), shed) }))
 }
 
-// A search goes on while there is a rate to try and time for it, and where it ends it says why; there is no rate then.
+// A search continues while there is a rate to try and time for it. When it ends it says why, and gives no rate.
 func TestWhenASearchEnds(t *testing.T) {
 	s := &plan.Search{From: 1000, To: 2000, Precision: 0.05, StepDuration: 4 * time.Second, Schedule: plan.Schedule{Drain: time.Second}, Budget: 20 * time.Second}
 	held := func(rates ...float64) (levels []*Level) {
@@ -495,11 +496,11 @@ func TestWhenASearchEnds(t *testing.T) {
 	}
 }
 
-// Of turns that differ much in length, a rate takes five in the window: what is said of fewer is how many there were.
+// If turns differ much in length, a rate needs five in the window; the reason for fewer says how many there were.
 func TestTurnsThatARateTakes(t *testing.T) {
 	ph := closedPhase()
 	ph.Closed.Sessions, ph.Closed.Pipeline, ph.Closed.Duration = 1, 1, 0
-	began := map[uint64]bool{}                      // how many turns did, and whether there was a rate
+	began := map[uint64]bool{}                      // how many turns began, and whether there was a rate
 	for _, last := range []int64{9 * ms, 10 * ms} { // the last turn that began, or the last but one
 		load := measure.NewTotals(origin, len(endpoints))
 		at, long := origin, []int64{}
@@ -531,7 +532,7 @@ func TestTurnsThatARateTakes(t *testing.T) {
 	}
 }
 
-// A rate over a time that is itself a sum of turns is less by what these differ; over one that the plan has set, it is as it is.
+// A rate over a time that is itself a sum of turns is corrected for their spread; over a time set by the plan it is not.
 func TestRateOverATimeThatTurnsMake(t *testing.T) {
 	load := measure.NewTotals(origin, len(endpoints))
 	at := origin
@@ -561,7 +562,7 @@ func TestRateOverATimeThatTurnsMake(t *testing.T) {
 	require.NotEqual(t, timed.scale, turned.scale)
 }
 
-// The last bin counts where one turn alone began in it.
+// The last bin counts even if only one turn began in it.
 func TestTheLastBinOfTurns(t *testing.T) {
 	load := measure.NewTotals(origin, 1)
 	for _, began := range []int64{0, 0, 10 * ms} {
@@ -573,7 +574,7 @@ func TestTheLastBinOfTurns(t *testing.T) {
 	require.Equal(t, 10*ms>>16<<16, last)
 }
 
-// Turns that take as long each make a rate where a slot had two, others where it had ten; those of the first instant are among them.
+// Turns of equal length make a rate if each slot had two, others if it had ten; those that began at once are among them.
 func TestTurnsOfASlotThatARateTakes(t *testing.T) {
 	const unit = int64(1 << 24) // as many whole bins
 	for _, c := range []struct {
@@ -592,7 +593,7 @@ func TestTurnsOfASlotThatARateTakes(t *testing.T) {
 		{9, 3, 2, "18 ops, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known"},
 		{10, 3, 2, ""},
 		{8, 3, 17, "136 ops, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known"},
-		{8, 3, 20, ""}, // so many sessions that it is not off by much
+		{8, 3, 20, ""}, // enough sessions for a small error
 	} {
 		load := measure.NewTotals(origin, len(endpoints))
 		for range c.sessions {
@@ -620,7 +621,7 @@ func TestTurnsOfASlotThatARateTakes(t *testing.T) {
 	}
 }
 
-// Counts are those of the outcomes asked for, by when turns began or, where there are none to go by, by when they ended.
+// Counts are of the given outcomes, by when turns began or, if there are no turns to use, by when they ended.
 func TestWhatARateCounts(t *testing.T) {
 	const bin = int64(1 << 16)
 	var bins, begun [driver.NumOutcomes]*measure.Bins
@@ -628,7 +629,7 @@ func TestWhatARateCounts(t *testing.T) {
 		bins[o], begun[o] = new(measure.Bins), new(measure.Bins)
 		bins[o].AddN(2*bin, []uint64{1, 10, 100}[i])
 		begun[o].AddN(2*bin, []uint64{1000, 10_000, 100_000}[i])
-		bins[o].AddN(4*bin, 7) // behind the window
+		bins[o].AddN(4*bin, 7) // after the window
 		begun[o].AddN(4*bin, 7)
 		bins[o].AddN(0, 7) // before it
 		begun[o].AddN(0, 7)

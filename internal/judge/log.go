@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// joint is what workers say: once where they agree.
+// joint joins two workers' texts, without repeating one that they share.
 func joint(a, b string) string {
 	if a == b || b == "" {
 		return a
@@ -24,7 +24,7 @@ func joint(a, b string) string {
 	return a + ", " + b
 }
 
-// mergeLogs joins what workers did; nil when none loaded log files.
+// mergeLogs merges what workers did; nil if none loaded log files.
 func mergeLogs(all []*worker.Log) *worker.Log {
 	var sum *worker.Log
 	for _, l := range all {
@@ -47,7 +47,7 @@ func mergeLogs(all []*worker.Log) *worker.Log {
 	return sum
 }
 
-// merge adds what another worker did to files of its own.
+// merge adds what another worker did to its own files.
 func merge(l, o *worker.Log) {
 	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
 	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
@@ -73,7 +73,7 @@ func merge(l, o *worker.Log) {
 	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
 }
 
-// log sums up what workers did to log files.
+// log summarises what workers did to log files.
 func (b *builder) log(ph *plan.Phase, m Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil {
@@ -107,7 +107,7 @@ func (b *builder) log(ph *plan.Phase, m Measured) {
 	}
 }
 
-// nullable sets a figure that is null when it is 0.
+// nullable sets a figure, or records why it is null if it is 0.
 func (b *builder) nullable(to **float64, f float64, path string, code reason.Code, why string) {
 	if f == 0 {
 		b.null(path, code, why)
@@ -122,7 +122,7 @@ func unlike(all []*worker.Log) bool {
 	return slices.ContainsFunc(all, func(l *worker.Log) bool { return l.SyncUsed != all[0].SyncUsed })
 }
 
-// judgeLog asks whether what was acknowledged is there.
+// judgeLog checks that acknowledged entries are there.
 func (p *phase) judgeLog(m Measured) {
 	l := p.Log
 	switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// loadOn is a closed load whose workers say this of themselves.
+// loadOn is a closed load with this data from its workers.
 func loadOn(workers ...measure.Generator) *run.Phase {
 	return NewPhase(testPlan(), closedPhase(), Measured{Endpoints: endpoints, Load: closedLoad(1000, ms, 0, always(driver.OK)), Generators: workers})
 }
 
-// TestStarvedTargetsAreNotCalledValid has others take the processors while the target may want them.
+// TestStarvedTargetsAreNotCalledValid: others use the processors while the target may need them.
 func TestStarvedTargetsAreNotCalledValid(t *testing.T) {
 	for _, c := range []struct {
 		others, idle float64
@@ -90,7 +90,7 @@ func TestMachineIsChecked(t *testing.T) {
 	require.NoError(t, r.CheckValid(), "it is judged suspect")
 }
 
-// What workers have spent adds up; the time in which they did is that of the longest.
+// What workers used adds up; the elapsed time is the longest.
 func TestWhatWorkersHaveSpent(t *testing.T) {
 	one := measure.Generator{Spent: measure.Spent{ElapsedSeconds: 4}, CPUSeconds: 1, ProductiveSeconds: 2, GCCycles: 3, Mallocs: 5}
 	other := measure.Generator{Spent: measure.Spent{ElapsedSeconds: 3}, CPUSeconds: 10, ProductiveSeconds: 20, GCCycles: 30, Mallocs: 50}

@@ -12,26 +12,26 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// maxProbeRows bounds what a phase keeps of an observation. When there are more, every second one is left out.
+// maxProbeRows bounds the rows that a phase keeps of an observation. At that number, every second one is dropped.
 const maxProbeRows = 4096
 
-// maxReasons bounds the texts that are kept of why figures are missing.
+// maxReasons bounds the texts kept for why figures are missing.
 const maxReasons = 32
 
-// At what point of a phase a probe was made. The one before comes after its setup, when all is ready for the load.
+// When in a phase a probe was made. The one before comes after the setup, when everything is ready for the load.
 const (
 	before = "before"
 	during = "during"
 	after  = "after"
 )
 
-// Observation gathers the probes of one observation in one phase. Its zero value has none.
+// Observation collects the probes of one observation in one phase. The zero value has none.
 type Observation struct {
-	Of      string // what is looked at, in words
-	Skipped int    // probes that were due while the one before was under way
+	Of      string // what is observed, in words
+	Skipped int    // probes that were due while an earlier one was in progress
 
 	first, last *run.Probe                // before and after the load
-	rows        measure.Halved[run.Probe] // each the first of as many that came
+	rows        measure.Halved[run.Probe] // each is the first of an equal number of probes
 	taken       int
 	failed      int
 	seconds     float64
@@ -40,20 +40,20 @@ type Observation struct {
 	sums        map[string]*sum
 }
 
-// sum is what is known of a field from all probes.
+// sum is what all probes say about a field.
 type sum struct {
 	n                    int
 	last, min, max, mean float64
 }
 
-// Begin takes the probe that comes before the load.
+// Begin adds the probe made before the load.
 func (o *Observation) Begin(p *run.Probe) {
 	p.When, o.first = before, p
 	o.add(p)
 	o.keep(p)
 }
 
-// Add takes a probe during the load, in the order of their times.
+// Add adds a probe made during the load, in order of time.
 func (o *Observation) Add(p *run.Probe) {
 	p.When = during
 	o.add(p)
@@ -63,7 +63,7 @@ func (o *Observation) Add(p *run.Probe) {
 	}
 }
 
-// keep takes a probe into the rows, if it is the first of one.
+// keep adds a probe to the rows, if it is the first of one.
 func (o *Observation) keep(p *run.Probe) {
 	if o.rows.Opens() {
 		o.rows.Cells = append(o.rows.Cells, *p)
@@ -71,14 +71,14 @@ func (o *Observation) keep(p *run.Probe) {
 	o.rows.Count()
 }
 
-// End takes the probe that comes after the load.
+// End adds the probe made after the load.
 func (o *Observation) End(p *run.Probe) {
 	p.When, o.last = after, p
 	o.add(p)
 	o.rows.Cells = append(o.rows.Cells, *p)
 }
 
-// Read takes a probe that was kept, whenever it was made.
+// Read adds a stored probe, whenever it was made.
 func (o *Observation) Read(p *run.Probe) {
 	switch p.When {
 	case before:
@@ -90,7 +90,7 @@ func (o *Observation) Read(p *run.Probe) {
 	}
 }
 
-// add takes a probe into the figures.
+// add adds a probe to the figures.
 func (o *Observation) add(p *run.Probe) {
 	if o.sums == nil {
 		o.why, o.sums = map[string]int{}, map[string]*sum{}
@@ -122,7 +122,7 @@ func (o *Observation) add(p *run.Probe) {
 	}
 }
 
-// observe enters what was observed in the phase, which began at a time on the run clock.
+// observe adds the observations of the phase, which began at origin on the run clock.
 func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin float64) {
 	p.Observe, p.Probes = map[string]map[string]run.Observed{}, map[string]*run.Probes{}
 	for _, o := range plan.Observes {
@@ -153,12 +153,12 @@ func hasNull(values map[string]*float64) bool {
 	return false
 }
 
-// observed makes the figures of one field, which stand at a path, and keeps why some are null.
+// observed makes the figures of one field, at a path, and records why some are null.
 func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 	r := run.Observed{Unit: f.Unit, Counter: f.Counter}
 	s, why := o.sums[f.Name], ""
 	if s == nil {
-		if len(o.sums) > 0 { // else there is one reason for all
+		if len(o.sums) > 0 { // otherwise one reason covers all fields
 			p.null(at, reason.NotTold, o.never(f.Name))
 		}
 		return r
@@ -192,7 +192,7 @@ func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 	return r
 }
 
-// valueOf returns a field of a probe, or why there is none.
+// valueOf returns a field of a probe, or why it has none.
 func valueOf(p *run.Probe, field string) (v *float64, why string) {
 	if p == nil {
 		return nil, "nothing was asked: the run had ended"
@@ -213,7 +213,7 @@ func whyNot(p *run.Probe, field string) string {
 	return "it was not told"
 }
 
-// never says why no probe has brought a field.
+// never says why no probe returned a field.
 func (o *Observation) never(field string) string {
 	switch {
 	case o.last != nil:
@@ -224,7 +224,7 @@ func (o *Observation) never(field string) string {
 	return "nothing was asked: the run had ended"
 }
 
-// probes says how the observation was made.
+// probes describes how the observation was made.
 func (o *Observation) probes(of *plan.Observe, origin float64) *run.Probes {
 	r := &run.Probes{
 		Kind: of.Kind, Of: o.Of, Taken: o.taken, Failed: o.failed, Skipped: o.Skipped, Seconds: o.seconds, MaxSeconds: o.longest,

@@ -58,7 +58,7 @@ func TestObserved(t *testing.T) {
 	require.InDelta(t, 90, *how.Series[1].Value["memory"], 0)
 }
 
-// Probes that were kept are read as they came: each is what it was, before, during or after the load.
+// Stored probes are read back as they were: before, during or after the load.
 func TestProbesThatWereKept(t *testing.T) {
 	var came, read Observation
 	came.Begin(probe(9, 100, 50))
@@ -72,8 +72,8 @@ func TestProbesThatWereKept(t *testing.T) {
 	require.Equal(t, []string{before, during, after}, []string{read.rows.Cells[0].When, read.rows.Cells[1].When, read.rows.Cells[2].When})
 }
 
-// The reasons of what a probe did not bring come by how often they did, and of the same number in the order of their texts. What never came
-// has the reason of the last probe; a series has one for its nulls alone.
+// Reasons for missing values are sorted by frequency, and by text if equally frequent. A field that never came has the reason of the last probe; a
+// series has a reason only for its nulls.
 func TestReasonsOfProbes(t *testing.T) {
 	var o Observation
 	for i, why := range []string{"z", "b", "z", "a", "y"} {
@@ -88,7 +88,7 @@ func TestReasonsOfProbes(t *testing.T) {
 	require.NotContains(t, observed(&whole).Nulls, "probes.server.series")
 }
 
-// A rate is of the time between the first and the last probe, if there is any.
+// A rate covers the time between the first and the last probe, if there is any.
 func TestRateBetweenProbes(t *testing.T) {
 	for between, want := range map[float64]*float64{0: nil, 0.25: number(1600), 1: number(400), 2: number(200)} {
 		o := &Observation{}
@@ -146,7 +146,7 @@ func TestObservedNulls(t *testing.T) {
 	}
 }
 
-// An observation that nobody has made is there, with the reason for its nulls.
+// An observation that was never made is present, with the reason for its nulls.
 func TestWhatNobodyObserved(t *testing.T) {
 	p := NewPhase(watched(), closedPhase(), Measured{Endpoints: endpoints, Load: openLoad(1000, 0)})
 	require.Len(t, p.Observe["server"], 2)

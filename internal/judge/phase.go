@@ -21,40 +21,40 @@ import (
 
 // Measured is what a phase left behind, merged over all workers.
 type Measured struct {
-	Endpoints  []string            // of the phase's own target, and
-	Others     map[string][]string // of those that its scenarios name, by name: in the order of Totals.Requests
-	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil where Levels say it
-	Shape      pace.Shape          // of the measured step, when its ops were due by a schedule; that of an open phase is the plan's
-	Setup      *measure.Totals     // nil when the phase has none
+	Endpoints  []string            // of the phase's own target
+	Others     map[string][]string // of the other targets that its scenarios name, by name; Totals.Requests has the order of both
+	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil if there are Levels
+	Shape      pace.Shape          // of the measured step, if its ops were due by a schedule; for an open phase, the plan's
+	Setup      *measure.Totals     // nil if the phase has no setup
 	Series     []run.Row           // of a Series
 	Generators []measure.Generator // of the measured step, one for each worker
 	Logs       []*worker.Log       // of workers that loaded log files
-	Unread     []string            // workers that were lost before they had said what became of theirs
-	Aborted    bool                // the step was asked to end early
-	StoppedOn  string              // the words of the plan that ended it early; "": none did
-	WarmUp     run.WarmUp          // made by FindWarmUp; the zero value: there is none
-	Settled    *measure.Totals     // of the measured step after WarmUp; nil when that is all of it
-	Losses     []worker.Loss       // of workers, in this phase or before it, for which a part of its load is missing
-	Levels     []*Level            // of stages and of a search, in their order
+	Unread     []string            // workers that were lost before they reported on their log files
+	Aborted    bool                // the step was told to end early
+	StoppedOn  string              // the plan's words that ended it early; "": none did
+	WarmUp     run.WarmUp          // from FindWarmUp; the zero value: none
+	Settled    *measure.Totals     // of the measured step after WarmUp; nil if that is the whole step
+	Losses     []worker.Loss       // of workers lost in this phase or before it, which leave part of its load missing
+	Levels     []*Level            // of stages or of a search, in order
 	Ended      search.End          // why a search tried no more rates
 	Origin     float64             // when the load began, in seconds on the run clock
-	Apart      time.Duration       // by how much the clocks of two workers that loaded may differ
+	Apart      time.Duration       // by how much the clocks of two loading workers may differ
 
-	Steps []int // numbers, in the run, of the steps that loaded: the measured one, or one for each level
+	Steps []int // run-wide numbers of the steps that loaded: the measured one, or one per level
 
-	Observed map[string]*Observation // by name; those of the plan that are not here were not made
+	Observed map[string]*Observation // by name; the plan's observations that are missing here were not made
 
-	// Unfinished is what the last snapshots of lost workers say was in flight: neither side of a ledger will hear how it ended.
+	// Unfinished is what lost workers' last snapshots had in flight: neither side of a ledger will learn how it ended.
 	Unfinished measure.Counters
 }
 
-// cut says whether the step may have ended early, on some worker at least.
+// cut says whether the step may have ended early on at least one worker.
 func (m *Measured) cut() bool {
 	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
 	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
 }
 
-// NewPhase makes the result of phase ph of p and judges it. p is valid: ph is one of its phases, and what ph names is there.
+// NewPhase makes and judges the result of phase ph of p. p must be valid: ph is one of its phases, and everything that ph names exists.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
 	r.observe(p, m.Observed, m.Origin)
@@ -62,7 +62,7 @@ func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	return r.Phase
 }
 
-// newLoad makes the result of a phase without what was observed.
+// newLoad makes the result of a phase without its observations.
 func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	switch {
 	case len(m.Levels) == 0:
@@ -76,21 +76,21 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return newStages(p, ph, m)
 }
 
-// phase is a result in the making: beside the figures, what it takes to judge them.
+// phase is a result being made: the figures, and what it takes to judge them.
 type phase struct {
 	*run.Phase
 
 	words driver.Words // of the plan
 
-	lags   hist.Hist // of all ops, ns, and
-	waited hist.Hist // of those among them that had no room when they were due
+	lags   hist.Hist // of all ops, ns
+	waited hist.Hist // of those that found no free slot when they were due
 
-	even    float64 // seconds of the plateau; 0: there is none
-	plateau float64 // seconds of it that the achieved rate may be of
-	chance  float64 // ops/s by which offered and achieved may differ though nothing fell short: a standard deviation
+	even    float64 // seconds of the plateau; 0: none
+	plateau float64 // seconds of it that the achieved rate covers
+	chance  float64 // ops/s by which offered and achieved may differ by chance: one standard deviation
 }
 
-// newStep makes the result of a phase that has one measured step, or of one step of a phase.
+// newStep makes the result of a phase with one measured step, or of one step of a phase.
 func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r := &phase{words: p.Words(), Phase: &run.Phase{
 		Target:    newTarget(p.Target(ph.Target), m.Endpoints),
@@ -152,7 +152,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return r
 }
 
-// count takes over what is counted of a phase as a whole.
+// count copies what is counted for a phase as a whole.
 func (p *phase) count(ph *plan.Phase, m Measured) {
 	t := m.Load
 	p.Requests = p.requests(t, p.asked(ph))
@@ -161,7 +161,7 @@ func (p *phase) count(ph *plan.Phase, m Measured) {
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]run.Row{}, m.Series...)
-	if p.Finer = nil; len(m.Levels) == 0 { // a search has taken over those of a level
+	if p.Finer = nil; len(m.Levels) == 0 { // a search keeps those of its level
 		p.finer(t, len(m.Series))
 	}
 	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
@@ -180,21 +180,21 @@ func (p *phase) count(ph *plan.Phase, m Measured) {
 	}
 }
 
-// builder turns the totals of a step into figures, and keeps the reason for each that cannot be had.
+// builder turns the totals of a step into figures, and records a reason for each that is missing.
 type builder struct {
 	phase    *phase
 	totals   *measure.Totals
-	settled  *measure.Totals // what latencies are made of
-	window   window          // of rates
-	noWindow string          // why there is none, or ""
-	through  throughput      // makes rates of counts
+	settled  *measure.Totals // what latencies are computed from
+	window   window          // for rates
+	noWindow string          // why there is no window, or ""
+	through  throughput      // turns counts into rates
 	growth   *plan.Growth    // nil: latency is not counted by ordinal
-	kinds    int             // of turns that the phase has,
-	scenic   bool            // which are scenarios, and not ops
+	kinds    int             // number of kinds of turns in the phase
+	scenic   bool            // turns are scenarios, not ops
 	seed     uint64          // the plan's
 }
 
-// ops makes an Op for each verb; at is the path they will stand under, with a dot at its end.
+// ops makes an Op for each verb; at is the path they will have, with a trailing dot.
 func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 	ops := map[string]*run.Op{}
 	for v, t := range b.totals.Ops {
@@ -216,7 +216,7 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 	return ops
 }
 
-// scenarios makes a scenario for each of the phase.
+// scenarios makes a result for each scenario of the phase.
 func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
 	all := map[string]*run.Scenario{}
 	of := func(t *measure.Totals, i int) *measure.Op {
@@ -250,10 +250,10 @@ func stepOf(t *measure.Op, i int) *measure.Op {
 	return &measure.Op{}
 }
 
-// sent says whether requests with a verb have left this program, over connections or by a driver's client.
+// sent says whether requests with a verb left this program, over its connections or through a driver's client.
 func (b *builder) sent(verb driver.Verb) bool {
 	if b.phase.Generator.Executor == plan.Thread {
-		return false // they have not: entries that are written count, and nothing else
+		return false // entries written are counted, but no requests are sent
 	}
 	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
 		if b.totals.Requests[i].Sent > 0 {
@@ -263,10 +263,10 @@ func (b *builder) sent(verb driver.Verb) bool {
 	return false
 }
 
-// op takes the ledger from t, and latencies from what of it was settled.
+// op takes the ledger from t and the latencies from settled.
 func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.Op {
 	r := &run.Op{Figures: b.figures(at, t, settled), BytesIn: t.In, Acks: []run.Latency{}}
-	if t.Out == 0 && b.sent(verb) { // whatever a request is, it is more than no byte
+	if t.Out == 0 && b.sent(verb) { // every request has at least one byte
 		b.null(at+".bytes_out", reason.NotCounted, "its driver's client does not say how many bytes it sends")
 	} else {
 		r.BytesOut = &t.Out
@@ -281,7 +281,7 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	return r
 }
 
-// figures takes the ledger from t, and latencies from what of it was settled.
+// figures takes the ledger from t and the latencies from settled.
 func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
 	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
 	b.rates(at, &f, t)
@@ -318,7 +318,7 @@ func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
 	}
 }
 
-// keys takes over the ledger of keys; that of the ops where each has one.
+// keys copies the ledger of keys, or that of the ops if each has one key.
 func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
 	l, bins, turns := t.Ledger(), &t.Bins, &t.Turns
 	if t.Keys.Due > 0 {
@@ -347,22 +347,22 @@ func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
 	}
 }
 
-// null keeps why the number at a path is null, or all numbers of the object there.
+// null records why the number at a path, or every number of the object there, is null.
 func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
 
-// because is a reason with its figures.
+// because makes a reason from its code and formatted words.
 func because(code reason.Code, format string, args ...any) reason.Why {
 	return reason.Why{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// explain is null with a reason that came from elsewhere.
+// explain is null with a ready-made reason.
 func (b *builder) explain(path string, why reason.Why) { b.phase.null(path, why.Code, why.Text) }
 
 func (p *phase) null(path string, code reason.Code, why string) {
 	p.Null(path, reason.Why{Code: code, Text: why})
 }
 
-// known forgets why a number was null.
+// known removes the reason why a number was null.
 func (p *phase) known(path string) {
 	delete(p.Nulls, path)
 	delete(p.NullCodes, path)

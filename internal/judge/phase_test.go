@@ -32,7 +32,7 @@ const origin = 7 * int64(time.Second)
 
 var endpoints = []string{"127.0.0.1:7001", "127.0.0.1:7002"}
 
-// testPlan holds what NewPhase looks up for the phases of these tests.
+// testPlan contains what NewPhase looks up for the phases of these tests.
 func testPlan() *plan.Plan {
 	return &plan.Plan{
 		Name: "test",
@@ -69,7 +69,7 @@ func openPhase() *plan.Phase {
 	}
 }
 
-// record counts one op of one request, whole, at the first endpoint.
+// record counts one op with one request, in full, at the first endpoint.
 func record(t *measure.Totals, s measure.Sample) {
 	t.AddDue(s.Verb)
 	t.Record(&s)
@@ -85,7 +85,7 @@ func record(t *measure.Totals, s measure.Sample) {
 	}
 }
 
-// closedLoad is what two sessions leave behind that run one op after the other, n each; session s begins after s·ramp ns.
+// closedLoad is the data of two sessions that run one op after the other, n each; session s begins after s·ramp ns.
 func closedLoad(n int, service, ramp int64, outcome func(i int) driver.Outcome) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	for s := range int64(2) {
@@ -105,7 +105,7 @@ func closedLoad(n int, service, ramp int64, outcome func(i int) driver.Outcome) 
 	return t
 }
 
-// spanless leaves out what a worker says of its sessions in the end.
+// spanless removes what a worker reports about its sessions at the end.
 func spanless(t *measure.Totals) *measure.Totals {
 	t.Span = measure.Span{}
 	return t
@@ -115,7 +115,7 @@ func always(o driver.Outcome) func(int) driver.Outcome {
 	return func(int) driver.Outcome { return o }
 }
 
-// openLoad is 1,000 ops a second, due for 4 s, each with the service time and begun no sooner than gap after the one before it.
+// openLoad is 1,000 ops a second, due for 4 s, each with the service time and started at least gap after the one before it.
 func openLoad(service, gap int64) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	var free int64
@@ -129,8 +129,8 @@ func openLoad(service, gap int64) *measure.Totals {
 	return t
 }
 
-// TestChanceOfARampIsNoShortfall offers Poisson arrivals with a ramp, all of which are answered at once: what chance had fall into the ramp is not
-// missing on the plateau. What the target did not do is.
+// TestChanceOfARampIsNoShortfall offers Poisson arrivals with a ramp, all answered at once: what falls into the ramp by chance is not missing on the
+// plateau. What the target did not do is.
 func TestChanceOfARampIsNoShortfall(t *testing.T) {
 	shape := pace.Shape{Rate: 1000, Ramp: 5 * time.Second, Duration: 10 * time.Second}
 	apart := 0.0
@@ -217,7 +217,7 @@ func TestNewPhaseClosed(t *testing.T) {
 	require.Equal(t, []run.Latency{}, get.Acks)
 }
 
-// Every null has its reason, and no reason stands for a number that is there.
+// Every null has its reason, and no number that exists has one.
 func TestNullsHaveReasons(t *testing.T) {
 	p := NewPhase(testPlan(), closedPhase(), Measured{
 		Endpoints: endpoints,
@@ -238,7 +238,7 @@ func TestNullsHaveReasons(t *testing.T) {
 	require.Contains(t, texts(p), "no op was due")
 }
 
-// nowhere is the environment of a machine that says nothing.
+// nowhere is the environment of a machine that reports nothing.
 func nowhere() run.Environment {
 	var e run.Environment
 	for _, fact := range []string{"cgroup_cpus", "memory_bytes", "memory_limit_bytes", "fd_soft", "fd_hard"} {
@@ -255,7 +255,7 @@ func TestWhyNotRun(t *testing.T) {
 	require.Equal(t, []string{"no route to host"}, r.Verdict.Reasons)
 }
 
-// Lists and objects of the JSON are never null, however little there is to say.
+// Lists and objects of the JSON are never null, however little they contain.
 func TestEmptyIsNotNull(t *testing.T) {
 	require.Empty(t, nullPaths(t, run.New(run.Header{}, run.Environment{
 		CgroupCPUs: number(1), MemoryBytes: new(int64), MemoryLimitBytes: new(int64), FDSoft: new(int64), FDHard: new(int64),
@@ -449,7 +449,7 @@ func TestCausesAreEventKinds(t *testing.T) {
 	require.Equal(t, op.NumEventKinds, measure.NumCauses)
 }
 
-// TestWhatIsNotCountedIsNull has puts go by clients that do not say how many bytes they send, and loops without threads of their own.
+// TestWhatIsNotCountedIsNull: puts go through clients that do not report the bytes they send, and loops have no threads of their own.
 func TestWhatIsNotCountedIsNull(t *testing.T) {
 	for _, tt := range []struct {
 		executor  string

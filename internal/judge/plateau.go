@@ -16,9 +16,8 @@ import (
 // window is a part of a step, in nanoseconds from its origin.
 type window struct{ from, to int64 }
 
-// plateau is the part of a step in which all of the load that was asked for was on: closed, from the latest first start to the
-// earliest last end over sessions; open, from the end of the ramp to the end of the schedule, or of a step that was cut short to its last
-// end. When there is none it says why.
+// plateau returns the part of a step in which the whole load was on. Closed: from the latest first start to the earliest last end over sessions.
+// Open: from the end of the ramp to the end of the schedule, or to the last end if the step was cut short. If there is none it says why.
 func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: " + unbounded(t).Text
@@ -36,7 +35,7 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 		}
 		return w, ""
 	}
-	if c := ph.Closed; c != nil && c.Trace != nil { // which says when a session has work
+	if c := ph.Closed; c != nil && c.Trace != nil { // the trace says when a session has work
 		w = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}
 		if w.to <= w.from {
 			return window{}, "no plateau: the ramp lasted to the end of the phase"
@@ -54,7 +53,7 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 	}
 }
 
-// unbounded says why it is not known from when to when sessions were at work, which workers say in the end.
+// unbounded says why it is unknown when sessions were at work. Workers report that at the end.
 func unbounded(t *measure.Totals) reason.Why {
 	for _, o := range t.Ops {
 		if o != nil && o.Due > o.Outcomes[driver.Shed] {
@@ -64,7 +63,7 @@ func unbounded(t *measure.Totals) reason.Why {
 	return because(reason.NoOps, "no op was started")
 }
 
-// rate returns the ends per second in the bins that lie wholly in the window. It says why when there is no such bin.
+// rate returns the ends per second in the bins that lie wholly in the window, or why there is no such bin.
 func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 	n, covered := b.Between(w.from, w.to)
 	if covered == 0 {
@@ -73,11 +72,11 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 	return float64(n) / covered, ""
 }
 
-// openRates compares what an open phase offered with what it achieved.
+// openRates compares the rate that an open phase offered with the one it achieved.
 //
-// Where a phase has scenarios it is they that arrive, and are counted here. Offered is the number of ops due, over the duration and with a
-// ramp over the time in which the rate behind it would have brought as many: half of the ramp when it begins at 0. It is the realised
-// rate: with Poisson arrivals it differs from the plan's by chance.
+// In a phase with scenarios, these arrive and are counted. Offered is the number of ops due divided by the duration, where a ramp counts as the time
+// in which its final rate would have brought as many: half of the ramp if it begins at 0. It is the realised rate: with Poisson arrivals it differs
+// from the plan's by chance.
 func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	const offered, achieved = "offered_rate", "achieved_rate"
 	code, why := reason.NoPlateau, b.noWindow
@@ -105,17 +104,17 @@ func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	b.phase.AchievedRate = number(rate)
 }
 
-// hiccup is for how long a target, or its generator, may pause at the end of a load without having fallen short: who has to share a processor
-// waits for a few of the scheduler's ticks.
+// hiccup is how long a target, or its generator, may pause at the end of a load without having fallen short: a process that shares a processor waits
+// for a few scheduler ticks.
 const hiccup = 50 * time.Millisecond
 
-// arrivals is what arrived in an open phase, and what became of it. Times are nanoseconds, 0 where nothing ended.
+// arrivals is what arrived in an open phase, and its outcome. Times are nanoseconds, 0 if nothing ended.
 type arrivals struct {
 	ops    []*measure.Op
 	due    uint64
 	median int64   // service time of ok and miss
 	slow   int64   // p99 response time of all that ended
-	varied float64 // standard deviation of these
+	varied float64 // standard deviation of the same
 }
 
 func arrived(ops []*measure.Op) arrivals {
@@ -132,27 +131,27 @@ func arrived(ops []*measure.Op) arrivals {
 			responses.Merge(&o.Response[class])
 		}
 	}
-	a.median, a.slow, a.varied = services.Quantile(0.5), responses.Quantile(0.99), responses.SD() // 0 of none
+	a.median, a.slow, a.varied = services.Quantile(0.5), responses.Quantile(0.99), responses.SD() // 0 if there are none
 	return a
 }
 
-// ends returns how many ended per second in a window, however but shed.
+// ends returns how many ops per second ended in a window, with any outcome but shed.
 func (a *arrivals) ends(w window) (perSecond float64, why string) {
 	return a.sum(func(*measure.Op) window { return w })
 }
 
-// endsOf returns it of those that were due in a window, as far as each took as long as half of its kind: their ends are counted in the window
-// moved by that.
+// endsOf estimates the same for ops that were due in a window: it counts the ends of each kind in the window moved by that kind's median service
+// time.
 func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	return a.sum(func(o *measure.Op) window {
 		answered := o.ServiceAll()
-		median := answered.Answered.Quantile(0.5) // 0 of none
+		median := answered.Answered.Quantile(0.5) // 0 if there is none
 		return window{w.from + median, w.to + median}
 	})
 }
 
-// madeUp returns how many ended per second where the end of w behind the window early was a pause that was made up for: of what was due in early,
-// or, if that is less, of what was due in w and had ended by as long behind w as it is longer. Who fell short all the time did so in early.
+// madeUp returns how many ops per second ended if the part of w after early was a pause that was made up for: those due in early or, if that is less,
+// those due in w that had ended within as much time after w as w is longer than early. A target that fell short all the time also did so in early.
 func (a *arrivals) madeUp(early, w window) (perSecond float64) {
 	kept, _ := a.endsOf(early)
 	more := window{w.from, 2*w.to - early.to}
@@ -160,7 +159,7 @@ func (a *arrivals) madeUp(early, w window) (perSecond float64) {
 	return min(kept, all*seconds(more.to-more.from)/seconds(w.to-w.from))
 }
 
-// sum adds up the rates of ops of each kind in a window of theirs.
+// sum adds up the rates of each kind of op, each in its own window.
 func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why string) {
 	for _, o := range a.ops {
 		if o == nil {
@@ -181,10 +180,10 @@ func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why stri
 	return perSecond, ""
 }
 
-// keptUp is how many ops ended per second of a load whose ops take so long that the end of the slowest leaves less than half of it: what was due
-// in w ended in as long, and in so much more as response times grew meanwhile. They are compared between its first and its last third; sd is what
-// chance may make of that. It is 0 where ops were shed, and where a few took much longer than most and those at one end more so than chance
-// explains: they waited for something that is no service, such as a target that stands still.
+// keptUp returns how many ops per second ended in a load whose slowest ops take so long that less than half of it remains once they have ended. Ops
+// due in w took as long as w to end, plus the growth of response times meanwhile, which it estimates from the first and the last third; sd is the
+// standard deviation of the result by chance. keptUp returns 0 if ops were shed, or if a few took much longer than most and one end has more of these
+// than chance explains: they waited for something that is not service, such as a target that stands still.
 func (b *builder) keptUp(a *arrivals, w window, offered float64) (perSecond, sd float64) {
 	shift, _ := binShift(a.ops, b.totals)
 	third := (w.to - w.from) / 3
@@ -210,22 +209,22 @@ func (b *builder) keptUp(a *arrivals, w window, offered float64) (perSecond, sd 
 	return offered / (1 + max(0, thirds*grown)/lasts), offered * thirds * noise / lasts
 }
 
-// achieved is how many ops ended per second, of a load that lasted full seconds at its full rate.
+// achieved returns how many ops per second ended, of a load that lasted full seconds at its full rate.
 //
-// An op due at x ends at about x + the median service time of its kind (verb, or scenario), so ends are counted in the plateau moved by that
-// much; without it, every phase would seem to fall short by one service time. Where service times of a kind differ much, a part of what was due in the plateau ends outside of the moved
-// one: of ops that take 50 ms on average and exponentially, as many as are due in 35 ms. Such a load is even once the slowest ops of its
-// beginning have ended. What is then left of the plateau, if that is at least half, counts where more ended in it, up to what was offered. A
-// pause in the middle is made up for in the plateau, and one at its end right behind it. The ops of a trace come at no even rate, and are
-// counted from the first to a little behind the last.
+// An op due at x ends at about x + the median service time of its kind (verb, or scenario), so ends are counted in the plateau moved by that much;
+// without it, every phase would seem to fall short by one service time. If the service times of a kind vary much, part of what was due in the plateau
+// ends outside the moved one: with exponential times of 50 ms on average, as many ops as are due in 35 ms. Such a load is even once the slowest ops
+// of its beginning have ended. If at least half of the plateau is left then, and more ended in it, that counts, up to what was offered. A pause in
+// the middle is made up for within the plateau, and one at its end just after it. The ops of a trace do not come at an even rate; they are counted
+// from the first to a little after the last.
 //
-// It also enters how far chance may have the two rates apart. Offered are all arrivals, of which those on the plateau are some: of Poisson's λ
-// a second, they differ by a standard deviation of √(λ/plateau − λ/full). How many are under way at either end of the plateau varies, too,
-// with a variance of λ∫F(1 − F), which is half of Gini's mean difference of the response times, at most their standard deviation / √3.
+// It also records how far the two rates may differ by chance. Offered counts all arrivals, and those on the plateau are a part of them: with Poisson
+// arrivals at λ per second, the two differ by a standard deviation of √(λ/plateau − λ/full). The number in flight at either end of the plateau
+// varies, too, with a variance of λ∫F(1 − F), which is half of Gini's mean difference of the response times, at most their standard deviation / √3.
 func (b *builder) achieved(ph *plan.Phase, s pace.Shape, a *arrivals, full float64) (rate float64, why string) {
 	w, offered := b.window, *b.phase.OfferedRate
 	if ph.Trace() != nil {
-		const little = 200 // parts that its time has
+		const little = 200 // parts of its time
 		whole := window{0, w.to + max(a.median, w.to/little)}
 		rate, why = a.ends(whole)
 		b.phase.plateau = seconds(w.to)

@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// The plateau is from one event to another, each of which depends on the kind of load; where they do not come in that order it says why there is none.
+// The plateau lies between two events, which depend on the kind of load; if they are not in order, the reason says so.
 func TestPlateauOfEachKindOfLoad(t *testing.T) {
 	const (
 		s       = int64(time.Second)
@@ -76,7 +76,7 @@ func TestPlateauOfEachKindOfLoad(t *testing.T) {
 	}
 }
 
-// A rate is of the bins that the window has whole.
+// A rate covers the bins that lie wholly in the window.
 func TestRateOfAWindow(t *testing.T) {
 	const width = 1 << 16
 	var b measure.Bins
@@ -106,7 +106,7 @@ func TestRateOfAWindow(t *testing.T) {
 	}
 }
 
-// opened is an open phase in the making that had a thousand ops in each of the four seconds of its window, which begins somewhere.
+// opened is an open phase in the making with a thousand ops in each of the four seconds of its window, which begins somewhere.
 func opened(from time.Duration) (b builder, a arrivals) {
 	load := measure.NewTotals(origin, 1)
 	for i := range int64(4000) {
@@ -118,8 +118,8 @@ func opened(from time.Duration) (b builder, a arrivals) {
 	return b, arrived(load.Ops[:])
 }
 
-// What the achieved rate is of, and by how much chance may have moved it: what is left behind the slowest ops of the beginning, if that is half of the
-// plateau, or else all of it.
+// The achieved rate covers what is left after the slowest ops of the beginning, if that is half of the plateau, or else all of it; this checks that,
+// and how far chance may have moved the rate.
 func TestWhatTheAchievedRateIsOf(t *testing.T) {
 	const s = int64(time.Second)
 	for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestWhatTheAchievedRateIsOf(t *testing.T) {
 		{poisson: true, plateau: 4, variance: 1000 * 4 * (1 - 4.0/5)},
 		{slow: s, poisson: true, plateau: 3, variance: 1000 * 3 * (1 - 3.0/5)},
 		{slow: s, varied: 1e7, poisson: true, plateau: 3, variance: 1000*3*(1-3.0/5) + 2/math.Sqrt(3)*1000*0.01},
-		{slow: s, poisson: true, full: 2, plateau: 3}, // no more than all, whatever chance has
+		{slow: s, poisson: true, full: 2, plateau: 3}, // no more than everything, whatever chance does
 	} {
 		b, a := opened(c.from)
 		a.slow, a.varied = c.slow, c.varied
@@ -159,7 +159,7 @@ func TestWhatTheAchievedRateIsOf(t *testing.T) {
 	}
 }
 
-// A pause that is made up for is looked for at the end of the plateau: in its last 50 ms, or in a twentieth of one that is shorter than a second.
+// A pause that is made up for is looked for at the end of the plateau: in its last 50 ms, or in a twentieth of a plateau shorter than a second.
 func TestHowLongAPauseMayBe(t *testing.T) {
 	for _, from := range []time.Duration{0, 2 * time.Second} {
 		for lasts, pause := range map[time.Duration]time.Duration{
@@ -186,12 +186,13 @@ func TestHowLongAPauseMayBe(t *testing.T) {
 	}
 }
 
-// The ops of a trace are counted from the first to half a service time behind the last, or a two hundredth of its time if that is more, and divided by its time.
+// The ops of a trace are counted from the first to a median service time after the last, or 1/200 of its time if that is more, and divided by its
+// time.
 func TestAchievedRateOfATrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		median int64
-		behind time.Duration // of the end, that more ops ended
-		more   bool          // which count
+		behind time.Duration // after the end, when more ops ended
+		more   bool          // whether these count
 	}{
 		"at the end":                     {0, 0, true},
 		"a little behind it":             {0, 15 * time.Millisecond, true},
@@ -212,7 +213,7 @@ func TestAchievedRateOfATrace(t *testing.T) {
 	}
 }
 
-// A plateau that is shorter than a bin has offered what it has, and nobody knows what it achieved.
+// A plateau shorter than a bin still has an offered rate, but no known achieved one.
 func TestAchievedInLessThanABin(t *testing.T) {
 	b, a := opened(0)
 	b.window = window{5, 15}
@@ -228,7 +229,7 @@ func TestAchievedInLessThanABin(t *testing.T) {
 	require.Equal(t, reason.NoPlateau, b.phase.NullCodes["achieved_rate"])
 }
 
-// Of a schedule, a rate takes arrivals in the plateau, and time between its first whole bin and its end.
+// The rate of a schedule counts arrivals in the plateau, and the time from its first whole bin to its end.
 func TestNoRateOfASchedule(t *testing.T) {
 	const bin = int64(1 << 16)
 	for _, c := range []struct {

@@ -12,19 +12,19 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Counting the ends of ops between two instants is low by latency ÷ duration when no op was under way at the first of them: the time of the
-// first ops counts, and those under way at the last do not. Rates are therefore made of turns. A turn is what a slot does from one due time to
-// the next: an op, or a scenario, and the think time behind it.
+// If no op is in flight when a window opens, counting the ops that end in it is biased low by latency ÷ duration: the first ops' time counts, but ops
+// in flight at the close do not. Rates are therefore computed from turns. A turn is what a slot does from one due time to the next: an op, or a
+// scenario, and the think time after it.
 
-// throughput makes rates of counts: of those that fell into a window, times a scale.
+// throughput turns counts into rates: counts in a window, times a scale.
 type throughput struct {
 	window window
 	ends   bool       // counts are of ends, not of turns
 	scale  float64    // per second
-	why    reason.Why // there are no rates
+	why    reason.Why // why there are no rates
 }
 
-// of returns how many per second ended in these outcomes. Bins are by end and by turn.
+// of returns how many ops per second ended with these outcomes. Bins are by end and by turn.
 func (t *throughput) of(bins, turns *[driver.NumOutcomes]*measure.Bins, outcomes ...driver.Outcome) (perSecond float64) {
 	if t.ends {
 		turns = bins
@@ -36,7 +36,7 @@ func (t *throughput) of(bins, turns *[driver.NumOutcomes]*measure.Bins, outcomes
 	return perSecond
 }
 
-// slots returns the ops that have had a slot each: those of the verbs, or scenarios where a phase has some.
+// slots returns the ops that each occupied a slot: those of the verbs, or scenarios if the phase has any.
 func slots(ph *plan.Phase, t *measure.Totals) []*measure.Op {
 	if len(ph.Scenarios) > 0 {
 		return t.Scenarios
@@ -44,7 +44,7 @@ func slots(ph *plan.Phase, t *measure.Totals) []*measure.Op {
 	return t.Ops[:]
 }
 
-// turns counts those that began in a window. All of the window's bins are whole: see aligned.
+// turns counts the turns that began in a window, which must cover only whole bins: see aligned.
 func turns(ops []*measure.Op, w window) (n uint64) {
 	for _, o := range ops {
 		if o == nil {
@@ -58,8 +58,7 @@ func turns(ops []*measure.Op, w window) (n uint64) {
 	return n
 }
 
-// binShift returns the width of the widest bins of turns and of their time, as a power of two, and where the last of them that is not empty
-// begins.
+// binShift returns the width of the widest bins of turns and of their time, as a power of two, and where the last bin that is not empty begins.
 func binShift(ops []*measure.Op, t *measure.Totals) (shift uint8, last int64) {
 	of := func(b *measure.Bins) {
 		if b.Total() == 0 {
@@ -90,7 +89,7 @@ func (w window) aligned(shift uint8) window {
 	return window{(max(w.from, 0) + width - 1) &^ (width - 1), w.to &^ (width - 1)}
 }
 
-// rater finds out how counts become rates. It comes after openRates.
+// rater decides how counts become rates. Call it after openRates.
 func (b *builder) rater(ph *plan.Phase, m Measured) {
 	switch {
 	case b.noWindow != "":
@@ -102,16 +101,16 @@ func (b *builder) rater(ph *plan.Phase, m Measured) {
 	}
 }
 
-// ofSchedule makes rates of what was due in the plateau, whenever it ended. If the target fell short, what it ended took longer than that: it
-// is then as many a second as was achieved.
+// ofSchedule makes rates of the ops that were due in the plateau, whenever they ended. If the target fell short, they took longer than the plateau to
+// end; the rate is then limited to the achieved one.
 //
-// Constant arrivals are a lattice, and the plateau may begin anywhere between two of its points, so it counts as long as its arrivals take.
+// Constant arrivals are evenly spaced, and the plateau may begin anywhere between two of them, so its length is taken as the time its arrivals take.
 func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 	ops := slots(ph, b.totals)
 	shift, last := binShift(ops, b.totals)
 	w := window{b.window.from, b.window.to}.aligned(shift)
 	if w.to = math.MaxInt64; m.cut() && last > w.from {
-		w.to = last // where it was cut is not known better
+		w.to = last // the best estimate of where it was cut
 	}
 	until := min(w.to, b.window.to)
 	lasts := seconds(until - w.from)
@@ -129,18 +128,18 @@ func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 	return throughput{window: w, scale: scale}
 }
 
-// ofSlots makes rates of the turns that began in the plateau, and of the time that these took. With s slots and a window that is w long, n turns
-// that took t in all are
+// ofSlots makes rates of the turns that began in the plateau, and of the time that these took. With s slots and a window of length w, n turns that
+// took t in all give
 //
 //	(n − (t − s·w)/m) / w
 //
-// per second, with m the mean turn: of the turns under way at an end of the window it takes the part that lies in it. Whether a turn begins in
-// the window is decided before it begins, so t is n mean turns on average however the load is ended (Wald's identity; Cox, Renewal Theory,
-// 1962, §8.2), and the rate has no bias but that of a quotient. Of ends in a window the same does not hold. Where sessions are of different
-// speed, t − s·w is made by the slow ones, so m is the mean over sessions of the mean turn of each.
+// per second, where m is the mean turn: a turn in progress at an end of the window counts by the part inside. Whether a turn begins in the window is
+// decided before it begins, so t is on average n mean turns, however the load ends (Wald's identity; Cox, Renewal Theory, 1962, §8.2), and the rate
+// has only the bias of a quotient. That does not hold for ends in a window. If sessions differ in speed, the slow ones dominate t − s·w, so m is the
+// mean over sessions of each session's mean turn.
 //
-// The first turns are left out, where enough are left: sessions that begin together find no queue. If slots had less to do than that (a
-// trace has no line for them, or they paused because nothing could be sent), turns are counted as they are.
+// The first turns are left out if enough remain: sessions that begin together find no queue. If slots had less to do than that (they paused because
+// nothing could be sent), turns are counted as they are; if a trace had no lines for them, ends are counted.
 func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	ops := slots(ph, b.totals)
 	mean := float64(b.totals.Span.Turn) / float64(b.totals.Span.Sessions)
@@ -158,7 +157,7 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	}
 	took, _ := b.totals.Time.Between(w.from, w.to)
 	lasts := float64(w.to - w.from)
-	beyond := float64(took) - slots*lasts // of the turns at the end, less those at the beginning
+	beyond := float64(took) - slots*lasts // of the turns at the end, less that of those at the beginning
 	if c := ph.Closed; c != nil {
 		beyond += n * float64(c.Think)
 	}
@@ -170,7 +169,7 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 		edge = 0
 	case ended < 2*slots:
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}
-	case spread*spread <= sameTurns*n: // few will do
+	case spread*spread <= sameTurns*n: // few are enough
 	case ended < leastTurns*slots:
 		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}
 	case n < leastWithin:
@@ -184,8 +183,8 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	return throughput{window: w, scale: rate / n}
 }
 
-// out returns until when all slots had work: to the end of the load's duration, or else to the first session that had nothing more to start. Both
-// are known before what begins behind them does, which the last end before some time is not.
+// out returns until when all slots had work: to the end of the load's duration, or else to the first session that had nothing more to start. Both are
+// known before any later turn begins; the last end before some time is not.
 func (b *builder) out(ph *plan.Phase) int64 {
 	s, origin := b.totals.Span, b.totals.Origin
 	c := ph.Closed
@@ -204,12 +203,12 @@ func (b *builder) out(ph *plan.Phase) int64 {
 }
 
 const (
-	leastTurns  = 10    // of a slot on average, if they differ in length, and
-	leastWithin = 5     // of all of them in the window
-	sameTurns   = 0.002 // share by which a rate of fewer may be off for that
+	leastTurns  = 10    // per slot on average, if they differ in length
+	leastWithin = 5     // in the window, over all slots
+	sameTurns   = 0.002 // share by which a rate from fewer may be off
 )
 
-// withoutTurns says what is wrong when none has begun in the window.
+// withoutTurns says what is wrong if no turn began in the window.
 func (b *builder) withoutTurns(ph *plan.Phase) throughput {
 	w := b.window
 	if c := ph.Closed; c != nil && c.Trace != nil {
@@ -218,7 +217,7 @@ func (b *builder) withoutTurns(ph *plan.Phase) throughput {
 	return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
 }
 
-// spreadOf returns the standard deviation of the time that ops took, in nanoseconds.
+// spreadOf returns the standard deviation of the response times, in nanoseconds.
 func spreadOf(ops []*measure.Op) float64 {
 	var all hist.Hist
 	for _, o := range ops {
@@ -232,7 +231,7 @@ func spreadOf(ops []*measure.Op) float64 {
 	return all.SD()
 }
 
-// perSecond returns the rates of ok, and of ok and miss.
+// perSecond returns the rates of ok, and of ok and miss together.
 func (b *builder) perSecond(bins, turns *[driver.NumOutcomes]*measure.Bins) (ok, answered *float64) {
 	if b.through.why.Text != "" {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// The laws of service times that rates are proven on. All have a mean of 10 ms.
+// The service time distributions that rates are tested with. All have a mean of 10 ms.
 var laws = []struct {
 	name string
 	draw func(*rand.Rand) float64 // in seconds
@@ -36,8 +36,8 @@ var laws = []struct {
 // clients is a closed load whose true rate is known.
 type clients struct {
 	sessions, pipeline int
-	ops                int     // of a slot: as many as iterations say, or as a duration lets it have on average
-	byTime             bool    // it is a duration that ends the load
+	ops                int     // per slot: as many as iterations say, or as a duration allows on average
+	byTime             bool    // a duration ends the load
 	think              float64 // seconds
 	ramp               float64 // seconds
 	law                func(*rand.Rand) float64
@@ -61,7 +61,7 @@ func (c *clients) lasts() time.Duration {
 	return time.Duration((c.ramp + float64(c.ops)*(0.01+c.think)) * 1e9)
 }
 
-// run is what the load leaves behind. Each slot is a renewal process of its own.
+// run returns what the load leaves behind. Each slot is an independent renewal process.
 func (c *clients) run(r *rand.Rand) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	think, stop := int64(c.think*1e9), int64(c.lasts())
@@ -94,8 +94,7 @@ func (c *clients) run(r *rand.Rand) *measure.Totals {
 	return t
 }
 
-// bias is by how much rates of runs are off from the truth on average, and by how much one of them is, as shares of it; and how many of the
-// runs have none.
+// bias returns how far rates of runs are off from the truth on average, and how far a single one is, as shares of it, and how many runs have no rate.
 func bias(runs int, truth float64, one func(seed uint64) *run.Phase) (mean, sd float64, without int) {
 	var sum, squares float64
 	n := 0.0
@@ -112,15 +111,15 @@ func bias(runs int, truth float64, one func(seed uint64) *run.Phase) (mean, sd f
 	return mean, math.Sqrt(max(0, squares/n-mean*mean)), without
 }
 
-// unbiased holds a bias against what is promised: 0.2 %, or a quarter of what one run is off by, but for what the average of so many runs is off
-// by itself (four standard errors).
+// unbiased compares a bias with what is promised: 0.2 %, or a quarter of the error of a single run, plus the error of the average of that many runs
+// (four standard errors).
 func unbiased(t *testing.T, name string, runs int, mean, sd float64) {
 	t.Helper()
 	t.Logf("%-92s bias %+7.3f %%, of one run ± %6.3f %%", name, 100*mean, 100*sd)
 	require.LessOrEqual(t, math.Abs(mean), max(0.002, sd/4)+4*sd/math.Sqrt(float64(runs)), name)
 }
 
-// TestClosedRatesAreUnbiased: a closed load's rate does not depend on how long its ops take beside how long it lasts, nor on what ends it.
+// TestClosedRatesAreUnbiased: a closed load's rate depends neither on how long its ops take compared with its duration, nor on what ends it.
 func TestClosedRatesAreUnbiased(t *testing.T) {
 	for _, law := range laws {
 		for _, sessions := range []int{1, 10, 1000} {
@@ -146,7 +145,7 @@ func TestClosedRatesAreUnbiased(t *testing.T) {
 	}
 }
 
-// One server that works on one op at a time is busy from the first start to the last end. The first round of its clients finds a shorter queue.
+// A server that works on one op at a time is busy from the first start to the last end. The first round of its clients finds a shorter queue.
 func TestRateOfAQueue(t *testing.T) {
 	const each, iterations = 1 * ms, 12
 	for _, sessions := range []int64{1, 10, 300} {
@@ -167,7 +166,7 @@ func TestRateOfAQueue(t *testing.T) {
 	}
 }
 
-// Sessions that each ask a node of their own are as fast as that.
+// Sessions that each use a node of their own are as fast as that node.
 func TestRateOfUnequalSessions(t *testing.T) {
 	load := measure.NewTotals(origin, len(endpoints))
 	truth := 0.0
@@ -192,7 +191,7 @@ func TestTenSessionsOnASlowNode(t *testing.T) {
 	require.InEpsilon(t, 20, *p.Op["get"].Answered, 1e-9)
 }
 
-// TestRateOfOneIteration: there is no time between two ops, and so no rate; it was 0.
+// TestRateOfOneIteration: there is no time between two ops, so no rate; it was 0.
 func TestRateOfOneIteration(t *testing.T) {
 	c := clients{sessions: 3, pipeline: 1, ops: 1, law: laws[1].draw}
 	p := newPhase(c.phase(), c.run(rand.New(rand.NewPCG(1, 1))))
@@ -222,7 +221,7 @@ func TestOpenRatesAreUnbiased(t *testing.T) {
 	}
 }
 
-// TestRateOfAnOverloadIsWhatWasSustained: what was made up for behind the schedule's end took longer than the plateau.
+// TestRateOfAnOverloadIsWhatWasSustained: what was made up for after the schedule's end took longer than the plateau.
 func TestRateOfAnOverloadIsWhatWasSustained(t *testing.T) {
 	s := pace.Shape{Rate: 1000, Duration: 4 * time.Second}
 	for _, service := range []func(*rand.Rand) time.Duration{quick, exponential(time.Second)} {

@@ -25,8 +25,8 @@ func scheduled(s pace.Shape, arrivals string) *plan.Phase {
 	return ph
 }
 
-// served is what an open load leaves behind whose ops each take a time of their own. They run beside each other, at most perSecond of them ending
-// in a second where that is not 0.
+// served is the data of an open load whose ops each take their own time. They run concurrently; unless perSecond is 0, at most that many end per
+// second.
 func served(s pace.Shape, arrivals string, seed uint64, perSecond int64, service func(*rand.Rand) time.Duration) *measure.Totals {
 	t := measure.NewTotals(origin, len(endpoints))
 	pacer := pace.NewConstant(s, 1, 0)
@@ -48,7 +48,7 @@ func served(s pace.Shape, arrivals string, seed uint64, perSecond int64, service
 	return t
 }
 
-// shortOf counts loads out of so many that are said to have fallen short of what they offered.
+// shortOf counts how many of several loads are reported to have fallen short of what they offered.
 func shortOf(n uint64, s pace.Shape, arrivals string, perSecond int64, service func(*rand.Rand) time.Duration, warmUp time.Duration) (short int) {
 	for seed := range n {
 		load := served(s, arrivals, seed, perSecond, service)
@@ -69,7 +69,7 @@ func exponential(mean time.Duration) func(*rand.Rand) time.Duration {
 	return func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(mean)) }
 }
 
-// A few ops a second, or a plateau of a few hundred: one op more or less is no shortfall, and offered is what the schedule had in all of its time.
+// A few ops a second, or a plateau of a few hundred: one op more or less is no shortfall, and offered is what the schedule had over its whole time.
 func TestFewOpsAreNoShortfall(t *testing.T) {
 	const d = 3 * time.Second
 	for _, tt := range []struct {
@@ -107,8 +107,8 @@ func TestOfferedOfAStepCutShort(t *testing.T) {
 	}
 }
 
-// Of ops whose service times differ, many of those due in the plateau end outside of it, wherever it is moved. The target is not short for that;
-// one that lets fewer ops through than are due is, however long they take.
+// If service times vary, many ops due in the plateau end outside it, wherever it is moved. The target does not fall short for that; one that lets
+// fewer ops through than are due does, however long they take.
 func TestVariedServiceIsNoShortfall(t *testing.T) {
 	const n = 10
 	shape := pace.Shape{Rate: 1000, Duration: 2 * time.Second}
@@ -124,7 +124,7 @@ func TestVariedServiceIsNoShortfall(t *testing.T) {
 		} {
 			require.Zero(t, shortOf(n, shape, arrivals, 0, service, 0), "%s, %s", name, arrivals)
 		}
-		for _, perSecond := range []int64{900, 500, 100} { // Poisson's 2,000 are 1,840 now and then
+		for _, perSecond := range []int64{900, 500, 100} { // Poisson arrivals of 2,000 are sometimes 1,840
 			for _, mean := range []time.Duration{0, 20 * time.Millisecond} {
 				require.Equal(t, n, shortOf(n, shape, arrivals, perSecond, exponential(mean), 0), "%s, %d/s, %v", arrivals, perSecond, mean)
 			}
@@ -134,7 +134,7 @@ func TestVariedServiceIsNoShortfall(t *testing.T) {
 	require.InEpsilon(t, 1000, *p.AchievedRate, 0.01)
 }
 
-// One op in ten takes most of the load's time, as a scenario that thinks does: it is awaited by itself, and the others are not.
+// One op in ten takes most of the load's time, like a scenario with think times: only that kind is waited for.
 func TestFewLongOpsAreNoShortfall(t *testing.T) {
 	const d = 2 * time.Second
 	ph := scheduled(pace.Shape{Rate: 1000, Duration: d}, "constant")
@@ -164,7 +164,7 @@ func TestFewLongOpsAreNoShortfall(t *testing.T) {
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
 }
 
-// What had to wait at the beginning and was then made up for was not more than was offered.
+// Ops that had to wait at the beginning and were then made up for do not add up to more than was offered.
 func TestAchievedIsNotMoreThanOffered(t *testing.T) {
 	const d = 4 * time.Second
 	shape := pace.Shape{Rate: 1000, Duration: d}
@@ -180,7 +180,7 @@ func TestAchievedIsNotMoreThanOffered(t *testing.T) {
 	require.InEpsilon(t, 1000, *p.AchievedRate, 0.002)
 }
 
-// Traces often have whole seconds: their ops come in bursts, the first and the last of them at the very ends.
+// Traces often have whole seconds: their ops come in bursts, the first and the last at the very ends.
 func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 	const seconds, each = 10, 200
 	ph := openPhase()
@@ -205,7 +205,7 @@ func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
 }
 
-// Of ops that were due in four seconds, a thousand in each, those of a pause count if they ended soon enough behind it, however the rest did.
+// With ops due in four seconds, a thousand in each, those of a pause count if they ended soon enough after it, however the rest did.
 func TestWhatAPauseLeaves(t *testing.T) {
 	const second = 1000 * ms
 	w, early := window{0, 4 * second}, window{0, 38 * second / 10}
@@ -236,7 +236,7 @@ func TestWhatAPauseLeaves(t *testing.T) {
 			}
 			a := arrived([]*measure.Op{nil, o})
 			require.InEpsilon(t, c.want, a.madeUp(early, w), 0.004, "%s, service times of %d", name, service)
-			if c.pause.from >= 2*second || c.pause.to == 0 { // the last two seconds alone
+			if c.pause.from >= 2*second || c.pause.to == 0 { // only the last two seconds
 				half := 1000.0
 				if c.want != half {
 					half = 1800.0 / 2
@@ -247,8 +247,8 @@ func TestWhatAPauseLeaves(t *testing.T) {
 	}
 }
 
-// A target that pauses for an instant makes up for it, and has not fallen short where the load ends just then: it had kept up before, and did the
-// rest at once. One that lets fewer ops through than are due has some left at the end, too, and has more and more of them all the time.
+// A target that pauses briefly makes up for it, and has not fallen short if the load ends just then: it had kept up before, and did the rest at once.
+// One that lets fewer ops through than are due also has some left at the end, but more and more of them all the time.
 func TestAPauseAtTheEndIsNoShortfall(t *testing.T) {
 	const d = time.Second
 	shape := pace.Shape{Rate: 1000, Duration: d}
@@ -288,7 +288,7 @@ func TestAPauseAtTheEndIsNoShortfall(t *testing.T) {
 	require.Equal(t, 20, short("constant", d-80*time.Millisecond, d+10*time.Millisecond, d/990), "990 a second, and a pause")
 }
 
-// Where sessions worked less than the window lasts, a trace had no line for them: the ops that ended count, as they are. Otherwise turns do.
+// If sessions worked for less time than the window lasts, a trace had no line for them: the ops that ended count as they are. Otherwise turns do.
 func TestRateOfATraceThatPauses(t *testing.T) {
 	ph := closedPhase()
 	ph.Closed.Trace = &plan.Trace{}
@@ -315,7 +315,7 @@ func TestRateOfATraceThatPauses(t *testing.T) {
 	}
 }
 
-// The first turns are left out where half of the window is left, wherever it begins.
+// The first turns are left out if half of the window remains, wherever it begins.
 func TestTheFirstTurnsAreLeftOut(t *testing.T) {
 	const unit = int64(1 << 24)
 	for _, c := range []struct{ w, want window }{

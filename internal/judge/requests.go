@@ -13,11 +13,11 @@ import (
 // row is where requests are counted: an endpoint of a target.
 type row struct {
 	target, endpoint string
-	later            bool // not an endpoint, but the nodes that joined a cluster in mid-phase
+	later            bool // no endpoint, but the nodes that joined a cluster during the phase
 }
 
-// rowsOf lists the rows of targets in the order of measure's ledger: target by target, each with its endpoints, and behind those of a cluster the nodes
-// that join it.
+// rowsOf lists the rows of targets in the order of measure's ledger: for each target its endpoints and, for a cluster, a row for the nodes that join
+// it.
 func rowsOf(targets []conditions.Target) (rows []row) {
 	for _, t := range targets {
 		for _, endpoint := range t.Endpoints {
@@ -30,7 +30,7 @@ func rowsOf(targets []conditions.Target) (rows []row) {
 	return rows
 }
 
-// targets lists those of the phase, its own first.
+// targets lists the phase's targets, its own first.
 func (p *phase) targets() []conditions.Target {
 	return append([]conditions.Target{p.Target}, p.Others...)
 }
@@ -43,7 +43,7 @@ func rowAt(rows []row, i int) row {
 	return row{endpoint: "an endpoint that nobody named", later: true}
 }
 
-// asked returns the verbs that a phase's load asks each of its targets for.
+// asked returns the verbs that a phase's load sends to each of its targets.
 func (p *phase) asked(ph *plan.Phase) map[string][]driver.Verb {
 	all := map[string][]driver.Verb{}
 	for _, name := range ph.Targets() {
@@ -52,7 +52,7 @@ func (p *phase) asked(ph *plan.Phase) map[string][]driver.Verb {
 	return all
 }
 
-// requests lists the ledgers of the requests that targets are asked for, and of any other that was sent, by endpoint.
+// requests lists, by endpoint, the ledgers of the requests that targets are meant to get, and of any other that was sent.
 func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []run.Requests {
 	list, rows := []run.Requests{}, rowsOf(p.targets())
 	for i, r := range t.Requests {

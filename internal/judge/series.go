@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	mostRows  = 4096      // of a load. When there are more, every two neighbours are joined, and later ones are twice as long.
-	leastRows = 16        // likewise, in a run of very many loads
-	runRows   = 24 * 1024 // of all loads of a run: 12 MB of its result, which is to be read again
+	mostRows  = 4096      // of a load. Beyond that, each pair of neighbours is joined, and later rows are twice as long.
+	leastRows = 16        // the same, in a run of very many loads
+	runRows   = 24 * 1024 // of all loads of a run: 12 MB of its result, which must be read back
 )
 
-// RowsEach returns how many rows each load of a run may have when it has so many loads.
+// RowsEach returns how many rows each load may have in a run of that many loads.
 func RowsEach(loads int) int {
-	return max(leastRows, min(mostRows, runRows/max(loads, 1))) &^ 1 // they are joined by twos
+	return max(leastRows, min(mostRows, runRows/max(loads, 1))) &^ 1 // even, as rows are joined in pairs
 }
 
-// Series makes rows of what was counted interval by interval. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of a
-// second each for the first 68 minutes, and of two, four, … in a load that is longer. Rows are joined by what was counted in them, so
-// quantiles are those of all ops of a row. The zero Series has no rows.
+// Series turns counts per interval into rows. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of one second each for
+// the first 68 minutes, and of two, four, … in longer loads. Joined rows merge their counts, so quantiles are those of all ops of a row. The zero
+// Series has no rows.
 type Series struct {
-	Most int // rows, as RowsEach returns it; 0: as many as a load can have
+	Most int // rows, from RowsEach; 0: as many as a load can have
 
 	rows measure.Halved[timedRow]
-	last hist.Hist // of response, of the last row
-	buf  []byte    // that a row's histogram is encoded in, to be kept in no more room than it takes
+	last hist.Hist // response times of the last row
+	buf  []byte    // scratch for encoding histograms; rows keep an exact-size copy
 }
 
-// timedRow is a row with what its quantiles are of.
+// timedRow is a row with the data behind its quantiles.
 type timedRow struct {
 	run.Row
-	responses []byte // histogram of response, in its binary form; of the last row it is not yet made
+	responses []byte // histogram of response times, in its binary form; not yet made for the last row
 }
 
-// Add takes in the interval that ends t seconds after the step's origin. delta is what was counted in it, merged over all workers; nothing of
-// it is kept. One that ends with the one before is added to that.
+// Add adds the interval that ends t seconds after the step's origin. delta is what was counted in it, merged over all workers; Add does not keep it.
+// An interval that ends with the one before is added to that.
 func (s *Series) Add(t float64, delta *measure.Totals) {
 	if n := len(s.rows.Cells); n == 0 || t > s.rows.Cells[n-1].T {
 		if s.rows.Opens() {
@@ -67,7 +67,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 	respond(row, &s.last)
 }
 
-// begin begins a row, after the last one is full.
+// begin starts a row, once the last one is full.
 func (s *Series) begin() {
 	var next timedRow
 	if n := len(s.rows.Cells); n > 0 {
@@ -78,16 +78,16 @@ func (s *Series) begin() {
 			s.halve()
 		}
 	}
-	if n := len(s.rows.Cells); n == cap(s.rows.Cells) { // append would grow it by less, and leave behind several times as much as it comes to
+	if n := len(s.rows.Cells); n == cap(s.rows.Cells) { // append would grow by less, and leave behind several times the final size
 		s.rows.Cells = slices.Grow(s.rows.Cells, max(n, leastRows))
 	}
 	s.rows.Cells = append(s.rows.Cells, next)
 	s.last.Reset()
 }
 
-// halve joins every two neighbours.
+// halve joins each pair of neighbours.
 func (s *Series) halve() {
-	var sum, second hist.Hist // one for all: those of each row would be megabytes
+	var sum, second hist.Hist // one for all rows: one for each would take megabytes
 	s.rows.Halve(func(into, from *timedRow) {
 		into.T, into.InFlight = from.T, from.InFlight
 		into.Due += from.Due
@@ -108,7 +108,7 @@ func (s *Series) halve() {
 func (s *Series) encode(h *hist.Hist) []byte {
 	b, err := h.AppendBinary(s.buf[:0])
 	if err != nil {
-		panic(err) // of a histogram that nobody can make
+		panic(err) // no histogram can cause it
 	}
 	s.buf = b
 	return bytes.Clone(b)
@@ -116,7 +116,7 @@ func (s *Series) encode(h *hist.Hist) []byte {
 
 func decode(h *hist.Hist, b []byte) {
 	if _, err := h.Decode(b); err != nil {
-		panic(err) // they are what encode made
+		panic(err) // encode made the bytes
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Series) Rows() []run.Row {
 	return rows
 }
 
-// respond describes response times, of which those of ok and miss are h.
+// respond describes response times; h holds those of ok and miss.
 func respond(r *run.Row, h *hist.Hist) {
 	t := measure.Times{Answered: *h, Failed: r.Bad + r.Due - r.Sent}
 	r.Response = run.Row{}.Response

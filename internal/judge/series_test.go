@@ -38,7 +38,7 @@ func TestSeries(t *testing.T) {
 	require.Equal(t, run.Row{T: 1.5, Due: 2, Sent: 1, OK: 1, Bad: 1, KeysOK: 5, InFlight: 1}, rows[1])
 }
 
-// An interval without length, as the end of a worker that was lost has, is no row of its own.
+// An interval without length, such as the end of a lost worker's, is not a row of its own.
 func TestSeriesWithoutSplinters(t *testing.T) {
 	one := measure.NewTotals(origin, 1)
 	one.AddDue(driver.Put)
@@ -49,7 +49,7 @@ func TestSeriesWithoutSplinters(t *testing.T) {
 	require.Equal(t, []run.Row{{T: 1, Due: 2, Sent: 2}, {T: 2, Due: 2, Sent: 2}, {T: 3, Due: 1, Sent: 1}}, s.Rows())
 }
 
-// TestLongSeriesJoinsRows counts three hours second by second: rows are of four seconds then, and each says what one Totals of these says.
+// TestLongSeriesJoinsRows counts three hours second by second: rows then have four seconds, and each equals one Totals of these.
 func TestLongSeriesJoinsRows(t *testing.T) {
 	const seconds = 3 * 3600
 	counted := func(i int) *measure.Totals {
@@ -85,7 +85,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 	require.NotNil(t, rows[7].Response.P50)
 }
 
-// TestSeriesLeavesLittleBehind adds as many rows as are kept: what growing leaves behind is no more than what is kept, for the collector rests while a
+// TestSeriesLeavesLittleBehind adds as many rows as are kept: growing leaves behind no more than is kept, because the garbage collector rests while a
 // load is measured.
 func TestSeriesLeavesLittleBehind(t *testing.T) {
 	var s Series
@@ -101,7 +101,7 @@ func TestSeriesLeavesLittleBehind(t *testing.T) {
 	require.LessOrEqual(t, left, mostRows)
 }
 
-// However many loads a plan has, the rows of all of them have their room in one result, as long as that can be.
+// However many loads a plan has, the rows of all fit into one result, as far as possible.
 func TestRowsOfManyLoads(t *testing.T) {
 	for loads, want := range map[int]int{0: mostRows, 1: mostRows, 6: mostRows, 7: 3510, 100: 244, 1000: 24, 1_000_000: leastRows} {
 		each := RowsEach(loads)

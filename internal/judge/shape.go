@@ -36,7 +36,7 @@ func newDataset(p *plan.Plan, ph *plan.Phase) conditions.Dataset {
 	return r
 }
 
-// shape returns the phase's kind, its load model and what the model asks for, in a step of the given shape or in all.
+// shape returns the phase's kind, its load model and that model's parameters, for a step of the given shape or for the whole phase.
 func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model conditions.Model, s conditions.Load) {
 	kind, model, s = bareShape(ph, step)
 	s.Batch = ph.Batch
@@ -46,7 +46,7 @@ func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model conditi
 	return kind, model, s
 }
 
-// bareShape is shape, without what all models have in common.
+// bareShape is shape without what all models have in common.
 func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model conditions.Model, s conditions.Load) {
 	if o := ph.Schedule(); o != nil {
 		s := conditions.Load{
@@ -75,7 +75,7 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model con
 	}
 }
 
-// verbsOf returns the verbs of a mix; a plan holds none but known ones.
+// verbsOf returns the verbs of a mix; a plan contains only known ones.
 func (p *phase) verbsOf(mix []plan.Weight) []driver.Verb {
 	var verbs []driver.Verb
 	for _, w := range mix {

@@ -9,9 +9,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Shortfall says in what a step that must succeed whole (setup, populate, clear) fell short: it is "" when as many ops as the plan has, 0 for those that were due, were done, on all
-// of the endpoints that hold a key, copies in number. A part of them may never have been due, because its worker was lost. A clear may miss: the key is
-// not there afterwards, which is what was asked for.
+// Shortfall says how a step that must succeed completely (setup, populate, clear) fell short. It returns "" if as many ops as planned were done, on
+// each of the copies endpoints that hold a key; planned = 0 means those that were due. Some may never have been due because their worker was lost. A
+// clear may miss: the key is then absent, as asked.
 func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Totals) string {
 	short := func(done, due uint64, what, ends string) string {
 		return fmt.Sprintf("%s: %s of %s %s%s%s", kind, quantity.Number(float64(done)), quantity.Number(float64(due)), what, ends, quote(errorTexts(&t.Errors)))
@@ -46,7 +46,7 @@ func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Total
 	return ""
 }
 
-// ends lists how ops of such a step ended that were not done.
+// ends lists how the ops that such a step did not do ended.
 func ends(kind worker.StepKind, o *measure.Op, due uint64) string {
 	misses := o.Outcomes[driver.Miss]
 	if kind == worker.Clear {

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	leastForTrend  = 10   // whole seconds of load, to look for a drift
-	leastForWarmUp = 50   // and to look for a warm-up: ten batches of MSER-5
-	mostWarmUp     = 0.30 // of the seconds; what takes longer does not settle
-	warmUpOfRate   = 0.02 // by how much a warm-up differs at least, a share of the rate
+	leastForTrend  = 10   // whole seconds of load needed to look for a drift
+	leastForWarmUp = 50   // and for a warm-up: ten batches of MSER-5
+	mostWarmUp     = 0.30 // of the seconds; a load with a longer warm-up does not settle
+	warmUpOfRate   = 0.02 // least difference of a warm-up, as a share of the rate
 	warmUpOfP99    = 0.10 // and of the p99 response
 )
 
-// FindWarmUp says what of the beginning of a load its figures are to leave out: what the plan says, or else what MSER-5 finds in the series of
-// seconds, in rate or in p99 response, of a load that is long enough. What is cut ends with a row of the series.
+// FindWarmUp decides how much of a load's beginning its figures leave out: what the plan says, or else what MSER-5 finds in the rate or the p99
+// response per second, if the load is long enough. The cut falls on the end of a row of the series.
 func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp {
 	if asked := ph.WarmUp(); asked > 0 {
 		i := slices.IndexFunc(series, func(r run.Row) bool { return r.T >= asked.Seconds() })
@@ -62,13 +62,13 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	return run.WarmUp{Seconds: rows[cut-1].T, By: "mser-5", Reason: fmt.Sprintf("MSER-5 cuts %d s of %d s", cut*length, len(rows)*length)}
 }
 
-// second is a row that lies wholly in the plateau, and how many seconds it is long.
+// second is a row that lies wholly in the plateau, with its length in seconds.
 type second struct {
 	run.Row
 	length float64
 }
 
-// seconds returns the rows that lie in the window and are about as long as most, commonly a second.
+// seconds returns the rows that lie in the window and are about as long as most, usually a second.
 func (w window) seconds(series []run.Row) (list []second) {
 	from, least := 0.0, stat.Spacing(series, run.Row.End)/2
 	for _, r := range series {
@@ -88,7 +88,7 @@ func rates(rows []second) (x []float64) {
 	return x
 }
 
-// p99s returns the p99 responses, or nil where a second has none.
+// p99s returns the p99 responses, or nil if a second has none.
 func p99s(rows []second) (x []float64) {
 	for _, r := range rows {
 		if r.Response.P99 == nil {
@@ -99,7 +99,7 @@ func p99s(rows []second) (x []float64) {
 	return x
 }
 
-// warmUp leaves what came before its end out of rates and latencies.
+// warmUp leaves the warm-up out of rates and latencies.
 func (b *builder) warmUp(m Measured) {
 	b.phase.WarmUp = m.WarmUp
 	if m.WarmUp.By == "" {
@@ -109,7 +109,7 @@ func (b *builder) warmUp(m Measured) {
 		return
 	}
 	b.settled = m.Settled
-	for v, o := range b.settled.Ops { // what is under way at the end is that of all of the load
+	for v, o := range b.settled.Ops { // in_flight at the end is that of the whole load
 		if all := b.totals.Ops[v]; o != nil && all != nil {
 			o.InFlight = all.InFlight
 		}
@@ -164,8 +164,8 @@ func (b *builder) trend(at string, series []float64) run.Trend {
 	}
 }
 
-// queue says what an op cost the loops, and what an M/D/1 queue of that service time would have made of the schedule: arrivals of
-// independent streams at one server. The busiest loop's share of time is its load.
+// queue says what an op cost the loops, and the lag that an M/D/1 queue with that service time would have had: arrivals of independent streams at one
+// server, with the busiest loop's share of time as its load.
 func (b *builder) queue() {
 	const cost, lag = "op_cost_seconds", "expected_lag_p99"
 	g, p := &b.phase.Generator, b.phase
@@ -185,7 +185,7 @@ func (b *builder) queue() {
 	}
 	p.OpCostSeconds = number(g.ProductiveSeconds / float64(ended))
 	if !p.Closed() {
-		const full = 0.99 // beyond, a queue has no end
+		const full = 0.99 // beyond it, a queue grows without end
 		p.ExpectedLagP99 = number(*p.OpCostSeconds * stat.MD1Wait(math.Min(g.Busy, full), 0.99))
 	}
 }

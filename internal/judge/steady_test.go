@@ -13,15 +13,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// longPhase is an open phase of a number of seconds.
+// longPhase is an open phase of that many seconds.
 func longPhase(n int) *plan.Phase {
 	ph := openPhase()
 	ph.Open.Duration = time.Duration(n) * time.Second
 	return ph
 }
 
-// longLoad is what a phase of n seconds leaves behind in which rate(i) ops end in second i, at even distances, each after service(i). Its rows
-// end with the seconds of the run clock, in the middle of which the phase began.
+// longLoad is the data of a phase of n seconds in which rate(i) ops end in second i, evenly spaced, each after service(i). Its rows end with the
+// seconds of the run clock, in the middle of which the phase began.
 func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []run.Row) {
 	const half = int64(time.Second) / 2
 	all := measure.NewTotals(origin+half, len(endpoints))
@@ -70,7 +70,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// TestWarmUpByEitherFigure: a beginning that shows in one of them is cut, and the longer of two.
+// TestWarmUpByEitherFigure: a warm-up visible in either figure is cut, and the longer of two.
 func TestWarmUpByEitherFigure(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -127,7 +127,7 @@ func TestFindWarmUp(t *testing.T) {
 	}
 }
 
-// A warm-up that the plan asks for ends with the row in which it does, unless nothing comes behind that.
+// A warm-up from the plan ends with the row in which its time is over, unless nothing comes after that.
 func TestWarmUpThatThePlanAsksFor(t *testing.T) {
 	rows := func(ends ...float64) (series []run.Row) {
 		for _, at := range ends {
@@ -184,7 +184,7 @@ func TestWarmUpIsLeftOut(t *testing.T) {
 	require.Equal(t, 10, p.Steady.Seconds)
 }
 
-// What an open load offered does not hang on how much of its beginning is left out.
+// The offered rate of an open load does not depend on how much of its beginning is left out.
 func TestOfferedRateOfAWarmUp(t *testing.T) {
 	for _, ramp := range []time.Duration{0, 4 * time.Second} {
 		ph := longPhase(20)
@@ -234,7 +234,7 @@ func TestSteady(t *testing.T) {
 	require.Equal(t, "4 whole seconds of even load; it takes 10", p.Nulls["steady"])
 }
 
-// Seconds are the rows that lie in the window whole and are longer than half of the others.
+// Seconds are the rows that lie wholly in the window and are longer than half of the usual length.
 func TestSecondsOfAWindow(t *testing.T) {
 	rows := func(ends ...float64) (series []run.Row) {
 		for _, at := range ends {
@@ -268,7 +268,7 @@ func TestSecondsOfAWindow(t *testing.T) {
 	}))
 }
 
-// Fifty whole seconds are enough to look for a warm-up; ten for a drift. What comes behind the last end is no second of load.
+// Fifty whole seconds are enough to look for a warm-up, ten for a drift. What comes after the last end is not a second of load.
 func TestHowManySecondsItTakes(t *testing.T) {
 	for n, enough := range map[int]bool{50: false, 51: true} { // the first and the last are halves
 		load, rows := longLoad(n, even, quickly)
@@ -305,7 +305,7 @@ func newPhaseOf(ph *plan.Phase, load *measure.Totals, rows []run.Row) *run.Phase
 	return NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Series: rows})
 }
 
-// What was in flight at the end of the load was so behind its warm-up, too: of ops, scenarios and steps.
+// What was in flight at the end of the load is also in flight after its warm-up: ops, scenarios and steps.
 func TestWhatIsInFlightBehindAWarmUp(t *testing.T) {
 	under := func(n int64) *measure.Totals {
 		load := measure.NewTotals(origin, 1)
@@ -318,7 +318,7 @@ func TestWhatIsInFlightBehindAWarmUp(t *testing.T) {
 	settled := under(-7)
 	settled.AddInFlight(driver.Put, 5)
 	all := under(1)
-	all.AddInFlight(driver.Delete, 6) // none of which was behind it
+	all.AddInFlight(driver.Delete, 6) // none of them after the warm-up
 	b := builder{phase: &phase{Phase: &run.Phase{}}, totals: all, window: window{0, 10e9}}
 	b.warmUp(Measured{WarmUp: run.WarmUp{Seconds: 1, By: "plan"}, Settled: settled})
 	scenario := b.settled.Scenarios[1]
@@ -328,7 +328,7 @@ func TestWhatIsInFlightBehindAWarmUp(t *testing.T) {
 	require.Zero(t, b.settled.Scenarios[0].InFlight)
 }
 
-// A warm-up that nobody looked for is told as such; where the load is to grow none is looked for.
+// A warm-up that was not looked for says so; with growth none is looked for.
 func TestWhyThereIsNoWarmUp(t *testing.T) {
 	load, rows := longLoad(60, slowStart, quickly)
 	require.Equal(t, run.WarmUp{By: "none", Code: reason.NotLookedFor, Reason: "not looked for"}, newPhaseOf(longPhase(60), load, rows).WarmUp)
@@ -337,7 +337,7 @@ func TestWhyThereIsNoWarmUp(t *testing.T) {
 	require.Equal(t, run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what growth is of"}, FindWarmUp(ph, load, rows))
 }
 
-// Of seconds in which nothing was answered, or something failed, there is no mean response, and no trend of it.
+// Seconds in which nothing was answered, or something failed, have no mean response, and so there is no trend of it.
 func TestSecondsWithoutAMean(t *testing.T) {
 	load, rows := longLoad(20, even, quickly)
 	require.NotNil(t, newPhaseOf(longPhase(20), load, rows).Steady.Response.Drift)

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// judgeTargets holds the ops of each of several targets against max_bad, so that the verdict says which of them failed.
+// judgeTargets checks the ops of each of several targets against max_bad, so that the verdict names the target that failed.
 func (p *phase) judgeTargets(ph *plan.Phase) {
 	if len(p.Others) == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestRequestsOfSeveralTargets: each target has rows for what the phase's steps ask it for, and for what it was asked beside that.
+// TestRequestsOfSeveralTargets: each target has rows for what the phase's steps ask of it, and for anything else it was asked.
 func TestRequestsOfSeveralTargets(t *testing.T) {
 	ph := closedPhase()
 	ph.Ops = []plan.Weight{{Op: "get", Weight: 1}, {Op: "put", Weight: 1}}

@@ -17,7 +17,7 @@ type named struct {
 	n    uint64
 }
 
-// list writes the counts that are not zero.
+// list lists the counts that are not zero.
 func list(counts ...named) string {
 	var parts []string
 	for _, c := range counts {
@@ -28,7 +28,7 @@ func list(counts ...named) string {
 	return strings.Join(parts, ", ")
 }
 
-// errorTexts lists the texts by frequency. Those that were counted and not kept come last, as one.
+// errorTexts lists the texts by frequency. Counts without a kept text come last, as one.
 func errorTexts(e *measure.Errors) []run.ErrorText {
 	texts, others := []run.ErrorText{}, e.Total()
 	for text, n := range e.All() {
@@ -42,7 +42,7 @@ func errorTexts(e *measure.Errors) []run.ErrorText {
 	return texts
 }
 
-// quote cites the first texts, each after a semicolon.
+// quote quotes the first two texts, each after a semicolon.
 func quote(texts []run.ErrorText) string {
 	const shown = 2
 	var b strings.Builder

@@ -16,23 +16,23 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Block reads the arguments of one block. Each of its readers leaves what it writes to as it is when the argument is missing or
-// null, so that defaults are set before; and when the argument is wrong, which it then reports.
+// Block reads the arguments of one block. Each of its methods leaves its destination unchanged if the argument is missing or null,
+// so set defaults beforehand. It also does so if the argument is wrong, and reports that.
 type Block struct {
 	r     *Reader
-	Path  string // "phase.put.closed"; places of arguments are kept by path
+	Path  string // "phase.put.closed"; the key under which places of arguments are kept
 	Where string // begins messages: `phase "put", closed`
 	Body  *hclsyntax.Body
 	At    hcl.Range
 }
 
-// Block returns a reader for a block of the text. Path is where its arguments are kept under, where begins messages.
+// Block returns a reader for a block of the text. Its arguments are kept under path; where begins messages.
 func (r *Reader) Block(b *hclsyntax.Block, path, where string) *Block {
 	r.Places[path] = b.DefRange()
 	return &Block{r: r, Path: path, Where: where, Body: b.Body, At: b.DefRange()}
 }
 
-// Expect reports the attributes and blocks that the block does not know. Of the blocks in many it may have several.
+// Expect reports unknown attributes and blocks. Blocks in many may occur several times.
 func (b *Block) Expect(attrs, blocks []string, many ...string) {
 	blocks = slices.Concat(blocks, many)
 	all := slices.Concat(attrs, blocks)
@@ -55,7 +55,7 @@ func (b *Block) Expect(attrs, blocks []string, many ...string) {
 		case !slices.Contains(blocks, inner.Type):
 			b.unknown(inner.Type, inner.TypeRange, fmt.Sprintf("%s: unknown block %s", b.Where, Quote(inner.Type)),
 				Instead(inner.Type, all, "%s"))
-			b.r.Wrong[b.Path+"."+DidYouMean(inner.Type, blocks)] = true // that one is not missing, it is written wrong
+			b.r.Wrong[b.Path+"."+DidYouMean(inner.Type, blocks)] = true // misspelled, not missing
 		case b.r.Words.Labelled[inner.Type] != "":
 			b.hasName(inner)
 		case len(inner.Labels) > 0:
@@ -69,7 +69,7 @@ func (b *Block) Expect(attrs, blocks []string, many ...string) {
 	}
 }
 
-// hasName reports an inner block that does not have one name, as those that labelled returns do.
+// hasName reports an inner block that should have exactly one name and does not.
 func (b *Block) hasName(inner *hclsyntax.Block) {
 	if len(inner.Labels) != 1 {
 		b.r.Fault(inner.DefRange(), fmt.Sprintf("%s: %s has %d names", b.Where, inner.Type, len(inner.Labels)),
@@ -77,11 +77,11 @@ func (b *Block) hasName(inner *hclsyntax.Block) {
 	}
 }
 
-// unknown reports a word that has no place in the block; one that a later version will know with what to use until then.
+// unknown reports a word that does not belong in the block. If it is an unsupported word, it says what to use instead.
 func (b *Block) unknown(word string, at hcl.Range, what, write string) {
 	b.r.Wrong[b.Path+"."+word] = true
 	if use := b.r.Words.Later[word]; use != "" {
-		b.r.Wrong[b.Path+".model"] = true // what it stands for may have been meant as the load model
+		b.r.Wrong[b.Path+".model"] = true // it may have been meant as the load model
 		what, write = fmt.Sprintf("%s: %s is not supported by this version", b.Where, word), "Use "+use+"."
 	}
 	b.r.Fault(at, what, write)
@@ -115,7 +115,7 @@ type labelled struct {
 	Label string
 }
 
-// Labelled returns readers for all blocks of a type that have one name, numbered from 1; with byName, by their names.
+// Labelled returns readers for all blocks of a type that have exactly one label. Their paths are numbered from 1 or, with byName, use the labels.
 func (b *Block) Labelled(blockType string, byName bool) []labelled {
 	var all []labelled
 	for _, in := range b.Body.Blocks {
@@ -131,7 +131,7 @@ func (b *Block) Labelled(blockType string, byName bool) []labelled {
 	return all
 }
 
-// Value evaluates an attribute. It returns false when there is none, it is null, or wrong.
+// Value evaluates an attribute. It returns false if the attribute is missing, null or wrong.
 func (b *Block) Value(name string) (cty.Value, bool) {
 	a := b.Body.Attributes[name]
 	if a == nil {
@@ -146,10 +146,10 @@ func (b *Block) Value(name string) (cty.Value, bool) {
 	return v, ok && !v.IsNull()
 }
 
-// Scope is what the arguments of the block may use.
+// Scope returns what the arguments of the block may use.
 func (b *Block) Scope() Scope { return Scope{Where: b.Where, Functions: b.r.functions} }
 
-// Has says whether an attribute is written.
+// Has reports whether an attribute is present.
 func (b *Block) Has(name string) bool { return b.Body.Attributes[name] != nil }
 
 // Require reports an attribute that is missing.
@@ -169,7 +169,7 @@ func (b *Block) Bad(name, what, write string) {
 	b.r.Fault(b.r.Places[path], fmt.Sprintf("%s: %s: %s", b.Where, strings.TrimPrefix(name, "config."), what), write)
 }
 
-// Mistaken reports an attribute's value by the error of one of the units' parsers.
+// Mistaken reports an attribute's value with an error from one of the quantity parsers.
 func (b *Block) Mistaken(name string, err error) {
 	var m *Mistake
 	if errors.As(err, &m) {
@@ -254,7 +254,7 @@ func (b *Block) Unsigned(name string, to *uint64) {
 	*to = n
 }
 
-// number is a number's text for a message.
+// number formats a number for a message.
 func number(v cty.Value) string { return v.AsBigFloat().Text('g', 10) }
 
 // measured reads a number in base units, or text with a unit.
@@ -322,7 +322,7 @@ func (b *Block) Share(name string, to *float64) bool {
 	return ok
 }
 
-// Named reads a reference such as target.space and returns the name behind the dot.
+// Named reads a reference such as target.space and returns the name after the dot.
 func (b *Block) Named(kind string) string {
 	if !b.Require(kind, fmt.Sprintf("Write %s = %s.NAME.", kind, kind)) {
 		return ""
@@ -330,7 +330,7 @@ func (b *Block) Named(kind string) string {
 	return b.Reference(kind, kind)
 }
 
-// Reference is Named for an attribute of any name, which is there.
+// Reference is Named for an attribute with any name, which must be present.
 func (b *Block) Reference(attribute, kind string) string {
 	path, known := b.Path+"."+attribute, b.r.Words.Names(kind)
 	expr := b.Body.Attributes[attribute].Expr
@@ -347,7 +347,7 @@ func (b *Block) Reference(attribute, kind string) string {
 	return ""
 }
 
-// referred reads kind.NAME, or kind[…] with an expression for the name. One that cannot be evaluated is reported.
+// referred reads kind.NAME, or kind[…] with an expression for the name. It reports an expression that cannot be evaluated.
 func (b *Block) referred(expr hclsyntax.Expression, path, kind string) (name string, ok bool) {
 	if x, indexed := expr.(*hclsyntax.IndexExpr); indexed && hcl.ExprAsKeyword(x.Collection) == kind {
 		v, ok := b.r.Eval(x.Key, b.Scope())
@@ -369,7 +369,7 @@ func (b *Block) referred(expr hclsyntax.Expression, path, kind string) (name str
 	return "", false
 }
 
-// nameOf returns the name that a value is, if it is one.
+// nameOf returns a value as a name, if it is one.
 func nameOf(v cty.Value, ok bool) (string, bool) {
 	if !ok || v.IsNull() || v.Type() != cty.String {
 		return "", false

@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// MaxDiagnostics bounds how many are kept: nobody reads more, and a hostile plan is not worth the memory.
+// MaxDiagnostics bounds how many are kept: nobody reads more, and a hostile plan must not cost memory.
 const MaxDiagnostics = 100
 
-// Concealed marks a diagnostic whose source line must not be shown, since a secret may stand in it.
+// Concealed marks a diagnostic whose source line must not be shown, since it may hold a secret.
 type Concealed struct{}
 
 // Reporter collects diagnostics.
@@ -22,12 +22,12 @@ type Reporter struct {
 	dropped int
 }
 
-// Fault reports that what is wrong at a place, and what to write instead.
+// Fault reports what is wrong at a place, and what to write instead.
 func (r *Reporter) Fault(at hcl.Range, what, write string) {
 	r.Keep(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at})
 }
 
-// Keep collects a diagnostic; past MaxDiagnostics it only counts them.
+// Keep collects a diagnostic. Beyond MaxDiagnostics it only counts them.
 func (r *Reporter) Keep(d *hcl.Diagnostic) {
 	if len(r.Kept) == MaxDiagnostics {
 		r.dropped++
@@ -36,7 +36,7 @@ func (r *Reporter) Keep(d *hcl.Diagnostic) {
 	r.Kept = append(r.Kept, d)
 }
 
-// Adopt reports what HCL found in where. The expression and its context are let go: they may hold values that must not be shown.
+// Adopt reports what HCL found in where. It drops the expression and its context: they may hold values that must not be shown.
 func (r *Reporter) Adopt(where string, fallback hcl.Range, diags hcl.Diagnostics) {
 	for _, d := range diags {
 		subject := d.Subject
@@ -51,7 +51,7 @@ func (r *Reporter) Adopt(where string, fallback hcl.Range, diags hcl.Diagnostics
 	}
 }
 
-// Failed says whether anything was reported.
+// Failed reports whether anything was reported.
 func (r *Reporter) Failed() bool { return len(r.Kept) > 0 }
 
 // Result returns what was kept, in the order of the text.
@@ -69,13 +69,13 @@ func (r *Reporter) Result() hcl.Diagnostics {
 	return r.Kept
 }
 
-// ByPlace orders diagnostics as the text they are about.
+// ByPlace orders diagnostics by their place in the text.
 func ByPlace(a, b *hcl.Diagnostic) int {
 	x, y := cmp.Or(a.Subject, &hcl.Range{}), cmp.Or(b.Subject, &hcl.Range{})
 	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Line, y.Start.Line), cmp.Compare(x.Start.Byte, y.Start.Byte))
 }
 
-// Printable replaces what would move the cursor or end the line.
+// Printable replaces characters that would move the cursor or end the line.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -85,8 +85,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// DidYouMean returns the candidate that name is a slip of the pen of, "" for none. A third of the letters may be wrong: with more, rate
-// would be taken for ramp.
+// DidYouMean returns the candidate that name is probably a typo of, "" for none. A third of the letters may be wrong: with more, it would
+// take rate for ramp.
 func DidYouMean(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
@@ -138,7 +138,7 @@ func Listed(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// Instead is the remedy for an unknown name: the one probably meant, and all that there are.
+// Instead returns the remedy for an unknown name: the one probably meant, and all that exist.
 func Instead(name string, known []string, form string) string {
 	remedy := ""
 	if guess := DidYouMean(name, known); guess != "" {
@@ -147,7 +147,7 @@ func Instead(name string, known []string, form string) string {
 	return remedy + ThereIs(known)
 }
 
-// ThereIs is a sentence that says what there is.
+// ThereIs returns a sentence that lists the known names.
 func ThereIs(known []string) string {
 	if len(known) == 0 {
 		return "There is none."

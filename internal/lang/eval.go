@@ -14,31 +14,31 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// Bounds on values. Every value that an expression or a part of one yields is weighed as soon as there is one.
+// Bounds on values. The value of every expression and subexpression is weighed as soon as it exists.
 const (
 	MaxString     = 4 << 10  // bytes
 	maxCollection = 10_000   // elements
-	maxWeight     = 16 << 20 // bytes of all values that resolving a plan yields, as weigh counts them
-	valueWeight   = 256      // bytes of a value beside its text and elements, its making included
-	maxDepth      = 400      // expressions within one another, through locals too
-	maxArguments  = 256      // of one call: HCL compares the type of each with all others
+	maxWeight     = 16 << 20 // bytes of all values made in resolving a plan, as weigh counts them
+	valueWeight   = 256      // bytes of a value beside its text and elements, including the cost of making it
+	maxDepth      = 400      // nesting of expressions, also through locals
+	maxArguments  = 256      // of one call: HCL compares each one's type with all others
 )
 
 // evaluator computes the values of expressions.
 //
-// It walks expressions itself and hands HCL single operations over operands that are known: HCL would evaluate the whole tree
-// without bounds.
+// It walks expressions itself and gives HCL only single operations on known operands: HCL would evaluate a whole tree without
+// bounds.
 type evaluator struct {
 	Reporter
-	roots  map[string]names // what var and local mean
+	roots  map[string]names // the names behind var and local
 	weight int
 	depth  int
-	spent  bool // the weight is used up: reported once, and nothing is evaluated any more
+	spent  bool // the weight is used up: this is reported once, and nothing more is evaluated
 }
 
-// names looks up what stands behind var. or local.
+// names looks up names behind var. or local.
 type names interface {
-	// value returns the value of a name. It reports a problem with the name, or with the value's own expression, itself.
+	// value returns the value of a name. It reports errors in the name, or in the value's own expression, itself.
 	value(where, name string, at hcl.Range) (cty.Value, bool)
 }
 
@@ -46,10 +46,10 @@ type names interface {
 type Scope struct {
 	Where     string                       // begins each message: `phase "put"`
 	Functions map[string]function.Function //
-	loop      map[string]cty.Value         // a for's variables
+	loop      map[string]cty.Value         // variables of for expressions
 }
 
-// Eval returns the value of x. When it returns false, the reason is reported.
+// Eval returns the value of x. If it returns false, it has reported the reason.
 func (e *evaluator) Eval(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	if e.spent {
 		return cty.NilVal, false
@@ -116,10 +116,10 @@ func weigh(v cty.Value) (int, error) {
 	return valueWeight, nil
 }
 
-// errObeyed is of texts that do more than be read where they are shown.
+// errObeyed reports text with characters that affect the terminal or page that shows it.
 var errObeyed = errors.New("a character that terminals or pages obey, and do not show")
 
-// obeyed is quantity.Obeyed, and of as many characters: results and pages quote plans.
+// obeyed matches the same characters as quantity.Obeyed: results and pages quote plans.
 func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
@@ -158,13 +158,13 @@ func weighElements(v cty.Value) (int, error) {
 	return sum, nil
 }
 
-// finite says whether a number is within the range of a float64, so that its text cannot be a billion digits.
+// finite reports whether a number is within the range of a float64, so that its text cannot have a billion digits.
 func finite(v cty.Value) bool {
 	f := v.AsBigFloat()
 	return !f.IsInf() && (f.Sign() == 0 || f.MantExp(nil) < 1024 && f.MantExp(nil) > -1022)
 }
 
-// node evaluates the parts of x, then x over their values.
+// node evaluates the parts of x, then x with their values.
 func (e *evaluator) node(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -196,7 +196,7 @@ func (e *evaluator) node(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	return e.operation(x, s)
 }
 
-// operation evaluates an expression of a fixed number of operands.
+// operation evaluates an expression with a fixed number of operands.
 func (e *evaluator) operation(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 	var to [2]hclsyntax.Expression
 	switch x := x.(type) {
@@ -227,7 +227,7 @@ func (e *evaluator) operation(x hclsyntax.Expression, s Scope) (cty.Value, bool)
 	return cty.NilVal, false
 }
 
-// operands evaluates expressions and puts literals of their values into to. All are evaluated, so that all errors are found.
+// operands evaluates expressions and puts literals of their values into to. It evaluates all, so that all errors are found.
 func (e *evaluator) operands(s Scope, from, to []hclsyntax.Expression) bool {
 	all := true
 	for i, x := range from {
@@ -311,7 +311,7 @@ func (e *evaluator) template(x *hclsyntax.TemplateExpr, s Scope) (cty.Value, boo
 	return cty.StringVal(text.String()), true
 }
 
-// Describe names a value's kind, for messages; never the value.
+// Describe names a value's kind, for messages. It never shows the value.
 func Describe(v cty.Value) string {
 	if v.IsNull() {
 		return "null"
@@ -319,7 +319,7 @@ func Describe(v cty.Value) string {
 	return "a value of type " + v.Type().FriendlyName()
 }
 
-// conditional evaluates the branch that is taken, and no other.
+// conditional evaluates only the branch that is taken.
 func (e *evaluator) conditional(x *hclsyntax.ConditionalExpr, s Scope) (cty.Value, bool) {
 	yes, ok := e.truth(x.Condition, s)
 	if !ok {
@@ -449,7 +449,7 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr, s Scope) (cty.Value, bool) {
 	return cty.TupleVal(tuple), true
 }
 
-// iteration adds what one element gives to the tuple or, when there is a key, to the object.
+// iteration adds the value for one element to the tuple or, if there is a key, to the object.
 func (e *evaluator) iteration(x *hclsyntax.ForExpr, s Scope, tuple *[]cty.Value, object map[string]cty.Value) bool {
 	if x.CondExpr != nil {
 		if include, ok := e.truth(x.CondExpr, s); !ok || !include {

@@ -16,18 +16,17 @@ import (
 // secretName is the function that only a driver's attributes may call.
 const secretName = "secret"
 
-// SecretNames are the names of secrets: LOADGEN_SECRET_NAME has to be an environment variable.
+// SecretNames matches valid names of secrets: LOADGEN_SECRET_NAME must be an environment variable.
 var SecretNames = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
 // WriteSecret says how to write a secret.
 const WriteSecret = `Write password = secret("NAME") and set LOADGEN_SECRET_NAME where the load runs.`
 
-// Functions returns the functions that expressions in plans, those of asserts included, may call. They are pure, and bounded: none
-// returns a string of more than 4 KiB or a collection of more than 10,000 elements from arguments that keep to these bounds. The
-// map is the caller's.
+// Functions returns the functions that expressions in plans, including asserts, may call. They are pure and bounded: from arguments
+// within these bounds, none returns a string of more than 4 KiB or a collection of more than 10,000 elements. The caller owns the map.
 //
-// Beside those of HCL's standard library there are duration, size, rate and percent. Each turns a quantity's text into a number in
-// its base unit: seconds, bytes, per second, share.
+// Besides functions of HCL's standard library there are duration, size, rate and percent. Each converts a quantity's text to a number
+// in its base unit: seconds, bytes, per second, share.
 func Functions() map[string]function.Function {
 	return map[string]function.Function{
 		"duration": quantity(func(text string) (cty.Value, error) {
@@ -99,7 +98,7 @@ func quantity(parse func(string) (cty.Value, error)) function.Function {
 }
 
 // rangeFunc is range(end), range(start, end) and range(start, end, step): numbers from start (0) up to but not including end.
-// Unlike HCL's own it counts before it makes them.
+// Unlike HCL's own, it counts the numbers before it makes them.
 func rangeFunc() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "limits", Type: cty.Number},
@@ -147,7 +146,7 @@ func joinFunc() function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{
 			{Name: "separator", Type: cty.String},
-			{Name: "list", Type: cty.DynamicPseudoType}, // to a list of strings HCL converts in the square of the length
+			{Name: "list", Type: cty.DynamicPseudoType}, // HCL's conversion to a list of strings takes quadratic time
 		},
 		Type: function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
@@ -190,7 +189,7 @@ func Texts(v cty.Value) ([]string, error) {
 var formatVerb = regexp.MustCompile(`^%([-+ 0#]*)([0-9]{0,4})(\.[0-9]{1,4})?([sdfgexXq%])`)
 
 // formatFunc is format(text, values…) with the verbs %s %q %d %x %X %f %e %g of fmt and %%. There are no argument indices and no
-// widths by argument: the width of what it returns is known before it is made.
+// widths by argument, so that the result's length is known before it is made.
 func formatFunc() function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: "text", Type: cty.String}},

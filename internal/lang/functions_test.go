@@ -110,7 +110,7 @@ func TestFunctionsRefuse(t *testing.T) {
 	}
 }
 
-// What a message quotes of a value is short, whatever the value.
+// Messages quote only a short part of a value, however long it is.
 func TestMessagesAreShort(t *testing.T) {
 	_, diags := evaluate(t, `duration("`+strings.Repeat("x", 4000)+`")`)
 	require.Less(t, len(diags.Error()), 300)

@@ -7,22 +7,22 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// The guard stands before HCL's parser and evaluator, which bound neither recursion nor memory: 200 kB of opening brackets overflow
-// the parser's stack beyond recovery, and 24 locals that each double the one before fill gigabytes from 300 bytes. These are its
-// bounds on text; those on values are in eval.go.
+// The guard protects HCL's parser and evaluator, which bound neither recursion nor memory: 200 kB of opening brackets overflow
+// the parser's stack beyond recovery, and 24 locals that each double the previous one turn 300 bytes into gigabytes. These are its
+// bounds on text; eval.go has those on values.
 const (
 	MaxSource  = 1 << 20  // bytes of a plan or variable file
 	maxTokens  = 20_000   // line breaks included; a phase takes about 45
 	maxToken   = 4 << 10  // bytes of one literal or name
-	maxNesting = 100      // brackets and quotes within one another
-	maxChain   = 100      // operators in one argument or element: each makes the syntax tree one level deeper
+	maxNesting = 100      // nested brackets and quotes
+	maxChain   = 100      // operators in one argument or element: each deepens the syntax tree by one level
 	lexWindow  = 16 << 10 // bytes given to the lexer at once
 )
 
-// Guard reports the first reason not to parse src, nil if there is none.
+// Guard returns the first reason not to parse src, nil if there is none.
 //
-// The lexer needs over 100 bytes a token, so it too must be kept from a hostile text. It is given a window at a time, each beginning
-// behind a line break outside any quote, comment and template, where the lexer has no state. A window without such a line break is
+// The lexer needs over 100 bytes a token, so it must not see a whole hostile text either. It gets one window at a time. Each begins
+// after a line break outside any quote, comment and template, where the lexer has no state. A window without such a line break is
 // refused: no string may be that long anyway.
 func Guard(src []byte, filename string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
@@ -42,7 +42,7 @@ func Guard(src []byte, filename string) *hcl.Diagnostic {
 		}
 		endless := n == 0
 		if endless {
-			n = len(tokens) // another bound may be broken, which says more
+			n = len(tokens) // another bound may be broken, which is more informative
 		}
 		for i := range tokens[:n] {
 			if d := b.take(&tokens[i]); d != nil {
@@ -61,8 +61,8 @@ func Guard(src []byte, filename string) *hcl.Diagnostic {
 	return nil
 }
 
-// resumable returns how many of a window's tokens the end of the window has no bearing on: those up to the last line break outside
-// quotes, comments and templates. A comment that the window cuts looks like a slash and a star.
+// resumable returns how many of a window's tokens do not depend on where the window ends: those up to the last line break outside
+// quotes, comments and templates. A comment that the window cuts off lexes as a slash and a star.
 func resumable(tokens hclsyntax.Tokens) int {
 	n, inside := 0, 0
 	for i, t := range tokens {
@@ -87,11 +87,11 @@ func resumable(tokens hclsyntax.Tokens) int {
 // bounds counts the tokens of a text.
 type bounds struct {
 	tokens int
-	open   []hclsyntax.TokenType // the closing tokens awaited, innermost last
+	open   []hclsyntax.TokenType // expected closing tokens, innermost last
 	chain  [maxNesting + 1]int   // operators since the last separator, at each depth
 }
 
-// take counts a token and reports the bound it breaks.
+// take counts a token and returns the bound that it breaks.
 func (b *bounds) take(t *hclsyntax.Token) *hcl.Diagnostic {
 	b.tokens++
 	switch {
@@ -120,7 +120,7 @@ func (b *bounds) take(t *hclsyntax.Token) *hcl.Diagnostic {
 	return b.nest(t)
 }
 
-// nest keeps the stack of open brackets. A closing token that closes nothing is left to the parser.
+// nest keeps the stack of open brackets. It leaves an unmatched closing token to the parser.
 func (b *bounds) nest(t *hclsyntax.Token) *hcl.Diagnostic {
 	closing, opens := closes(t.Type)
 	switch {
@@ -154,7 +154,7 @@ func closes(t hclsyntax.TokenType) (hclsyntax.TokenType, bool) {
 	return 0, false
 }
 
-// Parse reads a text within the bounds of the guard. It returns nil, and r reports why, when the text is not HCL or breaks one.
+// Parse reads a text within the bounds of the guard. If the text is not HCL or breaks a bound, it reports that to r and returns nil.
 func (r *Reporter) Parse(src []byte, filename string) *hclsyntax.Body {
 	if d := Guard(src, filename); d != nil {
 		r.Keep(d)
@@ -174,14 +174,14 @@ func (r *Reporter) Parse(src []byte, filename string) *hclsyntax.Body {
 	return body
 }
 
-// CheckSyntax reports what the guard refuses in a parsed text: loops within loops and splats, whose work grows with the power of
-// their depth, and loop variables that hide the plan's own names.
+// CheckSyntax returns what the guard refuses in a parsed text: splats and loops within loops, whose work grows exponentially with their
+// depth, grouping, and loop variables that shadow the plan's own names.
 func CheckSyntax(node hclsyntax.Node) hcl.Diagnostics {
 	var w syntaxWalker
 	return hclsyntax.Walk(node, &w)
 }
 
-// syntaxWalker is the state of checkSyntax.
+// syntaxWalker is the state of CheckSyntax.
 type syntaxWalker struct{ loops int }
 
 // Enter implements hclsyntax.Walker.
@@ -211,10 +211,10 @@ func (w *syntaxWalker) Exit(node hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// Reserved says whether a name is one that expressions begin with.
+// Reserved reports whether a name is one of the roots of references, var and local.
 func Reserved(name string) bool { return name == "var" || name == "local" }
 
-// GuardDiag is an error at a place, with what to write instead.
+// GuardDiag returns an error at a place, with what to write instead.
 func GuardDiag(at hcl.Range, what, write string) *hcl.Diagnostic {
 	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Selector names series of Prometheus: those of a metric that have some labels.
+// Selector selects Prometheus series: those of a metric with certain labels.
 type Selector struct {
 	Metric string
 	Labels map[string]string
@@ -18,7 +18,7 @@ var (
 	unescapeLabel = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 )
 
-// ParseSelector reads a metric's name, and in braces behind it labels that its series must have: rpc_total{code="5",zone="a"}.
+// ParseSelector reads a metric's name, optionally followed in braces by labels that its series must have: rpc_total{code="5",zone="a"}.
 func ParseSelector(text string) (Selector, error) {
 	s := Selector{Labels: map[string]string{}}
 	s.Metric = metricPattern.FindString(text)

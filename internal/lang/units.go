@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Mistake is a wrong value with its remedy: what is wrong, and what to write instead as a sentence.
+// Mistake is an error in a value: what is wrong, and a sentence on what to write instead.
 type Mistake struct{ What, Write string }
 
 func (m *Mistake) Error() string {
@@ -24,11 +24,11 @@ const (
 	writeRate     = `Write a rate such as "50k/s" or "300/min", or a number per second.`
 	writeShare    = `Write a percentage such as "1%", or a share such as 0.01.`
 
-	// maxQuantity bounds the text of a quantity. No useful one is longer, and messages quote it.
+	// maxQuantity bounds the text of a quantity in bytes. No useful one is longer, and messages quote it.
 	maxQuantity = 32
 )
 
-// ParseDuration reads what time.ParseDuration reads, but for signs.
+// ParseDuration reads what time.ParseDuration reads, except signs.
 func ParseDuration(text string) (time.Duration, error) {
 	if len(text) > maxQuantity || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") {
 		return 0, &Mistake{Quote(text) + " is not a duration", WriteDuration}
@@ -44,7 +44,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// secondsToDuration turns a number of seconds into a duration, rounded to nanoseconds.
+// secondsToDuration converts seconds to a duration, rounded to nanoseconds.
 func secondsToDuration(s float64) (time.Duration, error) {
 	ns := math.Round(s * 1e9)
 	if !(ns >= 0 && ns < math.MaxInt64) {
@@ -53,7 +53,7 @@ func secondsToDuration(s float64) (time.Duration, error) {
 	return time.Duration(ns), nil
 }
 
-// ParseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The size is a whole number of bytes.
+// ParseSize reads a number of bytes, KiB (1,024), kB (1,000) and so on up to TiB and TB. The result must be a whole number of bytes.
 func ParseSize(text string) (int64, error) {
 	n, unit, err := CutNumber(text)
 	factor := sizeUnit(unit)
@@ -77,7 +77,7 @@ func ParseSize(text string) (int64, error) {
 
 var sizeUnits = []string{"B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"}
 
-// inCapitals returns the unit that text is but for its capitals, "" for none.
+// inCapitals returns the unit that text equals except for case, "" for none.
 func inCapitals(text string, units []string) string {
 	i := slices.IndexFunc(units, func(u string) bool { return strings.EqualFold(u, text) })
 	if i < 0 {
@@ -86,7 +86,7 @@ func inCapitals(text string, units []string) string {
 	return units[i]
 }
 
-// SizeText writes a size in the largest unit of which it is a whole number.
+// SizeText writes a size in the largest unit that divides it.
 func SizeText(n int64) string {
 	for i := len(sizeUnits) - 1; i > 0; i-- {
 		unit := sizeUnits[i]
@@ -122,7 +122,7 @@ func sizeUnit(unit string) float64 {
 	return 0
 }
 
-// parseRate reads a number, with k, M or G behind it or not, per s, min or h. It returns the rate per second.
+// parseRate reads a number, optionally followed by k, M or G, per s, min or h. It returns the rate per second.
 func parseRate(text string) (float64, error) {
 	amount, per, found := strings.Cut(text, "/")
 	n, multiple, err := CutNumber(amount)
@@ -151,7 +151,7 @@ func ParseShare(text string) (float64, error) {
 
 var errNumber = errors.New("not a number")
 
-// CutNumber cuts the decimal number that begins text from what follows it. There are no signs, exponents or names such as NaN.
+// CutNumber splits text after its leading decimal number. Signs, exponents and names such as NaN are not accepted.
 func CutNumber(text string) (n float64, rest string, err error) {
 	if len(text) > maxQuantity {
 		return 0, "", errNumber
@@ -166,7 +166,7 @@ func CutNumber(text string) (n float64, rest string, err error) {
 	return n, text[end:], nil
 }
 
-// Quote puts text in quotes for a message, cut to a length that leaves the message readable.
+// Quote puts text in quotes for a message, cut to a readable length.
 func Quote(text string) string {
 	if runes := []rune(text[:min(len(text), 4*maxQuantity)]); len(runes) > maxQuantity {
 		return strconv.Quote(string(runes[:maxQuantity])) + "…"

@@ -13,15 +13,15 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Inputs are the values that variables are given from outside the text. A variant's come before flags, flags before the file, the file before the
-// environment, the environment before the variable's default. A string variable takes a flag's or the environment's text verbatim; others
-// take it as an HCL literal.
+// Inputs holds the values that variables get from outside the text. The variant and flags take precedence, and may not set the same variable.
+// Then come the file, the environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others
+// parse it as an HCL literal.
 type Inputs struct {
-	Flags    []string         // NAME=TEXT each; the last one with a name counts
-	File     []byte           // attributes, NAME = literal; nil for none
-	FileName string           // stands in diagnostics about File
-	Environ  []string         // KEY=TEXT each, as os.Environ gives them; LOADGEN_VAR_NAME counts
-	Variant  map[string]Given // what the variant that was chosen sets; nil for none
+	Flags    []string         // NAME=TEXT each; if a name repeats, the last one wins
+	File     []byte           // attributes, NAME = literal; nil: none
+	FileName string           // File's name in diagnostics
+	Environ  []string         // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
+	Variant  map[string]Given // values that the chosen variant sets; nil: none
 }
 
 const envPrefix = "LOADGEN_VAR_"
@@ -29,12 +29,12 @@ const envPrefix = "LOADGEN_VAR_"
 // variable is a variable block and its value.
 type variable struct {
 	at    hcl.Range
-	typ   cty.Type // cty.DynamicPseudoType: of any type
+	typ   cty.Type // cty.DynamicPseudoType: any type
 	value cty.Value
-	ok    bool // value is set; otherwise the reason is reported
+	ok    bool // value is set; otherwise the reason has been reported
 }
 
-// variables are those of a plan, by name.
+// variables holds a plan's variables by name.
 type variables struct {
 	r    *Reader
 	list map[string]*variable
@@ -51,20 +51,20 @@ func (vs *variables) value(where, name string, at hcl.Range) (cty.Value, bool) {
 	return v.value, v.ok
 }
 
-// Given is a value from outside the text, before it is known to which type it must fit.
+// Given is a value from outside the text, before its variable's type is known.
 type Given struct {
-	from  string // how messages call it: "-var w", "LOADGEN_VAR_w"
+	from  string // its name in messages: "-var w", "LOADGEN_VAR_w"
 	text  string //
 	value cty.Value
-	at    hcl.Range // of value; text has no place
+	at    hcl.Range // place of value; a text value has none
 }
 
-// VariantValue is a value that a variant sets at a place of the text; from is how messages call it.
+// VariantValue returns a value that a variant sets at a place of the text; from is its name in messages.
 func VariantValue(from string, value cty.Value, at hcl.Range) Given {
 	return Given{from: from, value: value, at: at}
 }
 
-// Declare gives the variables and locals of these blocks their values. Expressions may use them from then on.
+// Declare evaluates the variables and locals of these blocks. Afterwards expressions may use them.
 func (r *Reader) Declare(variables, locals []*hclsyntax.Block, in Inputs) {
 	ls := r.collectLocals(locals)
 	r.roots = map[string]names{"var": r.resolveVariables(variables, in), "local": ls}
@@ -85,7 +85,7 @@ func (r *Reader) resolveVariables(blocks []*hclsyntax.Block, in Inputs) *variabl
 	return vs
 }
 
-// noVariable is the remedy for a value of a variable that the plan does not have.
+// noVariable returns the remedy for a value of a variable that the plan lacks.
 func noVariable(name string, known []string, form string) string {
 	if len(known) == 0 {
 		return fmt.Sprintf("There are none: write variable %s {} in the plan to have it.", Quote(name))
@@ -119,7 +119,7 @@ func (r *Reader) outside(in Inputs, known []string) map[string]Given {
 	return from
 }
 
-// variantValues adds the values of a variant. What it sets, no flag may set as well.
+// variantValues adds the values of a variant. It reports a flag that sets the same variable.
 func (r *Reader) variantValues(variant, to map[string]Given) {
 	for name, value := range variant {
 		if from := to[name]; strings.HasPrefix(from.from, "-var ") {
@@ -159,7 +159,7 @@ func (r *Reader) fileValues(in Inputs, known []string, to map[string]Given) {
 	}
 }
 
-// Literal evaluates an expression that may use neither names nor functions.
+// Literal evaluates an expression without names or functions.
 func (r *Reader) Literal(x hclsyntax.Expression, where string) (cty.Value, bool) {
 	roots := r.roots
 	r.roots = nil
@@ -190,7 +190,7 @@ func (r *Reader) variable(name string, body *hclsyntax.Block, from Given) *varia
 	return v
 }
 
-// declared reads a variable's type and default. Without a type it has its default's; without either it is a string.
+// declared reads a variable's type and default. Without a type it takes its default's; without either it is a string.
 func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, ok bool) {
 	v.typ = cty.String
 	typed := b.Body.Attributes["type"]
@@ -254,7 +254,7 @@ func (r *Reader) fromText(v *variable, from Given, where string) (cty.Value, boo
 	return cty.NilVal, false
 }
 
-// quietLiteral is literal for text that is not in the plan: where in it something is wrong helps nobody.
+// quietLiteral is Literal for text outside the plan, where the place of an error is of no use.
 func (r *Reader) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
 	loud := r.Reporter
 	r.Reporter = Reporter{}
@@ -263,7 +263,7 @@ func (r *Reader) quietLiteral(x hclsyntax.Expression) (cty.Value, bool) {
 	return v, ok
 }
 
-// example is a value of a type, as one would write it on the command line.
+// example returns a value of a type, as written on the command line.
 func example(t cty.Type) string {
 	switch {
 	case t == cty.String:
@@ -283,7 +283,7 @@ func example(t cty.Type) string {
 	return "2, true or '[\"a\",\"b\"]'"
 }
 
-// locals are those of a plan. Each is evaluated when it is first asked for.
+// locals holds a plan's locals. Each is evaluated on first use.
 type locals struct {
 	r    *Reader
 	list map[string]*local
@@ -299,7 +299,7 @@ type local struct {
 	done    bool
 }
 
-// collectLocals files the locals of all blocks.
+// collectLocals collects the locals of all blocks.
 func (r *Reader) collectLocals(blocks []*hclsyntax.Block) *locals {
 	ls := &locals{r: r, list: map[string]*local{}}
 	for _, b := range blocks {
@@ -320,7 +320,7 @@ func (r *Reader) collectLocals(blocks []*hclsyntax.Block) *locals {
 	return ls
 }
 
-// resolve evaluates all locals, so that errors in those that nothing uses are found too.
+// resolve evaluates all locals, so that errors in unused ones are found, too.
 func (ls *locals) resolve() {
 	for _, l := range ls.all {
 		ls.evaluate(l)

@@ -16,7 +16,7 @@ type declaration struct {
 	at     token.Pos
 	method bool
 	doc    string // its comment's text
-	begins bool   // the comment has to begin with the name: it is about nothing else
+	begins bool   // the comment must begin with the name, because it is about nothing else
 }
 
 // declarations returns the exported names of a file, methods of exported types included.
@@ -49,8 +49,7 @@ func receiver(d *ast.FuncDecl) string {
 	return name
 }
 
-// specified returns the exported names of a type, const or var declaration. In a group, the comment of the group, or one at the end of
-// the line, will do.
+// specified returns the exported names of a type, const or var declaration. In a group, the group's comment or one at the end of the line is enough.
 func specified(d *ast.GenDecl, spec ast.Spec) []declaration {
 	group := d.Lparen.IsValid()
 	switch spec := spec.(type) {
@@ -70,7 +69,7 @@ func specified(d *ast.GenDecl, spec ast.Spec) []declaration {
 	return nil
 }
 
-// plain are methods that say all there is to say by satisfying an interface of the standard library.
+// plain are methods that need no comment, because an interface of the standard library says everything about them.
 var plain = []string{"Error", "Is", "String", "Unwrap", "Len", "Less", "Swap", "MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"}
 
 var leadingArticle = regexp.MustCompile(`^(A|An|The) `)
@@ -97,7 +96,7 @@ func comments(m *module) []string {
 	return found
 }
 
-// packageComments finds packages without a comment, or with one that does not begin as such comments do.
+// packageComments finds packages without a comment, or whose comment does not begin with the package's name.
 func (m *module) packageComments() []string {
 	var found []string
 	for _, dir := range m.packages {

@@ -47,10 +47,10 @@ func dashboards(m *module) []string {
 	return append(found, unexplained(m, families)...)
 }
 
-// noMetric is what looks like a metric's name and is none: the table that driver postgres makes.
+// noMetric looks like a metric's name but is the table that driver postgres creates.
 const noMetric = "loadgen_values"
 
-// unknownMetrics returns the names in a line that are neither a metric nor, with an underscore at the end, the beginning of one.
+// unknownMetrics returns the names in a line that are neither a metric nor, if they end in an underscore, the beginning of one.
 func unknownMetrics(line string, samples []string) []string {
 	var found []string
 	for _, name := range metricName.FindAllString(line, -1) {
@@ -64,7 +64,7 @@ func unknownMetrics(line string, samples []string) []string {
 	return found
 }
 
-// unexplained returns the families whose name does not stand in the page about metrics.
+// unexplained returns the families that the page about metrics does not mention.
 func unexplained(m *module, families []string) []string {
 	doc, err := fs.ReadFile(m.fsys, metricsDoc)
 	if err != nil {

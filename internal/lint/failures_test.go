@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// failuresPage is where each fault names the tests of it.
+// failuresPage names the tests of each fault.
 const failuresPage = "docs/failures.md"
 
 var (
@@ -17,7 +17,7 @@ var (
 	faultRow = regexp.MustCompile(`(?m)^\| .*\|$`)
 )
 
-// failures finds faults that name no test, and names of tests, in all pages, that are none.
+// failures finds faults without a test, and names of tests, in all pages, that do not exist.
 func failures(m *module) []string {
 	tests := map[string]bool{}
 	for _, f := range m.files {
@@ -43,7 +43,7 @@ func failures(m *module) []string {
 	return append(found, untested(m)...)
 }
 
-// untested lists the rows of the page of faults without a test, its head left out.
+// untested lists the rows of the page of faults that have no test, except for its head.
 func untested(m *module) []string {
 	page, err := fs.ReadFile(m.fsys, failuresPage)
 	if err != nil {

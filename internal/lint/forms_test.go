@@ -133,8 +133,7 @@ func inits(m *module) []string {
 	}.find(m)
 }
 
-// skips finds tests that skip themselves by another way than servertest.Require, which names the part that is missing
-// and fails where it is required.
+// skips finds tests that skip themselves without servertest.Require, which names the missing part and fails if the part is required.
 func skips(m *module) []string {
 	var found []string
 	for _, f := range m.files {
@@ -152,8 +151,8 @@ func skips(m *module) []string {
 	return found
 }
 
-// variables finds package variables that change. Those that are set once, where they are declared, are constants in all but
-// name: sentinel errors, tables, compiled patterns, results of sync.OnceValue.
+// variables finds package variables that change. Variables that are set only where they are declared are constants in all but name: sentinel errors,
+// tables, compiled patterns, results of sync.OnceValue.
 func variables(m *module) []string {
 	var found []string
 	for _, f := range m.code() {
@@ -194,8 +193,7 @@ func (m *module) variable(d *ast.GenDecl, spec *ast.ValueSpec) []string {
 	return found
 }
 
-// changed returns the operands that a statement or expression changes, or whose address it
-// takes.
+// changed returns the operands that a statement or expression changes, or whose address it takes.
 func changed(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -209,7 +207,7 @@ func changed(n ast.Node) []ast.Expr {
 			return []ast.Expr{n.Key, n.Value}
 		}
 	case *ast.UnaryExpr:
-		if _, whole := n.X.(*ast.Ident); whole && n.Op == token.AND { // of an element, it saves a copy of a table's row
+		if _, whole := n.X.(*ast.Ident); whole && n.Op == token.AND { // the address of an element is allowed: it saves copying a table's row
 			return []ast.Expr{n.X}
 		}
 	case *ast.CallExpr:
@@ -221,7 +219,7 @@ func changed(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// packageVariable returns the name of the package variable that e is, or is a part of; "" for none.
+// packageVariable returns the name of the package variable that e is, or is part of; "" if it is none.
 func (m *module) packageVariable(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -20,10 +20,10 @@ import (
 // heldFrom is where the engine's loops are held against the scheduler (hold.go there). A held goroutine that parks ends the process.
 const heldFrom, heldRoot = "internal/engine", "loop.cycle"
 
-// letGo are the methods of hold behind which, to the end of the block, a loop is not held.
+// letGo are the methods of hold after which, to the end of the block, a loop is not held.
 var letGo = []string{"release", "lend"}
 
-// unheld are functions, and types with all their methods, that the call graph of a held loop has and that may park all the same.
+// unheld are functions, and types with all their methods, that are in a held loop's call graph but may park.
 var unheld = map[string]string{
 	"internal/engine.clients":   "a joint with a blocking transport",
 	"internal/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
@@ -35,7 +35,7 @@ var unheld = map[string]string{
 	"internal/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
 }
 
-// harmless are packages whose functions do not park, beside the functions of others that do not either.
+// harmless are packages whose functions do not park, and single functions of other packages that do not.
 var harmless = map[string]bool{
 	"bytes": true, "cmp": true, "encoding/binary": true, "errors": true, "hash": true, "hash/crc32": true, "hash/fnv": true, "iter": true,
 	"maps": true, "math": true, "math/bits": true, "math/rand/v2": true, "slices": true, "strconv": true, "strings": true, "sync/atomic": true,
@@ -45,8 +45,8 @@ var harmless = map[string]bool{
 	"net/netip.AddrPort": true, "net/netip.Addr": true,
 }
 
-// heldLoops finds what can park while a loop is held: locks, operations on channels, and functions of other modules that are not known not to. What a
-// function that is stored in a field does is not known, either.
+// heldLoops finds what can park while a loop is held: locks, channel operations, and functions of other modules that are not known to be harmless.
+// Calls of functions stored in fields are findings too, since nothing is known about them.
 func heldLoops(m *module) []string {
 	h := &heldGraph{m: m, packages: map[string]*types.Package{}, bodies: map[*types.Func]*ast.FuncDecl{}, seen: map[*types.Func]bool{}, used: map[string]bool{}}
 	h.info = types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
@@ -70,18 +70,18 @@ func heldLoops(m *module) []string {
 	return slices.Compact(h.found)
 }
 
-// heldGraph walks the functions that a held loop can call. An interface's method stands for all of this module that implement it.
+// heldGraph walks the functions that a held loop can call. An interface's method stands for all implementations in this module.
 type heldGraph struct {
 	m        *module
 	info     types.Info
 	packages map[string]*types.Package
 	bodies   map[*types.Func]*ast.FuncDecl
 	seen     map[*types.Func]bool
-	used     map[string]bool // of unheld
+	used     map[string]bool // entries of unheld
 	found    []string
 }
 
-// Import checks a package of the module from its source, and reads any other as the compiler has left it.
+// Import checks a package of the module from its source, and reads any other from its compiled form.
 func (h *heldGraph) Import(name string) (*types.Package, error) {
 	dir, own := strings.CutPrefix(name, h.m.path+"/")
 	if !own {
@@ -111,7 +111,7 @@ func (h *heldGraph) Import(name string) (*types.Package, error) {
 	return p, nil
 }
 
-// builds says whether a file is of this machine's build.
+// builds reports whether a file is part of this machine's build.
 func (h *heldGraph) builds(f *file) bool {
 	ctx := build.Default
 	ctx.JoinPath = path.Join
@@ -120,7 +120,7 @@ func (h *heldGraph) builds(f *file) bool {
 	return ok && err == nil
 }
 
-// compiled imports what is not of this module, from the build cache.
+// compiled imports other modules' packages from the build cache.
 var compiled = sync.OnceValue(func() types.Importer {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./"+heldFrom)
 	list.Dir = filepath.Join("..", "..")
@@ -138,12 +138,12 @@ var compiled = sync.OnceValue(func() types.Importer {
 	})
 })
 
-// name is a function's package and name, with its type if it is a method.
+// name returns a function's package and name, with its type if it is a method.
 func (h *heldGraph) name(f *types.Func) string {
 	return strings.TrimPrefix(f.Pkg().Path(), h.m.path+"/") + "." + typeOf(f) + f.Name()
 }
 
-// typeOf is the name of a method's type and a point; "" for a function.
+// typeOf returns the name of a method's type and a dot; "" for a function.
 func typeOf(f *types.Func) string {
 	recv := f.Signature().Recv()
 	if recv == nil {
@@ -159,7 +159,7 @@ func typeOf(f *types.Func) string {
 	return ""
 }
 
-// reach goes on with a function that is called, or mentioned, at a place.
+// reach follows a function that is called, or mentioned, at a place.
 func (h *heldGraph) reach(f *types.Func, at token.Pos, way string) {
 	f = f.Origin()
 	switch {
@@ -180,7 +180,7 @@ func (h *heldGraph) reach(f *types.Func, at token.Pos, way string) {
 	}
 }
 
-// implementations are the methods of the module that a call of an interface's may be.
+// implementations returns the module's methods that a call of an interface's method may reach.
 func (h *heldGraph) implementations(f *types.Func) (list []*types.Func) {
 	iface := f.Signature().Recv().Type().Underlying().(*types.Interface)
 	for _, p := range h.packages {
@@ -217,7 +217,7 @@ func (h *heldGraph) enter(f *types.Func, way string) {
 	h.statements(decl.Body.List, way)
 }
 
-// statements walks those of a block up to where the loop is let go.
+// statements walks a block's statements up to where the loop is let go.
 func (h *heldGraph) statements(list []ast.Stmt, way string) {
 	for _, s := range list {
 		if h.letsGo(s) {
@@ -257,7 +257,7 @@ func (h *heldGraph) walk(n ast.Node, way string) {
 			h.statements(n.Body, way)
 			return false
 		case *ast.GoStmt:
-			return false // which does not wait for it
+			return false // the loop does not wait for it
 		case *ast.SelectStmt:
 			h.choice(n, way)
 			return false

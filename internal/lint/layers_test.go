@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// layers from low to high: a package imports only from rows above its own in this table.
+// rows are the layers from low to high: a package imports only from rows above its own in this table.
 var rows = [][]string{
 	{"internal/exit", "internal/listen", "internal/output", "internal/panics", "internal/reason", "internal/varint", "pkg/driver"},
 	{"pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/report/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "pkg/plan/display", "pkg/plan/file", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
@@ -29,7 +29,7 @@ var rows = [][]string{
 	{"bench", "cmd/loadgen"},
 }
 
-// testSupport are the packages that only tests import. They import what they like, and the rules for code do not bind them.
+// testSupport are the packages that only tests import. They may import anything, and the rules for code do not bind them.
 var testSupport = map[string]string{
 	"internal/faultproxy":          "a network that fails on demand",
 	"internal/lint":                "this package",
@@ -73,7 +73,7 @@ func layers(m *module) []string {
 	return found
 }
 
-// TestContributingShowsTheLayers compares the table that people read with the one above.
+// TestContributingShowsTheLayers compares the table for people with the one above.
 func TestContributingShowsTheLayers(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestContributingShowsTheLayers(t *testing.T) {
 	}
 }
 
-// TestContributingNamesEachPackage holds that the table of themes has every package once.
+// TestContributingNamesEachPackage checks that the table of themes has every package once.
 func TestContributingNamesEachPackage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	require.NoError(t, err)
@@ -102,18 +102,18 @@ func TestContributingNamesEachPackage(t *testing.T) {
 		}
 	}
 	require.Contains(t, named, "internal/drivers/log")
-	named = slices.DeleteFunc(named, func(name string) bool { return name == "internal/drivers/log" }) // a driver of its own theme
+	named = slices.DeleteFunc(named, func(name string) bool { return name == "internal/drivers/log" }) // a driver with its own theme
 	require.ElementsMatch(t, slices.Concat(rows...), named)
 }
 
-// maxArrows bounds the packages of this module that one of them imports, on average: what makes a part hard to take out, to
-// test and to understand by itself. golang.org/x/perf has 1.6, pprof 1.9.
+// maxArrows bounds the packages of this module that a package imports, on average. More imports make a part harder to take out, to test and to
+// understand by itself. golang.org/x/perf has 1.6, pprof 1.9.
 const maxArrows = 2.5
 
-// listing is the package that names all drivers and does nothing else: each driver would count as its arrow, and none makes it harder to understand.
+// listing is the package that only lists all drivers. Each driver would count as an import, yet none makes it harder to understand.
 const listing = "internal/drivers"
 
-// arrows counts imports between packages, except those of cmd/loadgen, as a command is where the parts meet, and of the list of drivers.
+// arrows counts imports between packages. It leaves out those of cmd/loadgen, since a command is where the parts meet, and of the list of drivers.
 func arrows(m *module) []string {
 	if average := m.arrows(); average >= maxArrows {
 		return []string{fmt.Sprintf("%.2f imports of the module's own packages in each, on average; %.1f is too many", average, maxArrows)}
@@ -130,7 +130,7 @@ func (m *module) arrows() float64 {
 	return float64(total) / float64(len(graph))
 }
 
-// graph returns what each package imports of the module.
+// graph returns the packages of the module that each package imports.
 func (m *module) graph() map[string][]string {
 	graph := map[string][]string{}
 	for _, f := range m.files {
@@ -144,8 +144,8 @@ func (m *module) graph() map[string][]string {
 	return graph
 }
 
-// maxExports bounds the exported names of a package, methods and fields apart. 15 is what to aim for; the SDK, the form of a plan and that of a
-// result have one for each object in them.
+// maxExports bounds the exported names of a package, without methods and fields. Aim for 15. The SDK and the packages of plans and results have one
+// for each of their objects.
 const maxExports = 60
 
 func exports(m *module) []string {

@@ -21,7 +21,7 @@ type module struct {
 	fsys     fs.FS
 	path     string // as its go.mod says
 	fset     *token.FileSet
-	files    []*file  // of Go, in the order of their paths
+	files    []*file  // Go files, sorted by path
 	texts    []string // paths of all text files
 	packages []string // directories that hold Go files other than tests
 	info     types.Info
@@ -31,11 +31,11 @@ type module struct {
 type file struct {
 	path   string // slash-separated, from the module's root
 	dir    string
-	test   bool // a _test file, or part of a package that is for tests only
+	test   bool // a _test file, or part of a package for tests only
 	syntax *ast.File
 }
 
-// text says which files people read.
+// text matches the files that people read.
 var text = regexp.MustCompile(`(^|/)(Makefile|run|[^/]*\.(go|s|md|hcl|sh|mod|ya?ml|html|css|js|proto))$`)
 
 // load reads the module with the given root.
@@ -61,7 +61,7 @@ func load(t *testing.T, fsys fs.FS) *module {
 	return m
 }
 
-// enter skips directories that hold no source of the module.
+// enter skips directories without source of the module.
 func (m *module) enter(dir string) error {
 	base := path.Base(dir)
 	if base == "testdata" || base == "bin" || len(base) > 1 && base[0] == '.' && base != ".ci" {
@@ -70,7 +70,7 @@ func (m *module) enter(dir string) error {
 	return nil
 }
 
-// add parses the file if it is one of Go and of this module.
+// add parses the file if it is a Go file of this module.
 func (m *module) add(name string) error {
 	if path.Ext(name) != ".go" || m.foreign(path.Dir(name)) {
 		return nil
@@ -93,7 +93,7 @@ func (m *module) add(name string) error {
 	return nil
 }
 
-// foreign reports whether a directory belongs to a module of its own.
+// foreign reports whether a directory belongs to another module.
 func (m *module) foreign(dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if _, err := fs.Stat(m.fsys, path.Join(dir, "go.mod")); err == nil {
@@ -103,7 +103,7 @@ func (m *module) foreign(dir string) bool {
 	return false
 }
 
-// resolve finds what the identifiers of each package mean, so far as that can be known without the packages it imports.
+// resolve finds what the identifiers of each package mean, as far as that can be known without the packages it imports.
 func (m *module) resolve() {
 	for _, dir := range m.packages {
 		var files []*ast.File
@@ -128,13 +128,13 @@ func (hollow) Import(name string) (*types.Package, error) {
 	return p, nil
 }
 
-// finding words a finding at a place in a Go file.
+// finding formats a finding at a place in a Go file.
 func (m *module) finding(at token.Pos, format string, args ...any) string {
 	p := m.fset.Position(at)
 	return fmt.Sprintf("%s:%d: %s", p.Filename, p.Line, fmt.Sprintf(format, args...))
 }
 
-// imports returns the directories of this module that a file imports, with their places.
+// imports returns the directories of this module that a file imports, with the places of the imports.
 func (m *module) imports(f *file) map[string]token.Pos {
 	list := map[string]token.Pos{}
 	for _, spec := range f.syntax.Imports {
@@ -155,7 +155,7 @@ func (m *module) imported(e *ast.SelectorExpr) string {
 	return ""
 }
 
-// code returns the files of Go that are neither tests nor generated.
+// code returns the Go files that are neither tests nor generated.
 func (m *module) code() []*file {
 	return slices.DeleteFunc(slices.Clone(m.files), func(f *file) bool { return f.test || ast.IsGenerated(f.syntax) })
 }

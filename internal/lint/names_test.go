@@ -10,7 +10,7 @@ import (
 // inTree is a path of this repository in a page; * stands for any name.
 var inTree = regexp.MustCompile("(?:^|[\\s`(\"])((?:\\./)?(?:bench|cmd|deploy|docs|grafana|internal|pkg|plans|tools)/[A-Za-z0-9_*/.-]+)")
 
-// names finds paths in pages of what is not there.
+// names finds paths in pages that do not exist.
 func names(m *module) []string {
 	var found []string
 	for _, name := range m.texts {
@@ -21,7 +21,7 @@ func names(m *module) []string {
 	return found
 }
 
-// gone returns the paths in a line of a page that are not there.
+// gone returns the paths in a line of a page that do not exist.
 func (m *module) gone(line string) []string {
 	var found []string
 	for _, match := range inTree.FindAllStringSubmatch(line, -1) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// dependencies are the modules that this one may require. One more needs a reason that a reader of its pull request accepts.
+// dependencies are the modules that this one may require. A new one needs a reason that the pull request's reviewer accepts.
 var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
 	"github.com/hashicorp/hcl/v2",             // the language of plans
@@ -26,7 +26,7 @@ var dependencies = []string{
 	"golang.org/x/sys",                        // epoll, limits
 	"golang.org/x/term",                       // the progress display
 	"google.golang.org/grpc",                  // the connection between coordinator and workers
-	"google.golang.org/protobuf",              // what is said on it
+	"google.golang.org/protobuf",              // its messages
 	"pgregory.net/rapid",                      // property tests
 }
 

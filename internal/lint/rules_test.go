@@ -44,7 +44,7 @@ func TestThisModule(t *testing.T) {
 	require.NotEmpty(t, m.code())
 	for name, find := range rules {
 		if !servertest.Whole() && name != "layers" {
-			continue // one goroutine reads the whole source, some rules for each of thousands of words
+			continue // one goroutine reads the whole source, and some rules do so for each of thousands of words
 		}
 		t.Run(name, func(t *testing.T) {
 			found := slices.Sorted(slices.Values(find(m)))
@@ -56,7 +56,7 @@ func TestThisModule(t *testing.T) {
 	}
 }
 
-// TestRulesFind shows that each rule finds what it is there for. A line of "want" that ends in dots is the beginning of a finding.
+// TestRulesFind shows that each rule finds what it should. A line of "want" that ends in dots is the beginning of a finding.
 func TestRulesFind(t *testing.T) {
 	for name, find := range rules {
 		t.Run(name, func(t *testing.T) {

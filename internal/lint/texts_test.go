@@ -15,27 +15,27 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// mark is a note of something that should have been done, or a linter told to look away.
+// mark matches notes of unfinished work, and instructions that make a linter look away.
 var mark = regexp.MustCompile(`\b(TODO|FIXME|nolint|lint:(file-)?ignore|nosec)\b`)
 
 func marks(m *module) []string {
 	var found []string
 	for _, name := range m.texts {
-		if !strings.HasPrefix(name, "internal/lint/") { // which has to spell them
+		if !strings.HasPrefix(name, "internal/lint/") { // it has to spell them
 			found = append(found, m.lines(name, func(line string) []string { return mark.FindAllString(line, -1) })...)
 		}
 	}
 	return found
 }
 
-// registry is how the names of hosts begin that packages are fetched from.
+// registry matches the beginnings of package registries' host names.
 var registry = regexp.MustCompile(`(?i)\b((repo[0-9]*|search|central)\.(maven|sonatype)|(proxy|sum|index)\.golang|registry\.(npmjs|yarnpkg)|files\.pythonhosted|(static|index)\.crates|(deb|archive|security)\.(debian|ubuntu)|registry-1\.docker)\b`)
 
-// registries finds hosts of package registries: their ordinary clients know where to fetch from, and a machine may have a mirror.
+// registries finds hosts of package registries: packages are fetched by ordinary clients, which know where, and a machine may have a mirror.
 func registries(m *module) []string {
 	var found []string
 	for _, name := range m.texts {
-		if strings.HasPrefix(name, "internal/lint/") { // which has to spell them
+		if strings.HasPrefix(name, "internal/lint/") { // it has to spell them
 			continue
 		}
 		found = append(found, m.lines(name, func(line string) (hosts []string) {
@@ -48,7 +48,7 @@ func registries(m *module) []string {
 	return found
 }
 
-// assembly finds files of assembly where none has to be. One of comments only lets a package have functions without a body.
+// assembly finds assembly where none is needed. A file of comments only lets a package have functions without a body.
 func assembly(m *module) []string {
 	var found []string
 	for _, name := range m.texts {
@@ -68,7 +68,7 @@ func assembly(m *module) []string {
 	return found
 }
 
-// lines returns what is found in each line of a text file.
+// lines applies in to each line of a text file and returns what it finds.
 func (m *module) lines(name string, in func(line string) []string) []string {
 	b, err := fs.ReadFile(m.fsys, name)
 	if err != nil {
@@ -91,15 +91,14 @@ var (
 	host    = regexp.MustCompile(`"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+:[0-9]+\\?"`)
 	example = regexp.MustCompile(`\.example(\.(com|net|org))?:|example\.(com|net|org):`) // RFC 2606
 
-	// examples are the loopback, any address of this machine, the blocks for documentation of RFC 5737, and a network that stands
-	// for the reader's own.
+	// examples are the loopback, any address of this machine, RFC 5737's blocks for documentation, and a network that stands for the reader's own.
 	examples = []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/32"), netip.MustParsePrefix("10.0.0.0/24"),
 		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 	}
 )
 
-// places finds someone's machine in plans and pages: home directories, addresses and hosts that are not for examples.
+// places finds real machines in plans and pages: home directories, and addresses and hosts that are not for examples.
 func places(m *module) []string {
 	var found []string
 	for _, name := range m.texts {
@@ -126,10 +125,10 @@ func placesIn(line string) []string {
 	return found
 }
 
-// fence is a block of HCL in a page.
+// fence matches a block of HCL in a page.
 var fence = regexp.MustCompile("(?ms)^```hcl\n(.*?)^```")
 
-// plans finds plan files, and whole plans in pages, that are not plans, and examples that no page names.
+// plans finds invalid plan files, invalid whole plans in pages, and examples that no page names.
 func plans(m *module) []string {
 	found := unnamed(m)
 	for _, name := range m.texts {
@@ -151,7 +150,7 @@ func plans(m *module) []string {
 	return found
 }
 
-// unnamed returns the example plans that no page names, so that nobody finds them.
+// unnamed returns the example plans that no page names.
 func unnamed(m *module) []string {
 	examples := map[string]bool{}
 	var pages []byte

@@ -12,7 +12,7 @@ import (
 // unracedList has a line for each package that tools/test.sh tests without the race detector, as "./internal/stat".
 const unracedList = "tools/unraced.txt"
 
-// threaded are packages whose importers may run on several goroutines, or have memory that the race detector's build looks at (unsafe).
+// threaded are packages whose importers may use several goroutines, or memory that the race detector's build checks (unsafe).
 var threaded = map[string]bool{
 	"net/http": true, "net/http/httptest": true, "os/exec": true, "os/signal": true, "sync": true, "sync/atomic": true, "testing/synctest": true, "unsafe": true,
 }
@@ -22,16 +22,16 @@ var sequential = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", "github.com/hashicorp/hcl/v2", "github.com/stretchr/testify/require", "github.com/zclconf/go-cty/cty", "pgregory.net/rapid",
 }
 
-// starters are functions that run what they are given on a goroutine of its own.
+// starters are functions that run their argument on another goroutine.
 var starters = map[string]bool{
 	"AddCleanup": true, "AfterFunc": true, "Eventually": true, "EventuallyWithT": true, "Interruptible": true, "Never": true, "Parallel": true,
 	"RunParallel": true, "SetFinalizer": true,
 }
 
-// defines are files that other packages are not blamed for: each declares one of the starters, and those who name it are found.
+// defines are files for which other packages are not blamed: each declares one of the starters, whose users are found anyway.
 var defines = map[string]bool{"pkg/driver/interrupt.go": true}
 
-// unraced holds that the list has exactly those packages in which the race detector can find nothing: neither their code and tests nor what these
+// unraced checks that the list has exactly those packages in which the race detector can find nothing: neither their code and tests nor what these
 // reach in this module starts a goroutine or shares anything with one.
 func unraced(m *module) []string {
 	var found []string
@@ -58,7 +58,7 @@ func unraced(m *module) []string {
 	return append(found, m.parts()...)
 }
 
-// parts returns where others than tests ask servertest.Whole. tools/test.sh runs the tests that do once more, by their names.
+// parts returns the calls of servertest.Whole outside tests. tools/test.sh runs the tests that call it once more, by name.
 func (m *module) parts() (found []string) {
 	for _, f := range m.files {
 		for _, d := range f.syntax.Decls {
@@ -78,7 +78,7 @@ func (m *module) parts() (found []string) {
 	return found
 }
 
-// threads returns the files that have to do with goroutines, and where.
+// threads returns the files that involve goroutines, and where.
 func (m *module) threads() map[*file]string {
 	why := map[*file]string{}
 	for _, f := range m.files {
@@ -92,7 +92,7 @@ func (m *module) threads() map[*file]string {
 	return why
 }
 
-// shared reports whether a node starts a goroutine or is for what several of them share.
+// shared reports whether a node starts a goroutine or is meant for sharing between several.
 func (m *module) shared(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt, *ast.ChanType:

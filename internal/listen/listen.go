@@ -1,6 +1,6 @@
-// Package listen opens TCP ports. What has no authentication listens on the loopback only, and a name is no proof of that: a hosts file or a
-// name server may say of localhost what it likes. So that name is resolved first, every address that it has is looked at, the port is opened
-// at one of these, and what was opened is looked at once more. Other names are refused unasked.
+// Package listen opens TCP ports. A port without authentication may only listen on the loopback, and a name does not prove that: a hosts file or a name
+// server may map localhost to anything. So localhost is resolved first and all its addresses are checked; then the port is opened at one of them and
+// checked again. Other names are refused without a look-up.
 package listen
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// ErrBeyond says that others than this machine could reach an address.
+// ErrBeyond says that other machines could reach an address.
 var ErrBeyond = errors.New("not this machine's loopback (127.0.0.1)")
 
-// ErrForm says that a text is no address.
+// ErrForm says that a text is not an address.
 var ErrForm = errors.New("write HOST:PORT, such as 127.0.0.1:7464")
 
 // lookupWithin is how long a name may take to be resolved.
@@ -28,7 +28,7 @@ func system(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// Loopback listens at HOST:PORT, port 0 for any free one, which has to be on the loopback.
+// Loopback listens on HOST:PORT, which must be on the loopback. Port 0 means any free port.
 func Loopback(address string) (net.Listener, error) { return loopbackBy(system, address) }
 
 func loopbackBy(lookup Lookup, address string) (net.Listener, error) {
@@ -46,8 +46,8 @@ func loopbackBy(lookup Lookup, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Beyond says whether HOST:PORT is an address that others than this machine could reach: one that is not on the loopback, or none, for all that this
-// machine has. A name other than localhost is an error, since it may come to mean another address.
+// Beyond says whether other machines could reach HOST:PORT: the host is an address that is not on the loopback, or is empty, which means all
+// addresses of this machine. A name other than localhost is an error, since it may come to mean another address.
 func Beyond(address string) (bool, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil || service == "" {
@@ -66,7 +66,7 @@ func Beyond(address string) (bool, error) {
 	return !ip.Unmap().IsLoopback(), nil
 }
 
-// Reach returns what others write to reach a port that was opened at all addresses of this machine, or at one.
+// Reach returns the address for others to use, given a port that was opened at all addresses of this machine or at one.
 func Reach(at *net.TCPAddr) string {
 	addr := at.AddrPort().Addr().Unmap()
 	if addr.IsUnspecified() {
@@ -75,21 +75,21 @@ func Reach(at *net.TCPAddr) string {
 	return netip.AddrPortFrom(addr, uint16(at.Port)).String()
 }
 
-// own returns the address that this machine has for others: the one that it would speak to a distant host from, or else the first that its interfaces
-// have. Only IPv4 counts where nothing else is listened at. A machine without any has its loopback.
+// own returns this machine's address for others: the source address it would use towards a distant host, otherwise the first address of its
+// interfaces. If it listens on IPv4 only, only IPv4 counts. A machine with no such address has its loopback.
 func own(only4 bool) netip.Addr {
-	for _, distant := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // nothing is sent there
+	for _, distant := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // no packet is sent to these
 		conn, err := net.Dial("udp", distant)
 		if err != nil {
 			continue
 		}
 		local, ok := conn.LocalAddr().(*net.UDPAddr)
-		_ = conn.Close() // it was only looked at
+		_ = conn.Close() // only its local address was needed
 		if ok && usable(local.AddrPort().Addr().Unmap(), only4) {
 			return local.AddrPort().Addr().Unmap()
 		}
 	}
-	addrs, _ := net.InterfaceAddrs() // without them there is the loopback
+	addrs, _ := net.InterfaceAddrs() // without any, the loopback remains
 	for _, only4 := range []bool{true, only4} {
 		for _, a := range addrs {
 			if network, err := netip.ParsePrefix(a.String()); err == nil && usable(network.Addr(), only4) {
@@ -104,7 +104,7 @@ func usable(a netip.Addr, only4 bool) bool {
 	return a.IsGlobalUnicast() && (a.Is4() || !only4)
 }
 
-// Resolve returns the address on the loopback that HOST:PORT stands for. If any address of a name is another, that is [ErrBeyond].
+// Resolve returns the loopback address that HOST:PORT stands for. If any address of a name is not on the loopback, the error is [ErrBeyond].
 func Resolve(ctx context.Context, address string) (netip.AddrPort, error) {
 	return resolveBy(ctx, system, address)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A resolver that lies of localhost opens no port: one address beyond the loopback is enough.
+// A resolver that lies about localhost opens no port: a single address beyond the loopback is enough.
 func TestNameThatLiesOpensNoPort(t *testing.T) {
 	for _, at := range [][]string{
 		{"0.0.0.0"},

@@ -12,10 +12,9 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 )
 
-// controlGroups calls visit for every control group that this process is in, and for those around it up to the root, with the
-// directory of the group's files. Version 2 has lines "0::/path" in proc/self/cgroup and no controller's name; version 1 has a
-// hierarchy for each controller. Where a system has both, those of version 2 are in a directory called unified. See
-// Documentation/admin-guide/cgroup-v2.rst in Linux.
+// controlGroups calls visit, with the directory of the group's files, for every control group that this process is in, and for its ancestors up to
+// the root. Version 2 has lines "0::/path" in proc/self/cgroup, without a controller's name; version 1 has a hierarchy per controller. On a system
+// with both, those of version 2 are in a directory called unified. See Documentation/admin-guide/cgroup-v2.rst in Linux.
 func controlGroups(root fs.FS, visit func(controller, dir string)) error {
 	b, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -41,8 +40,8 @@ func controlGroups(root fs.FS, visit func(controller, dir string)) error {
 	return nil
 }
 
-// Throttled returns what this process' control groups, and those around them, count since they were made. root is the file system
-// whose proc and sys are read. A group without a quota counts nothing.
+// Throttled returns the throttling that this process's control groups and their ancestors have counted since they were created. root is the file system
+// with proc and sys. A group without a quota counts nothing.
 func Throttled(root fs.FS) (measure.Throttled, error) {
 	var sum measure.Throttled
 	err := controlGroups(root, func(controller, dir string) {
@@ -51,7 +50,7 @@ func Throttled(root fs.FS) (measure.Throttled, error) {
 		}
 		b, err := fs.ReadFile(root, path.Join(dir, "cpu.stat"))
 		if err != nil {
-			return // the root, and groups that the controller is not enabled for, have none
+			return // the root, and groups without this controller, have none
 		}
 		for line := range strings.Lines(string(b)) {
 			key, text, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -43,7 +43,7 @@ func TestThrottled(t *testing.T) {
 	require.ErrorContains(t, err, "read how often control groups were throttled: ")
 }
 
-// Limits are found wherever a system keeps them, and the tightest one on the way to the root counts.
+// Limits are found wherever a system keeps them, and the tightest one up to the root counts.
 func TestLimitsOfControlGroups(t *testing.T) {
 	const none1 = "9223372036854771712\n" // of version 1
 	for name, tt := range map[string]struct {

@@ -1,9 +1,9 @@
-// Package machine reads what a machine and this process' place on it are: what the kernel says in proc and sys.
+// Package machine reads the kernel's view of a machine, and of this process's place on it, from proc and sys.
 //
-// The files are read by code of our own, not by github.com/prometheus/procfs, which is in the build for the metrics of a process. Of control groups that one
-// says which a process is in, but not their bounds, what they use and how often they were throttled, which is most of what is asked for here, by
-// either version. Of what it does read, it takes a path and not an [fs.FS], and makes numbers of every line: 98 allocations instead of 19 for
-// proc/stat on two processors, 35 instead of 11 for each process, and a kernel that lacks one of 42 fields is an error.
+// It does not use github.com/prometheus/procfs, which is in the build for the metrics of a process. For control groups, procfs only says which one a
+// process is in. It lacks their limits, their usage and how often they were throttled, in both versions, and that is most of what is needed here.
+// What it does read, it reads from a path and not an [fs.FS], and it parses every line: 98 allocations instead of 19 for proc/stat on two processors,
+// 35 instead of 11 for each process, and an error if the kernel lacks one of 42 fields.
 package machine
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Read describes this machine and process, Servers apart. root is the file system whose proc and sys are read:
-// os.DirFS("/"). What cannot be read is left out with the reason in Nulls; only Linux has it all.
+// Read describes this machine and process, except for Servers. root is the file system with proc and sys: os.DirFS("/"). Facts that cannot be read are
+// missing, with the reason in Nulls. Only Linux provides all of them.
 func Read(root fs.FS) run.Environment {
 	r := environment{root: root, nulls: map[string]null{}}
 	e := run.Environment{
@@ -45,26 +45,26 @@ func Read(root fs.FS) run.Environment {
 	return e
 }
 
-// environment reads proc and sys, and keeps why a fact could not be had.
+// environment reads proc and sys, and records why a fact is missing.
 type environment struct {
 	root  fs.FS
 	nulls map[string]null
 }
 
-// null is why there is no fact.
+// null is why a fact is missing.
 type null struct {
 	text      string
-	unlimited bool // the machine sets no bound
+	unlimited bool // the machine sets no limit
 }
 
-// unreadable keeps that facts could not be read.
+// unreadable records that facts could not be read.
 func (r *environment) unreadable(why string, facts ...string) {
 	for _, fact := range facts {
 		r.nulls[fact] = null{text: why}
 	}
 }
 
-// unlimited keeps that the machine sets no bound.
+// unlimited records that the machine sets no limit.
 func (r *environment) unlimited(facts ...string) {
 	for _, fact := range facts {
 		r.nulls[fact] = null{text: "unlimited", unlimited: true}
@@ -131,7 +131,7 @@ func (r *environment) files() (soft, hard *int64) {
 	return nil, nil
 }
 
-// limit reads a number, or a word for none.
+// limit parses a number, or a word that means no limit.
 func (r *environment) limit(fact, text string) *int64 {
 	switch text {
 	case "max", "-1", "unlimited":
@@ -146,8 +146,8 @@ func (r *environment) limit(fact, text string) *int64 {
 	return &n
 }
 
-// cgroup returns the bounds that the control groups of this process put on CPU time and memory: the tightest on the way to the
-// root. Version 2 has them in cpu.max ("100000 50000" or "max 50000", quota and period) and memory.max.
+// cgroup returns the limits of this process's control groups on CPU time and memory: the tightest of the group and its ancestors. Version 2 has them in
+// cpu.max ("100000 50000" or "max 50000", quota and period) and memory.max.
 func (r *environment) cgroup() (cpus *float64, memory *int64) {
 	r.unlimited("cgroup_cpus", "memory_limit_bytes")
 	err := controlGroups(r.root, func(controller, dir string) { r.bounds(controller, dir, &cpus, &memory) })
@@ -164,7 +164,7 @@ func (r *environment) cgroup() (cpus *float64, memory *int64) {
 	return cpus, memory
 }
 
-// bounds lowers cpus and memory to the limits of the group in dir. A file that is not there sets none.
+// bounds lowers cpus and memory to the limits of the group in dir. A missing file sets none.
 func (r *environment) bounds(controller, dir string, cpus **float64, memory **int64) {
 	file := func(name string) []string {
 		b, err := fs.ReadFile(r.root, path.Join(dir, name))
@@ -193,14 +193,14 @@ func (r *environment) bounds(controller, dir string, cpus **float64, memory **in
 	}
 }
 
-// lower sets *at to v when v is a bound and a tighter one.
+// lower sets *at to v if v is a tighter limit.
 func lower[T int64 | float64](at **T, v *T) {
 	if v != nil && (*at == nil || *v < **at) {
 		*at = v
 	}
 }
 
-// integer returns the number in text; nil for "max", and for the huge number by which version 1 says the same.
+// integer returns the number in text; nil for "max", and for the huge number that means the same in version 1.
 func integer(text string) *int64 {
 	const huge = 1 << 60
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -210,7 +210,7 @@ func integer(text string) *int64 {
 	return &n
 }
 
-// quotient returns a / b; nil when a is "max", or -1 as version 1 says it.
+// quotient returns a / b; nil if a is "max", or -1 as in version 1.
 func quotient(a, b string) *float64 {
 	x, y := integer(a), integer(b)
 	if x == nil || y == nil || *x <= 0 || *y <= 0 {

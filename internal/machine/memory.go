@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Available returns how much memory this process may take, in bytes: what the kernel could give without swapping, or less where a
-// control group or GOMEMLIMIT bounds it. What a group uses already is not taken off: much of it is caches that give way. It is 0 when
-// nothing says. root is as in [Read].
+// Available returns how much memory this process may use, in bytes: what the kernel could give without swapping, or less if a control group or
+// GOMEMLIMIT limits it. It does not subtract what a group already uses, since much of that is reclaimable cache. It is 0 if unknown. root is as in
+// [Read].
 func Available(root fs.FS) int64 {
 	least := unused(root)
-	_ = eachMemoryGroup(root, func(g memoryGroup) { least = min(least, g.limit) }) // a group that cannot be read bounds nothing
+	_ = eachMemoryGroup(root, func(g memoryGroup) { least = min(least, g.limit) }) // a group that cannot be read sets no limit
 	if least = min(least, debug.SetMemoryLimit(-1)); least == math.MaxInt64 {
 		return 0
 	}
 	return max(least, 1)
 }
 
-// Room returns how many bytes more this process can take before the kernel has to swap or to kill: what the machine has left, or less
-// where a control group, or one around it, has less left for all that is in it. File caches count as left. It is false when nothing says.
+// Room returns how many more bytes this process can use before the kernel has to swap or kill: what the machine has left, or less if a control group
+// or one of its ancestors has less left for everything in it. File caches count as left. It is false if unknown.
 func Room(root fs.FS) (int64, bool) {
 	least := unused(root)
 	_ = eachMemoryGroup(root, func(g memoryGroup) { least = min(least, g.limit-g.used(root)) })
@@ -33,7 +33,7 @@ func Room(root fs.FS) (int64, bool) {
 	return max(least, 0), true
 }
 
-// unused is what the kernel could give without swapping; the largest number when it does not say.
+// unused is what the kernel could give without swapping; math.MaxInt64 if unknown.
 func unused(root fs.FS) int64 {
 	r := environment{root: root, nulls: map[string]null{}}
 	kB, err := strconv.ParseInt(strings.TrimSuffix(r.field("available", "proc/meminfo", "MemAvailable"), " kB"), 10, 64)
@@ -43,22 +43,22 @@ func unused(root fs.FS) int64 {
 	return kB << 10
 }
 
-// memoryGroup is a control group that bounds memory.
+// memoryGroup is a control group that limits memory.
 type memoryGroup struct {
 	dir           string
 	limit         int64
-	usage, caches string // names of the file with what is used, and of the lines of memory.stat with file caches
+	usage, caches string // the file with the usage, and the prefix of the lines for file caches in memory.stat
 }
 
-// eachMemoryGroup calls visit for every control group around this process that bounds memory. Version 2 has two bounds: beyond memory.high a
-// group is slowed down, beyond memory.max it is killed.
+// eachMemoryGroup calls visit for every control group of this process, and every ancestor, that limits memory. Version 2 has two limits: a group above
+// memory.high is slowed down, one above memory.max is killed.
 func eachMemoryGroup(root fs.FS, visit func(memoryGroup)) error {
 	return controlGroups(root, func(controller, dir string) {
 		limits, g := []string{"memory.max", "memory.high"}, memoryGroup{dir: dir, usage: "memory.current"}
 		switch controller {
 		case "":
 		case "memory":
-			limits, g.usage, g.caches = []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_" // of the groups inside it, too
+			limits, g.usage, g.caches = []string{"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_" // including the groups inside it
 		default:
 			return
 		}
@@ -71,7 +71,7 @@ func eachMemoryGroup(root fs.FS, visit func(memoryGroup)) error {
 	})
 }
 
-// used is what the group uses and cannot give back; 0 when it does not say.
+// used is what the group uses and cannot give back; 0 if unknown.
 func (g memoryGroup) used(root fs.FS) int64 {
 	used, ok := number(root, path.Join(g.dir, g.usage))
 	stat, err := fs.ReadFile(root, path.Join(g.dir, "memory.stat"))
@@ -90,7 +90,7 @@ func (g memoryGroup) used(root fs.FS) int64 {
 	return max(used, 0)
 }
 
-// number reads a file that holds one; "max" is none.
+// number reads a file that holds a number; false for "max".
 func number(root fs.FS, name string) (int64, bool) {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// maxCPU bounds the numbers of CPUs in a list; Linux is built for 8,192 at most.
+// maxCPU bounds CPU numbers in a list; Linux supports 8,192 at most.
 const maxCPU = 1 << 13
 
-// NodeOf returns the number of the NUMA node that a CPU belongs to: sys/devices/system/cpu/cpuN has a link nodeM. It is −1 where the kernel
-// names none.
+// NodeOf returns the NUMA node of a CPU, from the link nodeM in sys/devices/system/cpu/cpuN. It is −1 if the kernel names none.
 func NodeOf(root fs.FS, cpu int) int {
 	links, err := fs.Glob(root, "sys/devices/system/cpu/cpu"+strconv.Itoa(cpu)+"/node[0-9]*")
 	if err != nil || len(links) == 0 {
@@ -27,7 +26,7 @@ func NodeOf(root fs.FS, cpu int) int {
 	return node
 }
 
-// NodeCPUs returns the CPUs of a NUMA node. It is an error if there are none.
+// NodeCPUs returns the CPUs of a NUMA node. It returns an error if there are none.
 func NodeCPUs(root fs.FS, node int) ([]int, error) {
 	name := "sys/devices/system/node/node" + strconv.Itoa(node) + "/cpulist"
 	text, err := fs.ReadFile(root, name)

@@ -11,25 +11,25 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 )
 
-// ticks is how many the kernel counts per second in proc/stat and proc/PID/stat: USER_HZ is 100 on every architecture that Go runs on (proc(5)).
+// ticks is the kernel's unit in proc/stat and proc/PID/stat, per second: USER_HZ is 100 on every architecture that Go runs on (proc(5)).
 const ticks = 100
 
-// leastWatch is the least time, in seconds, that shares are made of: in less, a tick at either end is too much.
+// leastWatch is the shortest time, in seconds, for which shares are computed: in less, a tick at either end matters too much.
 const leastWatch = 1
 
-// Watch finds out who had the processors that this process and its target may use.
+// Watch measures who used the processors that this process and its target may run on.
 type Watch struct {
 	root    fs.FS
-	servers []int // processes of the target; their children belong to them
+	servers []int // processes of the target; their descendants count as well
 	began   processors
-	spent   int64 // by this process and the target, ticks
+	spent   int64 // by this process and the target, in ticks
 	cpus    []int
 }
 
-// processors is what became of the time of some processors since the machine began, in ticks.
+// processors is how some processors spent their time since boot, in ticks.
 type processors struct{ all, idle, used int64 }
 
-// NewWatch begins to watch. servers are the processes of the target on this machine, as [Servers] finds them.
+// NewWatch begins to watch. servers are the target's processes on this machine, as found by [Servers].
 func NewWatch(root fs.FS, servers []int) (*Watch, error) {
 	w := &Watch{root: root, servers: servers}
 	err := w.allowed()
@@ -43,7 +43,7 @@ func NewWatch(root fs.FS, servers []int) (*Watch, error) {
 	return w, err
 }
 
-// Stop says who had the processors since the watch began. Time that went to interrupts is nobody's; what a hypervisor took is others'.
+// Stop says who used the processors since the watch began. Interrupt time belongs to nobody; time that a hypervisor took belongs to others.
 func (w *Watch) Stop() (measure.Machine, error) {
 	now, err := readProcessors(w.root, w.cpus)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *Watch) allowed() error {
 	return nil
 }
 
-// readProcessors sums up the lines of some processors in proc/stat: "cpu0 user nice system idle iowait irq softirq steal …".
+// readProcessors sums the lines of some processors in proc/stat: "cpu0 user nice system idle iowait irq softirq steal …".
 func readProcessors(root fs.FS, cpus []int) (p processors, err error) {
 	b, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -117,7 +117,7 @@ func readProcessors(root fs.FS, cpus []int) (p processors, err error) {
 	return p, nil
 }
 
-// own is what this process and the target's, with their children, have used since they began, in ticks.
+// own is what this process and the target's processes, with their descendants, have used since they started, in ticks.
 func (w *Watch) own() (int64, error) {
 	self, err := readProcess(w.root, "self")
 	if err != nil || len(w.servers) == 0 {
@@ -142,7 +142,7 @@ func (w *Watch) own() (int64, error) {
 	return sum, nil
 }
 
-// belongs says whether a process is one of the servers, or descends from one. What descends from process 1 may be anything.
+// belongs says whether a process is one of the servers or a descendant of one. Descendants of process 1 may be anything.
 func belongs(every map[int]process, pid int, servers []int) bool {
 	for at, depth := pid, 0; depth < len(every); depth++ {
 		if slices.Contains(servers, at) && (at != 1 || pid == 1) {
@@ -157,14 +157,14 @@ func belongs(every map[int]process, pid int, servers []int) bool {
 	return false
 }
 
-// process is what the kernel says of one. Times are in ticks.
+// process is what the kernel says about a process. Times are in ticks.
 type process struct {
 	pid, parent    int
-	used, children int64 // children: those that it has waited for
+	used, children int64 // children: those it has waited for
 }
 
-// readProcess reads proc/PID/stat: the 1st field is the number, the 2nd the name in brackets, which may hold anything, the 4th the parent, and the
-// 14th to 17th are user and system time of the process and of its children.
+// readProcess reads proc/PID/stat. Field 1 is the PID, field 2 the name in parentheses, which may contain anything, field 4 the parent. Fields 14 to
+// 17 are user and system time of the process and of its children.
 func readProcess(root fs.FS, pid string) (p process, err error) {
 	name := "proc/" + pid + "/stat"
 	b, err := fs.ReadFile(root, name)
@@ -186,7 +186,7 @@ func readProcess(root fs.FS, pid string) (p process, err error) {
 	return process{pid: int(n[0]), parent: int(n[1]), used: n[2] + n[3], children: n[4] + n[5]}, nil
 }
 
-// processes reads all that can be seen; one that ends meanwhile is left out.
+// processes reads all visible processes, except those that end meanwhile.
 func processes(root fs.FS) (map[int]process, error) {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {

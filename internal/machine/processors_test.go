@@ -18,7 +18,7 @@ const stat = "cpu  9 9 9 9 9 9 9 9 0 0\n" +
 	"cpu10 0 0 0 0 0 0 0 0 0 0\n" +
 	"intr 5 0 0\n"
 
-// aMachine has this process on CPU 0, and a server with a child of its own on CPU 1; what CPU 2 does is no matter.
+// aMachine has this process on CPU 0, and a server with a child on CPU 1; CPU 2 does not matter.
 func aMachine() fstest.MapFS {
 	return fstest.MapFS{
 		"proc/sys/kernel/random/boot_id": file("b007\n"),
@@ -33,7 +33,7 @@ func aMachine() fstest.MapFS {
 	}
 }
 
-// after is the machine two seconds later: of the 400 ticks of CPUs 0 and 1, 300 were used, 20 of them by nobody that is known and 20 stolen.
+// after is the machine two seconds later: of the 400 ticks of CPUs 0 and 1, 300 were used, 20 of them by nobody known, and 20 were stolen.
 func after(m fstest.MapFS) {
 	m["proc/stat"] = file("cpu0 200 0 160 1010 10 5 65 0 0 0\ncpu1 60 20 40 50 0 0 10 20 0 0\ncpu2 0 0 0 999 0 0 0 0 0 0\n")
 	m["proc/self/stat"] = file("7 (load) gen) R 1 7 7 0 -1 0 0 0 0 0 70 60 999 999 20 0 1 0 5\n")
@@ -68,7 +68,7 @@ func TestWatchWithoutServers(t *testing.T) {
 	require.InDelta(t, 60.0/200, m.OthersShare, 1e-9)
 }
 
-// What is not known is an error and no share.
+// What is unknown gives an error, not a share.
 func TestWatchOddMachines(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(fstest.MapFS)
@@ -106,7 +106,7 @@ func TestWatchOddMachines(t *testing.T) {
 	require.ErrorContains(t, err, "less than 1 s")
 }
 
-// Process 1 may listen on behalf of anybody: what descends from it is not all the target's.
+// Process 1 may listen on behalf of anything, so its descendants do not all belong to the target.
 func TestBelongs(t *testing.T) {
 	every := map[int]process{1: {pid: 1}, 40: {parent: 1}, 41: {parent: 40}, 50: {parent: 1}, 60: {parent: 61}, 61: {parent: 60}}
 	for _, c := range []struct {

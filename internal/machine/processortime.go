@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ProcessorTime is what this process has used, user + system.
+// ProcessorTime is the CPU time that this process has used, user + system.
 func ProcessorTime() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err) // only for a wrong selector
+		panic(err) // only for an invalid argument
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

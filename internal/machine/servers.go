@@ -28,9 +28,9 @@ func (e Endpoint) String() string {
 	return e.Addr.String()
 }
 
-// Servers returns the processes on this machine that listen on endpoints. Those on other machines are passed over; local says whether an
-// address is this machine's. It is an error if nobody is seen to listen on an endpoint of this machine: in another network or process namespace, or
-// as another user, a server is out of sight.
+// Servers returns the processes on this machine that listen on endpoints, and ignores endpoints on other machines. local says whether an address is
+// this machine's. It returns an error if it sees no process listening on an endpoint of this machine: a server is out of sight if it is in another
+// network or process namespace, or another user's.
 func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]int, error) {
 	here := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool {
 		return e.Path == "" && (!e.Addr.IsValid() || !local(e.Addr.Addr().Unmap()))
@@ -68,7 +68,7 @@ func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]i
 	return slices.Compact(pids), nil
 }
 
-// socket is one that listens.
+// socket is a listening socket.
 type socket struct {
 	at    Endpoint
 	inode string
@@ -82,9 +82,9 @@ func (s socket) serves(e Endpoint) bool {
 	return s.at.Addr.Port() == e.Addr.Port() && (at.IsUnspecified() || at.Unmap() == e.Addr.Addr().Unmap())
 }
 
-// listening lists the sockets of this network namespace that listen. A file that is not there has none: a kernel may be without IPv6.
+// listening lists the listening sockets of this network namespace. A missing file means none: a kernel may lack IPv6.
 func listening(root fs.FS) (all []socket, err error) {
-	// A line of a socket that listens has the mark. A machine may have a hundred thousand that do not: of these nothing is made.
+	// The line of a listening socket contains mark. The others, perhaps a hundred thousand, are skipped without parsing.
 	read := func(name, mark string, parse func(words []string) (socket, bool)) error {
 		f, err := root.Open("proc/net/" + name)
 		if err != nil {
@@ -108,8 +108,8 @@ func listening(root fs.FS) (all []socket, err error) {
 	return all, errors.Join(read("tcp", " 0A ", parseTCP), read("tcp6", " 0A ", parseTCP), read("unix", " 00010000 ", parseUnix))
 }
 
-// parseTCP reads a line of proc/net/tcp or tcp6: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …"; st 0A is LISTEN. Addresses
-// are words of 32 bits in the machine's byte order.
+// parseTCP parses a line of proc/net/tcp or tcp6: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …"; st 0A is LISTEN.
+// Addresses are 32-bit words in the machine's byte order.
 func parseTCP(words []string) (s socket, ok bool) {
 	if len(words) < 10 || words[3] != "0A" {
 		return s, false
@@ -127,7 +127,8 @@ func parseTCP(words []string) (s socket, ok bool) {
 	return socket{at: Endpoint{Addr: netip.AddrPortFrom(addr, uint16(n))}, inode: words[9]}, true
 }
 
-// parseUnix reads a line of proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path"; the flag 0x10000 (__SO_ACCEPTCON) is of one that listens.
+// parseUnix parses a line of proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path"; the flag 0x10000 (__SO_ACCEPTCON) marks a listening
+// socket.
 func parseUnix(words []string) (s socket, ok bool) {
 	const accepts = 0x10000
 	if len(words) < 8 {
@@ -140,7 +141,7 @@ func parseUnix(words []string) (s socket, ok bool) {
 	return socket{at: Endpoint{Path: strings.Join(words[7:], " ")}, inode: words[6]}, true
 }
 
-// owners returns which processes hold a socket of each of the inodes: proc/PID/fd has links such as "socket:[8813]". Those of other users cannot be read.
+// owners returns the processes that hold a socket of each inode: proc/PID/fd has links such as "socket:[8813]". Other users' processes cannot be read.
 func owners(root fs.FS, inodes map[string]bool) (map[string][]int, error) {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {
@@ -153,7 +154,7 @@ func owners(root fs.FS, inodes map[string]bool) (map[string][]int, error) {
 			continue
 		}
 		dir := "proc/" + e.Name() + "/fd"
-		files, _ := fs.ReadDir(root, dir) // another user's, or it has ended
+		files, _ := fs.ReadDir(root, dir) // another user's process, or it has ended
 		for _, f := range files {
 			link, err := fs.ReadLink(root, dir+"/"+f.Name())
 			inode, ok := strings.CutPrefix(strings.TrimSuffix(link, "]"), "socket:[")

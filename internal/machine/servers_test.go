@@ -81,7 +81,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// What is made of a table of sockets is made of those that listen.
+// Only lines of listening sockets are parsed.
 func TestOtherSocketsCostNothing(t *testing.T) {
 	const line = "   2: 0100007F:1F91 0100007F:9999 %02X 00000000:00000000 00:00000000 00000000     0        0 %d 1\n"
 	table := func(others int) fs.FS {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSuspended reads the clocks of this machine, which does not sleep while it is at this.
+// TestSuspended reads the clocks of this machine, which is not suspended meanwhile.
 func TestSuspended(t *testing.T) {
 	before := Suspended()
 	require.Greater(t, before, -time.Second)

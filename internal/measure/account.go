@@ -9,17 +9,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Account is what is kept of Totals that are only there to be compared: all counts, and instead of the latencies 64 bits for each verb that
-// add up as the latencies merge. It is for whoever has one for each of many workers: 1 KiB, 100 bytes for each verb that occurs and 4 KiB for errors, instead
-// of 17 KiB or more for each latency.
-// The zero value is of nothing.
+// Account is what is kept of Totals that serve only to be compared: all counts, and in place of the latencies 64 bits per verb that add up as the
+// latencies merge. It suits a caller that keeps one for each of many workers: it takes 1 KiB, 100 bytes for each verb that occurs and 4 KiB for
+// errors, instead of 17 KiB or more for each latency. The zero value is empty.
 //
-// Two Totals whose latencies differ have the same Account by a chance of about 2^-64; what bins they are in, and the extremes beyond
-// their buckets, it does not hold.
+// Two Totals with different latencies have the same Account with a chance of about 2^-64. An Account does not hold which time bins ops fell into, nor
+// the exact extremes within their buckets.
 type Account struct {
 	rest      rest
-	errors    *Errors                     // nil where there are none
-	ops       [driver.NumVerbs]*accounted // nil where nothing was counted
+	errors    *Errors                     // nil if there are none
+	ops       [driver.NumVerbs]*accounted // nil if nothing was counted
 	scenarios []accounted
 }
 
@@ -27,11 +26,11 @@ type Account struct {
 type accounted struct {
 	Ledger
 	print    uint64
-	quickest int64 // shortest service time; meaningless where nothing has ended
-	timed    bool  // something has
+	quickest int64 // shortest service time; meaningless until an op has ended
+	timed    bool  // whether an op has ended
 }
 
-// Add adds what was counted. It panics as [Totals.Merge] does.
+// Add adds what t counted. It panics as [Totals.Merge] does.
 func (a *Account) Add(t *Totals) {
 	a.rest.merge(&t.rest)
 	if t.Errors.Total() > 0 {
@@ -85,7 +84,7 @@ func (a *accounted) add(o *Op) {
 	for i := range o.acks() {
 		sum(o.Acks[i].Print())
 	}
-	weight = firstKind // how many acks there are differs from part to part
+	weight = firstKind // the number of acks differs from part to part
 	for i := range o.kinds() {
 		sum(o.Kinds[i].Service.Print())
 		sum(o.Kinds[i].Response.Print())
@@ -100,16 +99,16 @@ func (a *accounted) add(o *Op) {
 	}
 }
 
-// Where the weights of what not every op has begin.
+// The first weights of what not every op has.
 const (
 	firstKind = 1 << 10
 	firstStep = 1 << 11
 )
 
-// weightOf returns a factor that is different for each place, and odd: none makes counts that differ the same.
+// weightOf returns a factor that differs for each place. It is odd, so that no factor makes different counts equal.
 func weightOf(place uint64) uint64 { return fold(place^digestKeys[0], digestKeys[1]) | 1 }
 
-// print returns 64 bits for an op, its ledger included, that add up as it merges.
+// print returns 64 bits for an op, including its ledger. They add up as ops merge.
 func (o *Op) print() uint64 {
 	var of accounted
 	of.add(o)
@@ -135,7 +134,7 @@ func (a *Account) Counters() Counters {
 	return c
 }
 
-// HasCounted says whether the ledgers are those of c, for the same number of endpoints.
+// HasCounted says whether a's ledgers equal c, for the same number of endpoints.
 func (a *Account) HasCounted(c *Counters) bool {
 	for v, op := range a.ops {
 		if op.of().Ledger != c.Ops[v] {
@@ -145,7 +144,7 @@ func (a *Account) HasCounted(c *Counters) bool {
 	return slices.Equal(a.rest.Requests, c.Requests)
 }
 
-// of is what a holds; nil holds nothing.
+// of returns what a holds; nothing if a is nil.
 func (a *accounted) of() accounted {
 	if a == nil {
 		return accounted{}
@@ -153,7 +152,7 @@ func (a *accounted) of() accounted {
 	return *a
 }
 
-// Quickest returns the shortest service time of any op, [math.MaxInt64] when none has ended.
+// Quickest returns the shortest service time of any op, or [math.MaxInt64] if none has ended.
 func (a *Account) Quickest() int64 {
 	least := int64(math.MaxInt64)
 	for _, op := range a.ops {
@@ -164,7 +163,7 @@ func (a *Account) Quickest() int64 {
 	return least
 }
 
-// Equal says whether both are of the same counts and latencies. It is false where there are more endpoints than 4,096.
+// Equal says whether both hold the same counts and latencies. It is false with more than 4,096 endpoints.
 func (a *Account) Equal(o *Account) bool {
 	mine, err := a.plain().AppendBinary(nil)
 	if err != nil {
@@ -175,7 +174,7 @@ func (a *Account) Equal(o *Account) bool {
 	return err == nil && bytes.Equal(mine, others) && sameOps && slices.Equal(a.scenarios, o.scenarios)
 }
 
-// plain returns what is kept as it is.
+// plain returns the part that is kept unchanged.
 func (a *Account) plain() *Totals {
 	t := &Totals{rest: a.rest}
 	if a.errors != nil {

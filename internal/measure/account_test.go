@@ -87,8 +87,8 @@ func TestAccountTellsTotalsApart(t *testing.T) {
 	}
 }
 
-// TestEachFigureHasItsOwnPlaceInAPrint counts one thing at a time of a step: no two look alike, and together they add up, so that none can stand
-// for another.
+// TestEachFigureHasItsOwnPlaceInAPrint counts one thing at a time of a step: no two prints are equal, and they add up, so no count can stand in for
+// another.
 func TestEachFigureHasItsOwnPlaceInAPrint(t *testing.T) {
 	const of = "Totals.Scenarios[0]."
 	all, sum := NewTotals(testOrigin, 1), uint64(0)
@@ -128,7 +128,7 @@ func TestWeightsAreOddAndDiffer(t *testing.T) {
 	}
 }
 
-// TestManyWorkersCostLittle holds what a coordinator keeps for each worker, and that looking at what it has sent leaves no garbage.
+// TestManyWorkersCostLittle bounds what a coordinator keeps for each worker, and checks that checking its counts leaves no garbage.
 func TestManyWorkersCostLittle(t *testing.T) {
 	require.Less(t, reflect.TypeFor[Account]().Size(), uintptr(1<<10))
 	totals := sampleTotals()

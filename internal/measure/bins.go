@@ -6,19 +6,19 @@ import "time"
 const NumBins = 1024
 
 const (
-	minShift = 16 // the finest bin is 2^16 ns = 65.5 µs wide, and all of them cover 67 ms
+	minShift = 16 // the finest bin is 2^16 ns = 65.5 µs wide; all 1,024 cover 67 ms
 	maxShift = 53 // 1,024 bins of 2^53 ns hold every int64
 )
 
-// Bins counts ends of ops over time: bin i covers [i<<Shift, (i+1)<<Shift) nanoseconds from the step's origin. When an end
-// falls beyond the last bin, neighbours are joined and the width doubles. The width is therefore a function of the latest end
-// alone, whatever the order of ends and of merges. The zero value is empty and ready; so is a nil *Bins for reading.
+// Bins counts ends of ops over time: bin i covers [i<<Shift, (i+1)<<Shift) nanoseconds from the step's origin. When an end falls beyond the last bin,
+// neighbours are joined and the width doubles. So the width depends only on the latest end, whatever the order of ends and of merges. The zero value
+// is empty and ready; a nil *Bins may be read.
 type Bins struct {
-	Shift uint8 // below 16 in an empty Bins only, where it stands for 16
+	Shift uint8 // below 16 only in empty Bins, where it means 16
 	N     [NumBins]uint64
 }
 
-// Add counts an end at the given nanoseconds from the step's origin; an end before the origin counts as at the origin.
+// Add counts an end at offset nanoseconds from the step's origin; an end before the origin counts as at the origin.
 func (b *Bins) Add(offset int64) { b.AddN(offset, 1) }
 
 // AddN counts n ≥ 1 ends.
@@ -39,8 +39,8 @@ func (b *Bins) Merge(o *Bins) {
 	}
 }
 
-// Between returns how many ends fell into the bins that lie wholly inside [from, to), in nanoseconds from the step's origin, and
-// the seconds that those bins cover: 0 when no bin does. Time after the last end counts as empty bins.
+// Between returns how many ends fell into the bins that lie wholly inside [from, to), in nanoseconds from the step's origin, and the seconds that
+// those bins cover: 0 if there is no such bin. Time after the last end counts as empty bins.
 func (b *Bins) Between(from, to int64) (n uint64, seconds float64) {
 	shift := b.shift()
 	width := int64(1) << shift
@@ -65,7 +65,7 @@ func (b *Bins) Total() (n uint64) {
 	if b == nil {
 		return 0
 	}
-	for _, c := range &b.N { // of the array itself would copy it
+	for _, c := range &b.N { // ranging over the array itself would copy it
 		n += c
 	}
 	return n
@@ -84,7 +84,7 @@ func (b *Bins) coarsen(shift uint8) {
 	from := b.Shift
 	b.Shift = max(b.shift(), shift)
 	if from < minShift || from == b.Shift {
-		return // nothing is in them, or they are as wide
+		return // no bin holds anything, or they are already that wide
 	}
 	Fold(b.N[:], 1<<(b.Shift-from), func(into, from *uint64) {
 		*into += *from

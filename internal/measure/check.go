@@ -7,11 +7,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// CheckValid compares what different hands counted: both ledgers balance for every verb, and every endpoint and verb; every
-// ended op has a cause if it ended badly, a lag, a service time and a response time in its class and an end in its outcome's bins;
-// the span is in order. The error names everything that is wrong, by verb or by endpoint and verb, with both sides.
+// CheckValid compares independent counts. Both ledgers must balance for every verb, and for every endpoint and verb. Every op that ended must have a
+// lag, a service time and a response time in its class, an end in its outcome's bins and, if it ended badly, a cause. The span must be in order. The
+// error names everything that is wrong, by verb or by endpoint and verb, with both sides.
 //
-// It holds for a step and for every part of one. That nothing is in flight at the end of a step is for the caller to check.
+// It holds for a step and for every part of one. The caller must check that nothing is in flight at the end of a step.
 func (t *Totals) CheckValid() error {
 	var errs []error
 	for v, o := range t.Ops {
@@ -49,8 +49,8 @@ func (t *Totals) CheckValid() error {
 	return errors.Join(errs...)
 }
 
-// place is a scenario of a phase, or where step is not 0 one of its steps. It is put into words where it is at fault: a coordinator looks at all
-// of them each second.
+// place is a scenario of a phase or, if step is not 0, one of its steps. Its text is made only on an error: a coordinator checks all of them every
+// second.
 type place struct{ scenario, step int }
 
 func (p place) String() string {

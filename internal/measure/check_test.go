@@ -96,7 +96,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 	}
 }
 
-// The earliest last start may be that of a session that began nothing more, or one that ended at once.
+// The earliest last start may be that of a session that started nothing more, or that ended at once.
 func TestBoundsOfASpan(t *testing.T) {
 	for _, out := range []int64{10, 11, 19, 20} {
 		var s Span
@@ -105,7 +105,7 @@ func TestBoundsOfASpan(t *testing.T) {
 	}
 }
 
-// Whatever happened, one count more or less is found.
+// Any count that is one too high or too low is found.
 func TestCheckValidFindsAnyOutcomeTooMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		totals := drawTotals(t)

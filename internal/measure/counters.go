@@ -24,7 +24,7 @@ type Counters struct {
 	Requests []Requests // index endpoint·NumVerbs + verb
 }
 
-// Ledger returns the op's ledger alone; that of a nil Op is empty.
+// Ledger returns the op's ledger; a nil Op has an empty one.
 func (o *Op) Ledger() Ledger {
 	if o == nil {
 		return Ledger{}
@@ -51,7 +51,7 @@ func (r *Requests) merge(o *Requests) {
 	r.InFlight += o.InFlight
 }
 
-// mergeRequests adds from to the requests of as many endpoints, or more.
+// mergeRequests adds from to *to, and extends *to if from has more endpoints.
 func mergeRequests(to *[]Requests, from []Requests) {
 	if had := len(*to); len(from) > had {
 		*to = slices.Grow(*to, len(from)-had)[:len(from)]
@@ -62,7 +62,7 @@ func mergeRequests(to *[]Requests, from []Requests) {
 	}
 }
 
-// Counters returns the ledgers of t, in memory of their own.
+// Counters returns a copy of the ledgers of t.
 func (t *Totals) Counters() Counters {
 	var c Counters
 	c.Add(t)
@@ -86,13 +86,13 @@ func (c *Counters) Merge(o *Counters) {
 	mergeRequests(&c.Requests, o.Requests)
 }
 
-// Reset empties c and keeps its memory and its number of endpoints.
+// Reset empties c, keeping its memory and its number of endpoints.
 func (c *Counters) Reset() {
 	clear(c.Requests)
 	c.Ops = [driver.NumVerbs]Ledger{}
 }
 
-// Equal says whether both count the same for the same number of endpoints.
+// Equal says whether both hold the same counts for the same number of endpoints.
 func (c *Counters) Equal(o *Counters) bool {
 	return c.Ops == o.Ops && slices.Equal(c.Requests, o.Requests)
 }
@@ -108,7 +108,7 @@ func (c *Counters) CheckValid() error {
 	return errors.Join(append(errs, checkRequests(c.Requests)...)...)
 }
 
-// checkRequests returns an error for each ledger that does not balance. It allocates nothing where all do: a coordinator looks at each second.
+// checkRequests returns an error for each ledger that does not balance. If all do, it allocates nothing: a coordinator calls it every second.
 func checkRequests(requests []Requests) (errs []error) {
 	for i := range requests {
 		if err := requests[i].check(i/driver.NumVerbs, driver.Verb(i%driver.NumVerbs)); err != nil {
@@ -119,7 +119,7 @@ func checkRequests(requests []Requests) (errs []error) {
 }
 
 func (l *Ledger) check(name fmt.Stringer) error {
-	// Modulo 2^64, so that a negative change in flight needs no case of its own.
+	// Modulo 2^64, so that a negative in_flight needs no special case.
 	sum := uint64(l.InFlight)
 	for _, n := range l.Outcomes {
 		sum += n

@@ -12,9 +12,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Decode replaces s by the snapshot at the front of b and returns what follows it. It accepts exactly what AppendBinary writes;
-// whether the ledgers balance is for CheckValid to say. It keeps nothing of b, reuses the memory of s and allocates no more than
-// the step's latencies can fill: 57 KiB for each histogram, whatever b says. After an error s is empty.
+// Decode replaces s by the snapshot at the front of b and returns what follows it. It accepts exactly what AppendBinary writes; CheckValid checks
+// whether the ledgers balance. It keeps nothing of b, reuses the memory of s and, whatever b says, allocates no more than the step's latencies can
+// fill: 57 KiB for each histogram. After an error s is empty.
 func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
 	r := reader{Reader: varint.Reader{Rest: b}}
 	s.decode(&r)
@@ -49,7 +49,7 @@ func (t *Totals) Decode(b []byte) (rest []byte, err error) {
 	return r.Rest, nil
 }
 
-// empty is Reset, and forgets the origin and the number of endpoints.
+// empty does Reset, and also clears the origin and the number of endpoints.
 func (t *Totals) empty() {
 	t.Reset()
 	t.Origin = 0
@@ -106,7 +106,7 @@ func (c *Counters) decode(r *reader) {
 
 func (t *Totals) decode(r *reader) {
 	if t.held() > mostHeld {
-		*t = Totals{} // what others have filled, one after the other
+		*t = Totals{} // filled by earlier forms, one after another
 	}
 	t.empty()
 	r.version()
@@ -161,7 +161,7 @@ func (t *Totals) decodeScenarios(r *reader) {
 	}
 }
 
-// steps reads those of a scenario.
+// steps reads the steps of a scenario.
 func (r *reader) steps(o *Op) {
 	present := r.Uvarint()
 	for i := 0; present>>i != 0 && r.Err == nil; i++ {
@@ -182,13 +182,13 @@ func (r *reader) steps(o *Op) {
 	}
 }
 
-// reader takes a binary form apart.
+// reader decodes a binary form.
 type reader struct {
 	varint.Reader
-	held int // bytes that histograms and the like have been given
+	held int // bytes allocated for histograms and the like
 }
 
-// take counts memory that the form wants.
+// take counts memory that the form needs.
 func (r *reader) take(n int) {
 	if r.held += n; r.held > mostHeld && r.Err == nil {
 		r.Fail("histograms that take more than %d MiB: fewer scenarios, steps or replicas would do", mostHeld>>20)
@@ -201,7 +201,7 @@ func (r *reader) version() {
 	}
 }
 
-// verbs reads a number that has a bit for each verb.
+// verbs reads a number with a bit for each verb.
 func (r *reader) verbs() uint64 {
 	s := r.Uvarint()
 	if s>>driver.NumVerbs != 0 {
@@ -210,7 +210,7 @@ func (r *reader) verbs() uint64 {
 	return s
 }
 
-// set reads a byte that has a bit for each of n things.
+// set reads a byte with a bit for each of n things.
 func (r *reader) set(n int, of string) byte {
 	s := r.Byte()
 	if int(s)>>n != 0 {
@@ -251,7 +251,7 @@ func (r *reader) errors(e *Errors) {
 		left -= t.n
 		e.kept++
 	}
-	if left > 0 && left <= maxTexts { // one of each goes at a time, and one that finds no room
+	if left > 0 && left <= maxTexts { // adding a text without room drops at least 33: one of each kept text, and itself
 		r.Fail("%d errors without a text", left)
 	}
 }
@@ -331,7 +331,7 @@ func (r *reader) op(o *Op) {
 	}
 }
 
-// growth reads what is counted by ordinal. Bins must be the narrowest that hold the last ordinal.
+// growth reads latencies by ordinal. The bins must be the narrowest that hold the last ordinal.
 func (r *reader) growth(o *Op) {
 	if o.Growth == nil {
 		o.Growth = new(Growth)
@@ -392,7 +392,7 @@ func (r *reader) hist(h *hist.Hist) {
 	r.take(h.Bytes())
 }
 
-// time reads bins that may be empty, into those at hand, if there are any.
+// time reads bins that may be empty, into b unless that is nil.
 func (r *reader) time(b *Bins) *Bins {
 	shift := r.Byte()
 	if shift == 0 { // also after an error
@@ -408,7 +408,7 @@ func (r *reader) time(b *Bins) *Bins {
 // bins reads the bins of one outcome.
 func (r *reader) bins(b *Bins) { r.filled(b, r.Byte()) }
 
-// filled reads bins of a width that are not empty. It must be the finest that holds the last end.
+// filled reads bins that are not empty, of width 2^shift. The width must be the finest that holds the last end.
 func (r *reader) filled(b *Bins, shift uint8) {
 	b.Shift = shift
 	left := r.Uvarint()

@@ -1,31 +1,30 @@
 // Package measure counts: samples go into a [Totals], Totals merge into Totals.
 //
-// Everything in a Totals is an integer, and every field merges by sum, minimum or maximum. Merging is therefore associative and
-// commutative with the empty Totals as identity: any partition of the same samples, merged in any order, encodes to the same bytes. One thing is
-// apart: of more than 32 different error texts, which are kept and how often they are said to have come depends on the partition, within what
-// [Errors] says.
-// Intervals, event loops and workers are all combined this way, and differences between intervals are never taken.
+// Everything in a Totals is an integer, and every field merges by sum, minimum or maximum. Merging is therefore associative and commutative, with the
+// empty Totals as identity: any partition of the same samples, merged in any order, encodes to the same bytes. There is one exception: with more than
+// 32 different error texts, which texts are kept and their counts depend on the partition, within the bounds that [Errors] gives. Intervals, event
+// loops and workers are all combined this way. Intervals are never subtracted from one another.
 //
 // # Two ledgers
 //
 // Ops:      due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
 // Requests: sent = answered + moved + ask + timeout + error + in_flight, per endpoint and verb; refused beside it.
 //
-// The two sides of each are counted by different hands: due by the pacer (AddDue), outcomes by the recorder (Record), in_flight by
-// the executor as it takes and frees slots. [Totals.CheckValid] compares them.
+// Each side is counted independently: due by the pacer (AddDue), outcomes by the recorder (Record), in_flight by the executor as it takes and frees
+// slots. [Totals.CheckValid] compares them.
 //
 // # Binary form
 //
-// Numbers are varints of encoding/binary, of the fewest bytes: unsigned where nothing is said, zigzag where marked ±. Times are
-// nanoseconds on the run clock. A set is a byte with bit i for the i-th verb or outcome in driver's order; what is empty is left
-// out of its set. Each state has one form, and the decoders accept no other. A Hist is in the form of package hist.
+// Numbers are varints of encoding/binary in the fewest bytes: zigzag where marked ±, otherwise unsigned. Times are nanoseconds on the run clock. A
+// set has bit i for the i-th verb or outcome in driver's order, and leaves out what is empty; a set of verbs is a number, one of outcomes a byte.
+// Each state has exactly one form, and the decoders accept no other. Package hist documents the form of a Hist.
 //
 // Snapshot:
 //
 //	+------------+------+-----------+----------------------+--------+-----------+--------+----------+--------+
 //	| version 1B | step | seq first | seq last − seq first | ± from | to − from | has 1B | Counters | Totals |
 //	+------------+------+-----------+----------------------+--------+-----------+--------+----------+--------+
-//	| Samples, if bit 1 of has is set; bit 0 says that it is the last of its step                       |
+//	| Samples, if bit 1 of has is set; bit 0 marks the last snapshot of its step                        |
 //	+-------------------------------------------------------------------------------------------------------+
 //
 // Samples; ranks ascend:
@@ -41,7 +40,7 @@
 // Counters:
 //
 //	+------------+----------+-------------------------------------------------+----------+
-//	| version 1B | verbs 1B | per verb: due, a count per outcome, ± in_flight | Requests |
+//	| version 1B | verbs    | per verb: due, a count per outcome, ± in_flight | Requests |
 //	+------------+----------+-------------------------------------------------+----------+
 //
 // Totals:
@@ -49,12 +48,12 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| version 1B | ± origin | digest 8B LE | reconnects | late replies | foreign | stalls | ± max stall |
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
-//	| Span | Errors | Requests | verbs 1B | per verb: Op                                                |
+//	| Span | Errors | Requests | verbs    | per verb: Op                                                |
 //	+------+--------+----------+----------+-------------------------------------------------------------+
 //	| scenarios | per scenario: Op, steps, per step: Op | time: Bins, or 0 | waited: Hist    |
 //	+-----------+---------------------------------------+------------------+-----------------+
 //
-// Span, of which an empty one is its first number only:
+// Span; an empty one is only its first number:
 //
 //	+----------+---------+--------------+--------------+--------+-------------+--------+
 //	| sessions | ± first | ± last first | ± first last | ± last | ± first out | ± turn |
@@ -66,7 +65,7 @@
 //	| total | kept 1B | per text: length 1B, bytes, its count |
 //	+-------+---------+---------------------------------------+
 //
-// Requests: of those that are not zero, in order of endpoint, then verb; skipped is the number of zero ones before it.
+// Requests, only those that are not zero, ordered by endpoint, then verb; skipped is the number of zero ones before each.
 //
 //	+-----------+------+-------------------------------------------------------------------------------------+
 //	| endpoints | used | per used: skipped, sent, answered, timeout, error, refused, moved, ask, ± in_flight |
@@ -92,19 +91,19 @@
 //	| due | a count per outcome | ± in_flight | outcomes 1B | per outcome: Bins | the same by turns |
 //	+-----+---------------------+-------------+-------------+-------------------+-------------------+
 //
-// Bins: the width is 2^shift ns; of the bins that are not empty, ascending; they end where the counts add up to ends.
+// Bins are 2^shift ns wide. Only those that are not empty are written, ascending; they end where the counts add up to ends.
 //
 //	+----------+------+---------+-------+---------+-------+----
 //	| shift 1B | ends | skipped | count | skipped | count | …
 //	+----------+------+---------+-------+---------+-------+----
 //
-// Growth: bins are 2^shift ordinals wide; those up to the last that is not empty. Shift is 0, or there are more than 64.
+// Growth: bins are 2^shift ordinals wide, written up to the last that is not empty. Either shift is 0, or there are more than 64 bins.
 //
 //	+----------+---------+---------------------------------------+
-//	| shift 1B | bins 1B | per bin: failed, Hist of what answered |
+//	| shift 1B | bins 1B | per bin: failed, Hist of answered ops |
 //	+----------+---------+---------------------------------------+
 //
-// Scenarios, and the steps of one, are sets like that of verbs, of one number each.
+// Scenarios, and the steps of one, are sets like that of verbs: one number each.
 //
-// The version, 9, changes with the form, and so whenever a verb, an outcome, a cause or a class is added.
+// The version, 9, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -5,24 +5,24 @@ import (
 	"math/rand/v2"
 )
 
-// Draw draws Samples from the ops that it is told of. It is used by one goroutine at a time.
+// Draw samples the ops that it is told of, for Samples. One goroutine at a time may use it.
 //
-// It draws no rank for an op that would not be kept: once it is full, how many ops to pass over follows a geometric distribution (Li, Reservoir-sampling
-// algorithms of time complexity O(n(1 + log(N/n))), 1994: algorithm L). What it costs is then a subtraction.
+// It draws no rank for an op that would not be kept: once it is full, the number of ops to skip follows a geometric distribution (Li,
+// Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n))), 1994: algorithm L). A skipped op then costs a subtraction.
 type Draw struct {
 	most  int
 	rand  *rand.Rand
-	skip  uint64   // ops to pass over before the next that is taken
-	ranks []uint64 // of those taken that may still be among the smallest; a heap with the largest in front once there are most
+	skip  uint64   // ops to skip before the next one taken
+	ranks []uint64 // of taken ops that may still be among the smallest; once there are most, a heap with the largest in front
 	taken []DrawnOp
 }
 
-// NewDraw returns a draw of at most most ≥ 1 ops. Of draws with other seeds it is independent.
+// NewDraw returns a draw of at most most ≥ 1 ops. It is independent of draws with a different seed or part.
 func NewDraw(most int, seed, part uint64) *Draw {
 	return &Draw{most: most, rand: rand.New(rand.NewPCG(seed, part)), ranks: make([]uint64, 0, most)}
 }
 
-// Passes says whether none of the next n ops is taken, which then have been told. Where it does not, Enter tells them.
+// Passes says whether it takes none of the next n ops. If so, it has counted them; if not, tell it of them with Enter.
 func (d *Draw) Passes(n uint64) bool {
 	if n > d.skip {
 		return false
@@ -31,7 +31,7 @@ func (d *Draw) Passes(n uint64) bool {
 	return true
 }
 
-// Enter tells n ops that ended alike. It keeps nothing of text, the error if there was one.
+// Enter tells it of n ops that ended alike. text is their error, if any; Enter does not keep it.
 func (d *Draw) Enter(op *DrawnOp, text []byte, n uint64) {
 	for n > d.skip {
 		n -= d.skip + 1
@@ -41,17 +41,17 @@ func (d *Draw) Enter(op *DrawnOp, text []byte, n uint64) {
 	d.skip -= n
 }
 
-// Most returns how many ops there are to be kept.
+// Most returns the most ops that are kept.
 func (d *Draw) Most() int { return d.most }
 
-// Taken returns the ops that were taken since the last call. Some may not be among the smallest any more.
+// Taken returns the ops taken since the last call. Some may no longer be among the smallest.
 func (d *Draw) Taken() []DrawnOp {
 	ops := d.taken
 	d.taken = nil
 	return ops
 }
 
-// take takes an op, with a rank below those that are too large.
+// take takes an op, with a rank that belongs among the smallest.
 func (d *Draw) take(op *DrawnOp, text []byte) {
 	was := *op
 	was.Start = max(was.Start, was.Due)
@@ -73,7 +73,7 @@ func (d *Draw) take(op *DrawnOp, text []byte) {
 	d.taken = append(d.taken, was)
 }
 
-// next draws how many ops have ranks that are too large, before one that has not.
+// next draws how many ops to skip because their ranks are too large.
 func (d *Draw) next() uint64 {
 	if len(d.ranks) < d.most {
 		return 0

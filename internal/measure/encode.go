@@ -11,10 +11,10 @@ import (
 
 const version = 9
 
-// maxEndpoints bounds what a decoder sets aside on the word of a few bytes.
+// maxEndpoints bounds what a few bytes can make a decoder allocate.
 const maxEndpoints = 4096
 
-// AppendBinary appends the binary form of s. It returns an error when s is beyond what the form holds ([Totals.AppendBinary]).
+// AppendBinary appends the binary form of s. It returns an error if s exceeds what the form can hold ([Totals.AppendBinary]).
 func (s *Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	if s.Step < 0 || s.Step > math.MaxInt32 || s.SeqFirst > s.SeqLast || s.From > s.To {
 		return b, fmt.Errorf("encode snapshot %d–%d of step %d from %d ns to %d ns: want neither to run backwards, and a step below 2^31",
@@ -44,13 +44,13 @@ func (s *Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	return s.Samples.AppendBinary(b), nil
 }
 
-// What is said of a snapshot, as a set.
+// Flags of a snapshot, as a set.
 const (
 	isFinal = 1 << iota
 	hasSamples
 )
 
-// AppendBinary appends the binary form of c. It returns an error when there are more endpoints than 4,096.
+// AppendBinary appends the binary form of c. It returns an error if there are more than 4,096 endpoints.
 func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
 	var present uint64
 	for v := range c.Ops {
@@ -67,8 +67,8 @@ func (c *Counters) AppendBinary(b []byte) ([]byte, error) {
 	return appendRequests(b, c.Requests)
 }
 
-// AppendBinary appends the binary form of t. It returns an error when there are more endpoints than 4,096, or acks than [MaxAcks],
-// or scenarios than [MaxScenarios], and when its histograms take more than 128 MiB.
+// AppendBinary appends the binary form of t. It returns an error if there are more than 4,096 endpoints, more acks than [MaxAcks], more kinds than
+// [MaxKinds], more scenarios than [MaxScenarios] or more steps than [MaxSteps], or if the histograms take more than 128 MiB.
 func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 	if held := t.held(); held > mostHeld {
 		return b, fmt.Errorf("encode histograms of %d MiB, want at most %d: fewer scenarios, steps or replicas would do", held>>20, mostHeld>>20)
@@ -76,7 +76,7 @@ func (t *Totals) AppendBinary(b []byte) ([]byte, error) {
 	return t.append(b)
 }
 
-// append is AppendBinary of histograms of any size.
+// append is AppendBinary for histograms of any size.
 func (t *Totals) append(b []byte) ([]byte, error) {
 	b = append(b, version)
 	b = binary.AppendVarint(b, t.Origin)
@@ -138,7 +138,7 @@ func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// appendSteps appends those of a scenario that are not empty.
+// appendSteps appends the steps of a scenario that are not empty.
 func appendSteps(b []byte, steps []*Op) ([]byte, error) {
 	var present uint64
 	for i, o := range steps {
@@ -261,7 +261,7 @@ func appendHist(b []byte, h *hist.Hist) []byte {
 	return b
 }
 
-// What few ops have, as a set.
+// What only few ops have, as a set.
 const (
 	hasKeys = 1 << iota
 	hasGrowth
@@ -304,7 +304,7 @@ func appendBins(b []byte, all *[driver.NumOutcomes]*Bins) []byte {
 	return b
 }
 
-// appendOne appends bins by themselves: a width of 0 alone when they are empty.
+// appendOne appends bins on their own; empty ones are a width of 0.
 func appendOne(b []byte, bins *Bins) []byte {
 	total := bins.Total()
 	if total == 0 {
@@ -325,7 +325,7 @@ func appendOne(b []byte, bins *Bins) []byte {
 	return b
 }
 
-// The set of verbs is written as one number, that of outcomes as a byte.
+// A set of verbs is written as one number, a set of outcomes as a byte.
 const (
 	_ = uint(64 - driver.NumVerbs)
 	_ = uint(8 - driver.NumOutcomes)

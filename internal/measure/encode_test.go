@@ -25,7 +25,7 @@ var (
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// TestBinaryForm holds the form still: what an older build wrote must be read by a newer one of the same version.
+// TestBinaryForm pins the form: a newer build of the same version must read what an older one wrote.
 func TestBinaryForm(t *testing.T) {
 	var got strings.Builder
 	for b := bytesOf(t, sampleSnapshot()); len(b) > 0; b = b[min(len(b), 32):] {
@@ -174,12 +174,12 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 		for range 2 {
 			_, err := c.s.AppendBinary(nil)
 			require.ErrorContains(t, err, c.want, c.name)
-			c.s.Samples.Add(1, []DrawnOp{{}}) // which come behind
+			c.s.Samples.Add(1, []DrawnOp{{}}) // they come last
 		}
 	}
 }
 
-// The most endpoints, acks, kinds, steps and bins of ordinals that there can be travel.
+// The maximum numbers of endpoints, acks, kinds, steps and bins of ordinals survive encoding and decoding.
 func TestTheMostThatThereCanBeTravels(t *testing.T) {
 	for name, change := range map[string]func(t *Totals){
 		"endpoints": func(t *Totals) { t.Merge(NewTotals(testOrigin, maxEndpoints)) },
@@ -198,7 +198,7 @@ func TestTheMostThatThereCanBeTravels(t *testing.T) {
 	}
 }
 
-// More errors than there is room for may have no text: each text went when another came.
+// With more errors than there is room for, there may be no text: each was dropped when another came.
 func TestErrorsThatHaveLostTheirTexts(t *testing.T) {
 	for n, want := range map[uint64]string{0: "", maxTexts: "32 errors without a text", maxTexts + 1: "", math.MaxUint64: ""} {
 		e, r := Errors{}, reader{}
@@ -213,7 +213,7 @@ func TestErrorsThatHaveLostTheirTexts(t *testing.T) {
 	}
 }
 
-// There are as many texts as there is room for, and no more.
+// As many texts as there is room for are accepted, and no more.
 func TestAsManyTextsAsThereIsRoomForTravel(t *testing.T) {
 	for n, want := range map[int]string{maxTexts: "", maxTexts + 1: "33 error texts, want at most 32"} {
 		e, r := Errors{}, reader{}
@@ -232,7 +232,7 @@ func TestAsManyTextsAsThereIsRoomForTravel(t *testing.T) {
 	}
 }
 
-// The widest bins there are hold the last time there is.
+// The widest bins hold the last possible time.
 func TestWidestBinsTravel(t *testing.T) {
 	totals := count(start(driver.Put, 1), end(Sample{Verb: driver.Put, Due: testOrigin, Start: testOrigin, End: math.MaxInt64}))
 	totals.Origin = 0

@@ -2,7 +2,7 @@ package measure
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// Ended counts the ops that have ended, how many of them badly, which is neither ok nor as a miss, and how many because the target failed.
+// Ended counts the ops that have ended, those of them that ended neither ok nor as a miss (bad), and those that the target failed (failed).
 func (t *Totals) Ended() (all, bad, failed uint64) {
 	for _, o := range t.Ops {
 		for i, n := range o.Ledger().Outcomes {
@@ -18,5 +18,5 @@ func (t *Totals) Ended() (all, bad, failed uint64) {
 	return all, bad, failed
 }
 
-// Endpoints returns to how many endpoints requests are counted.
+// Endpoints returns the number of endpoints whose requests are counted.
 func (t *Totals) Endpoints() int { return (len(t.Requests) + driver.NumVerbs - 1) / driver.NumVerbs }

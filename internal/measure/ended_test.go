@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Of what has ended, bad is all that is neither ok nor a miss; failed is what the target is to blame for.
+// bad is every ended op that is neither ok nor a miss; failed is those that the target is to blame for.
 func TestEndedAreCounted(t *testing.T) {
 	var o Op
 	want := uint64(0)
@@ -25,7 +25,7 @@ func TestEndedAreCounted(t *testing.T) {
 	require.GreaterOrEqual(t, want, uint64(5), "errors and timeouts are")
 }
 
-// A part of an endpoint's verbs is an endpoint, too.
+// An endpoint with only some of the verbs is an endpoint, too.
 func TestEndpointsAreCounted(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, driver.NumVerbs: 1, driver.NumVerbs + 1: 2, 3 * driver.NumVerbs: 3} {
 		require.Equal(t, want, (&Totals{rest: rest{Requests: make([]Requests, n)}}).Endpoints())

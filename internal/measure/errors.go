@@ -15,13 +15,13 @@ const (
 
 // Errors counts error texts: the total of all, and the most frequent of them. The zero value is empty.
 //
-// Up to 32 different texts are all kept, and their counts are exact whatever the order and the parts they came in. Beyond that it is a summary after
-// Misra and Gries (Finding repeated elements, 1982), merged as Agarwal et al. do (Mergeable summaries, 2012): a count may be too low, never too high, by
-// at most a 33rd of what the kept counts leave of the total. A text that came more often than that is kept. Which of the rarer ones are, and their
-// counts, then depends on the parts.
+// Up to 32 different texts are all kept, with exact counts, whatever their order and however they were partitioned. Beyond that Errors is a summary
+// after Misra and Gries (Finding repeated elements, 1982), merged as Agarwal et al. do (Mergeable summaries, 2012): a count may be too low, never too
+// high, by at most 1/33 of the total that the kept counts do not account for. A text that occurred more often than that is kept. Which of the rarer
+// texts are kept, and their counts, then depends on the partition.
 //
-// A text is kept with control characters, other unprintable ones and invalid UTF-8 escaped as in Go source, cut at 120 bytes
-// between characters; texts that agree so far are one.
+// Control and other unprintable characters and invalid UTF-8 are escaped as in Go source, and the text is cut at 120 bytes between characters. Texts
+// that agree up to there are one.
 type Errors struct {
 	total uint64
 	kept  int
@@ -37,7 +37,7 @@ type text struct {
 
 func (t *text) bytes() []byte { return t.b[:t.size] }
 
-// Add counts one occurrence of a text. It keeps nothing of msg and allocates nothing.
+// Add counts one occurrence of a text. It does not keep msg and allocates nothing.
 func (e *Errors) Add(msg []byte) {
 	t := text{n: 1}
 	t.size = uint8(len(appendPrintable(t.b[:0], msg)))
@@ -45,7 +45,7 @@ func (e *Errors) Add(msg []byte) {
 	e.add(&t)
 }
 
-// add counts a text. Where there is no room for one more, as many as the least frequent came are taken from all.
+// add counts a text. If there is no room for another, every count is lowered by the smallest.
 func (e *Errors) add(t *text) {
 	i, found := e.find(t)
 	switch {
@@ -61,13 +61,13 @@ func (e *Errors) add(t *text) {
 		if t.n == least {
 			return
 		}
-		e.insert(t, t.n-least) // one at least has made room
+		e.insert(t, t.n-least) // at least one has made room
 	default:
 		e.insert(t, t.n)
 	}
 }
 
-// find returns where a text is, or would be.
+// find returns where a text is, or where it belongs.
 func (e *Errors) find(t *text) (at int, found bool) {
 	from, to := 0, e.kept
 	for from < to {
@@ -84,7 +84,7 @@ func (e *Errors) find(t *text) (at int, found bool) {
 	return from, false
 }
 
-// insert adds a text that is not there, n times.
+// insert adds a text that is not there yet, with count n.
 func (e *Errors) insert(t *text, n uint64) {
 	at, _ := e.find(t)
 	e.kept++
@@ -93,7 +93,7 @@ func (e *Errors) insert(t *text, n uint64) {
 	e.texts[at].n = n
 }
 
-// lower takes n from every count, and leaves out texts that have none left.
+// lower takes n from every count and drops the texts that have none left.
 func (e *Errors) lower(n uint64) {
 	kept := 0
 	for i := range e.kept {
@@ -116,10 +116,10 @@ func (e *Errors) Merge(o *Errors) {
 	}
 }
 
-// Total returns how many errors were added, those whose text was not kept among them.
+// Total returns the number of errors added, including those whose text was not kept.
 func (e *Errors) Total() uint64 { return e.total }
 
-// All returns the kept texts in byte order, each with the number of its occurrences.
+// All returns the kept texts in byte order, each with its count.
 func (e *Errors) All() iter.Seq2[string, uint64] {
 	return func(yield func(text string, n uint64) bool) {
 		for i := range e.kept {
@@ -130,7 +130,7 @@ func (e *Errors) All() iter.Seq2[string, uint64] {
 	}
 }
 
-// appendPrintable appends msg, escaped, as far as whole characters fit into dst's capacity.
+// appendPrintable appends msg, escaped, up to the last whole character that fits into dst's capacity.
 func appendPrintable(dst, msg []byte) []byte {
 	for len(msg) > 0 {
 		r, n := utf8.DecodeRune(msg)

@@ -46,7 +46,7 @@ func TestAllCanBeLeft(t *testing.T) {
 	}
 }
 
-// Whatever the order and the parts in which texts came: up to 32 are counted exactly, and of more no count is off by more than is said.
+// Whatever the order and the partition of texts: up to 32 are counted exactly, and with more no count is off by more than documented.
 func TestErrorsAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.OneOf(anyText, rapid.StringMatching("[a-z]{1,2}")), 0, 300).Draw(t, "texts")
@@ -109,7 +109,7 @@ func TestManyErrorTextsTravel(t *testing.T) {
 	require.Equal(t, bytesOf(t, totals), bytesOf(t, &got))
 }
 
-// Texts that make room for others lose as many as those do: a count is at least what is left, and never more than there were.
+// Texts that displace others lose as many as those do: a count is at least what is left, and never more than there were.
 func TestRoomForATextCostsAllOthers(t *testing.T) {
 	var e Errors
 	for i := range maxTexts {
@@ -130,7 +130,7 @@ func TestRoomForATextCostsAllOthers(t *testing.T) {
 	require.NotContains(t, kept, "another")
 }
 
-// A text that came more often than the rarest ones takes the place of these, with what it has more.
+// A text more frequent than the rarest ones displaces these, with the difference as its count.
 func TestAFrequentTextTakesThePlaceOfRareOnes(t *testing.T) {
 	var all, more Errors
 	for i := range maxTexts {

@@ -16,7 +16,7 @@ import (
 type field struct {
 	name  string
 	count func(t *Totals)
-	bins  bool // which an Account does not hold
+	bins  bool // an Account does not hold them
 }
 
 // counted lists everything that a Totals of one verb, one scenario and one endpoint counts.
@@ -30,7 +30,7 @@ func counted() (all []field) {
 	var walk func(name string, at func(*Totals) reflect.Value)
 	walk = func(name string, at func(*Totals) reflect.Value) {
 		if name == "Totals.rest.Origin" || strings.HasSuffix(name, ".Keys.Bins") || strings.HasSuffix(name, ".Keys.Turns") {
-			return // the first is no count, and bins of keys have nothing that their outcomes have not
+			return // the first is not a count, and bins of keys hold nothing that their outcomes do not
 		}
 		v := at(shape())
 		switch reflect.New(v.Type()).Elem().Interface().(type) {
@@ -45,7 +45,7 @@ func counted() (all []field) {
 			}})
 			return
 		case Errors, Span:
-			return // their fields stand for each other
+			return // their fields represent them
 		}
 		switch v.Kind() {
 		case reflect.Struct:
@@ -83,7 +83,7 @@ func counted() (all []field) {
 	)
 }
 
-// TestEveryFieldIsCarried counts one thing at a time, by itself: no other field stands in for it when it is encoded, merged, compared or emptied.
+// TestEveryFieldIsCarried counts one thing at a time: no other field stands in for it when it is encoded, merged, compared or reset.
 func TestEveryFieldIsCarried(t *testing.T) {
 	nothing := bytesOf(t, NewTotals(testOrigin, 1))
 	for _, f := range counted() {

@@ -2,8 +2,8 @@ package measure
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// WithoutBins returns a copy of t without bins and without origin, so that steps that began at different times can be merged. It shares all else
-// with t, and is to be read only; CheckValid does not hold for it.
+// WithoutBins returns a copy of t without bins or origin, so that steps that began at different times can be merged. It shares everything else with t
+// and must only be read. CheckValid does not hold for it.
 func (t *Totals) WithoutBins() *Totals {
 	flat := *t
 	flat.Origin, flat.Time = 0, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestWithoutBinsLeavesThemToTheOriginal takes the bins of ops, of their keys and of scenarios out of the copy only.
+// TestWithoutBinsLeavesThemToTheOriginal: only the copy loses the bins of ops, of their keys and of scenarios.
 func TestWithoutBinsLeavesThemToTheOriginal(t *testing.T) {
 	of := sampleTotals()
 	before := bytesOf(t, of)

@@ -1,7 +1,7 @@
 package measure
 
-// Generator is what a worker's own process spent on a step, and what kept it from running. A null is a quantity that the kernel or the
-// executor does not count.
+// Generator is what a worker's own process spent on a step, and what kept it from running. A null means that the kernel or the executor does not count
+// the quantity.
 type Generator struct {
 	Executor    string  `json:"executor"` // "event loop", "blocking" or "thread"
 	Loops       int     `json:"loops"`
@@ -11,15 +11,15 @@ type Generator struct {
 	Spent
 	Mallocs uint64 `json:"mallocs"` // heap objects allocated by the process
 
-	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed; looking at the clock for want of work is left
-	// out. On the blocking executor it is at least the share that the whole process used of the processors it may use.
+	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed, without polling the clock while idle. On the blocking
+	// executor it is at least the share that the whole process used of the processors it may use.
 	Busy              float64  `json:"busy"`
-	ProductiveSeconds float64  `json:"productive_seconds"` // the same time, summed over loops; on the blocking executor that of the process
-	RunQueueWait      *float64 `json:"run_queue_wait"`     // share of the step, 0 to 1, that a loop's thread was ready and had no processor, 10 µs for each waking left out; the largest
+	ProductiveSeconds float64  `json:"productive_seconds"` // the same time, summed over loops; on the blocking executor, the process's
+	RunQueueWait      *float64 `json:"run_queue_wait"`     // share of the step, 0 to 1, that a loop's thread was runnable but had no processor, less 10 µs per wake-up; the largest over loops
 
-	GCPauseMaxSeconds      float64    `json:"gc_pause_max_seconds"`      // longest time that the garbage collector stopped the process
-	SchedLatencyP99Seconds float64    `json:"sched_latency_p99_seconds"` // from when a goroutine can run to when it does: 99 % took no longer
-	Throttled              *Throttled `json:"throttled"`                 // by the process' control groups
+	GCPauseMaxSeconds      float64    `json:"gc_pause_max_seconds"`      // longest stop of the process by the garbage collector
+	SchedLatencyP99Seconds float64    `json:"sched_latency_p99_seconds"` // 99th percentile of the time from when a goroutine is runnable until it runs
+	Throttled              *Throttled `json:"throttled"`                 // by the process's control groups
 	TCP                    *TCP       `json:"tcp"`                       // of the load's own connections
 
 	Interrupted *Interrupted `json:"interrupted"` // of open and closed loads on event loops
@@ -28,18 +28,18 @@ type Generator struct {
 	MachineUnknown string   `json:"-"` // why Machine is nil
 }
 
-// Spent is what a client's process took for its load, as time(1) prints it for a command.
+// Spent is what a client's process used for its load, as time(1) prints it for a command.
 type Spent struct {
 	CPUUserSeconds   float64 `json:"cpu_user_seconds"`
 	CPUSystemSeconds float64 `json:"cpu_system_seconds"`
-	MinorFaults      uint64  `json:"minor_faults"`    // of pages that were in memory
-	MajorFaults      uint64  `json:"major_faults"`    // of pages that were read
-	BlocksRead       uint64  `json:"blocks_read"`     // of 512 bytes, from a device
-	BlocksWritten    uint64  `json:"blocks_written"`  // likewise, to one
+	MinorFaults      uint64  `json:"minor_faults"`    // page was in memory
+	MajorFaults      uint64  `json:"major_faults"`    // page was read from a device
+	BlocksRead       uint64  `json:"blocks_read"`     // 512-byte blocks, from a device
+	BlocksWritten    uint64  `json:"blocks_written"`  // 512-byte blocks, to a device
 	ElapsedSeconds   float64 `json:"elapsed_seconds"` // from the start of the step to its end
 }
 
-// Add adds what another process took. The time that passed stays.
+// Add adds what another process used. ElapsedSeconds stays.
 func (s *Spent) Add(o *Spent) {
 	s.CPUUserSeconds += o.CPUUserSeconds
 	s.CPUSystemSeconds += o.CPUSystemSeconds
@@ -49,21 +49,21 @@ func (s *Spent) Add(o *Spent) {
 	s.BlocksWritten += o.BlocksWritten
 }
 
-// AddSpent adds what another worker's process took in the same time.
+// AddSpent adds what another worker's process used in the same time.
 func (g *Generator) AddSpent(o *Generator) {
 	g.Add(&o.Spent)
 	g.ElapsedSeconds = max(g.ElapsedSeconds, o.ElapsedSeconds)
 }
 
-// Throttled is how often and for how long control groups kept their processes from running because their CPU quota was spent.
+// Throttled is how often and for how long control groups stopped their processes because the CPU quota was used up.
 type Throttled struct {
-	Periods uint64  `json:"periods"` // of the quota
+	Periods uint64  `json:"periods"` // quota periods
 	Seconds float64 `json:"seconds"` // summed over processors
 }
 
 // TCP is what the kernel counts on connections (tcp_info in linux/tcp.h).
 type TCP struct {
-	BytesSent          uint64 `json:"bytes_sent"` // those sent again included
+	BytesSent          uint64 `json:"bytes_sent"` // including retransmitted bytes
 	BytesRetransmitted uint64 `json:"bytes_retransmitted"`
-	Retransmits        uint64 `json:"retransmits"` // segments sent again
+	Retransmits        uint64 `json:"retransmits"` // segments retransmitted
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What workers that loaded at the same time spent adds up; the time they took is that of the longest.
+// What workers used at the same time adds up; the elapsed time is the longest.
 func TestGeneratorsAtTheSameTime(t *testing.T) {
 	for _, c := range [][2]float64{{4, 8}, {8, 4}} {
 		var one, two Generator

@@ -5,30 +5,30 @@ import "github.com/loadgen/loadgen/pkg/hist"
 // NumOrdinals is the number of bins of a Growth.
 const NumOrdinals = 128
 
-// maxOrdinalShift is that of bins which hold every ordinal: 128 bins of 2^57.
+// maxOrdinalShift is the shift at which the bins hold every ordinal: 128 bins of 2^57.
 const maxOrdinalShift = 57
 
-// Growth is service times by ordinal: bin i is of the ops with ordinals i<<Shift < n ≤ (i+1)<<Shift. An op's ordinal says as the how-manieth of its step it is due,
-// from 1 on, and is a matter of the plan. When one falls beyond the last bin, neighbours are joined and the width doubles. The width is therefore a function of the
-// largest ordinal alone, whatever the order of ops and of merges. The zero value is empty and ready; so is a nil *Growth for reading.
+// Growth is service times by ordinal: bin i holds the ops with ordinals i<<Shift < n ≤ (i+1)<<Shift. An op's ordinal is its position in the step's
+// schedule, from 1; the plan determines it. When one falls beyond the last bin, neighbours are joined and the width doubles. So the width depends
+// only on the largest ordinal, whatever the order of ops and of merges. The zero value is empty and ready; a nil *Growth may be read.
 type Growth struct {
 	Shift uint8
 	Bins  []GrowthBin // up to the last that is not empty; a reused Growth may have room for more
 }
 
-// GrowthBin is the ops of one bin that have ended.
+// GrowthBin is the ended ops of one bin.
 type GrowthBin struct {
 	Answered hist.Hist // service times of those that ended ok or miss, ns
 	Failed   uint64    // those that ended otherwise
 }
 
-// Ended returns how many ops of the bin have ended.
+// Ended returns how many of the bin's ops have ended.
 func (b *GrowthBin) Ended() uint64 { return b.Answered.Count() + b.Failed }
 
-// Grow counts an op with its ordinal, beside Record. It allocates where Record does, and at the first use of a bin.
+// Grow counts an op by its ordinal, in addition to Record. It allocates where Record does, and at the first use of a bin.
 func (t *Totals) Grow(s *Sample, ordinal uint64) { t.of(s.Verb).grow(s, ordinal) }
 
-// GrowScenario counts a scenario with its ordinal, beside RecordScenario.
+// GrowScenario counts a scenario by its ordinal, in addition to RecordScenario.
 func (t *Totals) GrowScenario(i int, s *Sample, ordinal uint64) { t.scenario(i).grow(s, ordinal) }
 
 func (o *Op) grow(s *Sample, ordinal uint64) {
@@ -50,7 +50,7 @@ func (g *Growth) at(ordinal uint64) *GrowthBin {
 	return g.bin(int(ordinal >> g.Shift))
 }
 
-// bin returns a bin, made with those before it at first use.
+// bin returns a bin, creating it and those before it at first use.
 func (g *Growth) bin(i int) *GrowthBin {
 	if more := i + 1 - len(g.Bins); more > 0 {
 		g.Bins = append(g.Bins, make([]GrowthBin, more)...)
@@ -92,7 +92,7 @@ func (g *Growth) Used() []GrowthBin {
 	return g.Bins[:n]
 }
 
-// Ended returns how many ops it is of.
+// Ended returns the number of ops counted.
 func (g *Growth) Ended() (n uint64) {
 	for i := range g.Used() {
 		n += g.Bins[i].Ended()
@@ -118,7 +118,7 @@ func (g *Growth) reset() {
 	}
 }
 
-// mergeGrowth adds what another op counted by ordinal.
+// mergeGrowth adds what from counted by ordinal.
 func (o *Op) mergeGrowth(from *Growth) {
 	if from.Ended() == 0 {
 		return
@@ -129,7 +129,7 @@ func (o *Op) mergeGrowth(from *Growth) {
 	o.Growth.merge(from)
 }
 
-// print returns 64 bits for the latencies, which add up as these merge, and how many ops failed. What bins they are in it leaves out.
+// print returns 64 bits for the latencies, which add up as these merge, and the number of failed ops. It ignores which bins they are in.
 func (g *Growth) print() (print, failed uint64) {
 	for i := range g.Used() {
 		print += g.Bins[i].Answered.Print()

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// grown counts ops with ordinals, each of which took as many microseconds; of every seventh, that it failed.
+// grown counts ops with ordinals; op n takes n microseconds, and every seventh fails.
 func grown(ordinals ...uint64) *Totals {
 	t := NewTotals(testOrigin, testEndpoints)
 	for _, n := range ordinals {
@@ -51,7 +51,7 @@ func TestGrowthCoarsens(t *testing.T) {
 	require.Len(t, g.Used(), NumOrdinals)
 }
 
-// TestOrdinalsBeginAtOne: an op that has none counts as the first.
+// TestOrdinalsBeginAtOne: an op without an ordinal counts as the first.
 func TestOrdinalsBeginAtOne(t *testing.T) {
 	for _, n := range []uint64{0, 1} {
 		g := grown(n).Ops[driver.Put].Growth
@@ -73,7 +73,7 @@ func TestGrowthBeginsFineAgain(t *testing.T) {
 	require.Len(t, totals.Ops[driver.Put].Growth.Used(), 128)
 }
 
-// TestGrowthOfAnyPartition encodes to the same bytes, whoever counted which op, and is read again.
+// TestGrowthOfAnyPartition encodes to the same bytes, whichever part counted which op, and decodes.
 func TestGrowthOfAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ordinals := rapid.SliceOfN(rapid.Map(anyTime, func(n int64) uint64 { return uint64(n) + 1 }), 1, 40).Draw(t, "ordinals")

@@ -1,9 +1,9 @@
 package measure
 
-// Halved is a series that stays short however much comes. A cell is of as many entries as every other, which came one after another: of one each
-// at first. When there are as many cells as there may be, its owner calls Halve, and from then on a cell is of twice as many.
+// Halved is a series of bounded length. Every cell holds the same number of consecutive entries, at first one. When the number of cells reaches its
+// limit, the owner calls Halve, and from then on each cell holds twice as many.
 //
-// The owner keeps the cells, and makes one when an entry Opens it or when it is full, which it is once the next entry would open another:
+// The owner keeps the cells. It creates one either when an entry Opens it, or when the last is full, that is, once the next entry would open another:
 //
 //	if h.Opens() { … }
 //	h.Count()
@@ -13,24 +13,24 @@ package measure
 type Halved[T any] struct {
 	Cells []T
 
-	shift uint8 // a cell is of 2^shift entries
+	shift uint8 // a cell holds 2^shift entries
 	came  uint64
 }
 
-// Opens says whether the entry that comes next is the first of a cell.
+// Opens says whether the next entry is the first of a cell.
 func (h *Halved[T]) Opens() bool { return h.came&(1<<h.shift-1) == 0 }
 
-// Count counts an entry that has come.
+// Count counts one entry.
 func (h *Halved[T]) Count() { h.came++ }
 
-// Halve joins every two neighbours, as Fold does. There has to be an even number of cells, and the next entry opens another.
+// Halve joins each pair of neighbours, as Fold does. The number of cells must be even, and the next entry must open another.
 func (h *Halved[T]) Halve(join func(into, from *T)) {
 	h.Cells = Fold(h.Cells, 2, join)
 	h.shift++
 }
 
-// Fold joins n ≥ 1 neighbours each, in place, and returns the cells that are left; the last of them may be of fewer. join adds from, the later one,
-// to into, and leaves nothing in from: what it leaves stays behind the cells that are returned, to be used again.
+// Fold joins each n ≥ 1 neighbours in place and returns the remaining cells; the last may have fewer. join adds from, the later one, to into, and
+// empties from. The emptied cells stay behind the returned ones, for reuse.
 func Fold[T any](cells []T, n int, join func(into, from *T)) []T {
 	left := 0
 	for first := 0; first < len(cells); first += n {
@@ -43,7 +43,7 @@ func Fold[T any](cells []T, n int, join func(into, from *T)) []T {
 	return cells[:left]
 }
 
-// narrowest returns the first shift from least on with which a position falls into one of so many cells, of 2^shift positions each.
+// narrowest returns the smallest shift ≥ least such that position falls into one of that many cells, of 2^shift positions each.
 func narrowest(least uint8, position uint64, cells int) uint8 {
 	shift := least
 	for position>>shift >= uint64(cells) {

@@ -36,8 +36,8 @@ func TestFold(t *testing.T) {
 	})
 }
 
-// TestHalvedSeries has a cell for as many entries as every other, the later ones among them, whether its owner makes cells when they begin, when
-// they are full, or keeps the first entry of each.
+// TestHalvedSeries: all cells hold equally many entries, also later ones, whether the owner makes cells when they begin, when they are full, or keeps
+// the first entry of each.
 func TestHalvedSeries(t *testing.T) {
 	const most = 8
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestHalvedSeries(t *testing.T) {
 	})
 }
 
-// TestNarrowest is the least width that will do.
+// TestNarrowest is the smallest sufficient width.
 func TestNarrowest(t *testing.T) {
 	for _, c := range []struct {
 		least    uint8

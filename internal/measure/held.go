@@ -1,20 +1,20 @@
 package measure
 
-// mostHeld bounds the memory of a [Totals] that comes from elsewhere, in bytes: a few bytes of its form can stand for a histogram of 58 KiB, and 16 MiB of
-// them would for more than a machine has. It is the memory of 2,300 histograms that go up to the largest value.
+// mostHeld bounds the memory of a decoded [Totals], in bytes. A few bytes of its form can stand for a histogram of 58 KiB, so 16 MiB of them could
+// need more memory than a machine has. It is enough for 2,300 histograms that reach up to the largest value.
 const mostHeld = 128 << 20
 
-// Sizes, in bytes. The buckets of an Op's histograms, its acks, kinds, bins, growth and steps are apart.
+// Sizes, in bytes. opBytes excludes the buckets of an Op's histograms, its acks, kinds, bins, growth and steps.
 const (
 	opBytes       = 1400
 	binsBytes     = 8 + 8*NumBins
 	requestsBytes = 64
 )
 
-// bytes is held, with the ledgers of requests.
+// bytes is held plus the ledgers of requests.
 func (t *Totals) bytes() int { return t.held() + requestsBytes*cap(t.Requests) }
 
-// held returns what the histograms and bins of t take, used or not, in bytes.
+// held returns the bytes that the histograms and bins of t take, used or not.
 func (t *Totals) held() int {
 	n := t.Waited.Bytes()
 	for _, o := range t.Ops {

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// bomb counts, of each verb, one op in as many histograms of acks as there can be, each as wide as it gets: 15 MB a verb, in a form of some kilobytes.
+// bomb counts, for each verb, one op in as many ack histograms as possible, each as wide as it gets: 15 MB per verb, in a form of some kilobytes.
 func bomb(t *testing.T, verbs ...driver.Verb) []byte {
 	t.Helper()
 	var all Totals
@@ -33,7 +33,7 @@ func bomb(t *testing.T, verbs ...driver.Verb) []byte {
 	return b
 }
 
-// inUse is what the heap has that is not garbage.
+// inUse returns the live heap.
 func inUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -41,7 +41,7 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestBucketBombs decodes forms of some kilobytes that stand for a hundred times the memory and more: at once, and one after the other into the same place.
+// TestBucketBombs decodes forms of some kilobytes that stand for hundreds of times their size: at once, and one after another into the same place.
 func TestBucketBombs(t *testing.T) {
 	var forms [][]byte
 	var verbs []driver.Verb
@@ -63,7 +63,7 @@ func TestBucketBombs(t *testing.T) {
 	runtime.KeepAlive(&all)
 }
 
-// TestEachHistogramIsHeld has every histogram of an op grow by as much alone.
+// TestEachHistogramIsHeld: each histogram of an op counts when it alone grows.
 func TestEachHistogramIsHeld(t *testing.T) {
 	o := Op{Kinds: make([]Kind, 2), Acks: make([]hist.Hist, 1), Growth: &Growth{Bins: make([]GrowthBin, 1)}, Steps: []*Op{{}}}
 	hists := o.hists()
@@ -82,7 +82,7 @@ func TestSizes(t *testing.T) {
 	require.EqualValues(t, reflect.TypeFor[Requests]().Size(), requestsBytes)
 }
 
-// As much memory as may be is given, and not a byte more.
+// The limit itself is granted, and not a byte more.
 func TestMemoryThatADecoderGives(t *testing.T) {
 	var r reader
 	r.take(mostHeld - 1)
@@ -92,7 +92,7 @@ func TestMemoryThatADecoderGives(t *testing.T) {
 	require.EqualError(t, r.Err, "histograms that take more than 128 MiB: fewer scenarios, steps or replicas would do")
 }
 
-// What an op has beside histograms is held, too: its bins and its steps.
+// Memory of an op other than histograms counts, too: its bins and its steps.
 func TestBinsAndStepsAreHeld(t *testing.T) {
 	var o Op
 	require.Zero(t, (*Op)(nil).held())
@@ -110,7 +110,7 @@ func TestBinsAndStepsAreHeld(t *testing.T) {
 	require.Equal(t, all.held()+2*requestsBytes, all.bytes())
 }
 
-// A decoder counts the steps that it makes, those before the one that was written among them, and bins.
+// A decoder counts the steps that it makes, including those before the one written, and bins.
 func TestBinsAndStepsThatADecoderGives(t *testing.T) {
 	var totals Totals
 	totals.AddStep(Step{0, MaxSteps - 1})

@@ -2,20 +2,20 @@ package measure
 
 import "time"
 
-// LongGap is what makes a gap of a closed load long: whatever kept the loop, it is in the latencies of what was in flight.
+// LongGap is the length from which a gap in a closed load is long: whatever kept the loop, the gap is in the latencies of the ops in flight.
 const LongGap = 20 * time.Millisecond
 
-// Interrupted is how often and for how long threads of loops were kept from their processors, for 200 µs at a stretch or more: by other
-// threads, which is always seen, or by an interrupt or a hypervisor, which is seen only where a loop had nothing to do but look at the clock.
-// Of a closed load, gaps that last [LongGap] or longer count whole.
+// Interrupted is how often and for how long loops' threads were kept from their processors, for at least 200 µs at a stretch. Preemption by other
+// threads is always seen; an interrupt or a hypervisor only while a loop has nothing to do but poll the clock. In a closed load, gaps of [LongGap] or
+// longer count in full.
 type Interrupted struct {
 	Times         uint64  `json:"times"`
 	Seconds       float64 `json:"seconds"`
 	MaxSeconds    float64 `json:"max_seconds"`
-	OthersSeconds float64 `json:"others_seconds"` // of Seconds, those of other threads
+	OthersSeconds float64 `json:"others_seconds"` // of Seconds, due to other threads
 }
 
-// Add joins what befell other loops.
+// Add adds the gaps of other loops.
 func (i *Interrupted) Add(o *Interrupted) {
 	i.Times += o.Times
 	i.Seconds += o.Seconds

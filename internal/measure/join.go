@@ -5,31 +5,30 @@ import (
 	"slices"
 )
 
-// Interval is what several sources counted in the same stretch of a step.
+// Interval is what several sources counted over the same part of a step.
 type Interval struct {
 	From, To int64   // nanoseconds on the run clock
-	Delta    *Totals // the Joiner's: it is valid until the next call of Add or Next
+	Delta    *Totals // owned by the Joiner; valid until the next call of Add or Next
 	Final    bool    // every source has finished the step
 }
 
-// mostWaiting bounds the intervals that wait for a source. When there are more, every two neighbours are joined.
+// mostWaiting bounds the intervals that wait for a source. Beyond it, each pair of neighbours is joined.
 const mostWaiting = 128
 
-// mostJoined bounds their memory, in bytes: that of what two workers count at most. What waits is joined until it takes no more.
+// mostJoined bounds the memory of waiting intervals, in bytes, to the most that two workers can count. Beyond it, waiting intervals are joined.
 const mostJoined = 2 * mostHeld
 
-// Joiner joins what several sources (the loops of a worker, the workers of a run) count in one step, interval by interval. When a
-// source falls behind, the others' intervals wait for it, each by itself, and are returned one after the other once it has caught up or
-// finished. Two neighbours are joined only where a source has counted across the boundary between them, or where more than 128 wait, or where
-// these take more than Most.
+// Joiner joins what several sources (the loops of a worker, the workers of a run) count in one step, interval by interval. When a source falls
+// behind, the others' intervals wait for it separately, and are returned one by one once it has caught up or finished. Neighbours are joined only
+// where a source has counted across the boundary between them, where more than 128 wait, or where those waiting take more than Most.
 type Joiner struct {
-	Most int // bytes that intervals which wait may take; NewJoiner allows 256 MiB
+	Most int // bytes that waiting intervals may take; NewJoiner sets 256 MiB
 
 	at      int64
 	upTo    []int64
 	final   []bool
-	waiting []Interval // by To, rising; From is the earliest of those that sources have handed over
-	free    []*Totals  // to be used again: a step that lasts for hours allocates no more than a short one
+	waiting []Interval // by To, ascending; From is the earliest handed over by any source
+	free    []*Totals  // for reuse: a step of hours allocates no more than a short one
 	passed  *Totals    // what was returned last
 }
 
@@ -42,7 +41,7 @@ func NewJoiner(sources int, at int64) *Joiner {
 	return j
 }
 
-// Add takes what a source has counted since its last Add, up to a time on the run clock; nothing of t is kept.
+// Add takes what a source has counted since its last Add, up to a time on the run clock. It keeps nothing of t.
 func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) {
 	from := j.upTo[source]
 	upTo = max(upTo, from)
@@ -60,7 +59,7 @@ func (j *Joiner) Add(source int, upTo int64, final bool, t *Totals) {
 	}
 }
 
-// Held returns how many bytes the intervals take that wait for a source. It is more than Most when they take that as a single one.
+// Held returns the bytes that waiting intervals take. It exceeds Most only if a single interval does.
 func (j *Joiner) Held() (n int) {
 	for i := range j.waiting {
 		n += j.waiting[i].Delta.bytes()
@@ -68,7 +67,7 @@ func (j *Joiner) Held() (n int) {
 	return n
 }
 
-// Next returns the earliest interval that all sources have got past and that was not returned before.
+// Next returns the earliest interval that all sources have passed and that was not returned before.
 func (j *Joiner) Next() (Interval, bool) {
 	j.release()
 	n, end := j.first()
@@ -83,7 +82,7 @@ func (j *Joiner) Next() (Interval, bool) {
 	return joint, true
 }
 
-// Ahead returns what has come so far of an interval that waits for a source. It may still grow.
+// Ahead returns the waiting interval that ends at to, as counted so far. It may still grow.
 func (j *Joiner) Ahead(to int64) (Interval, bool) {
 	i := slices.IndexFunc(j.waiting, func(w Interval) bool { return w.To == to })
 	if i < 0 {
@@ -92,7 +91,7 @@ func (j *Joiner) Ahead(to int64) (Interval, bool) {
 	return j.waiting[i], true
 }
 
-// first returns how many of those waiting have to be taken together, and where they end: at the first boundary that no source has counted across.
+// first returns how many waiting intervals must be taken together, and where they end: at the first boundary that no source has counted across.
 func (j *Joiner) first() (n int, end int64) {
 	end = j.at
 	for i := range j.waiting {
@@ -103,7 +102,7 @@ func (j *Joiner) first() (n int, end int64) {
 	return n, end
 }
 
-// past is up to where all sources have got.
+// past returns the time that all sources have reached.
 func (j *Joiner) past() int64 {
 	to := slices.Max(j.upTo)
 	for i, t := range j.upTo {
@@ -114,7 +113,7 @@ func (j *Joiner) past() int64 {
 	return to
 }
 
-// join adds an interval that waits to an earlier one.
+// join adds a waiting interval to an earlier one.
 func (j *Joiner) join(into, from *Interval) {
 	into.From, into.To = min(into.From, from.From), from.To
 	into.Delta.Merge(from.Delta)
@@ -142,7 +141,7 @@ func (j *Joiner) release() {
 	}
 }
 
-// recycle keeps a Totals to be used again, unless what is kept so would take more than half of what may wait.
+// recycle keeps a Totals for reuse, unless the kept ones would take more than half of Most.
 func (j *Joiner) recycle(t *Totals) {
 	kept := t.bytes()
 	for _, t := range j.free {
@@ -152,6 +151,6 @@ func (j *Joiner) recycle(t *Totals) {
 		return
 	}
 	t.Reset()
-	t.Requests = t.Requests[:0] // as many as the next that is merged into it
+	t.Requests = t.Requests[:0] // it grows to match the next Totals merged into it
 	j.free = append(j.free, t)
 }

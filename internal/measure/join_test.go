@@ -10,8 +10,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestJoiner has sources hand over at boundaries of their own choice, in any order: what comes out covers the step without gap or
-// overlap, adds up to what went in, and holds for each stretch what all sources had sealed by its end.
+// TestJoiner: sources hand over at boundaries of their own choice, in any order. The result covers the step without gap or overlap, adds up to the
+// input, and has in each interval what all sources had sealed by its end.
 func TestJoiner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const begin, seconds = int64(5), 6
@@ -94,7 +94,7 @@ func TestJoiner(t *testing.T) {
 	})
 }
 
-// TestJoinerKeepsFarBoundariesInOrder has a source hand over at boundaries that are further apart than an int64 can say.
+// TestJoinerKeepsFarBoundariesInOrder: a source hands over at boundaries whose distance overflows an int64.
 func TestJoinerKeepsFarBoundariesInOrder(t *testing.T) {
 	const early, late = math.MinInt64 + 20, math.MaxInt64
 	j := NewJoiner(2, math.MinInt64)
@@ -111,7 +111,7 @@ func TestJoinerKeepsFarBoundariesInOrder(t *testing.T) {
 	require.EqualValues(t, 1, joint.Delta.Ops[driver.Get].Due)
 }
 
-// seconds has a source hand over so many seconds, one by one, with n gets in the n-th.
+// seconds hands over a source's seconds one by one, with n gets in the n-th.
 func seconds(j *Joiner, source, from, to int) {
 	for s := from; s < to; s++ {
 		part := NewTotals(0, 1)
@@ -132,8 +132,8 @@ func rows(j *Joiner) (list [][2]int) {
 	return list
 }
 
-// TestSecondsThatWaitedForASourceComeOneByOne has one of two sources fall silent, and then finish, catch up second by second, or hand over all it
-// has counted as one.
+// TestSecondsThatWaitedForASourceComeOneByOne: one of two sources falls silent, and then finishes, catches up second by second, or hands over
+// everything it counted as one.
 func TestSecondsThatWaitedForASourceComeOneByOne(t *testing.T) {
 	wait := func() *Joiner {
 		j := NewJoiner(2, 0)
@@ -175,7 +175,7 @@ func TestSecondsThatWaitedForASourceComeOneByOne(t *testing.T) {
 	})
 }
 
-// TestJoinerKeepsNoMoreThanItMay has one source be silent for an hour.
+// TestJoinerKeepsNoMoreThanItMay: one source is silent for an hour.
 func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	seconds(j, 0, 0, 3600)
@@ -191,7 +191,7 @@ func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 	require.Equal(t, 3600*3601/2, sum)
 }
 
-// What is counted at a boundary that has been returned is returned with the next interval, and with the last one if there is no next.
+// What is counted at a boundary that was already returned comes with the next interval, or with the last one if there is no next.
 func TestWhatComesLateIsReturnedWithTheNext(t *testing.T) {
 	one := NewTotals(0, 1)
 	one.AddDue(driver.Put)
@@ -224,7 +224,7 @@ func TestWhatComesLateIsReturnedWithTheNext(t *testing.T) {
 	}
 }
 
-// What has come of an interval that waits is known of each that does, and of no other.
+// Ahead returns each waiting interval, and no other.
 func TestAheadIsOfTheIntervalsThatWait(t *testing.T) {
 	j := NewJoiner(2, 0)
 	for _, to := range []int64{10, 20} {
@@ -253,8 +253,8 @@ func TestASourceDoesNotGoBack(t *testing.T) {
 	require.EqualValues(t, 3, i.Delta.Ops[driver.Put].Due)
 }
 
-// TestJoinerKeepsNoMoreBytesThanItMay has one source be silent while the other counts ever slower ops: what waits is joined until it has room, and
-// adds up to the same.
+// TestJoinerKeepsNoMoreBytesThanItMay: one source is silent while the other counts ever slower ops. Waiting intervals are joined until they fit, and
+// add up to the same.
 func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	j.Most = 256 << 10
@@ -283,7 +283,7 @@ func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	require.EqualValues(t, 60, sum)
 }
 
-// Of what waits when all sources have finished, the last interval alone is the final one.
+// If several intervals wait when all sources have finished, only the last is final.
 func TestTheLastIntervalIsTheFinalOne(t *testing.T) {
 	j := NewJoiner(2, 0)
 	seconds(j, 0, 0, 3)
@@ -296,7 +296,7 @@ func TestTheLastIntervalIsTheFinalOne(t *testing.T) {
 	}
 }
 
-// As many intervals and bytes wait as may; one more, and they are joined.
+// As many intervals and bytes wait as are allowed; with one more, they are joined.
 func TestWhatMayWaitIsNotJoined(t *testing.T) {
 	require.Equal(t, 256<<20, NewJoiner(1, 0).Most)
 	of := func(most, intervals int) *Joiner {
@@ -312,7 +312,7 @@ func TestWhatMayWaitIsNotJoined(t *testing.T) {
 	require.Len(t, of(whole-1, 3).waiting, 2)
 }
 
-// TestJoinerKeepsUpToHalfToBeUsedAgain: just half is kept, and not a byte more.
+// TestJoinerKeepsUpToHalfToBeUsedAgain: exactly half is kept, and not a byte more.
 func TestJoinerKeepsUpToHalfToBeUsedAgain(t *testing.T) {
 	size := sampleTotals().bytes()
 	for _, c := range []struct{ most, kept int }{{2 * size, 1}, {2*size - 2, 0}, {4*size - 2, 1}} {

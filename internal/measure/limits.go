@@ -6,17 +6,17 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Limits is what a step can count at most, as its plan has it. They bound what the snapshots of a worker add up to, whatever they say: 58 KiB for each
-// latency of each op that the step can have. The number of error texts is bounded by [Errors] itself.
+// Limits is the most that a step can count, according to its plan. It bounds what a worker's snapshots add up to, whatever they contain: 58 KiB for
+// each latency of each op that the step can have.
 type Limits struct {
-	Verbs     [driver.NumVerbs]bool // of ops; of other verbs there are requests, whose bytes are counted
-	Acks      int                   // good answers of an op; 0: they are not counted
-	Scenarios []int                 // steps of each scenario; none: ops stand for themselves
-	Growth    bool                  // latency is counted by ordinal, too
-	Samples   int                   // single ops that are kept; 0: none are
+	Verbs     [driver.NumVerbs]bool // of ops; other verbs have requests, whose bytes are counted
+	Acks      int                   // good answers of an op; 0: not counted
+	Scenarios []int                 // steps of each scenario; none: the phase has single ops
+	Growth    bool                  // latency is also counted by ordinal
+	Samples   int                   // sampled ops kept; 0: none
 }
 
-// CheckWithin says what a snapshot counts that its step cannot have.
+// CheckWithin returns an error if the snapshot counts something that its step cannot have.
 func (s *Snapshot) CheckWithin(l *Limits) error {
 	if err := l.check(s); err != nil {
 		return fmt.Errorf("snapshot %d %w", s.SeqFirst, err)

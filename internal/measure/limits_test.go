@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestCheckWithin has a snapshot count all that its step can have, and then one thing more at a time.
+// TestCheckWithin: a snapshot counts everything that its step can have, and then one thing more at a time.
 func TestCheckWithin(t *testing.T) {
 	limits := &Limits{Verbs: [driver.NumVerbs]bool{driver.Put: true}, Acks: 3, Scenarios: []int{2}, Growth: true, Samples: 4}
 	put := &Sample{Verb: driver.Put, Outcome: driver.OK}

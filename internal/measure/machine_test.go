@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// More than 5 % of the processors' time for others, and less than 10 % left: both, and neither bound itself.
+// Others must have more than 5 % of the processors' time, and less than 10 % must be idle: both, and neither limit itself.
 func TestMachineDoubt(t *testing.T) {
 	for _, c := range []struct {
 		others, idle float64
@@ -27,7 +27,7 @@ func TestMachineDoubt(t *testing.T) {
 	require.False(t, (*Machine)(nil).Doubtful())
 }
 
-// A doubtful machine is worse than one that is not, whatever the shares; of two alike the one with the larger share of others.
+// A doubtful machine is worse than one that is not, whatever the shares; of two alike, the one with the larger share of others is worse.
 func TestWorseMachine(t *testing.T) {
 	doubtful, more := &Machine{OthersShare: 0.06}, &Machine{OthersShare: 0.07}
 	idle := &Machine{OthersShare: 0.9, IdleShare: 0.5}

@@ -11,7 +11,7 @@ type Class uint8
 // The classes, in the order of every table and result.
 const (
 	ClassOK   Class = iota
-	ClassMiss       // the key is not there
+	ClassMiss       // the key does not exist
 	ClassBad        // conflict, quorum_failed, timeout and error
 
 	NumClasses int = iota
@@ -35,38 +35,37 @@ type Sample struct {
 	Verb    driver.Verb
 	Outcome driver.Outcome // any but Shed
 	Cause   Cause          // what decided a bad outcome
-	Kind    uint8          // that its program gave it, up to MaxKinds; 0: none
-	Due     int64          // when the schedule wanted it, and the turn of its slot began
+	Kind    uint8          // set by the op's program, up to MaxKinds; 0: none
+	Due     int64          // when the schedule wanted it, and its slot's turn began
 	Start   int64          // before the write that carried it
-	End     int64          // of the read that completed it
+	End     int64          // the read that completed it
 }
 
-// Totals is what happened in one step, or a part of it. The zero value is empty: the identity of Merge. A Totals is used by one
-// goroutine at a time.
+// Totals is what happened in one step, or in part of one. The zero value is empty: the identity of Merge. One goroutine at a time may use it.
 //
-// A turn of a slot is an op, or a scenario: it begins when that is due, which in a closed load is when the slot is free.
+// A turn of a slot is one op, or one scenario. It begins when that is due; in a closed load, that is when the slot becomes free.
 //
-// A verb without an op has a nil or an empty Op, an outcome that did not occur nil or empty Bins; the two mean the same.
+// A verb without ops has a nil or an empty Op, and an outcome that did not occur has nil or empty Bins; nil and empty mean the same.
 type Totals struct {
 	rest
 	Ops       [driver.NumVerbs]*Op
-	Scenarios []*Op // by number in the phase, as long as the last that began; their ops are in Ops, too
-	Time      *Bins // by when turns of slots began: the ns that they took, think times apart; nil is empty
+	Scenarios []*Op // by number in the phase, up to the last that began; Ops counts their ops, too
+	Time      *Bins // ns that slots' turns took, without think time, by when each turn began; nil is empty
 	Errors    Errors
 }
 
-// rest is what of Totals an [Account] keeps as it is.
+// rest is the part of Totals that an [Account] keeps unchanged.
 type rest struct {
-	Origin      int64      // run clock at the step's start; the same in all parts of a step. 0 in a Totals that has none
+	Origin      int64      // run clock at the step's start; the same in all parts of a step. 0: none
 	Requests    []Requests // index endpoint·NumVerbs + verb
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
 	Reconnects  uint64    // connections opened again after a loss
-	LateReplies uint64    // replies to requests that had timed out already; discarded
-	Foreign     uint64    // values read that no loadgen wrote (no valid header in a checked dataset)
-	Stalls      uint64    // times that an event loop stood still for more than 250 ms, and
-	MaxStall    int64     // the longest, ns
-	Waited      hist.Hist // lag of ops that had no room when they were due, ns; they are in the Lag of their verb, too
+	LateReplies uint64    // replies to requests that had already timed out; discarded
+	Foreign     uint64    // values read that loadgen did not write (no valid header in a checked dataset)
+	Stalls      uint64    // times that an event loop stood still for more than 250 ms
+	MaxStall    int64     // the longest stall, ns
+	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
 }
 
 // Op is the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
@@ -74,7 +73,7 @@ type Op struct {
 	Due      uint64
 	Outcomes [driver.NumOutcomes]uint64
 	Causes   [NumCauses]uint64 // of the outcomes conflict, quorum_failed, timeout and error
-	InFlight int64             // started and not ended; of a part of a step, the change, so it may be negative
+	InFlight int64             // started and not ended; in a part of a step, the change, which may be negative
 	In, Out  uint64            // bytes
 	Lag      hist.Hist         // of every outcome but shed
 	Service  [NumClasses]hist.Hist
@@ -82,19 +81,19 @@ type Op struct {
 	Acks     []hist.Hist               // k-1: start of the op to its k-th good answer
 	Bins     [driver.NumOutcomes]*Bins // by when ops ended
 	Turns    [driver.NumOutcomes]*Bins // by when the turns of their slots began
-	Keys     Keys                      // of ops that have several; empty where ops have one each
-	Growth   *Growth                   // of a step whose ops are counted by ordinal, too; nil is empty
-	Kinds    []Kind                    // of ops whose program sorts them: by the number that it gave, from 1, less 1. What is in one is in Service and Response, too
-	Steps    []*Op                     // of a scenario, by number: the ops of each of its steps
+	Keys     Keys                      // of multi-key ops; empty if each op has one key
+	Growth   *Growth                   // nil unless ops are also counted by ordinal
+	Kinds    []Kind                    // by the kind that the op's program set, less 1; Service and Response include them
+	Steps    []*Op                     // of a scenario: the ops of each step, by step number
 }
 
-// Kind is the latencies of ops that ended in the same way as their program sees it, such as those of gets that another store had to answer.
+// Kind is the latencies of ops that ended the same way in their program's view, such as gets that another store had to answer.
 type Kind struct{ Service, Response hist.Hist }
 
-// MaxKinds is how many kinds a program sorts ops into at most.
+// MaxKinds is the most kinds that a program can sort its ops into.
 const MaxKinds = 8
 
-// Keys is the ledger of the keys of ops, which balances as that of ops does, and when they ended.
+// Keys is the ledger of the keys of multi-key ops, which balances as that of ops does, and when the keys ended.
 type Keys struct {
 	Ledger
 	Bins  [driver.NumOutcomes]*Bins // by when they ended
@@ -104,10 +103,10 @@ type Keys struct {
 // AddKeysDue counts the keys of an op that became due.
 func (t *Totals) AddKeysDue(v driver.Verb, n int) { t.of(v).Keys.Due += uint64(n) }
 
-// ShedKeys counts those of an op that will never start.
+// ShedKeys counts the keys of an op that will never start.
 func (t *Totals) ShedKeys(v driver.Verb, n int) { t.of(v).Keys.Outcomes[driver.Shed] += uint64(n) }
 
-// EndKeys counts n keys that ended alike: of an op that was due, and that ended, at times on the run clock.
+// EndKeys counts n keys that ended alike. due and end are when their op was due and when it ended, on the run clock.
 func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, due, end int64) {
 	k := &t.of(v).Keys
 	k.Outcomes[o] += n
@@ -115,26 +114,25 @@ func (t *Totals) EndKeys(v driver.Verb, o driver.Outcome, n uint64, due, end int
 	madeBins(&k.Turns, o).AddN(due-t.Origin, n)
 }
 
-// AddKeysInFlight enters a change in the number of keys whose ops have started and that have not ended.
+// AddKeysInFlight adds a change in the number of keys whose ops have started but not ended.
 func (t *Totals) AddKeysInFlight(v driver.Verb, change int64) { t.of(v).Keys.InFlight += change }
 
 // Requests is the ledger of one verb at one endpoint.
 type Requests struct {
 	Sent, Answered, Timeout, Error, Refused uint64
-	Moved, Ask                              uint64 // answered by where else the key is: for good, and for this request only
-	InFlight                                int64  // of a part of a step, the change
+	Moved, Ask                              uint64 // redirected: permanently, and for this request only
+	InFlight                                int64  // in a part of a step, the change
 }
 
 // MaxAcks bounds k: an op counts its good answers in a byte (op.Step.Ack).
 const MaxAcks = 255
 
-// NewTotals returns an empty Totals of a step that starts at origin on the run clock, with room for the requests to a number
-// of endpoints.
+// NewTotals returns an empty Totals for a step that starts at origin on the run clock, with room for requests to that many endpoints.
 func NewTotals(origin int64, endpoints int) *Totals {
 	return &Totals{rest: rest{Origin: origin, Requests: make([]Requests, endpoints*driver.NumVerbs)}}
 }
 
-// of returns the ledger of a verb, made at first use.
+// of returns the ledger of a verb, creating it at first use.
 func (t *Totals) of(v driver.Verb) *Op {
 	o := t.Ops[v]
 	if o == nil {
@@ -144,8 +142,7 @@ func (t *Totals) of(v driver.Verb) *Op {
 	return o
 }
 
-// Request returns the ledger of a verb at an endpoint, to be counted in directly. It panics when the endpoint is beyond the
-// number that t was made for.
+// Request returns the ledger of a verb at an endpoint, for the caller to count in. It panics if t was made for fewer endpoints.
 func (t *Totals) Request(endpoint int, v driver.Verb) *Requests {
 	return &t.Requests[endpoint*driver.NumVerbs+int(v)]
 }
@@ -153,10 +150,10 @@ func (t *Totals) Request(endpoint int, v driver.Verb) *Requests {
 // AddDue counts an op that became due. The pacer calls it.
 func (t *Totals) AddDue(v driver.Verb) { t.AddDueN(v, 1) }
 
-// AddDueN counts n of them.
+// AddDueN counts n ops that became due.
 func (t *Totals) AddDueN(v driver.Verb, n uint64) { t.of(v).Due += n }
 
-// Shed counts n ops that are due and will never start. Their being due is counted by AddDue.
+// Shed counts n ops that were due but will never start. AddDue has counted them as due.
 func (t *Totals) Shed(v driver.Verb, n uint64) { t.of(v).Outcomes[driver.Shed] += n }
 
 // AddBytes counts bytes received and sent for a verb.
@@ -166,13 +163,13 @@ func (t *Totals) AddBytes(v driver.Verb, in, out int) {
 	o.Out += uint64(out)
 }
 
-// AddInFlight enters a change in the number of ops that have started and not ended.
+// AddInFlight adds a change in the number of ops that have started but not ended.
 func (t *Totals) AddInFlight(v driver.Verb, change int64) { t.of(v).InFlight += change }
 
 // Ack records the k-th good answer of an op, ns after its start. k is 1 to [MaxAcks].
 func (t *Totals) Ack(v driver.Verb, k int, ns int64) { t.AckN(v, k, ns, 1) }
 
-// AckN records n ≥ 1 of them, of as many ops.
+// AckN records the k-th good answer of n ≥ 1 ops.
 func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 	o := t.of(v)
 	if len(o.Acks) < k {
@@ -181,17 +178,17 @@ func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 	o.Acks[k-1].RecordN(ns, n)
 }
 
-// Record counts an op that ended. A time that runs backwards counts as 0. It allocates at the first use of a verb and of an
-// outcome, and where a latency is above all before it ([hist.Hist.Record]). Span is left alone.
+// Record counts an op that ended. A negative duration counts as 0. Record allocates at the first use of a verb and of an outcome, and when a latency
+// exceeds all before it ([hist.Hist.Record]). It does not touch Span.
 func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 
-// RecordN counts n ≥ 1 ops that ended alike, such as those that one write sent and one read answered, as n calls of Record do.
+// RecordN counts n ≥ 1 ops that ended alike, such as those sent in one write and answered in one read. It equals n calls of Record.
 func (t *Totals) RecordN(s *Sample, n uint64) {
 	t.of(s.Verb).record(s, n, s.Due, t.Origin)
 	t.addTime(s, n)
 }
 
-// addTime adds the time that n turns of slots took, think times apart.
+// addTime adds the time that n turns of slots took, without think time.
 func (t *Totals) addTime(s *Sample, n uint64) {
 	took := s.End - s.Due
 	if took <= 0 {
@@ -226,7 +223,7 @@ func (o *Op) record(s *Sample, n uint64, turn, origin int64) {
 	madeBins(&o.Turns, s.Outcome).AddN(turn-origin, n)
 }
 
-// kind returns the latencies of a kind from 1 on, made at first use.
+// kind returns the latencies of kind k ≥ 1, creating it at first use.
 func (o *Op) kind(k int) *Kind {
 	for len(o.Kinds) < k {
 		o.Kinds = append(o.Kinds, Kind{})

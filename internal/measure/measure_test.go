@@ -122,11 +122,11 @@ func TestOpDigest(t *testing.T) {
 	}
 }
 
-// TestDigestKeys are as their comment says, and so no digest of another build is another: the first 64 bits behind the point of √2, √3, √5 and √7.
+// TestDigestKeys are as their comment says, so that digests of all builds agree: the first 64 bits of the fractional parts of √2, √3, √5 and √7.
 func TestDigestKeys(t *testing.T) {
 	for i, n := range []int64{2, 3, 5, 7} {
 		root := new(big.Int).Lsh(big.NewInt(n), 128)
-		root.Sqrt(root) // 2^64·√n, without what is behind the point
+		root.Sqrt(root) // 2^64·√n, without its fractional part
 		require.Equal(t, digestKeys[i], new(big.Int).And(root, new(big.Int).SetUint64(math.MaxUint64)).Uint64(), "√%d", n)
 	}
 }
@@ -171,8 +171,8 @@ func TestDigestOfRow(t *testing.T) {
 	}
 }
 
-// TestDigestsDoNotClump adds up the digests of neighbouring ops in groups: no two sums are the same, and every bit of them is set about
-// as often as not.
+// TestDigestsDoNotClump adds up the digests of neighbouring ops in groups: no two sums are equal, and every bit of them is set about half of the
+// time.
 func TestDigestsDoNotClump(t *testing.T) {
 	seen := map[uint64]bool{}
 	var ones [64]int
@@ -208,7 +208,7 @@ func TestRecordNIsNRecords(t *testing.T) {
 	})
 }
 
-// Counters are equal that have the same ledgers, of ops and of requests, for as many endpoints.
+// Counters are equal if they have the same ledgers of ops and of requests, for equally many endpoints.
 func TestEqualCounters(t *testing.T) {
 	of := func(change func(t *Totals)) *Counters {
 		all := NewTotals(testOrigin, 2)

@@ -9,9 +9,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Merge adds what o counted, which it leaves alone and shares no memory with. Counts and durations add up; MaxStall is the larger.
-// The longer Requests decides the number of endpoints. The origins must be the same, or one of them 0: bins count from there.
-// Merge panics when they differ; who merges what came from elsewhere compares them first.
+// Merge adds what o counted. It leaves o alone and shares no memory with it. Counts and durations add up; MaxStall is the larger. The longer Requests
+// sets the number of endpoints. Bins count from the origin, so the origins must be equal, or one of them 0; Merge panics otherwise. Compare them
+// first if o came from elsewhere.
 func (t *Totals) Merge(o *Totals) {
 	t.rest.merge(&o.rest)
 	t.Errors.Merge(&o.Errors)
@@ -29,7 +29,7 @@ func (t *Totals) Merge(o *Totals) {
 	t.mergeScenarios(o)
 }
 
-// merge is Merge of what is neither ops nor errors.
+// merge does Merge for everything but ops and errors.
 func (t *rest) merge(o *rest) {
 	if t.Origin != o.Origin && t.Origin != 0 && o.Origin != 0 {
 		panic(fmt.Sprintf("measure: merge totals with origin %d into totals with origin %d", o.Origin, t.Origin))
@@ -46,8 +46,7 @@ func (t *rest) merge(o *rest) {
 	t.Waited.Merge(&o.Waited)
 }
 
-// Reset empties t and keeps its memory, its origin and its number of endpoints, so that the same ops can be counted in it
-// without an allocation.
+// Reset empties t and keeps its memory, its origin and its number of endpoints, so that counting the same ops again allocates nothing.
 func (t *Totals) Reset() {
 	for _, o := range t.Ops {
 		if o != nil {
@@ -85,7 +84,7 @@ func (o *Op) acks() []hist.Hist {
 	return o.Acks[:n]
 }
 
-// kinds returns those up to the last that occurred.
+// kinds returns the kinds up to the last that occurred.
 func (o *Op) kinds() []Kind {
 	n := len(o.Kinds)
 	for n > 0 && o.Kinds[n-1].Response.Count() == 0 && o.Kinds[n-1].Service.Count() == 0 {
@@ -97,7 +96,7 @@ func (o *Op) kinds() []Kind {
 // empty says whether nothing was counted.
 func (o *Op) empty() bool { return o == nil || o.In|o.Out == 0 && o.idle() }
 
-// idle says whether nothing but bytes was counted in an op that there is.
+// idle says whether o, which is not nil, counted nothing but bytes.
 func (o *Op) idle() bool {
 	if o.Ledger() != (Ledger{}) || o.Causes != [len(o.Causes)]uint64{} || len(o.acks()) > 0 || len(o.kinds()) > 0 {
 		return false
@@ -118,7 +117,7 @@ func (o *Op) idle() bool {
 	return o.Keys.empty() && len(o.Growth.Used()) == 0
 }
 
-// empty says whether no key was counted. Bins have nothing that outcomes have not.
+// empty says whether no key was counted. Bins hold nothing that the outcomes do not.
 func (k *Keys) empty() bool { return k.Ledger == Ledger{} }
 
 func (o *Op) merge(from *Op) {
@@ -177,7 +176,7 @@ func (o *Op) growAcks(n int) {
 	}
 }
 
-// madeBins returns the bins of an outcome, made at first use.
+// madeBins returns the bins of an outcome, creating them at first use.
 func madeBins(all *[driver.NumOutcomes]*Bins, out driver.Outcome) *Bins {
 	b := all[out]
 	if b == nil {

@@ -10,41 +10,41 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// MostSamples is how many ops Samples have at most: with an error for each, they fit into a snapshot of 16 MiB.
+// MostSamples is the most ops that Samples hold: with an error text for each, they fit into a snapshot of 16 MiB.
 const MostSamples = 100_000
 
-// maxSampleText is how many bytes of an error are kept.
+// maxSampleText is how many bytes of an error text are kept.
 const maxSampleText = 80
 
-// Unknown is a number of bytes that nobody has counted.
+// Unknown stands for a number of bytes that was not counted.
 const Unknown = -1
 
-// DrawnOp is one op that has ended. Times are nanoseconds since 1970 by the coordinator's clock, due ≤ start ≤ end.
+// DrawnOp is one sampled op that has ended. Times are nanoseconds since 1970 on the coordinator's clock, due ≤ start ≤ end.
 type DrawnOp struct {
 	Due     int64 // when the schedule wanted it
 	Start   int64 // before the write that carried it
-	End     int64 // of the read that completed it
+	End     int64 // the read that completed it
 	In, Out int64 // bytes, or Unknown
-	Code    int   // what the protocol calls a status, such as that of HTTP, 1 to 65535; 0: it has none
+	Code    int   // the protocol's status, such as HTTP's, 1 to 65535; 0: none
 	Verb    driver.Verb
 	Outcome driver.Outcome
-	Error   string // printable, at most 80 bytes; "" when none is known
+	Error   string // printable, at most 80 bytes; "": none known
 
 	rank uint64
 }
 
-// Samples is a fair draw of single ops of a load, in bounded memory. The zero value is empty: the identity of Merge. It is used by one goroutine at a
-// time.
+// Samples is a fair sample of single ops of a load, in bounded memory. The zero value is empty: the identity of Merge. One goroutine at a time may
+// use it.
 //
-// Each op that ends gets a rank, 64 bits drawn at random, and those with the smallest ranks are kept. Which they are does not depend on the order of the
-// ops, nor on how loops, workers and intervals divide them: the smallest of all are among the smallest of each part. So Samples merge exactly, and every
-// op has the same chance.
+// Each op that ends gets a rank, 64 random bits, and the ops with the smallest ranks are kept. Which those are depends neither on the order of the
+// ops nor on how loops, workers and intervals divide them: the smallest of all are among the smallest of each part. So Samples merge exactly, and
+// every op has the same chance.
 type Samples struct {
 	most int
 	ops  []DrawnOp
 }
 
-// Add enters ops that were drawn for a set of at most most.
+// Add adds ops sampled for a set of at most most.
 func (s *Samples) Add(most int, ops []DrawnOp) {
 	s.most = max(s.most, most)
 	s.ops = append(s.ops, ops...)
@@ -57,17 +57,17 @@ func (s *Samples) Merge(o *Samples) { s.Add(o.most, o.ops) }
 // Reset empties the set.
 func (s *Samples) Reset() { *s = Samples{ops: s.ops[:0]} }
 
-// Empty says whether there is no op in it.
+// Empty says whether the set holds no op.
 func (s *Samples) Empty() bool { return len(s.ops) == 0 }
 
-// bound drops what is too much, now and then.
+// bound drops surplus ops, once there are twice as many as are kept.
 func (s *Samples) bound() {
 	if len(s.ops) >= 2*s.most {
 		s.sort()
 	}
 }
 
-// sort puts the ops in the order of their ranks, and drops those beyond the most.
+// sort orders the ops by rank and drops those beyond most.
 func (s *Samples) sort() {
 	slices.SortFunc(s.ops, func(a, b DrawnOp) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.Due, b.Due), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Verb, b.Verb))
@@ -75,7 +75,7 @@ func (s *Samples) sort() {
 	s.ops = s.ops[:min(len(s.ops), s.most)]
 }
 
-// Ops returns what is kept, in the order of their starts.
+// Ops returns the kept ops, ordered by start.
 func (s *Samples) Ops() []DrawnOp {
 	s.sort()
 	ops := slices.Clone(s.ops)
@@ -83,7 +83,7 @@ func (s *Samples) Ops() []DrawnOp {
 	return ops
 }
 
-// clean makes an error of a text that somebody else wrote: printable, of at most 80 bytes.
+// cleanText makes an error text that came from elsewhere printable and cuts it to 80 bytes.
 func cleanText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -29,11 +29,11 @@ func (s *Samples) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// leastBytes is what an op has at least in the binary form.
+// leastBytes is the fewest bytes that an op takes in the binary form.
 const leastBytes = 8 + 3 + 2 + 3 + 1
 
-// Decode replaces s by the set that r stands at, which is not empty. It accepts exactly what AppendBinary writes, and sets no more aside than r has bytes for. After an
-// error, which r has, s is empty.
+// Decode replaces s by the set at the front of r, which is not empty. It accepts exactly what AppendBinary writes, and allocates no more than r has
+// bytes for. After an error, which r holds, s is empty.
 func (s *Samples) Decode(r *varint.Reader) {
 	s.Reset()
 	most, count := r.Uvarint(), r.Uvarint()
@@ -81,7 +81,7 @@ func decodeOp(r *varint.Reader) (op DrawnOp) {
 	return op
 }
 
-// after reads a time by how long after another it is.
+// after reads a time, encoded as the nanoseconds after from.
 func after(r *varint.Reader, from int64) int64 {
 	to := int64(uint64(from) + r.Uvarint())
 	if to < from {

@@ -15,12 +15,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// op is one that knows its number.
+// op is an op that is identified by its number.
 func op(i int) *DrawnOp {
 	return &DrawnOp{Due: int64(i), Start: int64(i) + 1, End: int64(i) + 3, In: 10, Out: Unknown, Code: 200, Verb: driver.Get, Outcome: driver.OK}
 }
 
-// drawn is what a draw of numbered ops has taken, told in groups of up to together.
+// drawn returns what a draw of numbered ops has taken, when told in groups of up to together.
 func drawn(most, from, to int, seed, part uint64, together int) *Samples {
 	d, s := NewDraw(most, seed, part), &Samples{}
 	sizes := rand.New(rand.NewPCG(seed, part))
@@ -37,8 +37,9 @@ func drawn(most, from, to int, seed, part uint64, together int) *Samples {
 
 func form(s *Samples) string { return string(s.AppendBinary(nil)) }
 
-// TestEveryOpHasTheSameChance draws 20 of 1,000 ops, 3,000 times, by four loops that have unequal shares of them and are joined in another order each
-// time. Each op is expected 60 times. The sum of squares is held against chi-squared with 999 degrees of freedom, which lies beyond 1,195 once in 100,000 tries.
+// TestEveryOpHasTheSameChance draws 20 of 1,000 ops, 3,000 times, by four loops with unequal shares that are joined in a different order each time.
+// Each op is expected 60 times. The sum of squares is compared with chi-squared with 999 degrees of freedom, which exceeds 1,195 once in 100,000
+// tries.
 func TestEveryOpHasTheSameChance(t *testing.T) {
 	const ops, most, tries = 1000, 20, 3000
 	cuts := []int{0, 10, 15, 400, ops}
@@ -58,12 +59,12 @@ func TestEveryOpHasTheSameChance(t *testing.T) {
 	for _, n := range count {
 		sum += (float64(n) - expected) * (float64(n) - expected) / expected
 	}
-	sum /= 1 - float64(most)/ops // of draws without repetition
+	sum /= 1 - float64(most)/ops // of draws without replacement
 	require.Less(t, sum, 1195.0)
 	require.Greater(t, sum, 810.0)
 }
 
-// TestGroupsAreFair has ops told in groups that ended alike: each counts as one.
+// TestGroupsAreFair tells ops in groups that ended alike: each op counts as one.
 func TestGroupsAreFair(t *testing.T) {
 	const most, tries, small, large = 10, 1000, 1, 9
 	ones := 0
@@ -84,7 +85,7 @@ func TestGroupsAreFair(t *testing.T) {
 	require.InDelta(t, 0.1, share, 5*sigma)
 }
 
-// TestMergeIsExact joins what parts have kept in any order and grouping: it is what one set of all ranks keeps.
+// TestMergeIsExact merges parts in any order and grouping: the result is that of one set of all ranks.
 func TestMergeIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 30).Draw(t, "most")
@@ -114,7 +115,7 @@ func TestMergeIsExact(t *testing.T) {
 	})
 }
 
-// TestDrawIsSeeded and takes few more than it keeps: n·(1 + ln(N/n)).
+// TestDrawIsSeeded, and takes few more than it keeps: n·(1 + ln(N/n)).
 func TestDrawIsSeeded(t *testing.T) {
 	require.Equal(t, form(drawn(100, 0, 100_000, 5, 1, 4)), form(drawn(100, 0, 100_000, 5, 1, 4)))
 	require.NotEqual(t, form(drawn(100, 0, 100_000, 5, 1, 4)), form(drawn(100, 0, 100_000, 6, 1, 4)))
@@ -138,7 +139,7 @@ func TestSetIsBounded(t *testing.T) {
 	}
 }
 
-// TestPassingIsCheap tells ops that are passed over, as the fast ways do.
+// TestPassingIsCheap tells of ops that are skipped, as the fast paths do.
 func TestPassingIsCheap(t *testing.T) {
 	d := NewDraw(10, 1, 1)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -151,7 +152,7 @@ func TestPassingIsCheap(t *testing.T) {
 	}))
 }
 
-// TestASetIsSortedNowAndThen: ops beyond the most are dropped when there are as many of them again.
+// TestASetIsSortedNowAndThen: surplus ops are dropped once there are twice as many as are kept.
 func TestASetIsSortedNowAndThen(t *testing.T) {
 	s := &Samples{}
 	for n := 1; n < 20; n++ {
@@ -164,7 +165,7 @@ func TestASetIsSortedNowAndThen(t *testing.T) {
 	require.EqualValues(t, 90, s.ops[9].rank)
 }
 
-// TestADrawMayPassAllOps: where the largest rank that is kept is next to nothing, no op of a run will have a smaller one.
+// TestADrawMayPassAllOps: if the largest kept rank is almost 0, no op of a run will have a smaller one.
 func TestADrawMayPassAllOps(t *testing.T) {
 	for _, rank := range []uint64{0, 1, 4} {
 		d := NewDraw(1, 1, 1)
@@ -180,7 +181,7 @@ func TestADrawMayPassAllOps(t *testing.T) {
 	require.Zero(t, NewDraw(1, 1, 1).next(), "the first is taken")
 }
 
-// What was taken is handed over once.
+// Taken ops are handed over once.
 func TestTakenOpsAreHandedOverOnce(t *testing.T) {
 	d := NewDraw(10, 1, 1)
 	d.Enter(op(1), nil, 1)
@@ -190,7 +191,7 @@ func TestTakenOpsAreHandedOverOnce(t *testing.T) {
 	require.Len(t, d.Taken(), 1)
 }
 
-// From when the draw is full, its largest rank is the one that the next op has to be below.
+// Once the draw is full, the next op must rank below its largest rank.
 func TestTheLargestRankIsInFront(t *testing.T) {
 	for seed := range uint64(20) {
 		d := NewDraw(9, seed, 1)
@@ -204,7 +205,7 @@ func TestTheLargestRankIsInFront(t *testing.T) {
 	}
 }
 
-// Ops that are told together are passed over and taken as they are one by one.
+// Ops told together are skipped and taken as they would be one by one.
 func TestADrawTakesTheSameOfGroups(t *testing.T) {
 	const ops, together = 5000, 10
 	of := func(each uint64) (taken []int64) {
@@ -221,7 +222,7 @@ func TestADrawTakesTheSameOfGroups(t *testing.T) {
 	require.Equal(t, of(1), of(2))
 }
 
-// Ops are in the order of their starts, and those of the same start in that of their ends.
+// Ops are ordered by start, and by end if the start is the same.
 func TestSamplesAreInTheOrderOfTheirStarts(t *testing.T) {
 	var s Samples
 	for i, o := range []DrawnOp{{Start: 2, End: 3}, {Start: 1, End: 9}, {Start: 2, End: 2}, {Start: 1, End: 8}} {
@@ -304,7 +305,7 @@ func TestFormsThatCannotBe(t *testing.T) {
 	}
 }
 
-// What just can be is read as it was written.
+// Extreme but possible values are read as written.
 func TestFormsThatJustCanBe(t *testing.T) {
 	for name, change := range map[string]func(o *DrawnOp){
 		"the largest code":    func(o *DrawnOp) { o.Code = math.MaxUint16 },
@@ -326,7 +327,7 @@ func TestFormsThatJustCanBe(t *testing.T) {
 	most := &Samples{most: MostSamples, ops: []DrawnOp{*op(1)}}
 	_, err := decode(form(most))
 	require.NoError(t, err)
-	for _, b := range []string{ // bytes that AppendBinary makes of no op
+	for _, b := range []string{ // bytes that AppendBinary makes for no op
 		"\x05\x01" + strings.Repeat("\x00", 8) + "\x00\x00\x00\x00\x00" + "\x81\x80\x80\x80\x80\x80\x80\x80\x80\x01" + "\x00\x00\x00",
 		"\x05\x01" + strings.Repeat("\x00", 8) + "\x00\x00\x00\x00\x00" + "\x00" + "\x81\x80\x80\x80\x80\x80\x80\x80\x80\x01" + "\x00\x00",
 	} {

@@ -4,20 +4,20 @@ import (
 	"fmt"
 )
 
-// Snapshot is what one worker counted in an interval of a step, sealed. Intervals of a worker follow each other without gap or
-// overlap, so their deltas add up to the step's totals whichever of them were joined on the way.
+// Snapshot is what one worker counted in an interval of a step, sealed. A worker's intervals follow each other without gap or overlap, so their
+// deltas add up to the step's totals, even if some were joined on the way.
 type Snapshot struct {
 	Step              int      // worker.Step.Seq
 	SeqFirst, SeqLast uint64   // the intervals it covers, numbered from 1 per worker and run; equal unless joined by Merge
-	From, To          int64    // what it covers, nanoseconds on the run clock, [From, To)
+	From, To          int64    // the time it covers, nanoseconds on the run clock, [From, To)
 	Delta             Totals   // counted in the interval; in_flight is the change
-	Running           Counters // both ledgers of the step from its start to To
-	Samples           Samples  // ops that were drawn in the interval, of a phase that wants samples
+	Running           Counters // both ledgers from the step's start to To
+	Samples           Samples  // ops sampled in the interval, if the phase wants samples
 	Final             bool     // the last of its step
 }
 
-// Merge joins next, the snapshot that follows s in the same step, to s. Neither may have been sent: a sent snapshot is resent as it
-// was. It returns an error, and leaves s alone, when next does not follow s.
+// Merge joins next, the snapshot that follows s in the same step, to s. Neither may have been sent: a sent snapshot is resent unchanged. If next does
+// not follow s, Merge returns an error and leaves s alone.
 func (s *Snapshot) Merge(next *Snapshot) error {
 	if s.Step != next.Step || s.SeqLast+1 != next.SeqFirst || s.To != next.From || s.Final {
 		return fmt.Errorf("join snapshot %d–%d of step %d, from %d ns, to snapshot %d–%d of step %d, to %d ns, final %t: it does not follow",

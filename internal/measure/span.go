@@ -2,24 +2,24 @@ package measure
 
 // Span bounds the time in which all sessions were at work, on the run clock. The zero Span is empty: the identity of Merge.
 type Span struct {
-	Sessions  uint64 // that started an op
+	Sessions  uint64 // sessions that started an op
 	First     int64  // first start of any session
-	LastFirst int64  // latest first start over sessions
-	FirstLast int64  // earliest last end over sessions
+	LastFirst int64  // latest first start of a session
+	FirstLast int64  // earliest last end of a session
 	Last      int64  // last end of any session
-	FirstOut  int64  // earliest last start over sessions: until then each had work for all of its slots
-	Turn      int64  // sum over sessions of their mean turn: from a start in a slot to the next one there, ns
+	FirstOut  int64  // earliest last start of a session: until then every session had work for all of its slots
+	Turn      int64  // sum of the sessions' mean turns: from one start in a slot to the next there, ns
 }
 
 // Session adds a session whose first op started at first and whose last op ended at last.
 func (s *Span) Session(first, last int64) { s.Busy(first, last, last, last-first) }
 
-// Busy is Session for one that is known to have started its last op at out, and the mean length of its turns.
+// Busy is Session for a session whose last start, out, and mean turn length are known.
 func (s *Span) Busy(first, out, last, turn int64) {
 	s.Merge(&Span{Sessions: 1, First: first, LastFirst: first, FirstLast: last, Last: last, FirstOut: out, Turn: turn})
 }
 
-// Merge adds the sessions of o. A session is in one Span of a step only.
+// Merge adds the sessions of o. Each session must be in only one Span of a step.
 func (s *Span) Merge(o *Span) {
 	switch {
 	case o.Sessions == 0:

@@ -5,18 +5,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Times are the latencies of all ops that were due: of those that ended ok or miss as they were, of all others as longer than any of these. An op
-// that timed out after a second would have taken longer than that, and nobody knows how much; one that was refused at once took no time, and
-// its user has nothing. The zero value is of no op.
+// Times are the latencies of all ops that were due. Ops that ended ok or miss count with their latency, all others as slower than any of those. An op
+// that timed out after a second would have taken longer, nobody knows how much; one refused at once took no time, but its user got nothing. The zero
+// value has no ops.
 type Times struct {
 	Answered hist.Hist // nanoseconds of ok and miss
-	Failed   uint64    // ops that ended otherwise, were shed, or had not ended
+	Failed   uint64    // ops that ended otherwise, were shed, or have not ended
 }
 
-// Count returns how many ops they are of.
+// Count returns the number of ops.
 func (t *Times) Count() uint64 { return t.Answered.Count() + t.Failed }
 
-// Quantile returns the nearest rank of q among all ops. known is false where that is an op that failed, and where there is none.
+// Quantile returns the nearest rank of q among all ops. known is false if that rank falls on a failed op, or if there are no ops.
 func (t *Times) Quantile(q float64) (ns int64, known bool) {
 	rank := hist.Rank(q, t.Count())
 	if rank > t.Answered.Count() || rank == 0 {
@@ -25,7 +25,7 @@ func (t *Times) Quantile(q float64) (ns int64, known bool) {
 	return t.Answered.At(rank), true
 }
 
-// Merge adds what o is of.
+// Merge adds the ops of o.
 func (t *Times) Merge(o *Times) {
 	t.Answered.Merge(&o.Answered)
 	t.Failed += o.Failed
@@ -40,7 +40,7 @@ func (l *Ledger) Failed() uint64 {
 	return n
 }
 
-// failed returns how many of the ops that were due ended neither ok nor miss, if nothing more comes.
+// failed returns how many due ops ended neither ok nor miss, counting those still in flight.
 func (o *Op) failed() uint64 {
 	l := o.Ledger()
 	return l.Failed() + uint64(max(0, o.InFlight))
@@ -52,7 +52,7 @@ func (o *Op) ServiceAll() Times { return Times{Answered: answered(&o.Service), F
 // ResponseAll returns the response times of a whole step.
 func (o *Op) ResponseAll() Times { return Times{Answered: answered(&o.Response), Failed: o.failed()} }
 
-// AckAll returns the times to the k-th good answer, which ops that never got so many fail to have.
+// AckAll returns the times to the k-th good answer. Ops that never got that many count as failed.
 func (o *Op) AckAll(k int) Times {
 	t := Times{}
 	t.Answered.Merge(&o.Acks[k-1])

@@ -10,12 +10,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Values by hand, of answers that took 1, 2, … ns: an op that failed is slower than any that did not, so a rank beyond these has no time.
+// Values by hand, for answers that took 1, 2, … ns: a failed op is slower than any that did not fail, so a rank beyond the answers has no time.
 func TestQuantilesCountWhatFailed(t *testing.T) {
 	for _, c := range []struct {
 		answered, failed int
 		q                float64
-		want             int64 // 0: nobody knows
+		want             int64 // 0: unknown
 	}{
 		{0, 0, 0.5, 0},
 		{0, 3, 0.5, 0},
@@ -47,7 +47,7 @@ func TestQuantilesCountWhatFailed(t *testing.T) {
 	}
 }
 
-// What is due and was not answered has failed, for the op as for each of its good answers; what is still under way counts only where it is more than none.
+// Due ops that were not answered have failed, for the op and for each of its good answers; a negative in_flight does not count.
 func TestTimesOfAWholeStep(t *testing.T) {
 	for _, c := range []struct {
 		outcomes map[driver.Outcome]uint64
@@ -81,7 +81,8 @@ func TestTimesOfAWholeStep(t *testing.T) {
 	}
 }
 
-// The time that turns took is that of ops that took some: one that ended when it was due, or before by a clock that was set, adds none and makes no room.
+// The time of turns counts only ops that took some: one that ended when it was due, or before by a clock that was set, adds none and allocates
+// nothing.
 func TestTimeOfTurns(t *testing.T) {
 	for took, want := range map[int64]uint64{-5: 0, 0: 0, 1: 3, 7: 21} {
 		const origin, due = 1 << 40, 1<<40 + 100
@@ -95,7 +96,7 @@ func TestTimeOfTurns(t *testing.T) {
 	}
 }
 
-// An error of a form names the step of the scenario that it lies in.
+// An error in a form names the step of the scenario that it is in.
 func TestDamagedStepIsNamed(t *testing.T) {
 	totals := NewTotals(0, 1)
 	step := func() *Op {

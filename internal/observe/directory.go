@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// blockSize is the unit of the blocks that stat(2) counts.
+// blockSize is the unit of stat(2)'s block counts.
 const blockSize = 512
 
-// directory adds up what a directory takes.
+// directory adds up the space that a directory uses.
 type directory struct{ path string }
 
 func (d directory) Of() string { return d.path }
 
 func (d directory) Close() {}
 
-// Take goes through the directory. Files that are removed on the way do not count, hard links count once, and symbolic links are not followed,
-// but for the path itself.
+// Take walks the directory. Files removed meanwhile do not count, hard links count once, and symbolic links are not followed, except for the path
+// itself.
 func (d directory) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
 	root, err := filepath.EvalSymlinks(d.path)
 	if err != nil {
@@ -45,10 +45,10 @@ func (d directory) Take(ctx context.Context) (value map[string]float64, missing 
 	return f.value, f.missing
 }
 
-// space is what files take.
+// space is the space that files use.
 type space struct{ blocks, size, files int64 }
 
-// add sums up all that is below a directory, the blocks of directories with it.
+// add sums up everything below a directory, including the directories' own blocks.
 func add(ctx context.Context, root string) (sum space, err error) {
 	type file struct{ dev, ino uint64 }
 	linked := map[file]bool{}
@@ -83,7 +83,7 @@ func add(ctx context.Context, root string) (sum space, err error) {
 	return sum, err
 }
 
-// unlessGone passes over files that are no longer there, as in a directory at work there are.
+// unlessGone ignores errors about files that no longer exist, as happens in a directory in use.
 func unlessGone(err error, root bool) error {
 	if errors.Is(err, fs.ErrNotExist) && !root {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// hook runs a command and reads what it prints: a line for each figure, its name, a blank, = or :, and a number. Other lines are passed over.
+// hook runs a command and parses its output: one line per figure, with a name, a blank, = or :, and a number. It ignores other lines.
 type hook struct {
 	o   *plan.Observe
 	run func(ctx context.Context, name string) (string, error)

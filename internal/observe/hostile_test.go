@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An endpoint that answers with what nobody asked for costs a probe its figures, and no more: what comes is read as it comes, up to a bound,
-// and until the probe's time is over.
+// An endpoint that answers with garbage costs a probe its figures and no more: the answer is read as it comes, up to a limit and until the probe's
+// time is over.
 func TestHostileEndpoints(t *testing.T) {
 	const good = "a 1\n"
 	for path, test := range map[string]struct {
@@ -67,7 +67,7 @@ func TestHostileEndpoints(t *testing.T) {
 	}
 }
 
-// A line that nobody asked for costs no figure, however wrong it is, before or behind the one that counts.
+// A line that was not asked for costs no figure, however wrong it is, before or after the one that counts.
 func TestOnePrometheusLineIsWrong(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "torn{code=\"5\" 3\nheap_bytes 1.5e9\n}{\nwords few\n# TYPE a b c\nheap_bytes{zone=\"b\"} 5e8\nlast{")

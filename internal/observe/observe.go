@@ -1,11 +1,10 @@
-// Package observe reads figures of the target's side: what servers tell of themselves, what the kernel counts of their processes, what
-// directories take, series of endpoints for Prometheus, and what commands print.
+// Package observe reads figures from the target's side: what servers report, what the kernel counts for their processes, how much space directories
+// use, series of Prometheus endpoints, and the output of commands.
 //
-// Each kind is a [Probe], which is asked again and again and keeps what makes the next time cheap: connections, the number of a process. It
-// does not tell counters from other figures, and takes no differences: that is package run's. When it cannot be had, a figure is left out with
-// the reason; nothing here ends a run.
+// Each kind is a [Probe], which is taken again and again, and keeps what makes the next take cheap: connections, a PID. It does not tell counters from
+// gauges or compute differences; package run does that. A missing figure is left out, with the reason. Nothing here ends a run.
 //
-// Processes and directories are those of the machine that this runs on, the coordinator's. Of a process there are
+// Processes and directories are those of the machine this runs on, the coordinator's. A process has
 //
 //	rss_bytes                    resident memory                      /proc/PID/stat rss
 //	cpu_user_seconds             processor time, to 10 ms             /proc/PID/stat utime
@@ -17,12 +16,12 @@
 //
 // and of a directory used_bytes (blocks allocated), size_bytes (lengths of files), files, and free_bytes of its file system.
 //
-// Pages for Prometheus are read by code of our own, not by expfmt of github.com/prometheus/common. That one builds the whole page in memory before a
-// series can be looked up, some 18 times its size, and returns nothing of a page once a line of it is wrong. Here a page costs one line of
-// memory, and only a line of a metric that was asked for can be an error, which quotes the line.
+// Prometheus pages are parsed by code of our own, not by expfmt of github.com/prometheus/common. expfmt builds the whole page in memory before a
+// series can be looked up, at some 18 times its size, and returns nothing of a page with an invalid line. Here a page takes one line of memory. Only
+// a line of a requested metric can be an error, which quotes the line.
 //
-// Nor are processes read with github.com/prometheus/procfs. Its table of 4,000 sockets costs 44,000 allocations where the lines of listeners are all
-// that is looked at, and 8,000 are enough; and where the kernel leaves one figure of I/O out, it returns an error and none of the others.
+// Nor are processes read with github.com/prometheus/procfs. Its table of 4,000 sockets takes 44,000 allocations, when only the lines of listeners
+// matter and 8,000 are enough. And if the kernel leaves out one I/O figure, procfs returns an error and none of the others.
 package observe
 
 import (
@@ -38,26 +37,26 @@ import (
 
 // Probe reads the fields of one observation. Take is called by one goroutine at a time.
 type Probe interface {
-	// Of says what is looked at, in words.
+	// Of describes in words what is observed.
 	Of() string
-	// Take reads all fields once and returns when ctx ends. It returns the values by field, finite numbers all, and why others are missing;
-	// under "" why all are.
+	// Take reads all fields once, and returns when ctx ends. It returns the values by field, all finite, and by field why the others are missing; the
+	// key "" means all are.
 	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
-	// Close gives back what Take has kept. A Take that is under way fails.
+	// Close releases what Take has kept. A Take in progress fails.
 	Close()
 }
 
-// Means are what probes are made with.
+// Means are what probes need.
 type Means struct {
 	Drivers []driver.Driver
 	Secrets func(name string) (string, error)
-	// Dial connects to an endpoint of a target as its load does.
+	// Dial connects to an endpoint of a target the way its load does.
 	Dial func(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error)
-	// Hook runs a command that the plan names and returns what it printed.
+	// Hook runs a command that the plan names and returns its output.
 	Hook func(ctx context.Context, name string) (string, error)
 }
 
-// New returns the probe of an observation. The endpoints are those of t, its target, which is nil where it has none. Nothing is asked yet.
+// New returns the probe of an observation. endpoints are those of its target t, which is nil if it has none. New does not contact anything.
 func (m Means) New(o *plan.Observe, t *plan.Target, endpoints []string) Probe {
 	switch o.Kind {
 	case plan.ObserveServer:
@@ -73,7 +72,7 @@ func (m Means) New(o *plan.Observe, t *plan.Target, endpoints []string) Probe {
 	}
 }
 
-// figures are what a probe brings.
+// figures are the results of a probe.
 type figures struct {
 	value   map[string]float64
 	missing map[string]string
@@ -81,12 +80,12 @@ type figures struct {
 
 func newFigures() figures { return figures{map[string]float64{}, map[string]string{}} }
 
-// nothing says why there is no figure at all.
+// nothing says why there are no figures at all.
 func nothing(format string, args ...any) (value map[string]float64, missing map[string]string) {
 	return nil, map[string]string{"": fmt.Sprintf(format, args...)}
 }
 
-// set enters a figure, if it is a number that JSON has.
+// set adds a figure, if JSON can represent it.
 func (f figures) set(field string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		f.missing[field] = "it is " + strconv.FormatFloat(v, 'g', -1, 64)
@@ -95,7 +94,7 @@ func (f figures) set(field string, v float64) {
 	f.value[field] = v
 }
 
-// parse enters a figure that is a text.
+// parse adds a figure given as text.
 func (f figures) parse(field, text string) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -105,7 +104,7 @@ func (f figures) parse(field, text string) {
 	f.set(field, v)
 }
 
-// combine makes one of the figures of several sources, each with its name. One that any of them lacks is missing.
+// combine combines the figures of several sources, each with its name. A figure that any source lacks is missing.
 func combine(how string, fields []plan.Field, names []string, all []figures) (value map[string]float64, missing map[string]string) {
 	sum := newFigures()
 	for i := range all {

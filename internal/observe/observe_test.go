@@ -126,7 +126,7 @@ func TestRedisFields(t *testing.T) {
 	require.Contains(t, missing["redis_version"], "no number")
 }
 
-// A server that is started anew answers the next probe.
+// A restarted server answers the next probe.
 func TestRedisRestarts(t *testing.T) {
 	s := servertest.StartRedis(t)
 	_, port, _ := net.SplitHostPort(s.Addr)
@@ -143,7 +143,7 @@ func TestRedisRestarts(t *testing.T) {
 	require.Empty(t, missing)
 }
 
-// A target that speaks TLS is asked over TLS, and one whose certificate nobody has signed is not believed.
+// A target that speaks TLS is asked over TLS, and one whose certificate is not signed is not trusted.
 func TestTLS(t *testing.T) {
 	a, other := servertest.NewAuthority(t), servertest.NewAuthority(t)
 	s := servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour), "--tls-auth-clients", "no")
@@ -178,7 +178,7 @@ observe "x" {
 	}
 }
 
-// Passwords are those of the target, and stand in no reason.
+// Passwords are those of the target, and appear in no reason.
 func TestRedisPassword(t *testing.T) {
 	for password, want := range map[string]string{"correct": "", "other": "WRONGPASS"} {
 		s := servertest.StartRedis(t, "--requirepass", password)
@@ -229,7 +229,7 @@ func TestMemcached(t *testing.T) {
 	require.Contains(t, missing[""], b.Addr)
 }
 
-// A server that takes connections and says nothing costs the time that a probe may take.
+// A server that accepts connections and says nothing costs a probe its timeout.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestProcessByPort(t *testing.T) {
 	require.Equal(t, "nobody listens on "+s.Addr+" on this machine", missing[""])
 }
 
-// Two endpoints of one process are one process; those of two are summed.
+// Two endpoints of one process count as one process; those of two processes are summed.
 func TestProcessesOfATarget(t *testing.T) {
 	here, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

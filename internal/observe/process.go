@@ -18,22 +18,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// ticks is in which parts of a second Linux shows processor time (USER_HZ, the same on every architecture that Go runs on).
+// ticks is Linux's unit of processor time, per second (USER_HZ, the same on every architecture that Go runs on).
 const ticks = 100
 
-// process reads what the kernel counts of the processes that listen somewhere, or of one by its number.
+// process reads what the kernel counts for the processes that listen somewhere, or for one process given by its PID.
 type process struct {
 	proc  string // where procfs is
 	o     *plan.Observe
-	where []string // host:port, or unix:// and a path, that the processes listen on; empty for a number
-	found []known  // from the last time; looked for anew when one of them is gone
+	where []string // host:port, or unix:// and a path, that the processes listen on; empty for a PID
+	found []known  // by the last take; looked up again when one of them is gone
 }
 
-// known is a process that was found: its number may be another's later, but not with the same start.
+// known is a process that was found. Another process may get its PID later, but not with the same start time.
 type known struct {
 	pid   int
 	start string
-	at    string // the endpoint that it was found by
+	at    string // the endpoint it was found by
 }
 
 func newProcess(proc string, o *plan.Observe, endpoints []string) *process {
@@ -53,7 +53,7 @@ func (p *process) Of() string {
 
 func (p *process) Close() {}
 
-// Take reads all processes, each once, also when it listens on several endpoints.
+// Take reads each process once, even if it listens on several endpoints.
 func (p *process) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
 	if value, missing, ok := p.read(); ok {
 		return value, missing
@@ -68,7 +68,7 @@ func (p *process) Take(ctx context.Context) (value map[string]float64, missing m
 	return value, missing
 }
 
-// read reads the processes found before; ok is false when there are none, or one is gone.
+// read reads the processes found before; ok is false if there are none, or one is gone.
 func (p *process) read() (value map[string]float64, missing map[string]string, ok bool) {
 	var all []figures
 	var names []string
@@ -121,7 +121,7 @@ func (p *process) find(ctx context.Context) error {
 	return nil
 }
 
-// sockets returns the numbers of the sockets that listen where they should, each with its endpoints: one may listen on all of a machine's addresses.
+// sockets returns the inodes of the sockets that listen on the endpoints, each with its endpoints: a socket may listen on all of a machine's addresses.
 func (p *process) sockets(ctx context.Context) (map[string][]string, error) {
 	var listening []listener
 	for _, name := range []string{"tcp", "tcp6"} {
@@ -158,7 +158,7 @@ func (p *process) sockets(ctx context.Context) (map[string][]string, error) {
 	return sockets, nil
 }
 
-// addresses returns those of an endpoint. They have to be this machine's own: what a process on another one uses is not to be had here.
+// addresses returns an endpoint's addresses. They must be this machine's own, since the processes of another machine are out of reach.
 func addresses(ctx context.Context, at string) ([]netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
@@ -199,16 +199,16 @@ func addresses(ctx context.Context, at string) ([]netip.AddrPort, error) {
 // listener is a socket that takes connections.
 type listener struct {
 	at     netip.AddrPort
-	socket string // its number, as in socket:[N]
+	socket string // its inode, the N of socket:[N]
 }
 
-// takes says whether connections to an address come here. One without a host stands for any.
+// takes says whether connections to an address reach this listener. An address without a host stands for any.
 func (l listener) takes(to netip.AddrPort) bool {
 	return l.at.Port() == to.Port() && (!to.Addr().IsValid() || l.at.Addr() == to.Addr() || l.at.Addr().IsUnspecified())
 }
 
-// listeners reads a table of sockets (proc_pid_net(5), tcp): behind the head, a line for each, of which the second field is its own address,
-// the fourth its state and the tenth its number.
+// listeners parses a table of sockets (proc_pid_net(5), tcp). After the header comes a line for each, whose second field is its own address, the
+// fourth its state and the tenth its inode.
 func listeners(path string) ([]listener, error) {
 	const listen = "0A"
 	file, err := os.Open(path)
@@ -230,8 +230,8 @@ func listeners(path string) ([]listener, error) {
 	return all, lines.Err()
 }
 
-// listenerAt looks in a table of Unix sockets (proc_pid_net(5), unix) for the one that listens at a path: behind the head, a line for each, of
-// which the fourth field is its flags, the seventh its number and the eighth its path.
+// listenerAt searches a table of Unix sockets (proc_pid_net(5), unix) for the one that listens at a path. After the header comes a line for each, whose
+// fourth field holds its flags, the seventh its inode and the eighth its path.
 func listenerAt(table, path string) (socket string, err error) {
 	const listens = 1 << 16
 	file, err := os.Open(table)
@@ -255,8 +255,7 @@ func listenerAt(table, path string) (socket string, err error) {
 	return "", fmt.Errorf("nobody listens on unix://%s on this machine", path)
 }
 
-// parseAddress reads an address as these tables have it: words of four bytes in the machine's order, which is little-endian wherever loadgen
-// runs, and the port.
+// parseAddress parses an address in these tables: 32-bit words in the machine's byte order, which is little-endian wherever loadgen runs, and the port.
 func parseAddress(text string) (at netip.AddrPort, ok bool) {
 	host, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(host)
@@ -271,7 +270,7 @@ func parseAddress(text string) (at netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(number)), ok && err == nil
 }
 
-// owners finds the processes that hold the sockets. Hidden says what could not be looked into.
+// owners finds the processes that hold the sockets. hidden says what could not be searched.
 func (p *process) owners(ctx context.Context, sockets map[string][]string) (all []known, hidden string, err error) {
 	entries, err := os.ReadDir(p.proc)
 	if err != nil {
@@ -312,19 +311,19 @@ func (p *process) owners(ctx context.Context, sockets map[string][]string) (all 
 	return all, hidden, nil
 }
 
-// stat is what /proc/PID/stat says.
+// stat is the content of /proc/PID/stat.
 type stat struct {
 	start string
 	field func(n int) float64 // by its number in proc_pid_stat(5)
 }
 
-// readStat reads the figures of a process. The name, in parentheses, may hold anything.
+// readStat reads the figures of a process. Its name, in parentheses, may contain anything.
 func readStat(proc string, pid int) (stat, error) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return stat{}, err
 	}
-	const behindName = 3 // the number of the first field there
+	const behindName = 3 // the number of the first field after the name
 	_, rest, ok := cutLast(string(b), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 24-behindName+1 {
@@ -333,7 +332,7 @@ func readStat(proc string, pid int) (stat, error) {
 	return stat{start: fields[22-behindName], field: func(n int) float64 {
 		v, err := strconv.ParseFloat(fields[n-behindName], 64)
 		if err != nil {
-			return 0 // which a number of the kernel never is
+			return 0 // which no number of the kernel is
 		}
 		return v
 	}}, nil
@@ -359,7 +358,7 @@ func (s stat) figures() figures {
 	return f
 }
 
-// readIO adds what a process has read from storage and written to it, which the kernel tells to its owner only.
+// readIO adds what a process has read from storage and written to it. The kernel tells only its owner.
 func readIO(proc string, pid int, f figures) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "io"))
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	maxLine = 1 << 20
 )
 
-// prometheus reads series of an endpoint.
+// prometheus reads series from an endpoint.
 type prometheus struct {
 	url    string
 	fields []plan.Field
@@ -31,7 +31,7 @@ type prometheus struct {
 
 func newPrometheus(o *plan.Observe) *prometheus {
 	p := &prometheus{url: o.URL, fields: o.Fields, client: &http.Client{
-		// No proxy: what is measured is here. No compression: it takes the server time, and a small answer may unfold to a large one.
+		// No proxy: the endpoint is part of what is measured. No compression: it takes the server time, and a small answer may expand to a large one.
 		Transport:     &http.Transport{MaxConnsPerHost: 1, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -84,7 +84,7 @@ func (p *prometheus) Take(ctx context.Context) (value map[string]float64, missin
 	return f.value, f.missing
 }
 
-// read reads the text format (https://prometheus.io/docs/instrumenting/exposition_formats/) as far as it is wanted.
+// read parses the text format (https://prometheus.io/docs/instrumenting/exposition_formats/), as far as needed.
 func (p *prometheus) read(r io.Reader) ([]*float64, error) {
 	sums := make([]*float64, len(p.wanted))
 	body := &io.LimitedReader{R: r, N: maxPage + 1}
@@ -115,7 +115,7 @@ func (p *prometheus) read(r io.Reader) ([]*float64, error) {
 	return sums, lines.Err()
 }
 
-// sample reads what stands behind a metric's name: labels, a value and perhaps a time. Selected says that the labels are among them.
+// sample parses what follows a metric's name: labels, a value and perhaps a timestamp. selected says that labels are among the sample's.
 func sample(rest string, labels map[string]string) (v float64, selected bool, err error) {
 	found := 0
 	rest = strings.TrimLeft(rest, " \t")
@@ -143,7 +143,7 @@ func sample(rest string, labels map[string]string) (v float64, selected bool, er
 	return v, found == len(labels), err
 }
 
-// labelsEnd returns where labels end: behind the first brace that is in no value.
+// labelsEnd returns where labels end: after the first brace outside a value.
 func labelsEnd(text string) int {
 	quoted := false
 	for i := 0; i < len(text); i++ {

@@ -15,10 +15,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// maxAnswer bounds all that a server may say to one question.
+// maxAnswer bounds the total size of a server's answer to one question, in bytes.
 const maxAnswer = 4 << 20
 
-// server asks the servers of a target what they tell about themselves, on a connection of its own to each.
+// server asks a target's servers about themselves, over a separate connection to each.
 type server struct {
 	o         *plan.Observe
 	endpoints []string
@@ -49,7 +49,7 @@ func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *se
 
 func (s *server) Of() string { return strings.Join(s.endpoints, ", ") }
 
-// Take asks all endpoints at the same time.
+// Take asks all endpoints concurrently.
 func (s *server) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
 	if s.wrong != nil {
 		return nothing("%v", s.wrong)
@@ -77,7 +77,7 @@ type asker struct {
 	endpoint string
 	dial     func(ctx context.Context) (net.Conn, error)
 
-	mu   sync.Mutex // Close comes from another goroutine than take
+	mu   sync.Mutex // Close runs in another goroutine than take
 	conn net.Conn   // nil: none yet, or lost
 	buf  []byte
 }
@@ -86,7 +86,7 @@ type asker struct {
 func (a *asker) take(ctx context.Context, fields []plan.Field) figures {
 	kept := a.connected()
 	told, err := a.ask(ctx)
-	if err != nil && kept && ctx.Err() == nil { // the server may have been started anew
+	if err != nil && kept && ctx.Err() == nil { // the server may have been restarted
 		a.hangUp()
 		told, err = a.ask(ctx)
 	}
@@ -134,13 +134,13 @@ func (a *asker) ask(ctx context.Context) (map[string]string, error) {
 	return told, err
 }
 
-// interruptible has reads and writes end when ctx does, until release is called.
+// interruptible makes reads and writes end when ctx does, until release is called.
 func interruptible(ctx context.Context, conn net.Conn) (release func() bool) {
 	_ = conn.SetDeadline(time.Time{}) // of a connection that is gone the next write says so
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// link is outside a run: it carries no load.
+// link is outside any run: it carries no load.
 func (a *asker) link() driver.Link {
 	return driver.Link{Endpoint: a.endpoint, Config: a.t.Config, Secrets: a.secrets}
 }
@@ -158,7 +158,7 @@ func (a *asker) shake(ctx context.Context, conn net.Conn) (made net.Conn, err er
 	return made, err
 }
 
-// connect returns the connection, and opens and greets on one when there is none.
+// connect returns the connection. If there is none, it opens one and greets.
 func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +184,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// greet says what a connection of a wire begins with.
+// greet sends what a connection of the wire protocol begins with.
 func (a *asker) greet(ctx context.Context, conn net.Conn) error {
 	wire, ok := a.d.(driver.Wire)
 	if !ok {
@@ -207,7 +207,7 @@ func (a *asker) greet(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// read reads until parse takes something.
+// read reads until parse consumes something.
 func (a *asker) read(conn net.Conn, parse func([]byte) (int, error)) error {
 	for {
 		n, err := parse(a.buf)
@@ -242,7 +242,7 @@ func (a *asker) connected() bool {
 	return a.conn != nil
 }
 
-// hangUp closes the connection; the next question opens another.
+// hangUp closes the connection. The next question opens another.
 func (a *asker) hangUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,8 +18,8 @@ type batchState struct {
 	done    bool
 }
 
-// NewBatch returns the program that sends the keys of an op together, as far as they are held by the same endpoint. An op's Batch is put into
-// the order of endpoints.
+// NewBatch returns the program that sends an op's keys in one request to each endpoint that holds some of them. It reorders the op's Batch by
+// endpoint.
 func NewBatch(place Placement) Program {
 	return &batch{place: place, counts: make([]int, place.Endpoints())}
 }
@@ -41,7 +41,7 @@ func part(o *Op, endpoint int, items []driver.Item) driver.Request {
 	return driver.Request{Target: o.Target, Endpoint: endpoint, Verb: o.Verb, Stream: o.Stream, N: o.N, Batch: items}
 }
 
-// divide sorts an op's keys by where they live, in steps proportional to their number, and asks each of those endpoints for its own.
+// divide sorts an op's keys by home endpoint, in linear time, and asks each endpoint for its own.
 func (p *batch) divide(dst []driver.Request, o *Op) []driver.Request {
 	clear(p.counts)
 	p.homes = p.homes[:0]

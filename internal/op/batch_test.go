@@ -86,7 +86,7 @@ func TestBatchOutcomes(t *testing.T) {
 	}
 }
 
-// What stands in dst already is another op's: it is left there and not waited for.
+// Requests already in dst belong to another op: they are left there and not waited for.
 func TestBatchWaitsForItsOwnRequests(t *testing.T) {
 	p, before := NewBatch(NewRing([]string{"n0", "n1"})), driver.Request{Endpoint: -1}
 	o := batchOf(0, 16)

@@ -2,24 +2,24 @@ package op
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// MaxRedirects is how many redirects an op follows. A slot that has moved takes one, one that is moving two; a third is for a map that
-// changed meanwhile. What goes on beyond that is nodes that send an op to each other.
+// MaxRedirects is how many redirects an op follows. A slot that has moved takes one, a slot that is moving two; a third allows for a map that changed
+// meanwhile. Beyond that, nodes are sending the op to each other.
 const MaxRedirects = 5
 
-// Redirect is what an endpoint answers that does not have the key.
+// Redirect is the answer of an endpoint that does not have the key.
 type Redirect struct {
-	Endpoint int  // that has it; −1: one that is not among the target's
-	Ask      bool // for this request only, and announced; otherwise the key's slot has moved there
+	Endpoint int  // that has it; −1: none of the target's
+	Ask      bool // for this request only, after an announcement; otherwise the key's slot has moved there
 }
 
-// Cluster is the program of one request to the endpoint that has the key's slot, and another wherever that sends it.
+// Cluster is the program that sends one request to the endpoint that has the key's slot, and another for each redirect.
 type Cluster struct {
 	*Plain
 	slots     *Slots
 	redirects []uint8 // by slot of an op: those followed
 }
 
-// NewCluster returns the program over the map, which it changes as it is told. checked is as for Plain.
+// NewCluster returns the program over the map, which it updates from redirects. checked is as for NewPlain.
 func NewCluster(slots *Slots, checked bool) *Cluster {
 	return &Cluster{Plain: NewPlain(slots, checked), slots: slots}
 }

@@ -115,9 +115,8 @@ func (w *world) answer(node int, r driver.Request) *op.Redirect {
 	return &op.Redirect{Endpoint: w.owner[slot]}
 }
 
-// TestClusterFindsKeysWhileSlotsMove lets slots begin to move, keys go ahead and moves end at any time between two events: an op always
-// ends, and ok unless the world changed under it more often than it follows; in a world that rests, it takes no more than two redirects,
-// and one the next time.
+// TestClusterFindsKeysWhileSlotsMove lets slots begin to move, keys go ahead and moves end at any time between two events. An op always ends, and ok
+// unless the world changed under it more often than it follows. In a world that rests, it takes no more than two redirects, and one the next time.
 func TestClusterFindsKeysWhileSlotsMove(t *testing.T) {
 	all := keys(20)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -187,7 +186,7 @@ func TestClusterFindsKeysWhileSlotsMove(t *testing.T) {
 	})
 }
 
-// An op goes to five other endpoints and no further: nodes that send it to each other would have it for ever.
+// An op goes to five other endpoints and no further: nodes that send it to each other would do so for ever.
 func TestClusterGivesUpAfterFiveRedirects(t *testing.T) {
 	program, _ := clusterOf(2, false)
 	o := &op.Op{Slot: 3, Verb: driver.Get, Key: []byte("foo")}

@@ -34,7 +34,7 @@ func endpoints(n int) []string {
 	return names
 }
 
-// A memo is at most 4 MiB, has a byte for an endpoint, and is of no use where there is one.
+// A memo takes at most 4 MiB, has a byte for an endpoint, and is not used if there is just one.
 func TestMemoIsBounded(t *testing.T) {
 	const most = 4_194_304
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestMemoIsBounded(t *testing.T) {
 	}
 }
 
-// The endpoints of the highest number a memo can hold come back as they are, and no placement is asked twice for a key.
+// The highest endpoints that a memo can hold come back unchanged, and the placement is asked once for each key.
 func TestMemoAsksOnce(t *testing.T) {
 	const keys = 20
 	asked := 0
@@ -106,7 +106,7 @@ func TestMemoKeepsTheFirstEndpoint(t *testing.T) {
 	require.Positive(t, firsts)
 }
 
-// What is kept by slot has room for the highest slot, for no more, and keeps what it had.
+// What is kept by slot has room for the highest slot and no more, and keeps what it had.
 func TestGrownHasRoomForTheIndex(t *testing.T) {
 	for _, c := range []struct {
 		had  []int
@@ -124,7 +124,7 @@ func TestGrownHasRoomForTheIndex(t *testing.T) {
 	}
 }
 
-// A program that Remembers keeps so many keys, at one endpoint each; one that was not told keeps none.
+// A program that Remembers keeps so many keys, at one endpoint each; without a call it keeps none.
 func TestPlainRemembersWhatItIsTold(t *testing.T) {
 	p := NewPlain(NewRing(endpoints(4)), false)
 	require.Empty(t, p.place.known)
@@ -133,7 +133,7 @@ func TestPlainRemembersWhatItIsTold(t *testing.T) {
 	require.Len(t, NewNWR(NWR{N: 3, W: 1, R: 1, Keys: 7}, NewRing(endpoints(4))).place.known, 21)
 }
 
-// A look-up on the ring begins at its bucket, at most a few points before the one that it is for.
+// A look-up on the ring begins at its bucket, at most a few points before the one it wants.
 func TestRingBucketsAreShort(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 100} {
 		r := NewRing(endpoints(n))
@@ -169,7 +169,7 @@ func TestHomeIsTheFirstOfPlace(t *testing.T) {
 	}
 }
 
-// A tally says what has become of an op, to an executor that keeps nothing else of it.
+// A tally is all that an executor needs to keep of an op.
 func TestTallyIsAllThereIsOfAnOp(t *testing.T) {
 	p := NewNWR(NWR{N: 3, W: 2, R: 2}, NewRing(endpoints(4)))
 	for _, verb := range []driver.Verb{driver.Get, driver.Put, driver.Delete} {
@@ -203,7 +203,7 @@ func TestTallyIsAllThereIsOfAnOp(t *testing.T) {
 	require.True(t, reads.AsksAll(driver.Delete))
 }
 
-// An op in each slot of a program has a state and an order of its own, in whatever order the slots come.
+// Each slot of a program has its own state and order, in whatever order the slots come.
 func TestSlotsOfProgramsAreApart(t *testing.T) {
 	ring := NewRing(endpoints(8))
 	for name, p := range map[string]Program{
@@ -233,7 +233,7 @@ func TestSlotsOfProgramsAreApart(t *testing.T) {
 	}
 }
 
-// What an executor writes beside a count of events.
+// The names that an executor writes beside a count of events.
 func TestEventKindsHaveNames(t *testing.T) {
 	require.Equal(t, []string{"reply", "timeout", "lost", "refused", "op_timeout"},
 		[]string{Replied.String(), RequestTimeout.String(), Lost.String(), Refused.String(), OpTimeout.String()})
@@ -270,7 +270,7 @@ func TestShuffleIsPinned(t *testing.T) {
 	require.NotEqual(t, order(7, 3, 1), order(7, 4, 1))
 }
 
-// Where all endpoints are asked and each holds every key, they take turns at being the first.
+// If all endpoints are asked and each holds every key, they take turns at being the first.
 func TestEndpointsThatHoldAllTakeTurns(t *testing.T) {
 	p := NewNWR(NWR{N: 3, W: 1, R: 1, Seed: 1}, NewRing(endpoints(3)))
 	first := [3]int{}

@@ -1,18 +1,18 @@
 package op
 
-// memo is a placement that need not be asked twice for a key: hashing one takes longer than all else that a program does for an op. It is
-// for the keys of one space, which their indices name, and belongs to one program.
+// memo is a placement that remembers where keys live: hashing a key takes longer than everything else a program does for an op. It covers the keys of
+// one key space, by index, and belongs to one program.
 type memo struct {
 	Placement
 	n     int
-	known []uint8 // by index, n each: one more than the endpoint; 0: not asked for yet
+	known []uint8 // by index, n each: the endpoint plus one; 0: not looked up yet
 }
 
 // mostKnown bounds the memory of a memo, in bytes.
 const mostKnown = 4 << 20
 
-// newMemo returns a memo of the n endpoints of each of so many keys; of none, when there are too many of either. An index that is not below
-// keys is always asked for.
+// newMemo returns a memo of n endpoints for each of so many keys. It remembers nothing if there are too many keys or endpoints. An index at or above
+// keys is always looked up.
 func newMemo(place Placement, keys int64, n int) memo {
 	m := memo{Placement: place, n: n}
 	if keys <= mostKnown/int64(n) && place.Endpoints() > 1 && place.Endpoints() < 1<<8 {
@@ -40,7 +40,7 @@ func (m *memo) of(dst []int, o *Op) {
 	}
 }
 
-// home returns the endpoint that holds an op's key, of a memo of one each.
+// home returns the endpoint that holds an op's key. The memo's n is 1.
 func (m *memo) home(o *Op) int {
 	if o.Index >= uint64(len(m.known)) {
 		return m.Home(o.Key)

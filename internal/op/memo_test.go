@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// A program that keeps where keys live asks the same endpoints as one that does not, also of keys beyond those it was told of.
+// A program that remembers where keys live asks the same endpoints as one that does not, also for keys beyond those that it was told of.
 func TestMemoIsThePlacement(t *testing.T) {
 	for _, c := range []struct {
 		name  string

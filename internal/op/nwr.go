@@ -6,38 +6,38 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxN bounds the replicas of a key: more than stores keep, and few enough that Place may search those it has found one by one.
+// maxN bounds the replicas of a key: more than stores keep, and few enough for Place to search linearly.
 const maxN = 16
 
-// NWR says on how many endpoints a key lives and how many answers make an op: 1 ≤ W, R ≤ N ≤ 16, and no more than endpoints.
+// NWR sets how many endpoints hold a key and how many answers complete an op: 1 ≤ W, R ≤ N ≤ 16, and N is at most the number of endpoints.
 //
-// W is of puts and deletes alike. A program for setup, populate or clear steps, which are to reach every replica, has W = N.
+// W applies to puts and deletes alike. Setup, populate and clear steps must reach every replica, so their program has W = N.
 type NWR struct {
 	N, W, R  int
 	GetsAskR bool   // a get asks R endpoints, and one more on each failure; else it asks all N
-	AtRandom bool   // which R these are is drawn; else they are the first in the placement's order
+	AtRandom bool   // those R are drawn at random; else they are the first in the placement's order
 	Seed     uint64 // of the random draw
-	Keys     int64  // that an op's Index can name, where it names one key; 0 where it does not
+	Keys     int64  // that an op's Index can name; 0 if an index does not name one key
 }
 
-// Quorum is the program of client-side quorums. An op that asks all of its N endpoints at once needs no more of its state than a Tally, for an
-// executor that keeps such ops in a way of its own.
+// Quorum is the program of client-side quorums. An op that asks all of its N endpoints at once needs only a Tally as state, so an executor can carry
+// such ops out without the program.
 type Quorum struct {
 	NWR
 	place  memo
 	states []state // by slot
-	order  []int   // by slot, N each: the replicas in the order in which they are asked
+	order  []int   // by slot, N each: the replicas in asking order
 }
 
 // state is how far an op has come.
 type state struct {
 	Tally
-	asked uint8 // requests made, the first so many of the slot's order
+	asked uint8 // requests made, to the first so many of the slot's order
 
 	writer, version uint64 // the newest value found
 }
 
-// Tally is how the requests of an op have ended so far. It begins as Quorum.Tally has it.
+// Tally counts how an op's requests have ended so far. Quorum.Tally returns its initial value.
 type Tally struct {
 	pending uint8 // requests without an event yet
 	good    uint8
@@ -48,7 +48,7 @@ type Tally struct {
 	conflict bool // a write was refused
 }
 
-// NewNWR returns the quorum program over the endpoints of a placement. It panics when cfg is not as NWR says: a plan is checked long before.
+// NewNWR returns the quorum program over the endpoints of a placement. It panics if cfg breaks the bounds of NWR: plans are checked long before.
 func NewNWR(cfg NWR, place Placement) *Quorum {
 	legal := 1 <= cfg.W && cfg.W <= cfg.N && 1 <= cfg.R && cfg.R <= cfg.N && cfg.N <= min(maxN, place.Endpoints())
 	if !legal {
@@ -57,11 +57,11 @@ func NewNWR(cfg NWR, place Placement) *Quorum {
 	return &Quorum{NWR: cfg, place: newMemo(place, cfg.Keys, cfg.N)}
 }
 
-// AsksAll says whether ops with the verb send all their requests at once.
+// AsksAll reports whether ops with the verb send all their requests at once.
 func (p *Quorum) AsksAll(verb driver.Verb) bool { return verb != driver.Get || !p.GetsAskR }
 
-// Place sets dst to the N endpoints that hold an op's key, in the order in which they are asked: that of the placement. Where all are asked and
-// hold every key, there is nothing to look up, and they take turns.
+// Place sets dst to the N endpoints that hold an op's key, in asking order, which is the placement's. If an op asks all and all hold every key, there
+// is nothing to look up; the order is then drawn for each op.
 func (p *Quorum) Place(dst []int, o *Op) {
 	if !p.AsksAll(o.Verb) || p.N < p.place.Endpoints() {
 		p.place.of(dst, o)
@@ -73,7 +73,7 @@ func (p *Quorum) Place(dst []int, o *Op) {
 	shuffle(dst, p.Seed, o)
 }
 
-// Tally returns that of an op that has asked all of its endpoints.
+// Tally returns the tally of an op that has just asked all of its endpoints.
 func (p *Quorum) Tally() Tally { return Tally{pending: uint8(p.N)} }
 
 // Start implements Program.
@@ -116,7 +116,7 @@ func (p *Quorum) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	if step.Done && step.Outcome == driver.OK {
 		step.Writer, step.Version = s.writer, s.version
 	}
-	if step.Ack == 0 && !s.done && int(s.asked) < p.N { // a get that does not ask all: with R in reach there is another to try
+	if step.Ack == 0 && !s.done && int(s.asked) < p.N { // a get that does not ask all: R is in reach, so another is left to try
 		dst = append(dst, request(ev.Op, p.replicas(ev.Op.Slot)[s.asked]))
 		s.asked++
 		s.pending++
@@ -125,7 +125,7 @@ func (p *Quorum) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	return dst, step
 }
 
-// newer takes in the value that a get was answered with, if it is newer than those before. It reports one that no loadgen wrote.
+// newer keeps the value that a get was answered with if it is the newest so far. It reports whether the value is foreign: not written by loadgen.
 func (s *state) newer(ev Event) (foreign bool) {
 	writer, version, foreign := header(ev)
 	if version > s.version || version == s.version && writer > s.writer {
@@ -134,8 +134,8 @@ func (s *state) newer(ev Event) (foreign bool) {
 	return foreign
 }
 
-// Count takes in the end of a request: what it was answered with, and an error where it was not. k says that this was the op's k-th good
-// answer, and is 0 where it was none; done that it has decided the op.
+// Count records the end of a request: its answer, or driver.Error if there was none. k is the number of good answers if this was one, else 0; done
+// reports that it decided the op.
 func (p *Quorum) Count(t *Tally, verb driver.Verb, answer driver.Outcome) (k uint8, done bool, outcome driver.Outcome) {
 	t.pending--
 	if good(verb, answer) {
@@ -153,17 +153,17 @@ func (p *Quorum) Count(t *Tally, verb driver.Verb, answer driver.Outcome) (k uin
 	return k, t.done, outcome
 }
 
-// Expire takes in that the op's own deadline has passed. It reports whether that decided it: it has failed then.
+// Expire records that the op's own deadline has passed. It reports whether that decided the op, which has then failed.
 func (t *Tally) Expire() bool {
 	first := !t.done
 	t.done = true
 	return first
 }
 
-// Running says whether the op is still undecided.
+// Running reports whether the op is still undecided.
 func (t *Tally) Running() bool { return !t.done }
 
-// decide says how the op ends when its quorum is reached or out of reach.
+// decide returns how the op ends once its quorum is reached or out of reach.
 func (p *Quorum) decide(t *Tally, verb driver.Verb) (outcome driver.Outcome, done bool) {
 	need := p.W
 	if verb == driver.Get {
@@ -183,20 +183,18 @@ func (p *Quorum) decide(t *Tally, verb driver.Verb) (outcome driver.Outcome, don
 	}
 }
 
-// replicas returns the endpoints of the slot's op in the order in which they are asked.
+// replicas returns the endpoints of the slot's op in asking order.
 func (p *Quorum) replicas(slot int32) []int {
 	at := int(slot) * p.N
 	return p.order[at : at+p.N]
 }
 
-// good reports whether an answer counts towards a quorum. That a key is not there is an answer to a get and to a delete; a
-// conflict is a refusal.
+// good reports whether an answer counts towards a quorum. A missing key is an answer to a get and to a delete; a conflict is a refusal.
 func good(verb driver.Verb, o driver.Outcome) bool {
 	return o == driver.OK || o == driver.Miss && verb != driver.Put
 }
 
-// shuffle brings the endpoints into an order that depends on nothing but the seed and the op (Fisher and Yates; Knuth, TAOCP 2,
-// §3.4.2, algorithm P).
+// shuffle permutes the endpoints by the seed and the op alone (Fisher and Yates; Knuth, TAOCP 2, §3.4.2, algorithm P).
 func shuffle(endpoints []int, seed uint64, o *Op) {
 	x := mix(mix(mix(seed)^uint64(o.Stream)) ^ o.N)
 	for i := len(endpoints) - 1; i > 0; i-- {

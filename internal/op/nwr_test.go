@@ -234,7 +234,7 @@ func TestNewNWRRefusesWhatAPlanMustNotSay(t *testing.T) {
 	require.Panics(t, func() { op.NewNWR(op.NWR{N: 17, W: 1, R: 1}, op.NewRing(names(20))) }, "N over 16")
 }
 
-// TestNWRScenes tells in full what the model says in general. Events happen to requests in the order in which these were made.
+// TestNWRScenes spells out cases of what the model says in general. Events happen to requests in the order in which these were made.
 func TestNWRScenes(t *testing.T) {
 	ok, miss := answer{name: "ok", version: 1}, answer{name: "miss", outcome: driver.Miss}
 	newer := answer{name: "newer", version: 2}

@@ -1,15 +1,14 @@
 // Package op holds the programs: the state machines that carry an op out by sending requests and judging their replies.
 //
-// A program is pure. It has no sockets, no clock, no goroutine; an executor tells it what happened and sends what it asks for. The
-// same program therefore runs on the event loop, on the blocking executor and in a model checker.
+// A program is pure. It has no sockets, no clock, no goroutine; an executor tells it what happened and sends what it asks for. The same program
+// therefore runs on the event loop, on the blocking executor and in a model checker.
 //
 // # Life of an op
 //
-// Start returns the first requests. Every request ends in exactly one event: replied, timed out, lost with its connection, or
-// refused (never sent). On returns further requests, if any. Exactly one event of an op is answered with Done: it decides the
-// outcome. Requests may still be outstanding then (the N−W slowest replicas of a put); the last event of an op is answered with
-// Settled, and its slot may be used again. An op's own deadline is one more event, at any time before Settled; it changes nothing
-// once the op is done.
+// Start returns the first requests. Every request ends in exactly one event: replied, timed out, lost with its connection, or refused (never sent).
+// On returns further requests, if any. Exactly one event of an op is answered with Done: it decides the outcome. Requests may still be outstanding
+// then (the N−W slowest replicas of a put). The last event of an op is answered with Settled, and its slot may be used again. An op's own deadline is
+// one more event, at any time before Settled; it changes nothing once the op is done.
 //
 // # Plain
 //
@@ -24,27 +23,27 @@
 //
 // # Cluster
 //
-// An op is one request to the endpoint that has the slot of its key, and another for each redirect. Its deadline and all ends of its last
-// request are as under plain.
+// An op is one request to the endpoint that has the slot of its key, and another for each redirect. Its deadline, and the end of its last request,
+// work as under plain.
 //
 //	event             | effect
 //	------------------+------------------------------------------------------------------
 //	Replied, moved    | the slot is that endpoint's from now on, and the request goes there
-//	Replied, ask      | the request goes there, announced as asked for; the map stays
+//	Replied, ask      | the request goes there, after an announcement; the map stays
 //	either, but beyond the fifth, to an unknown endpoint, or after OpTimeout
-//	                  | done with error, and settled; a slot has moved nevertheless
+//	                  | done with error unless done before, and settled; the map still follows a moved slot
 //	Replied otherwise | done with the reply's outcome, and settled
 //
 // # Several keys
 //
-// An op of several keys is a request to each endpoint that holds some of them, with those. It is done with the last of them, or with the first that
-// fails: with timeout when that was not answered in time, with error when it could not be, and else with the answer, conflict or error. When all are
-// answered well, it is ok if one of the keys was there, and else miss.
+// An op of several keys sends one request to each endpoint that holds some of them. It is done with the last of its requests, or with the first that
+// fails: with timeout if that was not answered in time, with error if it was lost or refused, and else with its answer, conflict or error. When all
+// are answered well, the op is ok if any key was there, and else miss.
 //
 // # N, W and R
 //
-// A key lives on the first N endpoints of its placement. Puts and deletes go to all N at once; so does a get with read
-// fan-out n, while one with fan-out r asks R of them. A request fails when its answer is not good: an error, a conflict, or none.
+// A key lives on the first N endpoints of its placement. Puts and deletes go to all N at once; so does a get with read fan-out n, while one with
+// fan-out r asks R of them. A request fails when its answer is not good: an error, a conflict, or none.
 //
 //	event             | put                   | delete                | get
 //	------------------+-----------------------+-----------------------+-----------------------
@@ -61,15 +60,14 @@
 //	                  | quorum_failed         | quorum_failed         |
 //	OpTimeout         | done: quorum_failed   | done: quorum_failed   | done: quorum_failed
 //
-// The quorum is out of reach when fewer than W (R) of the N have not failed. Nothing is rolled back: a replica that took a put
-// keeps it, whatever the outcome.
+// The quorum is out of reach when fewer than W (R) of the N have not failed. Nothing is rolled back: a replica that took a put keeps it, whatever the
+// outcome.
 //
-// A get takes the newest of the values among its R answers: the largest version, then the largest writer. "Not there" has no
-// version, so any value wins over it, one that a replica kept through a delete included. A value that loadgen did not write counts
-// as an answer with version 0.
+// A get takes the newest value among its R answers: the largest version, then the largest writer. A miss has no version, so any value wins over it,
+// even one that a replica kept through a delete. A value that loadgen did not write counts as an answer with version 0.
 //
-// After Done no further replica is asked and the outcome stands. Answers that come later are still numbered by Step.Ack, also
-// those to an op that failed, so that the latency of the k-th good answer is known for every k up to N.
+// After Done no further replica is asked and the outcome stands. Step.Ack still numbers later answers, even those to an op that failed, so that the
+// latency of the k-th good answer is known for every k up to N.
 package op
 
 import "github.com/loadgen/loadgen/pkg/driver"
@@ -81,10 +79,10 @@ type Op struct {
 	Target int    // index into the targets of the phase: whose program carries it out
 	N      uint64 // its number in the stream, from 0
 	Verb   driver.Verb
-	Index  uint64 // of its key, in the key space or the session's pool: no two keys of one have it in common
+	Index  uint64 // of its key, unique within the key space or the session's pool
 	Key    []byte
 	Value  driver.Value
-	Batch  []driver.Item // all keys, where an op has several: Index, Key and Value are then those of the first
+	Batch  []driver.Item // all keys, if the op has several: Index, Key and Value are then those of the first
 }
 
 // EventKind says what happened to a request, or to a whole op.
@@ -108,41 +106,41 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind     EventKind
 	Op       *Op
-	Target   int           // whose request, and
-	Endpoint int           // of which of its endpoints; neither is for OpTimeout
-	Verb     driver.Verb   // of the request, which need not be the op's; likewise
+	Target   int           // whose request it was, and
+	Endpoint int           // to which of its endpoints; both unset for OpTimeout
+	Verb     driver.Verb   // of the request, which may differ from the op's; likewise
 	Tag      uint8         // that the program gave the request; likewise
 	Reply    *driver.Reply // for Replied; valid during the call
-	Redirect *Redirect     // for Replied, when the reply names another endpoint; its outcome is an error then
+	Redirect *Redirect     // for Replied, if the reply names another endpoint; its outcome is then an error
 }
 
-// Step is what an event amounted to.
+// Step is what an event did to its op.
 type Step struct {
 	Done    bool           // this event decided the op, with
 	Outcome driver.Outcome //
 	Settled bool           // nothing of the op is outstanding
-	Kind    uint8          // with Done: which of the kinds the op is of that the program sorts its ops into, from 1 to 8; 0: it sorts none. Each has latencies of its own
-	Ack     uint8          // k when this was the op's k-th good answer; 0 for any other event, and always under plain
-	Foreign bool           // the answer held a value that no loadgen wrote, where a checked one was due
-	Writer  uint64         // with Done of a get that is OK, and checked values: who put the newest value read, and
-	Version uint64         // its version; both 0 when that is foreign
+	Kind    uint8          // with Done: the op's kind, 1 to 8, if the program sorts ops into kinds, each with its own latencies; 0: it does not
+	Ack     uint8          // k if this was the op's k-th good answer, under N, W and R; else 0
+	Foreign bool           // the answer held a value that loadgen did not write, where a checked one was expected
+	Writer  uint64         // with Done, for a get that is OK, of checked values: who put the newest value read, and
+	Version uint64         // its version; both 0 if that value is foreign
 }
 
-// Program carries out ops. Methods append requests to dst and return it; state is kept per Op.Slot and grows to the largest slot
-// seen. Used by one goroutine at a time; allocates nothing per op.
+// Program carries out ops. Methods append requests to dst and return it. State is kept per Op.Slot and grows to the largest slot seen. A program is
+// used by one goroutine at a time and allocates nothing per op.
 type Program interface {
 	Start(dst []driver.Request, o *Op) []driver.Request
 	On(dst []driver.Request, ev Event) ([]driver.Request, Step)
 }
 
-// Placement says which endpoints hold a key: by the key and the names of all endpoints, and nothing else. It does not change and may be
-// shared by goroutines.
+// Placement says which endpoints hold a key. It depends on nothing but the key and the names of all endpoints. It does not change and may be shared
+// by goroutines.
 type Placement interface {
 	// Endpoints returns how many there are.
 	Endpoints() int
 	// Home returns the first endpoint that holds key.
 	Home(key []byte) int
-	// Place appends to dst the n endpoints that hold key, the first one first; all endpoints when there are fewer than n.
+	// Place appends to dst the n endpoints that hold key, the first one first; all endpoints if there are fewer than n.
 	Place(dst []int, key []byte, n int) []int
 }
 
@@ -155,7 +153,7 @@ func request(o *Op, endpoint int) driver.Request {
 	return r
 }
 
-// header reads the header of a value that a get was answered with. foreign reports that there is a value without one.
+// header reads the header of the value that a get was answered with. foreign reports a value without one.
 func header(ev Event) (writer, version uint64, foreign bool) {
 	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK {
 		return 0, 0, false

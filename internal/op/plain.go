@@ -2,17 +2,17 @@ package op
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// Plain is the program of one request to the one endpoint that holds the key. An op without a deadline of its own needs none of its
-// state: Home and Outcome are all there is to it, for an executor that keeps such ops in a way of its own.
+// Plain is the program that sends one request to the one endpoint that holds the key. An op without a deadline of its own needs no state: Home and
+// Outcome are enough, so an executor can carry such ops out without the program.
 type Plain struct {
 	place   memo
 	alone   bool // there is one endpoint
 	checked bool
-	done    []bool // by slot: the op's deadline passed before its answer came
+	done    []bool // by slot: the op is done
 }
 
-// NewPlain returns the program that sends an op as one request to its key's endpoint and ends as that does. checked says that the
-// values of gets carry a header, as those of a checked dataset do.
+// NewPlain returns the program that sends an op as one request to its key's endpoint and ends as that request does. checked says that the values of
+// gets carry a header, as those of a checked dataset do.
 func NewPlain(place Placement, checked bool) *Plain {
 	return &Plain{place: newMemo(place, 0, 1), alone: place.Endpoints() == 1, checked: checked}
 }
@@ -25,10 +25,10 @@ func (p *Plain) Home(o *Op) int {
 	return p.place.home(o)
 }
 
-// Remember has the program keep where keys live. keys is how many an op's Index can name.
+// Remember makes the program remember where keys live. keys is how many keys an op's Index can name.
 func (p *Plain) Remember(keys int64) { p.place = newMemo(p.place.Placement, keys, 1) }
 
-// Outcome returns what an op's one request ends it with; reply is for Replied.
+// Outcome returns the outcome of an op whose one request ended in an event of a kind; reply is for Replied.
 func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
 	switch kind {
 	case Replied:
@@ -40,7 +40,7 @@ func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
 	}
 }
 
-// Checked says whether the values of gets carry a header.
+// Checked reports whether the values of gets carry a header.
 func (p *Plain) Checked() bool { return p.checked }
 
 // Start implements Program.

@@ -85,7 +85,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainDeadlineTwice checks that a second deadline says nothing more.
+// TestPlainDeadlineTwice checks that a second deadline has no effect.
 func TestPlainDeadlineTwice(t *testing.T) {
 	program := op.NewPlain(op.NewRing(names(1)), false)
 	o := &op.Op{Key: []byte("key")}

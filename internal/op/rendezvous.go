@@ -1,16 +1,16 @@
 package op
 
-// Rendezvous places keys on endpoints by highest random weight (D. Thaler, C. Ravishankar: Using name-based mappings to increase hit
-// rates, IEEE/ACM Transactions on Networking 6(1), 1998): every endpoint has a weight for the key, and the n heaviest hold it. Shares are
-// as even as chance makes them, without points on a circle; one endpoint that comes or goes moves its own keys and no other. A look-up
-// takes time in proportion to the number of endpoints.
+// Rendezvous places keys on endpoints by highest random weight (D. Thaler, C. Ravishankar: Using name-based mappings to increase hit rates, IEEE/ACM
+// Transactions on Networking 6(1), 1998): every endpoint has a weight for the key, and the n heaviest hold it. Shares are as even as chance makes
+// them, without points on a circle. Adding or removing an endpoint moves that endpoint's keys and no others. A look-up takes time in proportion to
+// the number of endpoints.
 //
 // The weight of endpoint e for a key is
 //
 //	mix(mix(fnv(name(e))) xor mix(fnv(key)))
 //
-// with the 64-bit FNV-1a hash (Fowler, Noll, Vo; www.isthe.com/chongo/tech/comp/fnv) and a step of splitmix64 for mix. Of equal weights the lower index is taken
-// for the heavier. As on the ring, names count and addresses do not. A Rendezvous does not change and may be shared by goroutines.
+// with the 64-bit FNV-1a hash (Fowler, Noll, Vo; www.isthe.com/chongo/tech/comp/fnv) and a step of splitmix64 for mix. Ties go to the lower index. As
+// on the ring, names count and addresses do not. A Rendezvous does not change and may be shared by goroutines.
 type Rendezvous struct {
 	seeds []uint64 // by endpoint: its part of the weight
 }
@@ -67,7 +67,7 @@ func (r *Rendezvous) Place(dst []int, key []byte, n int) []int {
 	return dst
 }
 
-// fnv is the 64-bit FNV-1a hash. That of the standard library is an object.
+// fnv is the 64-bit FNV-1a hash. The standard library's needs an object.
 func fnv(b []byte) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for _, c := range b {

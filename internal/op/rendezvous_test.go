@@ -39,7 +39,7 @@ func TestRendezvousVectors(t *testing.T) {
 	}
 }
 
-// TestRendezvousIsAnOrderOfWeights compares it with a sort of all weights, which are computed anew.
+// TestRendezvousIsAnOrderOfWeights compares it with a sort of all weights, computed anew.
 func TestRendezvousIsAnOrderOfWeights(t *testing.T) {
 	hash := func(b []byte) uint64 {
 		h := fnv.New64a()
@@ -69,8 +69,8 @@ func splitmix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// TestRendezvousShares holds that shares differ as those of independent draws: the count of an endpoint is binomial, so its standard
-// deviation is that of keys·n draws with a chance of 1/nodes. 4.5 of these is beyond what 100 endpoints show by chance, once in 1,000.
+// TestRendezvousShares checks that shares differ as those of independent draws do: the count of an endpoint is binomial, so its standard deviation is
+// that of keys·n draws with a chance of 1/nodes. 100 endpoints exceed 4.5 of these by chance once in 1,000.
 func TestRendezvousShares(t *testing.T) {
 	const count = 200_000
 	for _, c := range []struct{ nodes, n int }{{3, 1}, {4, 1}, {4, 3}, {100, 1}, {100, 3}} {
@@ -91,8 +91,8 @@ func TestRendezvousShares(t *testing.T) {
 	}
 }
 
-// TestRendezvousMovesNoMore adds an endpoint and takes any one away: of a key's three endpoints those that stay stay in their order, and
-// as many keys move as the endpoint that comes or goes holds.
+// TestRendezvousMovesNoMore adds an endpoint and removes any one: those of a key's three endpoints that stay keep their order, and as many keys move
+// as the endpoint that comes or goes holds.
 func TestRendezvousMovesNoMore(t *testing.T) {
 	const count, n = 20_000, 3
 	for _, nodes := range []int{4, 20} {

@@ -9,25 +9,25 @@ import (
 	"strconv"
 )
 
-// A ketama ring has 160 points an endpoint: 40 digests of 16 bytes, each cut into 4 points of 4 bytes.
+// A ketama ring has 160 points per endpoint: 40 digests of 16 bytes, each cut into 4 points of 4 bytes.
 const (
 	digestsPerName  = 40
 	pointsPerDigest = md5.Size / 4
 	pointsPerName   = digestsPerName * pointsPerDigest
 )
 
-// Ring places keys on endpoints by consistent hashing: an endpoint that comes or goes moves only its own share of the keys.
+// Ring places keys on endpoints by consistent hashing: adding or removing an endpoint moves only that endpoint's share of the keys.
 //
-// The scheme is that of libketama (R. Jones, last.fm, 2007; ketama.c, ketama_create_continuum), which libmemcached's weighted
-// ketama repeats, without weights:
+// The scheme is that of libketama (R. Jones, last.fm, 2007; ketama.c, ketama_create_continuum), which libmemcached's weighted ketama repeats, without
+// weights:
 //
 //   - endpoint e has a point at each little-endian 32-bit quarter of MD5(name(e) + "-" + i), i = 0 … 39;
 //   - a key hashes to the first 4 bytes of MD5(key), little-endian;
-//   - it belongs to the first point at or after its hash, the last point being followed by the first;
+//   - it belongs to the first point at or after its hash; the first point follows the last;
 //   - its replicas are the next distinct endpoints along the ring.
 //
-// Libketama leaves open what happens when two endpoints have the same point; here the lower index wins. The hash of a name is all
-// that counts, so a plan places its keys alike on any ports. A Ring does not change and may be shared by goroutines.
+// Libketama leaves open what happens when two endpoints have the same point; here the lower index wins. Only names are hashed, so a plan places its
+// keys alike on any ports. A Ring does not change and may be shared by goroutines.
 type Ring struct {
 	endpoints int
 	points    []point // ascending
@@ -58,8 +58,8 @@ func NewRing(names []string) *Ring {
 	return r
 }
 
-// index cuts the circle into as many buckets as there are points, or up to twice as many, so that a look-up passes about one point
-// where a binary search of 640 would take ten unpredictable steps. It costs 4 to 8 bytes a point.
+// index cuts the circle into at least as many buckets as there are points, and fewer than twice as many. A look-up then passes about one point; a
+// binary search of 640 would take ten unpredictable steps. It costs 4 to 8 bytes a point.
 func (r *Ring) index() {
 	width := bits.Len(uint(len(r.points) - 1))
 	r.shift = 32 - width
@@ -76,7 +76,7 @@ func (r *Ring) index() {
 // Endpoints implements Placement.
 func (r *Ring) Endpoints() int { return r.endpoints }
 
-// Place implements Placement, in the order of the ring. With one endpoint nothing is hashed.
+// Place implements Placement, in the order of the ring. With one endpoint it hashes nothing.
 func (r *Ring) Place(dst []int, key []byte, n int) []int {
 	if r.endpoints == 1 {
 		return append(dst, 0)
@@ -109,7 +109,7 @@ func (r *Ring) home(key []byte) int {
 	return int(r.points[p].endpoint)
 }
 
-// lookUp returns the first point at or after the key's hash, which is len(r.points) beyond the last.
+// lookUp returns the first point at or after the key's hash; len(r.points) if the hash is beyond the last point.
 func (r *Ring) lookUp(key []byte) int {
 	sum := md5.Sum(key)
 	hash := binary.LittleEndian.Uint32(sum[:])

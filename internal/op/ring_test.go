@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 )
 
-// continuum is ketama as its description reads, without any short cut.
+// continuum is ketama as its description reads, without shortcuts.
 type continuum struct {
 	names  []string
 	points []uint32
@@ -97,8 +97,8 @@ func TestRingAgainstContinuum(t *testing.T) {
 	})
 }
 
-// TestRingKeysOnPoints looks up every point that a key can be made for: the text hashed for a point is a key with that very hash. On
-// so large a ring some points also lie where a bucket begins.
+// TestRingKeysOnPoints looks up every point that a key can be made for: the text hashed for a point is a key with that very hash. On so large a ring
+// some points also lie where a bucket begins.
 func TestRingKeysOnPoints(t *testing.T) {
 	names := names(3000)
 	ring, plain := op.NewRing(names), newContinuum(names)

@@ -2,18 +2,17 @@ package op
 
 import "bytes"
 
-// NumSlots is how many hash slots the keys of a Redis cluster are divided between.
+// NumSlots is how many hash slots a Redis cluster divides its keys between.
 const NumSlots = 1 << 14
 
-// Slots says which endpoint has each slot of a cluster: the placement that the cluster itself has made, as far as is known. Unlike other
-// placements it changes, so it is used by one goroutine at a time. A slot that no endpoint has is looked for at endpoint 0, which will
-// know more.
+// Slots says which endpoint has each slot of a cluster: the cluster's own placement, as far as it is known. Unlike other placements it changes, so
+// one goroutine at a time may use it. A request for a slot that no endpoint has goes to endpoint 0, which will know more.
 type Slots struct {
 	home [NumSlots]int16 // −1: none
 	held []int           // by endpoint: its slots
 }
 
-// NewSlots returns the map of so many endpoints, below 2^15, of which none has a slot.
+// NewSlots returns a map of so many endpoints, fewer than 2^15, none of which has a slot.
 func NewSlots(endpoints int) *Slots {
 	s := &Slots{held: make([]int, endpoints)}
 	for i := range s.home {
@@ -31,7 +30,7 @@ func (s *Slots) Set(slot, endpoint int) {
 	s.held[endpoint]++
 }
 
-// Copy makes s equal to from, which is of as many endpoints.
+// Copy makes s equal to from, which must have as many endpoints.
 func (s *Slots) Copy(from *Slots) {
 	s.home = from.home
 	copy(s.held, from.held)
@@ -55,7 +54,7 @@ func (s *Slots) Endpoints() int { return len(s.held) }
 // Home implements Placement.
 func (s *Slots) Home(key []byte) int { return max(0, int(s.home[SlotOf(key)])) }
 
-// Place implements Placement: one endpoint has a key, however many are asked for. Its copies are the cluster's own affair.
+// Place implements Placement: one endpoint has a key, whatever n is. The cluster itself manages its replicas.
 func (s *Slots) Place(dst []int, key []byte, n int) []int {
 	if n < 1 {
 		return dst
@@ -63,8 +62,8 @@ func (s *Slots) Place(dst []int, key []byte, n int) []int {
 	return append(dst, s.Home(key))
 }
 
-// SlotOf returns the slot of a key: its CRC-16 modulo 16,384, or that of what stands between the first { and the next } if there is
-// something (Redis cluster specification, "Key distribution model" and "Hash tags").
+// SlotOf returns the slot of a key: its CRC-16 modulo 16,384. If there is text between the first { and the next }, only that text is hashed (Redis
+// cluster specification, "Key distribution model" and "Hash tags").
 func SlotOf(key []byte) int {
 	if from := bytes.IndexByte(key, '{'); from >= 0 {
 		if size := bytes.IndexByte(key[from+1:], '}'); size > 0 {
@@ -78,7 +77,7 @@ func SlotOf(key []byte) int {
 	return int(crc % NumSlots)
 }
 
-// crcTable is of CRC-16/XMODEM: polynomial 0x1021, not reflected, beginning with 0 (the specification's appendix A).
+// crcTable is the table of CRC-16/XMODEM: polynomial 0x1021, not reflected, initial value 0 (the specification's appendix A).
 var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8

@@ -20,7 +20,7 @@ func TestSlotVectors(t *testing.T) {
 	}
 }
 
-// TestSlotsOfUsualKeys holds that keys as plans have them are spread over slots as chance would, counted in 64 parts.
+// TestSlotsOfUsualKeys checks that typical keys are spread over slots as chance would, counted in 64 parts.
 func TestSlotsOfUsualKeys(t *testing.T) {
 	const count, parts = 1 << 17, 64
 	var n [parts]int

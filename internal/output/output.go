@@ -1,4 +1,4 @@
-// Package output writes the files that a user asks for: whole, or not at all.
+// Package output writes the files that a user asks for: completely or not at all.
 package output
 
 import (
@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// Check finds out beforehand whether a file that a flag names could be written, and leaves nothing behind. A pipe is not tried: who reads it would take
-// that for all. A flag that was not given names none.
+// Check checks in advance whether the file that a flag names could be written, and leaves nothing behind. It does not try a pipe, whose reader would
+// take the attempt for all of it. An empty path is fine: the flag was not given.
 func Check(flag, path string) error {
 	if path == "" || isDevice(path) {
 		return nil
@@ -27,8 +27,8 @@ func Check(flag, path string) error {
 	return nil
 }
 
-// Replace has write write to a file, which keeps its permissions. A plain one is replaced, whole or not at all, also where a symbolic link leads to
-// it; a device or a pipe is written to.
+// Replace makes write write a file, which keeps its permissions. A plain file is replaced completely or not at all, even behind a symbolic link; a
+// device or a pipe is written to.
 func Replace(path string, write func(io.Writer) error) error {
 	o, err := begin(path)
 	if err != nil {
@@ -40,20 +40,20 @@ func Replace(path string, write func(io.Writer) error) error {
 	return o.keep()
 }
 
-// isDevice says whether there is something to write to at a path that is neither a plain file nor a directory: a pipe, a terminal.
+// isDevice says whether a path can be written to and is neither a plain file nor a directory: a pipe, a terminal.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// output is a file that is being written.
+// output is a file being written.
 type output struct {
 	file  *os.File
-	asked string // as the user calls it
-	path  string // that it is to have; "": it has it already
+	asked string // the user's name for it
+	path  string // its final path; "": it has that already
 }
 
-// begin begins a file, under another name until it is kept.
+// begin creates a file, under a temporary name until it is kept.
 func begin(path string) (*output, error) {
 	if isDevice(path) {
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -63,7 +63,7 @@ func begin(path string) (*output, error) {
 	mode := os.FileMode(0o644)
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // it is new, or what follows says what is wrong
+	case err != nil: // the file is new, or what follows reports the error
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory: write the name of a file", path)
 	default:
@@ -81,7 +81,7 @@ func begin(path string) (*output, error) {
 	return o, nil
 }
 
-// named is an error of the file by the name that the user knows.
+// named replaces the path in an error with the name that the user knows.
 func (o *output) named(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -95,7 +95,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, o.named(err)
 }
 
-// keep ends the file and gives it its name.
+// keep closes the file and renames it to its final path.
 func (o *output) keep() error {
 	err := o.named(o.file.Close())
 	if o.path == "" {
@@ -110,7 +110,7 @@ func (o *output) keep() error {
 	return nil
 }
 
-// discard ends the file and leaves what was there before.
+// discard closes the file and leaves the old one in place.
 func (o *output) discard() error {
 	err := o.file.Close()
 	if o.path == "" {

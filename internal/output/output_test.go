@@ -21,7 +21,7 @@ func text(text string) func(io.Writer) error {
 	}
 }
 
-// requireFiles checks that a directory has these files and no others: none that was begun is left.
+// requireFiles checks that a directory has these files and no others: no temporary file is left.
 func requireFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -75,7 +75,7 @@ func TestAFileThatCannotBeWrittenStays(t *testing.T) {
 	requireFiles(t, dir, "out")
 }
 
-// Where a link leads the file is replaced, and the link stays one.
+// Behind a link, the file is replaced, and the link stays a link.
 func TestALinkStays(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "far"), 0o755))
@@ -114,7 +114,7 @@ func TestCheckLeavesNothingBehind(t *testing.T) {
 	requireFiles(t, dir, "out")
 }
 
-// What is wrong is said of the file as the user has named it, not of the one that is begun beside it.
+// Errors name the file as the user did, not the temporary one beside it.
 func TestWhatIsWrongIsSaidOfTheFileAsked(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none", "out")

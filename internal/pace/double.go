@@ -2,8 +2,8 @@ package pace
 
 import "math"
 
-// double is the unevaluated sum of two float64, hi the nearest to it: about 32 decimal digits. Its operations are those of Dekker
-// (1971) with a fused multiply-add (Muller et al., Handbook of Floating-Point Arithmetic, 2nd ed., §4.4, §4.7 and §14.1).
+// double is the unevaluated sum of two float64, hi the nearest to it: about 32 decimal digits. Its operations are Dekker's (1971) with a fused
+// multiply-add (Muller et al., Handbook of Floating-Point Arithmetic, 2nd ed., §4.4, §4.7 and §14.1).
 type double struct{ hi, lo float64 }
 
 // whole returns n, exactly.
@@ -50,7 +50,7 @@ func (a double) root() double {
 	return sum(r, rest.hi/(2*r))
 }
 
-// round returns the nearest integer to 0 ≤ a, or never when that is beyond reason.
+// round returns the integer nearest to a ≥ 0, or never if that is out of range.
 func (a double) round() int64 {
 	if a.hi >= never/2 {
 		return never

@@ -170,7 +170,7 @@ func TestConstantRampCounts(t *testing.T) {
 	}
 }
 
-// A ramp of two seconds from 100 to 300 per second: after one it has brought 150 and wants 200 per second.
+// A ramp of two seconds from 100 to 300 per second: after one it has brought 150 and its rate is 200 per second.
 func TestRampByHand(t *testing.T) {
 	up := Shape{Rate: 300, From: 100, Ramp: 2 * time.Second, Duration: 3 * time.Second}
 	require.Equal(t, int64(time.Second), up.due(150))

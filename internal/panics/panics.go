@@ -1,4 +1,4 @@
-// Package panics makes errors of panics in the code of drivers: one that panics ends its op, and not the worker.
+// Package panics turns panics in drivers' code into errors: a driver that panics ends its op, not the worker.
 package panics
 
 import (
@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	mostFrames = 4       // of a driver's functions that the text of a panic names
+	mostFrames = 4       // that the text of a panic names
 	mostStack  = 8 << 10 // bytes of a stack that are kept
 )
 
-// Error is the panic of a driver's code that an executor called.
+// Error is a panic in a driver's code that an executor called.
 type Error struct {
 	Value string // what it panicked with
-	Where string // file and line of the functions that it was in, the innermost first; a few of them
-	Stack []byte // of the goroutine; its beginning
+	Where string // file and line of the innermost few functions, innermost first
+	Stack []byte // of the goroutine, truncated
 }
 
-// Error names the place before the value: what counts errors by their texts cuts long ones.
+// Error puts the place before the value: long texts are cut where errors are counted by text.
 func (e *Error) Error() string { return "driver panicked at " + e.Where + ": " + e.Value }
 
-// Recovered makes an error of what recover has returned, and nil of nil. Call it in the deferred function, while the stack still says where the
-// panic was.
+// Recovered turns what recover returned into an error; nil stays nil. Call it in the deferred function, while the stack still shows where the panic
+// was.
 func Recovered(v any) error {
 	if v == nil {
 		return nil
@@ -34,7 +34,7 @@ func Recovered(v any) error {
 	return &Error{Value: fmt.Sprint(v), Where: where(), Stack: stack[:min(len(stack), mostStack)]}
 }
 
-// Safely calls f, which calls a driver's code, and makes an error of its panic.
+// Safely calls f, which calls a driver's code, and turns a panic into an error.
 func Safely(f func() error) (err error) {
 	defer func() {
 		if e := Recovered(recover()); e != nil {
@@ -44,7 +44,7 @@ func Safely(f func() error) (err error) {
 	return f()
 }
 
-// where names the functions below the panic that is being recovered from.
+// where lists the functions below the panic being recovered.
 func where() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// never are networks that no load is for: what a machine asks about itself, and what many machines hear at once.
+// never are networks that must never be loaded: link-local addresses, clouds' metadata services, multicast and broadcast, and addresses of no host.
 var never = []struct {
 	net  netip.Prefix
 	what string
@@ -26,8 +26,7 @@ var never = []struct {
 	{netip.MustParsePrefix("168.63.129.16/32"), "where a cloud keeps a machine's credentials"},
 }
 
-// forbidden says what is wrong with an address that no policy can allow, "" for nothing. What an address of version 6 leads to in version 4 counts as
-// well.
+// forbidden says why no policy can allow an address; "" if one can. For an IPv6 address, any IPv4 address it leads to counts as well.
 func forbidden(addr netip.Addr) string {
 	for _, a := range append(embedded(addr), addr.Unmap().WithZone("")) {
 		for _, n := range never {
@@ -39,7 +38,7 @@ func forbidden(addr netip.Addr) string {
 	return ""
 }
 
-// Transition mechanisms, whose addresses of version 6 hold one of version 4.
+// Transition mechanisms: IPv6 addresses that contain an IPv4 address.
 var (
 	wellKnownNAT64 = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
 	compatible     = netip.MustParsePrefix("::/96")           // RFC 4291, 2.5.5.1
@@ -49,10 +48,10 @@ var (
 	localNAT64     = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
 )
 
-// isatap are the two middle words of an interface identifier of RFC 5214, which the address of version 4 follows.
+// isatap are the two middle words of an interface identifier of RFC 5214, before the IPv4 address.
 var isatap = []uint32{0x0000_5efe, 0x0200_5efe}
 
-// embedded returns the addresses of version 4 that one of version 6 stands for.
+// embedded returns the IPv4 addresses that an IPv6 address stands for.
 func embedded(addr netip.Addr) (found []netip.Addr) {
 	if !addr.Is6() || addr.Is4In6() {
 		return nil
@@ -63,7 +62,7 @@ func embedded(addr netip.Addr) (found []netip.Addr) {
 	switch {
 	case wellKnownNAT64.Contains(addr), translated.Contains(addr), compatible.Contains(addr) && !loopbackOrNone:
 		v4(12)
-	case localNAT64.Contains(addr): // RFC 6052 has a place for each length of prefix; the one of 96 bits ends the address
+	case localNAT64.Contains(addr): // RFC 6052 has a layout for each prefix length; with 96 bits, the IPv4 address comes last
 		v4(12)
 		found = append(found, netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]}))
 	case sixToFour.Contains(addr):

@@ -10,8 +10,8 @@ import (
 	"github.com/loadgen/loadgen/internal/policy"
 )
 
-// FuzzParse reads policies that a slip of the pen, or somebody else, has changed. What is read is printed, and the print is read as the same; the addresses that
-// are never loaded are not, whatever the policy lists.
+// FuzzParse parses policies with a typo, or changed by somebody else. A parsed policy, printed, parses to the same; and addresses that must never be
+// loaded are refused, whatever the policy lists.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`targets = ["0.0.0.0/0:1-65535", "[::]/0:1-65535"]`))

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Place is where connections may lead: a network and ports, or a Unix socket.
+// Place is where connections may lead: a network with ports, or a Unix socket.
 type Place struct {
 	text        string
 	socket      string // path of a Unix socket; "": an address
-	host        string // a name; "": nets
+	host        string // a name; "": use nets
 	nets        []netip.Prefix
 	first, last uint16 // ports
 }
 
-// ErrPlace says how a place is written.
+// ErrPlace says how to write a place.
 var ErrPlace = errors.New("write HOST:PORT, such as 10.0.0.0/8:6379, cache.example:6379 or 127.0.0.1:7000-7005, or unix:///run/redis.sock")
 
-// ParsePlace reads unix://PATH, HOST:PORT or HOST:PORT-PORT, where HOST is an address, a network or a name. Of a network, the bits behind its
-// length do not count.
+// ParsePlace parses unix://PATH, HOST:PORT or HOST:PORT-PORT, where HOST is an address, a network or a name. In a network, the bits after its prefix
+// are ignored.
 func ParsePlace(text string) (Place, error) {
 	if path, ok := strings.CutPrefix(text, "unix://"); ok {
 		if !strings.HasPrefix(path, "/") {
@@ -61,13 +61,13 @@ func ParsePlace(text string) (Place, error) {
 	return p, nil
 }
 
-// String returns the text that the place was read from.
+// String returns the text that the place was parsed from.
 func (p Place) String() string { return p.text }
 
 // lookupWithin is how long a name may take to be resolved.
 const lookupWithin = 2 * time.Second
 
-// Takes says whether a connection to an address, which is no name any more, or to a socket leads there. A name is resolved each time.
+// Takes says whether a connection to an address (not a name) or to a socket is one to this place. A place's name is resolved each time.
 func (p Place) Takes(to netip.AddrPort, socket string) bool {
 	if p.socket != "" || socket != "" {
 		return p.socket != "" && p.socket == socket
@@ -85,7 +85,7 @@ func (p Place) Takes(to netip.AddrPort, socket string) bool {
 	return err == nil && slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Unmap() == addr })
 }
 
-// TextOf writes where a connection leads as a Place is written.
+// TextOf writes a connection's destination in the notation of a Place.
 func TextOf(to netip.AddrPort, socket string) string {
 	if socket != "" {
 		return "unix://" + socket

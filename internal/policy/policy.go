@@ -1,7 +1,7 @@
-// Package policy is what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it loads, how much, for
+// Package policy is what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it loads, how much and
 // how long, and which directories it uses.
 //
-// A policy is HCL within the bounds of plans, one argument per line:
+// A policy is HCL, limited as plans are, with one argument per line:
 //
 //	targets          = ["10.0.0.0/8:6379", "cache.example:11211"]
 //	rate             = "200k/s"
@@ -15,8 +15,8 @@
 //	files            = "/srv/loadgen/files"
 //	log_root         = "/mnt/pmem/loadgen"
 //
-// What is not written is not bounded, but for targets, which have to be listed, and for addresses that are never a target: link-local and multicast
-// ones, and those where clouds keep a machine's credentials.
+// Arguments left out set no limit, except for targets, which must be listed. Some addresses are never a target: link-local and multicast ones, and
+// those where clouds keep a machine's credentials.
 package policy
 
 import (
@@ -35,27 +35,27 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Policy is what a worker may do. A nil Policy bounds nothing; a bound of 0 is none.
+// Policy is what a worker may do. A nil Policy limits nothing, and neither does a limit of 0.
 type Policy struct {
 	Targets     []Place
-	Rate        float64 // ops a second
+	Rate        float64 // ops per second
 	Sessions    int
 	Connections int
-	Bytes       int64 // a second, both ways
+	Bytes       int64 // per second, both directions together
 	Duration    time.Duration
 	Memory      int64 // bytes
-	LogBytes    int64 // of log files, at a time
+	LogBytes    int64 // of log files at any time
 	Lease       time.Duration
 	Files       string // directories; "": as the command line says
 	LogRoot     string
 }
 
-// MaxSize bounds the text of a policy, in bytes.
+// MaxSize is the longest text of a policy, in bytes.
 const MaxSize = 64 << 10
 
 var arguments = []string{"targets", "rate", "sessions", "connections", "bytes_per_second", "duration", "memory", "log_bytes", "lease", "files", "log_root"}
 
-// Parse reads the text of a policy.
+// Parse parses the text of a policy.
 func Parse(src []byte, filename string) (*Policy, hcl.Diagnostics) {
 	r := lang.NewReader(lang.Words{})
 	body := r.Parse(src, filename)
@@ -109,7 +109,7 @@ func read(b *lang.Block) *Policy {
 	return p
 }
 
-// bound is one of the numbers of a policy.
+// bound is one of a policy's numbers.
 type bound struct {
 	name string
 	n    float64
@@ -129,7 +129,7 @@ func (p *Policy) bounds() []bound {
 	}
 }
 
-// directory is one of those that a worker uses.
+// directory is one that a worker uses.
 type directory struct{ name, path string }
 
 func (p *Policy) directories() []directory {
@@ -140,7 +140,7 @@ func perSecond(rate float64) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.3f", rate), "0"), ".") + "/s"
 }
 
-// Print writes the policy as a text that Parse reads, with what is not bounded as comments.
+// Print writes the policy as text that Parse accepts, with unset limits as comments.
 func (p *Policy) Print(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("targets = [")
@@ -167,7 +167,7 @@ func (p *Policy) Print(w io.Writer) error {
 	return err
 }
 
-// Admit says why a worker may not connect to an address, which is no name any more, or to a Unix socket; nil when it may.
+// Admit says why a worker may not connect to an address (not a name) or to a Unix socket; nil if it may.
 func (p *Policy) Admit(to netip.AddrPort, socket string) error {
 	if p == nil {
 		return nil
@@ -189,16 +189,16 @@ func (p *Policy) lists(to netip.AddrPort, socket string) bool {
 	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
 }
 
-// Need is what a worker's part of a phase is known to take before it begins.
+// Need is what a worker's part of a phase is known to need before it begins.
 type Need struct {
-	Rate        float64 // ops a second that are due; 0: as fast as the target answers
+	Rate        float64 // ops due per second; 0: as fast as the target answers
 	Sessions    int
 	Connections int
 	Duration    time.Duration // 0: until its ops are done
 	LogBytes    int64
 }
 
-// Check says what of a need the policy refuses, by the names of its arguments; nil when nothing is.
+// Check says which of the needs the policy refuses, by the names of its arguments; nil if none.
 func (p *Policy) Check(n Need) error {
 	if p == nil {
 		return nil
@@ -217,20 +217,20 @@ func (p *Policy) Check(n Need) error {
 }
 
 const (
-	// slack is by how much what happens in one second may exceed what is allowed: ops end in bursts.
+	// slack is the factor by which a second's counts may exceed the limit, since ops end in bursts.
 	slack = 1.1
-	// late is how much longer than allowed a step may go on: what was started in time is awaited.
+	// late is how much longer than allowed a step may go on, since ops that started in time are waited for.
 	late = 2 * time.Second
 )
 
-// Done is what a worker has done in an interval of a step.
+// Done is what a worker did in one interval of a step.
 type Done struct {
 	Ops, Bytes uint64
-	In         time.Duration // the interval's length
-	Since      time.Duration // the beginning of the step
+	In         time.Duration // length of the interval
+	Since      time.Duration // since the step began
 }
 
-// Watch says what the policy does not allow of what was done; nil when it allows all.
+// Watch says which limit of the policy was exceeded; nil if none.
 func (p *Policy) Watch(d Done) error {
 	if p == nil {
 		return nil

@@ -92,7 +92,7 @@ func TestPolicyAdmits(t *testing.T) {
 	require.NoError(t, (*policy.Policy)(nil).Admit(netip.MustParseAddrPort("169.254.169.254:80"), ""))
 }
 
-// TestPolicyCannotBePassedBy tries addresses that stand for others, or are almost those that are allowed. The policy itself is as generous as one can be written.
+// TestPolicyCannotBePassedBy tries addresses that stand for others, or are close to allowed ones. The policy itself is as generous as possible.
 func TestPolicyCannotBePassedBy(t *testing.T) {
 	generous := parse(t, `targets = ["0.0.0.0/0:1-65535", "[::/0]:1-65535"]`)
 	narrow := parse(t, whole)

@@ -17,32 +17,31 @@ import (
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
 	descs   [numFamilies]*prometheus.Desc
-	workers func() []worker.Status // nil: this is a worker
+	workers func() []worker.Status // nil: this process is a worker
 	latest  atomic.Pointer[shown]
 	scrapes scrapes
 }
 
-// shown is a view that does not change any more.
+// shown is a view that no longer changes.
 type shown struct{ *View }
 
-// New returns a coordinator's Collector with nothing to show. Workers are those of the run; they are asked for at each scrape, from any
-// goroutine, because how they are is of most interest when nothing comes from them.
+// New returns a coordinator's Collector with nothing to show. workers returns the run's workers. It is called at each scrape, from any goroutine,
+// because their state matters most when they send nothing.
 func New(workers func() []worker.Status) *Collector {
 	return &Collector{descs: describe(), workers: workers}
 }
 
-// NewPart returns a worker's Collector with nothing to show. It knows what that worker has counted, and neither the verdict nor other
-// workers.
+// NewPart returns a worker's Collector with nothing to show. It exports what that worker counted, but neither the verdict nor other workers.
 func NewPart() *Collector { return &Collector{descs: describe()} }
 
-// Set has later scrapes show v. The slices of v are copied and may be changed afterwards; the Totals in it must not be.
+// Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not.
 func (c *Collector) Set(v View) {
 	c.latest.Store(&shown{View: v.frozen()})
 }
 
-// AwaitScrape returns once everybody who has scraped the page over a connection that is still there has got the latest view, and at least
-// one of those who have scraped it at all, so that each Prometheus has a run's final counts before the process ends. It returns at once when nobody has scraped yet or there is no view, and with the
-// error of ctx, and how many have not, when it ends first.
+// AwaitScrape waits until every scraper whose connection is still open has fetched the latest view, and so has the most recent scraper, if there was
+// one. So each Prometheus gets a run's final counts before the process ends. It returns at once if nobody has scraped yet or there is no view. If ctx
+// ends first, it returns the error of ctx with the number of scrapers that are missing.
 func (c *Collector) AwaitScrape(ctx context.Context) error {
 	latest := c.latest.Load()
 	if latest == nil {
@@ -73,7 +72,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	p.phases(latest.View)
 }
 
-// metric is a prometheus.Metric whose content is complete.
+// metric is a prometheus.Metric with its complete content.
 type metric struct {
 	desc *prometheus.Desc
 	dto  dto.Metric
@@ -92,14 +91,14 @@ type page struct {
 	ch    chan<- prometheus.Metric
 }
 
-// metric returns a metric of a family without a value. Labels are in the order of the family's.
+// metric returns a metric of a family, without a value. Labels are in the family's order.
 func (p *page) metric(of id, labels []string) *metric {
 	m := &metric{desc: p.descs[of]}
 	m.dto.Label = prometheus.MakeLabelPairs(m.desc, labels)
 	return m
 }
 
-// number shows the value of a counter or a gauge. A count is exact up to 2^53.
+// number emits a counter or a gauge. Counts are exact up to 2^53.
 func (p *page) number(of id, value float64, labels ...string) {
 	m := p.metric(of, labels)
 	if families[of].kind == counter {
@@ -120,7 +119,7 @@ func (p *page) flag(of id, is bool, labels ...string) {
 	p.number(of, value, labels...)
 }
 
-// histogram shows h, which holds nanoseconds.
+// histogram emits h, which holds nanoseconds.
 func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) {
 	m := p.metric(of, labels)
 	m.dto.Histogram = convert(h, bounds)
@@ -140,7 +139,7 @@ func (p *page) phases(v *View) {
 	}
 }
 
-// workers shows rows of workers. Names that are no UTF-8 are mended: the formats of the page know no others.
+// workers emits the metrics of workers. Names are made valid UTF-8, as the formats of the page require.
 func (p *page) workers(run string, list []worker.Status) {
 	for _, w := range list {
 		name := strings.ToValidUTF8(w.Name, "�")

@@ -1,38 +1,39 @@
-// Package prom shows a run to Prometheus: counters, gauges and histograms made from what has been merged so far.
+// Package prom exports a run to Prometheus: counters, gauges and histograms made from what has been merged so far.
 //
 // # A view, not a second count
 //
-// Nothing is observed here per op. A [Collector] holds the cumulative totals as they were last set, once a second; a scrape turns them
-// into a page. [Watch] stands between a coordinator and a worker and feeds it from the snapshots that pass, once they are kept. What the
-// page shows is therefore what the result will show: raw counters are equal to it after the last snapshot. A worker's page is made the
-// same way from the snapshots that it sends, so the pages of all workers add up to the coordinator's.
+// Nothing is observed here per op. A [Collector] holds the cumulative totals as last set, once a second; a scrape turns them into a page. [Watch]
+// wraps the worker that a coordinator drives, and feeds the Collector from its snapshots once they are stored. So the page agrees with the result:
+// after the last snapshot, raw counters are equal to it. A worker's page is made the same way from the snapshots that it sends, so the pages of all
+// workers add up to the coordinator's.
 //
 // # Series
 //
-// All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, scenario, and the closed
-// sets outcome, class, result and k; an endpoint is n0, n1, … by its place in the plan. A worker's name stands on loadgen_worker_*
-// only. Keys, addresses and texts of errors are not shown. Every series is there from the start, at 0, so that a rate over the first
-// interval is right.
+// All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, target, scenario, step, and the
+// closed sets outcome, class, result and k; an endpoint is n0, n1, … by its place in the plan. Only loadgen_worker_* has the worker's name. Keys,
+// addresses and error texts are not exported. Every series exists from the start, at 0, so that a rate over the first interval is right.
 //
-// The numbers are bounded, counted as samples of the text page, which is what a Prometheus without native histograms stores:
+// Their number is bounded. These are samples of the text page, which is what a Prometheus without native histograms stores:
 //
 //	                            at most
 //	run                               4   1 of them on a worker's page
 //	phase                            40   9, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
+//	further target of a phase        22   2 for each endpoint; 5 more for each op there
 //	scenario of a phase              36   9 counters and gauges, 3 histograms of 9; a phase has at most 32
+//	step of a scenario               36   likewise
 //	worker                            5
 //
-// [Series] and [PartSeries] add them up for a plan. When there are more than 11 endpoints, those from the 11th on share the name "other".
+// [Series] and [PartSeries] add them up for a plan. With more than 11 endpoints, those from the 11th on share the name "other".
 //
 // # Histograms
 //
-// Response, of scenarios too, service and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one family; acks are native
-// with their sum and count. A bucket of pkg/hist counts in the first exported bucket whose bound is not below the upper bound
-// of its own, which is where its largest value belongs. The choice depends on the bucket alone, so counts add up exactly: the
-// histograms of workers sum to that of the coordinator bucket by bucket.
+// Response (also of scenarios and their steps), service and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one
+// family; acks are native, with their sum and count. A bucket of pkg/hist counts in the first exported bucket whose bound is not below its own upper
+// bound, which is where its largest value belongs. The choice depends only on the bucket, so counts add up exactly: the workers' histograms sum to
+// the coordinator's bucket by bucket.
 //
-// Native buckets have schema 5: bounds in seconds at powers of 2^(1/32), 2.2 % apart. Nanoseconds on a binary scale and seconds on
-// another do not nest in any schema, so a value just below a bound may be counted above it: at most 1/128 = 0.78 % below. A
-// quantile estimated from native buckets is at most 2.2 % + 0.8 % off; those of the report are not, they come from pkg/hist.
+// Native buckets have schema 5: bounds in seconds at powers of 2^(1/32), 2.2 % apart. Bounds in nanoseconds at powers of two and bounds in seconds
+// nest in no schema, so a value just below a bound may be counted above it: at most 1/128 = 0.78 % below. A quantile estimated from native buckets is
+// at most 2.2 % + 0.8 % off. The report's quantiles are not affected; they come from pkg/hist.
 package prom

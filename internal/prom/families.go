@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// family is a metric name and what belongs to it.
+// family is a metric name with its type, help text and labels.
 type family struct {
 	name   string
 	kind   dto.MetricType
@@ -137,7 +137,7 @@ var families = [numFamilies]family{
 	workerCPU:         {"loadgen_worker_cpu_seconds_total", counter, "Processor time of the worker's process.", ofWorker},
 }
 
-// describe returns the descriptions of all families, in their order.
+// describe returns the descriptions of all families, in order.
 func describe() (descs [numFamilies]*prometheus.Desc) {
 	for i, f := range families {
 		descs[i] = prometheus.NewDesc(f.name, f.help, f.labels, nil)

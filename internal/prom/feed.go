@@ -10,30 +10,30 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Feed keeps a Collector up to date while a run goes on: it adds up what each interval brought. Its methods may be called from any
-// goroutine; none of them waits for a scrape.
+// Feed keeps a Collector up to date during a run by adding up the intervals. Its methods may be called from any goroutine; none of them waits for a
+// scrape.
 type Feed struct {
 	collector *Collector
 	plan      *plan.Plan
 
 	mu    sync.Mutex
 	view  View
-	step  worker.Step // under way
-	phase *Phase      // of the step, in view; nil: none is under way
-	hands int         // that carry the step out
+	step  worker.Step // in progress
+	phase *Phase      // the step's, in view; nil: none in progress
+	hands int         // workers carrying the step out
 	share float64     // of the phase's sessions that they drive
-	steps float64     // ops that an arrival brings
+	steps float64     // ops per arrival
 }
 
-// NewFeed has c show a run of p that has not begun.
+// NewFeed makes c show a run of p that has not begun.
 func NewFeed(c *Collector, runID string, p *plan.Plan) *Feed {
 	f := &Feed{collector: c, plan: p, view: NewView(runID, p)}
 	c.Set(f.view)
 	return f
 }
 
-// Begin says that a step begins, of which further intervals are. Each worker that carries it out may say so, with its own part of the
-// sessions, and say Done later. Of a step whose phase is none of the plan's, nothing is shown.
+// Begin begins a step, to which the following intervals belong. Each worker of the step may call it, with its own part of the sessions, and calls
+// Done later. A step whose phase is not in the plan is not shown.
 func (f *Feed) Begin(step worker.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *Feed) Begin(step worker.Step) {
 	f.collector.Set(f.view)
 }
 
-// Found says which nodes the clusters among a phase's targets have, by their names.
+// Found records which nodes the clusters among a phase's targets have, by target name.
 func (f *Feed) Found(phase string, nodes map[string][]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *Feed) Found(phase string, nodes map[string][]string) {
 	}
 }
 
-// part returns the share of the phase's sessions that one worker's step has; 0 when the plan has no such phase.
+// part returns one worker's share of the phase's sessions in a step; 0 if the plan has no such phase.
 func (f *Feed) part(step worker.Step) float64 {
 	ph := f.plan.Phase(step.Phase)
 	if ph == nil {
@@ -67,7 +67,7 @@ func (f *Feed) part(step worker.Step) float64 {
 	return float64(step.To-step.From) / float64(max(ph.Sessions(), 1))
 }
 
-// Done says that one who began the step has ended it. When all have, no phase is under way.
+// Done ends the step for one worker that began it. Once all have, no phase is in progress.
 func (f *Feed) Done(step worker.Step) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *Feed) Done(step worker.Step) {
 	f.collector.Set(f.view)
 }
 
-// leave ends the step under way.
+// leave ends the step in progress.
 func (f *Feed) leave() {
 	if f.phase != nil {
 		f.phase.Offered = 0
@@ -89,8 +89,8 @@ func (f *Feed) leave() {
 	f.view.Current, f.phase, f.hands, f.share = "", nil, 0, 0
 }
 
-// Add adds what was counted in an interval that ends at a time on the run clock, in nanoseconds. Nothing of delta is kept. What comes
-// when no step is under way belongs to no phase and is dropped.
+// Add adds what was counted in an interval that ends at a time on the run clock, in nanoseconds. It does not keep delta. If no step is in progress,
+// delta belongs to no phase and is dropped.
 func (f *Feed) Add(delta *measure.Totals, to int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *Feed) Add(delta *measure.Totals, to int64) {
 	f.collector.Set(f.view)
 }
 
-// Judge sets the verdict as it stands.
+// Judge sets the verdict so far.
 func (f *Feed) Judge(v run.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +116,7 @@ func (f *Feed) Judge(v run.Verdict) {
 	f.collector.Set(f.view)
 }
 
-// End says that the run is over, with its verdict.
+// End ends the run, with its verdict.
 func (f *Feed) End(v run.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +125,8 @@ func (f *Feed) End(v run.Verdict) {
 	f.collector.Set(f.view)
 }
 
-// sum returns new Totals, as a collector has to be given: what it shows does not change. Bins are left out, for no metric is made
-// from them, and with them the origin, which steps of one phase do not share.
+// sum returns new Totals, since a collector's must not change. It drops bins, which no metric uses, and with them the origin, which differs between
+// the steps of a phase.
 func sum(so, delta *measure.Totals) *measure.Totals {
 	total := new(measure.Totals)
 	if so != nil {

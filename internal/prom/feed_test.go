@@ -47,20 +47,20 @@ func TestFeed(t *testing.T) {
 	shows("loadgen_phase_active", 0, "phase=get")
 	load := worker.Step{Seq: 1, Phase: "get", Kind: worker.Load, To: 10}
 	f.Begin(load)
-	f.Done(setup) // late; of a step that is no more
+	f.Done(setup) // late: its step has ended
 	shows("loadgen_phase_active", 1, "phase=get")
 	first := second(2*origin, driver.Get)
 	f.Add(first, 2*origin+1e9)
-	first.Reset() // the caller goes on counting in it
+	first.Reset() // the caller keeps counting in it
 	f.Add(second(2*origin, driver.Get), 2*origin+2e9)
 	shows("loadgen_setup_ops_due_total", 100, "phase=get")
 	shows("loadgen_ops_due_total", 200, "phase=get", "op=get")
 	shows("loadgen_phase_offered_ops_per_second", 0, "phase=get")
-	f.Begin(worker.Step{Seq: 2, Phase: "get", Kind: worker.Load, To: 10}) // a phase of several steps, each with an origin of its own
+	f.Begin(worker.Step{Seq: 2, Phase: "get", Kind: worker.Load, To: 10}) // a phase of several steps, each with its own origin
 	f.Add(second(3*origin, driver.Get), 3*origin+1e9)
 	shows("loadgen_ops_due_total", 300, "phase=get", "op=get")
 
-	// Two workers, of which each has half of the sessions.
+	// Two workers, each with half of the sessions.
 	half, shape := p.Phase("mixed").Sessions()/2, pace.Shape(p.Phase("mixed").Open.Shape())
 	parts := []worker.Step{
 		{Seq: 3, Phase: "mixed", Kind: worker.Load, To: half, Shape: shape},
@@ -127,7 +127,7 @@ func TestFeedWhileScraped(t *testing.T) {
 	require.EqualValues(t, 4000, value(t, gather(t, c)["loadgen_ops_due_total"], "phase=mixed", "op=get"))
 }
 
-// TestOfferedIsOfOps: a schedule says when scenarios are due; what is shown is how many ops they bring.
+// TestOfferedIsOfOps: a schedule says when scenarios are due; the page shows how many ops they bring.
 func TestOfferedIsOfOps(t *testing.T) {
 	p := parse(t, strings.Replace(samplePlan, "batch   = 4", "scenario \"change\" {\n    weight = 3\n    step \"get\" {}\n    step \"put\" {}\n  }", 1))
 	c := with()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// board is what is looked at of a dashboard, beside the form of each field.
+// board is what the tests check in a dashboard, besides the form of each field.
 type board struct {
 	Templating struct {
 		List []struct{ Name, Type, Query, Definition any }
@@ -63,8 +63,8 @@ func TestDashboardsAreLaidOut(t *testing.T) {
 	}
 }
 
-// forms says what may stand where in a dashboard: Grafana passes over fields that it does not know, and over values that it does not take
-// there, in silence. Paths in a panel begin with its type.
+// forms says what may occur where in a dashboard: Grafana silently ignores fields that it does not know, and values that it does not accept there.
+// Paths in a panel begin with its type.
 var forms = []struct{ path, value string }{
 	{`(title|uid|refresh|time\.(from|to)|timepicker\.refresh_intervals\[\]|tags\[\])`, `\S.*`},
 	{`(schemaVersion|version)`, `[1-9]\d*`},
@@ -116,7 +116,7 @@ var forms = []struct{ path, value string }{
 	{`state-timeline\.options\.mergeValues`, `true|false`},
 	{`state-timeline\.options\.rowHeight`, `0\.\d+|1`},
 	{`state-timeline\.options\.showValue`, `auto|always|never`},
-	{`heatmap\.options\.calculate`, `false`}, // the buckets are there
+	{`heatmap\.options\.calculate`, `false`}, // the buckets exist already
 	{`heatmap\.options\.cellGap`, `\d`},
 	{`heatmap\.options\.cellValues\.unit`, units},
 	{`heatmap\.options\.color\.mode`, `scheme|opacity`},
@@ -134,10 +134,10 @@ var forms = []struct{ path, value string }{
 	{`heatmap\.options\.yAxis\.unit`, units},
 }
 
-// units are those of Grafana that fit what is shown.
+// units are Grafana's units that fit what is shown.
 const units = `s|ops|reqps|short|binBps`
 
-// TestDashboardsAreInGrafanasForm looks at each value of each field.
+// TestDashboardsAreInGrafanasForm checks each value of each field.
 func TestDashboardsAreInGrafanasForm(t *testing.T) {
 	for name, text := range grafana(t, "dashboards/*.json") {
 		var whole map[string]any
@@ -183,8 +183,8 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\)`)
 )
 
-// TestDashboardsReferToWhatThereIs: variables are declared or Grafana's own, labels in legends come out of the query, and overrides are of
-// names in the legend.
+// TestDashboardsReferToWhatThereIs: variables are declared or Grafana's own, labels in legends come from the query, and overrides are for names in
+// the legend.
 func TestDashboardsReferToWhatThereIs(t *testing.T) {
 	shown := map[string]bool{}
 	for name, text := range grafana(t, "dashboards/*.json") {
@@ -218,7 +218,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 	}
 }
 
-// labelsOf returns the labels of what an expression yields: those of its grouping, otherwise those of the metric.
+// labelsOf returns the labels of an expression's result: those of its grouping, otherwise those of the metric.
 func labelsOf(expr string) []string {
 	if by := grouping.FindStringSubmatch(expr); by != nil {
 		return strings.Split(by[1], ", ")
@@ -229,7 +229,7 @@ func labelsOf(expr string) []string {
 	return []string{"run"}
 }
 
-// TestGrafanaFindsThem compares what Grafana is to read at its start with what it has to find there.
+// TestGrafanaFindsThem compares what Grafana is told to read at its start with what is there.
 func TestGrafanaFindsThem(t *testing.T) {
 	sources := grafana(t, "provisioning/datasources/*.yml")
 	require.Len(t, sources, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// maxScrapes bounds the pages made at the same time.
+// maxScrapes bounds the scrapes served at the same time.
 const maxScrapes = 4
 
 // Handler serves, to GET and HEAD only:
@@ -23,7 +23,7 @@ const maxScrapes = 4
 //	           meta label __meta_loadgen_worker
 //	/healthz   200 while the process can answer
 //
-// A worker's page also has facts about its process, under the names that all programs use for them, process_…. All else is not found.
+// A worker's page also has the usual process_… metrics of its process. All other paths are not found.
 func Handler(c *Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c)
@@ -34,7 +34,7 @@ func Handler(c *Collector) http.Handler {
 	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "ok\n") // the client is gone if it fails
+		_, _ = io.WriteString(w, "ok\n") // on an error the client is gone
 	})
 	if c.workers == nil {
 		registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -53,7 +53,7 @@ type group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// groups returns a group for each worker that has a page: labels belong to a group. The document is a list, also when it is empty.
+// groups returns a group for each worker that has a page, since labels belong to a group. The document is a list even if it is empty.
 func groups(workers []worker.Status) []group {
 	list := []group{}
 	for _, w := range workers {

@@ -23,7 +23,7 @@ func TestHandler(t *testing.T) {
 	for _, test := range []struct {
 		method, path, host string
 		status             int
-		body               string // "" is not looked at
+		body               string // "": not checked
 	}{
 		{"GET", "/healthz", "127.0.0.1:9464", 200, "ok\n"},
 		{"HEAD", "/healthz", "127.0.0.1:9464", 200, ""},
@@ -56,7 +56,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestDiscoveryWithoutPages: Prometheus wants a list, not null.
+// TestDiscoveryWithoutPages: Prometheus requires a list, not null.
 func TestDiscoveryWithoutPages(t *testing.T) {
 	response := get(t, with(worker.Status{Name: "a"}), "/sd", "")
 	b, err := io.ReadAll(response.Body)
@@ -82,7 +82,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestDiscoveryOfPagesBeyondTheLoopback says that they are served by TLS.
+// TestDiscoveryOfPagesBeyondTheLoopback says that they are served over TLS.
 func TestDiscoveryOfPagesBeyondTheLoopback(t *testing.T) {
 	response := get(t, with(worker.Status{Name: "a", Metrics: "10.0.0.8:9465"}), "/sd", "")
 	b, err := io.ReadAll(response.Body)
@@ -90,7 +90,7 @@ func TestDiscoveryOfPagesBeyondTheLoopback(t *testing.T) {
 	require.Equal(t, `[{"targets":["10.0.0.8:9465"],"labels":{"__meta_loadgen_worker":"a","__scheme__":"https"}}]`+"\n", string(b))
 }
 
-// TestEveryScraperGetsTheLastCounts has two who scrape, one of them rarely, and one who looked once and has gone.
+// TestEveryScraperGetsTheLastCounts has two scrapers, one of them rare, and one that looked once and is gone.
 func TestEveryScraperGetsTheLastCounts(t *testing.T) {
 	p := parse(t, samplePlan)
 	c := with()

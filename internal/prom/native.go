@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// nativeSchema is how finely native buckets cut a power of two: into 2^nativeSchema.
+	// nativeSchema says how finely native buckets divide a power of two: into 2^nativeSchema.
 	nativeSchema     = 5
 	nativePerDoubled = 1 << nativeSchema
 
-	// nativeZero is the bound of the zero bucket, that of client_golang, so that histograms of both may be added without being widened. It is
-	// far below a nanosecond: only 0 falls into the bucket.
+	// nativeZero is the bound of the zero bucket. It equals client_golang's, so that histograms of both can be added without widening it. It is far
+	// below a nanosecond: only 0 falls into the bucket.
 	nativeZero = 0x1p-128
 )
 
-// classicBounds are in nanoseconds: from a cache in memory nearby to one that is in trouble.
+// classicBounds are in nanoseconds: from a cache in memory nearby to one in trouble.
 var classicBounds = [...]int64{100e3, 500e3, 2e6, 10e6, 100e6, 1e9}
 
 // fractions returns the bounds of native buckets within [0.5, 1).
@@ -31,18 +31,17 @@ var fractions = sync.OnceValue(func() (f [nativePerDoubled]float64) {
 	return f
 })
 
-// seconds converts nanoseconds. Dividing keeps powers of two exact where they are whole nanoseconds; multiplying by 1e-9 would not.
+// seconds converts nanoseconds. Dividing keeps powers of two exact if they are whole nanoseconds; multiplying by 1e-9 would not.
 func seconds(ns float64) float64 { return ns / 1e9 }
 
-// nativeIndex returns i of the native bucket (2^((i−1)/32), 2^(i/32)] that holds a time in seconds, above 0.
+// nativeIndex returns the index i of the native bucket (2^((i−1)/32), 2^(i/32)] that holds s > 0 seconds.
 func nativeIndex(s float64) int32 {
 	fraction, exponent := math.Frexp(s)
 	f := fractions()
 	return int32(sort.SearchFloat64s(f[:], fraction) + (exponent-1)*nativePerDoubled)
 }
 
-// convert returns h as a native histogram in seconds and, when there are bounds, as a classic one as well. Bounds are nanoseconds
-// and ascend.
+// convert returns h as a native histogram in seconds and, if there are bounds, also as a classic one. Bounds are nanoseconds and ascend.
 func convert(h *hist.Hist, bounds []int64) *dto.Histogram {
 	count, sum := h.Count(), seconds(h.Sum())
 	schema, threshold, zeros := int32(nativeSchema), nativeZero, uint64(0)
@@ -69,7 +68,7 @@ func convert(h *hist.Hist, bounds []int64) *dto.Histogram {
 	return out
 }
 
-// cumulative returns classic buckets; +Inf is left to the encoder.
+// cumulative returns classic buckets; the encoder adds +Inf.
 func cumulative(bounds []int64, within []uint64) []*dto.Bucket {
 	buckets := make([]*dto.Bucket, len(bounds))
 	total := uint64(0)
@@ -81,13 +80,12 @@ func cumulative(bounds []int64, within []uint64) []*dto.Bucket {
 	return buckets
 }
 
-// spans writes native buckets, which come in ascending order, into a histogram: runs of neighbours, each bucket as the difference to
-// the one before.
+// spans writes native buckets, in ascending order, into a histogram: runs of neighbours, each bucket as the difference from the one before.
 type spans struct {
 	out   *dto.Histogram
 	next  int32  // index after the last bucket written
-	index int32  // of the bucket at hand
-	n     uint64 // its count; 0: none is at hand
+	index int32  // of the pending bucket
+	n     uint64 // its count; 0: none is pending
 	last  int64  // count of the last bucket written
 }
 
@@ -100,7 +98,7 @@ func (s *spans) add(i int32, n uint64) {
 	s.n += n
 }
 
-// flush writes the bucket at hand. Without any, an empty span says that the histogram is native all the same.
+// flush writes the pending bucket. If there is none, it writes an empty span, which marks the histogram as native.
 func (s *spans) flush() {
 	if s.n == 0 {
 		s.open(0, 0)

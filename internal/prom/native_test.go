@@ -50,7 +50,7 @@ func anyHist(t *rapid.T, name string) *hist.Hist {
 	return h
 }
 
-// TestConversionIsAdditive is what "sums over workers equal the coordinator bucket by bucket" rests on.
+// TestConversionIsAdditive is the basis of "sums over workers equal the coordinator bucket by bucket".
 func TestConversionIsAdditive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyHist(t, "a"), anyHist(t, "b")
@@ -142,8 +142,8 @@ func filled(h *dto.Histogram) *dto.Histogram {
 	return out
 }
 
-// TestNoBoundIsNearEnoughForRoundingToDecide compares all 7,296 upper bounds of pkg/hist with native bounds computed to 200 bits:
-// the choice of a bucket is the exact one, whatever a machine's Exp2 makes of the last bit.
+// TestNoBoundIsNearEnoughForRoundingToDecide compares all 7,296 upper bounds of pkg/hist with native bounds computed to 200 bits: the choice of a
+// bucket is exact, whatever a machine's Exp2 does to the last bit.
 func TestNoBoundIsNearEnoughForRoundingToDecide(t *testing.T) {
 	const precision = 200
 	roots := make([]*big.Float, nativePerDoubled+1) // 2^(i/32), from 2^(1/32) by five square roots
@@ -214,7 +214,7 @@ func TestClassicBoundsAreInclusive(t *testing.T) {
 	require.EqualValues(t, 1, convert(exact, []int64{5}).GetBucket()[0].GetCumulativeCount())
 }
 
-// TestEmptyIsNative: without a span, Prometheus would take the histogram for a classic one, and for another kind later.
+// TestEmptyIsNative: without a span, Prometheus would take the histogram for a classic one, and later for another kind.
 func TestEmptyIsNative(t *testing.T) {
 	c := convert(new(hist.Hist), nil)
 	require.Len(t, c.GetPositiveSpan(), 1)

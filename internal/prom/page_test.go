@@ -101,7 +101,7 @@ func TestEveryFormat(t *testing.T) {
 	}
 }
 
-// TestHistogramsAreBothKinds looks at what a scraper of native histograms gets.
+// TestHistogramsAreBothKinds checks what a scraper of native histograms gets.
 func TestHistogramsAreBothKinds(t *testing.T) {
 	c := sampleCollector(t, 3)
 	families := gather(t, c)
@@ -117,7 +117,7 @@ func TestHistogramsAreBothKinds(t *testing.T) {
 	}
 }
 
-// value returns that of the only metric of a family whose labels contain the given ones, as name=value.
+// value returns the value of the only metric of a family whose labels contain the given ones, as name=value.
 func value(t testing.TB, f *dto.MetricFamily, labels ...string) float64 {
 	t.Helper()
 	var found []float64
@@ -327,7 +327,7 @@ func TestAwaitScrape(t *testing.T) {
 	scrape.Wait()
 }
 
-// TestSetWhileScraped is for the race detector: the caller goes on changing its view, and pages go on being made.
+// TestSetWhileScraped is for the race detector: the caller keeps changing its view while pages are made.
 func TestSetWhileScraped(t *testing.T) {
 	p := parse(t, samplePlan)
 	c := with()
@@ -348,7 +348,7 @@ func TestSetWhileScraped(t *testing.T) {
 	require.Contains(t, page(t, c), "} 49\n")
 }
 
-// TestAViewIsTheCallersAgain: it may be changed for the next time while this one is shown.
+// TestAViewIsTheCallersAgain: the caller may change it for the next time while this one is shown.
 func TestAViewIsTheCallersAgain(t *testing.T) {
 	v := sampleView(parse(t, samplePlan), 1)
 	c := with()

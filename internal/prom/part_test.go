@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// ofProcess is a line about the worker's process, which is another one in each test.
+// ofProcess matches lines about the worker's process, which differ in each test.
 var ofProcess = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?process_.*\n`)
 
 // partPage is a worker's page without the facts about its process.
@@ -47,8 +47,8 @@ func TestPartPage(t *testing.T) {
 	}
 }
 
-// TestAPartIsThePageOfTheWhole: what stands on a worker's page stands on the coordinator's, were it the only one; but for what the worker does
-// not know, that is all.
+// TestAPartIsThePageOfTheWhole: a worker's page equals what the coordinator's would show with that worker alone, except for what the worker does not
+// know.
 func TestAPartIsThePageOfTheWhole(t *testing.T) {
 	part := prom.NewPart()
 	part.Set(sampleView(parse(t, samplePlan), 3))
@@ -77,7 +77,7 @@ func TestAPartIsActiveUntilTheRunEnds(t *testing.T) {
 	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 0\n")
 }
 
-// TestBytesThatNobodyCountsAreAbsent has requests sent by a client that does not say of how many bytes.
+// TestBytesThatNobodyCountsAreAbsent: a client sends requests without reporting their bytes.
 func TestBytesThatNobodyCountsAreAbsent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sent, out uint64

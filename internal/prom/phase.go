@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxEndpoints = 11 // names of endpoints in a phase; when there are more endpoints, the last is "other"
+	maxEndpoints = 11 // names of endpoints in a phase; with more endpoints, the last name is "other"
 	maxAcks      = 7  // k of the last ack that has a histogram
 )
 
@@ -60,7 +60,7 @@ func (p *phasePage) write() {
 	}
 }
 
-// setup shows the ops of all verbs together.
+// setup emits the ops of all verbs together.
 func (p *phasePage) setup() {
 	var due uint64
 	var outcomes [driver.NumOutcomes]uint64
@@ -79,7 +79,7 @@ func (p *phasePage) setup() {
 	}
 }
 
-// endpoints shows a target's requests of all verbs together, by endpoint.
+// endpoints emits a target's requests of all verbs together, by endpoint.
 func (p *phasePage) endpoints(t *Target, requests []measure.Requests) {
 	names := endpointNames(t.Endpoints)
 	answered, failed := make([]uint64, len(names)), make([]uint64, len(names))
@@ -94,7 +94,7 @@ func (p *phasePage) endpoints(t *Target, requests []measure.Requests) {
 	}
 }
 
-// endpointNames returns the names for a number of endpoints, at least one.
+// endpointNames returns the names for that many endpoints, at least one.
 func endpointNames(endpoints int) []string {
 	names := make([]string, min(max(endpoints, 1), maxEndpoints))
 	for i := range names {
@@ -143,7 +143,8 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 	}
 }
 
-// saysSent says whether the bytes sent for a verb are known. Clients of drivers' own do not count them: whatever a request is, it is more than no byte.
+// saysSent says whether the bytes sent for a verb are known. Drivers with their own clients do not count them: requests without any bytes reveal
+// that.
 func (ph *Phase) saysSent(verb driver.Verb, load *measure.Totals) bool {
 	if o := load.Ops[verb]; ph.Files || o != nil && o.Out > 0 {
 		return true
@@ -156,7 +157,7 @@ func (ph *Phase) saysSent(verb driver.Verb, load *measure.Totals) bool {
 	return true
 }
 
-// scenario shows the scenario of a number, and its steps. Their ops are among those of their verbs.
+// scenario emits scenario i and its steps. Their ops also count for their verbs.
 func (p *phasePage) scenario(i int, load *measure.Totals) {
 	o := &measure.Op{}
 	if i < len(load.Scenarios) {
@@ -173,7 +174,7 @@ func (p *phasePage) scenario(i int, load *measure.Totals) {
 	}
 }
 
-// chain shows what is counted of a scenario or of a step, in the families for what was due, has ended, is in flight, and took how long.
+// chain emits the counts and response times of a scenario or a step. of names the families: due, ended, in flight, response.
 func (p *phasePage) chain(of [4]id, o *measure.Op, labels ...string) {
 	labels = slices.Clip(labels)
 	p.count(of[0], o.Due, labels...)
@@ -186,7 +187,7 @@ func (p *phasePage) chain(of [4]id, o *measure.Op, labels ...string) {
 	}
 }
 
-// requests shows a target's of one verb, summed over its endpoints: where the phase asks it for that, and where it was asked beside that.
+// requests emits a target's requests of one verb, summed over its endpoints, if the phase asks for that verb or if there were any.
 func (p *phasePage) requests(t *Target, verb driver.Verb, all []measure.Requests) {
 	var sum measure.Requests
 	for i := int(verb); i < len(all); i += driver.NumVerbs {

@@ -108,8 +108,8 @@ func parse(t testing.TB, text string) *plan.Plan {
 	return p
 }
 
-// counted is a step that has gone on for a number of seconds, with counts and latencies that rise with it: per second and verb 100
-// ops, of each outcome some, on a target with the given endpoints and copies.
+// counted is a step that has run for a number of seconds, with counts and latencies that rise with it: per second and verb 100 ops, some with each
+// outcome, on a target with the given endpoints and copies.
 func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Totals {
 	t := measure.NewTotals(0, endpoints)
 	for s := range seconds {
@@ -156,7 +156,7 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 	return t
 }
 
-// asked is a load of a phase like that: of each target what it is asked for.
+// asked is a load of such a phase: for each target what it is asked for.
 func asked(ph *prom.Phase, seconds int) *measure.Totals {
 	all, rows := measure.NewTotals(0, 0), 0
 	for _, target := range ph.Targets {
@@ -168,7 +168,7 @@ func asked(ph *prom.Phase, seconds int) *measure.Totals {
 	return all
 }
 
-// chained adds scenarios that were due, of each one that goes on and one of each outcome, and the same of their steps.
+// chained adds due scenarios, for each one in flight and one of each outcome, and the same for their steps.
 func chained(t *measure.Totals, scenarios []prom.Scenario) {
 	for i, s := range scenarios {
 		for j := range s.Steps {
@@ -190,7 +190,7 @@ func chained(t *measure.Totals, scenarios []prom.Scenario) {
 	}
 }
 
-// sampleView is the sample plan in its last phase, which has gone on for a number of seconds.
+// sampleView is the sample plan in its last phase, after a number of seconds.
 func sampleView(p *plan.Plan, seconds int) prom.View {
 	v := prom.NewView("2026-11-20T12-00-00Z-sample", p)
 	v.Current = "mixed"

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// scrapes remembers who scrapes, and which view each of them has got. A Prometheus keeps its connection from one scrape to the next: a
-// scraper is a connection, and is forgotten when that ends.
+// scrapes remembers who scrapes, and which view each has fetched. A Prometheus keeps its connection between scrapes, so a scraper is a connection,
+// and is forgotten when that closes.
 type scrapes struct {
 	mu    sync.Mutex
 	got   map[string]*shown // by the scraper's address
-	last  *shown            // that anybody has got; nil: nobody ever scraped
+	last  *shown            // most recent view that anybody fetched; nil: nobody ever scraped
 	moved chan struct{}     // closed when got changes; nil: nobody waits
 }
 
-// note enters that a scraper has got a view; nil: it is gone.
+// note records that a scraper has fetched a view; nil: it is gone.
 func (s *scrapes) note(from string, got *shown) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *scrapes) note(from string, got *shown) {
 	}
 }
 
-// await returns once no scraper has another view than this one, nor had who came last, or ctx ends.
+// await returns once every scraper, and the most recent one, has fetched this view, or when ctx ends.
 func (s *scrapes) await(ctx context.Context, view *shown) error {
 	for {
 		late, moved := s.late(view)
@@ -50,7 +50,7 @@ func (s *scrapes) await(ctx context.Context, view *shown) error {
 	}
 }
 
-// late counts the scrapers that have another view, and returns what is closed when that may have changed.
+// late counts the scrapers that have another view, and returns a channel that is closed when that may have changed.
 func (s *scrapes) late(view *shown) (n int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *scrapes) late(view *shown) (n int, moved <-chan struct{}) {
 		}
 	}
 	if n == 0 && s.last != nil && s.last != view {
-		n = 1 // a new connection for each scrape
+		n = 1 // that client opens a new connection for each scrape
 	}
 	if s.moved == nil {
 		s.moved = make(chan struct{})
@@ -68,7 +68,7 @@ func (s *scrapes) late(view *shown) (n int, moved <-chan struct{}) {
 	return n, s.moved
 }
 
-// noting has the pages that next serves noted once they are written.
+// noting records each page that next serves, once it is written.
 func (c *Collector) noting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view := c.latest.Load() // at least this one will be in the page
@@ -79,7 +79,7 @@ func (c *Collector) noting(next http.Handler) http.Handler {
 	})
 }
 
-// connection is told of the states of a server's connections.
+// connection handles state changes of a server's connections.
 func (c *Collector) connection(conn net.Conn, state http.ConnState) {
 	if state == http.StateClosed {
 		c.scrapes.note(conn.RemoteAddr().String(), nil)

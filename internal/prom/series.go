@@ -6,7 +6,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Parts of a count of series.
+// Numbers of series.
 const (
 	runSeries       = 1
 	verdictSeries   = 3
@@ -23,13 +23,13 @@ const (
 	histograms      = 1 + 2*measure.NumClasses // lag; service and response of each class
 )
 
-// Series returns how many samples the text page of a coordinator has, from the first to the last of a run: what the plan will cost a
-// Prometheus without native histograms. One that scrapes those stores a single series for each histogram instead.
+// Series returns how many samples the text page of a coordinator has throughout a run: what the plan costs a Prometheus without native histograms.
+// One that scrapes native histograms stores a single series for each histogram instead.
 func Series(p *plan.Plan, workers int) int {
 	return runSeries + verdictSeries + workers*workerSeries + phasesSeries(p)
 }
 
-// PartSeries is Series for a worker's page, without the facts about its process.
+// PartSeries is Series for a worker's page, without the metrics of its process.
 func PartSeries(p *plan.Plan) int { return runSeries + phasesSeries(p) }
 
 func phasesSeries(p *plan.Plan) (n int) {
@@ -42,7 +42,7 @@ func phasesSeries(p *plan.Plan) (n int) {
 	return n
 }
 
-// series returns how many samples the phase has beside those of its ops and scenarios.
+// series returns how many samples the phase has besides those of its ops and scenarios.
 func (ph *Phase) series() int {
 	n := phaseSeries
 	for _, t := range ph.Targets {

@@ -60,7 +60,7 @@ func withTarget(t *testing.T, endpoints, copies int) *plan.Plan {
 	return parse(t, text)
 }
 
-// TestBudget counts the samples of the page by what they are about, in the dearest plan.
+// TestBudget counts the samples of the page by subject, for the most expensive plan.
 func TestBudget(t *testing.T) {
 	p := withTarget(t, 40, 16)
 	v := prom.NewView("r", p)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limits of the server. A client that stays silent is cut off; one that scrapes each minute keeps its connection.
+// Limits of the server. A silent client is cut off; one that scrapes every minute keeps its connection.
 const (
 	readHeaderWithin = 5 * time.Second
 	readWithin       = 10 * time.Second
@@ -19,16 +19,16 @@ const (
 	maxHeaderBytes   = 16 << 10
 )
 
-// Door is the port that a page is served at, and who stands at it.
+// Door is the port that a page is served on, and its access control.
 type Door interface {
 	Listener() net.Listener
-	// Guard has a server, which is not serving yet, let nobody in who may not see the page.
+	// Guard makes a server, which is not serving yet, admit only those who may see the page.
 	Guard(server *http.Server)
-	// Words tell where the page is, and how to come in.
+	// Words say where the page is, and how to get access.
 	Words() string
 }
 
-// NewServer returns a server of c's Handler with every wait bounded. Its complaints about clients go to log.
+// NewServer returns a server of c's Handler with every wait bounded. It logs client errors to log, at debug level.
 func NewServer(c *Collector, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           Handler(c),
@@ -42,17 +42,17 @@ func NewServer(c *Collector, log *slog.Logger) *http.Server {
 	}
 }
 
-// scrapeWithin is how long the end of a run waits for those who have been scraping it to fetch the last counts.
+// scrapeWithin is how long the end of a run waits for its scrapers to fetch the final counts.
 const scrapeWithin = 5 * time.Second
 
-// Page serves a collector while a run goes on.
+// Page serves a collector during a run.
 type Page struct {
 	collector *Collector
 	server    *http.Server
 	served    chan error
 }
 
-// Serve begins to serve c at a door. The page is to be closed.
+// Serve begins to serve c at a door. The caller must close the page.
 func Serve(door Door, c *Collector, log *slog.Logger) *Page {
 	p := &Page{collector: c, server: NewServer(c, log), served: make(chan error, 1)}
 	door.Guard(p.server)
@@ -60,7 +60,7 @@ func Serve(door Door, c *Collector, log *slog.Logger) *Page {
 	return p
 }
 
-// Close goes on serving until everybody who has been fetching counts has fetched the last ones, for 5 s at most, and ends the server.
+// Close keeps serving until every scraper has fetched the final counts, for at most 5 s, then stops the server.
 func (p *Page) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, scrapeWithin)
 	defer cancel()

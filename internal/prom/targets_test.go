@@ -10,8 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestLedgerIsDividedBetweenTargets: each has the rows of its endpoints, and what stands behind those of a cluster is told apart once somebody has said how
-// many nodes that has.
+// TestLedgerIsDividedBetweenTargets: each has the rows of its endpoints, and what follows a cluster's is separated once its number of nodes is known.
 func TestLedgerIsDividedBetweenTargets(t *testing.T) {
 	ph := &plan.Phase{Name: "p", Target: "a", Scenarios: []plan.Scenario{{Name: "s", Steps: []plan.ScenarioStep{{Op: "get"}, {Op: "put", Target: "b"}}}}}
 	p := &plan.Plan{Phases: []*plan.Phase{ph}, Targets: []*plan.Target{{Name: "a", Endpoints: []string{"x", "y"}}, {Name: "b", Builtin: &plan.Builtin{Nodes: 1}}}}

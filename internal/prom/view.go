@@ -9,27 +9,27 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// View is a run as it stands: what the metrics page shows.
+// View is the current state of a run, as the metrics page shows it.
 type View struct {
 	Run     string // its ID
-	Current string // the phase under way; "" before the first and after the last
-	Ended   bool   // Verdict is the last one
+	Current string // the phase in progress; "" before the first and after the last
+	Ended   bool   // Verdict is final
 	Verdict run.Verdict
-	Phases  []Phase // all of the plan's, in its order
+	Phases  []Phase // all phases of the plan, in order
 }
 
-// Phase is one phase of a View. NewView sets all that the plan tells; Offered, Setup and Load are for whoever measures.
+// Phase is one phase of a View. NewView sets everything that the plan determines; Offered, Setup and Load are set as the run is measured.
 type Phase struct {
 	Name      string
-	Verbs     []driver.Verb   // of the mix, in its order
-	Words     driver.Words    // their names
+	Verbs     []driver.Verb   // of the mix, in order
+	Words     driver.Words    // for their names
 	Scenarios []Scenario      // in the plan's order
-	HasSetup  bool            // Setup will come
+	HasSetup  bool            // the phase has a setup
 	Targets   []Target        // in the order in which requests are counted
-	Batch     int             // keys of an op
-	Files     bool            // the target is files of the workers' machines: what is read of them sends nothing
-	Copies    int             // the largest N of targets that the client replicates on, otherwise 0
-	Offered   float64         // ops per second at this moment; 0 in a closed phase, and when none are offered
+	Batch     int             // keys per op
+	Files     bool            // the target is files on the workers' machines: reading them sends nothing
+	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
+	Offered   float64         // current ops per second; 0 in a closed phase, and while none are offered
 	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
 	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil: none yet
 }
@@ -43,18 +43,18 @@ type Scenario struct {
 // Step is one step of a scenario.
 type Step struct {
 	Name   string
-	Target string // where it goes
+	Target string // target of its ops
 }
 
 // Target is one of a phase's targets.
 type Target struct {
 	Name      string
-	Verbs     []driver.Verb // that it is asked for
-	Endpoints int           // as the plan says; of a cluster more than have names
-	Rows      int           // of the ledger of requests; 0: it is a cluster, and nobody has said how many nodes that has
+	Verbs     []driver.Verb // that the phase asks it for
+	Endpoints int           // from the plan; for a cluster, more than have names
+	Rows      int           // in the ledger of requests; 0: a cluster whose number of nodes is still unknown
 }
 
-// NewView returns the view of a run that has not begun: every phase of the plan, with nothing counted. The plan must be valid.
+// NewView returns the view of a run before it begins: every phase of the plan, with nothing counted. The plan must be valid.
 func NewView(runID string, p *plan.Plan) View {
 	v := View{Run: runID, Verdict: run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}}
 	for _, ph := range p.Phases {
@@ -78,7 +78,7 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	for _, name := range ph.Targets() {
 		t := p.Target(name)
 		mine := Target{Name: name, Verbs: verbs(ph.OpsOn(name)), Endpoints: endpoints[name], Rows: endpoints[name]}
-		if t.Placement == plan.Slots { // it has more than the plan names; how many is not known before
+		if t.Placement == plan.Slots { // it has more than the plan names; how many is not known yet
 			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
 		}
 		out.Targets = append(out.Targets, mine)
@@ -97,10 +97,10 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	return out
 }
 
-// found enters how many nodes the clusters among the phase's targets have, by their names. The ledger of requests has one row more for each: that of the
-// nodes that join later.
+// found records how many nodes the clusters among the phase's targets have; nodes is by target name. The ledger of requests has one more row for each
+// cluster, for nodes that join later.
 func (ph *Phase) found(nodes map[string][]string) {
-	ph.Targets = slices.Clone(ph.Targets) // views that are shown have the old ones
+	ph.Targets = slices.Clone(ph.Targets) // views already shown share the old ones
 	for i := range ph.Targets {
 		if t := &ph.Targets[i]; len(nodes[t.Name]) > 0 {
 			t.Rows = len(nodes[t.Name]) + 1
@@ -108,7 +108,7 @@ func (ph *Phase) found(nodes map[string][]string) {
 	}
 }
 
-// shares divides the ledger of requests between the targets. All behind a cluster of which nobody has said how many nodes it has is that cluster's.
+// shares divides the ledger of requests among the targets. A cluster whose number of nodes is unknown gets everything after it.
 func (ph *Phase) shares(requests []measure.Requests) [][]measure.Requests {
 	list := make([][]measure.Requests, len(ph.Targets))
 	for i, t := range ph.Targets {
@@ -121,7 +121,7 @@ func (ph *Phase) shares(requests []measure.Requests) [][]measure.Requests {
 	return list
 }
 
-// Phase returns the phase with the given name, to be changed in place; nil when the plan has none of the name.
+// Phase returns the phase with the given name, which the caller may change in place; nil if the plan has none.
 func (v *View) Phase(name string) *Phase {
 	if i := slices.IndexFunc(v.Phases, func(ph Phase) bool { return ph.Name == name }); i >= 0 {
 		return &v.Phases[i]

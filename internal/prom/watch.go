@@ -9,14 +9,14 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Watch returns a worker that does what w does and feeds the metrics with what passes by: the steps, and each snapshot once the
-// sink has taken it. feed is asked at each assignment which Feed it is; nil: none is kept. On a coordinator all workers share
-// one, so that it shows their sum; a worker makes a new one for each run.
+// Watch returns a worker that acts as w and feeds the metrics with its steps and with each snapshot that the sink accepts. feed is called at each
+// assignment and returns its Feed; nil: none. On a coordinator all workers share one Feed, which shows their sum; a worker makes a new one for each
+// run.
 func Watch(w worker.Worker, feed func(worker.Assignment) *Feed) worker.Worker {
 	return &watched{Worker: w, feedOf: feed}
 }
 
-// Watch returns the members of a run with what passes by feeding f.
+// Watch returns the members of a run, each wrapped to feed f.
 func (f *Feed) Watch(members []worker.Member) []worker.Member {
 	list := slices.Clone(members)
 	for i, m := range members {
@@ -25,7 +25,7 @@ func (f *Feed) Watch(members []worker.Member) []worker.Member {
 	return list
 }
 
-// watched is a worker with a feed. Like any worker it is used by one goroutine at a time, but for Drain.
+// watched is a worker with a feed. Like any worker it is used by one goroutine at a time, except for Drain.
 type watched struct {
 	worker.Worker
 	feedOf func(worker.Assignment) *Feed
@@ -38,7 +38,7 @@ func (w *watched) Assign(ctx context.Context, a worker.Assignment) error {
 	return w.Worker.Assign(ctx, a)
 }
 
-// Progress is that of the worker, where it says so.
+// Progress returns the worker's, if it reports any.
 func (w *watched) Progress() int64 { return worker.Progress(w.Worker) }
 
 func (w *watched) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a worker that has two snapshots of 100 ops to give and then calls during.
+// script is a worker that delivers two snapshots of 100 ops and then calls during.
 type script struct {
 	calls  []string
 	during func()
@@ -48,10 +48,10 @@ func (s *script) Run(_ context.Context, at time.Duration, sink worker.Sink) (wor
 
 func (s *script) Drain() { s.calls = append(s.calls, "drain") }
 
-// kept is what a sink returns that need not wait for a disk.
+// kept is what a sink returns that does not wait for a disk.
 func kept() error { return nil }
 
-// TestWatch: what is asked of the runner reaches it, its answers come back, and the page shows the snapshots that were taken.
+// TestWatch: calls reach the wrapped worker, its answers come back, and the page shows the accepted snapshots.
 func TestWatch(t *testing.T) {
 	p := parse(t, samplePlan)
 	c := with()

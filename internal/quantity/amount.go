@@ -22,7 +22,7 @@ func thousands(digits string) string {
 	return digits
 }
 
-// Whole writes a rate to the unit, or with three digits where that is less.
+// Whole writes a rate as a whole number, or with three digits below 100.
 func Whole(f float64) string {
 	if f >= 100 {
 		return thousands(strconv.FormatFloat(math.Round(f), 'f', 0, 64))
@@ -50,7 +50,7 @@ func Bytes[T int64 | uint64](bytes T) string {
 	return text[:len(text)-1] + " " + text[len(text)-1:] + "B"
 }
 
-// Blocks writes bytes as plans do where they are a whole number of KiB or MiB, else as Bytes.
+// Blocks writes bytes as plans do if they are a whole number of KiB or MiB, else as Bytes does.
 func Blocks(bytes int) string {
 	switch {
 	case bytes > 0 && bytes%(1<<20) == 0:
@@ -61,7 +61,7 @@ func Blocks(bytes int) string {
 	return Bytes(int64(bytes))
 }
 
-// Count writes how many there are of what a noun names: 1 op, 1,234 ops.
+// Count writes a number with its noun: 1 op, 1,234 ops.
 func Count[T int | int64 | uint32 | uint64](n T, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -69,7 +69,7 @@ func Count[T int | int64 | uint32 | uint64](n T, noun string) string {
 	return Thousands(n) + " " + noun
 }
 
-// Amount writes a quantity in its unit: "s", "us", "bytes" or, for a plain number, "".
+// Amount writes a quantity in its unit: "s", "us", "bytes" or "" for a plain number.
 func Amount(v float64, unit string) string {
 	switch {
 	case v < 0:

@@ -1,5 +1,5 @@
-// Package quantity writes what was measured for people: counts with thousands separators, the rest with three significant digits, and the unit
-// behind a space.
+// Package quantity writes measurements for people: counts with thousands separators, the rest with three significant digits, and the unit
+// after a space.
 package quantity
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Duration writes seconds ≥ 0: 1.23 ms, and from a minute on 2m 5s.
+// Duration writes seconds ≥ 0: 1.23 ms, or 2m 5s from a minute on.
 func Duration(seconds float64) string {
 	switch {
 	case seconds == 0:
@@ -33,7 +33,7 @@ func Duration(seconds float64) string {
 	return text
 }
 
-// Percent writes a share; those next to 0 and 1 keep the digits that tell them from it.
+// Percent writes a share as a percentage. Shares near 0 and 1 keep enough digits to differ from them.
 func Percent(share float64) string {
 	decimals := 1
 	for rest := min(share, 1-share); rest > 0 && rest < 0.01 && decimals < 6; rest *= 10 {
@@ -43,7 +43,7 @@ func Percent(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
 }
 
-// Digits writes three significant digits of 0 ≤ f < 999.5, and all that are before the point beyond.
+// Digits writes three significant digits of 0 ≤ f < 999.5, and all digits before the point of larger numbers.
 func Digits(f float64) string {
 	switch {
 	case f == 0:

@@ -25,7 +25,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Every character that turns the direction is obeyed, whatever version of Unicode names it.
+// Every character that changes writing direction is obeyed, whatever Unicode version defines it.
 func TestObeyedTurns(t *testing.T) {
 	for _, r := range "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" {
 		require.True(t, Obeyed(r), "%U", r)
@@ -37,7 +37,7 @@ func TestObeyedTurns(t *testing.T) {
 	}
 }
 
-// FuzzPlain leaves nothing to obey, and does no more to what is plain already.
+// FuzzPlain checks that Plain leaves nothing to obey, and does not change plain text.
 func FuzzPlain(f *testing.F) {
 	f.Add("a\x1b[2J\u202eb\xff")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodesAreDocumented compares the codes that there are, in whatever package, with those that docs/result.md explains.
+// TestCodesAreDocumented compares the codes of all packages with those that docs/result.md explains.
 func TestCodesAreDocumented(t *testing.T) {
 	var source []byte
 	files, err := filepath.Glob("../*/*.go")

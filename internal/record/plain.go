@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// scaled takes a random word to a number in [0, n).
+// scaled maps a random word to a number in [0, n).
 func scaled(word, n uint64) uint64 {
 	hi, _ := bits.Mul64(word, n)
 	return hi
 }
 
-// plain are the types without arguments.
+// plain holds the types without arguments.
 var plain = map[string]field{
 	"float": {bound: len("1.23456789e-05"), write: func(dst []byte, r random) []byte {
 		return strconv.AppendFloat(dst, float64(r.word()>>40)/(1<<24), 'g', -1, 32)
@@ -31,7 +31,7 @@ var plain = map[string]field{
 	"qname": {bound: len(`"{http://loadgen.example/model//1.0}"`) + 3*longest, write: qname},
 }
 
-// The moments that dates are of: from the first on, before the second, in milliseconds since 1970.
+// The range of dates, in milliseconds since 1970: from the first, up to but not including the second.
 var (
 	first  = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	beyond = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
@@ -41,7 +41,7 @@ func (r *random) moment() time.Time {
 	return time.UnixMilli(first + int64(r.below(uint64(beyond-first)))).UTC()
 }
 
-// uuid appends one of version 4 and variant 10 (RFC 9562, section 5.4).
+// uuid appends a UUID of version 4 and variant 10 (RFC 9562, section 5.4).
 func uuid(dst []byte, r random) []byte {
 	var b [16]byte
 	hi, lo := r.word(), r.word()
@@ -75,7 +75,7 @@ func qname(dst []byte, r random) []byte {
 // latin returns a word of the text.
 func (r *random) latin() string { return words[r.below(uint64(len(words)))] }
 
-// words are those of the placeholder text, from Cicero, De finibus bonorum et malorum, 1.10.32. A qualified name's namespace is of the first 16.
+// words are the placeholder text's, from Cicero, De finibus bonorum et malorum, 1.10.32. The first 16 serve as namespaces of qualified names.
 var words = [...]string{
 	"lorem", "ipsum", "dolor", "sit", "amet", "consectetur", "adipiscing", "elit", "sed", "do", "eiusmod", "tempor", "incididunt", "ut",
 	"labore", "et", "dolore", "magna", "aliqua", "enim", "ad", "minim", "veniam", "quis", "nostrud", "exercitation", "ullamco", "laboris",

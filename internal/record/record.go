@@ -2,20 +2,20 @@
 //
 //	{"born":"2014-05-17","id":"0b6f…","state":"live","visits":-1873645}
 //
-// Fields stand in the order of their names, without white space between them, in UTF-8. A record is a function of its fields and the seed.
+// Fields are sorted by name, without white space between them, in UTF-8. A record is a function of its fields and the seed.
 //
 //	type              value
-//	int, int(a, b)    a whole number of 32 bits, or from a to b
-//	long, long(a, b)  a whole number of 64 bits, or from a to b
-//	float, double     a number from 0 up to 1, a multiple of 2⁻²⁴ or 2⁻⁵³, with the fewest digits that tell it from others
+//	int, int(a, b)    a 32-bit integer, or one from a to b
+//	long, long(a, b)  a 64-bit integer, or one from a to b
+//	float, double     a number in [0, 1), a multiple of 2⁻²⁴ or 2⁻⁵³, with the fewest digits that identify it
 //	date              "2014-05-17", from 2010-01-01 to 2025-12-31
-//	datetime          "2014-05-17T08:15:30.123Z", likewise
-//	list(n)           one of n words that follow from the field's name
+//	datetime          "2014-05-17T08:15:30.123Z", from the same range
+//	list(n)           one of n words derived from the field's name
 //	list(a, b, c)     one of these texts
-//	uuid              "0b6f8a52-…", random, of version 4
+//	uuid              "0b6f8a52-…", random, version 4
 //	qname             "{http://loadgen.example/model/content/1.0}dolorAmet", one of 16 namespaces with a name of two words
-//	lorem, lorem(n)   n words of running text, 8 unless told
-//	grow(T)           a list of values of another type, as long as the seed says; [Grown] makes such seeds
+//	lorem, lorem(n)   n words of running text, 8 by default
+//	grow(T)           a list of values of type T, whose length is in the seed; [Grown] makes such seeds
 package record
 
 import (
@@ -32,7 +32,7 @@ import (
 const (
 	maxFields = 256
 	maxText   = 256       // bytes of a name, and of a text in a list
-	maxList   = 1_000_000 // texts of a list that are made
+	maxList   = 1_000_000 // generated texts of a list
 	maxWords  = 100_000
 )
 
@@ -40,20 +40,20 @@ const (
 type Record struct {
 	fields []field
 	bound  int
-	grows  int // bytes that each element more takes, at most; 0: no field grows
+	grows  int // most bytes that each further element takes; 0: no field grows
 }
 
-// field makes one field's value behind its name.
+// field makes one field's name and value.
 type field struct {
 	name  string
-	grows bool   // its value is a list of those that write makes
-	lead  string // what stands before the value: the brace or comma, and the name
+	grows bool   // its value is a list of values that write makes
+	lead  string // text before the value: brace or comma, and name
 	bound int    // bytes of the longest value
 	write func(dst []byte, random random) []byte
-	plain func(dst []byte, random random) []byte // as write, without what makes it JSON; nil: that is no more than quotes
+	plain func(dst []byte, random random) []byte // like write, without JSON syntax; nil: write's output without quotes
 }
 
-// New returns the record with the given fields: their types by their names. The error names the field and says what to write.
+// New returns the record with the given fields: types by name. The error names the field and says what to write.
 func New(types map[string]string) (*Record, error) {
 	if len(types) < 1 || len(types) > maxFields {
 		return nil, fmt.Errorf("%d fields; write from 1 to %d", len(types), maxFields)
@@ -88,10 +88,10 @@ func New(types map[string]string) (*Record, error) {
 	return r, nil
 }
 
-// Grows says whether a field grows.
+// Grows reports whether any field grows.
 func (r *Record) Grows() bool { return r.grows > 0 }
 
-// Bound returns the number of bytes that no record is longer than whose growing fields have up to so many elements.
+// Bound returns an upper bound in bytes on records whose growing fields have at most that many elements.
 func (r *Record) Bound(elements int64) int64 {
 	if r.grows == 0 {
 		return int64(r.bound)
@@ -102,11 +102,11 @@ func (r *Record) Bound(elements int64) int64 {
 	return int64(r.bound) + elements*int64(r.grows)
 }
 
-// Grown returns the seed of a record whose growing fields have n elements, of which there may be 2³² − 1. Records of one seed differ in nothing but that: a longer one
-// begins with the elements of a shorter one.
+// Grown returns the seed of a record whose growing fields have n elements, at most 2³² − 1. Records of one seed differ only in that: the
+// elements of a longer one begin with those of a shorter one.
 func Grown(seed uint64, n uint32) uint64 { return seed&^math.MaxUint32 | uint64(n) }
 
-// drawn returns what the fields of a record are drawn from, and how many elements growing ones have.
+// drawn returns the random source of a record's fields, and the number of elements of growing ones.
 func (r *Record) drawn(seed uint64) (random, uint64) {
 	if r.grows == 0 {
 		return random(seed), 0
@@ -126,7 +126,7 @@ func (f *field) grown(dst []byte, r random, n uint64) []byte {
 	return append(dst, ']')
 }
 
-// Least returns the number of bytes that no record is shorter than.
+// Least returns a lower bound on the size of records in bytes.
 func (r *Record) Least() int {
 	n := len("}")
 	for _, f := range r.fields {
@@ -135,7 +135,7 @@ func (r *Record) Least() int {
 	return n
 }
 
-// Append appends the record of a seed. It allocates nothing but room in dst.
+// Append appends the record of a seed. It allocates only to grow dst.
 func (r *Record) Append(dst []byte, seed uint64) []byte {
 	all, elements := r.drawn(seed)
 	for i := range r.fields {
@@ -151,7 +151,7 @@ func (r *Record) Append(dst []byte, seed uint64) []byte {
 	return append(dst, '}')
 }
 
-// Has says whether records have a field.
+// Has reports whether records have a field.
 func (r *Record) Has(name string) bool {
 	_, ok := r.find(name)
 	return ok
@@ -196,10 +196,10 @@ func (r *random) word() uint64 {
 	return z ^ z>>31
 }
 
-// below returns a number in [0, n), n ≥ 1, each with the same probability but for n/2⁶⁴.
+// below returns a number in [0, n), n ≥ 1, uniform to within n/2⁶⁴.
 func (r *random) below(n uint64) uint64 { return scaled(r.word(), n) }
 
-// quoted is text as JSON, which it always can be.
+// quoted returns text as JSON, which cannot fail.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
@@ -210,7 +210,7 @@ func quoted(text string) string {
 
 const writeType = `write "int", "long", "int(1, 6)", "float", "double", "date", "datetime", "list(9)", "list(draft, live)", "uuid", "qname", "lorem(20)" or "grow(uuid)"`
 
-// newField reads a type.
+// newField parses a type.
 func newField(name, text string) (field, error) {
 	if inner, is := strings.CutPrefix(text, "grow("); is && strings.HasSuffix(inner, ")") {
 		f, err := newField(name, strings.TrimSpace(inner[:len(inner)-1]))
@@ -247,7 +247,7 @@ func newField(name, text string) (field, error) {
 	return field{}, fmt.Errorf("type %.60q; %s", text, writeType)
 }
 
-// wholeNumber is a number between the two arguments, or between the least and the most of its type.
+// wholeNumber is a number between the two arguments, or between the limits of its type.
 func wholeNumber(args []string, least, most int64) (field, error) {
 	from, to := least, most
 	if len(args) > 0 {
@@ -260,7 +260,7 @@ func wholeNumber(args []string, least, most int64) (field, error) {
 			return field{}, fmt.Errorf("the range (%.60s); write two whole numbers from %d to %d, the smaller first", strings.Join(args, ", "), least, most)
 		}
 	}
-	span := uint64(to) - uint64(from) + 1 // 0 for all of 64 bits
+	span := uint64(to) - uint64(from) + 1 // 0: all 64 bits
 	return field{
 		bound: max(len(strconv.FormatInt(from, 10)), len(strconv.FormatInt(to, 10))),
 		write: func(dst []byte, r random) []byte {
@@ -273,7 +273,7 @@ func wholeNumber(args []string, least, most int64) (field, error) {
 	}, nil
 }
 
-// list is one of the arguments, or of as many words as the only argument says.
+// list is one of the arguments or, with a single argument n, one of n words.
 func list(name string, args []string) (field, error) {
 	var f field
 	if len(args) == 1 {
@@ -304,7 +304,7 @@ func list(name string, args []string) (field, error) {
 	return f, nil
 }
 
-// madeList is one of n texts, each of a word and its number. None is kept.
+// madeList is one of n texts, each a word and its number. They are generated, not stored.
 func madeList(seed, n uint64) field {
 	return field{
 		bound: len(`"-"`) + longest + len(strconv.FormatUint(n, 10)),

@@ -128,7 +128,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, `a field named ""`)
 }
 
-// Whatever is taken for a type makes JSON within its bounds.
+// Every accepted type makes JSON within its bounds.
 func FuzzNew(f *testing.F) {
 	f.Add("members", "grow(uuid)", uint64(7))
 	for name, text := range every {
@@ -162,7 +162,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestRecordsThatGrow have one element more with each number, behind those they had, and nothing else changes.
+// TestRecordsThatGrow checks that a record gets one more element with each number, after its previous ones, and that nothing else changes.
 func TestRecordsThatGrow(t *testing.T) {
 	r, err := New(map[string]string{"members": "grow(uuid)", "sizes": "grow(int(1, 9))", "title": "lorem(4)"})
 	require.NoError(t, err)

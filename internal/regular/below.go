@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// OpenBelow opens a regular file below a directory for reading. A path that leads out of it, by its name or by a link, is refused, and so is one
-// from the root of the file system that does not begin with the directory. It never waits.
+// OpenBelow opens a regular file below a directory for reading. It refuses a path that leads out of the directory, by its name or by a link, and an
+// absolute path that does not begin with the directory. It never blocks.
 func OpenBelow(dir, path string) (*os.File, error) {
 	name := path
 	if filepath.IsAbs(path) {

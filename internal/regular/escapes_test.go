@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEscapes names files outside of a directory in every way that a plan could: none is opened. What is inside is.
+// TestEscapes names files outside a directory in every way that a plan could: none is opened. Those inside are.
 func TestEscapes(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "files")

@@ -5,17 +5,17 @@ import (
 	"io"
 )
 
-// ErrLength says that a file does not have the length that it has to have.
+// ErrLength says that a file is not as long as it must be.
 var ErrLength = errors.New("the file is longer or shorter than it was")
 
-// exact reads what has to be of a length.
+// exact reads exactly a given number of bytes.
 type exact struct {
 	from io.Reader
 	left int64
 }
 
-// Exact returns a reader of the next length bytes of r, which have to be all that is left of it. If r ends earlier, or goes on, [ErrLength] stands in place of
-// io.EOF. No byte behind length is passed on.
+// Exact returns a reader of the next length bytes of r, which must be all that is left of it. If r ends earlier or goes on, the reader returns
+// [ErrLength] instead of io.EOF. It never passes on a byte beyond length.
 func Exact(r io.Reader, length int64) io.Reader { return &exact{r, length} }
 
 func (e *exact) Read(p []byte) (int, error) {
@@ -33,7 +33,7 @@ func (e *exact) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end looks for the end behind the last byte.
+// end checks that r ends after the last byte.
 func (e *exact) end() (int, error) {
 	var more [1]byte
 	n, err := e.from.Read(more[:])

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What grows or shrinks while it is read is an error, and nothing of what was added is passed on.
+// A file that grows or shrinks while it is read is an error, and nothing of what was added is passed on.
 func TestExactLength(t *testing.T) {
 	for text, whole := range map[string]bool{"": false, "0123": false, "01234": true, "012345": false, strings.Repeat("x", 100_000): false} {
 		for name, slow := range map[string]func(io.Reader) io.Reader{

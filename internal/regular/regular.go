@@ -1,5 +1,5 @@
-// Package regular opens files that are what they seem. A path from a plan, a command line or a directory that somebody else has filled may be
-// that of a named pipe, which waits for a writer for ever, or of a device that never ends: both are refused at once.
+// Package regular opens files that are regular files. A path from a plan, a command line or somebody else's directory may name a pipe, which waits
+// for a writer forever, or a device that never ends. Both are refused at once.
 package regular
 
 import (
@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// ErrKind says that a path is not that of a regular file.
+// ErrKind says that a path does not name a regular file.
 var ErrKind = errors.New("only regular files are read")
 
-// Open opens a regular file for reading, and follows links to one. It never waits.
+// Open opens a regular file for reading. It follows links, and never blocks.
 func Open(path string) (*os.File, error) { return open(path, path, os.Stat, os.OpenFile) }
 
-// open opens a regular file by its name with calls that look at it and open it; path is how errors call it.
+// open opens a regular file by its name, with the given calls to stat and open it. Errors call it path.
 func open(path, name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
-	if info, err := stat(name); err == nil { // to open a device may do something to it
+	if info, err := stat(name); err == nil { // merely opening a device may have an effect
 		if err := check(path, info); err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func open(path, name string, stat func(string) (fs.FileInfo, error), openFile fu
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = check(path, info) // it may be another by now
+		err = check(path, info) // it may be another file by now
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -38,7 +38,7 @@ func open(path, name string, stat func(string) (fs.FileInfo, error), openFile fu
 	return f, nil
 }
 
-// Read returns what a regular file holds. One of more than limit bytes is an error, and is not read any further.
+// Read returns the content of a regular file. If the file is longer than limit bytes, Read returns an error and stops reading.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, min(info.Size(), limit)+1) // one more byte to meet the end with
+	b := make([]byte, 0, min(info.Size(), limit)+1) // one more byte, to see the end
 	for {
 		n, err := f.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -61,7 +61,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
-		if len(b) == cap(b) { // it is longer than it said
+		if len(b) == cap(b) { // it is longer than its size said
 			b = append(b, 0)[:len(b)]
 		}
 	}
@@ -74,7 +74,7 @@ func check(path string, info fs.FileInfo) error {
 	return fmt.Errorf("open %s: it is %s: %w", path, kind(info.Mode()), ErrKind)
 }
 
-// kind names what is no regular file.
+// kind names the kind of a file that is not regular.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():

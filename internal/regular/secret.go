@@ -12,8 +12,8 @@ import (
 // maxSecret bounds a secret, in bytes.
 const maxSecret = 4 << 10
 
-// Secret returns the first line of a regular file that belongs to this process' user and that nobody else may read or write. The file that is
-// read is the one that was checked.
+// Secret returns the first line of a regular file that belongs to this process's user and that nobody else may read or write. It checks the file that
+// it has opened.
 func Secret(path string) (string, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func Secret(path string) (string, error) {
 	return string(line), nil
 }
 
-// private refuses what belongs to somebody else, or what somebody else may read or write.
+// private refuses a file that belongs to another user, or that others may read or write.
 func private(path string, info os.FileInfo) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {

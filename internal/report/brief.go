@@ -9,11 +9,11 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// mostVariants is how many variants a terminal shows with all that is known of each: more of them are a page of numbers a metric.
+// mostVariants is the most variants that a terminal shows in full detail: more would fill a page with numbers for each metric.
 const mostVariants = 12
 
-// inBrief are the tables of an experiment of many variants: those of its plan as they are, and one for each op, where a variant has a line for
-// all of its metrics.
+// inBrief returns the tables of an experiment with many variants: its plan's as they are, and one for each op, in which a variant has one line for
+// all metrics.
 func inBrief(x *run.Experiment) []run.Table {
 	tables, comparisons := tables.Comparisons(x)
 	for len(comparisons) > 0 {
@@ -27,7 +27,7 @@ func inBrief(x *run.Experiment) []run.Table {
 	return tables
 }
 
-// briefTable has a row for each variant: its mean rate, and how it stands to the baseline in each metric of an op.
+// briefTable has a row for each variant: its mean rate, and its ratio to the baseline in each metric of an op.
 func briefTable(x *run.Experiment, metrics []tables.Comparison) run.Table {
 	first := &metrics[0].Figures[0]
 	t := run.Table{
@@ -63,7 +63,7 @@ func briefScore(f *run.Figure) run.Cell {
 	return run.Cell{Value: f.Score, Text: quantity.Whole(*f.Score) + words.Marks[f.Validity]}
 }
 
-// briefRatio is a variant's ratio to the baseline, with a star where it is a difference.
+// briefRatio returns a variant's ratio to the baseline, with a star if it differs.
 func briefRatio(c *tables.Comparison, variant int, baseline string) run.Cell {
 	f := &c.Figures[variant]
 	switch {

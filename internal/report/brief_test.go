@@ -49,7 +49,7 @@ func matrix() *run.Experiment {
 	return x
 }
 
-// A variant of many has a line for all of its metrics, and the rest is where the note says.
+// A variant among many has one line for all of its metrics, and a note says where the rest is.
 func TestExperimentOfManyVariants(t *testing.T) {
 	x := matrix()
 	var b strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestRequestsOfACluster: redirects stand beside what was sent, and nodes that nothing was for are only counted.
+// TestRequestsOfACluster: redirects are shown with what was sent, and unused nodes are only counted.
 func TestRequestsOfACluster(t *testing.T) {
 	p, r := samplePlan(), run.New(header, environment)
 	p.Targets[0] = &plan.Target{Name: "space", Driver: "redis", Placement: plan.Slots}

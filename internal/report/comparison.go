@@ -9,8 +9,8 @@ import (
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
 )
 
-// Comparison writes how two sides of runs compare: what is not the same of plan and environment first, then the tables. Of two experiments
-// there is a result for each variant.
+// Comparison writes how two sides of runs compare: first what differs in plan and environment, then the tables. Two experiments give a result for
+// each variant.
 func Comparison(w io.Writer, results []*comparison.Result) error {
 	p := newPrinter(0)
 	for i, c := range results {
@@ -51,7 +51,7 @@ func (p *printer) comparison(c *comparison.Result) {
 	}
 }
 
-// kinds are what differences are of, in the order in which they are shown.
+// kinds are the kinds of differences, in the order shown.
 var kinds = [...]string{"plan", "environment"}
 
 // differences writes a block for the plan and one for the environment.
@@ -140,7 +140,7 @@ func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
 	markdownTables(b, c.Tables)
 }
 
-// ComparisonJSON writes a comparison as docs/result.md describes it: an object, or of two experiments an array with one for each variant.
+// ComparisonJSON writes a comparison as docs/result.md describes it: an object or, for two experiments, an array with one for each variant.
 func ComparisonJSON(w io.Writer, results []*comparison.Result) error {
 	var value any = results
 	if len(results) == 1 && results[0].Variant == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// What differs stands above the figures, in text and in Markdown; long values are whole in the latter only.
+// Differences come before the figures, in text and in Markdown; only Markdown has long values in full.
 func TestComparison(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	ok := run.Verdict{Completeness: run.Complete, Validity: run.Suspect}

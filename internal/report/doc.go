@@ -1,8 +1,8 @@
-// Package report shows runs and experiments to people: [Text] and [Experiment] are what the terminal shows at the end of one, [Markdown],
-// [CSV] and [JSON] are for other tools, [List] is a line for each of several runs, and [Progress] what is to be seen while one is going on.
-// Package page shows them with charts.
+// Package report shows runs and experiments to people. [Text] and [Experiment] are what the terminal shows at the end of one, [Markdown], [CSV] and
+// [JSON] are for other tools, [List] has a line for each of several runs, and [Progress] shows a run in progress. Package page shows them with
+// charts.
 //
-// Text is plain and 100 columns wide; on a narrower terminal it is as wide as that, down to 80, and leaves columns out. Quantities that may
-// be published are written out (83,214/s); progress and lists round to three digits with SI prefixes (83.2k/s). All latencies of an op share
-// one unit, so that its rows can be compared by eye.
+// Text is plain and 100 columns wide; on a narrower terminal it has that width, down to 80, and leaves out columns. Quantities that may be published
+// are written in full (83,214/s); progress and lists round to three digits with SI prefixes (83.2k/s). All latencies of an op share one unit, so that
+// its rows can be compared at a glance.
 package report

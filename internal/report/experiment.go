@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Experiment writes how the variants of an experiment compare: its tables, what became of each variant, and the verdict over its runs.
+// Experiment writes how the variants of an experiment compare: its tables, how far each variant got, and the verdict over its runs.
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	p := newPrinter(opts.Width)
 	p.line("%s   %s", x.Plan, x.ID)
@@ -32,7 +32,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	return nil
 }
 
-// narrow leaves the columns of a comparison out that there is no room for on a terminal; its findings say the most of them.
+// narrow removes the columns of a comparison that do not fit on a terminal; its findings say most of what they hold.
 func narrow(t run.Table) run.Table {
 	if !tables.HasFindings(t) {
 		return t
@@ -51,10 +51,10 @@ func narrow(t run.Table) run.Table {
 	return t
 }
 
-// minWords is the least width that words in a table are broken into.
+// minWords is the least width to which words in a table are wrapped.
 const minWords = 24
 
-// table writes a table. Names stand to the left; so does the last column where it holds words.
+// table writes a table. Names are left-aligned, as is the last column if it holds words.
 func (p *printer) table(t run.Table) {
 	p.line("")
 	for i, line := range Wrap(t.Title, p.width-2) {
@@ -101,10 +101,10 @@ func (p *printer) notes(t run.Table) {
 	}
 }
 
-// variants says how far each got. Where many got equally far their names are left out.
+// variants says how far each variant got. If many got equally far, it leaves out their names.
 func (p *printer) variants(x *run.Experiment) {
 	p.rule("variants", quantity.Count(len(x.Variants), "variant"))
-	alike := map[string]int{} // how many became the same
+	alike := map[string]int{} // how many got equally far
 	wide := 0
 	for _, v := range x.Variants {
 		alike[tables.Became(v, x.Repeat)]++
@@ -168,7 +168,7 @@ func markdownTables(b *strings.Builder, all []run.Table) {
 	}
 }
 
-// markdown writes text as itself: what Markdown or HTML would take for more is escaped.
+// markdown escapes text, so that neither Markdown nor HTML interprets it.
 func markdown(text string) string {
 	return strings.NewReplacer(
 		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`, "#", `\#`, "\n", " ",

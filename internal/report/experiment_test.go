@@ -64,7 +64,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// Markdown has the texts of the terminal, and nothing in a name is taken for markup.
+// Markdown has the texts of the terminal, and no name is taken for markup.
 func TestMarkdown(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, []detail.Source{{Study: detail.NewStudy(compared())}}))

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// columns is the width of text on a terminal: nothing here is wider than a letter.
+// columns returns the width of text on a terminal: no character here is wider than a letter.
 func columns(text string) int { return utf8.RuneCountInString(text) }
 
 // left and right pad text to a width.
@@ -14,7 +14,7 @@ func right(text string, width int) string { return spaces(width-columns(text)) +
 
 func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// Wrap breaks text between words into lines of a width, where words allow. A quantity is one word with its unit.
+// Wrap breaks text between words into lines of that width, as far as words allow. A number and its unit count as one word.
 func Wrap(text string, width int) []string {
 	var words []string
 	for _, word := range strings.Fields(text) {
@@ -27,7 +27,7 @@ func Wrap(text string, width int) []string {
 	return flow(words, " ", width)
 }
 
-// isUnit reports whether a word, with what may stand behind it, is a unit.
+// isUnit reports whether a word, without trailing punctuation, is a unit.
 func isUnit(word string) bool {
 	switch strings.TrimRight(word, ".,:;)") {
 	case "%", "ns", "µs", "ms", "s", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB":
@@ -36,10 +36,10 @@ func isUnit(word string) bool {
 	return false
 }
 
-// flow joins parts by sep into lines of a width, where parts allow, and breaks none of them.
+// flow joins parts by sep into lines of that width, as far as parts allow, and breaks none of them.
 func flow(parts []string, sep string, width int) []string {
 	var lines []string
-	line, end := "", strings.TrimRight(sep, " ") // of a line that another one follows
+	line, end := "", strings.TrimRight(sep, " ") // at the end of a line before another
 	for i, part := range parts {
 		room := width
 		if i < len(parts)-1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Texts writes each run as [Text] does, each experiment as [Experiment], with an empty line between them.
+// Texts writes each run as [Text] does and each experiment as [Experiment] does, with an empty line between them.
 func Texts(w io.Writer, all []detail.Source) error {
 	for i, s := range all {
 		if i > 0 {
@@ -36,7 +36,7 @@ func Texts(w io.Writer, all []detail.Source) error {
 	return nil
 }
 
-// JSON writes each run or experiment as its directory keeps it (docs/result.md), one after another.
+// JSON writes each run or experiment as stored in its directory (docs/result.md), one after another.
 func JSON(w io.Writer, all []detail.Source) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -53,10 +53,10 @@ func JSON(w io.Writer, all []detail.Source) error {
 	return nil
 }
 
-// CSV writes a line for each second of each phase (RFC 4180), of an experiment those of each run: the level that it is of, from 1, where the
-// phase has some, counts of that second, the ops that had ended at its end, and its response times in seconds, empty where the result has none. What was observed of the target's side follows, a column
-// for each field of each observation: what the last probe before the end of that second brought. Names that a spreadsheet would take for a formula have an
-// apostrophe before them.
+// CSV writes a line for each second of each phase (RFC 4180); for an experiment, those of each run. A line has the level, from 1, if the phase has
+// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none. Then follows
+// what was observed of the target's side, a column for each field of each observation: the value from the last probe before the end of that second.
+// Names that a spreadsheet would take for a formula are prefixed with an apostrophe.
 func CSV(w io.Writer, all []detail.Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
@@ -78,7 +78,7 @@ func CSV(w io.Writer, all []detail.Source) error {
 	return nil
 }
 
-// runsOf lists runs, and of experiments theirs.
+// runsOf lists the runs, and those of experiments.
 func runsOf(all []detail.Source) (runs []*run.Run) {
 	for _, s := range all {
 		if s.Study != nil {
@@ -112,7 +112,7 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 	return rows
 }
 
-// name is a text of a result as a spreadsheet shows it, and does not compute it: what begins with one of these characters is a formula there, also in quotes.
+// name escapes a text so that a spreadsheet shows it: text that begins with one of these characters is a formula there, even in quotes.
 func name(text string) string {
 	if text = quantity.Plain(text); strings.IndexAny(text, "=+-@\t\n") == 0 {
 		return "'" + text
@@ -120,7 +120,7 @@ func name(text string) string {
 	return text
 }
 
-// levelAt is the level to which a row belongs that ends at a time, from 1; "" where the phase has none.
+// levelAt returns the level of a row that ends at a time, from 1; "" if the phase has none.
 func levelAt(ph *run.Phase, end float64) string {
 	for i, l := range slices.Backward(ph.Levels) {
 		if l.StartSeconds < end {
@@ -142,7 +142,7 @@ func fieldsOf(r *run.Row, ended uint64) []string {
 	return fields
 }
 
-// exact is a figure in all its digits; "" when there is none.
+// exact formats a figure with all its digits; "" if there is none.
 func exact(n *float64) string {
 	if n == nil {
 		return ""
@@ -150,8 +150,8 @@ func exact(n *float64) string {
 	return strconv.FormatFloat(*n, 'f', -1, 64)
 }
 
-// Markdown writes the figures of each run, what its log files promised and what was observed of its target, or the tables of each experiment, with the verdict above them
-// (GitHub Flavored Markdown).
+// Markdown writes, as GitHub Flavored Markdown, the verdict and then the figures of each run, the promises of its log files and what was observed of
+// its target, or the tables of each experiment.
 func Markdown(w io.Writer, all []detail.Source) error {
 	var b strings.Builder
 	for i, s := range all {

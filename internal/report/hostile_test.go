@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// everyText puts a text in place of all the texts of a value, names of maps included.
+// everyText replaces all the texts of a value, including names of maps.
 func everyText(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -50,7 +50,7 @@ func everyText(v reflect.Value, text string) {
 	}
 }
 
-// hostile returns a run, an experiment and a comparison with one text in place of all of theirs.
+// hostile returns a run, an experiment and a comparison in which one text replaces all others.
 func hostile(t *testing.T, text string) (detail.Source, detail.Source, []*comparison.Result) {
 	t.Helper()
 	r := nasty(text)
@@ -69,7 +69,7 @@ func hostile(t *testing.T, text string) (detail.Source, detail.Source, []*compar
 // obeyed are texts that a terminal or a browser would obey.
 var obeyed = []string{"\x1b]0;x\a", "a\r\x9b2J", "a\u202eb", "a\u2066b", "a\u200fb", "a\u2028b", "a\u0085b"}
 
-// A terminal obeys nothing of a result that somebody else has made, in whatever field it is, and Markdown has no elements of theirs.
+// A terminal obeys nothing in an untrusted result, in whatever field it is, and Markdown gets no elements from it.
 func TestNoTextOfAResultIsObeyed(t *testing.T) {
 	for _, text := range append(slices.Clone(corpus), obeyed...) {
 		r, study, results := hostile(t, text)
@@ -87,7 +87,7 @@ func TestNoTextOfAResultIsObeyed(t *testing.T) {
 	}
 }
 
-// A page has none of a result's texts as they came, in whatever field they are, and none turns the direction of writing.
+// A page has none of a result's texts unescaped, in whatever field they are, and none changes the writing direction.
 func TestPageEscapesEveryField(t *testing.T) {
 	for i, text := range append(slices.Clone(corpus), obeyed...) {
 		if !servertest.Whole() && i%4 > 0 {
@@ -106,7 +106,7 @@ func TestPageEscapesEveryField(t *testing.T) {
 	}
 }
 
-// No name of a result is a formula in a spreadsheet, and figures stay figures.
+// No name in a result becomes a formula in a spreadsheet, and figures stay figures.
 func TestCSVHasNoFormulas(t *testing.T) {
 	for _, text := range append([]string{"=cmd|' /C calc'!A0", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1+1)", "\t=1+1", "\r=1+1", "\n=1", "\"=1+1"}, obeyed...) {
 		r := nasty(text)

@@ -73,8 +73,8 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	return detail.Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 
-// studied is an experiment of variants, the first of them the baseline, each of which was run three times for some seconds. What is asked of the i-th
-// is i times 20 a second more.
+// studied is an experiment of variants, the first of them the baseline, each run three times for some seconds. The i-th variant is asked for i times
+// 20 a second more.
 func studied(t testing.TB, seconds int, variants ...string) detail.Source {
 	t.Helper()
 	x := run.NewExperiment("20261120T173430Z-hydra-m4-9b01")
@@ -105,7 +105,7 @@ func studied(t testing.TB, seconds int, variants ...string) detail.Source {
 // few is a run of n ops: too few for most quantiles, or for all.
 func few(t testing.TB, n int) detail.Source { return recordedAs(t, header, 3, 1, n) }
 
-// TestPageHasTheTerminalsDigits looks every figure of the terminal up in the page.
+// TestPageHasTheTerminalsDigits looks up every figure of the terminal in the page.
 func TestPageHasTheTerminalsDigits(t *testing.T) {
 	sources := map[string]detail.Source{
 		"good": {Run: good()}, "overloaded": {Run: overloaded()}, "broken": {Run: broken()}, "unreachable": {Run: unreachable()}, "fleet": {Run: fleet()}, "observed": {Run: observed()},
@@ -124,7 +124,7 @@ func TestPageHasTheTerminalsDigits(t *testing.T) {
 			here := map[string]bool{}
 			figure := regexp.MustCompile(`\b[0-9][0-9,]*(\.[0-9]+)?\b`)
 			for _, f := range figure.FindAllString(words, -1) {
-				here[strings.ReplaceAll(f, ",", "")] = true // tables of counts are without
+				here[strings.ReplaceAll(f, ",", "")] = true // tables of counts have no commas
 			}
 			terminal := regexp.MustCompile(`and [0-9]+ other reasons?(,| above)`).ReplaceAllString(b.String(), "") // the page has them all
 			for _, f := range figure.FindAllString(terminal, -1) {
@@ -134,7 +134,7 @@ func TestPageHasTheTerminalsDigits(t *testing.T) {
 	}
 }
 
-// corpus is what names and texts from plans, servers and workers may be.
+// corpus is possible names and texts from plans, servers and workers.
 var corpus = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>alert(1)</script>`, `'onmouseover='alert(1)`,
 	`{{.}}`, "\u202eevil", `&lt;b&gt;`, "a\x00b", `javascript:alert(1)`, `</pre></details></svg>`, `]]><!--`,
@@ -159,7 +159,7 @@ func nasty(text string) detail.Source {
 	return detail.Source{Run: r, Plan: []byte(text)}
 }
 
-// observe gives a phase an observation with a field, both of one name, that went up and was missing once.
+// observe gives a phase an observation with a field of the same name that went up and was missing once.
 func observe(ph *run.Phase, text string) {
 	how := observed().Phase["put"].Probes["redis"]
 	how.Kind, how.Of, how.Errors = text, text, []run.ErrorText{{Text: text, Count: 1}}
@@ -174,7 +174,7 @@ func observe(ph *run.Phase, text string) {
 	ph.Nulls["observe."+text+"."+text+".before"] = text
 }
 
-// TestObservationsBesideTheLoad: what a counter grew by in each second, with a gap where it was not to be had.
+// TestObservationsBesideTheLoad: a counter's growth in each second, with a gap where it was missing.
 func TestObservationsBesideTheLoad(t *testing.T) {
 	s := recorded(t, 6, 100)
 	observe(s.Run.Phase["mixed"], "hits")
@@ -208,7 +208,7 @@ func nastyStudy(t testing.TB, text string) detail.Source {
 	return s
 }
 
-// TestChartsOfThePlan are on the page, whatever they go over, with what is not drawn below them.
+// TestChartsOfThePlan are on the page, whatever their X axis, with what is not drawn below them.
 func TestChartsOfThePlan(t *testing.T) {
 	s := studied(t, 3, "a", "b")
 	x := s.Study.Experiment
@@ -238,7 +238,7 @@ func TestChartsOfThePlan(t *testing.T) {
 	require.NotContains(t, page, `aria-label="of nothing"`)
 }
 
-// tagsOf are the tags of a page with the names of their attributes.
+// tagsOf returns the tags of a page with the names of their attributes.
 func tagsOf(page string) []string {
 	values := regexp.MustCompile(`"[^"]*"`)
 	var tags []string
@@ -248,7 +248,7 @@ func tagsOf(page string) []string {
 	return tags
 }
 
-// TestPageEscapes has the same elements and attributes whatever the texts are, and none of them as it came.
+// TestPageEscapes has the same elements and attributes whatever the texts are, and none of the texts unescaped.
 func TestPageEscapes(t *testing.T) {
 	tame := tagsOf(pageOf(t, nasty("tame")))
 	kinds := func(page string) []string { return slices.Compact(slices.Sorted(slices.Values(tagsOf(page)))) }
@@ -281,7 +281,7 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	require.Contains(t, page, "default-src &#39;none&#39;")
 }
 
-// TestDay is a page of a run of a day: small, whatever was kept.
+// TestDay is the page of a run that lasted a day: small, whatever was stored.
 func TestDay(t *testing.T) {
 	hours, point, words := 24, 300, "each point is 5 min"
 	if !servertest.Whole() {
@@ -296,7 +296,7 @@ func TestDay(t *testing.T) {
 	require.Contains(t, page, words)
 }
 
-// BenchmarkDay is what a page of a day takes once its snapshots are read, and BenchmarkAdd what each of those does.
+// BenchmarkDay is the cost of a page of a day once its snapshots are read, and BenchmarkAdd that of each snapshot.
 func BenchmarkDay(b *testing.B) {
 	s := recorded(b, 86400, 20)
 	b.ReportAllocs()
@@ -320,7 +320,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// TestDetailIsOfItsRun draws nothing from snapshots of another run.
+// TestDetailIsOfItsRun draws nothing from another run's snapshots.
 func TestDetailIsOfItsRun(t *testing.T) {
 	s := recorded(t, 30, 100)
 	require.Contains(t, pageOf(t, s), "Heatmap")
@@ -336,7 +336,7 @@ func TestDetailIsOfItsRun(t *testing.T) {
 	require.ErrorContains(t, detail.NewRun(s.Run, driver.Words{}).Add([]byte("no snapshot")), "read a snapshot: ")
 }
 
-// TestForms are those beside text and page.
+// TestForms are those other than text and page.
 func TestForms(t *testing.T) {
 	s := recorded(t, 12, 50)
 	s.Run.Phase["mixed"].Series[0].KeysOK = 800
@@ -411,7 +411,7 @@ func TestPageInABrowser(t *testing.T) {
 	require.Empty(t, console)
 	require.Contains(t, document, `<div class="tip" hidden=""></div>`, "the script has run")
 
-	// What the page's policy forbids does go to the console, so that the above says something.
+	// What the page's policy forbids does go to the console, which shows that the check above works.
 	const ask = `<script>
 const hit = document.querySelectorAll("svg.plot")[0].querySelectorAll(".hit")[12], box = hit.getBoundingClientRect();
 hit.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y + 50}));

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// barWidth is that of the longest bar of a curve.
+// barWidth is the width of a curve's longest bar.
 const barWidth = 7
 
 // levels adds what a search found and a table of the levels: the curve of rate against latency.
@@ -44,7 +44,7 @@ func (p *printer) levels(ph *run.Phase) {
 	}
 }
 
-// curve scales latencies to bars, by their logarithm.
+// curve scales latencies to bars, logarithmically.
 type curve struct{ least, most float64 }
 
 func curveOf(rows []words.Level) curve {

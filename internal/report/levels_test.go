@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// queue is what one server makes of a schedule that takes 100 µs for an op; every tenth op is a put where puts are in the mix.
+// queue is how one server handles a schedule with 100 µs per op; every tenth op is a put if the mix has puts.
 func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 	t := measure.NewTotals(0, 1)
 	pacer := pace.NewConstant(s, 1, 0)
@@ -35,7 +35,7 @@ func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 	}
 }
 
-// levels is a run of stages, of which one is too much, of a search, and of searches that find nothing, hold all they were to try, and are bound by
+// levels is a run of stages, one of which is too much, of a search, and of searches that find nothing, hold everything they tried, and are bound by
 // the generator.
 func levels() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
@@ -67,7 +67,7 @@ func levels() *run.Run {
 	return r
 }
 
-// carriedOut is a phase whose levels were all carried out by a generator that was so busy.
+// carriedOut is a phase whose levels were all carried out by a generator with that busy share.
 func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 	m := judge.Measured{Endpoints: endpoints(1)}
 	g := event

@@ -34,7 +34,7 @@ func List(w io.Writer, runs []run.Summary) error {
 	return nil
 }
 
-// standing is the rest of the verdict.
+// standing returns what follows the completeness in a run's line.
 func standing(s run.Summary) string {
 	if s.Verdict.Completeness == run.Failed {
 		return strings.Join(words.Labels(s.Labels), " ")

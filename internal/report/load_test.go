@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestWhatTheLoadCounts: batches, scenarios and traces say in every form what their rates and figures are of.
+// TestWhatTheLoadCounts: with batches, scenarios and traces, every form says what its rates and figures count.
 func TestWhatTheLoadCounts(t *testing.T) {
 	scenarios := []plan.Scenario{
 		{Name: "get", Weight: 1, Steps: []plan.ScenarioStep{{Op: "get", Key: "new"}}},
@@ -114,7 +114,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 	}
 }
 
-// A load of gets that found nothing is as quick as any: whoever forgot to fill the target is told.
+// A load of gets that all miss is as fast as any: a warning tells those who forgot to fill the target.
 func TestNoGetFoundItsKey(t *testing.T) {
 	const note = "no get found its key"
 	ph := good().Phase["get"]

@@ -19,12 +19,12 @@ func (p *printer) log(ph *run.Phase) {
 	}
 }
 
-// logsMarkdown writes what log files the phases of a run loaded: no figure of theirs is to be quoted without.
+// logsMarkdown writes which log files the phases of a run loaded: no figure of theirs should be quoted without that.
 func logsMarkdown(b *strings.Builder, r *run.Run) {
 	first := true
 	for _, name := range r.PhaseOrder {
 		for _, f := range words.Log(r.Phase[name]) {
-			if f.Name == "threads" { // of the machine, not of the figures
+			if f.Name == "threads" { // about the machine, not the figures
 				continue
 			}
 			if first {

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// TestMarkdownSaysWhatALogPromised beside its figures, as a terminal does.
+// TestMarkdownSaysWhatALogPromised with its figures, as a terminal does.
 func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	r := run.New(run.Header{Plan: "p"}, run.Environment{})
 	r.PhaseOrder = []string{"fill"}

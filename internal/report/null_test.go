@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestNullsInAResult takes one thing after the other out of results, as somebody may who packs them. Each is refused, or can be shown.
+// TestNullsInAResult removes one thing after another from results, as an untrusted sender may. Each is refused, or can be shown.
 func TestNullsInAResult(t *testing.T) {
 	seen, each := map[string]bool{}, 1
 	if !servertest.Whole() {
@@ -41,7 +41,7 @@ func TestNullsInAResult(t *testing.T) {
 	})
 }
 
-// alikePaths are phases, ops and the like: what is below one is below all.
+// alikePaths are phases, ops and the like: what holds below one holds below all.
 var alikePaths = regexp.MustCompile(`\.(phase|op|observe|probes|scenario|nulls|value)\.[^.]+`)
 
 // holed shows a result with each of its parts null in turn, one of those that are alike; or each second or third of these parts.
@@ -75,7 +75,7 @@ func holed(t *testing.T, result any, seen map[string]bool, each int, read func(t
 	})
 }
 
-// eachPart calls f with every part of a tree null, of lists those of the first element. The tree is as it was when it returns.
+// eachPart calls f with every part of a tree null, in lists those of the first element. It restores the tree before it returns.
 func eachPart(path string, tree any, f func(path string)) {
 	part := func(at string, inner any, set func(v any)) {
 		set(nil)

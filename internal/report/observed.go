@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// observed adds what was observed of the target's side: a line for each field, and what there was to it.
+// observed adds what was observed of the target's side: a line for each field, and how it was observed.
 func (p *printer) observed(ph *run.Phase) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
@@ -73,7 +73,7 @@ func (p *printer) fields(fields map[string]run.Observed) {
 // observedField is a field of an observation.
 type observedField struct{ observation, name string }
 
-// observedFields lists those that any phase of some runs has, by name.
+// observedFields lists the fields that any phase of the runs has, by name.
 func observedFields(runs []*run.Run) []observedField {
 	there := map[observedField]bool{}
 	for _, r := range runs {
@@ -90,7 +90,7 @@ func observedFields(runs []*run.Run) []observedField {
 	})
 }
 
-// over is what the last probe until each row of a phase's series brought of the field; nil where none did.
+// over returns, for each row of a phase's series, the field's value from the last probe until then; nil if there is none.
 func (f observedField) over(ph *run.Phase) []*float64 {
 	values := make([]*float64, len(ph.Series))
 	how := ph.Probes[f.observation]

@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// observed is a run with an observation of each way to end: one that is whole, one that lacks a field, and one that nobody answered.
+// observed is a run with an observation of each kind: one complete, one that lacks a field, and one without an answer.
 func observed() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	p.Observes = []*plan.Observe{
@@ -74,7 +74,7 @@ func TestObservedMarkdown(t *testing.T) {
 	}
 }
 
-// CSV has what the last probe brought, and nothing before the first and of what is missing.
+// CSV has the value from the last probe, and nothing before the first or for what is missing.
 func TestObservedCSV(t *testing.T) {
 	r := observed()
 	r.Phase["put"].Series = rows(3)

@@ -40,7 +40,7 @@ func (p *printer) op(d words.Done) {
 // shows says whether there is room for a column of latencies.
 func (p *printer) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
 
-// latencies adds a table. A mark stands behind each figure that is in doubt; a quantile that has too few samples, or that of an op that failed, is a dash.
+// latencies adds a table. A mark follows each doubtful figure. A quantile is a dash if it has too few samples or falls on a failed op.
 func (p *printer) latencies(rows []words.Row) {
 	if len(rows) == 0 {
 		return

@@ -18,7 +18,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		word = strings.ToUpper(word)
 	}
 	p.rule(name, word)
-	if ph.OfferedRate != nil && ph.AchievedRate != nil && !ph.Overloaded() { // whose first reason says so
+	if ph.OfferedRate != nil && ph.AchievedRate != nil && !ph.Overloaded() { // otherwise the first reason says so
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
 	}
 	label := word
@@ -53,7 +53,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	}
 }
 
-// unused lists the nodes of a cluster that nothing was for: replicas, as a rule.
+// unused lists the nodes of a cluster that got no requests, usually replicas.
 func unused(ph *run.Phase) (idle []string) {
 	if !words.InCluster(ph) {
 		return nil
@@ -70,7 +70,7 @@ func unused(ph *run.Phase) (idle []string) {
 	return idle
 }
 
-// requests lists what was sent to each endpoint, by verb.
+// requests lists, by verb, what was sent to each endpoint.
 func (p *printer) requests(ph *run.Phase) {
 	var endpoints []string
 	lines := map[string][]string{}

@@ -13,29 +13,28 @@ import (
 
 const (
 	redrawEvery = 200 * time.Millisecond // a terminal
-	lineEvery   = 950 * time.Millisecond // anything else; updates come each second, and may come a bit early
-	unknownWide = 80                     // columns, of a terminal that does not say
+	lineEvery   = 950 * time.Millisecond // anything else; updates come every second, sometimes a little early
+	unknownWide = 80                     // columns, if the terminal does not report its width
 )
 
-// Progress shows updates while a run goes on: on a terminal as two lines that are drawn again and again, elsewhere as a line each
-// second and one at the end of each step, which is JSON for JSONLines. Once a write has failed it writes no more: nothing hangs on it. It is used by one
-// goroutine at a time.
+// Progress shows updates during a run: on a terminal as two lines that are redrawn, elsewhere as a line each second and one at the end of each step;
+// JSONLines gets these as JSON. After a failed write it writes no more: nothing depends on it. One goroutine at a time may use it.
 type Progress struct {
 	w       io.Writer
-	columns func() int // nil: not a terminal
+	columns func() int // nil: no terminal
 	run     string
-	last    run.Update // that was written
+	last    run.Update // the last one written
 	drawn   []int      // columns of each line on the terminal
 	err     error
 }
 
-// NewProgress returns a Progress for the run of a name that writes to w. columns returns the present width of the terminal that w is, 0
-// when that is not known; nil says that w is none.
+// NewProgress returns a Progress that writes to w, for the run with that name. columns returns the current width of the terminal w, or 0 if unknown;
+// nil if w is no terminal.
 func NewProgress(w io.Writer, columns func() int, run string) *Progress {
 	return &Progress{w: w, columns: columns, run: run}
 }
 
-// Show takes an update. It is written unless another of the same step was written just before; a step's final one always is.
+// Show takes an update. It skips it if another of the same step was written just before, but always writes a step's final update.
 func (p *Progress) Show(u run.Update) {
 	every := lineEvery
 	if p.columns != nil {
@@ -80,8 +79,8 @@ func (p *Progress) Clear() {
 	}
 }
 
-// erase moves to where the first line begins and clears all below (ECMA-48: CUU, ED). Lines drawn when the terminal was wider take
-// several rows each now.
+// erase moves to the start of the first line and clears everything below (ECMA-48: CUU, ED). Lines drawn when the terminal was wider now take several
+// rows each.
 func (p *Progress) erase(wide int) string {
 	rows := 0
 	for _, n := range p.drawn {
@@ -106,8 +105,7 @@ func (p *Progress) write(text string) {
 	}
 }
 
-// fit joins the parts up to the first that is empty or does not fit into a line any more. The last column stays free: some terminals break the line
-// after it.
+// fit joins parts up to the first that is empty or does not fit into the line. The last column stays free: some terminals wrap after it.
 func fit(wide int, parts ...string) string {
 	line := ""
 	for _, part := range parts {
@@ -149,7 +147,7 @@ func (u frame) time() string {
 	return text
 }
 
-// clock writes a duration to the tenth of a second while that matters.
+// clock formats a duration, to the tenth of a second while that matters.
 func clock(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -157,7 +155,7 @@ func clock(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// bar draws how much is done, by ops where their number is known and by time otherwise.
+// bar draws how much is done, by ops if their number is known and otherwise by time.
 func (u frame) bar() string {
 	const cells = 30
 	var share float64
@@ -174,7 +172,7 @@ func (u frame) bar() string {
 	return fmt.Sprintf("%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", cells-full), 100*share)
 }
 
-// figures are in the order in which they are wanted most.
+// figures are in order of importance.
 func (u frame) figures() []string {
 	if u.Doing != "" {
 		return []string{u.Doing}
@@ -198,7 +196,7 @@ func (u frame) figures() []string {
 	return append(parts, "done "+done)
 }
 
-// awaited names workers, and counts them where they are many.
+// awaited names workers, or counts them if there are many.
 func (u frame) awaited() string {
 	const named = 3
 	if more := len(u.Awaited) - named; more > 1 {

@@ -9,13 +9,13 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// JSONLines writes what happens while plans are run as JSON for programs, an object a line. An object has one of these forms:
+// JSONLines writes the course of runs as JSON for programs, one object a line. An object has one of these forms:
 //
 //	{"progress": {…}}                  how far a step has got: the fields of progressLine
 //	{"result": {…}}                    a run has ended: the fields of resultLine
 //	{"message": "text"}                what a person would have been told
 //
-// Once a write has failed it writes no more. It may be used by several goroutines.
+// After a failed write it writes no more. Several goroutines may use it.
 type JSONLines struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -25,7 +25,7 @@ type JSONLines struct {
 // NewJSONLines returns JSONLines that write to w.
 func NewJSONLines(w io.Writer) *JSONLines { return &JSONLines{w: w} }
 
-// progressLine says how far a step has got. Times are in seconds, rates per second and of the last interval; null is not known.
+// progressLine says how far a step has got. Times are in seconds, rates per second in the last interval; null means unknown.
 type progressLine struct {
 	Run      string       `json:"run"`
 	Phase    string       `json:"phase"`
@@ -42,11 +42,11 @@ type progressLine struct {
 	Total    *uint64      `json:"total"`
 	Bad      uint64       `json:"bad"` // of done
 	Final    bool         `json:"final"`
-	Awaited  []string     `json:"awaited"`  // workers that have not said what they did in the last interval
+	Awaited  []string     `json:"awaited"`  // workers that have not reported the last interval
 	Validity run.Validity `json:"validity"` // of the phases that have ended
 }
 
-// resultLine says how a run has ended, and where the rest is.
+// resultLine says how a run ended, and where to find the rest.
 type resultLine struct {
 	Run      string      `json:"run"`
 	Dir      string      `json:"dir"`
@@ -64,7 +64,7 @@ func (l *JSONLines) Write(p []byte) (int, error) {
 	return len(p), l.err
 }
 
-// Result writes how a run has ended that was kept in dir.
+// Result writes how a run ended whose directory is dir.
 func (l *JSONLines) Result(r *run.Run, dir string) {
 	l.object("result", resultLine{Run: r.ID, Dir: dir, ExitCode: r.ExitCode, Verdict: r.Verdict})
 }
@@ -82,7 +82,7 @@ func (l *JSONLines) progress(id string, u run.Update) {
 	})
 }
 
-// unlessZero returns nil for what 0 says is not known.
+// unlessZero returns nil if v is 0, which means unknown.
 func unlessZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {

@@ -75,7 +75,7 @@ func TestProgressTerminal(t *testing.T) {
 	}
 }
 
-// screen is what a terminal of some width shows of what was written to it.
+// screen is what a terminal of some width shows after what was written to it.
 type screen struct {
 	wide int
 	rows []string
@@ -106,7 +106,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// put shows a line, in several rows when it is too long.
+// put shows a line, in several rows if it is too long.
 func (s *screen) put(line string) {
 	letters := []rune(line)
 	for first := true; first || len(letters) > 0; first = false {
@@ -126,7 +126,7 @@ func (s *screen) narrow(wide int) {
 	}
 }
 
-// On a terminal there are two lines at any time, none of them broken, and nothing after Clear, also when the window changes.
+// A terminal always shows two lines, neither of them wrapped, and nothing after Clear, even if the window changes.
 func TestProgressKeepsToItsLines(t *testing.T) {
 	s := &screen{wide: 120}
 	s.put("$ loadgen")
@@ -147,7 +147,7 @@ func TestProgressKeepsToItsLines(t *testing.T) {
 	require.Equal(t, []string{"$ loadgen"}, s.rows)
 }
 
-// Updates of a step that come too fast are passed over, but for its last.
+// Updates of a step that come too fast are skipped, except the last.
 func TestProgressRate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		columns func() int

@@ -70,7 +70,7 @@ func samplePlan() *plan.Plan {
 	}
 }
 
-// endpoints is as many addresses.
+// endpoints returns that many addresses.
 func endpoints(n int) []string {
 	all := []string{"127.0.0.1:40115", "127.0.0.1:33211", "127.0.0.1:45001", "127.0.0.1:39873"}
 	for len(all) < n {
@@ -163,7 +163,7 @@ func good() *run.Run {
 	return r
 }
 
-// overloaded is an open load of 2,000 ops a second at a target that takes 1,500, with a bit of everything else that can go wrong.
+// overloaded is an open load of 2,000 ops a second at a target that handles 1,500, with some of everything else that can go wrong.
 func overloaded() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
 	r.Seconds = 12.2
@@ -223,14 +223,14 @@ func broken() *run.Run {
 	return r
 }
 
-// unreachable could not even begin.
+// unreachable could not even start.
 func unreachable() *run.Run {
 	r := run.New(header, environment).Fail(errors.New(`target "space": connect to 127.0.0.1:7001: connection refused`))
 	r.Seconds = 0.013
 	return r
 }
 
-// fleet is a run of which a worker was lost.
+// fleet is a run that lost a worker.
 func fleet() *run.Run {
 	h := header
 	h.Workers = []string{"w1", "a-worker-with-a-long-name", "w3"}

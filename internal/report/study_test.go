@@ -13,12 +13,12 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// visible are a page's, without tags.
+// visible returns a page's visible text, without tags.
 func visible(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<(style|script)>(?s:.*?)</(style|script)>|<[^>]*>`).ReplaceAllString(page, " "))), " ")
 }
 
-// TestFirstScreenOfAnExperiment answers what people ask, in the table's digits.
+// TestFirstScreenOfAnExperiment answers what people ask, with the table's digits.
 func TestFirstScreenOfAnExperiment(t *testing.T) {
 	s := studied(t, 12, "w2", "w1", "w3")
 	x := s.Study.Experiment
@@ -65,7 +65,7 @@ func TestUnfinishedExperiments(t *testing.T) {
 	require.NotContains(t, page, "Variants over each other")
 }
 
-// Of many variants that differ, a sentence says how many they are and how far; the tables name each.
+// If many variants differ, a sentence says how many and by how much; the tables name each.
 func TestManyDifferencesAreCounted(t *testing.T) {
 	x := matrix()
 	x.Figures[5].RatioHi, x.Figures[5].Spread = nil, nil

@@ -11,20 +11,20 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Columns of the widest line: the most that are of use, and the fewest, which any terminal has.
+// Bounds of the width in columns: wider is of no use, and every terminal has the narrowest.
 const (
 	mostWide  = 100
 	leastWide = 80
 )
 
-// Options say what else to show, and where.
+// Options say what else to show, and in which width.
 type Options struct {
-	Dir   string // the run's directory; "" for none
-	Width int    // columns of the terminal; 0: it is not known, or there is none
+	Dir   string // the run's directory; "": none
+	Width int    // columns of the terminal; 0: unknown, or none
 }
 
-// Text writes the summary of a run: each phase with its figures and how far they may be believed, then the workers where
-// there are several, the asserts, and the verdict in words.
+// Text writes the summary of a run: each phase with its figures and how far they can be trusted, then the workers if there are several, the asserts,
+// and the verdict in words.
 func Text(w io.Writer, r *run.Run, opts Options) error {
 	p := newPrinter(opts.Width)
 	p.head(r)
@@ -40,18 +40,18 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 	return nil
 }
 
-// printer is a text in the making.
+// printer builds a text.
 type printer struct {
 	b     strings.Builder
-	width int // columns that lines are kept to, as far as words allow
+	width int // columns that lines stay within, as far as words allow
 }
 
-// roomy says whether tables can have all of their columns: those of latencies want 97.
+// roomy says whether tables have room for all columns: those of latencies need 97.
 func (p *printer) roomy() bool {
 	return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3
 }
 
-// newPrinter returns an empty one for a terminal of so many columns.
+// newPrinter returns an empty printer for a terminal of that many columns; 0: unknown.
 func newPrinter(terminal int) *printer {
 	if terminal == 0 {
 		terminal = mostWide
@@ -59,21 +59,21 @@ func newPrinter(terminal int) *printer {
 	return &printer{width: min(max(terminal, leastWide), mostWide)}
 }
 
-// line adds a line, without spaces at its end.
+// line adds a line, without trailing spaces.
 func (p *printer) line(format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// to writes the page. A terminal obeys nothing of it.
+// to writes the text, stripped of anything that a terminal would obey.
 func (p *printer) to(w io.Writer) error {
 	_, err := io.WriteString(w, quantity.Plain(p.b.String()))
 	return err
 }
 
-// item adds text after a label, broken into lines that keep to the right of it.
+// item adds text after a label, wrapped into lines to the right of it.
 func (p *printer) item(label, text string) { p.items(label, " ", strings.Fields(text)...) }
 
-// items adds parts after a label, joined by sep and broken between parts only.
+// items adds parts after a label, joined by sep and wrapped only between parts.
 func (p *printer) items(label, sep string, parts ...string) {
 	if len(parts) == 0 {
 		return
@@ -94,10 +94,10 @@ func (p *printer) point(label, bullet, text string) {
 	}
 }
 
-// labelWidth is that of what stands to the left of figures.
+// labelWidth is the width of the labels to the left of figures.
 const labelWidth = 12
 
-// rule adds a line across, with a title at its left and a word at its right.
+// rule adds a horizontal rule, with a title at its left and a word at its right.
 func (p *printer) rule(title, word string) {
 	fill := p.width - columns(title) - columns(word) - 8
 	p.line("")
@@ -112,7 +112,7 @@ func (p *printer) head(r *run.Run) {
 	}
 }
 
-// facts adds parts between dots, broken between parts only.
+// facts adds parts separated by dots, wrapped only between parts.
 func (p *printer) facts(parts []string) {
 	for _, line := range flow(parts, " · ", p.width) {
 		p.line("%s", line)
@@ -146,7 +146,7 @@ func (p *printer) asserts(all []run.AssertResult) {
 	}
 }
 
-// verdict says in words what the run is worth, and why.
+// verdict says in words what the run's verdict is, and why.
 func (p *printer) verdict(r *run.Run, opts Options) {
 	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
 	for _, line := range Wrap(strings.Join(words.Verdict(r), " "), p.width-2) {
@@ -162,8 +162,8 @@ func (p *printer) verdict(r *run.Run, opts Options) {
 	}
 }
 
-// reasons are why the verdict is no better: all that kept the run from being complete, the first of the worst for each phase, and the
-// asserts that failed.
+// reasons returns why the verdict is no better: everything that kept the run from being complete, the first of the worst reasons for each phase, and
+// the failed asserts.
 func reasons(r *run.Run) []string {
 	all, rest := r.Verdict.Reasons, words.Failures(r.Asserts)
 	for _, ph := range r.Phase {

@@ -53,7 +53,7 @@ func fits(t *testing.T, text string, width int) {
 	}
 }
 
-// On a terminal of 80 columns no line of a report is broken by the terminal. A wider one than reports need leaves them as they are.
+// On a terminal of 80 columns the terminal wraps no line of a report. A terminal wider than reports need leaves them unchanged.
 func TestTextKeepsToTheTerminal(t *testing.T) {
 	for name, r := range map[string]*run.Run{
 		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(), "observed": observed(),
@@ -72,8 +72,7 @@ func TestTextKeepsToTheTerminal(t *testing.T) {
 	}
 }
 
-// What the plan's own cap has ended is not called aborted.
-// TestVerdictNamesTheWorstOfAPhase where a lesser doubt was found before it.
+// TestVerdictNamesTheWorstOfAPhase even if a lesser doubt was found first.
 func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
 	r := run.New(run.Header{}, run.Environment{})
 	r.PhaseOrder = []string{"day"}
@@ -82,6 +81,7 @@ func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
 	require.Equal(t, []string{"phase day: starved, and 1 other reason above"}, reasons(r))
 }
 
+// TestCapped: what the plan's own cap ended is not called aborted.
 func TestCapped(t *testing.T) {
 	r := run.New(header, environment)
 	r.Conclude(run.Capped, reason.Why{Code: reason.Capped, Text: "ended by the cap of 1m on the runs of a variant"})

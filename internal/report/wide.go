@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// widths are those of a table's columns, the names' first.
+// widths returns the widths of a table's columns, the names' first.
 func widths(rows [][]tables.Cell) []int {
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -19,7 +19,7 @@ func widths(rows [][]tables.Cell) []int {
 	return wide
 }
 
-// breadth is the width of a table's lines. Words in the last column can be broken.
+// breadth returns the width of a table's lines. Words in the last column can be wrapped.
 func breadth(wide []int, words bool) int {
 	if words {
 		wide = append(slices.Clone(wide[:len(wide)-1]), minWords)
@@ -31,8 +31,8 @@ func breadth(wide []int, words bool) int {
 	return sum
 }
 
-// concise is a comparison that was too wide: the rows of a matrix are named by those values that no column shows, below the names of these; there are
-// no medians, and no name of the baseline.
+// concise makes the grid of a comparison that was too wide: rows of a matrix are named only by values that no column shows, under a head that names
+// these variables. Medians and the baseline's name are left out.
 func concise(t run.Table) [][]tables.Cell {
 	t, names := shortNames(terse(t))
 	rows := tables.Grid(t)
@@ -40,7 +40,7 @@ func concise(t run.Table) [][]tables.Cell {
 	return rows
 }
 
-// tight writes a table that was too wide for some terminals: names are short, what all rows say is said once, and titles are broken.
+// tight writes a table that was too wide for some terminals: with short names, common values said once, and titles split.
 func (p *printer) tight(t run.Table) {
 	t, names := shortNames(t)
 	t, all := same(t)
@@ -54,7 +54,7 @@ func (p *printer) tight(t run.Table) {
 	p.spanned(t, rows)
 }
 
-// same takes the columns out in which all rows that were measured have the same words, and returns these behind their titles.
+// same removes the columns in which all measured rows have the same text, and returns these texts after their titles.
 func same(t run.Table) (run.Table, []string) {
 	var said []string
 	out := func(i int) bool {
@@ -91,7 +91,7 @@ func same(t run.Table) (run.Table, []string) {
 	return less, said
 }
 
-// breakTitles takes the first part off the titles that are wider than what stands below them, and returns the line of these parts.
+// breakTitles splits the first part off titles that are wider than their column, and returns the line of these parts.
 func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 	wide := widths(rows[1:])
 	above = make([]tables.Cell, len(rows[0]))
@@ -107,7 +107,7 @@ func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 	return above
 }
 
-// terse is a comparison without what its other columns nearly say.
+// terse removes from a comparison what its other columns nearly say.
 func terse(t run.Table) run.Table {
 	median := func(c run.Column) bool { return c.Name == "median" }
 	t.Rows = slices.Clone(t.Rows)
@@ -129,10 +129,10 @@ func terse(t run.Table) run.Table {
 	return t
 }
 
-// shortNames gives the rows of a matrix, such as "layout=raw,size=1024", their short names, and returns what these are of.
+// shortNames gives the rows of a matrix, such as "layout=raw,size=1024", short names, and returns the variables that they are values of.
 func shortNames(t run.Table) (run.Table, string) {
 	var keys []string
-	var values [][]string // of each row that was measured
+	var values [][]string // of each measured row
 	for _, row := range t.Rows {
 		if row.Elsewhere {
 			continue
@@ -161,7 +161,7 @@ func shortNames(t run.Table) (run.Table, string) {
 	return t, lines[0]
 }
 
-// shows reports whether a column shows the i-th value of each row that was measured.
+// shows reports whether a column shows the i-th value of each measured row.
 func shows(t run.Table, column string, i int, values [][]string) bool {
 	at := slices.IndexFunc(t.Columns, func(c run.Column) bool { return c.Name == column })
 	n := 0
@@ -177,7 +177,7 @@ func shows(t run.Table, column string, i int, values [][]string) bool {
 	return true
 }
 
-// aligned joins the names of values, and then the values of each row, below each other.
+// aligned formats the names of values, and then the values of each row, in columns.
 func aligned(keys []string, values [][]string, kept []int) []string {
 	lines := make([]string, len(values)+1)
 	for _, i := range kept {
@@ -199,7 +199,7 @@ func aligned(keys []string, values [][]string, kept []int) []string {
 	return lines
 }
 
-// spanned writes the rows of a table whose names of what was not measured here take the room of empty cells behind them.
+// spanned writes the rows of a table; names of rows that were not measured here extend into the empty cells after them.
 func (p *printer) spanned(t run.Table, rows [][]tables.Cell) {
 	above := breakTitles(rows)
 	wide := widths(append(rows, above))
@@ -220,7 +220,7 @@ func (p *printer) spanned(t run.Table, rows [][]tables.Cell) {
 	}
 }
 
-// spannedLine is a row; its name takes as many cells' room as it is long.
+// spannedLine formats a row; a long name takes up as many cells as it needs.
 func spannedLine(row []tables.Cell, wide []int) string {
 	room, i := wide[0], 1
 	for ; columns(row[0].Text) > room; i++ {
@@ -233,7 +233,7 @@ func spannedLine(row []tables.Cell, wide []int) string {
 	return line
 }
 
-// spare is the room of the empty cells that a row begins with.
+// spare returns the width of the empty cells at the start of a row.
 func spare(row []tables.Cell, wide []int) (room int) {
 	for i := 1; i < len(row) && row[i].Text == "–"; i++ {
 		room += 2 + wide[i]

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// wideTable has two variants of a matrix and a row from elsewhere, and a last column by that name which is as wide as is wanted.
+// wideTable has two variants of a matrix and a row from elsewhere, and a last column with that name, as wide as needed.
 func wideTable(last string, wide int) run.Table {
 	row := func(name string, elsewhere bool, texts ...string) run.TableRow {
 		r := run.TableRow{Name: name, Elsewhere: elsewhere}
@@ -46,8 +46,7 @@ func TestATableThatFitsHasWholeNames(t *testing.T) {
 	}, textOf(wideTable("last", 7)))
 }
 
-// TestAWideTableHasShortNames of those values only that no column shows, and broken titles. Names of what was not measured take the room of empty
-// cells.
+// TestAWideTableHasShortNames, only of values that no column shows, and split titles. Names of what was not measured extend into empty cells.
 func TestAWideTableHasShortNames(t *testing.T) {
 	table := wideTable("last", 50)
 	table.Rows[0].Cells[3].Text = "y"
@@ -61,7 +60,7 @@ func TestAWideTableHasShortNames(t *testing.T) {
 	}, textOf(table))
 }
 
-// TestAWideTableSaysOnceWhatAllRowsSay of the rows that were measured here. A number is a figure of each.
+// TestAWideTableSaysOnceWhatAllRowsSay, for rows measured here. Numbers stay figures of each row.
 func TestAWideTableSaysOnceWhatAllRowsSay(t *testing.T) {
 	table := wideTable("last", 50)
 	want := []string{
@@ -105,7 +104,7 @@ func TestAWideComparisonHasItsFindingsBroken(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNoSettingsStay as they are, however wide the table.
+// TestNamesThatAreNoSettingsStay unchanged, however wide the table.
 func TestNamesThatAreNoSettingsStay(t *testing.T) {
 	for _, name := range []string{"a long name of a variant", "layout=raw", "size=1024,layout=raw,sync=msync"} {
 		table := wideTable("last", 80)

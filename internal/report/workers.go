@@ -6,10 +6,10 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// maxWorkers bounds the lines on workers that were not lost.
+// maxWorkers bounds the lines for workers that were not lost.
 const maxWorkers = 16
 
-// workers adds a line for each worker where there are several, and what is missing of one that was lost.
+// workers adds a line for each worker if there are several, and says what is missing from lost ones.
 func (p *printer) workers(r *run.Run) {
 	if len(r.Fleet) < 2 && len(r.Losses) == 0 {
 		return

@@ -140,7 +140,7 @@ func TestLateJoinerIsInTheNextRun(t *testing.T) {
 	})
 }
 
-// TestWorkerThatIsCutOffGoesOn to wait for another run, and says so.
+// TestWorkerThatIsCutOffGoesOn waiting for another run, and says so.
 func TestWorkerThatIsCutOffGoesOn(t *testing.T) {
 	virtual(t, 0, func(t *testing.T, f *fleet) {
 		f.join("w1", func(c *rpc.JoinConfig) { c.Once = false })
@@ -187,7 +187,7 @@ func TestWaitSaysWhoIsMissing(t *testing.T) {
 	})
 }
 
-// TestWorkerSaysThatItWaits once, while there is no coordinator: whoever mistyped the address sees nothing else.
+// TestWorkerSaysThatItWaits once, while there is no coordinator: a user who mistyped the address sees nothing else.
 func TestWorkerSaysThatItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &said{began: time.Now()}

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// awake is a clock that stands still with this process. One that is stopped, or not scheduled, reads nothing: whether its workers were
-// silent meanwhile it does not know, and may not hold against them. Somebody reads the coordinator's clock every beat; of a longer
-// time between two readings only two beats count. It may be used from any goroutine.
+// awake is a clock that stops while this process is stopped or not scheduled. Such a process reads nothing, so it cannot know whether its workers
+// were silent meanwhile, and must not hold that against them. A goroutine reads the coordinator's clock every beat. Of a longer gap between two
+// readings, only two beats count. Safe for concurrent use.
 type awake struct {
 	now  func() time.Duration // coordinator's clock
 	beat time.Duration
 
 	mu      sync.Mutex
-	last    time.Duration // coordinator's clock, when it was read last
-	counted time.Duration // until then
+	last    time.Duration // last reading of the coordinator's clock
+	counted time.Duration // time awake up to then
 }
 
-// read returns for how long this process has been awake.
+// read returns how long this process has been awake.
 func (a *awake) read() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,8 +40,8 @@ func (a *awake) keep(done <-chan struct{}) {
 	}
 }
 
-// alarm calls a function once, on a goroutine of its own, when it was not set for a while in which this process was awake. It waits for no more
-// than spare beyond that, however long the process stood still. It may be used from any goroutine.
+// alarm calls a function once, in its own goroutine, when it has not been set for the period after, counted in time this process was awake. However
+// long the process stood still, it waits at most spare longer than that. Safe for concurrent use.
 type alarm struct {
 	clock *awake
 	after time.Duration
@@ -49,22 +49,22 @@ type alarm struct {
 	call  func()
 
 	mu    sync.Mutex
-	timer *time.Timer   // nil while it is not set
-	awake time.Duration // when it was set, on the clock
-	at    time.Duration // the same on the coordinator's clock
+	timer *time.Timer   // nil while the alarm is not set
+	awake time.Duration // when it was set, by the awake clock
+	at    time.Duration // when it was set, by the coordinator's clock
 }
 
-// set begins the while anew.
+// set restarts the period.
 func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.awake, a.at = a.clock.read(), a.clock.now()
-	if a.timer == nil { // one that runs finds how much is left when it fires
+	if a.timer == nil { // a running timer works out what is left when it fires
 		a.timer = time.AfterFunc(a.after, a.ring)
 	}
 }
 
-// stop takes the while back. A call that has begun is not waited for.
+// stop unsets the alarm. It does not wait for a call that has begun.
 func (a *alarm) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// ring is called when the while may be over. It is not when the alarm was set again just now, or when the process slept.
+// ring is called when the period may be over. It is not if the alarm was just set again, or if the process slept.
 func (a *alarm) ring() {
 	if a.due() {
 		a.call()

@@ -28,7 +28,7 @@ func inHost(t *testing.T, test func(t *testing.T, h host)) {
 	})
 }
 
-// wake is awake for a time.
+// wake lets time pass while the process is awake.
 func (h host) wake(d time.Duration) {
 	for ; d > 0; d -= h.awake.beat {
 		time.Sleep(min(d, h.awake.beat))
@@ -36,7 +36,7 @@ func (h host) wake(d time.Duration) {
 	}
 }
 
-// stand stands still for a time: the clock jumps, and then what was to ring meanwhile does, before anything else is done.
+// stand lets time pass while the process stands still: the clock jumps, and any timer due meanwhile fires before anything else happens.
 func (h host) stand(d time.Duration) {
 	synctest.Wait()
 	h.epoch = h.epoch.Add(-d)
@@ -59,8 +59,8 @@ func (h host) lost() bool {
 	return h.w.lost != nil
 }
 
-// TestCoordinatorThatStoodStillWaits lets the coordinator's process stand still for longer than a worker may be silent. What it does not hear
-// after it has woken counts, and nothing before.
+// TestCoordinatorThatStoodStillWaits lets the coordinator's process stand still for longer than a worker may be silent. Only silence after it wakes
+// counts.
 func TestCoordinatorThatStoodStillWaits(t *testing.T) {
 	for _, stood := range []time.Duration{9 * time.Second, 11 * time.Second, 15 * time.Second, 19 * time.Second} {
 		t.Run(stood.String(), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestCoordinatorThatStoodStillWaits(t *testing.T) {
 	}
 }
 
-// How long the coordinator takes to keep a snapshot is not the worker's doing: the wait for the next one begins when it is kept.
+// Time that the coordinator takes to keep a snapshot is not held against the worker: the wait for the next one begins after it.
 func TestAWorkerIsNotIdleWhileItsSnapshotIsKept(t *testing.T) {
 	inHost(t, func(t *testing.T, h host) {
 		c := &conn{}
@@ -110,8 +110,8 @@ func TestAWorkerIsNotIdleWhileItsSnapshotIsKept(t *testing.T) {
 	})
 }
 
-// TestCoordinatorThatStoodStillFindsALoss has a worker die while the coordinator's process stands still: that is found at most 10 s after it has
-// woken, and at once when a worker that is well would have forgotten the run by then.
+// TestCoordinatorThatStoodStillFindsALoss: a worker dies while the coordinator's process stands still. The loss is found at most 10 s after it wakes,
+// and at once if a healthy worker would have forgotten the run by then.
 func TestCoordinatorThatStoodStillFindsALoss(t *testing.T) {
 	for stood, within := range map[time.Duration]time.Duration{
 		0: 10 * time.Second, 5 * time.Second: 9 * time.Second, 20 * time.Second: 9 * time.Second, 24 * time.Second: 6 * time.Second, 40 * time.Second: 0,
@@ -141,8 +141,8 @@ func TestHalfAsleepCoordinatorFindsALoss(t *testing.T) {
 	})
 }
 
-// TestTimerThatFiredBeforeAHeartbeatWasRead has a process wake, of which the timer runs first, and then waits until a heartbeat is entered that lay in
-// a socket: the worker is not lost for the time before it.
+// TestTimerThatFiredBeforeAHeartbeatWasRead: a process wakes, its timer fires first, and only then a heartbeat that lay in a socket is read. The
+// worker is not lost for the time before it.
 func TestTimerThatFiredBeforeAHeartbeatWasRead(t *testing.T) {
 	inHost(t, func(t *testing.T, h host) {
 		h.heard(5)

@@ -29,7 +29,7 @@ func (a *assigned) Assign(_ context.Context, is worker.Assignment) error {
 func (a *assigned) SetLease(until time.Duration) { a.lease = until }
 func (a *assigned) Close()                       { a.closed++ }
 
-// TestClockOfARun is the coordinator's, on a worker whose own clock is ahead of it or behind it: what the coordinator calls zero, and when the lease ends.
+// TestClockOfARun: it is the coordinator's clock, on a worker whose own is ahead or behind, both for the run's zero and for the end of the lease.
 func TestClockOfARun(t *testing.T) {
 	for _, ahead := range []time.Duration{7 * time.Second, -7 * time.Second, 0} {
 		local := new(assigned)
@@ -46,7 +46,7 @@ func TestClockOfARun(t *testing.T) {
 	}
 }
 
-// TestAssignmentThatFails is told, and is a run of its own only where it is the first.
+// TestAssignmentThatFails is reported, and counts as a run only if it is the first.
 func TestAssignmentThatFails(t *testing.T) {
 	why := errors.New("why")
 	var all []*assigned
@@ -68,7 +68,7 @@ func TestAssignmentThatFails(t *testing.T) {
 	require.False(t, s.end(), "there was no run")
 }
 
-// TestOrdersBeforeAnAssignment are answered, each in its own way, and so is one that is none.
+// TestOrdersBeforeAnAssignment are answered, each in its own way, and so is an empty one.
 func TestOrdersBeforeAnAssignment(t *testing.T) {
 	s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler)}, nil)
 	defer s.end()
@@ -80,7 +80,7 @@ func TestOrdersBeforeAnAssignment(t *testing.T) {
 	require.Contains(t, s.do(&pb.Envelope{Content: &pb.Envelope_Drain{}}).GetAssigned().GetError(), "an order that is a")
 }
 
-// TestRefusalsAreCounted: so many are told at once, then one a second, which says how many were not.
+// TestRefusalsAreCounted: a burst is logged at once, then one a second, with the number of those not logged.
 func TestRefusalsAreCounted(t *testing.T) {
 	var r refusals
 	now := time.Unix(1000, 0)
@@ -112,7 +112,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	require.Equal(t, []int{20, 95}, []int{told, untold}, "a quiet hour saves up no more than that")
 }
 
-// TestAlarmRingsWhenItIsDue, and a nanosecond before that it waits for the rest: of its while when awake, and of its spare when not.
+// TestAlarmRingsWhenItIsDue, and a nanosecond earlier waits for the rest: of its period when awake, and of its spare time when not.
 func TestAlarmRingsWhenItIsDue(t *testing.T) {
 	const after, spare = 10 * time.Second, 15 * time.Second
 	for name, c := range map[string]struct {

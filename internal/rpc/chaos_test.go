@@ -19,12 +19,12 @@ import (
 
 var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
 
-// TestChaos lets random faults come over fleets of three. Whatever comes: the run ends; what the targets got is in the figures or within
-// the declared bounds; a complete run is exact and has every worker's last word; load ends with the lease.
+// TestChaos lets random faults happen to fleets of three. Whatever happens, the run ends; what the targets received is in the figures or within the
+// declared bounds; a complete run is exact and has every worker's final report; and load ends with the lease.
 //
-// The seed fixes the faults, their times, and every pause before a reconnect. What it cannot fix is which of two goroutines the runtime lets
-// go first at one instant of virtual time: messages that are gathered into one write on one day are two writes, 0.1 ms apart, on
-// another. So cables are of lengths that are no divisors of anything, to keep what matters apart by more than that: TestChaosRepeats.
+// The seed fixes the faults, their times, and every pause before a reconnect. It cannot fix which of two goroutines runs first at the same instant of
+// virtual time: messages may be gathered into one write on one day and two writes, 0.1 ms apart, on another. So cable lengths are chosen not to
+// divide anything, which keeps the events that matter further apart than that: TestChaosRepeats.
 func TestChaos(t *testing.T) {
 	const seeds = 200
 	verdicts := map[run.Completeness]int{}
@@ -94,7 +94,7 @@ func chaos(t *testing.T, seed uint64) *run.Run {
 	return r
 }
 
-// TestChaosRepeats runs seeds twice: how the run ended, who was lost, why, and up to which snapshot is the same.
+// TestChaosRepeats runs seeds twice: how the run ended, who was lost, why, and up to which snapshot must be the same.
 func TestChaosRepeats(t *testing.T) {
 	ending := func(seed uint64) (text string) {
 		synctest.Test(t, func(t *testing.T) {

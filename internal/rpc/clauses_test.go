@@ -15,7 +15,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// shown is what a connection shows of itself.
+// shown is what a connection reveals.
 type shown struct {
 	credentials.TransportCredentials
 	err error
@@ -28,7 +28,7 @@ func (s shown) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	return conn, nil, nil
 }
 
-// A connection that was for a certificate is over, and is no refusal; one whose certificate was refused is.
+// A connection that asked for a certificate ends without being a refusal; one whose certificate was refused is one.
 func TestWhatTheDoorSays(t *testing.T) {
 	why := errors.New("why")
 	for name, c := range map[string]struct {
@@ -60,7 +60,7 @@ func TestWhatTheDoorSays(t *testing.T) {
 	}
 }
 
-// An order that a worker has no room for is an error. One that comes again is not, and takes no room.
+// An order that a worker has no room for is an error. A repeated one is not, and takes no room.
 func TestMoreOrdersThanCanBeCarriedOut(t *testing.T) {
 	s := &session{orders: make(chan *pb.Envelope, 3), wake: make(chan struct{}, 1)} // nobody carries them out
 	prepare := func(number int) error {

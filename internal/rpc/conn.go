@@ -13,32 +13,32 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// maxEchoes bounds what is owed to a worker that sends heartbeats without pause and does not listen.
+// maxEchoes bounds the echoes owed to a worker that keeps sending heartbeats without reading.
 const maxEchoes = 16
 
-// conn is one stream of a worker. One goroutine receives. Another one sends, as long as there is something to send: a thousand that only wait would
+// conn is one stream of a worker. One goroutine receives. Another sends, but only while there is something to send: a thousand idle senders would
 // keep the stacks of their deepest calls.
 type conn struct {
 	stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]
 	first  chan *pb.Hello // the first message
-	owner  chan *member   // who it is from; holds one
-	ended  chan struct{}  // closed when nothing more comes
-	said   chan struct{}  // closed when nothing more is sent
-	parts  []byte         // of an envelope that is still coming; the receiver's
-	sender sync.WaitGroup // the one that sends
+	owner  chan *member   // whose stream it is; holds one
+	ended  chan struct{}  // closed when nothing more will be received
+	said   chan struct{}  // closed when nothing more will be sent
+	parts  []byte         // an envelope still being received; the receiver's
+	sender sync.WaitGroup // the sending goroutine
 
 	mu      sync.Mutex
-	to      *member // whom to send to; nil before and after that
+	to      *member // the worker to send to; nil before the welcome and after the end
 	sending bool
-	err     error // of the last that was sent
+	err     error // from the last send
 	echoes  []*pb.Echo
-	stored  uint64 // to be acknowledged, unless that was told already
+	stored  uint64 // number to acknowledge, unless told says it was
 	told    uint64
-	goodbye *pb.Goodbye // ends the stream, once all else is sent
-	closed  bool        // another stream has taken its place
+	goodbye *pb.Goodbye // ends the stream, once all else has been sent
+	closed  bool        // another stream has replaced it
 }
 
-// origin is where the stream comes from; nil where that cannot be told.
+// origin is the address the stream comes from; nil if unknown.
 func (c *conn) origin() net.Addr {
 	if p, ok := peer.FromContext(c.stream.Context()); ok {
 		return p.Addr
@@ -46,7 +46,7 @@ func (c *conn) origin() net.Addr {
 	return nil
 }
 
-// receive handles what comes until the stream ends. A stream that says something wrong is ended by it.
+// receive handles messages until the stream ends. An invalid message ends the stream.
 func (c *conn) receive(s *Server) {
 	defer close(c.ended)
 	msg, err := c.stream.Recv()
@@ -76,7 +76,7 @@ func (c *conn) receive(s *Server) {
 	}
 }
 
-// join puts a part to those before it, and returns the envelope when that was its last.
+// join appends a part to those before it, and returns the envelope once it is complete.
 func (c *conn) join(p *pb.Part) (*pb.Envelope, error) {
 	if len(c.parts)+len(p.GetContent()) > maxMessage+maxHeaders {
 		return nil, fmt.Errorf("an envelope of more than %d bytes", maxMessage)
@@ -91,7 +91,7 @@ func (c *conn) join(p *pb.Part) (*pb.Envelope, error) {
 	return e, err
 }
 
-// carry sends a welcome, and then what there is, until the stream ends.
+// carry sends a welcome, then whatever is queued, until the stream ends.
 func (c *conn) carry(m *member) error {
 	c.mu.Lock()
 	c.to, c.sending = m, true
@@ -108,11 +108,11 @@ func (c *conn) carry(m *member) error {
 	c.mu.Lock()
 	c.to = nil
 	c.mu.Unlock()
-	c.sender.Wait() // it may have begun before
+	c.sender.Wait() // the sender may still be running
 	return c.err
 }
 
-// send sends what there is.
+// send sends whatever is queued.
 func (c *conn) send(m *member) {
 	for {
 		msg, last := c.pick(m)
@@ -138,8 +138,8 @@ func (c *conn) sent(msg *pb.FromCoordinator, last bool) bool {
 	return false
 }
 
-// pick returns the next message: echoes before acknowledgements before envelopes before a goodbye. Last says that none will follow. Where
-// there is none, the sender has ended.
+// pick returns the next message: echoes before acknowledgements before envelopes before a goodbye. last says that none will follow. If there is none,
+// the sender counts as stopped.
 func (c *conn) pick(m *member) (msg *pb.FromCoordinator, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *conn) pick(m *member) (msg *pb.FromCoordinator, last bool) {
 	return nil, false
 }
 
-// with changes what is to be sent, and has it sent.
+// with changes what is to be sent, and starts the sender if needed.
 func (c *conn) with(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *conn) with(change func()) {
 	}
 }
 
-// echo owes the answer to a heartbeat.
+// echo queues the answer to a heartbeat.
 func (c *conn) echo(sent int64, at time.Duration) {
 	c.with(func() {
 		if len(c.echoes) == maxEchoes {

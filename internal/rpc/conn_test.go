@@ -20,7 +20,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// pipe is a worker's stream as the coordinator has it: what comes on it, and what was sent.
+// pipe is a worker's stream at the coordinator: what arrives on it, and what was sent.
 type pipe struct {
 	grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]
 	ctx    context.Context
@@ -108,7 +108,7 @@ func serving(t *testing.T, test func(t *testing.T, s *Server, join func(*pipe) c
 	})
 }
 
-// Of what there is to send echoes come first, then what is acknowledged, then envelopes, and goodbye last.
+// Echoes are sent first, then acknowledgements, then envelopes, and a goodbye last.
 func TestWhatACoordinatorSendsFirst(t *testing.T) {
 	serving(t, func(t *testing.T, s *Server, join func(*pipe) chan error) {
 		p := newPipe(t)
@@ -137,7 +137,7 @@ func TestWhatACoordinatorSendsFirst(t *testing.T) {
 	})
 }
 
-// What there is to say is said at once, each time, and what was acknowledged only once.
+// Every message is sent at once, and an acknowledgement only once.
 func TestACoordinatorSpeaksWhenThereIsSomething(t *testing.T) {
 	serving(t, func(t *testing.T, s *Server, join func(*pipe) chan error) {
 		p := newPipe(t)
@@ -169,7 +169,7 @@ func TestACoordinatorSpeaksWhenThereIsSomething(t *testing.T) {
 	})
 }
 
-// A stream that refuses what is sent on it ends, with the reason, whatever comes on it.
+// A stream on which sending fails ends with that error, whatever arrives on it.
 func TestAStreamThatTakesNothing(t *testing.T) {
 	serving(t, func(t *testing.T, s *Server, join func(*pipe) chan error) {
 		p := newPipe(t)
@@ -206,7 +206,7 @@ func TestAStreamTakesAnothersPlace(t *testing.T) {
 	})
 }
 
-// The first message is a hello that may come in; otherwise the stream ends, in its own way each.
+// The first message is a hello that is admitted; otherwise the stream ends, in a way that depends on the reason.
 func TestFirstWordsOfAWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		come  []*pb.FromWorker
@@ -242,7 +242,7 @@ func TestFirstWordsOfAWorker(t *testing.T) {
 	}
 }
 
-// Whoever breaks the protocol is given up, is told why, and hears no more.
+// A worker that breaks the protocol is given up and told why, and nothing more is read from it.
 func TestAWorkerThatBreaksTheProtocol(t *testing.T) {
 	part := func(content []byte, last bool) *pb.FromWorker {
 		return &pb.FromWorker{Message: &pb.FromWorker_Part{Part: &pb.Part{Content: content, Last: last}}}
@@ -298,7 +298,7 @@ func TestAWorkerThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-// A worker that comes back and remembers something else is given up, and told why.
+// A worker that comes back with a different memory of the stream is given up, and told why.
 func TestAWorkerWithAnotherMemory(t *testing.T) {
 	serving(t, func(t *testing.T, s *Server, _ func(*pipe) chan error) {
 		m := newMember(s, &pb.Hello{Name: "w"})
@@ -310,7 +310,7 @@ func TestAWorkerWithAnotherMemory(t *testing.T) {
 	})
 }
 
-// Parts of an envelope are put together to the byte, up to what an envelope may have, and the next one begins anew.
+// Parts of an envelope are joined to the byte, up to the size limit, and the next envelope starts afresh.
 func TestPartsAreJoined(t *testing.T) {
 	whole, err := proto.Marshal(&pb.Envelope{Number: 7, Content: &pb.Envelope_Snapshot{Snapshot: []byte(strings.Repeat("x", 100))}})
 	require.NoError(t, err)
@@ -333,7 +333,7 @@ func TestPartsAreJoined(t *testing.T) {
 	require.EqualError(t, err, "an envelope of more than 16777216 bytes")
 }
 
-// Of heartbeats whose echoes a worker does not take, the latest are echoed.
+// If a worker does not take its echoes, only the latest heartbeats are echoed.
 func TestEchoesThatAreNotTaken(t *testing.T) {
 	c := &conn{}
 	for sent := range int64(maxEchoes + 3) {
@@ -346,7 +346,7 @@ func TestEchoesThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// A snapshot to decode into is one's own until it is done with, and then the next one's; what went wrong is told.
+// A snapshot to decode into belongs to one caller until it is done, and then to the next; errors are returned.
 func TestDecodersAreShared(t *testing.T) {
 	s := newServer(Config{})
 	n := len(s.scratch)
@@ -366,7 +366,7 @@ func TestDecodersAreShared(t *testing.T) {
 	require.Len(t, s.scratch, n)
 }
 
-// A frugal process collects at half of the usual growth, unless its user has said when, and as before once that is undone.
+// A frugal process collects garbage at half the usual growth, unless its user has set GOGC, and as before once that is undone.
 func TestFrugal(t *testing.T) {
 	now := func() int {
 		is := debug.SetGCPercent(100)
@@ -386,7 +386,7 @@ func TestFrugal(t *testing.T) {
 	require.Equal(t, 77, now())
 }
 
-// Whoever waits for workers is told each time that one comes or goes.
+// Waiting is called each time that a worker joins or leaves.
 func TestWhoWaitsIsToldOfEachChange(t *testing.T) {
 	serving(t, func(t *testing.T, s *Server, join func(*pipe) chan error) {
 		s.gate = &gate{Listener: &street{}}
@@ -418,7 +418,7 @@ func TestWhoWaitsIsToldOfEachChange(t *testing.T) {
 	})
 }
 
-// A coordinator reads its clock twice a heartbeat, and has one snapshot to decode into for each processor, however many there are.
+// A coordinator reads its clock twice per heartbeat, and has one snapshot to decode into per processor, however many workers there are.
 func TestWhatAServerIsMadeOf(t *testing.T) {
 	procs := runtime.GOMAXPROCS(3)
 	defer runtime.GOMAXPROCS(procs)

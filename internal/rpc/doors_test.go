@@ -26,7 +26,7 @@ func (v *visitor) Close() error { v.closed = true; return nil }
 
 func (v *visitor) SetDeadline(t time.Time) error { v.deadline = t; return nil }
 
-// street is where visitors come from, one after the other.
+// street is where connections come from, one after another.
 type street struct {
 	net.Listener
 	come []*visitor
@@ -45,7 +45,7 @@ func (s *street) Accept() (net.Conn, error) {
 	return next, nil
 }
 
-// letIn has so many come to a door.
+// letIn opens that many connections at a gate.
 func letIn(t *testing.T, g *gate, n int) (come []*visitor, in []net.Conn) {
 	for range n {
 		v := &visitor{}
@@ -66,7 +66,7 @@ func closed(come []*visitor) (n int) {
 	return n
 }
 
-// As many may wait at the door as there is room for; each one more closes the oldest of them, and nobody else.
+// The gate has room for a fixed number of unproved connections; each further one closes the oldest, and no other.
 func TestOneMoreClosesTheOldest(t *testing.T) {
 	g := &gate{}
 	come, in := letIn(t, g, maxUnproved)
@@ -84,7 +84,7 @@ func TestOneMoreClosesTheOldest(t *testing.T) {
 	require.Equal(t, errEmpty, err)
 }
 
-// Whoever has proved himself, or is gone, waits no longer, wherever he stood in line; the others do. A deadline alone is no proof.
+// A connection that has proved itself, or is gone, no longer counts, wherever it was in line; the others do. A deadline alone is no proof.
 func TestTheDoorForgetsWhoHasComeIn(t *testing.T) {
 	for leaves := range 3 {
 		for name, leave := range map[string]func(net.Conn) error{
@@ -115,14 +115,14 @@ func TestTheDoorForgetsWhoHasComeIn(t *testing.T) {
 	}
 }
 
-// echoing is a worker's session whose machine has slept as long as is said.
+// echoing is a worker's session whose machine has slept for the given time.
 func echoing(t *testing.T, slept *time.Duration) *session {
 	s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Suspended: func() time.Duration { return *slept }}, nil)
 	t.Cleanup(func() { s.end() })
 	return s
 }
 
-// An echo is of a heartbeat that was sent, and not after it has come; its times are those of a run.
+// An echo must be for a heartbeat that was sent, not in the future, and with plausible times.
 func TestEchoesThatCannotBe(t *testing.T) {
 	const at = 10 * time.Second
 	for name, c := range map[string]struct {
@@ -146,7 +146,7 @@ func TestEchoesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Clocks have been compared with the first echo that can be; until a number have been, each is followed by a heartbeat at once.
+// The clocks count as compared after the first plausible echo. Until there have been firstBeats of them, each is followed by a heartbeat at once.
 func TestClocksAreComparedBeforeARun(t *testing.T) {
 	s := echoing(t, new(time.Duration))
 	echo := func(sent, received, echoed time.Duration) {
@@ -172,7 +172,7 @@ func TestClocksAreComparedBeforeARun(t *testing.T) {
 	}
 }
 
-// A lease is as long as the latest heartbeat makes it, and never shorter than one before did. A sleep of the machine makes it no longer.
+// A lease lasts as long as the latest heartbeat allows, and never becomes shorter. Sleep of the machine does not extend it.
 func TestALeaseIsNeverTakenBack(t *testing.T) {
 	slept := time.Duration(0)
 	s := echoing(t, &slept)
@@ -210,7 +210,7 @@ type leased struct {
 
 func (l *leased) SetLease(until time.Duration) { l.until = append(l.until, until) }
 
-// Snapshots that are joined in the spool take the room of one, and are counted so.
+// Snapshots merged in the spool count as the size of one.
 func TestTheSpoolCountsWhatItHolds(t *testing.T) {
 	s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Spool: 1000}, nil)
 	defer s.end()
@@ -228,7 +228,7 @@ func TestTheSpoolCountsWhatItHolds(t *testing.T) {
 	require.Less(t, len(s.link.queue), 50)
 }
 
-// A stream carries heartbeats first, then acknowledgements, then envelopes; where too much is on its way for another envelope, one heartbeat finds out
+// A stream carries heartbeats first, then acknowledgements, then envelopes. If too much is in flight for another envelope, one heartbeat finds out
 // when it has arrived.
 func TestWhatIsSentFirst(t *testing.T) {
 	s := echoing(t, new(time.Duration))
@@ -292,7 +292,7 @@ func TestWhichEnvelopesArePartedOnTheWay(t *testing.T) {
 	}
 }
 
-// Whoever waits for workers is told who has come, of how many, at once.
+// Waiting is called at once with who has come, of how many.
 func TestWhoWaitsIsTold(t *testing.T) {
 	var told []int
 	timing := DefaultTiming()

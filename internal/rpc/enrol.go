@@ -8,10 +8,10 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// renewsEvery is how often a worker looks whether its certificate should be renewed. Certificates last for a day.
+// renewsEvery is how often a worker checks whether to renew its certificate. Certificates last for a day.
 const renewsEvery = time.Minute
 
-// enrol sees to it that the worker has a certificate, where it needs one from the coordinator.
+// enrol makes sure that the worker has a certificate, if it needs one from the coordinator.
 func enrol(ctx context.Context, cfg JoinConfig) error {
 	if cfg.Place.Enrol == nil {
 		return nil
@@ -19,12 +19,12 @@ func enrol(ctx context.Context, cfg JoinConfig) error {
 	err := cfg.Place.Enrol(ctx)
 	var renewal *identity.RenewalError
 	if errors.As(err, &renewal) {
-		return nil // the one there is will do; keepEnrolled tells
+		return nil // the existing certificate will do; keepEnrolled reports the error
 	}
 	return err
 }
 
-// keepEnrolled has a certificate renewed in good time, also while a run goes on, until ctx ends or the worker does: end awaits that.
+// keepEnrolled renews the certificate in good time, also during a run, until ctx ends or end is called. end waits for it.
 func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 	if cfg.Place.Enrol == nil {
 		return func() {}
@@ -51,7 +51,7 @@ func keepEnrolled(ctx context.Context, cfg JoinConfig) (end func()) {
 	}
 }
 
-// isRefused says that there is no point in trying again.
+// isRefused says whether trying again is pointless.
 func isRefused(err error) bool {
 	var refused *RefusedError
 	var enrolment *identity.RefusedError

@@ -7,31 +7,31 @@ import (
 )
 
 const (
-	flightBytes = 8 << 10 // of envelopes on the way ahead of a heartbeat: a second at 64 kbit/s
-	partBytes   = 4 << 10 // the most that is sent of an envelope at once
+	flightBytes = 8 << 10 // of envelopes in flight ahead of a heartbeat: a second at 64 kbit/s
+	partBytes   = 4 << 10 // most bytes of an envelope sent at once
 )
 
-// flight is what a worker's stream carries of envelopes. Streams deliver in order, so a heartbeat waits for all that was sent before it, in
-// buffers that nobody here knows the size of; on a slow link that can take longer than the lease. Therefore little is sent before it is
-// known to have arrived: it has when a heartbeat that was sent after it is echoed.
+// flight limits the envelope bytes in flight on a worker's stream. Streams deliver in order, so a heartbeat waits behind everything sent before it, in
+// buffers of unknown size. On a slow link that can take longer than the lease. So the worker sends little before it knows that earlier bytes have
+// arrived, which it does when a heartbeat sent after them is echoed.
 type flight struct {
 	sent    int    // bytes on this stream
-	arrived int    // of them, known to have arrived
-	marks   []mark // heartbeats without an echo, in the order in which they were sent
-	rest    []byte // of the envelope that has begun to leave
+	arrived int    // of them, bytes known to have arrived
+	marks   []mark // heartbeats not yet echoed, in the order sent
+	rest    []byte // of the envelope that is partly sent
 }
 
-// mark is a heartbeat and what was sent before it.
+// mark is a heartbeat and the number of bytes sent before it.
 type mark struct {
 	at   int64 // when it was sent, worker's clock
 	sent int
 }
 
-// beat enters a heartbeat that is sent now.
+// beat records a heartbeat sent now.
 func (f *flight) beat(at int64) { f.marks = append(f.marks, mark{at, f.sent}) }
 
-// echoed takes the echo of the heartbeat that was sent at a time. Echoes are left out where they would be too many, and never come out
-// of order.
+// echoed takes the echo of the heartbeat sent at the given time. Some echoes may be dropped when there are too many, but they never come out of
+// order.
 func (f *flight) echoed(at int64) {
 	for len(f.marks) > 0 && f.marks[0].at < at {
 		f.marks = f.marks[1:]
@@ -42,13 +42,13 @@ func (f *flight) echoed(at int64) {
 	}
 }
 
-// probe says whether only an echo of a heartbeat that is still to be sent would tell that all has arrived.
+// probe says whether it takes a new heartbeat to learn that everything has arrived.
 func (f *flight) probe() bool {
 	return f.sent > f.arrived && (len(f.marks) == 0 || f.marks[len(f.marks)-1].sent < f.sent)
 }
 
-// next returns the next envelope, or part of one, of a link; nil while there is none. Full says that there is one, and that too much
-// is on the way for it.
+// next returns a link's next envelope, or a part of one; nil if there is nothing to send. full says that there is something to send, but too much is in
+// flight.
 func (f *flight) next(l *link) (msg *pb.FromWorker, full bool, err error) {
 	room := flightBytes - (f.sent - f.arrived)
 	switch {
@@ -74,7 +74,7 @@ func (f *flight) next(l *link) (msg *pb.FromWorker, full bool, err error) {
 	return f.part(), false, nil
 }
 
-// part returns the next piece of the envelope at hand.
+// part returns the next piece of the current envelope.
 func (f *flight) part() *pb.FromWorker {
 	n := min(len(f.rest), partBytes)
 	p := &pb.Part{Content: f.rest[:n], Last: n == len(f.rest)}

@@ -18,7 +18,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// river is a stream of a worker with all that floats on it, and the coordinator's end.
+// river is a worker's stream with everything in flight on it, and the coordinator's end.
 type river struct {
 	link    link
 	flight  flight
@@ -154,8 +154,8 @@ func (c narrow) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestHeartbeatsOvertakeOnASlowLink has a worker come back with so much to tell that a link of 64 kbit/s is busy with it for minutes: many
-// snapshots, and a single one that is large. All of it arrives, and its heartbeats never come so late that it is suspected.
+// TestHeartbeatsOvertakeOnASlowLink: a worker returns with so much to send that a 64 kbit/s link is busy for minutes, with many snapshots and one
+// large one. All of it arrives, and its heartbeats are never so late that it is suspected.
 func TestHeartbeatsOvertakeOnASlowLink(t *testing.T) {
 	for name, sizes := range map[string][]int{"many": {100: 5000}, "large": {0: 600_000}} {
 		t.Run(name, func(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// maxUnproved bounds the connections that have not proved yet whose they are, and begun to speak. One more takes the place of the oldest: whoever opens connections
-// to say nothing on them closes their own.
+// maxUnproved bounds the connections that have not yet proved who they are and begun to speak. Each one beyond that replaces the oldest, so a client
+// that opens many connections and says nothing on them closes its own.
 const maxUnproved = 1024
 
-// gate is the coordinator's door: a listener whose connections prove who they are before anything of what they say is read. It knows those
-// that have not done so, so that nobody waits for them when it is shut.
+// gate is the coordinator's listener. Its connections must prove who they are before anything they say is read. It tracks those that have not, so
+// that closing the gate need not wait for them.
 type gate struct {
 	net.Listener
 	credentials.TransportCredentials
@@ -28,7 +28,7 @@ type gate struct {
 
 	mu       sync.Mutex
 	shut     bool
-	unproved []*entrant // the oldest first
+	unproved []*entrant // oldest first
 }
 
 func newGate(lis net.Listener, proof credentials.TransportCredentials, log *slog.Logger) *gate {
@@ -55,14 +55,14 @@ func (g *gate) Accept() (net.Conn, error) {
 	g.mu.Unlock()
 	switch {
 	case shut:
-		_ = e.Close() // whoever it is comes too late
+		_ = e.Close() // it came too late
 	case full:
-		_ = oldest.Close() // it has had its time
+		_ = oldest.Close() // it had its time
 	}
 	return e, nil
 }
 
-// ServerHandshake has a connection prove itself. One that was for a worker's certificate is over.
+// ServerHandshake has a connection prove itself. A connection that only asked for a worker's certificate ends here.
 func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	proved, info, err := g.TransportCredentials.ServerHandshake(conn)
 	var enrolment *identity.Enrolment
@@ -83,7 +83,7 @@ func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	return nil, nil, err
 }
 
-// How many refused connections are logged: whoever can connect could fill a disk otherwise.
+// Limits on how many refused connections are logged; otherwise anyone who can connect could fill a disk.
 const (
 	tellsAtOnce = 20
 	tellsEvery  = time.Second // one more
@@ -92,11 +92,11 @@ const (
 // refusals decides which refused connections are logged.
 type refusals struct {
 	mu     sync.Mutex
-	caught time.Time // when all that may be logged at once may be logged again
+	caught time.Time // when a full burst may be logged again
 	untold int
 }
 
-// tell says whether one is to be logged, and how many before it were not.
+// tell says whether to log this refusal, and how many before it were not logged.
 func (r *refusals) tell(now time.Time) (told bool, untold int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,10 +112,10 @@ func (r *refusals) tell(now time.Time) (told bool, untold int) {
 	return true, untold
 }
 
-// Clone is for gRPC; there is one gate.
+// Clone implements credentials.TransportCredentials. There is only one gate.
 func (g *gate) Clone() credentials.TransportCredentials { return g }
 
-// forget takes a connection off the list of those that have not proved themselves.
+// forget removes a connection from the unproved.
 func (g *gate) forget(e *entrant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +124,7 @@ func (g *gate) forget(e *entrant) {
 	}
 }
 
-// close shuts the door on all who have not proved themselves.
+// close shuts the gate and closes all unproved connections.
 func (g *gate) close() {
 	g.mu.Lock()
 	g.shut = true
@@ -135,7 +135,7 @@ func (g *gate) close() {
 	}
 }
 
-// SetDeadline is called without a time by gRPC, once a connection has proved itself and has begun to speak.
+// SetDeadline is called by gRPC with a zero time once a connection has proved itself and begun to speak.
 func (e *entrant) SetDeadline(t time.Time) error {
 	if t.IsZero() {
 		e.gate.forget(e)
@@ -149,7 +149,7 @@ func (e *entrant) Close() error {
 	return e.Conn.Close()
 }
 
-// SyscallConn gives those who ask the kernel the socket.
+// SyscallConn gives access to the socket.
 func (e *entrant) SyscallConn() (syscall.RawConn, error) {
 	raw, ok := e.Conn.(syscall.Conn)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// guarded is a coordinator's door as users have it: by TCP, or by a socket.
+// guarded is a coordinator's listener as users have it: on TCP, or on a socket.
 func guarded(t *testing.T, name string) (*rpc.Server, identity.Place) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "fleet")
@@ -33,7 +33,7 @@ func guarded(t *testing.T, name string) (*rpc.Server, identity.Place) {
 	return server, place
 }
 
-// open counts the connections of a place that the other end has not closed within a time.
+// open counts a place's connections that the other end has not closed within a time.
 func open(t *testing.T, conns []net.Conn, within time.Duration) (open int) {
 	t.Helper()
 	until := time.Now().Add(within)
@@ -46,7 +46,7 @@ func open(t *testing.T, conns []net.Conn, within time.Duration) (open int) {
 	return open
 }
 
-// TestIdleConnectionsDoNotDelayTheEnd has somebody open connections and say nothing, or little: the coordinator ends at once.
+// TestIdleConnectionsDoNotDelayTheEnd: connections are opened that say little or nothing, and the coordinator still ends at once.
 func TestIdleConnectionsDoNotDelayTheEnd(t *testing.T) {
 	for _, says := range []string{"", "\x16\x03\x01", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
 		for _, name := range []string{"127.0.0.1:0", ""} {
@@ -83,7 +83,7 @@ func TestIdleConnectionsAreEnded(t *testing.T) {
 	require.Zero(t, open(t, conns, identity.Silence+500*time.Millisecond))
 }
 
-// TestCrowdKeepsNobodyOut has somebody open more connections than may wait: a worker comes in all the same.
+// TestCrowdKeepsNobodyOut: more connections are opened than may wait, and a worker still gets in.
 func TestCrowdKeepsNobodyOut(t *testing.T) {
 	server, place := guarded(t, "127.0.0.1:0")
 	defer server.Close()
@@ -109,7 +109,7 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 	require.NoError(t, <-joined)
 }
 
-// TestCleartextIsRefused speaks the protocol to a port without a proof.
+// TestCleartextIsRefused speaks the protocol to a port without proving anything.
 func TestCleartextIsRefused(t *testing.T) {
 	server, place := guarded(t, "127.0.0.1:0")
 	defer server.Close()

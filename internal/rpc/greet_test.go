@@ -70,7 +70,7 @@ func TestWelcomeIsChecked(t *testing.T) {
 	require.ErrorContains(t, err, "first word is no welcome")
 }
 
-// TestNoWelcome: the end of the stream is why there is none, also where the hello did not get out; a goodbye in its place is no error.
+// TestNoWelcome: if the stream ends, even before the hello got out, that is why there is no welcome; a goodbye instead is no error.
 func TestNoWelcome(t *testing.T) {
 	why := errors.New("why")
 	s := newSession(JoinConfig{}, nil)

@@ -35,7 +35,7 @@ var (
 // many is how many elements a hostile list or map has.
 const many = 100_000
 
-// corrupt puts such values into some fields of a message, and those within it.
+// corrupt puts such values into some fields of a message and of its submessages.
 func (p *pen) corrupt(m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -94,7 +94,7 @@ func (p *pen) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
 	panic("no order has a field of kind " + f.Kind().String())
 }
 
-// hostileCoordinator sends orders that nobody would, one after the other, until a worker hangs up or has had its share.
+// hostileCoordinator sends impossible orders, one after another, until a worker hangs up or has had its share.
 type hostileCoordinator struct {
 	pb.UnimplementedControlServer
 	pen   *pen
@@ -178,8 +178,8 @@ func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWor
 	}
 }
 
-// TestHostileOrdersOverTheWire has a worker with a real engine get hundreds of orders with values that cannot be, from a coordinator that has
-// proved to be its own: it answers, or hangs up, comes again, and repeats nothing of what it was told that is no plain text.
+// TestHostileOrdersOverTheWire sends a worker with a real engine hundreds of orders with impossible values, from a coordinator that has proved to be
+// its own. The worker answers or hangs up, comes back, and repeats nothing it was told that is not plain text.
 func TestHostileOrdersOverTheWire(t *testing.T) {
 	const orders = 200
 	h := &hostileCoordinator{pen: newPen(t), began: time.Now()}

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// seeds are messages each of which has its place somewhere.
+// seeds are messages, each valid in some situation.
 func seeds(f *testing.F, add func(m proto.Message)) {
 	f.Helper()
 	totals := measure.NewTotals(5, 1)
@@ -42,7 +42,7 @@ func seeds(f *testing.F, add func(m proto.Message)) {
 	}
 }
 
-// FuzzFromWorker lets a coordinator that expects a snapshot hear anything: it may give the worker up, and must not fall over.
+// FuzzFromWorker sends anything to a coordinator that expects a snapshot: it may give the worker up, but must not crash.
 func FuzzFromWorker(f *testing.F) {
 	add := func(m *pb.FromWorker) {
 		b, err := proto.Marshal(m)
@@ -101,7 +101,7 @@ func (idle) Run(context.Context, time.Duration, worker.Sink) (worker.Final, erro
 	return worker.Final{}, nil
 }
 
-// told is a stream on which one message of the coordinator comes.
+// told is a stream that delivers one message from the coordinator.
 type told struct {
 	grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
 	msg *pb.FromCoordinator
@@ -109,7 +109,7 @@ type told struct {
 
 func (s told) Recv() (*pb.FromCoordinator, error) { return s.msg, nil }
 
-// A stream is ended by a worker that hears what has no place there, or goodbye: what it is sending might never leave otherwise.
+// A worker ends its stream on an invalid message or a goodbye; otherwise what it is sending might never leave.
 func TestAWorkerEndsTheStreamOfACoordinatorThatBreaksTheProtocol(t *testing.T) {
 	for name, c := range map[string]struct {
 		msg  *pb.FromCoordinator
@@ -136,7 +136,7 @@ func TestAWorkerEndsTheStreamOfACoordinatorThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-// FuzzFromCoordinator lets a worker hear anything, before it has a run and in one.
+// FuzzFromCoordinator sends anything to a worker, before it has a run and during one.
 func FuzzFromCoordinator(f *testing.F) {
 	add := func(m *pb.FromCoordinator) {
 		b, err := proto.Marshal(m)

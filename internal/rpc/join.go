@@ -21,16 +21,16 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Local carries out what the coordinator orders.
+// Local carries out the coordinator's orders.
 type Local interface {
 	worker.Worker
-	// SetLease says until when it may load its targets: on the run clock, and with what JoinConfig.Suspended has said by then.
+	// SetLease sets the time until which Local may load its targets: on the run clock, plus JoinConfig.Suspended as of then.
 	SetLease(until time.Duration)
-	// Close closes what is open. Nothing else is called after it.
+	// Close closes what is open. No other method is called after it.
 	Close()
 }
 
-// JoinConfig is what a worker's end needs.
+// JoinConfig configures a worker's end.
 type JoinConfig struct {
 	Place   identity.Place // where the coordinator is
 	Name    string
@@ -38,40 +38,40 @@ type JoinConfig struct {
 	Host    string // this machine's name
 	New     func() Local
 	Once    bool   // return after one run
-	Metrics string // host:port of its metrics page, on the loopback; "": it serves none
-	Spool   int    // bytes kept of what the coordinator has not taken; 0: 64 MiB
+	Metrics string // host:port of its metrics page, on the loopback; "": none
+	Spool   int    // most bytes kept that the coordinator has not taken; 0: 64 MiB
 	Logger  *slog.Logger
 
 	// MaxLease bounds the lease that a coordinator may grant; 0: DefaultMaxLease.
 	MaxLease time.Duration
 
-	// Suspended returns for how long this machine has been suspended since it started; nil: machine.Suspended.
+	// Suspended returns how long this machine has been suspended since it started; nil: machine.Suspended.
 	Suspended func() time.Duration
 
-	// CPU returns the processor time of this process, for the coordinator to show; nil: it is not told.
+	// CPU returns this process's processor time, for the coordinator to show; nil: not reported.
 	CPU func() time.Duration
 
-	// Random returns a number of 0 ≤ n < below, by which pauses between attempts to reach the coordinator differ. Nil: math/rand's.
+	// Random returns a random number 0 ≤ n < below, to vary the pauses between connection attempts; nil: math/rand's.
 	Random func(below int64) int64
 }
 
 const (
 	firstRetry = 50 * time.Millisecond // before the second attempt to reach the coordinator
-	lastRetry  = 2 * time.Second       // and the longest
-	remembers  = 15 * time.Second      // for how long after its lease a worker keeps what the coordinator has not taken
+	lastRetry  = 2 * time.Second       // the longest pause
+	remembers  = 15 * time.Second      // how long after its lease a worker keeps what the coordinator has not taken
 )
 
-// DefaultMaxLease is for how long a worker loads at most without a word from its coordinator, whatever that grants.
+// DefaultMaxLease is the longest that a worker loads without hearing from its coordinator, whatever lease that grants.
 const DefaultMaxLease = 30 * time.Second
 
-// RefusedError says that the coordinator wants nothing to do with this worker, now or later.
+// RefusedError says that the coordinator rejects this worker for good.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return "refused by the coordinator: " + e.Reason }
 
-// Join works for the coordinator at a place: it tries until one is there, takes part in its run, and begins again. It returns nil when
-// ctx ends, or after a run if that is to be the only one, and a *RefusedError, or one of identity's, when it need not try again. What it has started has
-// ended when it returns.
+// Join works for the coordinator at a place. It tries until a coordinator is there, takes part in its run, and starts over. It returns nil when ctx
+// ends, or after one run with Once. It returns a *RefusedError, or an error of package identity, when trying again is pointless. Everything it started
+// has ended when it returns.
 func Join(ctx context.Context, cfg JoinConfig) error {
 	proof, err := cfg.Place.Prove(identity.Worker)
 	if err != nil {
@@ -106,7 +106,7 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	}
 }
 
-// backoff spaces attempts: each pause is twice the last, and a random part of it is left out so that many workers do not come together.
+// backoff spaces attempts. Each pause is twice the last, minus a random part so that many workers do not come at once.
 type backoff struct {
 	random func(below int64) int64
 	pause  time.Duration
@@ -122,40 +122,39 @@ func (b *backoff) wait(ctx context.Context) {
 	}
 }
 
-// session is a worker's part in one run, from the first attempt to reach a coordinator to the end of the run. Streams come and go in
-// it.
+// session is a worker's part in one run, from the first attempt to reach a coordinator to the end of the run. It may use several streams.
 type session struct {
 	cfg         JoinConfig
 	proof       credentials.TransportCredentials
 	incarnation string
 	epoch       time.Time // zero of the worker's clock
 	orders      chan *pb.Envelope
-	synced      chan struct{} // closed when the clocks have been compared
+	synced      chan struct{} // closed once the clocks have been compared
 	compared    sync.Once
-	work        context.Context // of what is being carried out
+	work        context.Context // context of the orders
 	abandon     context.CancelFunc
-	routine     sync.WaitGroup // the one that carries orders out
-	idle        chan struct{}  // closed when it has ended
+	routine     sync.WaitGroup // the goroutine that carries out orders
+	idle        chan struct{}  // closed when that has ended
 
 	mu      sync.Mutex
 	link    link
-	wake    chan struct{} // holds one: there is something to send
+	wake    chan struct{} // holds one value: there is something to send
 	offsets offsets
-	lease   time.Duration // worker's clock, and what the machine had slept by then
-	slept   time.Duration // the machine, as it was seen last
-	woke    time.Duration // worker's clock, when it was seen to have slept again
-	moved   bool          // the clocks have not been compared since
-	local   Local         // nil before the assignment; set by the one that carries orders out
-	clocks  exchange      // as they were compared for the run
+	lease   time.Duration // end of the lease: worker's clock, plus the machine's sleep up to then
+	slept   time.Duration // the machine's total sleep, as last seen
+	woke    time.Duration // worker's clock when sleep was last noticed
+	moved   bool          // the clocks have not been compared since then
+	local   Local         // nil before the assignment; set by the goroutine that carries out orders
+	clocks  exchange      // comparison of the clocks used for the run
 	zero    time.Duration // worker's clock at the run clock's zero
-	turn    time.Duration // from an interval's end until its snapshot is sent
+	turn    time.Duration // delay from an interval's end until its snapshot is sent
 	stream  streamState
 }
 
-// streamState is what the sender of the stream at hand has to send beside envelopes.
+// streamState is what the current stream has to send besides envelopes.
 type streamState struct {
-	beat   bool   // a heartbeat, without waiting for its time
-	taken  uint64 // an acknowledgement, unless that was told already
+	beat   bool   // send a heartbeat now, ahead of time
+	taken  uint64 // number to acknowledge, unless told says it was
 	told   uint64
 	flight flight // of envelopes
 }
@@ -180,10 +179,10 @@ func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session
 	return s
 }
 
-// now is the worker's clock. It stands still while the machine is suspended.
+// now is the worker's clock, which stops while the machine is suspended.
 func (s *session) now() time.Duration { return time.Since(s.epoch) }
 
-// live keeps a stream up until the coordinator says goodbye, whose reason it returns, or is given up.
+// live keeps a stream open until the coordinator says goodbye, whose reason it returns, or until the worker gives the coordinator up.
 func (s *session) live(ctx context.Context, retry *backoff) (reason string, err error) {
 	for first := true; ; first = false {
 		bye, err := s.connect(ctx, retry)
@@ -208,25 +207,25 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 	}
 }
 
-// overdue says whether the run has ended for this worker: its lease was over long ago. Until then a coordinator that stood still may
-// come back, and wants to know what was done.
+// overdue says whether the run is over for this worker because its lease ended long ago. Until then, a coordinator that stood still may come back and
+// ask what was done.
 func (s *session) overdue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.local != nil && s.now()+s.cfg.Suspended() > s.lease+remembers
 }
 
-// end stops what is being carried out and reports whether there was a run.
+// end stops the work and says whether there was a run.
 func (s *session) end() (ran bool) {
 	s.abandon()
-	s.routine.Wait() // it alone sets local
+	s.routine.Wait() // only this goroutine sets local
 	if s.local != nil {
 		s.local.Close()
 	}
 	return s.local != nil
 }
 
-// client makes a connection to the coordinator.
+// client creates a connection to the coordinator.
 func (s *session) client() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+string(identity.Coordinator),
 		grpc.WithTransportCredentials(s.proof),
@@ -239,14 +238,14 @@ func (s *session) client() (*grpc.ClientConn, error) {
 	)
 }
 
-// joined is a stream on which the two ends have greeted each other.
+// joined is a stream whose two ends have greeted each other.
 type joined struct {
 	stream    grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
 	heartbeat time.Duration
 	lease     time.Duration
 }
 
-// connect opens a stream and serves it until it ends: with a goodbye from the coordinator, or an error.
+// connect opens a stream and serves it until it ends, with a goodbye from the coordinator or with an error.
 func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, error) {
 	if err := enrol(parent, s.cfg); err != nil {
 		return nil, err
@@ -255,7 +254,7 @@ func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = client.Close() }() // what it could still say is of no interest
+	defer func() { _ = client.Close() }() // its error no longer matters
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	defer cancel()
 	early := context.AfterFunc(parent, cancel)
@@ -275,7 +274,7 @@ func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, 
 	return s.serve(parent, &j, cancel)
 }
 
-// greet says hello and takes the welcome, or the goodbye.
+// greet sends a hello and receives the welcome, or a goodbye.
 func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	s.mu.Lock()
 	hello := &pb.Hello{
@@ -284,7 +283,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	}
 	s.mu.Unlock()
 	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {
-		_, err = j.stream.Recv() // which says why
+		_, err = j.stream.Recv() // returns the reason
 		return nil, err
 	}
 	msg, err := j.stream.Recv()

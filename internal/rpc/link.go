@@ -8,23 +8,23 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// link is one end of a channel that delivers every envelope once and in order, over streams that break. It knows neither streams
-// nor time: it says what to send and what of that which has come is new. Its owner guards it.
+// link is one end of a channel that delivers every envelope once and in order, over streams that break. It knows nothing of streams or time. It says
+// what to send, and which received envelopes are new. Its owner guards it.
 //
 //	        acked            first not sent on this stream
 //	          │                │
 //	queue ────┴── on the way ──┴── waiting ──►      numbers rise
 type link struct {
 	queue    []outgoing // not acknowledged, in the order of their numbers
-	acked    uint64     // the number before the first of queue
-	next     int        // index of the first that was not sent on this stream
+	acked    uint64     // number before the first of queue
+	next     int        // index of the first not sent on this stream
 	onTheWay int        // bytes of queue[:next]
 	held     int        // bytes of queue
-	touched  uint64     // the highest number that was sent on any stream: from there on envelopes may change
+	touched  uint64     // highest number sent on any stream; envelopes after it may still change
 
-	received uint64 // the highest number that has come, and
-	taken    uint64 // of which the owner has said that it is done with it
-	untaken  []int  // sizes of those in between
+	received uint64 // highest number received
+	taken    uint64 // highest number that the owner is done with
+	untaken  []int  // sizes of the envelopes between taken and received
 	backlog  int    // their sum
 }
 
@@ -34,7 +34,7 @@ type outgoing struct {
 	size int
 }
 
-// push queues an envelope and numbers it.
+// push numbers an envelope and queues it.
 func (l *link) push(e *pb.Envelope) {
 	e.Number = l.acked + uint64(len(l.queue)) + 1
 	size := proto.Size(e)
@@ -50,7 +50,7 @@ func (l *link) tail() *pb.Envelope {
 	return nil
 }
 
-// amend accounts for a change of tail.
+// amend updates the sizes after a change of tail.
 func (l *link) amend() {
 	last := &l.queue[len(l.queue)-1]
 	l.held -= last.size
@@ -58,7 +58,7 @@ func (l *link) amend() {
 	l.held += last.size
 }
 
-// attach begins a stream, on whose other end everything up to acked has been taken. What comes after that is sent again.
+// attach begins a stream whose other end has taken everything up to acked. Everything after that is sent again.
 func (l *link) attach(acked uint64) error {
 	if acked < l.acked {
 		return fmt.Errorf("it has taken envelope %d, and said before that it has taken %d", acked, l.acked)
@@ -70,12 +70,12 @@ func (l *link) attach(acked uint64) error {
 	return nil
 }
 
-// more says whether there is an envelope to send on this stream, and the window is open for it.
+// more says whether there is an envelope to send on this stream, and the window has room for it.
 func (l *link) more() bool {
 	return l.next < len(l.queue) && (l.next == 0 || l.onTheWay+l.queue[l.next].size <= windowBytes && l.next < windowCount)
 }
 
-// pop returns the next envelope to send on this stream, nil while there is none or too much is on the way.
+// pop returns the next envelope to send on this stream; nil if there is none or the window is full.
 func (l *link) pop() *pb.Envelope {
 	if !l.more() {
 		return nil
@@ -87,7 +87,7 @@ func (l *link) pop() *pb.Envelope {
 	return e.Envelope
 }
 
-// ack forgets what the other end has taken: everything up to a number.
+// ack drops the envelopes that the other end has taken: those up to number.
 func (l *link) ack(number uint64) error {
 	if number > l.touched {
 		return fmt.Errorf("it has taken envelope %d, and %d is the last that was sent", number, l.touched)
@@ -106,7 +106,7 @@ func (l *link) ack(number uint64) error {
 	return nil
 }
 
-// accept reports whether an envelope that has come is new. One that does not follow is an error, and so is one beyond the window.
+// accept says whether a received envelope is new. A gap in the numbers is an error, and so is an envelope beyond the window.
 func (l *link) accept(e *pb.Envelope) (fresh bool, err error) {
 	switch number := e.GetNumber(); {
 	case number == 0:
@@ -126,7 +126,7 @@ func (l *link) accept(e *pb.Envelope) (fresh bool, err error) {
 	return true, nil
 }
 
-// take marks the oldest envelope that was accepted, and not taken yet, as done with.
+// take marks the oldest accepted envelope not yet taken as done.
 func (l *link) take() {
 	l.taken++
 	l.backlog -= l.untaken[0]

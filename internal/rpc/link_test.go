@@ -26,8 +26,8 @@ func payload(n uint64) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: &pb.Ready{Ops: n}}}
 }
 
-// TestLinkDeliversOnceInOrder pushes, sends, delivers, takes, acknowledges, and breaks streams at any point. However that comes, what was
-// pushed arrives once and in order, and nothing is acknowledged before it is taken.
+// TestLinkDeliversOnceInOrder pushes, sends, delivers, takes, acknowledges, and breaks streams in random order. Whatever was pushed must arrive once
+// and in order, and nothing may be acknowledged before it is taken.
 func TestLinkDeliversOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := &ends{}
@@ -179,7 +179,7 @@ func TestLinkFillsItsWindow(t *testing.T) {
 	}
 }
 
-// TestLinkSendsWithinItsWindow clause by clause: the first envelope whatever its size, and then as many, and as many bytes, as the window holds.
+// TestLinkSendsWithinItsWindow clause by clause: the first envelope whatever its size, then only as many envelopes and bytes as the window holds.
 func TestLinkSendsWithinItsWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		queue, next, onTheWay, size int
@@ -203,7 +203,7 @@ func TestLinkSendsWithinItsWindow(t *testing.T) {
 	}
 }
 
-// TestLinkTakesWithinItsWindow clause by clause: whatever the size, when nothing waits, and then as many, and as many bytes, as the window holds.
+// TestLinkTakesWithinItsWindow clause by clause: an envelope of any size if nothing waits, then only as many envelopes and bytes as the window holds.
 func TestLinkTakesWithinItsWindow(t *testing.T) {
 	e := &pb.Envelope{Number: 7, Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 100)}}
 	size := proto.Size(e)
@@ -242,7 +242,7 @@ func TestLinkTakesWithinItsWindow(t *testing.T) {
 	require.NoError(t, err, "one alone may be of any size")
 }
 
-// TestLinkLetsGoOfWhatWasTaken at once, though others that came with it still wait.
+// TestLinkLetsGoOfWhatWasTaken at once, even if other envelopes that came with it still wait.
 func TestLinkLetsGoOfWhatWasTaken(t *testing.T) {
 	var l link
 	sent := func() weak.Pointer[pb.Envelope] {

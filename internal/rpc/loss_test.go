@@ -41,8 +41,8 @@ func carryOut(t *testing.T, f *fleet) *run.Run {
 	return r
 }
 
-// requireAccounted checks that what the targets got is what is in the figures, or within the bounds that the losses declare. Of what was in
-// flight when a worker stopped nobody knows whether it left.
+// requireAccounted checks that what the targets received is in the figures, or within the bounds that the losses declare. Whether ops in flight when
+// a worker stopped were ever sent is unknown.
 func requireAccounted(t *testing.T, f *fleet, r *run.Run) {
 	t.Helper()
 	sent, left, bound := uint64(0), uint64(0), uint64(0)
@@ -57,14 +57,15 @@ func requireAccounted(t *testing.T, f *fleet, r *run.Run) {
 	require.LessOrEqual(t, uint64(f.got()), sent+bound)
 }
 
-// requireComplete asks for all of a run. Whether its figures are valid is not asked: time is virtual here, and what others have of the processors is real.
+// requireComplete checks that a run is complete. It does not check that its figures are valid: time is virtual here, but other programs' use of
+// processors is real.
 func requireComplete(t *testing.T, r *run.Run) {
 	t.Helper()
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 }
 
-// TestSilenceIsFoundInTime cuts workers off in every way that says nothing to the other end. A worker is suspected and lost when its newest
-// heartbeat is exactly as old as may be; by then its load has ended; the figures hold all but what the loss declares; the others
+// TestSilenceIsFoundInTime cuts workers off in every way that the other end cannot notice. A worker is suspected, and later lost, exactly when its
+// newest heartbeat reaches the limit. By then its load has ended. The figures hold everything except what the loss declares, and the other workers
 // are not disturbed.
 func TestSilenceIsFoundInTime(t *testing.T) {
 	cuts := map[string]func(*cable){
@@ -107,8 +108,8 @@ func TestSilenceIsFoundInTime(t *testing.T) {
 	}
 }
 
-// TestReconnectLosesNothing breaks streams, or makes one direction of them deaf, for shorter than the lease. The run is complete and every
-// request is in its figures.
+// TestReconnectLosesNothing breaks streams, or one direction of them, for shorter than the lease. The run is complete, and every request is in its
+// figures.
 func TestReconnectLosesNothing(t *testing.T) {
 	faults := map[string]func(n *node){
 		"broken once": func(n *node) { n.after(2300*time.Millisecond, sever) },
@@ -144,7 +145,7 @@ func TestReconnectLosesNothing(t *testing.T) {
 	}
 }
 
-// TestStreamsLast for as long as nothing breaks them, and one that is broken is there again within 50 ms, the tenth time as the first.
+// TestStreamsLast as long as nothing breaks them, and a broken one is back within 50 ms, the tenth time as the first.
 func TestStreamsLast(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, f *fleet) {
 		f.members()
@@ -199,7 +200,7 @@ func TestWorkerLeaves(t *testing.T) {
 	})
 }
 
-// TestWorkerWithNothingToDoLeaves takes away a worker that has no sessions while the others load: it is missed, and the figures are as good as ever.
+// TestWorkerWithNothingToDoLeaves: a worker without sessions leaves while the others load. Its loss is reported, and the figures are as good as ever.
 func TestWorkerWithNothingToDoLeaves(t *testing.T) {
 	leave := map[string]struct {
 		how func(*node)
@@ -240,8 +241,7 @@ func TestWorkerWithNothingToDoLeaves(t *testing.T) {
 	})
 }
 
-// TestClocksThatAreBadlyKnown has heartbeats of some workers take 200 ms to the coordinator, and nothing back: the clocks are off by 100 ms, for all
-// that anybody knows.
+// TestClocksThatAreBadlyKnown: heartbeats of some workers take 200 ms to the coordinator and no time back, so their clocks seem to be off by 100 ms.
 func TestClocksThatAreBadlyKnown(t *testing.T) {
 	doubts := func(slow ...int) (found []string) {
 		virtual(t, 0, func(t *testing.T, f *fleet) {
@@ -303,8 +303,8 @@ func TestAbortOnLoss(t *testing.T) {
 	})
 }
 
-// TestLostWhileThePlanIsAssigned cuts a worker off when it has come and has not heard of the plan yet: it has loaded nothing, and the others
-// do their parts.
+// TestLostWhileThePlanIsAssigned cuts a worker off after it has joined and before it hears of the plan: it has loaded nothing, and the others do their
+// parts.
 func TestLostWhileThePlanIsAssigned(t *testing.T) {
 	carryOut := func(f *fleet, change func(*coord.Config)) *run.Run {
 		cfg := config(t, `duration = "30s"`, f.members())
@@ -380,7 +380,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// hung carries out nothing, and never returns from what it is told to hang in.
+// hung does nothing, and never returns from the call that it is told to hang in.
 type hung struct {
 	rpc.Local
 	assign, prepare bool
@@ -425,7 +425,7 @@ func (l laborious) Prepare(ctx context.Context, step worker.Step) (worker.Ready,
 	return l.Local.Prepare(ctx, step)
 }
 
-// TestSlowWorkerIsAwaited has a worker write large files for longer than one that does nothing is waited for, and the user told how far it is.
+// TestSlowWorkerIsAwaited: a worker writes large files for longer than the coordinator would wait for an idle one, and the user is told its progress.
 func TestSlowWorkerIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -446,7 +446,7 @@ func TestSlowWorkerIsAwaited(t *testing.T) {
 	})
 }
 
-// TestAliveButStuck has workers that send heartbeats and nothing else: waiting for them ends, too.
+// TestAliveButStuck: workers send heartbeats and nothing else, and waiting for them ends, too.
 func TestAliveButStuck(t *testing.T) {
 	for name, want := range map[string]string{
 		"assign":  "worker w2: no answer to the plan within 30s",

@@ -10,30 +10,30 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// member is a worker as the coordinator knows it, from its first hello to the end of the run. It is a worker.Worker: see remote.go.
+// member is the coordinator's view of a worker, from its first hello to the end of the run. It implements worker.Worker; see remote.go.
 type member struct {
 	server      *Server
 	name        string
 	incarnation string
 	host        string
 	version     string
-	metrics     string        // host:port of its page; "": it has none
-	arrived     chan struct{} // holds one: inbox has something
+	metrics     string        // host:port of its page; "": none
+	arrived     chan struct{} // holds one value: inbox is not empty
 	gone        chan struct{} // closed when the worker is lost
-	part        bool          // it has a part in the run; under the server's lock
+	part        bool          // it takes part in the run; guarded by the server's lock
 	suspected   *alarm
 	givenUp     *alarm
 
 	mu        sync.Mutex
-	conn      *conn // nil while no stream is there
+	conn      *conn // nil while there is no stream
 	link      link
-	inbox     []*pb.Envelope // accepted and not taken
-	heard     time.Duration  // coordinator's clock, when the newest heartbeat came
-	health    health         // what it said
+	inbox     []*pb.Envelope // accepted but not taken
+	heard     time.Duration  // coordinator's clock, at the newest heartbeat
+	health    health         // what that heartbeat said
 	zero      time.Duration  // coordinator's clock at the run clock's zero
-	clock     health         // its clock, as it has taken it to be for the run
+	clock     health         // its clock, as assumed for the run
 	lost      *worker.Loss
-	dismissed bool // the run is over, or goes on without it from the start
+	dismissed bool // the run is over, or began without it
 }
 
 func newMember(s *Server, h *pb.Hello) *member {
@@ -49,7 +49,7 @@ func newMember(s *Server, h *pb.Hello) *member {
 	return m
 }
 
-// attach gives the worker a new stream, in place of the one it had. The worker says up to where it has received.
+// attach gives the worker a new stream, in place of its old one. received is the last envelope the worker has.
 func (m *member) attach(received uint64, c *conn) *pb.Goodbye {
 	m.mu.Lock()
 	if m.lost != nil {
@@ -70,7 +70,7 @@ func (m *member) attach(received uint64, c *conn) *pb.Goodbye {
 	return nil
 }
 
-// detach says that a stream has ended.
+// detach notes that a stream has ended.
 func (m *member) detach(c *conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *member) welcome() *pb.Welcome {
 	return &pb.Welcome{Protocol: protocol, Run: m.server.cfg.Run, HeartbeatNs: int64(t.Heartbeat), LeaseNs: int64(t.Lease), Stored: m.link.taken}
 }
 
-// pop returns the next envelope to send on a stream; nil when there is none, or another stream has its place.
+// pop returns the next envelope to send on a stream; nil if there is none, or if another stream has replaced this one.
 func (m *member) pop(c *conn) *pb.Envelope {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *member) pop(c *conn) *pb.Envelope {
 	return m.link.pop()
 }
 
-// push sends an envelope, now or when the worker is back.
+// push queues an envelope, to be sent now or when the worker is back.
 func (m *member) push(e *pb.Envelope) {
 	m.mu.Lock()
 	m.link.push(e)
@@ -120,7 +120,7 @@ func (m *member) push(e *pb.Envelope) {
 	}
 }
 
-// handle takes a message that came on a stream at a time.
+// handle handles a message received on a stream at the given time.
 func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 	m.mu.Lock()
 	current := m.conn == c && m.lost == nil
@@ -156,7 +156,7 @@ func (m *member) handle(c *conn, msg *pb.FromWorker, at time.Duration) error {
 	return errors.New("a message that has no place there")
 }
 
-// accept puts a new envelope before whoever waits for it.
+// accept passes a new envelope on to whoever waits for it.
 func (m *member) accept(e *pb.Envelope) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *member) accept(e *pb.Envelope) error {
 	return nil
 }
 
-// beat takes note that the worker is alive.
+// beat records a heartbeat.
 func (m *member) beat(h health, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,12 +184,11 @@ func (m *member) beat(h health, at time.Duration) {
 	m.givenUp.set()
 }
 
-// uncertainty bounds how far the worker's clock is now from what it was taken to be for the run: clocks drift, and heartbeats go on comparing
-// them.
+// uncertainty bounds how far the worker's clock is now from what the run assumes. Clocks drift, and heartbeats keep comparing them.
 func (m *member) uncertainty() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.health.offset == 0 && m.health.uncertainty == 0 { // it has said nothing of it
+	if m.health.offset == 0 && m.health.uncertainty == 0 { // it has not reported any
 		return m.clock.uncertainty
 	}
 	return (m.health.offset - m.clock.offset).Abs() + m.health.uncertainty
@@ -201,7 +200,7 @@ func (m *member) suspect() {
 
 func (m *member) giveUp() { m.lose(fmt.Sprintf("no heartbeat for %v", m.server.cfg.Timing.Lost)) }
 
-// lose gives the worker up for the rest of the run, and tells it.
+// lose gives the worker up for the rest of the run, and tells it so.
 func (m *member) lose(why string) {
 	if m.strike(why) {
 		m.say("the run goes on without this worker: " + why)
@@ -209,7 +208,7 @@ func (m *member) lose(why string) {
 	}
 }
 
-// strike gives the worker up, unless that was done.
+// strike gives the worker up, if it has not been already.
 func (m *member) strike(why string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +222,7 @@ func (m *member) strike(why string) bool {
 	return true
 }
 
-// dismiss ends what the worker has to do with this run.
+// dismiss ends the worker's part in this run.
 func (m *member) dismiss(why string) {
 	m.mu.Lock()
 	m.dismissed = true

@@ -2,7 +2,7 @@ package rpc
 
 import "time"
 
-// kept is how many of the latest measurements count: at one a second, clocks that drift by 100 ppm move 1.6 ms apart in as long.
+// kept is how many of the latest measurements count. At one a second, clocks that drift by 100 ppm move 1.6 ms apart in that time.
 const kept = 16
 
 // offsets measures how far the worker's clock is ahead of the coordinator's.
@@ -11,11 +11,11 @@ type offsets struct {
 	n       int
 }
 
-// exchange is one heartbeat and its echo.
+// exchange is the result of one heartbeat and its echo.
 type exchange struct{ offset, rtt time.Duration }
 
-// add takes a measurement: the heartbeat was sent and its echo came back on the worker's clock; in between, on the coordinator's, it was
-// received and echoed. One that cannot be is left out.
+// add takes a measurement. The heartbeat was sent, and its echo came back, on the worker's clock; it was received and echoed on the coordinator's.
+// An impossible measurement is ignored.
 func (o *offsets) add(sent, received, echoed, back time.Duration) {
 	rtt := (back - sent) - (echoed - received)
 	if back < sent || echoed < received || rtt < 0 {
@@ -25,7 +25,7 @@ func (o *offsets) add(sent, received, echoed, back time.Duration) {
 	o.n++
 }
 
-// best returns the measurement with the shortest round trip; there must be one.
+// best returns the measurement with the shortest round trip. There must be at least one.
 func (o *offsets) best() exchange {
 	best := o.samples[0]
 	for _, s := range o.samples[1:min(o.n, kept)] {

@@ -11,8 +11,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// carryOut does what the coordinator orders, one order after the other, until the session ends. It is a goroutine of its own, which the
-// session's end waits for.
+// carryOut carries out the coordinator's orders one by one until the session ends. It runs in its own goroutine; the session's end waits for it.
 func (s *session) carryOut() {
 	defer close(s.idle)
 	for {
@@ -25,7 +24,7 @@ func (s *session) carryOut() {
 	}
 }
 
-// do carries one order out and returns the answer.
+// do carries out one order and returns the answer.
 func (s *session) do(e *pb.Envelope) *pb.Envelope {
 	switch order := e.GetContent().(type) {
 	case *pb.Envelope_Assignment:
@@ -38,7 +37,7 @@ func (s *session) do(e *pb.Envelope) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: fmt.Sprintf("an order that is a %T", e.GetContent())}}}
 }
 
-// assign takes a run on, with the clocks as they stand now.
+// assign takes on a run, with the clocks as they stand now.
 func (s *session) assign(m *pb.Assignment) error {
 	a, err := decodeAssignment(m)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *session) prepare(m *pb.Step) *pb.Envelope {
 
 var errLapsed = errors.New("the lease was over before the step was ready: nothing had been heard of the coordinator")
 
-// leased returns a context that ends with the work, and with the lease. Stop ends it.
+// leased returns a context that ends with the work or with the lease. stop ends it.
 func (s *session) leased() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(s.work)
 	var watch sync.WaitGroup
@@ -134,13 +133,13 @@ func (s *session) start(m *pb.Start) *pb.Envelope {
 }
 
 const (
-	together = 16                          // workers whose turn it is at the same time: what wakes for one is awake for the others
-	apart    = together * time.Millisecond // from their turn to that of the next
-	spread   = 800 * time.Millisecond      // from the first turn to the last, at most: intervals are a second long
+	together = 16                          // workers in one group: what wakes up for one is awake for the others
+	apart    = together * time.Millisecond // from one group's turn to the next
+	spread   = 800 * time.Millisecond      // from the first turn to the last, at most; intervals are a second long
 )
 
-// turn returns how long after the end of an interval it is a worker's turn to send: intervals end at the same time on all of them, and the
-// coordinator takes one snapshot after the other.
+// turn returns a worker's delay between the end of an interval and sending its snapshot. Intervals end at the same time on all workers, and the
+// coordinator takes one snapshot after another.
 func turn(index, workers int) time.Duration {
 	turns := (workers + together - 1) / together
 	return time.Duration(index/together) * min(apart, spread/time.Duration(turns))
@@ -154,8 +153,8 @@ func (s *session) wait() {
 	}
 }
 
-// keep puts a snapshot into the spool. When that is full, it is joined to the one before it, if that was never sent: the coordinator gets
-// fewer and longer intervals, and misses nothing.
+// keep puts a snapshot into the spool. If the spool is full and the snapshot before it was never sent, the two are merged: the coordinator gets fewer,
+// longer intervals, but misses nothing.
 func (s *session) keep(snap *measure.Snapshot) error {
 	e, err := encodeSnapshot(snap)
 	if err != nil {

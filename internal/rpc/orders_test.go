@@ -92,7 +92,7 @@ phase "append" {
 }
 `
 
-// pen writes orders as chance, or a fuzzer, has it.
+// pen writes random orders, or a fuzzer's.
 type pen struct {
 	plan   *plan.Plan
 	bytes  []byte
@@ -170,7 +170,7 @@ func (p *pen) order(now time.Duration) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{}}}
 }
 
-// obey gives a worker with a real engine the orders that the dice write, and returns how many it took. Whatever they are, it answers.
+// obey gives a worker with a real engine the orders that the dice write, and returns how many it took. It must answer all of them.
 func (p *pen) obey(t testing.TB, dice []byte, root string) (orders int) {
 	p.dice = dice
 	s := newSession(JoinConfig{
@@ -203,7 +203,7 @@ func (p *pen) obey(t testing.TB, dice []byte, root string) (orders int) {
 	return orders
 }
 
-// TestOrdersOutOfTurn gives a worker what a coordinator never would, or not in that order.
+// TestOrdersOutOfTurn gives a worker orders that a coordinator never sends, or not in that sequence.
 func TestOrdersOutOfTurn(t *testing.T) {
 	p := newPen(t)
 	assign := &pb.Assignment{Run: "r", Plan: p.bytes, Digest: p.digest, Workers: 1}

@@ -21,7 +21,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestOffset compares clocks that are 7 s apart, over ways of different length.
+// TestOffset compares clocks that are 7 s apart, over paths of different delays.
 func TestOffset(t *testing.T) {
 	const ahead = 7 * time.Second
 	var o offsets
@@ -59,8 +59,8 @@ func interval(seq uint64, running *measure.Totals) *measure.Snapshot {
 	}
 }
 
-// TestSpoolIsBounded keeps snapshots while no stream is there: beyond the bound they are joined, so that nothing is missing of what they
-// counted, and what was sent once stays as it is.
+// TestSpoolIsBounded keeps snapshots while there is no stream: beyond the limit they are merged, so that none of their counts is lost, and what was
+// sent once stays unchanged.
 func TestSpoolIsBounded(t *testing.T) {
 	s := newSession(JoinConfig{New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1000}, nil)
 	defer s.end()
@@ -88,7 +88,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	require.Equal(t, sent, string(first.GetSnapshot()))
 }
 
-// TestClocksThatDrift: a run keeps the clocks as they were compared for it, and says how far they are from that in the end.
+// TestClocksThatDrift: a run keeps the offset measured for it, and says in the end how far the clocks have drifted from it.
 func TestClocksThatDrift(t *testing.T) {
 	m := &member{clock: health{offset: time.Second, uncertainty: time.Millisecond}}
 	require.Equal(t, time.Millisecond, m.uncertainty(), "no heartbeat has said more")
@@ -120,7 +120,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// What the other end says is shown to people: a terminal must not obey it, and what is kept must be text.
+// What the other end says is shown to people: a terminal must not obey it, and what is stored must be text.
 func TestTextsArePlain(t *testing.T) {
 	require.EqualError(t, errorOf("no \x1b[2Jroom\x00\nat \xffall\u009b"), "no \uFFFD[2Jroom\uFFFD\nat \uFFFDall\uFFFD")
 	require.Len(t, errorOf(strings.Repeat("x", 1<<20)).Error(), maxText)
@@ -133,8 +133,8 @@ func TestTextsArePlain(t *testing.T) {
 	require.Equal(t, map[string]map[string]map[string]string{"t\uFFFD": {"a\uFFFD:1": {"version": "1\uFFFD[0m"}}}, ready.Servers)
 }
 
-// What is shown of a text keeps its lines and its tabs; what is to stand in a line has neither. Everything else that moves a cursor, or the direction in
-// which is read, is gone.
+// A shown text keeps its lines and tabs; one that must fit in a line has neither. Anything else that moves a cursor or changes the text direction is
+// gone.
 func TestWhatIsPlain(t *testing.T) {
 	const no = "\uFFFD"
 	for text, want := range map[string][2]string{
@@ -159,7 +159,7 @@ func TestWhatIsPlain(t *testing.T) {
 	require.False(t, isLine(strings.Repeat("x", maxLine+1)))
 }
 
-// TestReadyIsBounded refuses more servers than there can be, and shows no line that is none, or that runs from right to left.
+// TestReadyIsBounded refuses too many servers, and shows no text that is not one line, or that runs from right to left.
 func TestReadyIsBounded(t *testing.T) {
 	servers := map[string]*pb.Facts{}
 	for i := range 100_000 {
@@ -258,7 +258,7 @@ func fields(m protoreflect.MessageDescriptor) (list []string) {
 	return list
 }
 
-// TestAcknowledgedOnceKept looks at what a worker is told about a snapshot while it is being kept, after that, and when it could not be.
+// TestAcknowledgedOnceKept checks what a worker is told about a snapshot while it is being kept, afterwards, and if keeping it failed.
 func TestAcknowledgedOnceKept(t *testing.T) {
 	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 	m := newMember(s, &pb.Hello{Name: "w"})

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// Trusting is a place in memory, where both ends believe each other.
+// Trusting is an in-memory place where both ends trust each other.
 func Trusting(name string, lis net.Listener, dial func(context.Context) (net.Conn, error)) identity.Place {
 	return identity.Place{
 		Name: name, Dial: dial,

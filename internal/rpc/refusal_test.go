@@ -29,7 +29,7 @@ import (
 	"github.com/loadgen/loadgen/internal/rpc"
 )
 
-// entrance is a coordinator's port on the loopback, as those on other machines meet it, and what the coordinator logs.
+// entrance is a coordinator's loopback port, as seen from other machines, and the coordinator's log.
 type entrance struct {
 	dir    string // of the coordinator's tokens
 	server *rpc.Server
@@ -47,7 +47,7 @@ func newEntrance(t *testing.T, means identity.Means) *entrance {
 	return e
 }
 
-// worker has a worker try to join, and returns what it says first: in its log, or as its last word.
+// worker has a worker try to join, and returns the first thing it says, in its log or as its final error.
 func (e *entrance) worker(t *testing.T, means identity.Means) string {
 	t.Helper()
 	place, err := means.JoinAt(e.server.Addr())
@@ -74,7 +74,7 @@ func (e *entrance) worker(t *testing.T, means identity.Means) string {
 	}
 }
 
-// client has a client of its own show a certificate, or none, and returns what it hears.
+// client connects with a certificate, or none, and returns what it receives.
 func (e *entrance) client(shown ...tls.Certificate) string {
 	conn, err := tls.Dial("tcp", e.server.Addr(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"loadgen/1"}, Certificates: shown})
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *entrance) client(shown ...tls.Certificate) string {
 	return hears(conn)
 }
 
-// hears returns what a connection brings until its other end closes it.
+// hears returns what a connection delivers until its other end closes it.
 func hears(conn net.Conn) string {
 	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err.Error()
@@ -129,7 +129,7 @@ func (s *signer) issue(t *testing.T, template *x509.Certificate) (*ecdsa.Private
 	return key, cert
 }
 
-// certificate is that of an end of a role, until a time from now.
+// certificate is a role's certificate, valid for the given time from now.
 func (s *signer) certificate(t *testing.T, role string, until time.Duration) tls.Certificate {
 	t.Helper()
 	uri, err := url.Parse("loadgen://role/" + role)
@@ -141,7 +141,7 @@ func (s *signer) certificate(t *testing.T, role string, until time.Duration) tls
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// means are the files of an end of a role, which believes in a signer.
+// means are the files of an end with a role, which trusts a signer.
 func (s *signer) means(t *testing.T, role string, believes *signer) identity.Means {
 	t.Helper()
 	cert := s.certificate(t, role, time.Hour)
@@ -172,7 +172,7 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// replay has a client with a worker's certificate let in, and says all of its words again on a connection of their own, which brings no verdict.
+// replay lets a client with a worker's certificate connect, then sends all its bytes again on another connection, which gets no verdict.
 func (e *entrance) replay(cert tls.Certificate) string {
 	conn, err := net.Dial("tcp", e.server.Addr())
 	if err != nil {
@@ -197,9 +197,9 @@ func (e *entrance) replay(cert tls.Certificate) string {
 	return "no verdict"
 }
 
-// TestRefusalsAreSaid has those come to a coordinator's port who may not, and holds what each side says against what is wrong. That they are refused
-// within a second follows from the reason in the log: a coordinator hangs up on whoever is silent for 0.9 s, and logs a timeout then. No clock of the
-// test's is read; where the machine leaves a client no time to speak, it comes again.
+// TestRefusalsAreSaid connects unauthorised clients to a coordinator's port, and compares what each side says with what is wrong. That they are
+// refused within a second follows from the reason in the log: a coordinator hangs up after 0.9 s of silence, and then logs a timeout. The test reads
+// no clock of its own; a client that gets no time to speak on a busy machine tries again.
 func TestRefusalsAreSaid(t *testing.T) {
 	require.Less(t, identity.Silence, time.Second)
 	own, other := newSigner(t), newSigner(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// next returns the oldest envelope that was not taken. What a lost worker has still got through is returned before its loss.
+// next returns the oldest envelope not yet taken. Envelopes that a lost worker got through come before its loss.
 func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 	for {
 		m.mu.Lock()
@@ -47,7 +47,7 @@ func (m *member) attend(ctx context.Context) *worker.Loss {
 	}
 }
 
-// taken acknowledges the envelope that next returned.
+// taken acknowledges the envelope returned by next.
 func (m *member) taken() {
 	m.mu.Lock()
 	m.link.take()
@@ -58,13 +58,13 @@ func (m *member) taken() {
 	}
 }
 
-// broke loses the worker for something it has said.
+// broke loses the worker because of something it has said.
 func (m *member) broke(format string, args ...any) error {
 	m.lose("it broke the protocol: " + fmt.Sprintf(format, args...))
 	return m.lost
 }
 
-// Assign gives the worker its part in a run.
+// Assign gives the worker its part of a run.
 func (m *member) Assign(ctx context.Context, a worker.Assignment) error {
 	zero := m.server.now() - time.Since(a.Zero)
 	m.mu.Lock()
@@ -83,7 +83,7 @@ func (m *member) Assign(ctx context.Context, a worker.Assignment) error {
 	return errorOf(answer.Assigned.GetError())
 }
 
-// Prepare makes ready to carry out a step.
+// Prepare tells the worker to get ready for a step.
 func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
 	m.push(encodeStep(step))
 	e, err := m.next(ctx)
@@ -111,7 +111,7 @@ func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	return ready, nil
 }
 
-// Progress returns what the worker has said that it has done to make steps ready.
+// Progress returns how much the worker says it has done to make steps ready.
 func (m *member) Progress() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,10 +123,10 @@ func (m *member) abandon() {
 	m.push(&pb.Envelope{Content: &pb.Envelope_Abandon{Abandon: &pb.Abandon{}}})
 }
 
-// Drain ends the step at hand early, and those after it.
+// Drain ends the current step and all later ones early.
 func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
 
-// Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has the farewell to say its last word.
+// Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has Farewell to send its final report.
 func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
 	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
 	t := m.server.cfg.Timing
@@ -150,7 +150,7 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		}
 		switch content := e.GetContent().(type) {
 		case *pb.Envelope_Snapshot:
-			idle.stop() // how long it takes to keep it is not the worker's doing
+			idle.stop() // time spent keeping it is not the worker's fault
 			if err := m.pass(content.Snapshot, sink); err != nil {
 				return worker.Final{}, err
 			}

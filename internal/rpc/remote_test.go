@@ -16,13 +16,13 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// far is a worker elsewhere that says what a test has it say.
+// far is a remote worker that says what a test tells it to.
 type far struct {
 	*member
 	said uint64
 }
 
-// atFar tests a worker elsewhere in a bubble of time.
+// atFar tests a remote worker in a synctest bubble.
 func atFar(t *testing.T, test func(t *testing.T, w *far)) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := DefaultTiming()
@@ -63,7 +63,7 @@ type answers map[string]struct {
 
 var errRefused = errors.New("why not")
 
-// check holds what an order comes to against what it should.
+// check compares the outcome of an order with what is expected.
 func (all answers) check(t *testing.T, order func(ctx context.Context, w *far) error) {
 	for name, c := range all {
 		atFar(t, func(t *testing.T, w *far) {
@@ -166,7 +166,7 @@ func TestAnswersToAnOrderToRun(t *testing.T) {
 	})
 }
 
-// A worker that is told to stop says its last word within the farewell.
+// A worker that is told to stop sends its final report within Farewell.
 func TestLastWordsOfAStoppedStep(t *testing.T) {
 	atFar(t, func(t *testing.T, w *far) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +215,7 @@ func TestAWorkerThatCountsNothing(t *testing.T) {
 	})
 }
 
-// A snapshot that is refused, or cannot be kept, ends the step, and is not acknowledged.
+// A snapshot that is refused, or cannot be kept, ends the step and is not acknowledged.
 func TestSnapshotsThatAreNotKept(t *testing.T) {
 	for name, sink := range map[string]worker.Sink{
 		"refused":  func(*measure.Snapshot) (func() error, error) { return nil, errRefused },
@@ -237,7 +237,7 @@ func TestSnapshotsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// What a worker has said before it was lost is heard, in order, and then that it is.
+// What a worker said before it was lost is delivered in order, and then the loss.
 func TestWhatALostWorkerHasSaid(t *testing.T) {
 	atFar(t, func(t *testing.T, w *far) {
 		w.say(t, payload(7))

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// unreachable is the place of a coordinator that is not there, with something to do before each attempt to reach it.
+// unreachable is the place of a coordinator that does not exist. It calls a function before each attempt to reach it.
 func unreachable(enrol func(context.Context) error) JoinConfig {
 	return JoinConfig{
 		Name: "w1", Version: "v1", Logger: slog.New(slog.DiscardHandler), New: func() Local { return &simulated{} },
@@ -33,7 +33,7 @@ func unreachable(enrol func(context.Context) error) JoinConfig {
 	}
 }
 
-// TestCertificateIsLookedAtWhileAWorkerRuns, whatever it does, each minute; and that ends with it.
+// TestCertificateIsLookedAtWhileAWorkerRuns, every minute and whatever the worker does; that ends with the worker.
 func TestCertificateIsLookedAtWhileAWorkerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looked atomic.Int64
@@ -47,7 +47,7 @@ func TestCertificateIsLookedAtWhileAWorkerRuns(t *testing.T) {
 	})
 }
 
-// TestWorkerThatIsRefusedACertificateEnds, with the reason. One whose certificate could not be renewed goes on.
+// TestWorkerThatIsRefusedACertificateEnds, with the reason. One whose certificate merely could not be renewed goes on.
 func TestWorkerThatIsRefusedACertificateEnds(t *testing.T) {
 	attempts := 0
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -63,7 +63,7 @@ func TestWorkerThatIsRefusedACertificateEnds(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
-// A certificate that could not be renewed is told, each time that it was tried; not when the worker ends meanwhile, which is no reason.
+// A failed renewal is reported each time, unless the worker ends meanwhile, which is no failure.
 func TestRenewalsThatFailAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		enrol func(ctx context.Context) error
@@ -88,7 +88,7 @@ func TestRenewalsThatFailAreTold(t *testing.T) {
 	}
 }
 
-// Before it comes to a coordinator, a worker has a certificate, or one that will do for now; or it does not come.
+// Before a worker connects to a coordinator, it has a certificate, or one that will do for now; otherwise it does not connect.
 func TestWhoNeedsACertificate(t *testing.T) {
 	why := errors.New("why")
 	for name, c := range map[string]struct {

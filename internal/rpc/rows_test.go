@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// TestRowsPerSecondThoughAWorkerIsSilent has one of three workers fall silent and come back, or be lost, early or after the load. Progress goes on
-// each second meanwhile; when all is known, the series has a row for each second, and together they hold what the ledger does.
+// TestRowsPerSecondThoughAWorkerIsSilent: one of three workers falls silent and comes back, or is lost, early or after the load. Progress goes on
+// each second. Once everything is known, the series has a row for each second, and together they add up to the ledger.
 func TestRowsPerSecondThoughAWorkerIsSilent(t *testing.T) {
 	silences := map[string]struct {
 		from, to time.Duration
@@ -70,7 +70,7 @@ func show(cfg *coord.Config) *[]told {
 	return &all
 }
 
-// requireEachSecond checks that progress came each second, and never went back, though a worker was silent between two times after the start.
+// requireEachSecond checks that progress came each second and never went back, although a worker was silent between two times after the start.
 func requireEachSecond(t *testing.T, updates []told, worker string, from, to time.Duration) {
 	t.Helper()
 	var missed int

@@ -43,8 +43,8 @@ func TestFleetEqualsOneProcess(t *testing.T) {
 	}
 }
 
-// comparable is what of a result does not hang on where it was made. The series does hang on when the load begins within a second
-// of the run clock, which is later with workers that are to hear of it first. The reasons hang on how the machine let the test run.
+// comparable is the part of a result that does not depend on where it was made. The series depends on when in a second of the run clock the load
+// begins, which is later with remote workers, who must hear of it first. The reasons depend on the machine that runs the test.
 func comparable(t *testing.T, r *run.Run, series bool) string {
 	t.Helper()
 	p := r.Phase["load"]

@@ -47,9 +47,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkFleet measures what 1,000 workers cost the coordinator, which is this process; the workers are another one. They speak the
-// protocol through Join, over TCP on the loopback, where both ends have certificates, or a socket, where nothing is encrypted. Each counts 1,000 gets and 1,000 puts a second, so that its snapshots carry
-// four latency series of a few hundred buckets each, and the lags. The coordinator checks, joins and keeps them in a run directory as in any run.
+// BenchmarkFleet measures what 1,000 workers cost the coordinator, which is this process; the workers are another one. They speak the protocol
+// through Join, over TCP on the loopback, where both ends have certificates, or a socket, where nothing is encrypted. Each counts 1,000 gets and
+// 1,000 puts a second, so that its snapshots carry four latency series of a few hundred buckets each, and the lags. The coordinator checks, joins and
+// keeps them in a run directory as in any run.
 func BenchmarkFleet(b *testing.B) {
 	const loads = 30 * time.Second
 	b.Run("over=TLS", func(b *testing.B) { benchmarkFleet(b, "127.0.0.1:0", loads) })
@@ -150,8 +151,8 @@ func simulate(dir, addr, workers, loads string) error {
 	return err
 }
 
-// work has workers take part in one run. It returns how late they were when an interval had ended, of which they have to begin with what they do for it at
-// the same instant: the 99th percentile.
+// work has workers take part in one run. It returns the 99th percentile of how late they begin their work at the end of an interval, which falls at the
+// same instant for all.
 func work(ctx context.Context, place identity.Place, workers int, loads time.Duration) (late time.Duration, err error) {
 	shared := newSeconds()
 	all := make([]*simulated, workers)
@@ -189,13 +190,13 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return all[int(q*float64(len(all)-1))]
 }
 
-// seconds are what a worker may count of a verb in a second. Making one takes longer than a thousand workers have for it.
+// seconds are what a worker may count for a verb in a second, made in advance: that takes longer than a thousand workers have.
 type seconds [16]measure.Op
 
 // perSecond is how many ops of a verb a worker counts in an interval.
 const perSecond = 1000
 
-// newSeconds draws latencies as a server on a network has them that is not busy.
+// newSeconds draws latencies like those of a server on a network that is not busy.
 func newSeconds() *seconds {
 	all := new(seconds)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -210,7 +211,7 @@ func newSeconds() *seconds {
 	return all
 }
 
-// simulated counts ops that nobody carries out.
+// simulated counts ops that are never carried out.
 type simulated struct {
 	seconds *seconds
 	loads   time.Duration
@@ -239,7 +240,7 @@ func (w *simulated) Run(ctx context.Context, at time.Duration, sink worker.Sink)
 	from, end := at, at+w.loads
 	for seq := uint64(1); from < end; seq++ {
 		to := min(end, from.Truncate(time.Second)+time.Second)
-		// What was counted is made up a random while before the interval ends: a machine has not the time for all workers at once.
+		// The counts are made up at a random moment before the interval ends: the machine has no time to do that for all workers at once.
 		if err := w.sleep(ctx, to-100*time.Millisecond-rand.N(500*time.Millisecond)); err != nil {
 			return worker.Final{}, err
 		}
@@ -406,7 +407,7 @@ phase "load" {
 	}
 }
 
-// nowhere is the driver of a target that is only talked about.
+// nowhere is the driver of a target that is never contacted.
 type nowhere struct{}
 
 func (nowhere) Name() string                          { return "null" }
@@ -447,7 +448,7 @@ type meteredConn struct {
 	bytes *atomic.Int64
 }
 
-// SyscallConn gives the kernel's socket to who asks it whose the other end is.
+// SyscallConn gives access to the socket.
 func (m meteredConn) SyscallConn() (syscall.RawConn, error) {
 	return m.Conn.(syscall.Conn).SyscallConn()
 }

@@ -10,11 +10,11 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// firstBeats are sent one after the other, as soon as the last is echoed, so that the clocks are known well before a run begins.
+// firstBeats is the number of heartbeats sent back to back, each as soon as the last is echoed, so that the clocks are well known before a run begins.
 const firstBeats = 8
 
-// serve carries the stream: it sends, another goroutine receives. When parent ends, what is being carried out is stopped and
-// reported, as far as the coordinator listens, before the worker takes its leave.
+// serve runs the stream: it sends, and another goroutine receives. When parent ends, it stops the work and reports it, as far as the coordinator
+// listens, before the worker leaves.
 func (s *session) serve(parent context.Context, j *joined, cancel context.CancelFunc) (*pb.Goodbye, error) {
 	var bye *pb.Goodbye
 	var failed error
@@ -38,8 +38,8 @@ func (s *session) serve(parent context.Context, j *joined, cancel context.Cancel
 	return nil, err
 }
 
-// receive handles what comes until the stream ends. A coordinator that says nothing for three heartbeats may have lost the stream:
-// it is ended, and another one tried.
+// receive handles messages until the stream ends. If the coordinator is silent for three heartbeats, the stream may be lost, so it is ended and
+// another one tried.
 func (s *session) receive(j *joined, cancel context.CancelFunc) (*pb.Goodbye, error) {
 	silent := time.AfterFunc(3*j.heartbeat, cancel)
 	defer silent.Stop()
@@ -93,7 +93,7 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	s.poke()
 	s.watchSleep()
 	if sent < s.woke {
-		return nil // it was sent before this machine slept: the lease went on, and the clocks have moved
+		return nil // sent before this machine slept: the lease went on, and the clocks have shifted
 	}
 	if s.moved {
 		s.offsets, s.moved = offsets{}, false
@@ -115,11 +115,11 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	return nil
 }
 
-// shortSleep is no sleep: the clocks are read one after the other.
+// shortSleep is the least that counts as sleep, since the clocks are not read at the same instant.
 const shortSleep = 10 * time.Millisecond
 
-// watchSleep finds that this machine was suspended. Its clock stood still meanwhile and the coordinator's did not, so what was known of how they
-// stand to each other is forgotten with the first that is known anew. The caller holds the lock.
+// watchSleep detects that this machine was suspended. Its clock stood still while the coordinator's went on, so the first new measurement of the
+// offset replaces all older ones. The caller holds the lock.
 func (s *session) watchSleep() {
 	slept := s.cfg.Suspended()
 	if slept-s.slept < shortSleep {
@@ -129,7 +129,7 @@ func (s *session) watchSleep() {
 	s.slept, s.woke, s.moved = slept, s.now(), true
 }
 
-// accept takes an envelope. What ends a step is done at once, the rest in its turn.
+// accept takes an envelope. Orders that end a step are carried out at once, the rest in turn.
 func (s *session) accept(e *pb.Envelope) error {
 	s.mu.Lock()
 	fresh, err := s.link.accept(e)
@@ -177,7 +177,7 @@ func (s *session) push(e *pb.Envelope) {
 	s.poke()
 }
 
-// send sends what there is until the stream ends, heartbeats first.
+// send sends whatever there is until the stream ends, heartbeats first.
 func (s *session) send(parent context.Context, j *joined, ended <-chan struct{}) error {
 	beats := time.Tick(j.heartbeat)
 	leaving := parent.Done()
@@ -199,7 +199,7 @@ func (s *session) send(parent context.Context, j *joined, ended <-chan struct{})
 	}
 }
 
-// sendAll sends what may be sent now.
+// sendAll sends everything that may be sent now.
 func (s *session) sendAll(j *joined) error {
 	for {
 		msg, err := s.pick()
@@ -212,8 +212,8 @@ func (s *session) sendAll(j *joined) error {
 	}
 }
 
-// pick returns the next message, nil when there is none: heartbeats before acknowledgements before envelopes. Where an envelope has to
-// wait, a heartbeat finds out for how long.
+// pick returns the next message, nil if there is none: heartbeats before acknowledgements before envelopes. If an envelope must wait, a heartbeat
+// finds out when it may go.
 func (s *session) pick() (*pb.FromWorker, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *session) pick() (*pb.FromWorker, error) {
 	return msg, err
 }
 
-// beat returns a heartbeat that is sent now.
+// beat returns a heartbeat to send now.
 func (s *session) beat() *pb.FromWorker {
 	s.watchSleep()
 	h := s.heartbeat()
@@ -241,7 +241,7 @@ func (s *session) beat() *pb.FromWorker {
 	return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}
 }
 
-// leave stops the work, sends what is left of it and takes leave. It is the user of this machine who wants that.
+// leave stops the work, sends what is left of it, and says goodbye. The user of this machine asked for that.
 func (s *session) leave(j *joined) error {
 	s.abandon()
 	deadline := time.After(DefaultTiming().Farewell)

@@ -24,42 +24,42 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Config is what a coordinator's end needs.
+// Config configures a coordinator's end.
 type Config struct {
-	Place   identity.Place // where workers come to
-	Run     string         // its ID, for workers to tell
+	Place   identity.Place // where workers connect
+	Run     string         // its ID, which workers show
 	Version string         // of this program
 	Timing  Timing
 	Logger  *slog.Logger
 
-	// Spares lets workers join while the run goes on, for Spare to hand out.
+	// Spares lets workers join during the run, for Spare to hand out.
 	Spares bool
 
-	// Waiting is told of each change while workers are awaited: who has come, of how many. May be nil.
+	// Waiting is called on each change while waiting for workers: who has come, of how many. May be nil.
 	Waiting func(come []string, of int)
 }
 
-// Server is where the workers of one run come to.
+// Server is what the workers of one run connect to.
 type Server struct {
 	pb.UnimplementedControlServer
 	cfg     Config
 	gate    *gate
 	grpc    *grpc.Server
 	epoch   time.Time              // zero of the coordinator's clock
-	awake   awake                  // what of it this process was awake
-	routine sync.WaitGroup         // serving, keeping awake's time, and a receiver for each stream
+	awake   awake                  // the part of it in which this process was awake
+	routine sync.WaitGroup         // serving, the awake clock, and a receiver per stream
 	done    chan struct{}          // closed by Close
-	changed chan struct{}          // holds one: members have changed
-	scratch chan *measure.Snapshot // holds as many as are decoded at the same time
+	changed chan struct{}          // holds one value: members have changed
+	scratch chan *measure.Snapshot // holds one for each concurrent decode
 
 	mu      sync.Mutex
 	members map[string]*member // by name
-	begun   bool               // nobody joins any more, but for spares
+	begun   bool               // only spares may join now
 	wanted  int                // workers of the run
 	closed  bool
 }
 
-// Listen opens the coordinator's door, to workers that prove to be the user's.
+// Listen opens the coordinator's listener to workers that prove they belong to the user.
 func Listen(cfg Config) (*Server, error) {
 	proof, err := cfg.Place.Prove(identity.Coordinator)
 	if err != nil {
@@ -73,14 +73,14 @@ func Listen(cfg Config) (*Server, error) {
 	s.gate = newGate(lis, proof, cfg.Logger)
 	reads := bufferBytes
 	if proof.Info().SecurityProtocol == "tls" {
-		reads = 0 // TLS holds a record that it has read
+		reads = 0 // TLS holds the record it has read
 	}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage+maxHeaders), grpc.MaxSendMsgSize(maxMessage+maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(identity.Within), grpc.Creds(s.gate),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(reads), grpc.WriteBufferSize(bufferBytes),
-		// Heartbeats find out who is alive; this only closes what dead connections leave behind.
+		// Heartbeats detect who is alive; this only cleans up after dead connections.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
 	)
 	pb.RegisterControlServer(s.grpc, s)
@@ -101,7 +101,7 @@ func newServer(cfg Config) *Server {
 	return s
 }
 
-// newScratch returns snapshots to decode into, for each processor one.
+// newScratch returns snapshots to decode into, one per processor.
 func newScratch() chan *measure.Snapshot {
 	scratch := make(chan *measure.Snapshot, runtime.GOMAXPROCS(0))
 	for range cap(scratch) {
@@ -110,8 +110,8 @@ func newScratch() chan *measure.Snapshot {
 	return scratch
 }
 
-// Frugal has this process collect its garbage at half the heap that it would otherwise, unless its user has said when (GOGC), and returns what undoes that.
-// It is for a coordinator whose workers are elsewhere: of many, most of the memory is garbage of the last seconds, and nothing there waits for a collection.
+// Frugal makes this process collect garbage at half the usual heap growth, unless its user has set GOGC, and returns a function that undoes it.
+// It is for a coordinator whose workers are elsewhere. With many, most of its memory is recent garbage, and nothing there waits for a collection.
 func Frugal() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -120,8 +120,8 @@ func Frugal() (undo func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// decode calls f with a snapshot to decode into, which many who wait for the disk at the same time do not need, and returns what it returns. It does so
-// on a goroutine of its own, for the same reason: one that has decoded keeps its stack while it waits.
+// decode calls f with a snapshot to decode into, and returns f's error. Sharing a few such snapshots saves memory when many goroutines wait for
+// the disk. f runs in its own goroutine for the same reason: a goroutine that has decoded would keep its deep stack while it waits.
 func (s *Server) decode(f func(scratch *measure.Snapshot) error) (err error) {
 	scratch := <-s.scratch
 	done := make(chan struct{})
@@ -134,7 +134,7 @@ func (s *Server) decode(f func(scratch *measure.Snapshot) error) (err error) {
 	return err
 }
 
-// Addr returns where workers come to, as they are to write it.
+// Addr returns the address for workers to use.
 func (s *Server) Addr() string {
 	return s.cfg.Place.Reach(s.gate.Addr())
 }
@@ -142,14 +142,14 @@ func (s *Server) Addr() string {
 // now is the coordinator's clock.
 func (s *Server) now() time.Duration { return time.Since(s.epoch) }
 
-// alarm returns one for how long a worker may be silent. What this process sleeps is not the worker's doing, up to when one that is well
-// has forgotten the run.
+// alarm returns an alarm for a worker's silence. Time that this process sleeps does not count against the worker, but only until a healthy worker would
+// have forgotten the run.
 func (s *Server) alarm(after time.Duration, call func()) *alarm {
 	return &alarm{clock: &s.awake, after: after, spare: remembers + s.cfg.Timing.Attach, call: call}
 }
 
-// Wait returns n workers, ordered by name, once they have come. From then on nobody else joins. When ctx ends before, the error
-// says who has come.
+// Wait returns n workers, ordered by name, once they have joined. After that no other may join, except spares. If ctx ends first, the error says
+// who has joined.
 func (s *Server) Wait(ctx context.Context, n int) ([]worker.Member, error) {
 	for {
 		members := s.gather(n)
@@ -171,7 +171,7 @@ func (s *Server) Wait(ctx context.Context, n int) ([]worker.Member, error) {
 	}
 }
 
-// gather returns the workers that are there, at most n; when they are n, the run has begun.
+// gather returns the workers that have joined, at most n. If there are n, the run begins.
 func (s *Server) gather(n int) []*member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func listed(members []*member) []worker.Member {
 	return list
 }
 
-// missing says who has come and how many have not.
+// missing says who has joined and how many have not.
 func (s *Server) missing(members []*member, n int) error {
 	if len(members) == 0 {
 		return fmt.Errorf("no worker has come to %s, of %d wanted", s.Addr(), n)
@@ -252,10 +252,10 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	return err
 }
 
-// validName is what a worker may be called: it is a label, a file's record and a word in sentences.
+// validName is what a worker's name must match. It serves as a label, in file records and in sentences.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// admit finds or makes the member that a hello is from and gives it the stream, or says why not.
+// admit finds or creates the member that sent a hello and gives it the stream, or says why not.
 func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	name := h.GetName()
 	switch {
@@ -293,11 +293,10 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	return m, bye
 }
 
-// spare says whether a name that a member has had may go to another one: it was lost, or never had a part, and others may come. The caller holds
-// the lock.
+// spare says whether another worker may take a member's name: spares may join, and the member was lost or never had a part. The caller holds the lock.
 func (s *Server) spare(m *member) bool { return s.cfg.Spares && (!m.part || m.isLost()) }
 
-// room says whether one more worker may come while the run goes on, to be there when one is lost. The caller holds the lock.
+// room says whether one more worker may join during the run, to stand by in case one is lost. The caller holds the lock.
 func (s *Server) room() bool {
 	n := 0
 	for _, m := range s.members {
@@ -308,7 +307,7 @@ func (s *Server) room() bool {
 	return s.cfg.Spares && n < s.wanted
 }
 
-// Spare returns a worker that has come while the run goes on, and waits for one until ctx ends.
+// Spare returns a worker that has joined during the run, and waits for one until ctx ends.
 func (s *Server) Spare(ctx context.Context) (worker.Member, error) {
 	for {
 		if m := s.takeSpare(); m != nil {
@@ -322,7 +321,7 @@ func (s *Server) Spare(ctx context.Context) (worker.Member, error) {
 	}
 }
 
-// takeSpare gives the spare that is first by its name a part in the run; nil when there is none.
+// takeSpare gives the first spare by name a part in the run; nil if there is none.
 func (s *Server) takeSpare() *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +337,7 @@ func (s *Server) takeSpare() *member {
 	return first
 }
 
-// forget takes a worker off that was lost without a part in the run; with one its name stays taken.
+// forget removes a lost worker that had no part in the run. If it had one, its name stays taken.
 func (s *Server) forget(m *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,8 +347,7 @@ func (s *Server) forget(m *member) {
 	s.poke()
 }
 
-// Close tells the workers that the run has ended, and shuts the door. Workers that do not listen are not waited for longer than the
-// farewell.
+// Close tells the workers that the run has ended, and closes the listener. It waits no longer than Farewell for workers that do not listen.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {

@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// A worker with a run gives it up when its lease has been over for more than 15 s, of which a sleep of the machine is a part.
+// A worker gives up its run more than 15 s after its lease has ended, which includes sleep of the machine.
 func TestWhenARunIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		run         bool
@@ -54,7 +54,7 @@ type progressing struct{ idle }
 
 func (progressing) Progress() int64 { return 42 }
 
-// A heartbeat says what is known: nothing of the clocks before they were compared, and half a round trip of doubt then.
+// A heartbeat reports what is known: nothing about the clocks before they were compared, and then an uncertainty of half a round trip.
 func TestWhatAHeartbeatSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := echoing(t, new(time.Duration))
@@ -69,7 +69,7 @@ func TestWhatAHeartbeatSays(t *testing.T) {
 	})
 }
 
-// Where a stream comes from is its address without the port; by a socket it is this machine.
+// A stream's origin is its address without the port; for a socket, this machine.
 func TestWhereAStreamComesFrom(t *testing.T) {
 	here := netip.MustParseAddr("127.0.0.1")
 	require.Equal(t, here, hostOf(&net.UnixAddr{Name: "@"}))
@@ -81,7 +81,7 @@ func TestWhereAStreamComesFrom(t *testing.T) {
 	require.ErrorContains(t, checkMetrics("10.0.0.8:1", nil), `this worker's metrics are at "10.0.0.8:1": that has to be the address that it comes from, 127.0.0.1 here, and a port`)
 }
 
-// A process was awake between two readings of the clock, for two beats at most.
+// Between two readings of the clock, a process counts as awake for two beats at most.
 func TestHowLongAProcessWasAwake(t *testing.T) {
 	const beat = 500 * time.Millisecond
 	now := time.Duration(0)
@@ -109,7 +109,7 @@ func TestHowLongAProcessWasAwake(t *testing.T) {
 	})
 }
 
-// An alarm rings a while after it was set last, however often that was, and once.
+// An alarm rings once, a period after it was last set, however often that was.
 func TestAlarmThatIsSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -136,7 +136,7 @@ func TestAlarmThatIsSetAgain(t *testing.T) {
 	})
 }
 
-// What is done under a lease ends with it, as it stands then, or when it is done.
+// Work under a lease ends with the lease as it stands by then, or when it is done.
 func TestWhatIsDoneUnderALease(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease  time.Duration
@@ -176,7 +176,7 @@ func TestWhatIsDoneUnderALease(t *testing.T) {
 	})
 }
 
-// A worker waits for its turn, but not when its work has ended.
+// A worker waits for its turn, but not once its work has ended.
 func TestWorkersWaitForTheirTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn, ends, want time.Duration
@@ -195,7 +195,7 @@ func TestWorkersWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A snapshot is joined to the one before where the spool has no room for both, to the byte; and to nothing else.
+// A snapshot is merged with the one before it if the spool has no room for both, to the byte; and with nothing else.
 func TestWhichSnapshotsAreJoined(t *testing.T) {
 	size := func() (held, next int) {
 		s := echoing(t, new(time.Duration))
@@ -272,7 +272,8 @@ func (w *wire) Recv() (*pb.FromCoordinator, error) {
 	}
 }
 
-// A stream is served until the coordinator says goodbye, breaks the protocol or says nothing for three heartbeats; until it ends, or nothing can be sent.
+// A stream is served until the coordinator says goodbye, breaks the protocol or is silent for three heartbeats; or until the stream ends or cannot be
+// sent on.
 func TestHowAStreamEnds(t *testing.T) {
 	stored := &pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{}}
 	goodbye := &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{Reason: "it is over"}}}

@@ -13,8 +13,8 @@ import (
 	"github.com/loadgen/loadgen/internal/rpc"
 )
 
-// TestEchoFromBeforeASleepRenewsNothing suspends a worker's machine for longer than its lease, while its clock hardly moves on, and a heartbeat that was sent
-// before is echoed to it afterwards: its load ends at once. After a short sleep it goes on.
+// TestEchoFromBeforeASleepRenewsNothing suspends a worker's machine for longer than its lease, while its clock hardly moves. The echo of a heartbeat
+// sent before arrives afterwards: the load ends at once. After a short sleep it goes on.
 func TestEchoFromBeforeASleepRenewsNothing(t *testing.T) {
 	for slept, ends := range map[time.Duration]time.Duration{11 * time.Second: 5500 * time.Millisecond, 2 * time.Second: 30 * time.Second} {
 		t.Run(slept.String(), func(t *testing.T) {

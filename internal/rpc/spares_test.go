@@ -29,7 +29,7 @@ type door struct {
 	n int
 }
 
-// come is a worker's hello: it returns the member that it is, or why it is none.
+// come sends a worker's hello and returns the resulting member, or why it was refused.
 func (d *door) come(name string) (m *member, refused string) {
 	d.n++
 	m, bye := d.admit(&pb.Hello{Protocol: protocol, Name: name, Incarnation: fmt.Sprint(d.n)}, &conn{stream: silent{}})
@@ -49,7 +49,7 @@ func atDoor(t *testing.T, spares bool, test func(t *testing.T, d *door)) {
 	})
 }
 
-// TestWhoMayComeInARun is nobody, unless there are spares: then as many as the run wants, less those who wait already.
+// TestWhoMayComeInARun: nobody, unless there are spares; then as many as the run has workers, minus those already waiting.
 func TestWhoMayComeInARun(t *testing.T) {
 	atDoor(t, false, func(t *testing.T, d *door) {
 		for _, name := range []string{"a", "b", "c"} {
@@ -127,7 +127,7 @@ func TestSparesAreHandedOut(t *testing.T) {
 	})
 }
 
-// TestLoserKeepsNobodysPlace: one that is forgotten takes none off the list that came after it under its name.
+// TestLoserKeepsNobodysPlace: forgetting a lost worker does not remove a later one of the same name.
 func TestLoserKeepsNobodysPlace(t *testing.T) {
 	atDoor(t, true, func(t *testing.T, d *door) {
 		old, _ := d.come("a")

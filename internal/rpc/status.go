@@ -12,8 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// Status returns what is known of the workers of the run, or of those that have come so far, ordered by name. It may be called from any
-// goroutine.
+// Status returns what is known of the run's workers, or of those that have joined so far, ordered by name. Safe for concurrent use.
 func (s *Server) Status() []worker.Status {
 	s.mu.Lock()
 	var list []worker.Status
@@ -36,10 +35,10 @@ func (m *member) status(now time.Duration) worker.Status {
 	}
 }
 
-// health is how a worker is, as a heartbeat says.
+// health is a worker's state as reported by a heartbeat.
 type health struct {
 	offset, uncertainty, cpu time.Duration
-	progress                 int64 // bytes of files that it has read and written to make steps ready
+	progress                 int64 // bytes of files read and written so far to make steps ready
 }
 
 func decodeHealth(m *pb.Heartbeat) (health, error) {
@@ -50,7 +49,7 @@ func decodeHealth(m *pb.Heartbeat) (health, error) {
 	return h, nil
 }
 
-// heartbeat is the next one to send. The caller holds the lock.
+// heartbeat returns the next heartbeat to send. The caller holds the lock.
 func (s *session) heartbeat() *pb.Heartbeat {
 	h := &pb.Heartbeat{SentNs: int64(s.now())}
 	if s.offsets.n > 0 {
@@ -66,8 +65,8 @@ func (s *session) heartbeat() *pb.Heartbeat {
 	return h
 }
 
-// checkMetrics refuses addresses that a Prometheus which asks the coordinator for workers has no business with: it shows its token there. A worker's page is on
-// the machine that the worker comes from.
+// checkMetrics rejects a metrics address that is not on the machine the worker connects from. A Prometheus that asks the coordinator for workers shows
+// its token at that address, so it must not be sent elsewhere.
 func checkMetrics(address string, from net.Addr) error {
 	if address == "" {
 		return nil
@@ -79,7 +78,7 @@ func checkMetrics(address string, from net.Addr) error {
 	return fmt.Errorf("this worker's metrics are at %.100q: that has to be the address that it comes from, %v here, and a port", address, hostOf(from))
 }
 
-// hostOf is the address of a connection's other end, without its port; the loopback where that is no address, as with sockets.
+// hostOf is the address of a connection's other end, without its port; the loopback for Unix sockets.
 func hostOf(from net.Addr) netip.Addr {
 	if tcp, ok := from.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()

@@ -62,8 +62,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestClockOfAWorkerThatCameLater: the offset that heartbeats report is the difference of the clocks, each of which counts from its
-// own beginning.
+// TestClockOfAWorkerThatCameLater: the offset in heartbeats is the difference of the clocks, each of which starts at its own process.
 func TestClockOfAWorkerThatCameLater(t *testing.T) {
 	virtual(t, 0, func(t *testing.T, f *fleet) {
 		time.Sleep(7 * time.Second)
@@ -75,8 +74,8 @@ func TestClockOfAWorkerThatCameLater(t *testing.T) {
 	})
 }
 
-// TestMetricsElsewhereAreRefused: whoever asks the coordinator for workers is not to be led to other machines, or to something that is
-// no address.
+// TestMetricsElsewhereAreRefused: a Prometheus that asks the coordinator for workers must not be led to other machines, or to something that is not an
+// address.
 func TestMetricsElsewhereAreRefused(t *testing.T) {
 	virtual(t, 0, func(t *testing.T, f *fleet) {
 		for _, address := range []string{"192.0.2.1:9465", "example.org:9465", "localhost:9465", "127.0.0.1", "127.0.0.1:0", "[::1%lo]:9465", "127.0.0.1:9465/x", "0.0.0.0:9465"} {
@@ -89,7 +88,7 @@ func TestMetricsElsewhereAreRefused(t *testing.T) {
 	})
 }
 
-// TestHeartbeatThatCannotBe gives a worker up that says its processor time is negative.
+// TestHeartbeatThatCannotBe: a worker that reports negative processor time is given up.
 func TestHeartbeatThatCannotBe(t *testing.T) {
 	virtual(t, 0, func(t *testing.T, f *fleet) {
 		stream := f.dial(t)

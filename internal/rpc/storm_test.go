@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/internal/identity"
 )
 
-// storm has so many workers come at the same time, each as from a machine of its own: it enrols with the token, and joins. It returns how long it took
-// until all had been admitted.
+// storm starts the given number of workers at once, as if each were on its own machine: it enrols with the token, and joins. It returns how long it
+// took to admit them all.
 func storm(t testing.TB, workers int) time.Duration {
 	dir := filepath.Join(t.TempDir(), "fleet")
 	place, err := identity.Means{Dir: dir}.ListenAt("127.0.0.1:0")

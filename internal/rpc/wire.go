@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// What comes from the other end is checked here, so that nothing behind it has to expect numbers that cannot be.
+// Everything from the other end is checked here, so that the code behind it never sees impossible numbers.
 
 const (
 	maxWorkers  = 10_000
@@ -38,7 +38,7 @@ func encodeAssignment(a worker.Assignment, zero time.Duration) *pb.Envelope {
 	return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
 }
 
-// decodeAssignment leaves Zero to the caller, who knows this process' clock.
+// decodeAssignment leaves Zero to the caller, who knows this process's clock.
 func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
 	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
 		return worker.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
@@ -87,7 +87,7 @@ func decodeStep(m *pb.Step) (worker.Step, error) {
 	return s, nil
 }
 
-// possible says whether a number lies in a range from 0 on; NaN does not.
+// possible says whether 0 ≤ f ≤ most; false for NaN.
 func possible(f, most float64) bool { return f >= 0 && f <= most }
 
 func encodeReady(r worker.Ready, e exchange, err error) *pb.Envelope {
@@ -165,7 +165,7 @@ func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
 	return &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}}, nil
 }
 
-// decodeSnapshot puts it in place of what s holds.
+// decodeSnapshot decodes into s, replacing what it holds.
 func decodeSnapshot(s *measure.Snapshot, b []byte) error {
 	rest, err := s.Decode(b)
 	switch {
@@ -198,8 +198,8 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	}}}, nil
 }
 
-// decodeLog reads what a worker says of its log files; nil for nothing. Fields that another build has are passed over, as everywhere on the wire: the load
-// is done by then.
+// decodeLog reads what a worker says of its log files; nil for nothing. It ignores fields from other builds, as does everything on the wire: the load
+// is over by then.
 func decodeLog(b []byte) (*worker.Log, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -235,7 +235,7 @@ func encodeGenerator(g *measure.Generator) *pb.Generator {
 	return m
 }
 
-// decodeGenerator reports false for figures that cannot be.
+// decodeGenerator returns false for impossible figures.
 func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
 	g := measure.Generator{
 		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
@@ -272,8 +272,8 @@ func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
 	return g, ok
 }
 
-// decodeFinal reads a worker's last word on a step, and its totals into scratch: those of a thousand workers come at the same time, and only
-// their accounts are wanted.
+// decodeFinal reads a worker's final report on a step. It decodes the totals into scratch: those of a thousand workers come at the same time, and only
+// their accounts are needed.
 func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
 	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
 	var ok bool
@@ -297,7 +297,7 @@ func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
 	return f, nil
 }
 
-// decodeTime checks a time on some clock that is to be added to others.
+// decodeTime checks a time that is to be added to others.
 func decodeTime(ns int64) (time.Duration, error) {
 	if d := time.Duration(ns); d > -maxRunTime && d < maxRunTime {
 		return d, nil
@@ -305,7 +305,7 @@ func decodeTime(ns int64) (time.Duration, error) {
 	return 0, fmt.Errorf("a time of %d ns", ns)
 }
 
-// textOf is an error's text as it crosses the wire; "" for none.
+// textOf is an error's text as sent over the wire; "" for nil.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -317,8 +317,8 @@ func textOf(err error) string {
 	return plain(text)
 }
 
-// plain makes a text one that may cross the wire, and may be shown where it has come from there: servers and the other end say what they like, and a
-// terminal must not obey it.
+// plain removes characters from a text that a terminal might obey, both before it is sent and before it is shown: servers and the other end can say
+// anything.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
@@ -328,12 +328,12 @@ func plain(text string) string {
 	}, strings.ToValidUTF8(text[:min(len(text), maxText)], string(utf8.RuneError)))
 }
 
-// line is plain for what is to stand in a line.
+// line is plain for text that must fit in one line.
 func line(text string) string {
 	return strings.NewReplacer("\n", string(utf8.RuneError), "\t", string(utf8.RuneError)).Replace(plain(text))
 }
 
-// isLine says whether a text is short, and may be shown in a line as it is.
+// isLine says whether a text is short and may be shown in one line as it is.
 func isLine(text string) bool { return len(text) <= maxLine && line(text) == text }
 
 func errorOf(text string) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// Each of these tests breaks one clause of a message at a time, by as little as can be, and takes what just holds.
+// Each of these tests breaks one rule for a message at a time, by as little as possible, and accepts what is just valid.
 
 func TestAssignmentIsChecked(t *testing.T) {
 	for _, c := range []struct {
@@ -34,7 +34,7 @@ func TestAssignmentIsChecked(t *testing.T) {
 	}
 }
 
-// An assignment holds no more than a coordinator of ours would send, and nothing that a terminal or a log would stumble over.
+// An assignment holds nothing that our coordinator would not send, and nothing that would upset a terminal or a log.
 func TestAssignmentIsBounded(t *testing.T) {
 	good := func() *pb.Assignment {
 		return &pb.Assignment{Run: "r", Digest: "d", Workers: 1, Nodes: map[string]*pb.Endpoints{"t": {Endpoint: []string{"127.0.0.1:1"}}}}
@@ -173,7 +173,7 @@ func TestTimeIsChecked(t *testing.T) {
 	}
 }
 
-// TestBytesBehindAreRefused of a snapshot, of totals and of a log, and what contradicts itself in them.
+// TestBytesBehindAreRefused after a snapshot, totals and a log, and so are contradictions within them.
 func TestBytesBehindAreRefused(t *testing.T) {
 	totals, err := new(measure.Totals).AppendBinary(nil)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestHeartbeatIsChecked(t *testing.T) {
 	}
 }
 
-// TestMostThatMayBeSaid of servers, nodes, targets and facts is taken, and one more is not.
+// TestMostThatMayBeSaid: the maximum of servers, nodes, targets and facts is accepted, and one more is not.
 func TestMostThatMayBeSaid(t *testing.T) {
 	facts := func(n int) *pb.Facts {
 		f := &pb.Facts{Fact: map[string]string{}}
@@ -290,7 +290,7 @@ func TestMostThatMayBeSaid(t *testing.T) {
 	require.ErrorContains(t, err, "no line of up to")
 }
 
-// TestEachFigureOfAGeneratorIsChecked sets one figure after the other to what no generator has spent.
+// TestEachFigureOfAGeneratorIsChecked sets one figure after another to an impossible value.
 func TestEachFigureOfAGeneratorIsChecked(t *testing.T) {
 	const most = float64(maxRunTime/time.Second) * 1024
 	figures := map[string]func(*pb.Generator, float64){
@@ -317,7 +317,7 @@ func TestEachFigureOfAGeneratorIsChecked(t *testing.T) {
 	}
 }
 
-// TestLogsCross with a worker's last word, as far as they can: a figure that is no number is an error where it is encoded, and one that cannot be where it is decoded.
+// TestLogsCross with a worker's final report, if possible: NaN is an error when encoding, and an impossible figure is an error when decoding.
 func TestLogsCross(t *testing.T) {
 	speed, none := 7.5, math.NaN()
 	log := &worker.Log{Log: localfile.Log{SyncUsed: "msync", Files: 2}, BytesPerSecond: &speed}
@@ -342,7 +342,7 @@ func TestLogsCross(t *testing.T) {
 	require.ErrorContains(t, err, "acks of an op")
 }
 
-// TestErrorsCross: what failed is an error at the other end, whatever its text, and what did not is none.
+// TestErrorsCross: a failure is an error at the other end, whatever its text, and a success is none.
 func TestErrorsCross(t *testing.T) {
 	require.NoError(t, errorOf(textOf(nil)))
 	require.EqualError(t, errorOf(textOf(errors.New("why"))), "why")

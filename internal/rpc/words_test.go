@@ -19,7 +19,7 @@ import (
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
 )
 
-// letters is a stream that keeps what is sent on it.
+// letters is a stream that records what is sent on it.
 type letters struct {
 	grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
 	sent   []any // messages, and "" for the end
@@ -40,7 +40,7 @@ func (l *letters) Send(m *pb.FromWorker) error {
 
 func (l *letters) CloseSend() error { l.sent = append(l.sent, ""); return nil }
 
-// A worker that is stopped says what it has still to say, as far as the coordinator takes it within the farewell, and then goodbye.
+// A stopped worker sends what it still has to say, as far as the coordinator takes it within Farewell, and then goodbye.
 func TestWhatIsSaidBeforeAWorkerLeaves(t *testing.T) {
 	const goodbye = "it was stopped on its own machine"
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestWhatIsSaidBeforeAWorkerLeaves(t *testing.T) {
 	require.Equal(t, []any{"heartbeat"}, l.sent, "nothing more follows what cannot be sent")
 }
 
-// An order is acknowledged as soon as it has come, and whoever sends is woken for that.
+// An order is acknowledged as soon as it has arrived, and wakes the sender.
 func TestOrdersAreAcknowledged(t *testing.T) {
 	s := &session{orders: make(chan *pb.Envelope, 3), wake: make(chan struct{}, 1)} // nobody carries them out
 	for n := uint64(1); n <= 2; n++ {
@@ -104,7 +104,7 @@ func TestOrdersAreAcknowledged(t *testing.T) {
 	require.Len(t, s.orders, 2)
 }
 
-// What a worker may have loaded lasts for a lease from its newest heartbeat on, on the run clock.
+// A worker may load until one lease after its newest heartbeat, on the run clock.
 func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timing := DefaultTiming()
@@ -130,7 +130,7 @@ func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
 	})
 }
 
-// A worker that the run has no use for is neither suspected nor lost when it is silent.
+// A worker that the run does not need is neither suspected nor lost when it is silent.
 func TestNobodyMissesWhoWasDismissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
@@ -175,7 +175,7 @@ type heard chan string
 
 func (h heard) Write(b []byte) (int, error) { h <- string(b); return len(b), nil }
 
-// A listener that fails is told, and one that is closed is not.
+// A listener that fails is reported, and one that is closed is not.
 func TestAListenerThatFailsIsTold(t *testing.T) {
 	for _, why := range []error{errors.New("out of luck"), nil} {
 		logs := make(heard, 16)
@@ -202,7 +202,7 @@ func TestAListenerThatFailsIsTold(t *testing.T) {
 	require.EqualError(t, err, "listen for workers: why")
 }
 
-// What a session is not told it takes from the defaults that are written down.
+// Unset options of a session get their documented defaults.
 func TestDefaultsOfAWorker(t *testing.T) {
 	for given, want := range map[int][]any{
 		0: {64 << 20, 30 * time.Second}, -1: {64 << 20, 30 * time.Second}, 1: {1, time.Duration(1)},
@@ -213,7 +213,7 @@ func TestDefaultsOfAWorker(t *testing.T) {
 	}
 }
 
-// Pauses between attempts are twice as long each time, from 50 ms to 2 s, less a random part of no more than half.
+// Each pause between attempts is twice the last, from 50 ms to 2 s, less a random part of at most half.
 func TestPausesBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, whole := range []bool{false, true} {
@@ -244,7 +244,7 @@ func TestPausesBetweenAttempts(t *testing.T) {
 	})
 }
 
-// Both ends check these, so that a build with other ones does not speak the same protocol: whoever changes one changes the protocol's number, too.
+// Both ends check these limits, so a build with other ones speaks another protocol: if you change one, change the protocol's number, too.
 func TestNumbersOfTheProtocol(t *testing.T) {
 	require.Equal(t, []int{3, 16 << 20, 1 << 20, 256, 255}, []int{protocol, maxMessage, windowBytes, windowCount, maxLine})
 	require.Equal(t, []int{10_000, 1 << 24, 1 << 20, 4096, 256}, []int{maxWorkers, maxSessions, maxLevels, maxServers, maxFacts})
@@ -252,7 +252,7 @@ func TestNumbersOfTheProtocol(t *testing.T) {
 	require.EqualValues(t, 1_000_000_000, maxRate)
 }
 
-// A second at 64 kbit/s is on the way before a heartbeat, in two pieces at least: a heartbeat waits for no more than that.
+// At most a second's worth at 64 kbit/s is in flight ahead of a heartbeat, in at least two pieces: a heartbeat waits for no more than that.
 func TestWhatIsAheadOfAHeartbeat(t *testing.T) {
 	require.Equal(t, 64<<10, 8*flightBytes)
 	require.Equal(t, flightBytes, 2*partBytes)

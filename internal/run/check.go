@@ -16,10 +16,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// CheckValid reports whether the result is consistent in itself. Its schema is the one this program writes; every phase of the order is
-// there, with all that its figures come with; what the result says twice is the same both times; a phase whose ledgers do not balance, or that
-// has ops nobody was asked for, is judged invalid; no phase is better than its reasons, and the verdict and the exit code are those of the
-// phases and asserts.
+// CheckValid reports whether the result is consistent. Its schema must be the one this program writes. Every phase of the order must exist, with
+// everything that accompanies its figures. What the result states twice must agree. A phase whose ledgers do not balance, or that has ops nobody
+// asked for, must be judged invalid. No phase may be better than its reasons, and the verdict and the exit code must be those of the phases and
+// asserts.
 func (r *Run) CheckValid() error {
 	if r.Schema != schemaVersion {
 		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, schemaVersion)
@@ -50,10 +50,10 @@ func (r *Run) CheckValid() error {
 	return r.checkVerdict()
 }
 
-// mostCounted bounds counts: their sums do not wrap, and JSON's readers hold them exactly.
+// mostCounted bounds counts, so that their sums do not wrap and JSON readers represent them exactly.
 const mostCounted = 1 << 53
 
-// checkCounted bounds every count below a value. Bytes are no counts: nothing is summed up from them.
+// checkCounted bounds every count within a value. Byte counts are exempt: nothing sums them.
 func checkCounted(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Uint64:
@@ -89,7 +89,7 @@ func checkCounted(v reflect.Value) error {
 	return nil
 }
 
-// checkVerdict holds the verdict and the exit code against what they are made of.
+// checkVerdict compares the verdict and the exit code with what they are derived from.
 func (r *Run) checkVerdict() error {
 	v := r.Verdict
 	made := Run{Header: r.Header, Asserts: r.Asserts, PhaseOrder: r.PhaseOrder, Phase: r.Phase, Verdict: Verdict{Completeness: v.Completeness}}
@@ -121,7 +121,7 @@ func (r *Run) checkVerdict() error {
 	return nil
 }
 
-// checkJudgement holds that a phase, and each of its levels, is exactly as good as the worst of its reasons.
+// checkJudgement checks that a phase, and each of its levels, is exactly as good as the worst of its reasons.
 func (p *Phase) checkJudgement() error {
 	if err := checkReasons(p.Validity, p.Reasons); err != nil {
 		return err
@@ -159,7 +159,7 @@ func checkReasons(is Validity, reasons []Reason) error {
 	return nil
 }
 
-// checkWhole finds what is null though something beside it says that it is there.
+// checkWhole finds nulls where a related field says that there is a value.
 func (p *Phase) checkWhole() error {
 	if err := checkFigures(p.Op, p.Scenario); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (p *Phase) checkWhole() error {
 	return p.checkSearch()
 }
 
-// checkSteps holds that a phase has a step for each of its levels, in their order, or for all of its load.
+// checkSteps checks that a phase has one step for each of its levels, in order, or one for all of its load.
 func (p *Phase) checkSteps() error {
 	if n := len(p.Steps); n > 0 && n != max(len(p.Levels), 1) {
 		return fmt.Errorf("%d steps of %d levels", n, len(p.Levels))
@@ -216,7 +216,7 @@ func (p *Phase) checkSteps() error {
 // held is the outcome of a level at which every objective held.
 const held = "held"
 
-// checkSearch holds that what a search has found are levels of it.
+// checkSearch checks that the results of a search are among its levels.
 func (p *Phase) checkSearch() error {
 	s := p.Search
 	if s == nil {
@@ -267,7 +267,7 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario) error {
 	return nil
 }
 
-// checkSteps holds that the order has every step, and that each is whole.
+// checkSteps checks that the order names every step, and that each is complete.
 func (s *Scenario) checkSteps() error {
 	if len(s.StepOrder) != len(s.Step) {
 		return fmt.Errorf("%d names of %d steps", len(s.StepOrder), len(s.Step))
@@ -284,7 +284,7 @@ func (s *Scenario) checkSteps() error {
 	return nil
 }
 
-// checkLedger holds what was due against what ended, and the latencies against both.
+// checkLedger compares due ops with ended ones, and the latencies with both.
 func (f *Figures) checkLedger() error {
 	if f.InFlight < 0 {
 		return fmt.Errorf("%d in flight", f.InFlight)
@@ -295,7 +295,7 @@ func (f *Figures) checkLedger() error {
 	return f.checkCounts()
 }
 
-// check holds that rates come in both units, and that latencies are whole.
+// check checks that rates come in both units, and that latencies are complete.
 func (f *Figures) check(acks ...Latency) error {
 	const rounding = 1e-9
 	switch {
@@ -319,7 +319,7 @@ func (f *Figures) check(acks ...Latency) error {
 	return nil
 }
 
-// checkCounts holds that an op that went wrong has a cause, and that latencies are of the ops they say.
+// checkCounts checks that every op that went wrong has a cause, and that latencies cover the ops that they claim.
 func (f *Figures) checkCounts() error {
 	c := f.Causes
 	if caused, bad := c.Reply+c.Timeout+c.Lost+c.Refused+c.OpTimeout, f.Conflict+f.QuorumFailed+f.Timeout+f.Error; caused != bad {
@@ -343,7 +343,7 @@ func (f *Figures) checkCounts() error {
 	return nil
 }
 
-// check holds that a latency has what any number of samples has, and that its figures rise.
+// check checks that a latency has what every number of samples allows, and that its figures ascend.
 func (l *Latency) check() error {
 	if l.Count > 0 && (l.Min == nil || l.Failed == 0 && (l.Mean == nil || l.SD == nil || l.Max == nil)) {
 		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
@@ -361,7 +361,7 @@ func (l *Latency) check() error {
 	return nil
 }
 
-// checkHits holds the hit ratio against the keys that it is of.
+// checkHits compares the hit ratio with the counts of keys.
 func (o *Op) checkHits() error {
 	if answered := float64(o.Keys.OK + o.Keys.Miss); o.HitRatio != nil && *o.HitRatio != float64(o.Keys.OK)/answered {
 		return fmt.Errorf("hit_ratio %v, but %d of %v keys that were answered hit", *o.HitRatio, o.Keys.OK, answered)
@@ -416,8 +416,8 @@ func checkLedgers(ops map[string]*Op, requests []Requests) error {
 	return nil
 }
 
-// CheckRequests holds ops against the requests that they take: what was done was asked for, and answered, by as many endpoints as it needs.
-// The error names the first verb of which that is not so.
+// CheckRequests compares ops with requests: ops that ended ok or miss must have been sent to, and answered by, as many endpoints as they need. The
+// error names the first verb for which that is not so.
 func (p *Phase) CheckRequests() error {
 	kind := p.Kind
 	if p.Setup != nil {
@@ -437,7 +437,7 @@ func (p *Phase) CheckRequests() error {
 	return nil
 }
 
-// opsOn returns how many ops of each verb the steps of scenarios have brought to a target, as far as they were done.
+// opsOn returns the ops of each verb that steps of scenarios completed on a target: their OK and Miss counts.
 func (p *Phase) opsOn(target string) map[string]*Op {
 	all := map[string]*Op{}
 	for _, s := range p.Scenario {
@@ -472,12 +472,12 @@ func checkAnswered(kind worker.StepKind, r *conditions.Replication, ops map[stri
 	return nil
 }
 
-// answers is how many good Answers an op takes to end ok or miss, of a target with the replication r, which is nil where there is none.
+// answers returns how many good answers an op needs to end ok or miss, for a target with replication r; nil means none.
 func answers(r *conditions.Replication, kind worker.StepKind, verb string) uint64 {
 	switch {
 	case r == nil || !r.ByClient():
 		return 1
-	case !kind.Timed(): // these go to all of the endpoints of a key
+	case !kind.Timed(): // these go to all endpoints of a key
 		return uint64(max(1, r.N))
 	case verb == driver.Get.String():
 		return uint64(max(1, r.R))

@@ -13,7 +13,7 @@ import (
 
 func figure(f float64) *float64 { return &f }
 
-// TestWhatGrowthMayBe does so with the growth of a phase.
+// TestWhatGrowthMayBe checks the same for the growth of a phase.
 func TestWhatGrowthMayBe(t *testing.T) {
 	good := func() *Growth {
 		g := &Growth{
@@ -73,7 +73,7 @@ func TestWhatGrowthMayBe(t *testing.T) {
 	}
 }
 
-// figuresOf are those of ops of which some ended in each way.
+// figuresOf returns the figures of ops of which some ended in each way.
 func figuresOf() Figures {
 	some := func(n uint64) Latency {
 		return Latency{Count: n, Min: figure(1), Mean: figure(2), SD: figure(0), Max: figure(3)}
@@ -89,7 +89,7 @@ func figuresOf() Figures {
 	return f
 }
 
-// TestLedgersBalance takes one from each figure of a ledger, and adds one to it: of a scenario, and of an op with its keys.
+// TestLedgersBalance changes each figure of a ledger by one, down and up: of a scenario, and of an op with its keys.
 func TestLedgersBalance(t *testing.T) {
 	f := figuresOf()
 	require.NoError(t, f.checkLedger())
@@ -132,7 +132,7 @@ func TestLedgersBalance(t *testing.T) {
 	require.ErrorContains(t, whole(f, keys), "get: sent 192, but due 255 and shed 64")
 }
 
-// TestLedgersOfRequestsBalance does so with requests.
+// TestLedgersOfRequestsBalance does the same for requests.
 func TestLedgersOfRequestsBalance(t *testing.T) {
 	good := Requests{Verb: "get", Endpoint: "a", Sent: 1 + 2 + 4 + 8 + 16 + 32, Answered: 1, Moved: 2, Ask: 4, Timeout: 8, Error: 16, InFlight: 32}
 	check := func(r Requests) error { return checkLedgers(nil, []Requests{good, r}) }
@@ -149,7 +149,7 @@ func TestLedgersOfRequestsBalance(t *testing.T) {
 	require.EqualError(t, check(r), "get at a: -1 in flight")
 }
 
-// TestCountsOfFigures: as many causes as ops that went wrong, and samples of those that went well.
+// TestCountsOfFigures: there are as many causes as ops that went wrong, and samples of those that went well.
 func TestCountsOfFigures(t *testing.T) {
 	for i := range 5 {
 		f := figuresOf()
@@ -171,14 +171,14 @@ func TestCountsOfFigures(t *testing.T) {
 		change(&f)
 		require.ErrorContains(t, f.checkCounts(), name)
 	}
-	f := figuresOf() // samples of fewer than ended are those behind a warm-up
+	f := figuresOf() // fewer samples than ended ops: those after a warm-up
 	f.Response.Count, f.Latency.OK.Response.Count = 2, 0
 	f.Service.Count, f.Latency.Miss.Service.Count = 2, 1
 	f.Lag.Count--
 	require.NoError(t, f.checkCounts())
 }
 
-// TestWhatALatencyHas of any number of samples, and of those that failed.
+// TestWhatALatencyHas for any number of samples, and of failed ops.
 func TestWhatALatencyHas(t *testing.T) {
 	good := func() *Latency {
 		return &Latency{Count: 3, Min: figure(1), Mean: figure(2), SD: figure(0), P50: figure(2), P90: figure(2), P99: figure(3), P999: figure(3), Max: figure(4)}
@@ -216,7 +216,7 @@ func TestWhatALatencyHas(t *testing.T) {
 	require.NoError(t, rate(figure(0), figure(0), figure(3)))
 }
 
-// TestFinerRowsRise: each ends behind the one before it, and the first behind the beginning.
+// TestFinerRowsRise: each row ends after the one before it, and the first after the beginning.
 func TestFinerRowsRise(t *testing.T) {
 	for _, c := range []struct {
 		ends []float64
@@ -239,7 +239,7 @@ func TestFinerRowsRise(t *testing.T) {
 	}
 }
 
-// TestWhatAPhaseHasWhole is asked of trends, observations and steps, each clause by itself.
+// TestWhatAPhaseHasWhole checks trends, observations and steps, each clause alone.
 func TestWhatAPhaseHasWhole(t *testing.T) {
 	good := func() *Phase {
 		p := &Phase{
@@ -311,7 +311,7 @@ func TestWhatAPhaseHasWhole(t *testing.T) {
 	require.NoError(t, p.checkWhole(), "one for all of its load")
 }
 
-// TestLossesOfOneName go to those who had it, in their order.
+// TestLossesOfOneName go to the workers that had it, in order.
 func TestLossesOfOneName(t *testing.T) {
 	r := &Run{
 		Fleet:  []Worker{{Name: "a"}, {Name: "b"}, {Name: "a"}, {Name: "a"}, {Name: "a"}},
@@ -325,13 +325,13 @@ func TestLossesOfOneName(t *testing.T) {
 	require.Nil(t, r.LossOf(4))
 }
 
-// TestVerbsInTheirOrder are the known ones first, and the plan's own behind them by name.
+// TestVerbsInTheirOrder: first the known ones, then the plan's own by name.
 func TestVerbsInTheirOrder(t *testing.T) {
 	p := &Phase{Op: map[string]*Op{"zap": nil, "put": nil, "ask": nil, "get": nil}}
 	require.Equal(t, []string{driver.Get.String(), driver.Put.String(), "ask", "zap"}, p.Verbs())
 }
 
-// TestEarlyEndsOfExperiments stop those variants alone that lack runs, and those that are named.
+// TestEarlyEndsOfExperiments stop only the variants that lack runs, or those named.
 func TestEarlyEndsOfExperiments(t *testing.T) {
 	of := func() *Experiment {
 		return &Experiment{Repeat: 3, Variants: []Variant{{Name: "a", Runs: 3}, {Name: "b", Runs: 2}}}

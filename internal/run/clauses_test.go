@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// says holds an error to its text, of which "" is none.
+// says compares an error with a text; "" means none.
 func says(t *testing.T, want string, err error, name string) {
 	t.Helper()
 	if want == "" {
@@ -66,7 +66,7 @@ func TestWhatAVerdictMaySay(t *testing.T) {
 	}
 }
 
-// A machine that others used may be so, and is a reason for doubt in a load.
+// Others may use a machine, but that makes a load doubtful.
 func TestWhatAMachineMayBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		others, idle float64
@@ -108,7 +108,7 @@ func TestWhatAMachineMayBe(t *testing.T) {
 	}
 }
 
-// What a search found are levels of it that held, of these rates.
+// The results of a search are levels of it that held, with these rates.
 func TestWhatASearchMayHaveFound(t *testing.T) {
 	at := func(i int) *int { return &i }
 	rate := func(f float64) *float64 { return &f }
@@ -139,7 +139,7 @@ func TestWhatASearchMayHaveFound(t *testing.T) {
 	require.NoError(t, (&Phase{}).checkSearch())
 }
 
-// What was done was asked for and answered, by each target that has it, of the load and of its setup.
+// What was done was asked for and answered, by each of its targets, in the load and its setup.
 func TestOpsTakeTheirRequests(t *testing.T) {
 	done := func(ok, miss uint64) map[string]*Op {
 		o := &Op{}
@@ -185,7 +185,7 @@ func TestOpsTakeTheirRequests(t *testing.T) {
 	}
 }
 
-// What a worker took is summed up over its steps; of memory it is the most.
+// What a worker used is summed over its steps; memory is the maximum.
 func TestWhatAWorkerSpent(t *testing.T) {
 	var w Worker
 	one, two := measure.Generator{CPUSeconds: 1, MaxRSSBytes: 30}, measure.Generator{CPUSeconds: 2, MaxRSSBytes: 20}
@@ -196,7 +196,7 @@ func TestWhatAWorkerSpent(t *testing.T) {
 	require.Equal(t, []any{3.0, 12.0, int64(30), uint64(48)}, []any{w.CPUSeconds, w.ElapsedSeconds, w.MaxRSSBytes, w.MinorFaults})
 }
 
-// A run of an experiment counts where it was carried out, or its variant's time was over.
+// A run of an experiment counts if it was carried out, or if its variant's time was used up.
 func TestWhichRunsCount(t *testing.T) {
 	for _, c := range []struct {
 		is     Completeness
@@ -220,7 +220,7 @@ func TestWhichRunsCount(t *testing.T) {
 	require.False(t, (&Figure{}).DiffersAlone())
 }
 
-// A null has the reason at its path, or the one of what is around it; a path that leads nowhere has none.
+// A null has the reason at its path, or that of an object containing it; a path that leads nowhere has none.
 func TestWhyANullIs(t *testing.T) {
 	r := New(Header{}, Environment{Nulls: map[string]string{"cpu": "no cpu"}})
 	r.Add("p", &Phase{Validity: Valid, Nulls: map[string]string{"op.get": "none asked", "op.get.rate": "no plateau"}})
@@ -237,7 +237,7 @@ func TestWhyANullIs(t *testing.T) {
 	}
 }
 
-// An op has several keys where more keys than ops were due.
+// Ops have several keys if more keys than ops were due.
 func TestWhichOpsAreBatches(t *testing.T) {
 	for _, c := range []struct {
 		ops, keys uint64
@@ -249,7 +249,7 @@ func TestWhichOpsAreBatches(t *testing.T) {
 	}
 }
 
-// How many good answers an op takes goes by what its phase is for, its verb and the replication: one at least.
+// How many good answers an op needs depends on the phase's purpose, the verb and the replication: at least one.
 func TestAnswersThatAnOpTakes(t *testing.T) {
 	of := func(n, w, r int) *conditions.Replication {
 		return &conditions.Replication{Coordinate: "client", N: n, W: w, R: r}
@@ -273,7 +273,7 @@ func TestAnswersThatAnOpTakes(t *testing.T) {
 	}
 }
 
-// What a log got of its bound is a figure of the phase, or a null with its reason.
+// A log's share of its bound is a figure of the phase, or a null with its reason.
 func TestAPhaseSaysWhatItsLogGotOfTheBound(t *testing.T) {
 	r, fast, slow := New(Header{}, Environment{}), 400.0, 300.0
 	add := func(name string, l *worker.Log) {
@@ -289,7 +289,7 @@ func TestAPhaseSaysWhatItsLogGotOfTheBound(t *testing.T) {
 	require.Empty(t, r.Phase["puts"].Nulls)
 }
 
-// Runs are named in the order in which they ended, and each counts for its own variant alone.
+// Runs are named in the order in which they ended, and each counts only for its own variant.
 func TestRunsOfAnExperiment(t *testing.T) {
 	x := NewExperiment("x")
 	x.Variants = []Variant{{Name: "a", Stopped: StopFinished}, {Name: "b", Stopped: StopFinished}, {Name: "c", Stopped: StopFinished}}
@@ -306,7 +306,7 @@ func TestRunsOfAnExperiment(t *testing.T) {
 	require.Equal(t, []Variant{{Name: "a", Runs: 2, Stopped: StopCap}, {Name: "b", Runs: 2, Stopped: StopAborted}, {Name: "c", Stopped: StopFinished}}, x.Variants)
 }
 
-// A chart has the lines that were drawn, and those that could not be with the reason.
+// A chart has the lines that were drawn, and, with the reason, those that could not be.
 func TestLinesOfCharts(t *testing.T) {
 	x := NewExperiment("x")
 	x.Variants, x.Baseline = []Variant{{Name: "a"}}, "a"
@@ -326,7 +326,7 @@ func TestLinesOfCharts(t *testing.T) {
 	require.NoError(t, x.CheckValid())
 }
 
-// An experiment is consistent in itself: each clause is broken by itself, in the last place where it can be.
+// An experiment is consistent: each clause is broken alone, in the last place where it can be.
 func TestWhatAnExperimentMaySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(x *Experiment)

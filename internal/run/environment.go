@@ -4,7 +4,7 @@ import (
 	"github.com/loadgen/loadgen/internal/reason"
 )
 
-// Environment is where the run took place: the machine and process that coordinated it. A text that could not be read is "".
+// Environment describes the machine and process that coordinated the run. A text that could not be read is "".
 type Environment struct {
 	Go          string `json:"go"`
 	OS          string `json:"os"`
@@ -15,28 +15,28 @@ type Environment struct {
 	CPUs        int    `json:"cpus"` // that this process may use
 	GOMAXPROCS  int    `json:"gomaxprocs"`
 	ClockSource string `json:"clock_source"`
-	Governor    string `json:"governor"` // of the first CPU's frequency
+	Governor    string `json:"governor"` // CPU frequency governor of the first CPU
 
-	CgroupCPUs       *float64 `json:"cgroup_cpus"`        // CPU seconds a second that the control group may use
+	CgroupCPUs       *float64 `json:"cgroup_cpus"`        // CPU seconds per second that the control group may use
 	MemoryBytes      *int64   `json:"memory_bytes"`       // of the machine
 	MemoryLimitBytes *int64   `json:"memory_limit_bytes"` // of the control group
 	FDSoft           *int64   `json:"fd_soft"`            // open files, soft limit
 	FDHard           *int64   `json:"fd_hard"`
 
-	// Servers is what each endpoint said it is, by target and endpoint: Servers["space"]["127.0.0.1:7001"]["version"].
+	// Servers is what each endpoint reported about itself, by target and endpoint: Servers["space"]["127.0.0.1:7001"]["version"].
 	Servers map[string]map[string]map[string]string `json:"servers"`
 
 	Nulls     map[string]string      `json:"nulls"`      // why a field is null or ""
-	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 }
 
-// Codes of why a fact of the environment is null.
+// Codes for why a fact of the environment is null.
 const (
-	unlimited  reason.Code = "unlimited"  // it is a bound that the machine does not set
-	unreadable reason.Code = "unreadable" // the machine does not say, or not in a form that is known
+	unlimited  reason.Code = "unlimited"  // the machine does not set this limit
+	unreadable reason.Code = "unreadable" // the machine does not report it, or not in a known form
 )
 
-// Null keeps why a fact is null or "": because the machine sets no such bound, or because it could not be read.
+// Null records why a fact is null or "": the machine sets no such limit (unbounded), or it could not be read.
 func (e *Environment) Null(fact, why string, unbounded bool) {
 	if e.Nulls == nil {
 		e.Nulls, e.NullCodes = map[string]string{}, map[string]reason.Code{}

@@ -10,57 +10,57 @@ import (
 	"github.com/loadgen/loadgen/internal/reason"
 )
 
-// Experiment is what came of running the variants of a plan again and again. Each execution is a [Run] of its own; this names them and
-// holds how the variants compare. Its JSON is described in docs/result.md.
+// Experiment is the result of running the variants of a plan repeatedly. Each execution is a [Run] of its own; this names them and holds how the
+// variants compare. docs/result.md describes its JSON.
 type Experiment struct {
 	Schema     int       `json:"schema"`
 	ID         string    `json:"experiment_id"`
 	Plan       string    `json:"plan"`
-	PlanDigest string    `json:"plan_digest"` // of how it is run and of its variants' plans, in hex; "": kept by an older loadgen
+	PlanDigest string    `json:"plan_digest"` // of its settings and its variants' plans, in hex; "": from an older loadgen
 	StartedAt  time.Time `json:"started_at"`
 	Loadgen    string    `json:"loadgen"`
 	Seed       uint64    `json:"seed"`     // of the order and of resampling: that of the baseline's plan
-	Repeat     int       `json:"repeat"`   // how often each variant was to be run
+	Repeat     int       `json:"repeat"`   // how often each variant was to run
 	Order      string    `json:"order"`    // "interleaved" or "sequential"
 	Baseline   string    `json:"baseline"` // a variant's name
 	Fork       bool      `json:"fork"`
-	CapSeconds float64   `json:"cap_seconds"` // for the runs of a variant together; 0: none
-	Seconds    float64   `json:"seconds"`     // from StartedAt to the end, or to the last run that is named
-	Finished   bool      `json:"finished"`    // false: under way, or cut off
-	Verdict    Verdict   `json:"verdict"`     // the worst of its runs in each part
-	ExitCode   int       `json:"exit_code"`   // the first that applies over its runs
+	CapSeconds float64   `json:"cap_seconds"` // for all runs of a variant together; 0: none
+	Seconds    float64   `json:"seconds"`     // from StartedAt to the end, or to the last run named
+	Finished   bool      `json:"finished"`    // false: in progress, or cut off
+	Verdict    Verdict   `json:"verdict"`     // each part is the worst over its runs
+	ExitCode   int       `json:"exit_code"`   // the worst over its runs
 
-	ReasonRuns []int `json:"reason_runs,omitempty"` // which of Runs each of the verdict's reasons is of, from 1, at its place; 0: of none. None in a result of an older form
+	ReasonRuns []int `json:"reason_runs,omitempty"` // for each of the verdict's reasons, the number of its run in Runs, from 1; 0: no run. Empty in results of an older form
 
-	Labels map[string]string `json:"labels"` // that the user has given it and its runs
-	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, what their durability was worth, what was verified
+	Labels map[string]string `json:"labels"` // set by the user for it and its runs
+	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, how durable they were, what was verified
 
 	Variants []Variant       `json:"variants"` // in the plan's order
 	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
-	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and in each by variant
+	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and then by variant
 	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
 	Charts   []chart         `json:"charts"`   // those of the plan
 }
 
-// Stop says why the runs of a variant, or one of them, went no further.
+// Stop says why a variant's runs, or one run, went no further.
 type Stop string
 
 // From best to worst.
 const (
-	StopFinished Stop = "finished" // all that was planned was done
-	StopCap      Stop = "cap"      // the variant's time was over; what there is counts
-	StopAborted  Stop = "aborted"  // by the user, or by the plan when its ops failed; what is not whole does not count
+	StopFinished Stop = "finished" // everything planned was done
+	StopCap      Stop = "cap"      // the variant's time was used up; what there is counts
+	StopAborted  Stop = "aborted"  // by the user, or by the plan when ops failed; an incomplete run does not count
 	StopFailed   Stop = "failed"   // something could not be run
 )
 
-// stops are in the order in which one outweighs another.
+// stops are ordered from best to worst.
 var stops = [...]Stop{StopFinished, StopCap, StopAborted, StopFailed}
 
-// Variant is a set of values of variables, and how far its runs got.
+// Variant is a set of variable values, and how far its runs got.
 type Variant struct {
 	Name    string            `json:"name"`
 	Values  map[string]string `json:"values"`  // HCL literals, by variable
-	Runs    int               `json:"runs"`    // that count in figures
+	Runs    int               `json:"runs"`    // runs that count in figures
 	Stopped Stop              `json:"stopped"` // the worst of its runs
 }
 
@@ -75,63 +75,63 @@ type ExperimentRun struct {
 	ExitCode   int     `json:"exit_code"`
 }
 
-// Counts reports whether the run's figures are compared: it was carried out, or ended by its variant's cap.
+// Counts reports whether the run's figures are compared: it finished, or its variant's cap ended it.
 func (r ExperimentRun) Counts() bool { return r.Stopped == StopFinished || r.Stopped == StopCap }
 
-// Figure is one metric of one variant over its repetitions, and how it stands to the baseline's. A number that is not to be had is null,
-// and Nulls holds the reason under its name.
+// Figure is one metric of one variant over its repetitions, and how it compares with the baseline's. An unavailable number is null, and Nulls holds
+// the reason under its name.
 type Figure struct {
 	Variant string `json:"variant"`
 	Phase   string `json:"phase"`
 	Op      string `json:"op"`
-	Metric  string `json:"metric"` // its path below the op: "rate", "response.p99"
+	Metric  string `json:"metric"` // its path relative to the op: "rate", "response.p99"
 	Unit    string `json:"unit"`   // "/s", "s", or "" for a share
 
-	Values    int      `json:"values"`     // that it is made of
-	PerSecond bool     `json:"per_second"` // they are those of single seconds; else of repetitions
-	Effective *float64 `json:"effective"`  // how many independent values would tell as much
+	Values    int      `json:"values"`     // number of values it is computed from
+	PerSecond bool     `json:"per_second"` // values are single seconds; otherwise repetitions
+	Effective *float64 `json:"effective"`  // number of independent values of equal worth
 
-	Score    *float64 `json:"score"`     // their mean
-	Error    *float64 `json:"error"`     // half of the score's 99.9 % confidence interval
+	Score    *float64 `json:"score"`     // mean of the values
+	Error    *float64 `json:"error"`     // half the width of the score's 99.9 % confidence interval
 	Median   *float64 `json:"median"`    //
-	MedianLo *float64 `json:"median_lo"` // of its 95 % confidence interval
+	MedianLo *float64 `json:"median_lo"` // 95 % confidence interval of the median
 	MedianHi *float64 `json:"median_hi"`
 
-	Ratio   *float64 `json:"ratio"`    // to the baseline: of geometric means
-	RatioLo *float64 `json:"ratio_lo"` // of its 95 % confidence interval
+	Ratio   *float64 `json:"ratio"`    // to the baseline, of geometric means
+	RatioLo *float64 `json:"ratio_lo"` // 95 % confidence interval of the ratio
 	RatioHi *float64 `json:"ratio_hi"`
-	P       *float64 `json:"p"`      // of Welch's t test, of logarithms
-	PHolm   *float64 `json:"p_holm"` // the same, adjusted over all that the experiment shows
+	P       *float64 `json:"p"`      // from Welch's t test on logarithms
+	PHolm   *float64 `json:"p_holm"` // the same, adjusted for all comparisons that the experiment shows
 	Spread  *float64 `json:"spread"` // between restarts, as a share
-	MDE     *float64 `json:"mde"`    // smallest difference that would be shown nine times in ten, as a share
+	MDE     *float64 `json:"mde"`    // smallest difference that would be detected nine times in ten, as a share
 	Differs bool     `json:"differs"`
-	Finding string   `json:"finding"` // in words; "baseline" for its own
+	Finding string   `json:"finding"` // in words; "baseline" for the baseline itself
 
-	Code reason.Code `json:"code"` // of the finding; "" in a result of an older form
+	Code reason.Code `json:"code"` // of the finding; "" in results of an older form
 
-	Validity  Validity               `json:"validity"` // of the worst phase that it was taken from, the baseline's included
+	Validity  Validity               `json:"validity"` // of the worst phase that it is from, including the baseline's
 	Nulls     map[string]string      `json:"nulls"`
-	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 }
 
-// Null keeps why a number is null.
+// Null records why a number is null.
 func (f *Figure) Null(name string, why reason.Why) {
 	f.Nulls[name], f.NullCodes[name] = why.Text, why.Code
 }
 
-// DiffersAlone says whether it is a difference by itself, and not among all comparisons.
+// DiffersAlone says whether it differs on its own, but not among all comparisons.
 func (f *Figure) DiffersAlone() bool { return f.Code == reason.DiffersAlone }
 
-// Table is cells for people, with the text that every form of it shows.
+// Table is a table for people; every output format shows the texts of its cells.
 type Table struct {
 	Title     string     `json:"title"`
-	Transpose bool       `json:"transpose"` // to be shown with a column for each row
+	Transpose bool       `json:"transpose"` // show it with a column for each row
 	Columns   []Column   `json:"columns"`
 	Rows      []TableRow `json:"rows"`
 	Notes     []string   `json:"notes"`
 }
 
-// Column is what the cells under it are.
+// Column describes the cells under it.
 type Column struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -145,52 +145,52 @@ type TableRow struct {
 	Cells     []Cell `json:"cells"`     // one for each column
 }
 
-// Cell is a value and its text. Where there is no value the text says what to show instead, and Reason why.
+// Cell is a value and its text. Without a value, the text says what to show instead, and Reason says why.
 type Cell struct {
 	Value  *float64 `json:"value"` // in base units
 	Text   string   `json:"text"`
 	Reason string   `json:"reason"`
 
-	Cause string `json:"cause,omitempty"` // of a Reason that names a null figure: why that is null, without its name
+	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that is null, without its name
 }
 
 // chart is a chart that the plan describes.
 type chart struct {
 	Title string      `json:"title"`
-	Over  string      `json:"over"`  // what X is: "time" in seconds, "ops" that had ended, "quantile" as a share, "var.NAME" values of a variable
-	Unit  string      `json:"unit"`  // that Y is to be shown in
-	Log   bool        `json:"log"`   // Y by the logarithm
-	Lines []chartLine `json:"lines"` // by variant, and in each as the plan has them; over a variable for each combination of the others
+	Over  string      `json:"over"`  // meaning of X: "time" in seconds, "ops" that had ended, "quantile" as a share, "var.NAME" values of a variable
+	Unit  string      `json:"unit"`  // in which to show Y
+	Log   bool        `json:"log"`   // logarithmic Y axis
+	Lines []chartLine `json:"lines"` // by variant, then in the plan's order; over a variable, one for each combination of the others
 }
 
-// chartLine is a line of one variant.
+// chartLine is one variant's line.
 type chartLine struct {
 	Name    string     `json:"name"`
 	Variant string     `json:"variant"`
-	X       []float64  `json:"x"`      // of its points, from left to right
+	X       []float64  `json:"x"`      // of its points, ascending
 	Y       []*float64 `json:"y"`      // one for each X, in base units; null breaks the line
-	Reason  string     `json:"reason"` // why there are none
+	Reason  string     `json:"reason"` // why it has no points
 
-	Cause string `json:"cause,omitempty"` // as that of a cell
+	Cause string `json:"cause,omitempty"` // like that of a cell
 }
 
-// AddChart adds a chart without lines; the returned one is valid until the next.
+// AddChart adds a chart without lines and returns it; it is valid until the next AddChart.
 func (x *Experiment) AddChart(title, over, unit string, log bool) *chart {
 	x.Charts = append(x.Charts, chart{Title: title, Over: over, Unit: unit, Log: log, Lines: []chartLine{}})
 	return &x.Charts[len(x.Charts)-1]
 }
 
-// Draw adds a variant's line through points, of which there are as many x as y.
+// Draw adds a variant's line through points; x and y have equal lengths.
 func (c *chart) Draw(name, variant string, x []float64, y []*float64) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
 }
 
-// Miss adds a variant's line without points, and why there are none: what an empty cell says.
+// Miss adds a variant's line without points; why is the empty cell that gives the reason.
 func (c *chart) Miss(name, variant string, why Cell) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why.Reason, Cause: why.Cause})
 }
 
-// NewExperiment returns an experiment of which nothing has been run: complete, valid, exit code 0.
+// NewExperiment returns an experiment before its first run: complete, valid, exit code 0.
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
 		Schema: schemaVersion, ID: id,
@@ -199,7 +199,7 @@ func NewExperiment(id string) *Experiment {
 	}
 }
 
-// CheckValid reports whether the experiment is consistent in itself.
+// CheckValid reports whether the experiment is consistent.
 func (x *Experiment) CheckValid() error {
 	if x.Schema != schemaVersion {
 		return fmt.Errorf("experiment of schema %d, this loadgen reads %d", x.Schema, schemaVersion)
@@ -232,7 +232,7 @@ func (x *Experiment) CheckValid() error {
 	return nil
 }
 
-// Ended says what became of the run as one of an experiment. Capped says that it was ended by its variant's cap.
+// Ended summarises the run as one of an experiment. capped says that its variant's cap ended it.
 func (r *Run) Ended(capped bool) ExperimentRun {
 	one := ExperimentRun{
 		ID: r.ID, Variant: r.Variant, Repetition: r.Repetition, Seconds: r.Seconds, Verdict: r.Verdict, ExitCode: r.ExitCode, Stopped: StopFinished,
@@ -248,7 +248,7 @@ func (r *Run) Ended(capped bool) ExperimentRun {
 	return one
 }
 
-// Add names a run that has ended and judges the experiment anew. Capped says that it was ended by its variant's cap.
+// Add adds a run that has ended and updates the verdict. capped says that its variant's cap ended it.
 func (x *Experiment) Add(r *Run, capped bool) {
 	one := r.Ended(capped)
 	x.Runs = append(x.Runs, one)
@@ -265,7 +265,7 @@ func (x *Experiment) Add(r *Run, capped bool) {
 	x.judge(one)
 }
 
-// Abort says that the experiment was ended early, and by what; variants that lack runs were stopped by that.
+// Abort records that the experiment ended early, and why. Variants that lack runs count as stopped by that.
 func (x *Experiment) Abort(by reason.Why) {
 	for i := range x.Variants {
 		if v := &x.Variants[i]; v.Runs < x.Repeat {
@@ -279,7 +279,7 @@ func (x *Experiment) Abort(by reason.Why) {
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, exit.Aborted)
 }
 
-// Cap says that a variant has not been run as often as planned, because its time was over. That was planned, too: the exit code is that of the
+// Cap records that a variant has fewer runs than planned because its time was used up. The plan allowed for that, so the exit code is that of the
 // runs.
 func (x *Experiment) Cap(variant string) {
 	for i := range x.Variants {
@@ -291,7 +291,7 @@ func (x *Experiment) Cap(variant string) {
 	x.say(0, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant)})
 }
 
-// What an experiment takes the worst of, each from best to worst.
+// Of each of these an experiment takes the worst; they are ordered from best to worst.
 var (
 	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
@@ -299,7 +299,7 @@ var (
 	exitCodes      = [...]int{exit.OK, exit.Assert, exit.Invalid, exit.Degraded, exit.Aborted, exit.Failed}
 )
 
-// judge takes the run that was named last into the verdict.
+// judge adds the latest run to the verdict.
 func (x *Experiment) judge(r ExperimentRun) {
 	v := &x.Verdict
 	v.Completeness = worst(completenesses[:], v.Completeness, r.Verdict.Completeness)
@@ -312,13 +312,13 @@ func (x *Experiment) judge(r ExperimentRun) {
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, r.ExitCode)
 }
 
-// say adds a reason, of a run by its number from 1, or of none.
+// say adds a reason of run number of, from 1; 0: of no run.
 func (x *Experiment) say(of int, why reason.Why) {
 	x.Verdict.add(why)
 	x.ReasonRuns = append(x.ReasonRuns, of)
 }
 
-// Own returns the reasons of the verdict that are those of no run; all in a result of an older form.
+// Own returns the verdict's reasons that belong to no run; in a result of an older form, all of them.
 func (x *Experiment) Own() (own []string) {
 	for i, text := range x.Verdict.Reasons {
 		if i >= len(x.ReasonRuns) || x.ReasonRuns[i] == 0 {
@@ -328,7 +328,7 @@ func (x *Experiment) Own() (own []string) {
 	return own
 }
 
-// worst returns the one of two that comes later in an order.
+// worst returns the one of a and b that comes later in order.
 func worst[T comparable](order []T, a, b T) T {
 	if slices.Index(order, b) > slices.Index(order, a) {
 		return b

@@ -2,7 +2,7 @@ package run
 
 import "errors"
 
-// finerRow is a part of a short load. Its rows are of the same length, less than a second, but for the last.
+// finerRow is a part of a short load. All rows but the last have the same length, less than a second.
 type finerRow struct {
 	T    float64 `json:"t"` // its end, in seconds since the phase's origin
 	OK   uint64  `json:"ok"`
@@ -10,12 +10,12 @@ type finerRow struct {
 	Bad  uint64  `json:"bad"` // conflict, quorum_failed, timeout, error
 }
 
-// AddFiner adds the ops that ended up to t seconds after the phase's origin, and not in an earlier row.
+// AddFiner adds the ops that ended after the previous row and up to t seconds after the phase's origin.
 func (p *Phase) AddFiner(t float64, ok, miss, bad uint64) {
 	p.Finer = append(p.Finer, finerRow{t, ok, miss, bad})
 }
 
-// checkFiner says what is wrong with the rows.
+// checkFiner returns what is wrong with the rows.
 func (p *Phase) checkFiner() error {
 	last := 0.0
 	for _, row := range p.Finer {

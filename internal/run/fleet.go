@@ -10,18 +10,18 @@ type Worker struct {
 	Name     string `json:"name"`
 	Host     string `json:"host"`     // "" for the coordinator's own process
 	Loadgen  string `json:"loadgen"`  // version of its program
-	Sessions int    `json:"sessions"` // the most that it had in a phase
-	Replaces string `json:"replaces"` // the worker, lost before, whose sessions it took over; "": none
-	Since    string `json:"since"`    // from which phase on; "": the first
+	Sessions int    `json:"sessions"` // its maximum in any phase
+	Replaces string `json:"replaces"` // the lost worker whose sessions it took over; "": none
+	Since    string `json:"since"`    // the first phase it took part in; "": the run's first
 
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
-	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // by which the offset may be wrong at the end of its last step; 0 in the coordinator's own process
-	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished, and
+	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // possible error of the offset at the end of its last step; 0 in the coordinator's own process
+	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished
 	measure.Spent
 	MaxRSSBytes int64 `json:"max_rss_bytes"` // of its process
 }
 
-// AddSpent adds what the worker's process took for a step more.
+// AddSpent adds what the worker's process used for another step.
 func (w *Worker) AddSpent(g *measure.Generator) {
 	w.CPUSeconds += g.CPUSeconds
 	w.Add(&g.Spent)
@@ -29,8 +29,8 @@ func (w *Worker) AddSpent(g *measure.Generator) {
 	w.MaxRSSBytes = max(w.MaxRSSBytes, g.MaxRSSBytes)
 }
 
-// LossOf returns what became of a worker of the fleet, by its place there; nil of one that was not lost. A name may come twice: the second one to have
-// it came when the first was lost.
+// LossOf returns the loss of the worker at a place in the fleet, or nil if it was not lost. A name may occur twice: its second worker joined after
+// the first was lost.
 func (r *Run) LossOf(place int) *worker.Loss {
 	nth := 0
 	for _, w := range r.Fleet[:place] {

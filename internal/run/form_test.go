@@ -66,7 +66,7 @@ func (s *schema) walk(path string, t reflect.Type, null string) {
 	case reflect.Map:
 		elem := t.Elem()
 		if elem.Kind() == reflect.Pointer {
-			elem = elem.Elem() // a key of a map is there with its value
+			elem = elem.Elem() // with a key, a map has its value
 		}
 		s.walk(path+"."+placeholder(path), elem, "")
 	case reflect.Struct:
@@ -127,8 +127,8 @@ func TestSchemaGolden(t *testing.T) {
 	}
 }
 
-// docs/result.md has a row for each path of the schema, in backquotes at its start, and for no other: a run's, then an experiment's,
-// then a comparison's.
+// docs/result.md has a row for each path of the schema, in backquotes at its start, and for no other: first a run's, then an experiment's, then a
+// comparison's.
 func TestSchemaDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/result.md")
 	require.NoError(t, err)

@@ -5,38 +5,38 @@ import (
 	"fmt"
 )
 
-// Growth is what an op costs the more there are: its service times by ordinal, which says as the how-manieth of its phase it was due. It is of all ops, those of
-// the warm-up included.
+// Growth is what an op costs the more there are: its service times by ordinal, an op's position in the schedule of its phase. It covers all ops,
+// including those of the warm-up.
 type Growth struct {
-	Ops   uint64   `json:"ops"`   // that have ended
-	Drift *float64 `json:"drift"` // mean of the last twentieth by that of the first
+	Ops   uint64   `json:"ops"`   // ops that have ended
+	Drift *float64 `json:"drift"` // mean of the last twentieth divided by that of the first
 
-	// Service time goes as the ordinal to the power of Order in the second half of the ops, with its 95 % confidence interval.
+	// Over the second half of the ops, service time is proportional to the ordinal to the power of Order, with its 95 % confidence interval.
 	Order   *float64 `json:"order"`
 	OrderLo *float64 `json:"order_lo"`
 	OrderHi *float64 `json:"order_hi"`
 	Shown   string   `json:"shown"` // what the interval shows: "grows", "falls" or "none"; "" without one
 
-	// The phase would take so long until To ops have ended, or took, with its 95 % confidence interval.
-	To          int64    `json:"to"` // asked about; 0: none are
+	// How long the phase took, or would take, until To ops have ended, with its 95 % confidence interval.
+	To          int64    `json:"to"` // number asked about; 0: none
 	SecondsTo   *float64 `json:"seconds_to"`
 	SecondsToLo *float64 `json:"seconds_to_lo"`
 	SecondsToHi *float64 `json:"seconds_to_hi"`
 
-	Course []GrowthRow `json:"course"` // up to 128 rows, each of as many ordinals but the last
+	Course []GrowthRow `json:"course"` // up to 128 rows, all of equally many ordinals but the last
 }
 
-// GrowthRow is the ops of neighbouring ordinals that have ended. Service times are in seconds; of a row in which ops failed there is no mean.
+// GrowthRow is the ended ops of neighbouring ordinals. Service times are in seconds; a row with failed ops has no mean.
 type GrowthRow struct {
 	N      uint64   `json:"n"` // the largest ordinal
 	Ended  uint64   `json:"ended"`
-	Failed uint64   `json:"failed"` // of them
+	Failed uint64   `json:"failed"` // of Ended
 	Mean   *float64 `json:"mean"`
 	P50    *float64 `json:"p50"`
 	P99    *float64 `json:"p99"`
 }
 
-// check holds that intervals hold what they are of, and that rows are of the ops.
+// check checks that values lie in their intervals, and that the rows add up to the ops.
 func (g *Growth) check() error {
 	if g == nil {
 		return nil
@@ -69,7 +69,7 @@ func (g *Growth) check() error {
 	return nil
 }
 
-// shows says what the interval of the order shows.
+// shows returns what the interval of the order shows.
 func (g *Growth) shows() string {
 	switch {
 	case g.Order == nil || g.OrderLo == nil || g.OrderHi == nil:

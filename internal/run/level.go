@@ -2,11 +2,10 @@ package run
 
 import "github.com/loadgen/loadgen/internal/run/conditions"
 
-// Level is one step of a phase whose load has several: a stage, or a rate that a search has tried. Its figures are judged as those of an
-// open phase are.
+// Level is one step of a phase whose load has several: a stage, or a rate that a search tried. Its figures are judged like those of an open phase.
 type Level struct {
 	Rate            float64 `json:"rate"`         // arrivals per second asked for, after the ramp
-	RateFrom        float64 `json:"rate_from"`    // and where the ramp begins
+	RateFrom        float64 `json:"rate_from"`    // where the ramp begins
 	RampSeconds     float64 `json:"ramp_seconds"` //
 	DurationSeconds float64 `json:"duration_seconds"`
 	StartSeconds    float64 `json:"start_seconds"` // since the start of the phase's first level
@@ -18,21 +17,21 @@ type Level struct {
 	Reasons  []Reason             `json:"reasons"`
 	Outcome  string               `json:"outcome"` // of a search: "held", "failed", "overloaded" or "client-bound"
 	Why      string               `json:"why"`     // why it did not hold
-	Busy     float64              `json:"busy"`    // as of the generator
+	Busy     float64              `json:"busy"`    // as in the generator's figures
 	Op       map[string]*Op       `json:"op"`
 	Scenario map[string]*Scenario `json:"scenario"`
 }
 
-// Search is what a search has found.
+// Search is the result of a search.
 type Search struct {
-	Rate        *float64 `json:"rate"`         // the largest asked for at which every objective held
+	Rate        *float64 `json:"rate"`         // the highest rate asked for at which every objective held
 	Level       *int     `json:"level"`        // its index in levels; the phase's own figures are those of this level
-	FirstFailed *float64 `json:"first_failed"` // the lowest above it at which one did not
-	ClientBound *float64 `json:"client_bound"` // the lowest above it that the generator could not offer
+	FirstFailed *float64 `json:"first_failed"` // the lowest rate above it at which one did not
+	ClientBound *float64 `json:"client_bound"` // the lowest rate above it that the generator could not offer
 	Knee        *float64 `json:"knee"`         // where throughput divided by mean response is greatest
 	KneeLevel   *int     `json:"knee_level"`
-	End         string   `json:"end"`   // why no more rates were tried: a code, and
-	Ended       string   `json:"ended"` // in words
+	End         string   `json:"end"`   // code for why no more rates were tried
+	Ended       string   `json:"ended"` // the same in words
 
 	From        float64                `json:"from"` // what was asked for
 	To          float64                `json:"to"`

@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// shareOf sets a log's speed as a share of its bound's, nil where that has none, or says why it cannot be one.
+// shareOf sets a log's speed as a share of its bound's, or says why it cannot. bound is nil if its phase has no log.
 func shareOf(l, bound *worker.Log) (why reason.Why) {
 	switch {
 	case l.Bound == "":

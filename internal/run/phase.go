@@ -11,59 +11,59 @@ import (
 type Phase struct {
 	Kind     worker.StepKind  `json:"kind"` // Load, Populate or Clear
 	Model    conditions.Model `json:"model"`
-	Ended    conditions.End   `json:"ended"`    // why the measured step was over
+	Ended    conditions.End   `json:"ended"`    // why the measured step ended
 	Seconds  float64          `json:"seconds"`  // first start to last end of the measured ops
-	Validity Validity         `json:"validity"` // worst of what Reasons name
+	Validity Validity         `json:"validity"` // worst of Reasons
 	Reasons  []Reason         `json:"reasons"`
 	WarmUp   WarmUp           `json:"warmup"`
-	Steady   struct {         // how even a load ran after its warm-up, second by second
-		Seconds  int   `json:"seconds"`  // that were looked at: whole ones, with all of the load on
-		Rate     Trend `json:"rate"`     // of the ops that ended ok or miss in each
+	Steady   struct {         // how steady the load was after its warm-up, second by second
+		Seconds  int   `json:"seconds"`  // whole seconds considered, with the whole load on
+		Rate     Trend `json:"rate"`     // of ops that ended ok or miss per second
 		Response Trend `json:"response"` // of their mean response
 	} `json:"steady"`
 
 	Target  conditions.Target   `json:"target"`
-	Others  []conditions.Target `json:"other_targets"` // that steps of scenarios name, in the order in which they are first named
+	Others  []conditions.Target `json:"other_targets"` // named by steps of scenarios, in order of first mention
 	Dataset conditions.Dataset  `json:"dataset"`
 	Load    conditions.Load     `json:"load"`
 	Trace   *conditions.Trace   `json:"trace"` // null: the phase replays none
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
-	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over as long a time
+	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over the same length of time
 
-	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // processor time of the loops for an op
-	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the load that the loops had, seconds
+	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
+	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
 
 	Log       *worker.Log          `json:"log"`      // null: the target is no log
-	Op        map[string]*Op       `json:"op"`       // by verb; of a search, of the level with the largest rate that held
+	Op        map[string]*Op       `json:"op"`       // by verb; of a search, from the highest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
 	Setup     *Ledgers             `json:"setup"` // of the untimed ops before the load
 	Series    []Row                `json:"series"`
-	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended, where Series has fewer than 20 rows and all are of one step; else none
-	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots are of the load, one for each level; of a result of an older form, none
-	Generator measure.Generator    `json:"generator"`       // of the load, setup apart; over all workers
+	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended, if Series has fewer than 20 rows, all of one step; otherwise absent
+	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
+	Generator measure.Generator    `json:"generator"`       // of the load, without the setup; over all workers
 	Digest    string               `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
-	Nulls     map[string]string    `json:"nulls"`           // why a number below this phase is null, by path
+	Nulls     map[string]string    `json:"nulls"`           // why a number of this phase is null, by relative path
 
-	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in a result of an older form
+	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 
 	Errors []ErrorText `json:"errors"` // most frequent first
 
-	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
+	Reconnects      uint64  `json:"reconnects"`        // connections reopened after a loss
 	LateReplies     uint64  `json:"late_replies"`      // to requests that had timed out; discarded
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
-	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest of them
+	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest stall
 
 	Observe map[string]map[string]Observed `json:"observe"` // by observation and field
 	Probes  map[string]*Probes             `json:"probes"`  // by observation
 
-	Levels []Level `json:"levels"` // of stages and of a search, in their order
-	Search *Search `json:"search"` // null: the phase is none
+	Levels []Level `json:"levels"` // of stages or of a search, in order
+	Search *Search `json:"search"` // null: the phase is no search
 }
 
-// Lost names what ended ops without an answer: their connection, or the log that failed below them.
+// Lost names what ended ops without an answer: a lost connection, or a failed log.
 func (p *Phase) Lost() string {
 	if p.Log != nil {
 		return "failed log"
@@ -74,28 +74,28 @@ func (p *Phase) Lost() string {
 // Reason is why figures of a phase are no better than Validity.
 type Reason struct {
 	Validity Validity    `json:"validity"`
-	Code     reason.Code `json:"code"` // what it is, whatever its words; "" in a result of an older form
+	Code     reason.Code `json:"code"` // independent of the words; "" in results of an older form
 	Text     string      `json:"text"`
-	Touches  []string    `json:"touches"` // paths of figures below the phase, or of objects all of whose figures are meant
+	Touches  []string    `json:"touches"` // paths relative to the phase: of figures, or of objects all of whose figures are affected
 }
 
-// WarmUp is the beginning of a load that its rates and latencies leave out; ledgers count it.
+// WarmUp is the beginning of a load that rates and latencies leave out; ledgers include it.
 type WarmUp struct {
 	Seconds float64     `json:"seconds"` // from the phase's origin
 	By      string      `json:"by"`      // "plan", "mser-5" or "none"
-	Code    reason.Code `json:"code"`    // of why there is none; "" where there is one
+	Code    reason.Code `json:"code"`    // why there is none; "" if there is one
 	Reason  string      `json:"reason"`
 }
 
-// Trend describes a series of seconds. Its shares are of its mean.
+// Trend describes a series of seconds. Its shares are relative to its mean.
 type Trend struct {
-	Effective *float64 `json:"effective"` // independent seconds that it is worth
-	CI95      *float64 `json:"ci95"`      // half of the 95 % confidence interval of the mean, a share
+	Effective *float64 `json:"effective"` // number of independent seconds of equal worth
+	CI95      *float64 `json:"ci95"`      // half the width of the 95 % confidence interval of the mean, a share
 	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
-	DriftP    *float64 `json:"drift_p"`   // probability of a trend as strong as this by chance
+	DriftP    *float64 `json:"drift_p"`   // probability of a trend at least as strong by chance
 }
 
-// Ledger counts how ops ended, or the keys of them.
+// Ledger counts how ops, or their keys, ended.
 //
 // due = ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight.
 type Ledger struct {
@@ -110,20 +110,20 @@ type Ledger struct {
 	InFlight     int64  `json:"in_flight"`
 }
 
-// Figures are what is counted and measured of ops of one kind.
+// Figures are what is counted and measured for one kind of op.
 type Figures struct {
 	Ledger
 	Sent   uint64 `json:"sent"` // due − shed
 	Causes Causes `json:"causes"`
 
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
-	Answered      *float64 `json:"answered"`  // ok and miss per second, likewise
+	Answered      *float64 `json:"answered"`  // ok and miss per second in the same time
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
 	RatePerMinute *float64 `json:"rate_per_minute"`
 
 	Response Latency `json:"response"` // of all ops that were due
 	Service  Latency `json:"service"`  // of all ops that were due
-	Lag      Latency `json:"lag"`      // of every op that was started
+	Lag      Latency `json:"lag"`      // of every op that started
 	Latency  classes `json:"latency"`
 
 	Growth *Growth `json:"growth"` // null: the phase has no growth block
@@ -132,41 +132,41 @@ type Figures struct {
 // Op is the figures of the ops of one verb.
 type Op struct {
 	Figures
-	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys where ops have several
+	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys if ops have several
 	BytesIn  uint64    `json:"bytes_in"`
 	BytesOut *uint64   `json:"bytes_out"`
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 }
 
-// keyLedger is that of the keys of an op: as the op's, where each has one. A batch of several is ok when one of its keys was there.
+// keyLedger is the ledger of an op's keys; the op's own if each has one. A batch of several is ok if one of its keys existed.
 type keyLedger struct {
 	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
-	Answered *float64 `json:"answered"`  // ok and miss per second, likewise
+	Answered *float64 `json:"answered"`  // ok and miss per second in the same time
 	RateWall *float64 `json:"rate_wall"` // ok per second from first start to last end
 }
 
-// Batched says that ops had several keys each, so that Keys tells more than the op does.
+// Batched says whether ops had several keys each, so that Keys says more than the op does.
 func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
 
-// Scenario is the figures of one scenario: its start is that of its first op, its end that of its last. It ended ok when all its ops
-// did, as a miss when some of them missed, and else as the op did that failed. Its ops are in those of their verbs, too.
+// Scenario is the figures of one scenario. Its start is that of its first op, its end that of its last. It ended ok if all its ops did, as a miss if
+// some of them missed, and otherwise as the op that failed. The figures of its ops' verbs include its ops.
 type Scenario struct {
 	Figures
-	Steps     []string         `json:"steps"`      // the ops of one, in their order
-	StepOrder []string         `json:"step_order"` // the names of its steps, likewise
+	Steps     []string         `json:"steps"`      // the ops of one scenario, in order
+	StepOrder []string         `json:"step_order"` // the names of its steps, in order
 	Step      map[string]*Step `json:"step"`
 }
 
-// Step is the figures of the ops of one step of a scenario. The time of a scenario is the sum of its steps', each as often as it is carried out, and of
-// the think times between them.
+// Step is the figures of the ops of one step of a scenario. A scenario's time is the sum over its steps, each as often as it is carried out, plus the
+// think times between them.
 type Step struct {
 	Figures
 	Op      string `json:"op"`
 	Target  string `json:"target"`
 	Dataset string `json:"dataset"`
-	Times   int    `json:"times"` // that it is carried out
+	Times   int    `json:"times"` // how often it is carried out
 }
 
 // Causes counts what decided the ops that ended in conflict, quorum_failed, timeout or error.
@@ -191,10 +191,10 @@ type class struct {
 	Service  Latency `json:"service"`
 }
 
-// Latency sums a histogram up, in seconds. Quantiles are nearest ranks, reported as the upper bound of their bucket, less than
-// 0.8 % above the sample; one with fewer than 10 samples beyond it is null. Without samples Count is 0 and the rest null.
+// Latency summarises a histogram, in seconds. Quantiles are nearest ranks, reported as the upper bound of their bucket, less than 0.8 % above the
+// sample. A quantile with fewer than 10 samples beyond it is null. Without samples Count is 0 and the rest null.
 //
-// Ops that failed count as slower than any sample: with one of them Mean, SD and Max are null, and so is each quantile above their share.
+// Ops that failed count as slower than any sample. If there are any, Mean, SD and Max are null, as is each quantile that falls among them.
 type Latency struct {
 	Count  uint64   `json:"count"`
 	Failed uint64   `json:"failed"`
@@ -215,15 +215,15 @@ type Requests struct {
 	Verb     string `json:"verb"`
 	Sent     uint64 `json:"sent"`
 	Answered uint64 `json:"answered"`
-	Moved    uint64 `json:"moved"` // answered by which endpoint has the key instead
-	Ask      uint64 `json:"ask"`   // answered by which endpoint to ask, for this request only
+	Moved    uint64 `json:"moved"` // redirected permanently to the endpoint that has the key
+	Ask      uint64 `json:"ask"`   // redirected to another endpoint for this request only
 	Timeout  uint64 `json:"timeout"`
 	Error    uint64 `json:"error"`
 	Refused  uint64 `json:"refused"` // never sent
 	InFlight int64  `json:"in_flight"`
 }
 
-// Ledgers is what an untimed step did.
+// Ledgers are the ledgers of an untimed step.
 type Ledgers struct {
 	Op       map[string]*Op `json:"op"`
 	Requests []Requests     `json:"requests"`
@@ -237,9 +237,9 @@ type Row struct {
 	OK       uint64   `json:"ok"`
 	Miss     uint64   `json:"miss"`
 	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
-	KeysOK   uint64   `json:"keys_ok"`   // keys of ops that have several; 0 where ops have one each
+	KeysOK   uint64   `json:"keys_ok"`   // keys of multi-key ops; 0 if ops have one each
 	InFlight int64    `json:"in_flight"` // at T
-	Response struct { // of all that ended or were shed in it, in seconds; null when none did or too few for a quantile, and where the op meant failed
+	Response struct { // seconds, of all ops that ended or were shed in it; null if there were none, if a quantile has too few, or if it falls on a failed op
 		Mean *float64 `json:"mean"`
 		P50  *float64 `json:"p50"`
 		P99  *float64 `json:"p99"`
@@ -249,21 +249,21 @@ type Row struct {
 // End is when the row ends, in seconds since the phase's origin.
 func (r Row) End() float64 { return r.T }
 
-// Overloaded says whether the first that is to be said of the phase is that its target did not keep up.
+// Overloaded says whether the first thing to say about the phase is that its target did not keep up.
 func (p *Phase) Overloaded() bool {
 	return len(p.Reasons) > 0 && p.Reasons[0].Code == reason.Overloaded
 }
 
-// Closed says that the phase's ops were due when others had ended, and not by a schedule.
+// Closed says that the phase's ops were due when others ended, not by a schedule.
 func (p *Phase) Closed() bool { return p.Model == conditions.Closed }
 
-// ErrorText is a text that came with errors, and how often.
+// ErrorText is an error text and its count.
 type ErrorText struct {
 	Text  string `json:"text"`
 	Count uint64 `json:"count"`
 }
 
-// Null keeps why the number at a path below the phase is null, or all numbers of the object there.
+// Null records why the number at a path relative to the phase, or every number of the object there, is null.
 func (p *Phase) Null(path string, why reason.Why) {
 	p.Nulls[path], p.NullCodes[path] = why.Text, why.Code
 }

@@ -15,11 +15,11 @@ const schemaVersion = 2
 // Run is the result of one execution of a plan.
 type Run struct {
 	Schema      int               `json:"schema"`
-	Header                        // its fields stand at the top
+	Header                        // its fields are at the top level
 	Seconds     float64           `json:"seconds"` // from StartedAt to the verdict
 	Verdict     Verdict           `json:"verdict"`
 	ExitCode    int               `json:"exit_code"`
-	Recovered   bool              `json:"recovered"` // made by loadgen runs recover, as the coordinator had died
+	Recovered   bool              `json:"recovered"` // made by loadgen runs recover because the coordinator had died
 	Asserts     []AssertResult    `json:"asserts"`   // in the plan's order
 	PhaseOrder  []string          `json:"phase_order"`
 	Phase       map[string]*Phase `json:"phase"`
@@ -27,12 +27,12 @@ type Run struct {
 
 	Fleet                 []Worker      `json:"fleet"` // in the order of Workers
 	Losses                []worker.Loss `json:"losses"`
-	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is a worker's too when the run has no other
+	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is also a worker's if the run has no other
 
 	stopped []reason.Why // why it got no further, as concluded
 }
 
-// Header says which run it is.
+// Header identifies a run.
 type Header struct {
 	ID         string    `json:"id"`
 	Plan       string    `json:"plan"`        // the plan's name
@@ -40,20 +40,20 @@ type Header struct {
 	StartedAt  time.Time `json:"started_at"`  // RFC 3339, UTC
 	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
 	Workers    []string  `json:"workers"`     // names
-	Strict     bool      `json:"strict"`      // suspect is to be taken for invalid
-	Experiment string    `json:"experiment"`  // the experiment that it is a run of; "": none
-	Variant    string    `json:"variant"`     // whose values the plan was run with; "": the variables' own
-	Repetition int       `json:"repetition"`  // of the variant in the experiment, from 1; 0 without one
+	Strict     bool      `json:"strict"`      // suspect counts as invalid
+	Experiment string    `json:"experiment"`  // the experiment that it belongs to; "": none
+	Variant    string    `json:"variant"`     // whose values the plan ran with; "": the variables' defaults
+	Repetition int       `json:"repetition"`  // of the variant in the experiment, from 1; 0 without an experiment
 
-	Labels map[string]string `json:"labels"` // that the user has given it
+	Labels map[string]string `json:"labels"` // set by the user
 }
 
-// AssertResult is what became of one assert of the plan.
+// AssertResult is the result of one of the plan's asserts.
 type AssertResult struct {
 	Name   string `json:"name"`
 	That   string `json:"that"`
-	OK     *bool  `json:"ok"`     // null when it could not be decided, which counts as a failure
-	Value  string `json:"value"`  // the numbers that were looked at, as text
+	OK     *bool  `json:"ok"`     // null if it could not be decided, which counts as a failure
+	Value  string `json:"value"`  // the numbers compared, as text
 	Reason string `json:"reason"` // why OK is null
 }
 
@@ -91,7 +91,7 @@ func (r *Run) Fail(err error) *Run {
 	return r
 }
 
-// Add appends a phase that was run, in the order of execution. A name is added once.
+// Add appends a phase that ran, in the order of execution. It panics if the name was added before.
 func (r *Run) Add(name string, p *Phase) {
 	if _, there := r.Phase[name]; there {
 		panic("run: phase " + name + " added twice")
@@ -110,7 +110,7 @@ func (r *Run) Add(name string, p *Phase) {
 	r.judge()
 }
 
-// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or nothing when none was kept.
+// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or nothing if none was recorded.
 func (r *Run) Why(steps ...string) (why reason.Why) {
 	switch {
 	case len(steps) > 1 && steps[0] == "environment":
@@ -124,7 +124,7 @@ func (r *Run) Why(steps ...string) (why reason.Why) {
 	return reason.Why{}
 }
 
-// whyNull looks the path up in nulls, then the objects around it.
+// whyNull looks up the path in nulls, then the objects that contain it.
 func whyNull(nulls map[string]string, codes map[string]reason.Code, steps []string) (why reason.Why) {
 	for ; len(steps) > 0; steps = steps[:len(steps)-1] {
 		path := strings.Join(steps, ".")

@@ -1,6 +1,6 @@
 package run
 
-// Summary is a run or an experiment in a line: those fields that tell it from others. Its JSON is a part of a [Run]'s.
+// Summary identifies a run or an experiment in one line, with its verdict. Its JSON is a part of a [Run]'s.
 type Summary struct {
 	Header
 	Seconds  float64 `json:"seconds"`
@@ -10,7 +10,7 @@ type Summary struct {
 	// Runs is how many runs an experiment has had; 0 for a run.
 	Runs int `json:"-"`
 
-	// Unfinished says why the run has no result; it is "" when it has one. Of an unfinished run ID is known, and Plan and
-	// StartedAt as far as they could be read.
+	// Unfinished says why the run has no result, or "" if it has one. An unfinished run has an ID, and Plan and StartedAt as far as they could be
+	// read.
 	Unfinished string `json:"-"`
 }

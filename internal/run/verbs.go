@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Verbs lists the phase's ops in the order of every table: that of [driver.Verb], and behind them those of the plan's own by name.
+// Verbs lists the phase's ops in the order of every table: that of [driver.Verb], then the plan's own ops by name.
 func (p *Phase) Verbs() []string {
 	order := func(op string) int {
 		v, ok := driver.Words{}.Verb(op)

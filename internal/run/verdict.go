@@ -9,19 +9,19 @@ import (
 	"github.com/loadgen/loadgen/internal/reason"
 )
 
-// Completeness says whether all of the plan was carried out.
+// Completeness says whether the whole plan was carried out.
 type Completeness string
 
 // From best to worst.
 const (
 	Complete Completeness = "complete"
-	Capped   Completeness = "capped"   // ended by the time that its plan gave it; what there is counts
+	Capped   Completeness = "capped"   // the plan's time limit ended it; what there is counts
 	Degraded Completeness = "degraded" // a worker was lost; the gap is named
-	Aborted  Completeness = "aborted"  // stopped by the user, or by the plan when its ops failed
+	Aborted  Completeness = "aborted"  // stopped by the user, or by the plan when ops failed
 	Failed   Completeness = "failed"   // something could not be run
 )
 
-// Validity says whether the figures may be believed.
+// Validity says whether the figures can be trusted.
 type Validity string
 
 // From best to worst.
@@ -31,7 +31,7 @@ const (
 	Invalid Validity = "invalid"
 )
 
-// Worse says whether figures of this validity are to be believed less than those of another.
+// Worse says whether figures of this validity are less trustworthy than those of another.
 func (v Validity) Worse(than Validity) bool { return v.rank() > than.rank() }
 
 // rank orders validities from best to worst.
@@ -46,11 +46,11 @@ func (v Validity) rank() int {
 	}
 }
 
-// known says whether it is one of them.
+// known says whether v is one of the constants.
 func (v Validity) known() bool { return v == Valid || v == Suspect || v == Invalid }
 
-// ValidityOf returns how far the figure at a path below the phase, such as "op.get.response.p99", may be believed: the worst of what
-// touches it.
+// ValidityOf returns how far the figure at a path relative to the phase, such as "op.get.response.p99", can be trusted: the worst validity of the
+// reasons that touch it.
 func (p *Phase) ValidityOf(path string) Validity {
 	worst := Valid
 	for _, why := range p.Reasons {
@@ -61,48 +61,48 @@ func (p *Phase) ValidityOf(path string) Validity {
 	return worst
 }
 
-// within says whether a path is at another one or below it.
+// within says whether path is object or lies below it.
 func within(path, object string) bool {
 	rest, ok := strings.CutPrefix(path, object)
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// Assertions says what became of the plan's asserts.
+// Assertions is the result of the plan's asserts.
 type Assertions string
 
 // An assert that could not be decided fails.
 const (
 	Pass Assertions = "pass"
 	Fail Assertions = "fail"
-	None Assertions = "none" // the plan has none, or the run ended before they could be looked at
+	None Assertions = "none" // the plan has none, or the run ended before they could be evaluated
 )
 
-// Verdict is the judgement on a run, in three parts that do not hide each other.
+// Verdict is the judgement on a run, in three independent parts.
 type Verdict struct {
 	Completeness Completeness `json:"completeness"`
 	Validity     Validity     `json:"validity"` // of the worst phase
 	Assertions   Assertions   `json:"assertions"`
-	Reasons      []string     `json:"reasons"` // completeness first, then phases in their order, then asserts
+	Reasons      []string     `json:"reasons"` // completeness first, then phases in order, then asserts
 
-	Codes []reason.Code `json:"codes"` // of Reasons, each at its place; none in a result of an older form
+	Codes []reason.Code `json:"codes"` // code of each of Reasons; empty in results of an older form
 
-	Phases map[string]Validity `json:"-"` // of each phase that has ended; the JSON has it in the phase
+	Phases map[string]Validity `json:"-"` // of each phase that has ended; in JSON the phase has it
 }
 
-// Conclude says how far the run got, and why it got no further. The phases and asserts added so far, or later, are judged on.
+// Conclude records how far the run got, and why it got no further. The verdict also covers the phases and asserts added before or after.
 func (r *Run) Conclude(c Completeness, reasons ...reason.Why) {
 	r.Verdict.Completeness = c
 	r.stopped = reasons
 	r.judge()
 }
 
-// SetAsserts takes the results of the plan's asserts.
+// SetAsserts sets the results of the plan's asserts.
 func (r *Run) SetAsserts(results []AssertResult) {
 	r.Asserts = append([]AssertResult{}, results...)
 	r.judge()
 }
 
-// judge makes the verdict and the exit code from what the run holds.
+// judge derives the verdict and the exit code from what the run holds.
 func (r *Run) judge() {
 	v := Verdict{
 		Completeness: r.Verdict.Completeness,
@@ -146,7 +146,7 @@ func (v *Verdict) add(why reason.Why) {
 	v.Reasons, v.Codes = append(v.Reasons, why.Text), append(v.Codes, why.Code)
 }
 
-// why returns a reason with its code, which is "" in a result of an older form.
+// why returns reason i with its code, which is "" in results of an older form.
 func (v *Verdict) why(i int) reason.Why {
 	w := reason.Why{Text: v.Reasons[i]}
 	if i < len(v.Codes) {
@@ -155,7 +155,7 @@ func (v *Verdict) why(i int) reason.Why {
 	return w
 }
 
-// has says whether a reason is among its own.
+// has says whether a reason is among the verdict's own.
 func (v *Verdict) has(why reason.Why) bool {
 	for i := range v.Reasons {
 		if v.why(i) == why {
@@ -165,7 +165,7 @@ func (v *Verdict) has(why reason.Why) bool {
 	return false
 }
 
-// EndedBy says whether the reason of a phase is also why the run got no further: ops that must all succeed did not.
+// EndedBy says whether a phase's reason is also why the run got no further: ops that must all succeed did not.
 func (r *Run) EndedBy(why *Reason) bool {
 	codes := r.Verdict.Codes
 	return why.Code == reason.SetupFailed && len(codes) > 0 && codes[0] == reason.SetupFailed
@@ -185,7 +185,7 @@ func (a *AssertResult) failure() reason.Why {
 	return reason.Why{Code: assertFailed, Text: fmt.Sprintf("assert %q does not hold: %s, with %s", a.Name, a.That, a.Value)}
 }
 
-// exitCode is the first that applies, the gravest first.
+// exitCode returns the code of the most serious condition that applies.
 func exitCode(v Verdict, strict bool) int {
 	switch {
 	case v.Completeness == Failed:

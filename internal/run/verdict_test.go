@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestCodesOfAnOtherReason are found, and a result of an older form, which has none, is read.
+// TestCodesOfAnOtherReason are found; a result of an older form, without codes, is read.
 func TestCodesOfAnOtherReason(t *testing.T) {
 	r := New(Header{}, Environment{})
 	r.SetAsserts([]AssertResult{{Name: "a"}, {Name: "b"}})
@@ -96,7 +96,7 @@ func TestCodesOfAnOtherReason(t *testing.T) {
 	require.Equal(t, []reason.Code{"", ""}, x.Verdict.Codes)
 }
 
-// TestRunEndedByASetup says so of the phase's reason, and of no other.
+// TestRunEndedByASetup is true for that reason of the phase, and for no other.
 func TestRunEndedByASetup(t *testing.T) {
 	r := New(Header{}, Environment{})
 	why := &Reason{Validity: Invalid, Code: reason.SetupFailed}

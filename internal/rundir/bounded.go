@@ -14,18 +14,18 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-// What a directory that somebody else has filled may cost to read.
+// Limits on reading a directory that somebody else may have filled.
 const (
 	maxText    = 32 << 20 // bytes of a JSON file
-	maxPlan    = 16 << 20 // bytes of a plan, and of the tables of one
-	maxProbe   = 1 << 20  // bytes of a line of what was observed
-	maxDecoded = 64 << 20 // bytes that what is decoded takes, as weighing counts them
+	maxPlan    = 16 << 20 // bytes of a plan, and of its tables
+	maxProbe   = 1 << 20  // bytes of a line of observations
+	maxDecoded = 64 << 20 // bytes of the decoded value, as weighing counts them
 	maxString  = 1 << 20  // bytes of a text
 	maxNumber  = 400      // digits
-	maxDepth   = 64       // objects and arrays in each other
+	maxDepth   = 64       // nesting of objects and arrays
 )
 
-// readJSON reads a file of a run into v, within the bounds above.
+// readJSON reads a file of a run into v, within the limits above.
 func readJSON(path string, v any) error {
 	b, err := regular.Read(path, maxText)
 	if err != nil {
@@ -37,7 +37,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// readable reports whether the JSON of a value stays within the bounds above.
+// readable says whether a value's JSON stays within the limits above.
 func readable(path string, b []byte, v any) error {
 	var err error
 	if len(b) > maxText {
@@ -53,22 +53,22 @@ func readable(path string, b []byte, v any) error {
 	return nil
 }
 
-// decode is json.Unmarshal for texts that somebody else may have made: two bytes can ask for an element of a slice, which takes hundreds.
+// decode is json.Unmarshal for JSON from strangers, in which two bytes can ask for a slice element of hundreds of bytes.
 func decode(b []byte, v any) error {
 	w := weighing{text: b, left: maxDecoded}
 	err := w.value(reflect.TypeOf(v), 0)
-	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal says what is wrong, and decodes nothing of it
+	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal says what is wrong, and decodes nothing
 		return json.Unmarshal(b, v)
 	}
 	return err
 }
 
-// weighing goes through a JSON text beside the type that it will be decoded into, and adds up what that takes. It keeps nothing but its depth.
+// weighing scans a JSON text along with the type it will be decoded into, and adds up the memory that takes. It stores nothing but its depth.
 type weighing struct {
 	text  []byte
 	at    int
 	left  int64 // bytes
-	plain bool  // texts must not have characters that a terminal or a page would obey
+	plain bool  // texts must not contain characters that a terminal or a page would obey
 	known map[reflect.Type]map[string]reflect.Type
 }
 
@@ -87,7 +87,7 @@ func (w *weighing) take(n int64) error {
 	return nil
 }
 
-// next returns the first byte that is not space, and stays there; 0 at the end.
+// next skips white space and returns the next byte without consuming it; 0 at the end.
 func (w *weighing) next() byte {
 	for ; w.at < len(w.text); w.at++ {
 		if c := w.text[w.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -97,7 +97,7 @@ func (w *weighing) next() byte {
 	return 0
 }
 
-// value weighs a value for a type; one that is nil is for nothing that is kept.
+// value weighs a value for a type; nil means that the value is not kept.
 func (w *weighing) value(t reflect.Type, depth int) error {
 	if depth > maxDepth {
 		return errDeep
@@ -128,7 +128,7 @@ func (w *weighing) value(t reflect.Type, depth int) error {
 	return w.word()
 }
 
-// word passes over a number, or true, false and null.
+// word skips a number, or true, false or null.
 func (w *weighing) word() error {
 	for from := w.at; w.at < len(w.text); w.at++ {
 		switch w.text[w.at] {
@@ -142,13 +142,13 @@ func (w *weighing) word() error {
 	return nil
 }
 
-// ownDecoder reports whether a type decodes itself, from a text that it keeps at most.
+// ownDecoder says whether a type decodes itself; such a type keeps at most the text.
 func ownDecoder(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// array weighs the elements. What a slice has grown out of is garbage, as much again.
+// array weighs the elements, doubled for a slice: as it grows, it leaves as much again as garbage.
 func (w *weighing) array(t reflect.Type, depth int) error {
 	var element reflect.Type
 	var size int64
@@ -171,7 +171,7 @@ func (w *weighing) array(t reflect.Type, depth int) error {
 	})
 }
 
-// object weighs the members. A map has room for as many again.
+// object weighs the members, doubled for a map, which has room for as many again.
 func (w *weighing) object(t reflect.Type, depth int) error {
 	var fields map[string]reflect.Type
 	var element reflect.Type
@@ -213,7 +213,7 @@ func (w *weighing) object(t reflect.Type, depth int) error {
 	})
 }
 
-// list goes through what stands between commas up to the end.
+// list scans the comma-separated items up to the end.
 func (w *weighing) list(end byte, each func() error) error {
 	w.at++
 	if w.next() == end {
@@ -236,7 +236,7 @@ func (w *weighing) list(end byte, each func() error) error {
 	}
 }
 
-// string returns the text at hand, which is valid until the next call.
+// string returns the current string, which is valid until the next call.
 func (w *weighing) string() (string, error) {
 	from, escaped := w.at, false
 	for w.at++; w.at < len(w.text); w.at++ {
@@ -268,7 +268,7 @@ func (w *weighing) unquoted(quoted []byte, escaped bool) (string, error) {
 	return text, nil
 }
 
-// fieldsOf returns the types of a struct's fields by their names in JSON, as encoding/json compares them.
+// fieldsOf returns the types of a struct's fields by JSON name, folded as encoding/json compares names.
 func (w *weighing) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if fields, known := w.known[t]; known {
 		return fields
@@ -293,7 +293,7 @@ func (w *weighing) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// folded is the same for names that differ in case only.
+// folded returns the same text for names that differ in case only.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// A result that contradicts itself is not imported: whoever wrote it, it was not loadgen.
+// A result that contradicts itself is not imported, since loadgen cannot have written it.
 func TestPacksThatContradictThemselves(t *testing.T) {
 	good := parts(t)
 	pack := func(change func(r *run.Run, o *run.Op)) []byte {

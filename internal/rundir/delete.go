@@ -11,11 +11,11 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// deleted begins the name of a directory that is on its way out.
+// deleted is the prefix of a directory that is being deleted.
 const deleted = ".deleted-"
 
-// Doomed returns the runs and experiments that go when those with the given names do: an experiment takes its runs with it. A run whose
-// experiment is there and would stay is an error, and so is a name that is not there.
+// Doomed returns everything that is deleted along with the given names: an experiment takes its runs with it. A run of an existing experiment that is
+// not also deleted is an error, and so is a name that does not exist.
 func Doomed(root string, ids []string) ([]string, error) {
 	var all []string
 	add := func(id string) {
@@ -31,7 +31,7 @@ func Doomed(root string, ids []string) ([]string, error) {
 			return nil, fmt.Errorf("no run %s in %s", id, root)
 		}
 		if x, err := LoadExperiment(root, id); err == nil {
-			add(id) // before its runs: what is left after a crash is plain runs
+			add(id) // before its runs, so that a crash leaves plain runs
 			for _, r := range runsThere(root, x) {
 				add(r)
 			}
@@ -57,8 +57,8 @@ func runsThere(root string, x *run.Experiment) (ids []string) {
 	return ids
 }
 
-// Delete removes the directory of a run or an experiment. It is gone at once: a crash leaves a directory of a hidden name, which the next
-// Delete removes. It returns ErrInUse when a loadgen is writing in it.
+// Delete removes the directory of a run or an experiment. It disappears at once: a crash leaves a directory with a hidden name, which the next Delete
+// removes. It returns ErrInUse if a loadgen is writing in it.
 func Delete(root, id string) error { return remove(system{}, root, id) }
 
 func remove(on disk, root, id string) error {
@@ -83,7 +83,7 @@ func remove(on disk, root, id string) error {
 	return nil
 }
 
-// sweep removes what crashes have left in the middle of a deletion or an import. It is called in an alone for root.
+// sweep removes what crashes have left of deletions and imports. It is called inside alone for root.
 func sweep(root string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -96,7 +96,7 @@ func sweep(root string) error {
 		}
 		taken, err := lock(path)
 		if err != nil {
-			continue // somebody is at it
+			continue // in use
 		}
 		if err := errors.Join(os.RemoveAll(path), taken.Close()); err != nil {
 			return err

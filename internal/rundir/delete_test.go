@@ -33,7 +33,7 @@ func TestDelete(t *testing.T) {
 	require.ErrorIs(t, Delete(root, id), os.ErrNotExist)
 }
 
-// Neither runs nor experiments go while somebody writes in them; who has ended holds nothing.
+// Neither runs nor experiments can be deleted while a process writes in them; a process that has ended holds nothing.
 func TestWhatIsBeingWrittenIsNotDeleted(t *testing.T) {
 	root := t.TempDir()
 	d := create(t, root)
@@ -52,7 +52,7 @@ func TestWhatIsBeingWrittenIsNotDeleted(t *testing.T) {
 	require.Empty(t, treeOf(t, root))
 }
 
-// A crash in the middle leaves a hidden directory, which is no run, and which the next deletion removes.
+// A crash in the middle leaves a hidden directory, which is not a run, and which the next deletion removes.
 func TestCrashWhileDeleting(t *testing.T) {
 	root := t.TempDir()
 	finished(t, root, id, "")

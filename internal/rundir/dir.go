@@ -23,28 +23,28 @@ const (
 	tablesFile     = "tables.json"
 )
 
-// minFree is the room that a run must find: less would not hold the result of a short run.
+// minFree is the free space that a run requires: less would not hold the result of a short run.
 const minFree = 1 << 20
 
-// Dir is the directory of a run that is going on, which nobody else can open or delete. It is used by one goroutine at a time.
+// Dir is the directory of a run in progress, which nobody else can open or delete. One goroutine may use it at a time.
 //
-// The first write or sync of the log that goes wrong is final: the kernel may have dropped the pages, so a later sync that goes
-// well would prove nothing. Every call after it returns the same error; Finish still writes the result.
+// The first failed write or sync of the log is final: the kernel may have dropped the pages, so a later successful sync would prove nothing. Every
+// call after it returns the same error. Finish still writes the result.
 type Dir struct {
 	disk  disk
 	path  string
 	taken *os.File // the directory, locked
 	log   file
-	buf   []byte // records not written yet
-	err   error  // of the log, or of what was observed
+	buf   []byte // records not yet written
+	err   error  // of the log, or of the observations
 
-	cut    int64  // of a log that was found torn: where its whole records end; -1: of none
+	cut    int64  // end of the whole records of a torn log; -1 if not torn
 	probes file   // nil: nothing has been observed
-	lines  []byte // of it, not written yet
+	lines  []byte // observations not yet written
 }
 
-// Create makes the directory of a run in root, which is made too if need be, and writes its plan. It fails when the directory
-// exists, when it cannot be written, or when the file system has less than 1 MiB free, and leaves nothing behind then.
+// Create creates the directory of a run in root, which it also creates if needed, and writes the run's plan. It fails, leaving nothing behind, if the
+// directory exists, if it cannot be written, or if the file system has less than 1 MiB free.
 func Create(root, id string, planJSON []byte) (*Dir, error) {
 	return makeDir(system{}, root, id, planJSON)
 }
@@ -69,7 +69,7 @@ func makeDir(on disk, root, id string, planJSON []byte) (*Dir, error) {
 	return d, nil
 }
 
-// begin writes what a new directory holds and makes it last.
+// begin writes and syncs the first files of a new directory.
 func (d *Dir) begin(planJSON []byte) error {
 	var err error
 	if d.taken, err = lock(d.path); err != nil {
@@ -92,7 +92,7 @@ func (d *Dir) begin(planJSON []byte) error {
 // Path returns the directory.
 func (d *Dir) Path() string { return d.path }
 
-// Append adds a worker's snapshot to the log: to memory at first, and to disk by the next Sync. It keeps nothing of snapshot.
+// Append adds a worker's snapshot to the log: first in memory, and to disk with the next Sync. It does not retain snapshot.
 func (d *Dir) Append(worker string, snapshot []byte) error {
 	if d.err != nil {
 		return d.err
@@ -104,7 +104,7 @@ func (d *Dir) Append(worker string, snapshot []byte) error {
 	return nil
 }
 
-// Sync makes everything appended so far last, in one commit.
+// Sync makes everything appended so far durable, in one commit.
 func (d *Dir) Sync() error {
 	if d.err != nil {
 		return d.err
@@ -123,7 +123,7 @@ func (d *Dir) Sync() error {
 	return d.err
 }
 
-// Observe adds the JSON of a [run.Probe], which holds no line break, to what was observed: to memory at first, and to disk by the next Sync.
+// Observe adds the JSON of a [run.Probe], without line breaks, to the observations: first in memory, and to disk with the next Sync.
 func (d *Dir) Observe(probe []byte) error {
 	if d.err != nil {
 		return d.err
@@ -135,7 +135,7 @@ func (d *Dir) Observe(probe []byte) error {
 	return nil
 }
 
-// syncProbes makes last what was observed.
+// syncProbes makes the observations durable.
 func (d *Dir) syncProbes() error {
 	if d.probes == nil {
 		file, err := d.disk.OpenFile(filepath.Join(d.path, probesFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
@@ -152,10 +152,10 @@ func (d *Dir) syncProbes() error {
 	return errors.Join(err, d.probes.Sync())
 }
 
-// KeepSamples writes the file of samples, whole or not at all.
+// KeepSamples writes the file of samples atomically.
 func (d *Dir) KeepSamples(text []byte) error { return d.Keep(samplesFile, text) }
 
-// Keep writes a file of a name that the run does not use itself beside its own, whole or not at all.
+// Keep writes another file beside the run's own, atomically. The name must not be one that the run uses.
 func (d *Dir) Keep(name string, text []byte) error {
 	if err := replaceFile(d.disk, filepath.Join(d.path, name), text); err != nil {
 		return fmt.Errorf("keep %s: %w", name, err)
@@ -163,8 +163,8 @@ func (d *Dir) Keep(name string, text []byte) error {
 	return nil
 }
 
-// Finish syncs and closes the log and writes the result, whole or not at all. The Dir is of no further use. The result is written
-// even when the log could not be, or when it is more than [Load] reads again; the error speaks of all of it.
+// Finish syncs and closes the log, and writes the result atomically. The Dir cannot be used afterwards. Finish writes the result even if the log could
+// not be written, or if the result is larger than [Load] accepts; the error covers all of it.
 func (d *Dir) Finish(r *run.Run) error {
 	closed := d.closeLog()
 	written := d.write(r)
@@ -193,7 +193,8 @@ func (d *Dir) closeLog() error {
 	return synced
 }
 
-// replaceJSON is replaceFile for the JSON of a result, as people read it, without characters that would be obeyed where it is shown. One that is more than is read again is written all the same, and is an error.
+// replaceJSON is replaceFile for the indented JSON of a result, with characters escaped that a terminal or a page would obey. A result that is too
+// large to be read again is written all the same, and is an error.
 func replaceJSON(on disk, path string, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -206,7 +207,7 @@ func replaceJSON(on disk, path string, v any) error {
 	return errors.Join(replaceFile(on, path, text), readable(path, text, v))
 }
 
-// replaceFile makes a file hold the given bytes, whole or not at all, and makes that last.
+// replaceFile replaces a file's content atomically and durably.
 func replaceFile(on disk, path string, b []byte) error {
 	temp := path + ".tmp"
 	if err := writeFile(on, temp, b); err != nil {
@@ -218,7 +219,7 @@ func replaceFile(on disk, path string, b []byte) error {
 	return on.SyncDir(filepath.Dir(path))
 }
 
-// writeFile writes a file of the given bytes and syncs it; on failure it removes what it wrote, so that a full disk is not kept full.
+// writeFile writes and syncs a file. If that fails, it removes what it wrote, so as not to keep a full disk full.
 func writeFile(on disk, path string, b []byte) error {
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -234,7 +235,7 @@ func writeFile(on disk, path string, b []byte) error {
 	return nil
 }
 
-// checkFree fails when the file system of path has no room for a run.
+// checkFree fails if the file system of path has no room for a run.
 func checkFree(path string) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {

@@ -112,7 +112,7 @@ func TestCreateRefuses(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A crash while the result is written leaves no result rather than a part of one.
+// A crash while the result is being written leaves no result rather than part of one.
 func TestCrashBeforeRename(t *testing.T) {
 	root := t.TempDir()
 	d := create(t, root)
@@ -124,7 +124,7 @@ func TestCrashBeforeRename(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// After the first error of the log nothing is taken any more, and the result is written all the same.
+// After the log's first error nothing more is accepted, and the result is still written.
 func TestLogErrorIsFinal(t *testing.T) {
 	root := t.TempDir()
 	d := create(t, root)
@@ -308,7 +308,7 @@ func TestDefaultRoot(t *testing.T) {
 	require.EqualError(t, err, "find the directory for runs: neither XDG_STATE_HOME nor HOME is set")
 }
 
-// crowded is a result whose loads have as many rows as they may, with figures as long as can be.
+// crowded is a result whose loads have as many rows as allowed, with the longest possible figures.
 func crowded(loads, rows int) *run.Run {
 	const most = 1 << 53 // no count of a result that is read is more
 	r, long := result(), -math.MaxFloat64/3
@@ -320,7 +320,7 @@ func crowded(loads, rows int) *run.Run {
 	return r
 }
 
-// What the longest run of very many loads writes is read again.
+// The result of the longest run with very many loads can be read again.
 func TestResultAtItsBoundsIsReadAgain(t *testing.T) {
 	bounds := []int{6, 1000}
 	if !servertest.Whole() {
@@ -339,7 +339,7 @@ func TestResultAtItsBoundsIsReadAgain(t *testing.T) {
 	}
 }
 
-// A result that is more than is read again is written whole, and its run ends with an error that says so.
+// A result too large to be read again is still written in full, and its run ends with an error that says so.
 func TestResultThatIsNotReadAgain(t *testing.T) {
 	root := t.TempDir()
 	err := create(t, root).Finish(crowded(20, 4096))

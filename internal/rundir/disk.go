@@ -6,20 +6,20 @@ import (
 	"os"
 )
 
-// The modes of what is made: a result holds names of hosts, command lines and texts of servers, which are nobody else's business.
+// Modes of new files and directories. A result holds host names, command lines and servers' texts, which are private.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// disk is the file system that is written to. Tests have one that fails.
+// disk is the file system to write to. Tests use one that fails.
 type disk interface {
-	OpenFile(path string, flag int) (file, error) // flag as os.OpenFile has it
+	OpenFile(path string, flag int) (file, error) // flag as for os.OpenFile
 	Mkdir(path string) error
 	Rename(from, to string) error
 	Remove(path string) error
 	RemoveAll(path string) error
-	SyncDir(path string) error // makes the names in a directory last
+	SyncDir(path string) error // makes the names in a directory durable
 }
 
 // file is an open file of a disk.

@@ -1,32 +1,32 @@
-// Package rundir keeps a run on disk, in a directory of its own that is safe against crashes and readable without loadgen:
+// Package rundir keeps each run on disk, in its own directory, which survives crashes and is readable without loadgen:
 //
 //	ROOT/20261120T173438Z-hydra-m4-4f2a/
-//	    plan.json       the plan's canonical JSON, written before the run
-//	    snapshots.log   what workers reported, as it came
-//	    observations.jsonl  what was observed of the target, a run.Probe a line; there when anything was
-//	    samples.csv     single ops of the phases that want samples, a line each; there when any has
-//	    hook-NAME.txt   what the hook that started targets anew printed; there when one did
-//	    result.json     the result (docs/result.md); there when the run has finished, and whole
+//	    plan.json           the plan's canonical JSON, written before the run
+//	    snapshots.log       workers' reports, as they came
+//	    observations.jsonl  observations of the target, one run.Probe per line; if there are any
+//	    samples.csv         single ops of the phases that want samples, one per line; if there are any
+//	    hook-NAME.txt       output of the hook that restarted the targets; if one did
+//	    result.json         the result (docs/result.md); complete, and only there once the run has finished
 //
 // The last line of observations.jsonl may be torn; those before it are whole.
 //
-// A directory without result.json is that of a run that is still going on or was cut off; nothing in it is lost that was there
-// at the last Sync. [Reopen] is for whoever makes a result of that.
+// A directory without result.json belongs to a run that is in progress or was cut off. Nothing is lost that was there at the last Sync. [Reopen] is for
+// making a result of such a run.
 //
 // An experiment has a directory beside those of its runs:
 //
 //	ROOT/20261120T173430Z-hydra-m4-9b01/
-//	    experiment.json    which runs there are and, when it has finished, how variants compare; replaced whole after each run
-//	    tables.json        the tables of its plan, as the plan describes them; there when it has any
+//	    experiment.json     its runs and, once it has finished, how variants compare; replaced atomically after each run
+//	    tables.json         the tables that its plan describes; if there are any
 //
-// Directories are made for their user alone (0700, files 0600), the root among them; one that is there keeps its mode.
+// New directories, including the root, are accessible to their user only (0700, files 0600). An existing one keeps its mode.
 //
-// A directory may have been filled by somebody else. Its files are read within bounds: regular files only, JSON of at most 32 MiB whose decoded form
-// takes at most 64 MiB, and 64 levels deep.
+// A directory may have been filled by somebody else, so its files are read within limits: regular files only, and JSON of at most 32 MiB, whose decoded
+// form takes at most 64 MiB, and at most 64 levels deep.
 //
-// Who writes in a directory holds a lock on it (flock), which ends with the process: nobody else opens or deletes it. Names that begin with a
-// dot are on their way out, or in: [Delete] renames before it removes, [Import] fills a directory and renames it, and both remove what a
-// crash has left of either.
+// A process that writes in a directory holds a lock on it (flock), which ends with the process. Nobody else opens or deletes the directory. Names
+// that begin with a dot are on their way in or out: [Delete] renames before it removes, [Import] fills a directory and then renames it, and both
+// remove what a crash has left of either.
 //
 // # The log
 //
@@ -44,13 +44,11 @@
 //	+-----------+-------------+-------------+--------------+-----------+
 //	                          |<------------- size bytes ------------->|
 //
-// A record without a worker's name is the coordinator's own: what it has ordered and heard, as JSON, from which a run that was cut off can be
-// judged.
+// A record without a worker's name is the coordinator's own: JSON of what it has ordered and heard, from which a run that was cut off can be judged.
 //
-// The checksum is CRC-32C (Castagnoli) over the four bytes of size and all that follows the checksum, so that a run of zeros, as
-// a crash may leave behind, is no record. size is at least 1 and at most 16 MiB + 256.
+// The checksum is CRC-32C (Castagnoli) over the four bytes of size and everything after the checksum. So a run of zeros, as a crash may leave behind,
+// is not a record. size is at least 1 and at most 16 MiB + 256.
 //
-// Records are written in the order of Append and not in place, and synced together: a crash can spoil only what was appended after
-// the last Sync. Reading stops at the first record that is not whole. In a finished run that is corruption; in an unfinished one it
-// is the torn tail.
+// Records are only ever appended, in the order of Append, and synced together, so a crash can damage only what was appended after the last Sync.
+// Reading stops at the first record that is not whole. In a finished run that is corruption; in an unfinished one it is the torn tail.
 package rundir

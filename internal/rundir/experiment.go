@@ -12,15 +12,14 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Experiment is the directory of an experiment that is going on, which nobody else can delete. It is used by one goroutine at a time.
+// Experiment is the directory of an experiment in progress, which nobody else can delete. One goroutine may use it at a time.
 type Experiment struct {
 	disk  disk
 	path  string
 	taken *os.File // the directory, locked
 }
 
-// CreateExperiment makes the directory of an experiment in root, as Create does that of a run, and writes the experiment as it is before
-// anything was run.
+// CreateExperiment creates the directory of an experiment in root, as Create does for a run, and writes the experiment in its initial state.
 func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
 	return createExperiment(system{}, root, x)
 }
@@ -52,7 +51,7 @@ func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, err
 // Path returns the directory.
 func (e *Experiment) Path() string { return e.path }
 
-// KeepTables writes the JSON of the tables that the plan describes, from which those of an experiment that is cut off can be made.
+// KeepTables writes the JSON of the tables that the plan describes, so that an experiment that was cut off can still have its tables.
 func (e *Experiment) KeepTables(tables []byte) error {
 	if err := replaceFile(e.disk, filepath.Join(e.path, tablesFile), tables); err != nil {
 		return fmt.Errorf("keep tables: %w", err)
@@ -60,7 +59,7 @@ func (e *Experiment) KeepTables(tables []byte) error {
 	return nil
 }
 
-// Tables returns what KeepTables has kept; the error is fs.ErrNotExist when it has not.
+// Tables returns what KeepTables has written; if nothing, the error is fs.ErrNotExist.
 func Tables(root, id string) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func Tables(root, id string) ([]byte, error) {
 	return b, nil
 }
 
-// Save replaces what the directory says, whole or not at all.
+// Save replaces the stored experiment atomically.
 func (e *Experiment) Save(x *run.Experiment) error {
 	if err := replaceJSON(e.disk, filepath.Join(e.path, experimentFile), x); err != nil {
 		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
@@ -80,11 +79,11 @@ func (e *Experiment) Save(x *run.Experiment) error {
 	return nil
 }
 
-// Close says that nothing more is written.
+// Close ends the writing.
 func (e *Experiment) Close() error { return e.taken.Close() }
 
-// LoadExperiment returns an experiment, also one that is under way or was cut off: it says so then. The error is fs.ErrNotExist when the
-// ID is not that of an experiment.
+// LoadExperiment returns an experiment, even one that is in progress or was cut off, which it then says. The error is fs.ErrNotExist if the ID is not
+// an experiment's.
 func LoadExperiment(root, id string) (*run.Experiment, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 	return &x, nil
 }
 
-// summarizeExperiment reads as much as there is, and reports whether the directory is that of an experiment.
+// summarizeExperiment reads as much as there is, and says whether the directory is an experiment's.
 func summarizeExperiment(root, id string) (run.Summary, bool) {
 	x, err := LoadExperiment(root, id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,8 +117,8 @@ func summarizeExperiment(root, id string) (run.Summary, bool) {
 	return s, true
 }
 
-// ReopenExperiment takes the directory of an experiment that nobody is at work in, to go on with it, and returns what it says so far. The error is
-// [ErrInUse] when somebody is.
+// ReopenExperiment takes the directory of an experiment that no process is working on, to continue it, and returns its stored state. The error is
+// [ErrInUse] if a process is.
 func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
 	if err := checkID(id); err != nil {
 		return nil, nil, err
@@ -141,7 +140,7 @@ func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
 	return e, x, nil
 }
 
-// RunsOf returns the results of the finished runs of an experiment, the oldest first, also of those that it does not name because it was cut off before it
+// RunsOf returns the results of an experiment's finished runs, oldest first, including those that it does not name because it was cut off before it
 // could.
 func RunsOf(root, experiment string) ([]*run.Run, error) {
 	all, err := List(root)

@@ -86,8 +86,7 @@ func (f *faultyFile) Close() error {
 	return errors.Join(f.disk.fail("close", f.path), f.file.Close())
 }
 
-// everyFault calls f with disks that fail at their first, second, … call, until one has done without a fault. It returns the calls that
-// failed.
+// everyFault calls f with disks that fail at their first, second, … call, until one has no fault. It returns the calls that failed.
 func everyFault(t *testing.T, f func(t *testing.T, on *faulty, root string)) (failed []string) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -101,7 +100,7 @@ func everyFault(t *testing.T, f func(t *testing.T, on *faulty, root string)) (fa
 	}
 }
 
-// told holds that a fault was told by one of the errors, and that there was none without a fault.
+// told checks that one of the errors reports a fault, and that there is none without a fault.
 func told(t *testing.T, on *faulty, errs ...error) {
 	t.Helper()
 	err := errors.Join(errs...)
@@ -112,7 +111,7 @@ func told(t *testing.T, on *faulty, errs ...error) {
 	require.ErrorIs(t, err, errFault, on.failed)
 }
 
-// A write, sync, rename or close that goes wrong anywhere in the life of a run is told, and what was finished is whole or not there.
+// Any failed write, sync, rename or close in the life of a run is reported, and what was finished is complete or absent.
 func TestFaultsOfARun(t *testing.T) {
 	failed := everyFault(t, func(t *testing.T, on *faulty, root string) {
 		d, err := makeDir(on, root, id, []byte(`{"name":"hydra-m4"}`))
@@ -145,7 +144,7 @@ func TestFaultsOfARun(t *testing.T) {
 	}
 }
 
-// The same of an experiment: what it said before stays when it cannot be replaced.
+// The same for an experiment: its earlier state stays if it cannot be replaced.
 func TestFaultsOfAnExperiment(t *testing.T) {
 	failed := everyFault(t, func(t *testing.T, on *faulty, root string) {
 		_, x := study(t)
@@ -169,7 +168,7 @@ func TestFaultsOfAnExperiment(t *testing.T) {
 	require.Contains(t, failed, "rename "+tablesFile)
 }
 
-// An import that meets a fault says so, and leaves whole runs or none.
+// An import that meets a fault says so, and leaves complete runs or none.
 func TestFaultsOfAnImport(t *testing.T) {
 	from := t.TempDir()
 	finished(t, from, "a", "")
@@ -192,7 +191,7 @@ func TestFaultsOfAnImport(t *testing.T) {
 	}
 }
 
-// A deletion that meets a fault says so, and the run is whole or gone.
+// A deletion that meets a fault says so, and the run is complete or gone.
 func TestFaultsOfADeletion(t *testing.T) {
 	failed := everyFault(t, func(t *testing.T, on *faulty, root string) {
 		finished(t, root, "a", "")
@@ -208,7 +207,7 @@ func TestFaultsOfADeletion(t *testing.T) {
 	require.Len(t, failed, 3, failed)
 }
 
-// What a run leaves is its user's alone: it names hosts and holds what servers and commands have said.
+// A run's files are private to its user: they name hosts, and hold what servers and commands have said.
 func TestOthersCannotReadARun(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "state", "runs")
 	d := create(t, root)

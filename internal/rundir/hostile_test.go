@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileRoot names the directory of a child process, which imports what is beside it, and reads what it got.
+// hostileRoot is the directory of a child process that imports the pack beside it, and reads the result.
 const hostileRoot = "LOADGEN_TEST_HOSTILE_ROOT"
 
-// peak is what a process took at most. The kernel's rusage is of its parent, too, if that took more.
+// peak is a process's peak memory. The kernel's rusage may be its parent's, if that was larger.
 var peak = regexp.MustCompile(`VmHWM:\s*([0-9]+) kB`)
 
-// TestMain is a child that imports a pack when it is told to: what a process took at most is known when it has ended.
+// TestMain makes the test binary a child process that imports a pack when told to: its peak memory is known once it has ended.
 func TestMain(m *testing.M) {
 	root := os.Getenv(hostileRoot)
 	if root == "" {
@@ -115,8 +115,8 @@ func bomb(t *testing.T, path, name string, text repeated) {
 	require.NoError(t, zip.Close())
 }
 
-// A pack of a megabyte costs less than 200 MB of memory, whatever is in it, and leaves nothing. What it unfolds to comes close to the bounds
-// that hold for each file.
+// A pack of a megabyte costs less than 200 MB of memory, whatever is in it, and leaves nothing behind. What it unpacks to comes close to the limits
+// of each file.
 func TestSmallPacksCostLittleMemory(t *testing.T) {
 	const mib = 1 << 20
 	wide := func(before, piece, after string) repeated {

@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// List returns the runs and experiments in root, newest first, the unfinished ones among them. A root that does not exist has none. Names that no
-// run can have are passed over.
+// List returns the runs and experiments in root, newest first, including unfinished ones. A root that does not exist has none. It ignores names that no
+// run can have.
 func List(root string) ([]run.Summary, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

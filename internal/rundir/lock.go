@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// ErrInUse says that somebody is writing in a directory.
+// ErrInUse says that another process is writing in a directory.
 var ErrInUse = errors.New("it is being written")
 
-// lock takes a directory for this process until the file is closed, or the process has ended. It returns ErrInUse when it is taken.
+// lock locks a directory for this process until the file is closed or the process ends. It returns ErrInUse if another process has the lock.
 func lock(path string) (*os.File, error) {
 	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -26,7 +26,7 @@ func lock(path string) (*os.File, error) {
 	return dir, nil
 }
 
-// alone calls f while nobody else is in an alone for the same directory, which it waits for.
+// alone waits until no other process is in alone for the same directory, then calls f.
 func alone(path string, f func() error) error {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func alone(path string, f func() error) error {
 	return errors.Join(err, dir.Close())
 }
 
-// release gives back what lock has taken, if anything.
+// release releases a lock, if there is one.
 func release(taken *os.File) error {
 	if taken == nil {
 		return nil

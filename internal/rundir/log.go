@@ -14,14 +14,14 @@ const (
 	magic       = "LGSNAP1\n"
 	prefixSize  = 8                               // size and checksum
 	maxSnapshot = 16 << 20                        // bytes
-	maxSize     = 1 + math.MaxUint8 + maxSnapshot // of a record, prefix apart
+	maxSize     = 1 + math.MaxUint8 + maxSnapshot // of a record without its prefix
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// TornError says where a log stops making sense.
+// TornError says where a log stops being valid.
 type TornError struct {
-	Offset int64 // of the first byte that is not of a whole record
+	Offset int64 // of the first byte that does not belong to a whole record
 	Why    string
 }
 
@@ -29,7 +29,7 @@ func (e *TornError) Error() string {
 	return fmt.Sprintf("no whole record at byte %d of the snapshot log: %s", e.Offset, e.Why)
 }
 
-// appendRecord appends a snapshot's record. It refuses a worker's name beyond 255 bytes and a snapshot beyond 16 MiB.
+// appendRecord appends a snapshot's record. It refuses a worker name over 255 bytes and a snapshot over 16 MiB.
 func appendRecord(dst []byte, worker string, snapshot []byte) ([]byte, error) {
 	if len(worker) > math.MaxUint8 {
 		return dst, fmt.Errorf("a worker's name of %d bytes, at most %d are kept", len(worker), math.MaxUint8)
@@ -51,8 +51,8 @@ func checksum(size, rest []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, size), castagnoli, rest)
 }
 
-// ReadLog calls f with each snapshot of a log, in order; f may keep neither argument. It returns f's error if it has one, a
-// *TornError when the log does not end after a whole record, and errors of r. It holds one record in memory.
+// ReadLog calls f with each snapshot of a log, in order; f must not retain its arguments. It returns f's error if there is one, a *TornError if the log
+// does not end with a whole record, and errors of r. It holds one record in memory.
 func ReadLog(r io.Reader, f func(worker, snapshot []byte) error) error {
 	return readRecords(r, func(worker, record []byte) error {
 		if len(worker) == 0 {
@@ -62,7 +62,7 @@ func ReadLog(r io.Reader, f func(worker, snapshot []byte) error) error {
 	})
 }
 
-// readRecords is ReadLog for the coordinator's own records, too, which name no worker.
+// readRecords is ReadLog that includes the coordinator's own records, which name no worker.
 func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 	in := bufio.NewReader(r)
 	var head [len(magic)]byte
@@ -101,7 +101,7 @@ func readRecords(r io.Reader, f func(worker, record []byte) error) error {
 	}
 }
 
-// readBody reads size bytes, and makes room for no more than it gets, so that a wrong size costs no memory.
+// readBody reads size bytes. It allocates only as data arrives, so that a wrong size costs no memory.
 func readBody(r io.Reader, dst []byte, size int) ([]byte, error) {
 	const most = 64 << 10
 	for len(dst) < size {
@@ -115,7 +115,7 @@ func readBody(r io.Reader, dst []byte, size int) ([]byte, error) {
 	return dst, nil
 }
 
-// torn tells the end of the file from an error of the medium.
+// torn tells a file that ends too early from a read error.
 func torn(at int64, got, want int, what string, err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &TornError{at, fmt.Sprintf("%d of the %d bytes of %s", got, want, what)}

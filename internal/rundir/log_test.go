@@ -63,7 +63,7 @@ func TestLogRoundTrip(t *testing.T) {
 	})
 }
 
-// A log cut at any byte, with zeros or the remains of another log behind the cut, gives the records before it.
+// A log cut at any byte, and followed by zeros or the remains of another log, gives the records before the cut.
 func TestLogCutAnywhere(t *testing.T) {
 	entries := []entry{{"alpha", "first"}, {"b", ""}, {"c", strings.Repeat("x", 300)}, {"alpha", "last"}}
 	whole := encode(t, entries)
@@ -93,7 +93,7 @@ func TestLogCutAnywhere(t *testing.T) {
 	}
 }
 
-// Whichever bit of a log turns, no record comes out other than it went in.
+// Whichever bit of a log flips, no record comes out different from how it went in.
 func TestLogTurnedBits(t *testing.T) {
 	entries := []entry{{"alpha", "first"}, {"b", "second"}}
 	whole := encode(t, entries)

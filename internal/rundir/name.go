@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// stamp is the form of the start time in an id: sortable as text.
+// stamp is the format of the start time in an ID, which sorts as text.
 const stamp = "20060102T150405Z"
 
-// NewID returns a name for a run of the named plan that starts now: its time to the second, the plan and four random digits, as
-// in 20261120T173438Z-hydra-m4-4f2a. Names sort by time. Two runs of a plan in one second get the same name once in 65,536 times;
-// [Create] refuses the second.
+// NewID returns a name for a run of the plan that starts now: the time to the second, the plan's name and four random digits, as in
+// 20261120T173438Z-hydra-m4-4f2a. Names sort by time. Two runs of a plan in the same second get the same name once in 65,536 times; [Create] then
+// refuses the second one.
 func NewID(now time.Time, plan string) string {
 	var random [2]byte
 	rand.Read(random[:]) // never fails
 	return fmt.Sprintf("%s-%s-%x", now.UTC().Format(stamp), slug(plan), random)
 }
 
-// slug keeps the letters and digits of ASCII, in lower case, and joins what is between them by hyphens.
+// slug keeps ASCII letters and digits, in lower case, and replaces what is between them with hyphens.
 func slug(plan string) string {
 	const most = 64
 	var b strings.Builder
@@ -40,7 +40,7 @@ func slug(plan string) string {
 	return "plan"
 }
 
-// checkID keeps a name inside the root: letters, digits, dots, hyphens and underscores, not a dot first.
+// checkID makes sure that a name stays inside the root: letters, digits, dots, hyphens and underscores, and no dot first.
 func checkID(id string) error {
 	const most = 128
 	if id == "" || len(id) > most || id[0] == '.' {
@@ -56,7 +56,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// startOf returns the time in an id, if it has one.
+// startOf returns the time in an ID, if there is one.
 func startOf(id string) time.Time {
 	first, _, _ := strings.Cut(id, "-")
 	t, err := time.Parse(stamp, first)
@@ -66,8 +66,8 @@ func startOf(id string) time.Time {
 	return t
 }
 
-// DefaultRoot returns the directory that holds runs unless another is asked for: loadgen/runs under the user's state directory,
-// $XDG_STATE_HOME or ~/.local/state (XDG Base Directory Specification 0.8; a relative $XDG_STATE_HOME is ignored, as it says).
+// DefaultRoot returns the default directory for runs: loadgen/runs under the user's state directory, $XDG_STATE_HOME or ~/.local/state (XDG Base
+// Directory Specification 0.8, which says to ignore a relative $XDG_STATE_HOME).
 func DefaultRoot(getenv func(string) string) (string, error) {
 	state := getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {

@@ -17,19 +17,19 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-// A pack is runs and experiments in one file:
+// A pack is a file that holds runs and experiments:
 //
 //	gzip(tar(manifest.json, ID/FILE, ID/FILE, …))
 //
-// The manifest names the files that follow it, in their order, with sizes and digests. Headers hold nothing of the machine, so the same
-// runs make the same bytes with the same version of Go.
+// The manifest names the files that follow it, in their order, with sizes and digests. Headers hold nothing about the machine, so the same version of
+// Go makes the same bytes of the same runs.
 const (
 	manifestFile = "manifest.json"
 	packFormat   = "loadgen runs"
 	packVersion  = 1
 )
 
-// packed are the files of a directory that go into a pack.
+// packed are the files of a directory that belong in a pack.
 var packed = []string{planFile, logFile, probesFile, samplesFile, resultFile, experimentFile, tablesFile}
 
 // manifest is the first file of a pack.
@@ -46,13 +46,13 @@ type packedFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// split returns the run and the name of the file.
+// split returns the run's and the file's name.
 func (f packedFile) split() (id, name string) {
 	id, name, _ = strings.Cut(f.Path, "/")
 	return id, name
 }
 
-// Pack writes runs and experiments, which are as Packable returns them, as a pack.
+// Pack writes runs and experiments, as returned by Packable, as a pack.
 func Pack(w io.Writer, root string, ids []string) error {
 	m := manifest{Format: packFormat, Version: packVersion}
 	for _, id := range ids {
@@ -73,8 +73,8 @@ func Pack(w io.Writer, root string, ids []string) error {
 	return nil
 }
 
-// Packable returns what a pack of those with the given names holds, in the order of names: experiments take their runs with them. Each has to have
-// finished, or to be an experiment that nobody writes any more.
+// Packable returns what a pack of the given runs and experiments holds, sorted by name: experiments take their runs with them. Each must have
+// finished, or be an experiment that no process is writing.
 func Packable(root string, ids []string) ([]string, error) {
 	var all []string
 	for _, id := range ids {
@@ -112,7 +112,7 @@ func Packable(root string, ids []string) ([]string, error) {
 	return all, nil
 }
 
-// nameIn returns the name in the result of an experiment or a run.
+// nameIn returns the name stored in the result of an experiment or a run.
 func nameIn(root, id string) (string, error) {
 	if x, err := LoadExperiment(root, id); err == nil {
 		return x.ID, nil
@@ -124,7 +124,7 @@ func nameIn(root, id string) (string, error) {
 	return r.ID, nil
 }
 
-// digestOf reads a file of a run.
+// digestOf returns the size and digest of a run's file.
 func digestOf(root, path string) (packedFile, error) {
 	in, err := regular.Open(filepath.Join(root, filepath.FromSlash(path)))
 	if err != nil {
@@ -173,7 +173,7 @@ func packFile(out *tar.Writer, root string, f packedFile) error {
 	return err
 }
 
-// header is that of a file of which the name and the size are known, and nothing else.
+// header is the header of a file, with its name and size and nothing else.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: tar.FormatUSTAR}
 }

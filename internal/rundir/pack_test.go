@@ -103,7 +103,7 @@ func TestPackAndImport(t *testing.T) {
 	require.Empty(t, added)
 	require.Len(t, there, 4)
 
-	// What a crash has left undone is done by the next import, and its leavings are removed.
+	// The next import finishes what a crash has interrupted, and removes its leftovers.
 	require.NoError(t, os.RemoveAll(filepath.Join(other, "r2")))
 	require.NoError(t, os.MkdirAll(filepath.Join(other, incoming+"123", "r2"), 0o755))
 	added, _, err = Import(other, bytes.NewReader(packed), plenty)
@@ -119,7 +119,7 @@ func TestPackAndImport(t *testing.T) {
 	require.Equal(t, before, treeOf(t, other))
 }
 
-// TestImportsAtTheSameTime must not take each other for what a crash has left.
+// TestImportsAtTheSameTime must not mistake each other for a crash's leftovers.
 func TestImportsAtTheSameTime(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	var all sync.WaitGroup
@@ -218,7 +218,7 @@ func with(members []member, i int, m member) []member {
 	return all
 }
 
-// Nothing hostile gets out of the directory it is unfolded in, or stays there.
+// Nothing hostile escapes from the directory it is unpacked in, or stays there.
 func TestHostilePacks(t *testing.T) {
 	good := parts(t)
 	plan, log, result, probes := good[0], good[1], good[2], good[3]
@@ -327,7 +327,7 @@ func headless(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// Whatever is imported, the directory holds nothing or what Pack makes a pack of again.
+// After any import, the directory holds nothing, or something that Pack can pack again.
 func FuzzImport(f *testing.F) {
 	good := parts(f)
 	f.Add([]byte(declaredOf(f, good)), []byte(good[0].text), []byte(good[1].text), []byte(good[2].text))

@@ -8,8 +8,8 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 )
 
-// plainJSON replaces the characters of JSON that would be obeyed where its texts are shown: servers are quoted in results. Those that JSON escapes, it has
-// escaped: it comes from an encoder.
+// plainJSON escapes the characters in encoded JSON that a terminal or a page would obey, since results quote servers. The encoder has already escaped
+// those that JSON requires.
 func plainJSON(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for len(b) > 0 {
@@ -27,7 +27,7 @@ func plainJSON(b []byte) []byte {
 	return out
 }
 
-// unescaped returns the character that an escape at the beginning of b stands for, and the bytes of the escape.
+// unescaped returns the character that an escape at the start of b stands for, and the escape's bytes.
 func unescaped(b []byte) (rune, int) {
 	const wide = len(`\u0000`)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// What a server says of itself is in the result, whatever it says; the run's own pack has to be one that is imported.
+// A result holds what a server says of itself, whatever that is; the run's own pack must still be importable.
 func TestResultThatQuotesAHostileServerIsImported(t *testing.T) {
 	const text = "7.0\x1b]0;x\a\r\n\t\b\f\x7f\u009b2J\u202etxt\u2066\u2028\\u202e \\ \" é 👩\u200d🚀 \xff"
 	root := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Plan returns the canonical JSON of a run's plan, finished or not.
+// Plan returns the canonical JSON of a run's plan, whether the run has finished or not.
 func Plan(root, id string) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -24,12 +24,12 @@ func Plan(root, id string) ([]byte, error) {
 	return b, nil
 }
 
-// Snapshots calls f with each snapshot that a run has kept, as [ReadLog] does.
+// Snapshots calls f with each snapshot of a run, as [ReadLog] does.
 func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 	return openLog(root, id, func(log io.Reader) error { return ReadLog(log, f) })
 }
 
-// openLog calls f with the log of a run.
+// openLog calls f with a run's log.
 func openLog(root, id string, f func(log io.Reader) error) error {
 	if err := checkID(id); err != nil {
 		return err
@@ -45,8 +45,7 @@ func openLog(root, id string, f func(log io.Reader) error) error {
 	return nil
 }
 
-// Probes calls f with each probe that a run has kept, finished or not, in the order they were made. A line that a crash has torn is passed
-// over when it is the last.
+// Probes calls f with each probe of a run, finished or not, in the order they were taken. It ignores a torn last line.
 func Probes(root, id string, f func(run.Probe) error) error {
 	if err := checkID(id); err != nil {
 		return err
@@ -63,7 +62,7 @@ func Probes(root, id string, f func(run.Probe) error) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
 		switch {
-		case err == io.EOF: // without a line break it is torn
+		case err == io.EOF: // a line without a line break is torn
 			return nil
 		case err == bufio.ErrBufferFull:
 			return fmt.Errorf("read what was observed in run %s: line %d has more than %d bytes", id, n, maxProbe)
@@ -80,10 +79,10 @@ func Probes(root, id string, f func(run.Probe) error) error {
 	}
 }
 
-// ErrNoSamples says that a run has kept no single ops.
+// ErrNoSamples says that a run has no samples.
 var ErrNoSamples = errors.New("no samples were kept")
 
-// Samples calls f with the file of samples of a run.
+// Samples calls f with a run's file of samples.
 func Samples(root, id string, f func(io.Reader) error) error {
 	if err := checkID(id); err != nil {
 		return err

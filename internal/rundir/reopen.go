@@ -12,9 +12,9 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-// Reopen takes the directory of a run that has no result because its coordinator ended before it could write one, and returns how many bytes at the end of the
-// log are not of a whole record. The log takes no more; Finish leaves those bytes out of it and writes the result. The error is [ErrInUse] when
-// the coordinator is alive.
+// Reopen takes the directory of a run whose coordinator ended before it could write a result. It also returns how many bytes at the end of the log do
+// not belong to a whole record. Nothing can be appended; Finish cuts those bytes off and writes the result. The error is [ErrInUse] if the
+// coordinator is alive.
 func Reopen(root, id string) (d *Dir, torn int64, err error) {
 	if err := checkID(id); err != nil {
 		return nil, 0, err
@@ -60,10 +60,10 @@ func (d *Dir) reopen() (torn int64, err error) {
 	return info.Size() - end.Offset, nil
 }
 
-// Discard gives back a directory that was reopened, as it was found.
+// Discard releases a reopened directory unchanged.
 func (d *Dir) Discard() error { return d.taken.Close() }
 
-// cutLog leaves out of the log what is not a whole record.
+// cutLog cuts off what is not a whole record.
 func (d *Dir) cutLog() error {
 	if d.cut < 0 {
 		return nil
@@ -78,8 +78,7 @@ func (d *Dir) cutLog() error {
 	return nil
 }
 
-// Records calls f with each whole record in the log of a directory that was reopened: snapshots, and without a worker's name what its coordinator
-// has kept of its own.
+// Records calls f with each whole record in a reopened log: snapshots and, without a worker's name, the coordinator's own records.
 func (d *Dir) Records(f func(worker, record []byte) error) error {
 	err := openLog(filepath.Dir(d.path), filepath.Base(d.path), func(log io.Reader) error { return readRecords(log, f) })
 	if end := (*TornError)(nil); errors.As(err, &end) && end.Offset == d.cut {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	incoming    = ".import-" // begins the name of a directory that is being filled
+	incoming    = ".import-" // prefix of a directory that is being filled
 	maxManifest = 8 << 20    // bytes
 	maxPacked   = 30_000     // files
 )
 
-// Import reads a pack into root, all of it or nothing: each file has to be as the manifest says, each run and each snapshot whole in itself.
-// limit bounds the bytes that it unfolds to. What root has already, byte for byte, is passed over; another run of the same name is an error.
-// A crash leaves whole runs, and a directory of a hidden name which the next Import removes.
+// Import reads a pack into root, completely or not at all. Each file must match the manifest, and each run and each snapshot must be complete. limit
+// bounds the unpacked bytes. Runs that root already has, byte for byte, are skipped; a different run of the same name is an error. A crash leaves
+// whole runs and a directory with a hidden name, which the next Import removes.
 func Import(root string, pack io.Reader, limit int64) (added, there []string, err error) {
 	return unpack(system{}, root, pack, limit)
 }
@@ -41,7 +41,7 @@ func unpack(on disk, root string, pack io.Reader, limit int64) (added, there []s
 	}
 	var temp string
 	var taken *os.File
-	err = alone(root, func() (err error) { // else who sweeps could take the new directory for what a crash has left
+	err = alone(root, func() (err error) { // else a sweep could take the new directory for a crash's leftover
 		if err = sweep(root); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func unpack(on disk, root string, pack io.Reader, limit int64) (added, there []s
 	return added, there, nil
 }
 
-// unpacking is an import under way.
+// unpacking is an import in progress.
 type unpacking struct {
 	disk       disk
 	root, temp string
@@ -102,7 +102,7 @@ func (u *unpacking) all(pack io.Reader) error {
 	return u.move(move)
 }
 
-// unfold writes the files of a pack below temp.
+// unfold writes a pack's files below temp.
 func (u *unpacking) unfold(pack io.Reader) error {
 	buffered := bufio.NewReader(pack)
 	zip, err := gzip.NewReader(buffered)
@@ -125,7 +125,7 @@ func (u *unpacking) unfold(pack io.Reader) error {
 		return err
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(zip, 1)); err != nil {
-		return err // the checksum of the whole, among others
+		return err // including a wrong checksum of the whole
 	} else if n > 0 {
 		return errors.New("there is more behind the last file")
 	}
@@ -135,7 +135,7 @@ func (u *unpacking) unfold(pack io.Reader) error {
 	return nil
 }
 
-// next returns the size of the next file, which has to have the given name.
+// next returns the size of the next file, which must have the given name.
 func next(in *tar.Reader, name string) (int64, error) {
 	h, err := in.Next()
 	switch {
@@ -147,7 +147,7 @@ func next(in *tar.Reader, name string) (int64, error) {
 	return h.Size, nil
 }
 
-// noEOF says that a pack is cut off.
+// noEOF replaces an end-of-file error with one that says the pack is cut off.
 func noEOF(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the pack ends too early")
@@ -182,7 +182,7 @@ func (u *unpacking) readManifest(in *tar.Reader) error {
 	return u.checkManifest()
 }
 
-// checkManifest holds that every file is one of a run's, named once, and that all of them have room.
+// checkManifest checks that every file is one that runs have, is named once and is not too large, and that there is room for all.
 func (u *unpacking) checkManifest() error {
 	files := u.files.Files
 	if len(files) == 0 || len(files) > maxPacked {
@@ -219,7 +219,7 @@ func (u *unpacking) checkManifest() error {
 	return nil
 }
 
-// mostOf returns how many bytes a file of that name may have. What is read piece by piece has no bound of its own.
+// mostOf returns the size limit of a file of that name. Files that are read piece by piece have none of their own.
 func mostOf(name string) int64 {
 	switch name {
 	case planFile, tablesFile:
@@ -230,7 +230,7 @@ func mostOf(name string) int64 {
 	return math.MaxInt64
 }
 
-// file writes a file and makes it last.
+// file writes and syncs a file.
 func (u *unpacking) file(in *tar.Reader, f packedFile) error {
 	size, err := next(in, f.Path)
 	if err != nil {
@@ -261,7 +261,7 @@ func (u *unpacking) file(in *tar.Reader, f packedFile) error {
 	return nil
 }
 
-// verify holds that a directory is that of a finished run or of an experiment.
+// verify checks that a directory is that of a finished run or of an experiment.
 func (u *unpacking) verify(id string) error {
 	if err := u.plainTexts(id); err != nil {
 		return err
@@ -307,7 +307,7 @@ func sameName(is, name string) error {
 	return fmt.Errorf("its result is that of %q: rename the directory to that", is)
 }
 
-// plainTexts refuses texts with characters that a terminal or a page would obey, which loadgen writes none of.
+// plainTexts refuses texts with characters that a terminal or a page would obey; loadgen never writes any.
 func (u *unpacking) plainTexts(id string) error {
 	for _, name := range []string{planFile, resultFile, experimentFile, tablesFile} {
 		if !u.has(id, name) {
@@ -325,7 +325,7 @@ func (u *unpacking) plainTexts(id string) error {
 	return nil
 }
 
-// isThere reports whether root has the same run already.
+// isThere says whether root already has the same run.
 func (u *unpacking) isThere(id string) (bool, error) {
 	if _, err := os.Lstat(filepath.Join(u.root, id)); errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -340,7 +340,7 @@ func (u *unpacking) isThere(id string) (bool, error) {
 	return true, nil
 }
 
-// move puts what was read into root, experiments last: their runs are there then.
+// move moves the unpacked directories into root, experiments last, once their runs are there.
 func (u *unpacking) move(ids []string) error {
 	slices.SortStableFunc(ids, func(a, b string) int { return u.rank(a) - u.rank(b) })
 	for _, id := range ids {
@@ -364,7 +364,7 @@ func (u *unpacking) rank(id string) int {
 	return 0
 }
 
-// has reports whether the pack has one of these files of a run.
+// has says whether the pack has one of these files of a run.
 func (u *unpacking) has(id string, names ...string) bool {
 	return slices.ContainsFunc(u.files.Files, func(f packedFile) bool {
 		of, name := f.split()

@@ -16,15 +16,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Trial is an experiment with the plan of each variant, and the tables and charts that the plan describes.
+// Trial is an experiment with each variant's plan, and the tables and charts that the plan describes.
 type Trial struct {
 	*plan.Experiment
 	table.Wanted
 	Plans []*plan.Plan // in the order of Variants
 
-	// Ended is told of each run that has ended, and its directory.
+	// Ended is called after each run, with the run's directory.
 	Ended func(r *run.Run, dir string)
-	// Latencies returns what looks up the histograms of a variant, once all runs have ended.
+	// Latencies returns a look-up of a variant's histograms, once all runs have ended.
 	Latencies func(x *run.Experiment) table.Latencies
 }
 
@@ -49,8 +49,8 @@ func (t *Trial) Hooks() []string {
 	return slices.Compact(names)
 }
 
-// Experiment runs every variant of a plan's experiment as often as it says, each time in a directory of its own. It returns how they compare, which
-// has been kept, and the experiment's directory; an error when there is none. The end of ctx ends everything at once.
+// Experiment runs every variant of a plan's experiment as often as it says, each time in its own directory. It returns the comparison, which has been
+// kept, and the experiment's directory; if there is none, an error. When ctx ends, everything ends at once.
 func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, string, error) {
 	s := &series{Config: c, Trial: t, spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants))}
 	if err := s.open(); err != nil {
@@ -70,7 +70,7 @@ func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, strin
 	return x, dir.Path(), errors.Join(s.conclude(), dir.Close())
 }
 
-// keepTables keeps the tables that a plan describes with its experiment.
+// keepTables keeps the tables that a plan describes in the experiment's directory.
 func keepTables(dir *rundir.Experiment, of table.Wanted) error {
 	if len(of.Tables) == 0 {
 		return nil
@@ -82,24 +82,24 @@ func keepTables(dir *rundir.Experiment, of table.Wanted) error {
 	return dir.KeepTables(b)
 }
 
-// series is an experiment under way. It is used by one goroutine.
+// series is an experiment in progress, used by one goroutine.
 type series struct {
 	Config
 	*Trial
 	dir     *rundir.Experiment
 	result  *run.Experiment
 	results []*run.Run
-	kept    map[experiment.Turn]*run.Run // of an experiment that goes on: what need not be run again
+	kept    map[experiment.Turn]*run.Run // when an experiment resumes: the runs that need not be repeated
 	spent   []time.Duration              // by variant
-	passed  []bool                       // by variant: its cap, and that is said
+	passed  []bool                       // by variant: it has passed its cap, and that was reported
 
-	rounds   int  // that every variant has had when differences were last foreseen
-	foreseen bool // all of them
+	rounds   int  // runs that every variant had at the last forecast of differences
+	foreseen bool // no further forecast is needed
 
-	timedOut func() bool // whether Timeout has ended it; to be asked once it has ended
+	timedOut func() bool // says whether Timeout ended it; call it once it has ended
 }
 
-// run goes through the schedule, until the user asks for an end.
+// run goes through the schedule until the user asks for an end.
 func (s *series) run(ctx context.Context) {
 	turns := experiment.Schedule(s.Trial.Experiment, s.result.Seed)
 	for i, t := range turns {
@@ -127,7 +127,7 @@ func (s *series) run(ctx context.Context) {
 	}
 }
 
-// endedBy says what has ended the experiment early.
+// endedBy says what ended the experiment early.
 func (s *series) endedBy() reason.Why {
 	if s.timedOut() {
 		return timedOutAfter(s.Timeout)
@@ -135,7 +135,7 @@ func (s *series) endedBy() reason.Why {
 	return reason.User
 }
 
-// turn runs a variant once. Whatever becomes of it is in the experiment's result.
+// turn runs a variant once. The experiment's result records the outcome, whatever it is.
 func (s *series) turn(ctx context.Context, t experiment.Turn) {
 	variant := s.Variants[t.Variant].Name
 	began := time.Now()
@@ -152,14 +152,14 @@ func (s *series) turn(ctx context.Context, t experiment.Turn) {
 	}
 }
 
-// enter takes a run that has ended into the experiment's result.
+// enter adds a finished run to the experiment's result.
 func (s *series) enter(t experiment.Turn, r *run.Run, took time.Duration, capped bool) {
 	s.spent[t.Variant] += took
 	s.results = append(s.results, r)
 	s.result.Add(r, capped)
 }
 
-// carryOut runs a plan in a directory of its own and returns its result, which says so when that could not be done.
+// carryOut runs a plan in its own directory and returns its result, which says so if the run failed.
 func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func() bool) *run.Run {
 	dir, err := s.begin(&j, p)
 	if err != nil {
@@ -186,8 +186,8 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 	return result
 }
 
-// foresee says what differences the experiment can show at best: once every variant has been run, and where that is too short to tell, as soon
-// as there are repetitions enough.
+// foresee reports which differences the experiment can show at best: once every variant has been run and, if that is too few runs to tell, again as
+// soon as there are enough.
 func (s *series) foresee() {
 	rounds := s.Repeat
 	for _, v := range s.result.Variants {
@@ -201,14 +201,14 @@ func (s *series) foresee() {
 	s.rounds = rounds
 	var lines []string
 	if lines, s.foreseen = experiment.Outlook(s.result, s.results); !s.foreseen && rounds > 1 {
-		return // as was said before
+		return // already reported
 	}
 	for _, line := range lines {
 		fmt.Fprintln(s.Words, line)
 	}
 }
 
-// conclude keeps the comparison.
+// conclude computes and keeps the comparison.
 func (s *series) conclude() error {
 	experiment.Conclude(s.result, s.results)
 	s.result.Finished = true

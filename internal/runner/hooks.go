@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/rundir"
 )
 
-// told is what hooks are told of a run.
+// told returns the environment variables that tell hooks about a run.
 func told(h run.Header, values map[string]string) []string {
 	list := []string{
 		"LOADGEN_PLAN=" + h.Plan, "LOADGEN_RUN=" + h.ID, "LOADGEN_EXPERIMENT=" + h.Experiment, "LOADGEN_VARIANT=" + h.Variant,
@@ -29,8 +29,8 @@ func told(h run.Header, values map[string]string) []string {
 	return list
 }
 
-// restart has a hook start the targets anew, if the experiment wants it, and keeps what it prints in the run's directory. The end of
-// the job's drain ends it.
+// restart has a hook restart the targets, if the experiment wants it, and keeps its output in the run's directory. It ends early when the job is
+// drained.
 func (s *series) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 	if s.Restart == "" {
 		return nil
@@ -54,7 +54,7 @@ func (s *series) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 	return errors.Join(err, dir.Keep("hook-"+s.Restart+".txt", []byte(text)))
 }
 
-// observed runs a hook that observes, and returns what it printed.
+// observed returns a function that runs an observing hook and returns its output.
 func (c *Config) observed(header run.Header) func(ctx context.Context, name string) (string, error) {
 	return func(ctx context.Context, name string) (string, error) {
 		out, err := c.Allowed[name].Run(ctx, told(header, nil))

@@ -10,13 +10,13 @@ import (
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
-// metrics shows a run to Prometheus, on the coordinator. A nil metrics does nothing.
+// metrics exposes a run to Prometheus, on the coordinator. A nil metrics does nothing.
 type metrics struct {
 	page *prom.Page
 	feed *prom.Feed
 }
 
-// serve begins to serve the metrics of a run and of its workers, if they are asked for.
+// serve starts serving the metrics of a run and of its workers, if asked to.
 func (c *Config) serve(j job, workers *fleet.Fleet) (*metrics, error) {
 	if c.Page == nil {
 		return nil, nil
@@ -31,7 +31,7 @@ func (c *Config) serve(j job, workers *fleet.Fleet) (*metrics, error) {
 	return &metrics{page: page, feed: prom.NewFeed(collector, j.header.ID, j.plan)}, nil
 }
 
-// watch returns workers of the run with what passes by shown.
+// watch wraps workers of the run so that what they report is shown.
 func (m *metrics) watch(members ...worker.Member) []worker.Member {
 	if m == nil {
 		return members
@@ -39,14 +39,14 @@ func (m *metrics) watch(members ...worker.Member) []worker.Member {
 	return m.feed.Watch(members)
 }
 
-// judge shows the verdict as it stands.
+// judge shows the current verdict.
 func (m *metrics) judge(v run.Verdict) {
 	if m != nil {
 		m.feed.Judge(v)
 	}
 }
 
-// close shows the verdict until it has been fetched, if anyone fetches, and ends the server.
+// close keeps showing the verdict until it has been fetched, if anyone fetches, and then ends the server.
 func (m *metrics) close(ctx context.Context, verdict run.Verdict) error {
 	if m == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// nodes starts built-in cache nodes as children of this process: the coordinator's Nodes.
+// nodes starts built-in cache nodes as child processes. It implements coord.Nodes.
 type nodes struct {
 	protocol func(driver string) (string, error)
 	fleets   map[string]*cachenode.Fleet // by target
@@ -50,7 +50,7 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 	return fleet.Flush(ctx)
 }
 
-// ended says which nodes have ended unasked so far.
+// ended says which nodes have ended on their own so far.
 func (n *nodes) ended() []error {
 	var errs []error
 	for _, fleet := range n.fleets {
@@ -61,7 +61,7 @@ func (n *nodes) ended() []error {
 	return errs
 }
 
-// kill ends all nodes at once; close is still to be called.
+// kill kills all nodes. close must still be called.
 func (n *nodes) kill() {
 	for _, fleet := range n.fleets {
 		fleet.Kill()

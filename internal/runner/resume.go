@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// open makes the directory of an experiment, or takes that of one that was cut off and finds out which of its runs need not be made again.
+// open creates the directory of an experiment, or takes over that of one that was cut off and finds out which runs need not be repeated.
 func (s *series) open() error {
 	base := s.Baseline()
 	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, s.Trial.Experiment, time.Now(), s.Version)
@@ -41,8 +41,8 @@ func (s *series) open() error {
 	return nil
 }
 
-// resume takes the directory of the experiment that is to go on. It keeps the name, the beginning and the labels; its runs are gone through in the order
-// that they have, whichever were made before.
+// resume takes over the directory of the experiment to resume. It keeps the experiment's name, start time and labels. The runs keep their schedule,
+// whichever are already done.
 func (s *series) resume(digests []string) error {
 	dir, was, err := rundir.ReopenExperiment(s.Root, s.Resume)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *series) resume(digests []string) error {
 	}
 	switch {
 	case err != nil:
-	case was.Finished && len(s.kept) == x.Repeat*len(x.Variants): // one that was cut off before it compared them still has to
+	case was.Finished && len(s.kept) == x.Repeat*len(x.Variants): // if it was cut off before the comparison, that is still to do
 		err = fmt.Errorf("experiment %s has all of its %d runs: loadgen runs show %s shows how they compare", was.ID, len(s.kept), was.ID)
 	case len(x.Labels) > 0 && !maps.Equal(x.Labels, was.Labels):
 		err = fmt.Errorf("experiment %s has labels, and goes on with those: leave --label out", was.ID)

@@ -22,44 +22,44 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Config says how plans are run.
+// Config says how to run plans.
 type Config struct {
 	Root    string // where runs are kept
 	Version string // of this program
-	Strict  bool   // takes suspect figures for invalid ones
+	Strict  bool   // treat suspect figures as invalid
 	Labels  map[string]string
-	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps single ops of a run that has ended, if its plan wants it
-	Resume  string                                                // an experiment that was cut off, to go on with; "": none
+	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps a finished run's single ops, if its plan wants them
+	Resume  string                                                // an experiment that was cut off, to resume; "": none
 	Timeout time.Duration                                         // ends the load as Drain does; 0: never
-	Page    func() (prom.Door, error)                             // opens the port that metrics are served at; nil: there is none
+	Page    func() (prom.Door, error)                             // opens the port for metrics; nil: none
 
 	Fleet        fleet.Config
-	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": what the plan says, or plan.Continue
+	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
 
-	Allowed map[string]hook.Hook // commands that plans may call, by name; those that the plan names must be there
-	Means   observe.Means        // of probes; its Hook is set here
+	Allowed map[string]hook.Hook // commands that plans may call, by name; must include those that the plan names
+	Means   observe.Means        // for probes; its Hook is set here
 
-	Protocol func(driver string) (string, error) // that built-in nodes have to speak to serve a driver
+	Protocol func(driver string) (string, error) // the protocol that a built-in node must speak to serve a driver
 
-	Environment func() run.Environment // of this machine, now
+	Environment func() run.Environment // of this machine, at the time of the call
 
-	Words    io.Writer                // what is said meanwhile
-	Progress func(id string) Progress // shows how a run goes on
+	Words    io.Writer                // messages during a run
+	Progress func(id string) Progress // shows a run's progress
 	Logger   *slog.Logger
 
 	Drain <-chan struct{} // closed when the user asks for an early end
 }
 
-// Progress shows how a run goes on.
+// Progress shows a run's progress.
 type Progress interface {
 	// Show is called from one goroutine at a time.
 	Show(run.Update)
-	// Clear is called once nothing more is shown.
+	// Clear is called after the last Show.
 	Clear()
 }
 
-// Run carries a plan out once, with the variables' own values or those of a variant. It returns the result, which has been kept, and the run's
-// directory; an error when there is none. The end of ctx ends everything at once.
+// Run runs a plan once, with its variables' own values or a variant's. It returns the result, which has been kept, and the run's directory; if there
+// is no result, an error. When ctx ends, everything ends at once.
 func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
 	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
 	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant}}
@@ -77,12 +77,12 @@ func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run,
 	return result, dir.Path(), nil
 }
 
-// timedOutAfter is the end of what --timeout has ended.
+// timedOutAfter is why a run ended that --timeout cut short.
 func timedOutAfter(t time.Duration) reason.Why {
 	return reason.Why{Code: reason.TimedOut, Text: fmt.Sprintf("ended by --timeout %v", t)}
 }
 
-// keep keeps a result in its run's directory, after the single ops that its plan wants kept. That it could not be kept is in the result.
+// keep keeps a result in its run's directory, and before it the single ops that its plan wants. If that fails, the result says so.
 func (c *Config) keep(dir *rundir.Dir, p *plan.Plan, result *run.Run) {
 	if err := errors.Join(c.Samples(dir, p, result), dir.Finish(result)); err != nil {
 		result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
@@ -97,7 +97,7 @@ type job struct {
 	drain     <-chan struct{} // closed when its load is to end early
 }
 
-// begin completes a job that has what the run alone knows, and makes the run's directory.
+// begin completes a job that has only what is specific to the run, and creates the run's directory.
 func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	var err error
 	if j.canonical, err = p.Canonical(); err != nil {
@@ -109,7 +109,7 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	return rundir.Create(c.Root, h.ID, j.canonical)
 }
 
-// execute carries the plan out, from this process. Conclude has the last word on the result, once nothing listens to the job's drain any more and before the
+// execute runs the plan from this process. It calls conclude to finish the result once nothing listens to the job's drain any more, and before the
 // verdict is shown.
 func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
 	environment := c.Environment()
@@ -153,7 +153,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	return result
 }
 
-// coordinate has the workers carry the plan out.
+// coordinate has the workers run the plan.
 func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Config) *run.Run {
 	started := newNodes(c.Protocol)
 	progress := c.Progress(cfg.Header.ID)
@@ -177,7 +177,7 @@ func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Confi
 	return result
 }
 
-// unstarted is the result of a run whose workers are not there.
+// unstarted is the result of a run whose workers did not come.
 func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.Run {
 	r := run.New(j.header, env)
 	if !interrupted(ctx, j.drain) {
@@ -187,7 +187,7 @@ func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.
 	return r
 }
 
-// probes returns what makes the probes of a plan's observations.
+// probes returns a function that makes a plan's probes.
 func (c *Config) probes(j job) func(o *plan.Observe, endpoints []string) coord.Probe {
 	means := c.Means
 	means.Hook = c.observed(j.header)

@@ -27,7 +27,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// text is a plan that needs no target; how long it loads, and what more it has, is up to the test.
+// text is a plan without a target; the test says how long it loads, and what else it has.
 const text = `plan "p" { description = "A load on nothing" }
 variable "sessions" { default = 1 }
 target "t" { driver = "null" }
@@ -113,7 +113,7 @@ func TestARunIsKeptWithItsAsserts(t *testing.T) {
 	requireKept(t, c, r, dir)
 }
 
-// A run whose worker cannot begin has a result, too, which says why.
+// A run whose worker cannot begin also has a result, which says why.
 func TestARunThatCannotBeginIsKept(t *testing.T) {
 	c := config(t, &shown{})
 	c.Fleet.Workers, c.Fleet.Listen = 1, "127.0.0.1:port"
@@ -139,7 +139,7 @@ func TestWhatCannotBeKeptFailsTheRun(t *testing.T) {
 	require.Error(t, err, "there is no directory, and no result")
 }
 
-// A load that would take for ever ends with its limit, or when the user says so, and the result tells which it was.
+// An endless load ends with its limit, or when the user says so, and the result tells which it was.
 func TestRunsThatAreEnded(t *testing.T) {
 	p := resolved(t, parsed(t, `duration = "10m"`, ""), "")
 	c := config(t, &shown{})
@@ -160,7 +160,7 @@ func TestRunsThatAreEnded(t *testing.T) {
 	require.Equal(t, reason.StoppedByUser, r.Verdict.Codes[0])
 }
 
-// TestUnstartedRuns says whether it was the user who did not wait for workers.
+// TestUnstartedRuns: the result says whether it was the user who stopped waiting for workers.
 func TestUnstartedRuns(t *testing.T) {
 	cause := errors.New("no worker has come")
 	r := unstarted(t.Context(), job{}, run.Environment{}, cause)
@@ -222,7 +222,7 @@ table "t" {
 	require.ErrorContains(t, err, "has all of its 4 runs")
 }
 
-// An experiment that the user has ended goes on where it was: what has been run is not run again.
+// An experiment that the user has ended resumes where it was: finished runs are not repeated.
 func TestAnExperimentGoesOn(t *testing.T) {
 	file := parsed(t, "iterations = 5", `experiment {
   repeat = 2
@@ -273,7 +273,7 @@ func TestHooksOfATrial(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, trial.Hooks())
 }
 
-// Hooks are told what runs, and values as they would be written in a shell: without the quotes of a string.
+// Hooks are told what runs, with values as a shell would have them, without a string's quotes.
 func TestWhatHooksAreTold(t *testing.T) {
 	require.Equal(t, []string{
 		"LOADGEN_PLAN=p", "LOADGEN_RUN=r", "LOADGEN_EXPERIMENT=x", "LOADGEN_VARIANT=v", "LOADGEN_REPETITION=2", `LOADGEN_VAR_layout=raw "x"`, "LOADGEN_VAR_w=3",

@@ -1,26 +1,26 @@
-// Package search decides which rate to try next on the way to the largest that holds, and where the knee of the curve is. It is pure: a
-// function of the rates tried so far and of what came of them.
+// Package search decides which rate to try next in order to find the largest that holds, and where the knee of the curve is. It is pure: a
+// function of the rates tried so far and their outcomes.
 //
 // # The bracket
 //
-// Rates grow by the factor [Growth] until one does not hold. Between the largest rate that held and the lowest above it that did not, the
-// geometric mean is tried, until the two are so close that their ratio is at most 1 + precision. With n steps of the second kind the
-// answer is within 2^(1/2ⁿ): 4 steps for 5 %.
+// Rates grow by the factor [Growth] until one fails. Then the search tries the geometric mean of the largest rate that held and the lowest
+// above it that failed, until their ratio is at most 1 + precision. With n steps of the second kind the answer is within a factor of
+// 2^(1/2ⁿ): 4 steps for 5 %.
 //
 // # Noise
 //
-// What disturbs a machine makes a level worse, hardly ever better. So one try that held is believed, whatever others came to, and a failure
-// only when it came three times, or twice when it was the generator's. A rate that the target was far from sustaining needs no second try. A
-// disturbance may last for longer than that: what failed and was not overloaded is believed only when a rate within [Growth] above it
-// fails, too, and in the end one within [Spacing]; and the lowest rate that failed is tried on while there is time, up to five times in all.
+// Disturbances make a level worse, hardly ever better. So the search believes a single try that held, whatever the outcomes of others, but a
+// failure only after three tries, or two if the generator was the limit. A rate that the target was far from sustaining needs no second try.
+// A disturbance may outlast these tries. So a failure without overload is believed only if a rate within [Growth] above it fails, too, and in
+// the end one within [Spacing]. And the lowest failed rate is tried again while there is time, up to five times in all.
 //
 // # The knee
 //
-// Beyond the knee more load brings little more throughput and much more waiting. It is taken to be where the power, throughput divided
-// by mean response time, is greatest (Giessler et al., Free Buffer Allocation, Computer Networks 2, 1978; Kleinrock, Power and
-// Deterministic Rules of Thumb, ICC 1979; Jain, The Art of Computer Systems Performance Analysis, 1991, §3.3). It needs no scale, no limit and no
-// chord to a last point whose latency is as large as the overload lasted. Of M/M/1 it is at half of the capacity, of M/D/1 at 2 − √2
-// = 59 % of it. Once the bracket is narrow enough, rates beside the knee are tried until its neighbours are within [Spacing].
+// Beyond the knee, more load brings little more throughput and much more waiting. The knee is defined as the rate with the greatest power,
+// throughput divided by mean response time (Giessler et al., Free Buffer Allocation, Computer Networks 2, 1978; Kleinrock, Power and
+// Deterministic Rules of Thumb, ICC 1979; Jain, The Art of Computer Systems Performance Analysis, 1991, §3.3). This needs no scale, no limit
+// and no chord to a last point whose latency only reflects how long the overload lasted. For M/M/1 the knee is at half the capacity, for M/D/1
+// at 2 − √2 = 59 % of it. Once the bracket is narrow enough, the search tries rates beside the knee until its neighbours are within [Spacing].
 package search
 
 import (
@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	Growth  = 2.0  // from a rate that held to the next, while none has failed
-	Spacing = 1.25 // ratio of the rates beside the knee to that at it, and of what confirms a failure to it, at the end
+	Growth  = 2.0  // factor from a rate that held to the next, while none has failed
+	Spacing = 1.25 // final ratio between the knee and its neighbours, and between a failure and the rate that confirms it
 
-	mostTries = 5 // of a rate that fails, while there is time
+	mostTries = 5 // of a failing rate, while there is time
 )
 
-// Outcome is what came of a try.
+// Outcome is the outcome of a try.
 type Outcome uint8
 
 // From best to worst.
@@ -43,24 +43,24 @@ const (
 	Held       Outcome = iota
 	Failed             // the objective was missed
 	Overloaded         // the target was far from sustaining the rate
-	Limited            // the generator could not offer the rate properly: it says nothing of the target
+	Limited            // the generator could not offer the rate properly, so the try says nothing about the target
 )
 
-// String returns the word that a result has for the outcome.
+// String returns the outcome's word in results.
 func (o Outcome) String() string {
 	return [...]string{Held: "held", Failed: "failed", Overloaded: "overloaded", Limited: "client-bound"}[o]
 }
 
-// Try is a rate, and what came of it.
+// Try is a rate that was tried, and its outcome.
 type Try struct {
 	Rate     float64 // per second, > 0
 	Outcome  Outcome
-	Power    float64 // achieved rate divided by mean response time; 0 where there is none
+	Power    float64 // achieved rate divided by mean response time; 0: none
 	disputed bool
-	times    int // that the rate was tried
+	times    int // how often the rate was tried
 }
 
-// Bounds is where to search, and how closely.
+// Bounds says where to search, and how precisely.
 type Bounds struct {
 	From, To  float64 // rates per second, 0 < From ≤ To
 	Precision float64 // > 0
@@ -69,15 +69,15 @@ type Bounds struct {
 // End says why a search has ended.
 type End uint8
 
-// A search that goes on has no end yet. The last three are for whoever carries it out.
+// GoOn means that the search has not ended. The caller sets the last three; Next never returns them.
 const (
 	GoOn      End = iota
-	Precise       // the bracket is as narrow as it was to be
+	Precise       // the bracket is narrow enough
 	AtTo          // the highest rate holds
 	BelowFrom     // the lowest rate does not hold
-	Spent         // the budget is
-	Shrunk        // there are fewer workers than it was begun with
-	Stopped       // the user wants it to end
+	Spent         // the budget is spent
+	Shrunk        // there are fewer workers than at the start
+	Stopped       // the user ended it
 )
 
 // String says in words why a search has ended.
@@ -95,8 +95,8 @@ func (e End) Code() string {
 	}[e]
 }
 
-// Next returns the rate to try next, 0 for none, and what the search has come to: a rate together with an end is worth a try
-// and not needed.
+// Next returns the rate to try next, 0 for none, and the end that the search has reached. A rate returned with an end is optional: worth a
+// try, but not needed.
 func (b Bounds) Next(tries []Try) (rate float64, end End) {
 	if len(tries) == 0 {
 		return b.From, GoOn
@@ -133,7 +133,7 @@ func (b Bounds) Next(tries []Try) (rate float64, end End) {
 	return beside(rates, highest(rates)), Precise
 }
 
-// beside returns a rate above or below one of the rates, 0 when its neighbours are near enough.
+// beside returns a rate next to rate i, above it or else below, 0 if its neighbours are near enough.
 func beside(rates []Try, i int) float64 {
 	if rate := between(rates, i+1); rate > 0 {
 		return rate
@@ -141,7 +141,7 @@ func beside(rates []Try, i int) float64 {
 	return between(rates, i)
 }
 
-// between returns the middle of a rate and the one below it, 0 when they are near enough, or not there.
+// between returns the geometric mean of rate i and the one below it, 0 if they are near enough or one does not exist.
 func between(rates []Try, i int) float64 {
 	if i < 1 || i >= len(rates) || rates[i].Rate <= rates[i-1].Rate*Spacing {
 		return 0
@@ -149,14 +149,14 @@ func between(rates []Try, i int) float64 {
 	return math.Sqrt(rates[i-1].Rate * rates[i].Rate)
 }
 
-// Found is what a search has come to. Fields are indices of tries, -1 for none.
+// Found is the result of a search so far. Fields are indices of tries, -1 for none.
 type Found struct {
 	Held   int // of the largest rate that held
 	Failed int // of the lowest above it that did not
-	Knee   int // of the greatest power; none where it is the last rate that held and none is known to fail: it may be further on
+	Knee   int // of the greatest power; none if that is the highest rate and no failure is known: the knee may be further up
 }
 
-// Sum says what the tries have come to so far.
+// Sum returns what the tries have found so far.
 func Sum(tries []Try) Found {
 	rates := decide(tries)
 	held, failed := bracket(rates)
@@ -173,7 +173,7 @@ func Sum(tries []Try) Found {
 	return Found{of(held), of(failed), of(knee)}
 }
 
-// bracket returns the largest rate that held and the lowest above it that did not.
+// bracket returns the indices of the largest rate that held and the lowest above it that did not, -1 for none.
 func bracket(rates []Try) (held, failed int) {
 	held, failed = -1, -1
 	for i, r := range rates {
@@ -188,7 +188,7 @@ func bracket(rates []Try) (held, failed int) {
 	return held, failed
 }
 
-// highest returns the rate with the greatest power among those that held.
+// highest returns the index of the rate with the greatest power among those that held, -1 for none.
 func highest(rates []Try) int {
 	best := -1
 	for i, r := range rates {
@@ -199,7 +199,7 @@ func highest(rates []Try) int {
 	return best
 }
 
-// decide returns one try for each rate, in their order. Those that are to be tried again are disputed.
+// decide returns one try per rate, in ascending order. Those to be tried again are disputed.
 func decide(tries []Try) []Try {
 	var rates []Try
 	for _, t := range tries {
@@ -212,7 +212,7 @@ func decide(tries []Try) []Try {
 	return rates
 }
 
-// settle weighs the tries of one rate: it held when one of them did, and has failed when there is enough against it.
+// settle weighs the tries of one rate: it held if one of them did, and failed if there is enough evidence against it.
 func settle(tries []Try, rate float64) Try {
 	const enough = 6
 	against := [...]int{Failed: 2, Limited: 3, Overloaded: enough}

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// target says what comes of a rate.
+// target returns the outcome of a rate.
 type target func(rate float64) Try
 
-// queue is a single server: it holds rates at which the mean response time is within a limit. Variability is that of its service
-// times: 1 for M/M/1, 0 for M/D/1 (Pollaczek and Khinchine).
+// queue is a single server. A rate holds if the mean response time is within a limit. variability is that of the service times: 1 for
+// M/M/1, 0 for M/D/1 (Pollaczek and Khinchine).
 func queue(capacity, variability, limit float64) target {
 	return func(rate float64) Try {
 		load := rate / capacity
@@ -59,7 +59,7 @@ func TestFindsTheRateOfAQueue(t *testing.T) {
 	require.LessOrEqual(t, len(tries), 26)
 }
 
-// The greatest power of M/M/1 is at half of the capacity, that of M/D/1 at 2 − √2 of it.
+// M/M/1 has its greatest power at half the capacity, M/D/1 at 2 − √2 of it.
 func TestKnee(t *testing.T) {
 	for variability, knee := range map[float64]float64{1: 0.5, 0: 2 - math.Sqrt2} {
 		tries, _ := carryOut(t, Bounds{From: 3, To: 1e9, Precision: 0.02}, queue(10_000, variability, 1))
@@ -81,7 +81,7 @@ func TestKneeOfAWall(t *testing.T) {
 	require.InEpsilon(t, 4000, tries[found.Held].Rate, 0.05)
 }
 
-// Whatever the threshold, the answer is within the precision of it.
+// The answer is within the precision of the threshold, whatever that is.
 func TestPrecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Bounds{From: rapid.Float64Range(1, 1000).Draw(t, "from"), To: 1e9, Precision: rapid.Float64Range(0.001, 1).Draw(t, "precision")}
@@ -102,7 +102,7 @@ func TestPrecision(t *testing.T) {
 	})
 }
 
-// Disturbances that spoil one try in four change the answer hardly ever, and never for the better.
+// Disturbances that spoil one try in four hardly ever change the answer, and never for the better.
 func TestNoise(t *testing.T) {
 	right := 0
 	const runs = 200

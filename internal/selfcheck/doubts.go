@@ -13,15 +13,15 @@ type Doubt struct {
 	Remedy string `json:"remedy"`
 }
 
-// From which sizes on a thing is worth a word.
+// Thresholds above or below which something becomes a doubt.
 const (
 	manyOthers  = 0.1              // processors
-	muchStolen  = 0.002            // of their time
-	fewFiles    = 4096             // open at a time
+	muchStolen  = 0.002            // share of their time
+	fewFiles    = 4096             // open at once
 	littleSpace = 512 << 20        // bytes of memory
 	slowClock   = 200              // ns to read it
-	lateTimer   = time.Millisecond // p99 of a sleep's excess
-	muchTaken   = 0.01             // of a thread's time
+	lateTimer   = time.Millisecond // p99 by which a sleep is too long
+	muchTaken   = 0.01             // share of a thread's time
 	longTaken   = 5 * time.Millisecond
 )
 
@@ -67,7 +67,7 @@ func (r *Result) Doubt() {
 	}
 }
 
-// value returns a number that may be missing.
+// value returns a number that may be missing; then 0.
 func value[T float64 | int64 | uint64](p *T) float64 {
 	if p == nil {
 		return 0

@@ -9,16 +9,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Lags are what time itself costs on a machine.
+// Lags are a machine's timing overheads.
 type Lags struct {
 	ClockNS      float64 `json:"clock_ns"`          // to read the clock
-	TimerP50     float64 `json:"timer_p50_seconds"` // by which a sleep of 100 µs is longer
+	TimerP50     float64 `json:"timer_p50_seconds"` // by which a sleep of 100 µs is too long
 	TimerP99     float64 `json:"timer_p99_seconds"`
-	Taken        float64 `json:"taken"`                 // share of the time that a computing thread was kept from its processor
-	LongestTaken float64 `json:"longest_taken_seconds"` // at a stretch
+	Taken        float64 `json:"taken"`                 // share of the time that a busy thread was kept off its processor
+	LongestTaken float64 `json:"longest_taken_seconds"` // longest such gap
 }
 
-// MeasureLags takes about three quarters of a second, in which one thread computes.
+// MeasureLags takes about three quarters of a second, during which one thread is busy.
 func MeasureLags() Lags {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -34,7 +34,7 @@ func MeasureLags() Lags {
 	for range sleeps {
 		before := time.Now()
 		rest := unix.NsecToTimespec(int64(nap))
-		_ = unix.Nanosleep(&rest, nil) // a signal would make it shorter
+		_ = unix.Nanosleep(&rest, nil) // a signal would cut it short
 		excess.Record(int64(time.Since(before) - nap))
 	}
 	l.TimerP50, l.TimerP99 = float64(excess.Quantile(0.5))/1e9, float64(excess.Quantile(0.99))/1e9
@@ -42,7 +42,7 @@ func MeasureLags() Lags {
 	return l
 }
 
-// Worse returns what is worse of two measurements.
+// Worse returns the worse of two measurements, figure by figure.
 func (l Lags) Worse(o Lags) Lags {
 	return Lags{
 		max(l.ClockNS, o.ClockNS), max(l.TimerP50, o.TimerP50), max(l.TimerP99, o.TimerP99),
@@ -50,9 +50,9 @@ func (l Lags) Worse(o Lags) Lags {
 	}
 }
 
-// watch reads the clock for a while and sums up the gaps.
+// watch reads the clock for a while and adds up the gaps.
 func (l *Lags) watch(length time.Duration) {
-	const least = 20 * time.Microsecond // a shorter gap is an interrupt's
+	const least = 20 * time.Microsecond // a shorter gap is an interrupt
 	start := time.Now()
 	last := start
 	var taken, longest time.Duration

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what bears on a measurement here. A null could not be read.
+// Machine is what matters for measurements on this machine. A null could not be read.
 type Machine struct {
 	CPUModel       string   `json:"cpu_model"`
 	CPUs           int      `json:"cpus"`
@@ -20,13 +20,13 @@ type Machine struct {
 	FDSoft         *int64   `json:"fd_soft"`
 	AvailableBytes *int64   `json:"available_bytes"` // of memory
 	SwappedBytes   *int64   `json:"swapped_bytes"`
-	OtherCPUs      *float64 `json:"other_cpus"` // processors that other programs used meanwhile
-	StolenShare    *float64 `json:"stolen"`     // of all processors' time, by the hypervisor
-	Throttled      *uint64  `json:"throttled"`  // times that the control group ran out of its quota meanwhile
+	OtherCPUs      *float64 `json:"other_cpus"` // processors that other programs used during the check
+	StolenShare    *float64 `json:"stolen"`     // share of all processors' time that the hypervisor took
+	Throttled      *uint64  `json:"throttled"`  // times that the control group ran out of quota during the check
 }
 
-// Look finds out what a run's environment does not say of the machine: its threads and its memory as they stand. root is the file system whose proc and
-// sys are read: os.DirFS("/").
+// Look reads what a run's environment does not say about the machine: its threads, and its memory at this moment. root is the file system with proc and
+// sys: os.DirFS("/").
 func (m *Machine) Look(root fs.FS) {
 	if b, err := fs.ReadFile(root, "sys/devices/system/cpu/smt/active"); err == nil {
 		active := strings.TrimSpace(string(b)) == "1"
@@ -46,7 +46,7 @@ func bytesOf(kB float64) *int64 {
 	return &n
 }
 
-// fields returns the first number behind each name of a file of proc; none if it cannot be read.
+// fields returns the first number after each name in a file of proc; none if it cannot be read.
 func fields(root fs.FS, name, separator string) map[string]float64 {
 	found := map[string]float64{}
 	b, err := fs.ReadFile(root, name)
@@ -64,11 +64,10 @@ func fields(root fs.FS, name, separator string) map[string]float64 {
 	return found
 }
 
-// Ticks is how long the processors have been at what, in hundredths of a second, summed over all: the first line of proc/stat. See
-// proc(5).
+// Ticks is how all processors together spent their time, in hundredths of a second: the first line of proc/stat. See proc(5).
 type Ticks struct{ busy, stolen, all float64 }
 
-// ReadTicks reads the counts as they stand.
+// ReadTicks reads the current counts.
 func ReadTicks(root fs.FS) (Ticks, error) {
 	b, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -98,7 +97,7 @@ func ReadTicks(root fs.FS) (Ticks, error) {
 	return t, nil
 }
 
-// Between enters what the processors did between two readings, of which own seconds were for the check itself.
+// Between sets what the processors did between two readings; own is how many seconds of it the check itself used.
 func (m *Machine) Between(from, to Ticks, own float64) {
 	all := to.all - from.all
 	if all <= 0 {

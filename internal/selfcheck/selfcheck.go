@@ -1,26 +1,26 @@
-// Package selfcheck compares what loadgen measures with what is known to be true, and says what on a machine would disturb it. It runs
-// nothing itself: the load comes from a plan, which its caller has carried out as it does any other.
+// Package selfcheck compares what loadgen measures with known answers, and says what on a machine would disturb measurements. It runs nothing itself:
+// the load comes from a plan, which its caller runs like any other.
 //
-// What is expected of a target with known times is those times and the floor: what the same load measures, in the same process,
-// on a target that takes none. Of independent quantities that is their convolution. Quantiles are then compared one by
-// one; a figure may be off by 20 µs, or by a share of the expected where that is more.
+// A target with known service times should measure as those times plus the floor: what the same load measures, in the same process, on a target that
+// takes no time. For independent quantities, the sum's distribution is their convolution. The quantiles are then compared one by one. A figure may be
+// off by 20 µs, or by a share of the expected value if that is more.
 package selfcheck
 
 import (
-	_ "embed" // of the plan
+	_ "embed" // for the plan
 	"fmt"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// margin is how far a figure may always be from what is expected: about what waking a thread takes.
+// margin is how far any figure may be off: about what waking a thread takes.
 const margin = 20 * time.Microsecond
 
-// quantiles are those that are compared.
+// quantiles are the ones compared.
 var quantiles = [...]float64{0.5, 0.9, 0.99}
 
-// Result is all that a self-check has found.
+// Result is everything a self-check has found.
 type Result struct {
 	Machine Machine `json:"machine"`
 	Lags    Lags    `json:"lags"`
@@ -30,10 +30,10 @@ type Result struct {
 	OK      bool    `json:"ok"` // every answer is as expected
 }
 
-// Floors are what nothing costs.
+// Floors are what an op costs when there is nothing to do.
 type Floors struct {
 	GeneratorNS float64 `json:"generator_ns"` // processor time of an op without a target
-	P50         float64 `json:"p50_seconds"`  // response of a built-in node that takes no time for its answer, one op at a time
+	P50         float64 `json:"p50_seconds"`  // response time of a built-in node that answers at once, one op at a time
 	P99         float64 `json:"p99_seconds"`
 }
 
@@ -42,17 +42,17 @@ type Check struct {
 	Name    string   `json:"name"`
 	Figures []Figure `json:"figures"`
 	OK      bool     `json:"ok"`
-	Attempt int      `json:"attempt"` // of which these figures are, from 1
-	Queued  float64  `json:"queued"`  // for which share of the time, at most, the generator had no processor while they were measured
+	Attempt int      `json:"attempt"` // the attempt that gave these figures, from 1
+	Queued  float64  `json:"queued"`  // share of the time, at most, that the generator had no processor during it
 }
 
-// Figure is one number that was measured, and what it was to be. Times are seconds.
+// Figure is one measured number and its expected value. Times are in seconds.
 type Figure struct {
 	Name     string  `json:"name"`
 	Measured float64 `json:"measured"`
 	Expected float64 `json:"expected"`
 	Within   float64 `json:"within"` // how far they may be apart
-	Time     bool    `json:"time"`   // else a count
+	Time     bool    `json:"time"`   // otherwise a count
 }
 
 // OK says whether the figure is as expected.
@@ -60,7 +60,7 @@ func (f *Figure) OK() bool {
 	return f.Measured >= f.Expected-f.Within && f.Measured <= f.Expected+f.Within
 }
 
-// NewCheck makes a comparison of its figures.
+// NewCheck makes a comparison from its figures.
 func NewCheck(name string, figures ...Figure) Check {
 	c := Check{Name: name, Figures: figures, OK: true}
 	for i := range figures {
@@ -69,8 +69,8 @@ func NewCheck(name string, figures ...Figure) Check {
 	return c
 }
 
-// Compare holds the quantiles of what was measured against those of what was expected, both in nanoseconds. share is how far they may be
-// apart in relation to the expected, where that is more than the margin.
+// Compare compares the quantiles of a measured and an expected distribution, both in nanoseconds. share is how far they may be apart relative to the
+// expected value, if that is more than the margin.
 func Compare(name string, measured, expected *hist.Hist, share float64) Check {
 	var figures []Figure
 	for _, q := range quantiles {
@@ -83,7 +83,7 @@ func Compare(name string, measured, expected *hist.Hist, share float64) Check {
 	return NewCheck(name, figures...)
 }
 
-// Enter takes the comparisons of an attempt. Those that came out right in an earlier one stand.
+// Enter adds the comparisons of an attempt. Those that succeeded in an earlier attempt stay.
 func (r *Result) Enter(attempt int, checks []Check) {
 	for i, c := range checks {
 		c.Attempt = attempt
@@ -96,7 +96,7 @@ func (r *Result) Enter(attempt int, checks []Check) {
 	}
 }
 
-// Conclude makes the result's verdict.
+// Conclude sets OK.
 func (r *Result) Conclude() {
 	r.OK = len(r.Answers) > 0
 	for i := range r.Answers {
@@ -104,7 +104,7 @@ func (r *Result) Conclude() {
 	}
 }
 
-// Plan is the text of the plan that is run. Its variables hold the addresses of the nodes: plain, half, constant, exponential, queue and
+// Plan is the text of the plan to run. Its variables hold the nodes' addresses: plain, half, constant, exponential, queue and
 // held.
 //
 //go:embed plan.hcl

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// TestSojourns compares Lindley's recursion of waiting times with when a server would be done with each, one after another.
+// TestSojourns compares Lindley's recursion with a simulation of the server, one visit after another.
 func TestSojourns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var visits []Visit
@@ -68,7 +68,7 @@ func FuzzParseVisits(f *testing.F) {
 	})
 }
 
-// TestAbove adds a floor whose values are few to times that are few.
+// TestAbove adds a floor of few values to a few times.
 func TestAbove(t *testing.T) {
 	var floor hist.Hist
 	floor.Record(10)
@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 	require.False(t, count.OK)
 }
 
-// TestAttempts keeps what came out right once.
+// TestAttempts keeps checks that succeeded once.
 func TestAttempts(t *testing.T) {
 	var r Result
 	r.Conclude()
@@ -141,7 +141,7 @@ func TestLook(t *testing.T) {
 	require.Equal(t, Machine{}, bare)
 }
 
-// TestTicks has four processors be busy for 100 of 400 ticks, half of it with the check itself, and 8 ticks stolen.
+// TestTicks: four processors are busy for 100 of 400 ticks, half of it with the check itself, and 8 ticks are stolen.
 func TestTicks(t *testing.T) {
 	read := func(line string) Ticks {
 		ticks, err := ReadTicks(fstest.MapFS{"proc/stat": file(line)})
@@ -171,7 +171,7 @@ func TestTicksHere(t *testing.T) {
 	require.Greater(t, ticks.all, ticks.busy)
 }
 
-// TestLagsHere measures this machine's; how large they are is its own business.
+// TestLagsHere measures this machine's; any size is fine.
 func TestLagsHere(t *testing.T) {
 	l := MeasureLags()
 	require.Positive(t, l.ClockNS)
@@ -236,7 +236,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestDoubtsAreOfOneThingEach leaves one thing wrong at a time: it has a doubt of its own.
+// TestDoubtsAreOfOneThingEach leaves one thing wrong at a time, which must raise its own doubt only.
 func TestDoubtsAreOfOneThingEach(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range disturbed().Doubts {

@@ -10,10 +10,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Visit is one request at a queue with one server, as the server tells it: when it came, and how long it was worked on. Nanoseconds.
+// Visit is one request at a single-server queue, as the server reports it: when it arrived, and its service time. Nanoseconds.
 type Visit struct{ Arrival, Service int64 }
 
-// ParseVisits reads what a built-in node says to INFO queue. It fails when the node has not kept all of them.
+// ParseVisits parses a built-in node's answer to INFO queue. It fails if the node has not kept all visits.
 func ParseVisits(text []byte) ([]Visit, error) {
 	var list []Visit
 	announced, missing := -1, 0
@@ -41,7 +41,7 @@ func scan(line, format string, into ...any) bool {
 	return err == nil
 }
 
-// Sojourns returns how long each visit lasted, waiting and work, by Lindley's recursion (The theory of queues with a single server, 1952):
+// Sojourns returns how long each visit lasted, waiting plus service, by Lindley's recursion (The theory of queues with a single server, 1952):
 //
 //	W(0) = 0        W(n+1) = max(0, W(n) + S(n) − (A(n+1) − A(n)))        sojourn(n) = W(n) + S(n)
 func Sojourns(visits []Visit) []int64 {
@@ -57,7 +57,7 @@ func Sojourns(visits []Visit) []int64 {
 	return list
 }
 
-// Less returns the distribution of what the times exceed one by; at least 0.
+// Less returns the distribution of the times minus by, at least 0.
 func Less(times *hist.Hist, by time.Duration) *hist.Hist {
 	var rest hist.Hist
 	for upper, count := range times.Buckets() {
@@ -66,10 +66,10 @@ func Less(times *hist.Hist, by time.Duration) *hist.Hist {
 	return &rest
 }
 
-// points is by how many values of equal probability a floor is represented.
+// points is the number of equally likely values that represent a floor.
 const points = 200
 
-// Above returns the distribution of the sum of one of the times and, independent of it, a value of the floor. Without a floor it is that of the
+// Above returns the distribution of the sum of one of the times and an independent value of the floor. Without a floor, it is the distribution of the
 // times.
 func Above(times []int64, floor *hist.Hist) *hist.Hist {
 	steps := []int64{0}

@@ -14,8 +14,8 @@ import (
 // browseTimeout is how long a browser may take to show a page.
 const browseTimeout = time.Minute
 
-// Chromium opens a file in a Chromium with nothing of a user's, with further flags, and returns the document once it has loaded and run
-// its scripts, and every line that went to the console: what scripts wrote, errors, and what the page's policy forbade.
+// Chromium opens a file in a Chromium with a fresh profile and the given flags. It returns the document once it has loaded and run its scripts, and
+// every line on the console: scripts' output, errors, and what the page's policy forbade.
 func Chromium(t testing.TB, path string, flags ...string) (document string, console []string) {
 	t.Helper()
 	exe, err := exec.LookPath("chromium")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// RedisCluster starts a Redis Cluster on the loopback and returns its nodes once each of them finds it whole: so many masters, and then as
-// many replicas of each, with persistence off and the given further options.
+// RedisCluster starts a Redis Cluster on the loopback with that many masters, and that many replicas of each, with persistence off and the given
+// further options. It returns the nodes, masters first, once each of them sees the whole cluster.
 func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Server {
 	t.Helper()
 	cli, err := exec.LookPath("redis-cli")
@@ -42,19 +42,19 @@ func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Ser
 	return nodes
 }
 
-// RedisNode starts a Redis server that may be a node of a cluster and is none yet.
+// RedisNode starts a Redis server in cluster mode that has not joined a cluster yet.
 func RedisNode(t testing.TB, options ...string) *Server {
 	t.Helper()
 	return StartRedis(t, append(nodeOptions(t, "--port"), options...)...)
 }
 
-// RedisNodeTLS is RedisNode for one that speaks nothing but TLS, with its clients and with other nodes.
+// RedisNodeTLS is RedisNode for a server that speaks only TLS, with its clients and with other nodes.
 func RedisNodeTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
 	t.Helper()
 	return StartRedisTLS(t, a, shows, append(append(nodeOptions(t, "--tls-port"), "--tls-cluster", "yes"), options...)...)
 }
 
-// nodeOptions are those of a node. Both ports are given, so that one that cannot have one of them ends the test with the reason.
+// nodeOptions returns a node's options. It sets both ports, so that if the node cannot get one, the test ends with the reason.
 func nodeOptions(t testing.TB, port string) []string {
 	t.Helper()
 	return []string{
@@ -63,7 +63,7 @@ func nodeOptions(t testing.TB, port string) []string {
 	}
 }
 
-// await asks a Redis server until its answer holds all of the words.
+// await asks a Redis server until its answer contains all of the words.
 func (s *Server) await(question string, words ...string) {
 	s.t.Helper()
 	deadline := time.Now().Add(startTimeout)
@@ -85,7 +85,7 @@ func (s *Server) await(question string, words ...string) {
 	}
 }
 
-// inline returns the beginning of the answer to an inline command; "" without one.
+// inline returns the beginning of the answer to an inline command; "" if there is none.
 func (s *Server) inline(command string) string {
 	conn, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
 	if err != nil {
@@ -99,6 +99,6 @@ func (s *Server) inline(command string) string {
 		return ""
 	}
 	answer := make([]byte, 16<<10)
-	n, _ := conn.Read(answer) // of a broken connection there is nothing
+	n, _ := conn.Read(answer) // a broken connection yields nothing
 	return string(answer[:n])
 }

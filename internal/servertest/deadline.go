@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// hangs is how long a test may take that has a deadline: some ten times what the slowest takes with -race on a machine with two busy processors.
+// hangs is how long a test with a deadline may take: some ten times the slowest with -race on a machine with two busy processors.
 const hangs = 3 * time.Minute
 
-// Deadline ends the test program when t is not over after three minutes, which are virtual ones if it is called in a bubble: it names t and prints the stacks of all
-// goroutines. Without it a test that hangs keeps the rest of its package waiting for as long as go test's -timeout says. Helpers call it that most
-// tests of a package go through; benchmarks take as long as they are told to.
+// Deadline ends the test program if t is not over after three minutes, which are virtual if it is called in a synctest bubble. It names t and prints
+// the stacks of all goroutines. Without it, a hanging test blocks the rest of its package until go test's -timeout. Helpers that most tests of a
+// package use call it. Benchmarks have no deadline.
 func Deadline(t testing.TB) {
 	t.Helper()
 	if _, bench := t.(*testing.B); bench {

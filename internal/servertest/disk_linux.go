@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a block device whose writes can be made to fail, with ext4 on it: a loop device over a file in memory. The kernel's own write-back
-// meets the error, as it does on a disk that breaks.
+// Disk is a block device whose writes can be made to fail, with ext4 on it: a loop device over a file in memory. The kernel's own write-back meets
+// the error, as on a failing disk.
 type Disk struct {
-	Dir string // where it is mounted, until the end of the test
+	Dir string // its mount point, until the end of the test
 
 	t       testing.TB
 	backing *os.File
@@ -41,17 +41,17 @@ func (d *Disk) make() error {
 	if err != nil {
 		return err
 	}
-	defer device.Close() // the mount keeps it
+	defer device.Close() // the mount keeps it open
 	if out, err := exec.Command("mkfs.ext4", "-q", device.Name()).CombinedOutput(); err != nil {
 		return fmt.Errorf("mkfs.ext4: %w: %s", err, out)
 	}
 	return d.mount(device)
 }
 
-// SmallDisk makes a file system in memory with room for so many bytes, which ends with the test, for whom Postgres runs as. It returns its directory.
+// SmallDisk makes a file system in memory with room for size bytes, usable by Postgres' user, and returns its directory. It ends with the test.
 func SmallDisk(t testing.TB, size int) (dir string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "loadgen-disk-") // t.TempDir is closed to other users
+	dir, err := os.MkdirTemp("", "loadgen-disk-") // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func SmallDisk(t testing.TB, size int) (dir string) {
 	return dir
 }
 
-// memory makes the file behind the disk.
+// memory creates the file behind the disk.
 func (d *Disk) memory() error {
 	fd, err := unix.MemfdCreate("disk", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Disk) memory() error {
 	return d.backing.Truncate(diskSize)
 }
 
-// attach puts the file behind a loop device, which is free again once nobody has it open.
+// attach attaches the file to a loop device, which becomes free once nobody has it open.
 func (d *Disk) attach() (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *Disk) mount(device *os.File) error {
 	return nil
 }
 
-// Break has each write to the device fail with EIO from now on. What it holds can still be read.
+// Break makes each write to the device fail with EIO from now on. Its contents can still be read.
 func (d *Disk) Break() {
 	d.t.Helper()
 	if _, err := unix.FcntlInt(d.backing.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
@@ -130,13 +130,13 @@ func (d *Disk) Break() {
 	}
 }
 
-// The requests that stop all writes to a file system and let them go on (linux/fs.h: FIFREEZE, FITHAW).
+// The requests that freeze and thaw a file system (linux/fs.h: FIFREEZE, FITHAW).
 const (
 	freeze = 0xC0045877
 	thaw   = 0xC0045878
 )
 
-// Stall has all that is written to the disk wait for so long.
+// Stall makes all writes to the disk wait that long.
 func (d *Disk) Stall(wait time.Duration) {
 	d.t.Helper()
 	dir, err := os.Open(d.Dir)
@@ -154,7 +154,7 @@ func (d *Disk) Stall(wait time.Duration) {
 	}
 }
 
-// Remains mounts a copy of what the device holds, as it is after a loss of power: without what was still to be written.
+// Remains mounts a copy of the device's contents as after a loss of power: without what was not yet written.
 func (d *Disk) Remains() *Disk {
 	d.t.Helper()
 	after := &Disk{t: d.t}

@@ -15,15 +15,15 @@ import (
 const fedoraTimeout = 3 * time.Minute
 
 // Fedora starts the repository Fedora 4.7.5 (LDP) on port 8080 of the machine's loopback, with its data in files, and returns once it listens. It is
-// killed at the end of the test. Its message broker listens on every address there is: on a machine of a network of the test's, nobody else is near.
-// The part "fedora" is a Java runtime and two archives, which make test-servers fetches.
+// killed at the end of the test. Its message broker listens on every address, but on a machine of a test's network nobody else can reach it. The part
+// "fedora" is a Java runtime and two archives, which make test-servers fetches.
 func (m *Machine) Fedora(t testing.TB) (addr string) {
 	t.Helper()
 	jetty, war, err := fedoraArchives()
 	Require(t, "fedora", err)
 	dir := t.TempDir()
 	s := &Server{t: t, Addr: "127.0.0.1:8080", done: make(chan struct{})}
-	s.start(m.On(exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // which is ready in a third of the processor time
+	s.start(m.On(exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // ready in a third of the processor time
 		"--add-opens=java.base/java.lang=ALL-UNNAMED", "-Djava.io.tmpdir="+dir, "-Dfcrepo.home="+filepath.Join(dir, "home"),
 		"-Dfcrepo.modeshape.configuration=classpath:/config/file-simple/repository.json",
 		"-jar", jetty, "--host", "127.0.0.1", "--port", "8080", "--path", "/", war)))
@@ -41,7 +41,7 @@ func (m *Machine) Fedora(t testing.TB) (addr string) {
 	return s.Addr
 }
 
-// listens says whether somebody listens on a port in the network namespace of a process, which need not be that of the test.
+// listens reports whether somebody listens on a port in the network namespace of a process, which need not be the test's.
 func listens(pid, port int) bool {
 	for _, table := range []string{"tcp", "tcp6"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))

@@ -16,22 +16,21 @@ import (
 	"time"
 )
 
-// A guest is a virtual machine of QEMU: one with persistent memory that is a file of the host, so that what it writes there outlives it, or one on a
-// [Network], which has a time of day of its own. It boots the
-// kernel of Debian's package linux-image-cloud-amd64, which is unpacked and not installed. Nothing that is measured in it is a
-// result: its processor is emulated.
+// A guest is a virtual machine of QEMU. Either it has persistent memory that is a file of the host, so that what it writes there outlives it, or it
+// is on a [Network] and has its own time of day. It boots the kernel of Debian's package linux-image-cloud-amd64, which is unpacked and not
+// installed. Nothing measured in it is a result: its processor is emulated.
 
 const (
-	// pmemSize is what the guest's persistent memory has, in bytes: XFS wants 300 MiB at the least.
+	// pmemSize is the size of a guest's persistent memory in bytes: XFS needs at least 300 MiB.
 	pmemSize = 512 << 20
-	// PmemStart is where in the file of a namespace of mode fsdax its data begins: behind the info block and what stands for its
+	// PmemStart is the offset of the data in the file of a namespace of mode fsdax: they follow the info block and the place of the descriptors of its
 	// pages, which are kept in the guest's RAM.
 	PmemStart = 2 << 20
 	// bootTimeout is how long a guest may live.
 	bootTimeout = 8 * time.Minute
 )
 
-// modules are those of the kernel that a guest loads, in this order.
+// modules are the kernel modules that a guest loads, in this order.
 var modules = [...]string{
 	"libnvdimm", "nd_btt", "nfit", "nd_pmem", "virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci",
 	"nd_virtio", "virtio_pmem", "libcrc32c", "xfs", "failover", "net_failover", "virtio_net",
@@ -43,16 +42,16 @@ type Guests struct {
 	dir    string
 	kernel string
 	files  []byte // the archive of the root file system
-	blank  string // persistent memory with a namespace of mode fsdax, and nothing in it; "" before the first image
+	blank  string // persistent memory with an empty namespace of mode fsdax; "" before the first image
 }
 
-// guestKernel returns the directory that make test-servers unpacks the kernel's package in.
+// guestKernel returns the directory into which make test-servers unpacks the kernel's package.
 func guestKernel() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "loadgen-guest", "kernel"), err
 }
 
-// NewGuests makes ready to boot guests that have the given files, by their paths there.
+// NewGuests prepares guests that have the given files, by their paths in the guest.
 func NewGuests(t testing.TB, files map[string]string) *Guests {
 	t.Helper()
 	kernel, root, err := guestParts()
@@ -77,7 +76,7 @@ func (g *Guests) divide() {
 	}
 }
 
-// namespace makes the raw namespace that the guest finds one of mode fsdax, whose pages the kernel knows of, through sysfs: what ndctl
+// namespace turns the raw namespace that the guest finds into one of mode fsdax, whose pages the kernel knows, through sysfs: what ndctl
 // create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux).
 const namespace = `
 N=/sys/bus/nd; P=$(cat $N/devices/region0/pfn_seed)
@@ -91,7 +90,7 @@ echo $P > $N/drivers/nd_pmem/bind
 sync
 `
 
-// guestParts finds what a guest takes.
+// guestParts finds what a guest needs.
 func guestParts() (kernel, root string, err error) {
 	for _, exe := range []string{"qemu-system-x86_64", "busybox", "mkfs.ext4", "mkfs.xfs", "mount"} {
 		if _, err := exec.LookPath(exe); err != nil {
@@ -156,7 +155,7 @@ func entry(w io.Writer, name string, mode int, b []byte) {
 	_, _ = io.WriteString(w, header+pad(len(header))+string(b)+pad(len(b))) // to memory
 }
 
-// initScript is the first process of a guest. It runs the script of the boot, and ends the guest.
+// initScript returns the first process of a guest. It runs the boot's script, and ends the guest.
 func initScript() string {
 	return `#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
@@ -171,10 +170,10 @@ poweroff -f
 `
 }
 
-// What a guest does before the script of its boot.
+// What a guest does before its boot's script.
 const (
 	awaitMemory = "i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done\n"
-	// joinNetwork takes the address and the router that QEMU's user network has for a guest.
+	// joinNetwork takes the address and the router that QEMU's user network provides.
 	joinNetwork = "ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2\n"
 )
 
@@ -199,7 +198,7 @@ func (g *Guests) Image(kind string) string {
 	return path
 }
 
-// Raw makes persistent memory that holds a file system, ext4, and no namespace: for virtio-pmem, which has none.
+// Raw makes persistent memory that holds an ext4 file system without a namespace, for virtio-pmem, which has none.
 func (g *Guests) Raw() string {
 	g.t.Helper()
 	path := filepath.Join(g.dir, "raw")
@@ -216,7 +215,7 @@ func (g *Guests) sparse(path string) {
 	}
 }
 
-// copyAt copies what is not zero of a file into another from an offset on.
+// copyAt copies the nonzero parts of one file into another from an offset on.
 func copyAt(t testing.TB, to, from string, off int64) {
 	t.Helper()
 	src, err := os.Open(from)
@@ -250,7 +249,7 @@ func copyAt(t testing.TB, to, from string, off int64) {
 	}
 }
 
-// Guest is a guest that runs.
+// Guest is a running guest.
 type Guest struct {
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -260,8 +259,8 @@ type Guest struct {
 	out bytes.Buffer
 }
 
-// Boot starts a guest whose persistent memory is an image, on a device "nvdimm" or "virtio-pmem-pci", and has its shell run a script. It ends
-// with the test at the latest.
+// Boot starts a guest whose persistent memory is an image, on a device "nvdimm" or "virtio-pmem-pci", and runs a script in its shell. It ends with
+// the test at the latest.
 func (g *Guests) Boot(image, device, script string) *Guest {
 	g.t.Helper()
 	machine := "q35"
@@ -272,17 +271,17 @@ func (g *Guests) Boot(image, device, script string) *Guest {
 		"-object", fmt.Sprintf("memory-backend-file,id=mem,share=on,mem-path=%s,size=%d", image, pmemSize), "-device", device+",memdev=mem,id=pmem")
 }
 
-// BootOn starts a guest without persistent memory on a machine of a network, and has its shell run a script. What the guest sends comes from the
-// machine's address. Its clocks are its own, and begin with the host's time of day. It ends with the test at the latest.
+// BootOn starts a guest without persistent memory on a machine of a network, and runs a script in its shell. The guest's packets come from the
+// machine's address. Its clocks are its own, and start at the host's time of day. It ends with the test at the latest.
 func (g *Guests) BootOn(m *Machine, script string) *Guest {
 	g.t.Helper()
 	return g.boot(joinNetwork+script, m.On, "-machine", "q35", "-m", "768M", "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net")
 }
 
-// boot starts a guest with devices by a command that on makes of QEMU's.
+// boot starts a guest with devices. on turns QEMU's command into the one to run.
 func (g *Guests) boot(script string, on func(*exec.Cmd) *exec.Cmd, devices ...string) *Guest {
 	g.t.Helper()
-	var own bytes.Buffer // a second archive, behind the one that all guests have
+	var own bytes.Buffer // a second archive, after the one that all guests have
 	entry(&own, "run.sh", 0o100755, []byte(script))
 	entry(&own, "TRAILER!!!", 0, nil)
 	initrd := filepath.Join(g.t.TempDir(), "initrd")
@@ -300,7 +299,7 @@ func (g *Guests) boot(script string, on func(*exec.Cmd) *exec.Cmd, devices ...st
 	late := time.AfterFunc(bootTimeout, m.Kill)
 	go func() {
 		defer close(m.done)
-		_ = m.cmd.Wait() // what it said is looked at
+		_ = m.cmd.Wait() // its output is checked instead
 		late.Stop()
 	}()
 	g.t.Cleanup(func() {
@@ -310,7 +309,7 @@ func (g *Guests) boot(script string, on func(*exec.Cmd) *exec.Cmd, devices ...st
 	return m
 }
 
-// Write takes what the guest says.
+// Write takes the guest's output.
 func (m *Guest) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -320,19 +319,19 @@ func (m *Guest) Write(b []byte) (int, error) {
 
 func (m *Guest) String() string { return m.Said() }
 
-// Said returns what the guest has said so far.
+// Said returns the guest's output so far.
 func (m *Guest) Said() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.out.String()
 }
 
-// Kill ends the guest at once, as a loss of power does that its memory outlives.
+// Kill ends the guest at once, like a loss of power; its persistent memory survives.
 func (m *Guest) Kill() {
 	_ = m.cmd.Process.Kill() // it may have ended
 }
 
-// Wait returns what the guest said in its life.
+// Wait returns the guest's whole output.
 func (m *Guest) Wait() string {
 	<-m.done
 	return m.Said()

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Loops is how many event loops a worker has in tests that do not choose a number of their own: LOADGEN_TEST_LOOPS, or 1. The machine's processors do not
-// decide it: a test that fails fails on all machines.
+// Loops is how many event loops a worker has in tests that do not choose a number: LOADGEN_TEST_LOOPS, or 1. It does not depend on the machine's
+// processors, so that a test that fails does so on all machines.
 func Loops() int {
 	n, err := strconv.Atoi(os.Getenv("LOADGEN_TEST_LOOPS"))
 	if err != nil || n < 1 {
@@ -15,6 +15,7 @@ func Loops() int {
 	return n
 }
 
-// Whole reports whether tests that compute on one goroutine do all of it. They do a part under the race detector, which finds nothing there and takes ten
-// times as long, and with several event loops, of which they have none. tools/test.sh runs the packages that ask once more where it is true.
+// Whole reports whether tests that compute on one goroutine do all of their work. They do only a part under the race detector, which finds nothing
+// there and takes ten times as long, and with several event loops, which they do not use. tools/test.sh runs the packages that call Whole once more
+// where it is true.
 func Whole() bool { return !raced && Loops() == 1 }

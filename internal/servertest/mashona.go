@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Mashona runs a Java program, given as its one source file, with the log library Mashona 1.1.0 on its class path, and returns what it
-// prints. It fails the test when the program does. The part "mashona" is a JDK and two jars, which make test-servers fetches.
+// Mashona runs a Java program, given as its one source file, with the log library Mashona 1.1.0 on its class path, and returns its output. If the
+// program fails, so does the test. The part "mashona" is a JDK and two jars, which make test-servers fetches.
 func Mashona(t testing.TB, source string, args ...string) string {
 	t.Helper()
 	path, err := mashonaPath()

@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Network is a network of machines that share nothing but the processor and the files: a namespace for each, with an address of its own, on a bridge in
-// another namespace. Nothing of it reaches the network of the host.
+// Network is a network of machines that share only the processor and the files: each is a namespace with its own address, on a bridge in another
+// namespace. Nothing in it reaches the host's network.
 type Network struct {
 	Machines []*Machine
 	t        testing.TB
 	name     string
 }
 
-// Machine is one of a network's.
+// Machine is one machine of a network.
 type Machine struct {
 	Addr  string        // its IPv4 address
-	Ahead time.Duration // whole seconds: the clocks by which processes measure time are ahead of the host's by that (time_namespaces(7)); the time of day is not
+	Ahead time.Duration // whole seconds by which its monotonic clocks are ahead of the host's (time_namespaces(7)); its time of day is not
 
 	t         testing.TB
 	namespace string
-	port      string // of the bridge
+	port      string // on the bridge
 }
 
 // NewNetwork makes a network of n machines, which ends with the test.
 func NewNetwork(t testing.TB, n int) *Network {
 	t.Helper()
-	w := &Network{t: t, name: filepath.Base(filepath.Dir(t.TempDir()))} // its own, however many tests run
+	w := &Network{t: t, name: filepath.Base(filepath.Dir(t.TempDir()))} // unique, even across concurrent test runs
 	if _, err := exec.LookPath("ip"); err != nil {
 		Require(t, "netns", errors.New("ip not found"))
 	}
@@ -49,7 +49,7 @@ func NewNetwork(t testing.TB, n int) *Network {
 
 func (w *Network) namespace(of string) string { return w.name + "-" + of }
 
-// forget deletes a namespace with all that is in it, at the end of the test.
+// forget deletes a namespace and everything in it at the end of the test.
 func (w *Network) forget(namespace string) {
 	w.t.Cleanup(func() {
 		if err := run("ip", "netns", "delete", namespace); err != nil {
@@ -58,13 +58,13 @@ func (w *Network) forget(namespace string) {
 	})
 }
 
-// Cut lets nothing of what a machine sends to another one arrive any more.
+// Cut drops everything that one machine sends to another from now on.
 func (w *Network) Cut(from, to *Machine) {
 	w.t.Helper()
 	w.rule("ip", "saddr", from.Addr, "ip", "daddr", to.Addr, "drop")
 }
 
-// Lose drops each packet that a machine sends or is sent with a chance of so many percent.
+// Lose drops each packet that a machine sends or receives with a probability of percent %.
 func (w *Network) Lose(m *Machine, percent int) {
 	w.t.Helper()
 	below := strconv.FormatInt(int64(percent)*(1<<32)/100, 10)
@@ -73,7 +73,7 @@ func (w *Network) Lose(m *Machine, percent int) {
 	}
 }
 
-// rule has the bridge look at each packet that it hands on.
+// rule adds a rule that the bridge applies to each packet it forwards.
 func (w *Network) rule(words ...string) {
 	w.t.Helper()
 	hub := w.namespace("hub")
@@ -83,7 +83,7 @@ func (w *Network) rule(words ...string) {
 	w.must("ip netns exec HUB nft add rule bridge faults each "+strings.Join(words, " "), "HUB", hub)
 }
 
-// Plug takes a machine's cable out, or puts it in again.
+// Plug unplugs a machine's cable, or plugs it in again.
 func (w *Network) Plug(m *Machine, in bool) {
 	w.t.Helper()
 	w.must("ip -n HUB link set PORT TO", "HUB", w.namespace("hub"), "PORT", m.port, "TO", map[bool]string{true: "up", false: "down"}[in])
@@ -108,7 +108,7 @@ func (w *Network) add(hub string, i int) {
 	w.Machines = append(w.Machines, m)
 }
 
-// must runs a command in which words stand for others.
+// must runs a command, with words for its placeholders.
 func (w *Network) must(command string, words ...string) {
 	w.t.Helper()
 	args := strings.Fields(strings.NewReplacer(words...).Replace(command))
@@ -125,7 +125,8 @@ func run(args ...string) error {
 	return nil
 }
 
-// On has a command run on the machine; it keeps its process, unless clocks are ahead there: then its parent is what it returns, with which it ends.
+// On makes a command run on the machine. The command keeps its process, unless the machine's clocks are ahead: On then returns a parent, whose end
+// ends it.
 func (m *Machine) On(cmd *exec.Cmd) *exec.Cmd {
 	m.t.Helper()
 	args := []string{"netns", "exec", m.namespace}
@@ -139,7 +140,7 @@ func (m *Machine) On(cmd *exec.Cmd) *exec.Cmd {
 	return on
 }
 
-// Output returns what a command on the machine writes.
+// Output returns the output of a command on the machine.
 func (m *Machine) Output(args ...string) string {
 	m.t.Helper()
 	out, err := m.On(exec.Command(args[0], args[1:]...)).CombinedOutput()

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// WebServer is a running nginx that keeps what is put there.
+// WebServer is a running nginx that stores what is put.
 type WebServer struct {
 	*Server
 	log string
 }
 
-// Nginx starts an nginx on a free loopback port, which stores bodies of PUT as files, and closes a connection after so many requests; 0: after none. It
-// speaks TLS if it is given a certificate to show. It is killed at the end of the test.
+// Nginx starts an nginx on a free loopback port. It stores bodies of PUT as files, and closes a connection after that many requests; 0: never. It
+// speaks TLS if it is given a certificate. It is killed at the end of the test.
 func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
 	t.Helper()
 	exe, err := exec.LookPath("nginx")
@@ -74,7 +74,7 @@ http {
 	w.start(exec.Command(exe, "-c", path, "-p", dir))
 	var secure *tls.Config
 	if shows != nil {
-		secure = &tls.Config{InsecureSkipVerify: true} // it is the server under test that it asks
+		secure = &tls.Config{InsecureSkipVerify: true} // it only talks to the server under test
 	}
 	if !w.ready("HEAD / HTTP/1.0\r\n\r\n", secure) {
 		t.Fatalf("nginx does not answer at %s:\n%s", w.Addr, &w.output)
@@ -82,8 +82,8 @@ http {
 	return w
 }
 
-// Counts returns how many requests the server has had, by method and status: "PUT 201". It waits until there are as many as are expected: a server
-// writes one down after it has answered.
+// Counts returns how many requests the server has had, by method and status: "PUT 201". It waits for the expected number, as the server logs a
+// request only after it has answered.
 func (w *WebServer) Counts(expected int) map[string]int {
 	w.t.Helper()
 	for deadline := time.Now().Add(startTimeout); ; time.Sleep(5 * time.Millisecond) {

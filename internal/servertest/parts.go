@@ -6,12 +6,11 @@ import (
 	"testing"
 )
 
-// PartsVariable names the environment variable that holds the path of a file, to which a line is appended for each part that a
-// test wants: whether it was found. go test hides the words of a test that passes or is skipped; whoever runs it can show
-// these at the end.
+// PartsVariable names the environment variable with the path of a file to which a line is appended for each part that a test needs: whether it was
+// found. go test hides the output of a test that passes or is skipped, so whoever runs the tests can show these lines at the end.
 const PartsVariable = "LOADGEN_TEST_PARTS"
 
-// note appends what became of the part. A line is one short write, so those of several processes do not mix.
+// note appends whether the part was found. A line is one short write, so lines of several processes do not mix.
 func note(t testing.TB, part string, missing error) {
 	t.Helper()
 	path := os.Getenv(PartsVariable)

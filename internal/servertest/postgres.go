@@ -18,17 +18,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresPassword is that of the user loadgen, which no output may show.
+// PostgresPassword is the password of the user loadgen, which no output may show.
 const PostgresPassword = "never-to-be/seen@all"
 
-// Postgres starts a PostgreSQL server with an empty cluster on a free loopback port, and returns the URL of its database once it answers. It is
-// ended at the end of the test.
+// Postgres starts a PostgreSQL server with an empty cluster on a free loopback port, and returns its database's URL once it answers. It ends with the
+// test.
 func Postgres(t testing.TB) (url string) {
 	t.Helper()
 	return postgres(t, nil)
 }
 
-// PostgresTLS is Postgres for a server that shows a certificate to clients who ask for TLS, which the URL does not.
+// PostgresTLS is Postgres for a server that shows a certificate to clients that ask for TLS, which the URL does not.
 func PostgresTLS(t testing.TB, shows Certificate) (url string) {
 	t.Helper()
 	return postgres(t, &shows)
@@ -38,7 +38,7 @@ func postgres(t testing.TB, shows *Certificate) (url string) {
 	t.Helper()
 	bin, err := postgresBinaries()
 	Require(t, "postgres", err)
-	dir, err := os.MkdirTemp("", "loadgen-postgres-") // t.TempDir is closed to other users
+	dir, err := os.MkdirTemp("", "loadgen-postgres-") // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func postgres(t testing.TB, shows *Certificate) (url string) {
 	cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	s.start(cmd)
-	t.Cleanup(func() { // before it is killed, so that it gives back its shared memory
+	t.Cleanup(func() { // before it is killed, so that it releases its shared memory
 		_ = cmd.Process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.done:
@@ -83,7 +83,7 @@ func postgres(t testing.TB, shows *Certificate) (url string) {
 	}
 }
 
-// ownKey copies a key to where the server's user alone can read it, as it wants.
+// ownKey copies a key to a place where only the server's user can read it, as the server requires.
 func ownKey(t testing.TB, dir, key string, as *syscall.SysProcAttr) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "server.key")
@@ -110,7 +110,7 @@ func connects(url string) error {
 	return conn.Close(ctx)
 }
 
-// postgresBinaries finds the newest server, where Debian has it or on PATH.
+// postgresBinaries finds the newest server in Debian's directories, or on PATH.
 func postgresBinaries() (dir string, err error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil {
@@ -125,7 +125,7 @@ func postgresBinaries() (dir string, err error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// unprivileged says as whom a server runs that does not run as root, and gives that user the directory.
+// unprivileged returns the user for a server that does not run as root, and gives that user the directory.
 func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Prometheus starts a prometheus with native histograms on, the given configuration file and a database of its own, on a free loopback
-// port. It returns its address once it answers queries. It is killed at the end of the test.
+// Prometheus starts a prometheus with native histograms, the given configuration file and its own database on a free loopback port, and returns its
+// address once it answers queries. It is killed at the end of the test.
 func Prometheus(t testing.TB, config string) (addr string) {
 	t.Helper()
 	exe := lookPath(t, "prometheus")
@@ -31,7 +31,7 @@ func Prometheus(t testing.TB, config string) (addr string) {
 	}
 }
 
-// Promtool runs promtool, which comes with prometheus, and returns what it prints; it fails the test when promtool does.
+// Promtool runs promtool, which comes with prometheus, and returns its output. If promtool fails, so does the test.
 func Promtool(t testing.TB, args ...string) string {
 	t.Helper()
 	output, err := exec.Command(lookPath(t, "promtool"), args...).CombinedOutput()
@@ -67,7 +67,7 @@ func (s *Server) answersHTTP(path string) bool {
 		if err != nil {
 			continue
 		}
-		_ = response.Body.Close() // only the status counts
+		_ = response.Body.Close() // only the status matters
 		if response.StatusCode == http.StatusOK {
 			return true
 		}

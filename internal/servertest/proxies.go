@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Nutcracker starts a nutcracker (twemproxy) before a server on a free loopback port, which speaks Redis' protocol or memcached's, and returns its
+// Nutcracker starts a nutcracker (twemproxy) in front of a server on a free loopback port, for Redis' protocol or memcached's, and returns its
 // address once it answers. It is killed at the end of the test.
 func Nutcracker(t testing.TB, server string, redis bool) (addr string) {
 	t.Helper()
@@ -52,7 +52,7 @@ func Sentinel(t testing.TB, server string) (addr string) {
 	return s.Addr
 }
 
-// written writes a file of the test's own and returns its path.
+// written writes a temporary file for the test and returns its path.
 func written(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

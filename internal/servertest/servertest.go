@@ -1,7 +1,7 @@
 // Package servertest starts the real servers that tests run against. It is for tests only.
 //
-// A part that a machine lacks (a server, a C compiler, the right to make a network namespace) skips the tests that want it, aloud
-// and by name. With LOADGEN_TEST_REQUIRE set to "all", or to a comma-separated list of parts, it fails them instead.
+// If a machine lacks a part (a server, a C compiler, the right to make a network namespace), the tests that need it are skipped, with the part named.
+// With LOADGEN_TEST_REQUIRE set to "all", or to a comma-separated list of parts, they fail instead.
 package servertest
 
 import (
@@ -22,11 +22,10 @@ import (
 // RequireVariable names the environment variable that turns skips into failures.
 const RequireVariable = "LOADGEN_TEST_REQUIRE"
 
-// startTimeout is how long a server may take to answer its first request, on a machine that has other things to do.
+// startTimeout is how long a server may take to answer its first request, on a busy machine.
 const startTimeout = time.Minute
 
-// Require returns if err is nil. Otherwise the named part is not to be had on this machine, and t is skipped, or failed
-// where the part is required.
+// Require returns if err is nil. Otherwise this machine lacks the named part, and t is skipped, or fails if the part is required.
 func Require(t testing.TB, part string, err error) {
 	t.Helper()
 	note(t, part, err)
@@ -39,7 +38,7 @@ func Require(t testing.TB, part string, err error) {
 	t.Skipf("%v: %s tests skipped (make test-servers installs what they want)", err, part)
 }
 
-// Required reports whether the environment says that a test may not be skipped for want of the part.
+// Required reports whether the environment forbids skipping tests for lack of the part.
 func Required(part string) bool {
 	parts := strings.Split(os.Getenv(RequireVariable), ",")
 	return slices.Contains(parts, "all") || slices.Contains(parts, part)
@@ -51,7 +50,7 @@ type Server struct {
 
 	t      testing.TB
 	cmd    *exec.Cmd
-	output bytes.Buffer // its standard output and error; to be read once it has ended
+	output bytes.Buffer // its standard output and error; read it only once the server has ended
 	done   chan struct{}
 }
 
@@ -62,8 +61,8 @@ func Redis(t testing.TB, options ...string) (addr string) {
 	return StartRedis(t, options...).Addr
 }
 
-// StartRedis is Redis for tests that stop their server themselves. A port among the options is kept, so that a server
-// can come back where it was.
+// StartRedis is Redis for tests that stop their server themselves. It keeps a port among the options, so that a server can come back on the same
+// port.
 func StartRedis(t testing.TB, options ...string) *Server {
 	t.Helper()
 	return startKind(t, kind{
@@ -80,17 +79,17 @@ func Memcached(t testing.TB, options ...string) (addr string) {
 	return StartMemcached(t, options...).Addr
 }
 
-// StartMemcached is Memcached for tests that stop their server themselves. A port among the options is kept.
+// StartMemcached is Memcached for tests that stop their server themselves. It keeps a port among the options.
 func StartMemcached(t testing.TB, options ...string) *Server {
 	t.Helper()
 	args := []string{"-l", "127.0.0.1", "-U", "0", "-m", "64"}
-	if os.Geteuid() == 0 { // as which it does not run
+	if os.Geteuid() == 0 { // it does not run as root
 		args = append(args, "-u", "nobody")
 	}
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n"}, options)
 }
 
-// MemcachedSocket starts a memcached on a Unix socket alone, and returns its path.
+// MemcachedSocket starts a memcached on only a Unix socket, and returns its path.
 func MemcachedSocket(t testing.TB) (path string) {
 	t.Helper()
 	path = SocketPath(t)
@@ -108,26 +107,26 @@ func MemcachedSocket(t testing.TB) (path string) {
 	return path
 }
 
-// SocketPath returns a path for a Unix socket, short enough, in a directory of its own that everybody may write to.
+// SocketPath returns a path for a Unix socket, short enough, in its own directory that everybody may write to.
 func SocketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "socket")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a server may be leaving its file at the moment
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a server may be removing its socket at the same time
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "s")
 }
 
-// kind says how servers of one kind are started.
+// kind says how to start servers of one kind.
 type kind struct {
 	part, exe string
 	port      string      // the option that names the port
 	args      []string    // further ones
-	ask       string      // what a server answers once it is ready
+	ask       string      // a question that a server answers once it is ready
 	tls       *tls.Config // of a client; nil for plain TCP
 }
 
@@ -176,12 +175,12 @@ func (s *Server) start(cmd *exec.Cmd) {
 	}
 	go func() { // ends with the process; Kill waits for it
 		defer close(s.done)
-		_ = cmd.Wait() // killed as a rule
+		_ = cmd.Wait() // usually it was killed
 	}()
 	s.t.Cleanup(s.Kill)
 }
 
-// ready waits until the server answers what it is asked with anything: one that wants a password is ready, too.
+// ready waits until the server answers ask, with anything: a server that requires a password is ready, too.
 func (s *Server) ready(ask string, secure *tls.Config) bool {
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
@@ -222,7 +221,7 @@ func answers(addr, ask string, secure *tls.Config) bool {
 	return err == nil && n > 0
 }
 
-// Pid is the server's process id, for tests that stop and continue it.
+// Pid returns the server's process id, for tests that stop and continue it.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
 // Kill ends the server and returns when it is gone. It may be called again.
@@ -231,7 +230,7 @@ func (s *Server) Kill() {
 	<-s.done
 }
 
-// OnDemand returns where the environment requires the named part, and skips t elsewhere: for tests that want nothing but time.
+// OnDemand returns if the environment requires the named part, and otherwise skips t: for tests that need nothing but time.
 func OnDemand(t testing.TB, part, why string) {
 	t.Helper()
 	if Required(part) {

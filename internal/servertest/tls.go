@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates that last as long as a test.
+// Authority signs certificates that live as long as a test.
 type Authority struct {
 	CA string // path of its own certificate
 
@@ -39,7 +39,7 @@ func NewAuthority(t testing.TB) *Authority {
 	if err != nil {
 		t.Fatalf("make an authority: %v", err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is the system's to clear
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system clears what is left
 	a := &Authority{t: t, dir: dir}
 	template := a.template("loadgen test authority", time.Hour)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
@@ -47,11 +47,11 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Certificate is a certificate with its key, and the files that hold them.
+// Certificate is the paths of a certificate and its key.
 type Certificate struct{ Cert, Key string }
 
-// Issue signs a certificate for a host name or an IP address, for servers and clients alike. It ends after lasts, which may be in
-// the past. It may also name URIs.
+// Issue signs a certificate for a host name or an IP address, for servers and clients alike. It expires after lasts, which may be negative. It may
+// also name URIs.
 func (a *Authority) Issue(host string, lasts time.Duration, uris ...string) Certificate {
 	a.t.Helper()
 	template := a.template(host, lasts)
@@ -81,7 +81,7 @@ func (a *Authority) template(name string, lasts time.Duration) *x509.Certificate
 	}
 }
 
-// write signs a certificate, the first by itself, and returns the paths of it and its key.
+// write signs a certificate, the authority's own with itself, and returns the paths of the certificate and its key.
 func (a *Authority) write(template *x509.Certificate) (cert, key string) {
 	a.t.Helper()
 	fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -117,10 +117,10 @@ func (a *Authority) Client() *tls.Config {
 	if err != nil {
 		a.t.Fatalf("read a certificate: %v", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} // it is the server under test that it asks
+	return &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} // it only talks to the server under test
 }
 
-// StartRedisTLS starts a redis-server that shows a certificate, wants one of the authority's from its clients, and speaks nothing but TLS.
+// StartRedisTLS starts a redis-server that shows a certificate, requires one signed by the authority from its clients, and speaks only TLS.
 func StartRedisTLS(t testing.TB, a *Authority, shows Certificate, options ...string) *Server {
 	t.Helper()
 	return startKind(t, kind{
@@ -140,7 +140,7 @@ func StartMemcachedTLS(t testing.TB, a *Authority, shows Certificate, options ..
 		"-l", "127.0.0.1", "-U", "0", "-m", "64", "-Z",
 		"-o", "ssl_chain_cert=" + shows.Cert + ",ssl_key=" + shows.Key + ",ssl_ca_cert=" + a.CA + ",ssl_verify_mode=2",
 	}
-	if os.Geteuid() == 0 { // as which it does not run
+	if os.Geteuid() == 0 { // it does not run as root
 		args = append(args, "-u", "nobody")
 	}
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n", tls: a.Client()}, options)

@@ -16,21 +16,21 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Connector connects to endpoints, over TLS where the target wants it.
+// Connector connects to endpoints, over TLS if the target wants it.
 type Connector struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls  *tls.Config // nil: plain TCP
 
-	Allow func(to netip.AddrPort, socket string) error // may the target's secrets go there? nil: they may, or there are none
+	Allow func(to netip.AddrPort, socket string) error // checks a connection's far end before anything is said; nil: nothing to check
 }
 
-// NewConnector has the files read that t names; t is nil for plain TCP.
+// NewConnector reads the files that t names; t is nil for plain TCP.
 func NewConnector(dial func(ctx context.Context, network, addr string) (net.Conn, error), read func(path string) ([]byte, error), t *plan.TLS) (Connector, error) {
 	c := Connector{Dial: dial}
 	if t == nil {
 		return c, nil
 	}
-	// Records are full from the first on: a write is a record, as far as it fits.
+	// Records are full from the first one on, so a write is one record if it fits.
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, DynamicRecordSizingDisabled: true}
 	if t.CA != "" {
 		roots, err := readAuthorities(read, t.CA)
@@ -61,7 +61,7 @@ func readAuthorities(read func(string) ([]byte, error), path string) (*x509.Cert
 	return pool, nil
 }
 
-// readPair reads a client's certificate and key. Its errors say nothing of what the key's file holds but the names of its blocks.
+// readPair reads a client's certificate and key. Its errors reveal nothing of the key file but the names of its blocks.
 func readPair(read func(string) ([]byte, error), cert, key string) (pair tls.Certificate, err error) {
 	certText, err := read(cert)
 	if err != nil {
@@ -80,7 +80,7 @@ func readPair(read func(string) ([]byte, error), cert, key string) (pair tls.Cer
 	return pair, nil
 }
 
-// To connects to an endpoint: to its address once that is known, before to what its text says.
+// To connects to an endpoint: to its address if that is known, else to its text.
 func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
 	network, addr := "tcp", end.Text
 	switch {
@@ -120,7 +120,7 @@ func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
 	return secure, nil
 }
 
-// Facts says how a connection is encrypted.
+// Facts returns how a connection is encrypted; nil for plain TCP.
 func (c Connector) Facts(conn net.Conn) map[string]string {
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
@@ -130,7 +130,7 @@ func (c Connector) Facts(conn net.Conn) map[string]string {
 	return map[string]string{"tls": tls.VersionName(state.Version) + ", " + tls.CipherSuiteName(state.CipherSuite)}
 }
 
-// Explain adds to an error of a TLS connection what to do about it.
+// Explain adds to a TLS connection's error what to do about it.
 func (c Connector) Explain(err error) error {
 	if c.tls == nil {
 		return err
@@ -168,7 +168,7 @@ func (c Connector) remedy(err error) string {
 	return ""
 }
 
-// refusal says why a server may break the connection off.
+// refusal says why a server may have broken the connection off.
 func (c Connector) refusal() string {
 	if len(c.tls.Certificates) == 0 {
 		return "the server may want a client's certificate: write cert = \"PATH\" and key = \"PATH\" in tls { … }"
@@ -176,7 +176,7 @@ func (c Connector) refusal() string {
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
 
-// led returns where a connection leads.
+// led returns a connection's far end.
 func led(conn net.Conn) (to netip.AddrPort, socket string, err error) {
 	switch at := conn.RemoteAddr().(type) {
 	case *net.TCPAddr:
@@ -188,7 +188,7 @@ func led(conn net.Conn) (to netip.AddrPort, socket string, err error) {
 	return to, "", errors.New("where this connection leads cannot be told")
 }
 
-// admit checks where a connection leads, and closes one that may not get what the target's config names.
+// admit checks a connection's far end, and closes the connection if Allow refuses it.
 func (c Connector) admit(conn net.Conn) error {
 	if c.Allow == nil {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Endpoint is a server, its name in the plan's order and where it was found.
+// Endpoint is a server: its name by the plan's order, and where it was found.
 type Endpoint struct {
 	Name string // n0, n1, …
 	Text string // as the plan has it
-	Path string // of its Unix socket; "": it has an address
+	Path string // of its Unix socket; "" if it has an address
 	Addr netip.AddrPort
 }
 
-// NewEndpoint returns the endpoint of a plan's text, whose address is not known yet.
+// NewEndpoint returns the endpoint that a plan's text names. Its address is not known yet.
 func NewEndpoint(name, text string) Endpoint {
 	path, _ := plan.SocketPath(text)
 	return Endpoint{Name: name, Text: text, Path: path}

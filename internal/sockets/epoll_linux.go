@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrAgain is what a non-blocking call says that has nothing to move.
+// ErrAgain is the error of a non-blocking call that could move nothing.
 const ErrAgain = unix.EAGAIN
 
-// Epoll is the poller of the real world. Reads, writes and looks are raw system calls: they return at once, and the loop's
-// thread keeps its processor. So do the first milliseconds of a wait, in which nearly all waits of a busy loop end; the signal by which the
-// runtime stops the world ends it, too. A wait through the scheduler is dear: the runtime's monitor may find the thread in it and take its
-// processor away, and then looks for more of that every 20 µs for a millisecond. Only the rest of a longer wait goes through the
-// scheduler, which would else have nothing to run other goroutines with.
+// Epoll is the poller over real sockets. Reads, writes and looks are raw system calls: they return at once, and the loop's thread keeps its
+// processor. The first milliseconds of a wait are raw too, and nearly all waits of a busy loop end within them; the signal by which the runtime stops
+// the world ends them as well. A wait through the scheduler is expensive: the runtime's monitor may find the thread in it, take its processor away,
+// and then look for more such threads every 20 µs for a millisecond. Only the rest of a longer wait goes through the scheduler, which could otherwise
+// not run other goroutines on that processor.
 type Epoll struct {
 	fd     int
 	events []unix.EpollEvent
@@ -31,11 +31,11 @@ const (
 	maxEvents = 256
 )
 
-// RawWait is how long a wait keeps the thread's processor at most, before it goes on through the scheduler.
+// RawWait is how long a wait keeps the thread's processor before it goes on through the scheduler.
 const RawWait = 5 * time.Millisecond
 
-// mostUnsent is how many bytes the kernel takes for a connection beyond what the other end has room for. What waits in the kernel is sent when the
-// server has read something, and on loopback by the server's processor, which has less for the server then.
+// mostUnsent is how many unsent bytes the kernel takes for a connection beyond what the other end has room for. The kernel sends them when the server
+// has read something. On loopback it does so on the server's processor, which then has less time for the server.
 const mostUnsent = 64 << 10
 
 // NewEpoll returns a poller without sockets.
@@ -114,7 +114,7 @@ func (p *Epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	return nil
 }
 
-// tune sets what a socket of TCP is to do; one of another kind does without.
+// tune sets the options of a TCP socket; other sockets do without.
 func tune(fd int) error {
 	for _, option := range []struct {
 		name         string
@@ -152,7 +152,7 @@ func (p *Epoll) Connected(fd int) error {
 
 // Watch implements [Poller].
 func (p *Epoll) Watch(fd int, token int32, write bool) error {
-	// Edge-triggered: the kernel need not ask the socket again at the next wait whether there is more.
+	// Edge-triggered, so that the kernel need not check the socket again at the next wait.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | edge, Fd: token}
 	if write {
 		ev.Events |= unix.EPOLLOUT
@@ -163,7 +163,7 @@ func (p *Epoll) Watch(fd int, token int32, write bool) error {
 	return nil
 }
 
-// Sockets are spoken to by recvfrom and sendto rather than read and write: the kernel's way to the socket is shorter.
+// Reads and writes use recvfrom and sendto rather than read and write: the kernel's path to the socket is shorter.
 
 // Read implements [Poller].
 func (p *Epoll) Read(fd int, b []byte) (int, error) {
@@ -210,11 +210,11 @@ func (p *Epoll) Writev(fd int, parts [][]byte) (int, error) {
 	}
 }
 
-// Traffic returns what the kernel has counted on a connection in its life; nothing, when it does not say.
+// Traffic returns what the kernel has counted on a connection since it was opened; zero if it does not say.
 func (p *Epoll) Traffic(fd int) Traffic { return trafficOf(fd) }
 
-// trafficOf returns what the kernel has counted on a socket; nothing, when it does not say. It allocates nothing: connections are lost by the thousand
-// while the garbage collector rests.
+// trafficOf returns what the kernel has counted on a socket; zero if it does not say. It allocates nothing: connections are lost by the thousand
+// while the garbage collector is off.
 func trafficOf(fd int) Traffic {
 	var info unix.TCPInfo
 	size := uint32(unsafe.Sizeof(info))
@@ -227,7 +227,7 @@ func trafficOf(fd int) Traffic {
 
 // Close implements [Poller].
 func (p *Epoll) Close(fd int) {
-	// The descriptor is gone whatever close says, and no byte of a result hangs on it.
+	// The descriptor is gone whatever close returns, and no byte of a result depends on it.
 	_ = unix.Close(fd)
 }
 

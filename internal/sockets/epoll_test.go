@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialTest connects to a listener of the test's own.
+// dialTest connects to the test's own listener.
 func dialTest(t *testing.T) (p *Epoll, fd int, listener net.Listener) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func dialTest(t *testing.T) (p *Epoll, fd int, listener net.Listener) {
 	return p, fd, listener
 }
 
-// TestUnsentBytesStayHere writes 4 MiB to a server that does not read: the kernel takes what goes into the server's window and little more,
-// not all that its send buffer would have room for.
+// TestUnsentBytesStayHere writes 4 MiB to a server that does not read: the kernel takes what fits the server's window and little more, not all that
+// its send buffer has room for.
 func TestUnsentBytesStayHere(t *testing.T) {
 	p, fd, _ := dialTest(t)
 	took := 0
@@ -70,7 +70,7 @@ func TestPartsArriveInOrder(t *testing.T) {
 	require.Equal(t, unix.EBADF, err)
 }
 
-// TestTrafficAllocatesNothing asks the kernel about a connection, as is done with each attempt that a dead server refuses.
+// TestTrafficAllocatesNothing asks the kernel about a connection, as happens with each attempt that a dead server refuses.
 func TestTrafficAllocatesNothing(t *testing.T) {
 	p, fd, _ := dialTest(t)
 	n, err := p.Write(fd, make([]byte, 100))

@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostHanding is how many connections are made at a time that are handed over.
+// mostHanding is how many connections to hand over are made at a time.
 const mostHanding = 64
 
-// Handed is an Epoll whose sockets begin with an exchange that blocks: each connection is made on a goroutine of its own, which hands its socket over
-// when it is done. A descriptor is an event counter until then: where the connection fails, it becomes ready without having been replaced.
+// Handed is an Epoll whose sockets begin with an exchange that blocks: each connection is made on its own goroutine, which hands the socket over when
+// the exchange is done. Until then the descriptor is an event counter; if the connection fails, the counter is not replaced, and becomes ready.
 type Handed struct {
 	*Epoll
 	dial  func(ctx context.Context, token int32) (net.Conn, error)
-	turns chan struct{} // one for each that is being made
+	turns chan struct{} // one for each connection being made
 	group sync.WaitGroup
 
 	mu     sync.Mutex
 	making map[int]*handing // by descriptor
 }
 
-// handing is a connection that is being made, or could not be. The mutex of Handed guards it.
+// handing is a connection that is being made or has failed. The mutex of Handed guards it.
 type handing struct {
 	cancel context.CancelFunc
 	failed error
 }
 
-// NewHanded returns a poller whose connections are made by dial, until its context ends.
+// NewHanded returns a poller whose connections are made by dial. dial's context ends if the connection is closed first.
 func NewHanded(dial func(ctx context.Context, token int32) (net.Conn, error)) (*Handed, error) {
 	p, err := NewEpoll()
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Handed) Connect(_ *Endpoint, token int32) (int, error) {
 	return fd, nil
 }
 
-// take makes a connection when it has its turn.
+// take waits for its turn and makes a connection.
 func (p *Handed) take(ctx context.Context, token int32) (net.Conn, error) {
 	select {
 	case p.turns <- struct{}{}:
@@ -71,14 +71,14 @@ func (p *Handed) take(ctx context.Context, token int32) (net.Conn, error) {
 	return p.dial(ctx, token)
 }
 
-// hand puts the connection's socket in the place of a descriptor, which becomes ready either way.
+// hand replaces a descriptor by the connection's socket. The descriptor becomes ready either way.
 func (p *Handed) hand(fd int, token int32, x *handing, conn net.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if conn != nil {
-		defer conn.Close() // the socket has another descriptor then
+		defer conn.Close() // fd is then a descriptor of the same socket
 	}
-	if p.making[fd] != x { // it was closed
+	if p.making[fd] != x { // Close was called
 		return
 	}
 	if err == nil {
@@ -88,12 +88,12 @@ func (p *Handed) hand(fd int, token int32, x *handing, conn net.Conn, err error)
 		delete(p.making, fd)
 	}
 	ev := unix.EpollEvent{Events: unix.EPOLLOUT, Fd: token}
-	_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &ev) // where that fails, the loop gives the connection up after a time
+	_ = unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &ev) // if that fails, the loop times the connection out
 }
 
 var errWrapped = errors.New("the driver's handshake made something else of the connection than a socket, which the event loop cannot take over")
 
-// replace has a descriptor be another one of a connection's socket.
+// replace makes fd another descriptor of the connection's socket.
 func replace(fd int, conn net.Conn) error {
 	at, ok := conn.(syscall.Conn)
 	if !ok {
@@ -133,7 +133,7 @@ func (p *Handed) Close(fd int) {
 	p.Epoll.Close(fd)
 }
 
-// Release closes the poller itself, and waits for what is being made, which is given up.
+// Release waits for the connections still being made, which are given up, and closes the poller itself.
 func (p *Handed) Release() {
 	p.group.Wait()
 	p.Epoll.Release()

@@ -20,7 +20,7 @@ type Meter struct {
 	ended Traffic // of connections that are closed
 }
 
-// NewMeter returns a meter of connections that a function makes.
+// NewMeter returns a meter of the connections that to makes.
 func NewMeter(to func(ctx context.Context) (net.Conn, error)) *Meter {
 	return &Meter{to: to, open: make(map[*metered]struct{})}
 }
@@ -39,13 +39,13 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// Bytes returns what the client has read and written so far; of an encrypted connection what it holds.
+// Bytes returns how many bytes the client has read and written so far; of an encrypted connection, the plain bytes.
 func (m *Meter) Bytes() (in, out uint64) { return m.in.Load(), m.out.Load() }
 
 // Made returns how many connections were made.
 func (m *Meter) Made() uint64 { return m.made.Load() }
 
-// Traffic returns what the kernel has counted on the connections in their lives.
+// Traffic returns what the kernel has counted on all connections since they were opened.
 func (m *Meter) Traffic() Traffic {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (m *Meter) Traffic() Traffic {
 	return all
 }
 
-// Cut closes what is open without a farewell that could block: reads and writes under way return.
+// Cut closes what is open without a farewell that could block. Reads and writes in progress return.
 func (m *Meter) Cut() {
 	m.mu.Lock()
 	var open []*metered
@@ -70,7 +70,7 @@ func (m *Meter) Cut() {
 	}
 }
 
-// forget notes what was counted on a connection that is about to be closed.
+// forget adds up what was counted on a connection that is about to be closed.
 func (m *Meter) forget(c *metered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,13 +80,13 @@ func (m *Meter) forget(c *metered) {
 	}
 }
 
-// metered is a connection of a Meter's.
+// metered is a connection that a Meter made.
 type metered struct {
 	net.Conn
 	meter *Meter
 }
 
-// NetConn returns what is metered.
+// NetConn returns the connection that is metered.
 func (c *metered) NetConn() net.Conn { return c.Conn }
 
 func (c *metered) Read(p []byte) (int, error) {
@@ -106,7 +106,7 @@ func (c *metered) Close() error {
 	return c.Conn.Close()
 }
 
-// traffic returns what the kernel has counted on a connection; nothing, when it does not say.
+// traffic returns what the kernel has counted on a connection; zero if it does not say.
 func (c *metered) traffic() (t Traffic) {
 	conn := c.Conn
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -120,6 +120,6 @@ func (c *metered) traffic() (t Traffic) {
 	if err != nil {
 		return t
 	}
-	_ = raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // of one that was closed nothing is known any more
+	_ = raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // the counts of a closed connection are gone
 	return t
 }

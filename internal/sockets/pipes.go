@@ -12,11 +12,11 @@ import (
 // RecordSize is the most bytes that a TLS record holds, and how many a pipe's goroutine asks for in one read.
 const RecordSize = 16 << 10
 
-// Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: the blocking executor's
-// way to carry a codec. The goroutines move bytes, note the time and know nothing of requests. A socket's descriptor is its token.
+// Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: how the blocking executor carries a
+// codec. The goroutines move bytes, note the time and know nothing of requests. A socket's descriptor is its token.
 type Pipes struct {
 	now   func() int64         // run clock
-	over  func(now int64) bool // nothing may be written any more
+	over  func(now int64) bool // the lease is over: nothing more may be written
 	dial  func(ctx context.Context, token int32) (net.Conn, error)
 	group sync.WaitGroup
 	timer *time.Timer
@@ -29,7 +29,7 @@ type Pipes struct {
 	ready []*pipe
 }
 
-// pipe is a connection between the call of connect and that of close. The mutex of Pipes guards it.
+// pipe is a connection between the calls of Connect and Close. The mutex of Pipes guards it.
 type pipe struct {
 	token  int32
 	cancel context.CancelFunc // of the attempt to connect
@@ -38,21 +38,21 @@ type pipe struct {
 	closed bool
 	queued bool // in Pipes.ready
 
-	in    []byte // read and not taken by the loop
+	in    []byte // read, and not yet taken by the loop
 	at    int64  // when it was read
-	took  int64  // the same of what the loop has taken last
-	ended error  // behind in: why no more will come
+	took  int64  // likewise, for what the loop took last
+	ended error  // why nothing more will come after in
 	taken sync.Cond
 
 	out    []byte // handed over by the loop
-	cuts   []int  // of out, where another write begins
+	cuts   []int  // offsets in out where another write begins
 	stage  writeStage
 	began  int64 // when its write began
 	wants  bool  // the loop waits for room
 	handed sync.Cond
 }
 
-// writeStage is how far the bytes are that were handed over last.
+// writeStage is how far the bytes last handed over have come.
 type writeStage uint8
 
 const (
@@ -61,8 +61,8 @@ const (
 	isWriting
 )
 
-// NewPipes returns a poller whose connections are made by dial, each on a goroutine of its own until it returns or its context ends. Times are those of
-// now; when over says so at one, nothing is written any more. Any goroutine may call both.
+// NewPipes returns a poller whose connections are made by dial, each on its own goroutine. dial's context ends when dial returns or the connection is
+// closed. Timestamps are from now; once over is true of one, nothing more is written. Any goroutine may call both.
 func NewPipes(now func() int64, over func(now int64) bool, dial func(ctx context.Context, token int32) (net.Conn, error)) *Pipes {
 	return &Pipes{
 		now: now, over: over, dial: dial,
@@ -81,7 +81,7 @@ func (p *Pipes) Connect(_ *Endpoint, token int32) (int, error) {
 	return int(token), nil
 }
 
-// serve connects and is then the goroutine that writes. It starts the one that reads; release waits for both.
+// serve connects and then becomes the goroutine that writes. It starts the one that reads; Release waits for both.
 func (p *Pipes) serve(ctx context.Context, x *pipe) {
 	conn, err := p.dial(ctx, x.token)
 	x.cancel()
@@ -126,7 +126,7 @@ func (p *Pipes) receive(x *pipe, conn net.Conn) {
 	}
 }
 
-// send writes what is handed over, each with one write. It is called with the mutex, and holds it but while it writes.
+// send writes what is handed over, part by part. It is called with the mutex, and releases it only while it writes.
 func (p *Pipes) send(x *pipe, conn net.Conn) {
 	for {
 		for x.stage != isHanded && !x.closed {
@@ -155,7 +155,7 @@ func (p *Pipes) send(x *pipe, conn net.Conn) {
 	}
 }
 
-// writeParts writes b with a write for each part of it.
+// writeParts makes one write for each part of b.
 func writeParts(conn net.Conn, b []byte, cuts []int) error {
 	from := 0
 	for _, to := range cuts {
@@ -168,7 +168,7 @@ func writeParts(conn net.Conn, b []byte, cuts []int) error {
 	return err
 }
 
-// end notes the first error.
+// end keeps the first error.
 func (x *pipe) end(err error) {
 	if x.ended == nil {
 		x.ended = err
@@ -229,7 +229,7 @@ func (p *Pipes) collect(ready []Readiness) int {
 
 func (x *pipe) readable() bool { return len(x.in) > 0 || x.ended != nil }
 
-// writable says whether the attempt to connect has ended, or there is room.
+// writable reports whether the attempt to connect has ended, or there is room.
 func (x *pipe) writable() bool {
 	return x.failed != nil || x.conn != nil && x.stage == isWritten
 }
@@ -280,7 +280,7 @@ func (p *Pipes) Read(fd int, b []byte) (int, error) {
 // Write implements [Poller].
 func (p *Pipes) Write(fd int, b []byte) (int, error) { return p.Hand(fd, b, nil) }
 
-// Hand is Write for bytes with cuts. It takes all of b, or nothing while earlier bytes are on their way: what gathers meanwhile leaves together.
+// Hand is Write for bytes with cuts. It takes all of b, or nothing while earlier bytes are still unwritten: what gathers meanwhile leaves together.
 func (p *Pipes) Hand(fd int, b []byte, cuts []int) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,14 +296,14 @@ func (p *Pipes) Hand(fd int, b []byte, cuts []int) (int, error) {
 	return len(b), nil
 }
 
-// Arrived returns when the bytes came that read returned last.
+// Arrived returns when the bytes that Read returned last came in.
 func (p *Pipes) Arrived(fd int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots[int32(fd)].took
 }
 
-// Began returns when the write of what was handed over last began; false when it has not.
+// Began returns when the write of what was handed over last began; false if it has not.
 func (p *Pipes) Began(fd int) (at int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +311,7 @@ func (p *Pipes) Began(fd int) (at int64, ok bool) {
 	return x.began, x.stage != isHanded
 }
 
-// Withdraw takes back what was handed over last, unless its write has begun.
+// Withdraw takes back what was handed over last, unless its write has begun. It reports whether it did.
 func (p *Pipes) Withdraw(fd int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -323,7 +323,7 @@ func (p *Pipes) Withdraw(fd int) bool {
 	return true
 }
 
-// Lapsed says whether a write did not begin because the lease was over. It may be called from any goroutine.
+// Lapsed reports whether a write did not begin because the lease was over. Any goroutine may call it.
 func (p *Pipes) Lapsed() bool { return p.lapsed.Load() }
 
 // Close ends a connection, or the attempt to make one, without a farewell that could block.
@@ -341,7 +341,7 @@ func (p *Pipes) Close(fd int) {
 	}
 }
 
-// Release waits for the goroutines of all connections, which are closed.
+// Release waits for the goroutines of all connections, which must be closed.
 func (p *Pipes) Release() { p.group.Wait() }
 
 // abort closes what a connection runs over. A TLS connection would first say goodbye, to a server that may not be listening.
@@ -349,5 +349,5 @@ func abort(conn net.Conn) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = over.NetConn()
 	}
-	_ = conn.Close() // nothing that it could say is of use any more
+	_ = conn.Close() // its error is of no use any more
 }

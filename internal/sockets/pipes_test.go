@@ -18,7 +18,7 @@ func stopwatch() func() int64 {
 	return func() int64 { return int64(time.Since(zero)) }
 }
 
-// TestPipeWritesNothingAfterTheLease hands bytes over that may not leave any more.
+// TestPipeWritesNothingAfterTheLease hands over bytes that may not leave any more.
 func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

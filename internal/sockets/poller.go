@@ -2,8 +2,8 @@ package sockets
 
 import "time"
 
-// Poller is the sockets of one loop, none of whose calls but wait blocks. Sockets are named by a token of the caller's and by file descriptor.
-// Its errors are those of the system calls; ErrAgain means that nothing could be moved now.
+// Poller is the sockets of one loop. Only Wait blocks. A socket is named by the caller's token and by file descriptor. Errors are those of the system
+// calls; ErrAgain means that nothing could be moved now.
 type Poller interface {
 	// Wait fills ready with sockets that can move bytes, waiting up to d for the first.
 	Wait(ready []Readiness, d time.Duration) (int, error)
@@ -11,8 +11,8 @@ type Poller interface {
 	Connect(to *Endpoint, token int32) (fd int, err error)
 	// Connected returns the error of a connection attempt that has ended.
 	Connected(fd int) error
-	// Watch asks for readability, and for writability too if write is set. It may be told once only: of bytes when they come, and not again
-	// because some of them are left, and of room likewise.
+	// Watch asks for readability, and for writability too if write is set. Each may be reported only once: when bytes come, not again because some
+	// are left, and likewise for room.
 	Watch(fd int, token int32, write bool) error
 	// Read returns 0 at the end of the stream.
 	Read(fd int, p []byte) (int, error)
@@ -20,7 +20,7 @@ type Poller interface {
 	Close(fd int)
 }
 
-// Gatherer is a poller that writes what lies in several places at once.
+// Gatherer is a poller that can write bytes from several places at once.
 type Gatherer interface {
 	// Writev is Write for parts that follow each other; none of them is empty.
 	Writev(fd int, parts [][]byte) (int, error)
@@ -28,7 +28,7 @@ type Gatherer interface {
 
 // Traffic is what the kernel has counted on connections.
 type Traffic struct {
-	BytesSent          uint64 // those sent again included
+	BytesSent          uint64 // including retransmitted ones
 	BytesRetransmitted uint64
 	Retransmits        uint64 // segments
 }
@@ -40,7 +40,7 @@ func (t *Traffic) Add(o Traffic) {
 	t.Retransmits += o.Retransmits
 }
 
-// Since returns what was counted since an earlier state of the counts.
+// Since returns what was counted after an earlier state o of the counts.
 func (t Traffic) Since(o Traffic) Traffic {
 	return Traffic{
 		BytesSent:          t.BytesSent - o.BytesSent,
@@ -53,5 +53,5 @@ func (t Traffic) Since(o Traffic) Traffic {
 type Readiness struct {
 	Token       int32
 	Read, Write bool // a broken socket is both
-	Ended       bool // no more bytes will come than are there
+	Ended       bool // no more bytes will come
 }

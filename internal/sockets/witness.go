@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Witness is a connection that remembers what its far end said first: it tells what answers there when that is not what the target's driver speaks to.
+// Witness is a connection that remembers the first bytes from its far end. They tell what answers there if it is not what the target's driver speaks
+// to.
 type Witness struct {
 	net.Conn
 	first []byte // no more than mostFirst
@@ -25,7 +26,7 @@ func (w *Witness) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Explain adds to an error of talking to a server what it looks like that is at the far end.
+// Explain adds to an error of talking to a server what the far end looks like.
 func (w *Witness) Explain(err error) error {
 	_, secure := w.Conn.(*tls.Conn)
 	remedy := ""
@@ -43,12 +44,12 @@ func (w *Witness) Explain(err error) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// cut says whether the far end has broken the connection off.
+// cut reports whether the far end has broken the connection off.
 func (w *Witness) cut(err error) bool {
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
 		return true
 	}
-	_, err = w.Conn.Read(make([]byte, 1)) // says so again
+	_, err = w.Conn.Read(make([]byte, 1)) // returns the same again
 	var waited net.Error
 	return err != nil && !(errors.As(err, &waited) && waited.Timeout())
 }

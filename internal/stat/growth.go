@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Bin is the ops of neighbouring ordinals: what they took. An op's ordinal says as the how-manieth it was begun, from 1 on.
+// Bin is the time that ops of neighbouring ordinals took. An op's ordinal is its position in the order of starts, from 1.
 type Bin struct {
 	From, To float64 // ordinals From < n ≤ To
-	Count    float64 // of its ops that were answered, all of which
-	Time     float64 // took so many seconds, and
-	Median   float64 // the middle one this many; NaN: it is not known
+	Count    float64 // answered ops
+	Time     float64 // seconds that all of these took
+	Median   float64 // median of their seconds; NaN: unknown
 }
 
 // middle is the ordinal in the middle of the bin.
 func (b *Bin) middle() float64 { return (b.From + b.To + 1) / 2 }
 
-// within is the part of the bin's ops that have ordinals from < n ≤ to.
+// within returns the share of the bin's ops that have ordinals from < n ≤ to.
 func (b *Bin) within(from, to float64) float64 {
 	return max(0, min(b.To, to)-max(b.From, from)) / (b.To - b.From)
 }
@@ -28,8 +28,8 @@ type Estimate struct{ Value, Low, High float64 }
 // edge is the share of all ops, at each end, that Drift compares.
 const edge = 0.05
 
-// Drift returns how many times as long the last twentieth of the ops took, on average, as the first: NaN where either has none. Where a bin lies across the border
-// of a twentieth, its ops count by the part of it that is inside.
+// Drift returns how many times as long the last twentieth of the ops took, on average, as the first; NaN if either has none. A bin that crosses the
+// border of a twentieth counts by the part that is inside.
 func Drift(bins []Bin) float64 {
 	if len(bins) == 0 {
 		return math.NaN()
@@ -55,39 +55,40 @@ func Spent(bins []Bin, n float64) (seconds float64) {
 	return seconds
 }
 
-// Growth is how the cost of an op depends on its ordinal n, near the end of what was run: as n to the power of Order.
+// Growth says how the cost of an op depends on its ordinal n, near the end of the run: as n to the power of Order.
 type Growth struct {
 	Order Estimate
 
 	last     float64   // ordinal
 	spent    float64   // seconds, of all ops
-	level    float64   // seconds that an op of the ordinal centre takes
+	level    float64   // seconds that an op at the ordinal centre takes
 	centre   float64   // ordinal
 	resample []sampled // of the second half
 }
 
-// sampled is what a resample of the second half makes of the curve.
+// sampled is the curve fitted to one resample of the second half.
 type sampled struct{ order, level float64 }
 
-// LeastForOrder is how many bins of the second half say how cost grows.
+// LeastForOrder is how many bins the second half needs for a fit.
 const LeastForOrder = 24
 
 const (
 	resamples = 500
 	covers    = 0.95
-	normal    = 1.959964 // standard deviations around the mean that hold as much of a normal distribution
+	normal    = 1.959964 // standard deviations around the mean that hold the share covers of a normal distribution
 )
 
-// FitGrowth fits the second half of the ops; false: it has too few bins with a median.
+// FitGrowth fits the second half of the ops. It returns false if that has too few bins with a median.
 //
-// Order is the slope of the logarithms of the bins' medians over the logarithms of their ordinals, by Theil and Sen: the median of the slopes between all pairs
-// of bins (Sen, Journal of the American Statistical Association 63, 1968). Medians leave out what stalls take, pairs what odd bins say. The interval is of a circular block
-// bootstrap of the residuals (Politis and Romano, A circular block-resampling procedure for stationary data, 1992), drawn with the seed: neighbours are
-// alike, so they are drawn together, √bins at a time. So few blocks make intervals too short: residuals are drawn larger, by what Student's t of one less than the number
-// of blocks exceeds the normal distribution. The interval is wider on both sides by what the histograms' buckets may move a median, resolution, which is a share of it.
+// Order is the slope of the logarithms of the bins' medians over the logarithms of their ordinals, by Theil and Sen: the median of the slopes between
+// all pairs of bins (Sen, Journal of the American Statistical Association 63, 1968). Medians ignore stalls, and pairs ignore odd bins. The interval
+// is from a circular block bootstrap of the residuals (Politis and Romano, A circular block-resampling procedure for stationary data, 1992), drawn
+// with the seed: neighbours are alike, so they are drawn together, √bins at a time. With so few blocks, intervals would be too short, so the
+// residuals are enlarged by the ratio of Student's t, with one degree of freedom less than the number of blocks, to the normal distribution. The
+// interval is then widened on both sides by what the histograms' buckets may move a median: resolution, as a share of it.
 //
-// It is the second half since the cost of an op is a power of the ordinal hardly ever from the first one on: there is a part that does not grow, such as a round trip, and
-// a beginning that is slower.
+// It fits only the second half because the cost is rarely a power of the ordinal from the first op on: a part of it does not grow, such as a round
+// trip, and the beginning is slower.
 func FitGrowth(bins []Bin, resolution float64, seed uint64) (Growth, bool) {
 	half := secondHalf(bins)
 	if len(half) < LeastForOrder {
@@ -121,7 +122,7 @@ func FitGrowth(bins []Bin, resolution float64, seed uint64) (Growth, bool) {
 	return g, true
 }
 
-// secondHalf returns the bins of the second half of the ordinals that have a median, and not much fewer ops than most.
+// secondHalf returns the bins of the second half of the ordinals, without those that have no median or less than half the typical number of ops.
 func secondHalf(bins []Bin) (half []Bin) {
 	if len(bins) == 0 {
 		return nil
@@ -141,7 +142,7 @@ func secondHalf(bins []Bin) (half []Bin) {
 	return slices.DeleteFunc(half, func(b Bin) bool { return b.Count < least })
 }
 
-// bootstrap draws residuals in blocks, and fits what they make of the line again.
+// bootstrap draws residuals in blocks and fits each resample.
 func (g *Growth) bootstrap(pairs *pairs, order float64, y, levels []float64, random *rand.Rand) {
 	n := len(y)
 	rest := make([]float64, n)
@@ -171,8 +172,8 @@ func (g *Growth) bootstrap(pairs *pairs, order float64, y, levels []float64, ran
 	}
 }
 
-// SecondsTo returns how many seconds of ops it takes until n of them have been carried out: those that were, and as many more as the fitted curve says.
-// It is the sum of what ops took, one after another.
+// SecondsTo returns how many seconds of ops it takes to carry out n of them: those already run, plus what the fitted curve says for the rest. It is
+// the sum of what ops took, one after another.
 func (g *Growth) SecondsTo(n float64) Estimate {
 	to := func(s sampled) float64 { return g.spent + g.more(s, n) }
 	all := make([]float64, len(g.resample))
@@ -182,7 +183,7 @@ func (g *Growth) SecondsTo(n float64) Estimate {
 	return between(to(sampled{g.Order.Value, g.level}), all)
 }
 
-// more is the integral of level·(x/centre)^order from the last ordinal to n.
+// more returns the integral of level·(x/centre)^order from the last ordinal to n.
 func (g *Growth) more(s sampled, n float64) float64 {
 	power := func(x float64) float64 { return math.Pow(x/g.centre, s.order+1) }
 	if math.Abs(s.order+1) < 1e-9 {
@@ -191,7 +192,7 @@ func (g *Growth) more(s sampled, n float64) float64 {
 	return s.level * g.centre / (s.order + 1) * (power(n) - power(g.last))
 }
 
-// between makes an interval of resamples, which it sorts. The value is in it.
+// between returns the interval that the resamples give, widened to include value. It sorts them.
 func between(value float64, resampled []float64) Estimate {
 	slices.Sort(resampled)
 	n := float64(len(resampled))
@@ -199,7 +200,7 @@ func between(value float64, resampled []float64) Estimate {
 	return Estimate{Value: value, Low: min(low, value), High: max(high, value)}
 }
 
-// pairs is all pairs of points at the places x, which ascend.
+// pairs is all pairs of points at x, which ascends.
 type pairs struct {
 	x      []float64
 	slopes []float64 // room for them
@@ -220,7 +221,7 @@ func (p *pairs) slope(y []float64) float64 {
 	return median(s)
 }
 
-// median returns the median of values, which it puts in another order.
+// median returns the median of values, which it reorders.
 func median(values []float64) float64 {
 	m := len(values) / 2
 	upper := nth(values, m)
@@ -230,7 +231,7 @@ func median(values []float64) float64 {
 	return (slices.Max(values[:m]) + upper) / 2
 }
 
-// nth returns the k-th smallest value, from 0, and puts none that is larger before it (Hoare, Algorithm 65: Find, 1961).
+// nth returns the k-th smallest value, from 0, and reorders values so that none before it is larger (Hoare, Algorithm 65: Find, 1961).
 func nth(values []float64, k int) float64 {
 	low, high := 0, len(values)-1
 	for low < high {

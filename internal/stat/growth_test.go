@@ -51,7 +51,7 @@ func binned(shape func(float64) float64, ops int, random *rand.Rand) []Bin {
 	return bins
 }
 
-// slopeOf is the slope of a shape on logarithmic scales over the second half of n ops.
+// slopeOf returns the slope of a shape on logarithmic scales over the second half of n ops.
 func slopeOf(shape func(float64) float64, n float64) float64 {
 	return math.Log(shape(n)/shape(n/2)) / math.Ln2
 }
@@ -74,7 +74,7 @@ func TestOrderCoversTheTruth(t *testing.T) {
 	}
 }
 
-// TestOrderTellsShapesApart that differ: an interval that covers everything would cover the truth.
+// TestOrderTellsShapesApart: an interval that covers everything would always cover the truth, so different shapes must differ.
 func TestOrderTellsShapesApart(t *testing.T) {
 	order := func(name string) Estimate {
 		g, ok := FitGrowth(binned(shapes[name], 20_000, rand.New(rand.NewPCG(1, 2))), 0, 1)
@@ -101,7 +101,7 @@ func exact(shape func(float64) float64, ops, width int) (bins []Bin) {
 
 func TestDriftComparesTheTwentieths(t *testing.T) {
 	linear := func(n float64) float64 { return n }
-	for _, width := range []int{1, 10, 32} { // 5 % of 64 bins is no whole number of them
+	for _, width := range []int{1, 10, 32} { // 5 % of 64 bins is not a whole number of them
 		got := Drift(exact(linear, 64*32, width))
 		require.InEpsilon(t, (0.975*2048+0.5)/(0.025*2048+0.5), got, 0.02, "bins of %d", width)
 	}
@@ -109,8 +109,8 @@ func TestDriftComparesTheTwentieths(t *testing.T) {
 	require.True(t, math.IsNaN(Drift(nil)))
 }
 
-// Of twenty bins the first and the last are a twentieth each: what an op took there is the time by the ops that were answered. A bin that lies across a border
-// counts by its part.
+// Of twenty bins the first and the last are a twentieth each: the time of an op there is the bin's time divided by the answered ops. A bin that
+// crosses a border counts by its part.
 func TestDriftAndSpentByHand(t *testing.T) {
 	bins := make([]Bin, 20)
 	for i := range bins {
@@ -137,7 +137,8 @@ func TestDriftAndSpentByHand(t *testing.T) {
 	require.Equal(t, 15.5, ten.middle(), "of the ops 11 to 20")
 }
 
-// The second half begins with the bin that does at its border. A bin without a median says nothing, nor does one with fewer than half as many ops as most.
+// The second half begins with the bin that starts at its border. Bins without a median are ignored, as are those with fewer than half as many ops as
+// most.
 func TestSecondHalf(t *testing.T) {
 	bins := make([]Bin, 10)
 	for i := range bins {
@@ -173,13 +174,13 @@ func TestSecondsToFollowsTheCurve(t *testing.T) {
 		require.InDelta(t, sum(shape, 8000), g.SecondsTo(8000).Value, 1e-6, name)
 		want, tolerance := sum(shape, 24_000), 0.03
 		if name == "square" || name == "linear" || name == "falling" {
-			tolerance = 0.25 // they are no powers of n; their order changes on the way
+			tolerance = 0.25 // not powers of n; their order changes on the way
 		}
 		require.InEpsilon(t, want, g.SecondsTo(24_000).Value, tolerance, name)
 	}
 }
 
-// TestSecondsToCoversPowers in at least 90 of 100 series: of a true power of n, the curve goes on as it was.
+// TestSecondsToCoversPowers in at least 90 of 100 series: for a true power of n, the curve continues unchanged.
 func TestSecondsToCoversPowers(t *testing.T) {
 	root := func(n float64) float64 { return 1e-5 * math.Sqrt(n) }
 	covered := 0
@@ -196,7 +197,7 @@ func TestSecondsToCoversPowers(t *testing.T) {
 			covered++
 		}
 	}
-	require.GreaterOrEqual(t, covered, 75) // it is of the curve; what the stalls of the rest take is beside it
+	require.GreaterOrEqual(t, covered, 75) // it covers the curve; the stalls of the rest are extra
 }
 
 func TestTooFewBinsHaveNoOrder(t *testing.T) {
@@ -214,7 +215,7 @@ func TestTooFewBinsHaveNoOrder(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestResolutionWidensTheOrder where medians are of buckets, and so all the same.
+// TestResolutionWidensTheOrder: medians are those of buckets, and so all the same.
 func TestResolutionWidensTheOrder(t *testing.T) {
 	g, ok := FitGrowth(exact(shapes["flat"], 1000, 10), 0.008, 1)
 	require.True(t, ok)

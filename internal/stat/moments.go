@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// Mean returns the mean of values, NaN of none. That of equal values is exactly their value, which their sum by their number need not be: so values
-// that do not vary have a variance of 0.
+// Mean returns the mean of values, NaN if there are none. For equal values it is exactly their value, which their sum divided by their number need
+// not be; so values that do not vary have a variance of 0.
 func Mean(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -15,7 +15,7 @@ func Mean(values []float64) float64 {
 	return mean
 }
 
-// Variance returns the sample variance of values, whose sum of squares is divided by one less than their number: 0 of a single one, NaN of none.
+// Variance returns the sample variance of values, dividing by their number less one: 0 for a single value, NaN for none.
 func Variance(values []float64) float64 {
 	switch len(values) {
 	case 0:
@@ -30,7 +30,7 @@ func Variance(values []float64) float64 {
 	return squares / float64(len(values)-1)
 }
 
-// MeanWithin returns the mean of at least two values, and half of the interval around it that holds the true mean but for the probability p, by
+// MeanWithin returns the mean of at least two values, and half the width of the interval around it that misses the true mean with probability p, by
 // Student's t.
 func MeanWithin(values []float64, p float64) (mean, half float64) {
 	n := float64(len(values))

@@ -2,18 +2,18 @@ package stat
 
 import "math"
 
-// MD1Wait returns the quantile q, 0 < q < 1, of the time that a customer waits in an M/D/1 queue: Poisson arrivals, one server that is busy
-// for the share 0 ≤ load < 1 of the time, and the same service time for everybody. The result is in service times.
+// MD1Wait returns the quantile q, 0 < q < 1, of a customer's waiting time in an M/D/1 queue: Poisson arrivals, one server that is busy for the share
+// 0 ≤ load < 1 of the time, and a constant service time. The result is in service times.
 //
 // The distribution is Erlang's (The theory of probabilities and telephone conversations, 1909): with a load ρ and times in service times,
 //
 //	P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} [ρ(k − t)]^k / k! · e^{−ρ(k − t)}
 //
-// Its terms alternate and grow, so beyond 16 service times the exponential tail that it approaches is taken instead (Cohen, The Single
-// Server Queue, 1982): P(W > t) ≈ (1 − ρ) / (ρ·e^x − 1) · e^{−x·t}, where x > 0 solves ρ(e^x − 1) = x.
+// Its terms alternate and grow, so beyond 16 service times it uses the exponential tail that the distribution approaches (Cohen, The Single Server
+// Queue, 1982): P(W > t) ≈ (1 − ρ) / (ρ·e^x − 1) · e^{−x·t}, where x > 0 solves ρ(e^x − 1) = x.
 func MD1Wait(load, q float64) float64 {
 	if 1-load >= q {
-		return 0 // so many do not wait at all
+		return 0 // at least the share q does not wait at all
 	}
 	decay := md1Decay(load)
 	low, high := 0.0, 1.0

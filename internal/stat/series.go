@@ -1,5 +1,5 @@
-// Package stat says what a series of equally long intervals is worth: where its beginning ends, whether it drifts, and how many independent
-// samples are in it; and how long a queue of a known load is. All of it is pure computation.
+// Package stat analyses a series of equally long intervals: where its warm-up ends, whether it drifts, and how many independent samples it holds. It
+// also estimates means, queueing times and how cost grows. All of it is pure computation.
 package stat
 
 import (
@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// batch is the number of observations that MSER-5 takes together.
+// batch is the number of observations in a batch of MSER-5.
 const batch = 5
 
-// WarmUp returns how many observations at the beginning of a series are of another kind than the rest, a multiple of 5. When they are more than
-// the share longest, the series has not settled.
+// WarmUp returns how many observations at the beginning of a series differ from the rest, a multiple of 5. If they are more than the share longest,
+// the series has not settled.
 //
-// MSER-5 takes, of all cuts in the first half of the batch means z, the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and Spratt,
-// A comparison of five steady-state truncation heuristics for simulation, WSC 2000). On noise alone that is a random d, and after a beginning of
-// another kind it is as often later than need be. So of what it cuts, the end is kept that is like the rest, its first batch and all of it: where
-// the mean differs by no more than the share least, or than chance makes it in one series of a hundred (Student's t, by Bonferroni for the
-// number of comparisons). A series that MSER-5 would cut by more than longest, and that goes on to rise or fall behind that,
-// is cut as MSER-5 says.
+// MSER-5 considers all cuts in the first half of the batch means z, and takes the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and
+// Spratt, A comparison of five steady-state truncation heuristics for simulation, WSC 2000). On pure noise that d is random, and after a real warm-up
+// it is often later than necessary. So the end of what it cuts is kept if it is like the rest, both its first batch and all of it: if the mean
+// differs by no more than the share least, or by no more than chance explains in one series of a hundred (Student's t, with Bonferroni's correction
+// for the number of comparisons). If MSER-5 would cut more than longest, and the rest still rises or falls, the series is cut where MSER-5 says.
 func WarmUp(series []float64, least, longest float64) int {
 	z := means(series, batch)
 	cut := mser(z)
@@ -27,7 +26,7 @@ func WarmUp(series []float64, least, longest float64) int {
 			return cut * batch
 		}
 	}
-	p := chance / float64(len(z)) // two comparisons for each cut
+	p := chance / float64(len(z)) // two comparisons per cut
 	for d := range cut {
 		if alike(z[d:d+1], z[cut:], least, p) && alike(z[d:cut], z[cut:], least, p) {
 			return d * batch
@@ -36,10 +35,10 @@ func WarmUp(series []float64, least, longest float64) int {
 	return cut * batch
 }
 
-// chance is the probability below which a difference or a trend is not taken for chance.
+// chance is the probability below which a difference or a trend is not attributed to chance.
 const chance = 0.01
 
-// mser returns the cut of the batch means that leaves the mean of the rest with the smallest standard error.
+// mser returns the cut that gives the mean of the remaining batch means the smallest standard error.
 func mser(z []float64) (cut int) {
 	k, best := len(z), math.Inf(1)
 	for d := 0; d <= k/2 && k-d > 1; d++ {
@@ -51,8 +50,8 @@ func mser(z []float64) (cut int) {
 	return cut
 }
 
-// alike says whether the mean of some batches differs from that of those after them by no more than a share, or than their spread explains with
-// a probability of p.
+// alike says whether the mean of some batches differs from that of the batches after them by no more than the share least, or by no more than their
+// spread explains with probability p.
 func alike(some, after []float64, least, p float64) bool {
 	mean, _ := spread(some)
 	rest, squares := spread(after)
@@ -65,7 +64,7 @@ func alike(some, after []float64, least, p float64) bool {
 	return Student(t, free) > p
 }
 
-// means returns the means of n observations each; what is left at the end is left out.
+// means returns the means of n observations each; an incomplete last group is dropped.
 func means(series []float64, n int) []float64 {
 	var out []float64
 	for len(series) >= n {
@@ -91,20 +90,20 @@ func spread(x []float64) (mean, squares float64) {
 // Trend describes a series.
 type Trend struct {
 	Mean      float64
-	Effective float64 // independent observations that are worth as much, at most as many as there are
+	Effective float64 // number of independent observations of equal worth, at most the length of the series
 	HalfWidth float64 // of the 95 % confidence interval of the mean, from the normal distribution and Effective
 	Drift     float64 // change from the beginning to the end, by Sen's slope
 	P         float64 // probability of a trend as strong as this by chance
 }
 
-// most bounds the points that are compared in pairs. Longer series are averaged down to fewer for that.
+// most bounds the points that are compared in pairs. Longer series are first averaged down.
 const most = 512
 
 // Describe describes a series of at least 5 observations.
 //
-// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length, and P that of byChance. Effective is
-// n / (1 + 2 Σ ρ_k), with the autocorrelations ρ of what remains without the drift, summed in pairs while these are positive (Geyer, Practical
-// Markov chain Monte Carlo, 1992).
+// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is from byChance. Effective is n / (1 + 2 Σ ρ_k),
+// with the autocorrelations ρ of what remains without the drift, summed in pairs while these are positive (Geyer, Practical Markov chain Monte Carlo,
+// 1992).
 func Describe(series []float64) Trend {
 	group := (len(series) + most - 1) / most
 	x := means(series, group)
@@ -121,7 +120,7 @@ func Describe(series []float64) Trend {
 	}
 }
 
-// without returns a series without a drift of so much each.
+// without returns the series less a drift of slope per observation.
 func without(series []float64, slope float64) []float64 {
 	rest := make([]float64, len(series))
 	for i, v := range series {
@@ -130,7 +129,7 @@ func without(series []float64, slope float64) []float64 {
 	return rest
 }
 
-// sen returns the median slope between pairs of points.
+// sen returns the median slope between all pairs of points.
 func sen(x []float64) float64 {
 	slopes := make([]float64, 0, len(x)*(len(x)-1)/2)
 	for i := range x {
@@ -164,8 +163,8 @@ func inefficiency(x []float64) float64 {
 	return max(1, tau)
 }
 
-// Spacing returns how far apart the ends of most rows of a series are, in whole seconds, at least 1; end gives a row's, in seconds. The first and the last row
-// may be shorter than most, and one of which something came late may be longer.
+// Spacing returns how far apart the ends of most rows of a series are, in whole seconds, at least 1; end returns a row's end, in seconds. The first
+// and the last row may be shorter than most, and a row with late data may be longer.
 func Spacing[R any](rows []R, end func(R) float64) float64 {
 	if len(rows) == 0 {
 		return 1

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noise returns n draws around a mean, each leaning on the one before it by the share rho.
+// noise returns n draws around a mean, each correlated with the one before it by rho.
 func noise(seed uint64, n int, mean, sd, rho float64) []float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	x := make([]float64, n)
@@ -54,8 +54,8 @@ func TestSen(t *testing.T) {
 	require.Equal(t, 2.5, sen([]float64{0, 1, 5}), "of 1, 4 and 2.5, an odd number the one in the middle")
 }
 
-// Values by hand: the line through the ranks 0, 1, 3, 2 and 4 rises by 0.9, which leaves squares of 1.9 in all; where neighbours are not alike,
-// the error is √(1.9 / 3 / 10).
+// Values by hand: the line through the ranks 0, 1, 3, 2 and 4 rises by 0.9, which leaves squares of 1.9 in total; if neighbours are independent, the
+// error is √(1.9 / 3 / 10).
 func TestLineThroughRanks(t *testing.T) {
 	require.Equal(t, []float64{0, 1.5, 3, 1.5, 4}, ranks([]float64{1, 2, 4, 2, 6}))
 	l := fit(ranks([]float64{1, 2, 4, 3, 6}))
@@ -67,7 +67,7 @@ func TestLineThroughRanks(t *testing.T) {
 	require.Zero(t, byChance([]float64{1, 2, 3, 4, 5}))
 }
 
-// Values by hand: the squares about the mean of what is left are 2.75 of four, 2 of three and 2 of two, which are divided by 16, 9 and 4.
+// Values by hand: the squares about the mean of what is left are 2.75 for four, 2 for three and 2 for two, divided by 16, 9 and 4.
 func TestMSER(t *testing.T) {
 	require.Zero(t, mser([]float64{2, 1, 0, 2}))
 	require.Equal(t, 1, mser([]float64{5, 1, 1, 1}))
@@ -77,7 +77,7 @@ func TestMSER(t *testing.T) {
 	require.Zero(t, mser(nil))
 }
 
-// Values by hand: apart by 3, with an error of √(2 / 1 · (1 + 1/2)) = √3, t is √3, beyond which lies a third of Student's t of one degree of freedom.
+// Values by hand: 3 apart, with an error of √(2 / 1 · (1 + 1/2)) = √3, t is √3; a third of Student's t with one degree of freedom lies beyond that.
 func TestAlike(t *testing.T) {
 	require.True(t, alike([]float64{13}, []float64{9, 11}, 0, 0.33))
 	require.False(t, alike([]float64{13}, []float64{9, 11}, 0, 0.34))
@@ -87,8 +87,8 @@ func TestAlike(t *testing.T) {
 	require.False(t, alike([]float64{11.1}, []float64{10, 10}, 0.1, 0.5))
 }
 
-// The probability is Student's with n − 2 degrees of freedom: of five values three, whose distribution is F(t) = ½ + (u / (1 + u²) + atan u) / π
-// with u = t / √3.
+// The probability is Student's with n − 2 degrees of freedom: three for five values, with the distribution F(t) = ½ + (u / (1 + u²) + atan u) / π, u
+// = t / √3.
 func TestChanceOfATrendByHand(t *testing.T) {
 	x := []float64{1, 2, 4, 3, 6}
 	l := fit(ranks(x))
@@ -109,8 +109,8 @@ func TestMD1TailIsOneCurve(t *testing.T) {
 	}
 }
 
-// A series that goes on to rise behind its cut is cut as MSER-5 says only where that is more than the share longest: else the beginning that is like the
-// rest goes back to it.
+// A series that still rises after its cut is cut as MSER-5 says only if that is more than the share longest: otherwise the part of the beginning that
+// is like the rest is kept.
 func TestWarmUpOfASeriesThatGoesOnToRise(t *testing.T) {
 	x := noise(1, 100, 1000, 10, 0)
 	for i := range x {
@@ -121,7 +121,7 @@ func TestWarmUpOfASeriesThatGoesOnToRise(t *testing.T) {
 	require.LessOrEqual(t, some, all)
 }
 
-// What MSER-5 cuts is kept only if all of it is like the rest: a first batch that happens to be does not excuse those behind it.
+// What MSER-5 cuts is kept only if all of it is like the rest: a first batch that happens to be does not excuse those after it.
 func TestWarmUpBehindABeginningLikeTheRest(t *testing.T) {
 	x := noise(1, 100, 1000, 10, 0)
 	for i := 5; i < 20; i++ {
@@ -130,8 +130,8 @@ func TestWarmUpBehindABeginningLikeTheRest(t *testing.T) {
 	require.Equal(t, 20, WarmUp(x, 0.02, 0.3))
 }
 
-// Ten batch means by hand, of which the last do not vary: a batch is like those if it is off by at most 20. What MSER-5 cuts is kept from the first batch
-// on that is like the rest by itself, and together with those behind it.
+// Ten batch means by hand, of which the last do not vary: a batch is like those if it is off by at most 20. What MSER-5 cuts is kept from the first
+// batch that is like the rest on its own and together with those after it.
 func TestWarmUpByHand(t *testing.T) {
 	for name, c := range map[string]struct {
 		first []float64
@@ -225,15 +225,15 @@ func TestDescribe(t *testing.T) {
 	require.Less(t, down.P, 0.001)
 }
 
-// Chance finds a trend at p < 0.01 in about one of a hundred series, whether or not neighbours are alike, and whether or not single seconds are of
-// another kind.
+// Chance finds a trend at p < 0.01 in about one of a hundred series, whether or not neighbours are correlated, and whether or not single seconds are
+// outliers.
 func TestTrendsByChance(t *testing.T) {
 	const series = 1000
 	for _, c := range []struct {
 		length int
 		rho    float64
 		spikes bool
-		most   int // of 1,000 series
+		most   int // out of 1,000 series
 	}{
 		{10, 0, false, 15},
 		{10, 0.3, false, 20},
@@ -266,14 +266,14 @@ func TestTrendsByChance(t *testing.T) {
 	}
 }
 
-// A change by so many standard deviations of a second is found in most series, also where one second in ten is of another kind.
+// A change by that many standard deviations of a second is found in most series, even if one second in ten is an outlier.
 func TestTrendsAreFound(t *testing.T) {
 	const series = 300
 	for _, c := range []struct {
 		length  int
 		rho, by float64
 		spikes  bool
-		least   int // of 300
+		least   int // out of 300
 	}{
 		{10, 0, 100, false, 300},
 		{10, 0, 8, false, 220},
@@ -322,7 +322,7 @@ func TestWarmUp(t *testing.T) {
 	require.Zero(t, WarmUp(nil, 0.02, 0.3))
 }
 
-// Noise alone is left as it is, however much of it there is and whether or not neighbours are somewhat alike.
+// Noise alone is not cut, however strong it is and whether or not neighbours are somewhat correlated.
 func TestWarmUpByChance(t *testing.T) {
 	for _, length := range []int{50, 60, 120, 300} {
 		for _, sd := range []float64{30, 300} {
@@ -339,7 +339,7 @@ func TestWarmUpByChance(t *testing.T) {
 	}
 }
 
-// A slow start is cut as long as it was, or hardly longer, and not taken for a series that never settles.
+// A slow start is cut at its length, or slightly later, and not mistaken for a series that never settles.
 func TestWarmUpOfASlowStart(t *testing.T) {
 	const start = 10
 	cuts := map[int]int{}
@@ -353,7 +353,7 @@ func TestWarmUpOfASlowStart(t *testing.T) {
 	require.Greater(t, cuts[start]+cuts[start+5], 290, "%v", cuts)
 }
 
-// Most rows are as long as the one in the middle, in whole seconds, whatever is shorter or longer.
+// The spacing is the median length, in whole seconds, whatever is shorter or longer.
 func TestSpacing(t *testing.T) {
 	for _, c := range []struct {
 		ends []float64

@@ -2,11 +2,11 @@ package stat
 
 import "math"
 
-// Student returns the probability that Student's t of so many degrees of freedom, not always a whole number, is further from 0 than t on either side.
-// It is NaN where t is, or where there is no degree of freedom.
+// Student returns the probability that Student's t, with free degrees of freedom (not necessarily whole), is further from 0 than t on either side. It
+// is NaN if t is, or if free is not positive.
 //
-// It is I_x(free/2, ½) with x = free / (free + t²), and I the regularized incomplete beta function (DLMF 8.17). The error is below 1e-10 of the
-// result, however small, up to a million degrees of freedom.
+// It is I_x(free/2, ½) with x = free / (free + t²), where I is the regularized incomplete beta function (DLMF 8.17). The relative error is below
+// 1e-10, however small the result, up to a million degrees of freedom.
 func Student(t, free float64) float64 {
 	switch {
 	case math.IsNaN(t) || !(free > 0):
@@ -26,7 +26,7 @@ func Student(t, free float64) float64 {
 	return 1 - 2*factor*betaFraction(rest, 0.5, a)
 }
 
-// StudentLimit returns the t that Student's t is further from 0 than with the probability p: Student(t, free) = p.
+// StudentLimit returns the t that Student's t exceeds in absolute value with probability p: Student(t, free) = p.
 func StudentLimit(p, free float64) float64 {
 	switch {
 	case math.IsNaN(p) || !(free > 0):
@@ -35,7 +35,7 @@ func StudentLimit(p, free float64) float64 {
 		return math.Inf(1)
 	}
 	low, high := 0.0, 1.0
-	for Student(high, free) > p { // ends at infinity at the latest, of which it is 0
+	for Student(high, free) > p { // ends at the latest at infinity, where Student is 0
 		low, high = high, 2*high
 	}
 	for {
@@ -51,7 +51,7 @@ func StudentLimit(p, free float64) float64 {
 	}
 }
 
-// gammaRatio returns Γ(a + ½) / Γ(a), a > 0. Logarithms of large factorials have few digits left behind the point, so beyond 50 it is the
+// gammaRatio returns Γ(a + ½) / Γ(a), a > 0. Logarithms of large factorials leave few digits behind the decimal point, so beyond 50 it uses the
 // series of DLMF 5.11.13.
 func gammaRatio(a float64) float64 {
 	if a < 50 {
@@ -63,8 +63,8 @@ func gammaRatio(a float64) float64 {
 	return math.Sqrt(a) * (1 + u*(-1+u*(0.5+u*(2.5-u*2.625))))
 }
 
-// betaFraction returns the continued fraction of I_x(a, b), 1 / (1 + d₁ / (1 + d₂ / …)) (DLMF 8.17.22). It converges where x < (a + 1) / (a + b + 2), in
-// about as many steps as the root of the larger of a and b. It is evaluated from the front, by Lentz's method.
+// betaFraction returns the continued fraction of I_x(a, b), 1 / (1 + d₁ / (1 + d₂ / …)) (DLMF 8.17.22). It converges for x < (a + 1) / (a + b + 2),
+// in about as many steps as the square root of the larger of a and b. It is evaluated forwards, by Lentz's method.
 func betaFraction(x, a, b float64) float64 {
 	const (
 		most = 100_000

@@ -67,7 +67,7 @@ func TestStudentLimitHasKnownValues(t *testing.T) {
 	require.True(t, math.IsNaN(StudentLimit(math.NaN(), 3)))
 }
 
-// Of 1, 2 and 4 degrees of freedom the probability is an elementary function.
+// With 1, 2 and 4 degrees of freedom the probability is an elementary function.
 func TestStudentIsTheElementaryFunction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := math.Exp(rapid.Float64Range(-8, 8).Draw(t, "log t"))
@@ -113,8 +113,8 @@ func TestMeanWithin(t *testing.T) {
 	require.InDelta(t, 3.951409091601285, half, 1e-9)
 }
 
-// By definition Γ(a + ½) / Γ(a) times that of half a step further is Γ(a + 1) / Γ(a) = a, with logarithms as with the series: where that begins, each of
-// its terms is larger than the bound, and the first that it leaves out smaller.
+// By definition Γ(a + ½) / Γ(a) times the same half a step further is Γ(a + 1) / Γ(a) = a, with logarithms and with the series. Where that begins,
+// each of its terms is larger than the bound, and the first omitted one smaller.
 func TestGammaRatioInTwoSteps(t *testing.T) {
 	for _, a := range []float64{0.5, 1, 7.25, 49.4, 50, 50.25, 60, 100, 1000, 1e6} {
 		require.InEpsilon(t, a, gammaRatio(a)*gammaRatio(a+0.5), 2e-11, "%v", a)

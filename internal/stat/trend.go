@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// byChance returns the two-sided probability that a series of at least 5 observations without a trend looks as if it had one as strong.
+// byChance returns the two-sided probability that a series of at least 5 observations without a trend shows one as strong by chance.
 //
-// It is that of Spearman's test, a straight line through the ranks over time: one odd second neither makes a trend nor hides one. Its slope by
-// its standard error is taken for Student's t with n − 2 degrees of freedom. Both the error and what it is estimated from allow for
-// neighbours that are alike, with a correlation of ρ^k at a distance of k: these, too, go up and down in long ways. ρ is that of neighbours
-// in what remains without the line, less its bias of −(2 + 4ρ)/n there (Matalas and Sankarasubramanian, Water Resources Research 39, 2003),
-// and at the upper end of its 95 % interval, since a short series hardly tells it. In simulations of 10 to 120 points the probability is below 1 %
-// in less than 1 % of series with ρ = 0 or 0.3; with ρ = 0.6 in 3.5 % of those of 10 points, 2 % of 20 and 1 % from 30 on.
+// It is Spearman's test, a straight line through the ranks over time, so one odd second neither makes a trend nor hides one. The slope divided by its
+// standard error is taken as Student's t with n − 2 degrees of freedom. The error and its estimate both allow for autocorrelated neighbours, with a
+// correlation of ρ^k at a distance of k, since these, too, drift up and down. ρ is the correlation of neighbours in the residuals, corrected for its
+// bias there of −(2 + 4ρ)/n (Matalas and Sankarasubramanian, Water Resources Research 39, 2003), and taken at the upper end of its 95 % interval,
+// since a short series hardly determines it. In simulations of 10 to 120 points the probability is below 1 % in less than 1 % of series with ρ = 0 or
+// 0.3; with ρ = 0.6 in 3.5 % of those of 10 points, 2 % of 20 and 1 % from 30 on.
 func byChance(series []float64) float64 {
 	l := fit(ranks(series))
 	if l.slope == 0 {
@@ -25,7 +25,7 @@ func byChance(series []float64) float64 {
 	return Student(t, float64(len(series)-2))
 }
 
-// ranks returns the place of each value among all from 0 on, of equal ones the middle.
+// ranks returns each value's rank, from 0; equal values share the middle of theirs.
 func ranks(x []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	r := make([]float64, len(x))
@@ -37,11 +37,11 @@ func ranks(x []float64) []float64 {
 	return r
 }
 
-// line is a straight one through a series, by least squares.
+// line is a least-squares straight line through a series.
 type line struct {
 	slope   float64
-	rest    []float64 // what remains without it
-	squares float64   // the sum of their squares
+	rest    []float64 // residuals
+	squares float64   // sum of the squared residuals
 }
 
 func fit(x []float64) line {
@@ -59,13 +59,13 @@ func fit(x []float64) line {
 	return l
 }
 
-// centred is the time of observation i of n, from the middle of all.
+// centred returns the time of observation i of n, relative to the middle.
 func centred(i, n int) float64 { return float64(i) - float64(n-1)/2 }
 
-// timeSquares is the sum of the squares of the centred times of n observations.
+// timeSquares returns the sum of the squares of the centred times of n observations.
 func timeSquares(n int) float64 { return float64(n) * float64(n*n-1) / 12 }
 
-// likeness is the correlation of neighbours in what remains, at the upper end of its 95 % interval.
+// likeness returns the correlation of neighbours in the residuals, at the upper end of its 95 % interval.
 func (l line) likeness() float64 {
 	const (
 		upper = 1.645 // standard deviations
@@ -80,8 +80,8 @@ func (l line) likeness() float64 {
 	return min(max(r+upper*math.Sqrt((1-known*known)/n), 0), most)
 }
 
-// error is the standard error of the slope where neighbours are alike by rho: the variance σ² of an observation is the sum of squares by what
-// is to be expected of it for σ² = 1, which is n less what mean and slope take up.
+// error returns the standard error of the slope if neighbours have a correlation of rho. The variance σ² of an observation is the sum of squares
+// divided by its expectation for σ² = 1, which is n less what mean and slope take up.
 func (l line) error(rho float64) float64 {
 	n := len(l.rest)
 	ofMean, ofSlope, power := 1.0, 1.0, 1.0

@@ -16,19 +16,19 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// Latencies returns the histogram, in nanoseconds, of which a latency of an op is the sum over all runs of a variant; nil when there is
-// none. The path is that below the op: response, latency.ok.service, acks.0.
+// Latencies returns the histogram, in nanoseconds, of an op's latency over all runs of a variant; nil if there is none. path is the latency's
+// path below the op: response, latency.ok.service, acks.0.
 type Latencies func(variant, phase, verb string, path ...string) *measure.Times
 
 const (
-	maxPoints  = 360 // of a line over time or ops
-	curveNines = 4   // a quantile curve goes to p99.99,
-	curveSize  = 120 // in as many points
+	maxPoints  = 360 // per line over time or ops
+	curveNines = 4   // quantile curves go to p99.99
+	curveSize  = 120 // points per quantile curve
 
-	leastBeyond = 10 // samples that lie beyond a quantile that is drawn, as in results
+	leastBeyond = 10 // samples that must lie beyond a drawn quantile, as in results
 )
 
-// CheckCharts reports what is wrong with the lines of charts, all at once, for a variant's plan, as CheckTables does with columns.
+// CheckCharts returns all errors in the lines of charts, for a variant's plan, as CheckTables does for columns.
 func CheckCharts(p *plan.Plan, charts []display.Chart) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	for _, c := range charts {
@@ -84,7 +84,7 @@ func checkSeries(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	return nil
 }
 
-// checkTimed checks a line over time. Rows by the number of the op have no time.
+// checkTimed checks a line over time. Rows by op number have no time.
 func checkTimed(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	diags := checkSeries(p, l, u)
 	if expr, failed := parseColumn(l); !failed.HasErrors() && !diags.HasErrors() {
@@ -95,7 +95,7 @@ func checkTimed(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	return diags
 }
 
-// checkFigure checks a line over a variable: a figure of a variant.
+// checkFigure checks a line over a variable: one figure per variant.
 func checkFigure(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	phases := resultType(p).AttributeType("phase")
 	v, expr, diags := checkValue(p, l, columnContext(cty.UnknownVal(phases), nil, nil, nil), u)
@@ -131,7 +131,7 @@ func checkCurve(p *plan.Plan, l display.Column, u unit) hcl.Diagnostics {
 	return nil
 }
 
-// rowType is the type of what is seen from one row: lists named series are a row of theirs, and rows of a load have a rate.
+// rowType returns the type of a result as seen from one row: each series is replaced by a row of it, and rows of a load have a rate.
 func rowType(t cty.Type) cty.Type {
 	if !t.IsObjectType() {
 		return t
@@ -154,12 +154,12 @@ func rowType(t cty.Type) cty.Type {
 	return cty.Object(attrs)
 }
 
-// byOrdinal is the name of rows by the number of the op; those of series are by time.
+// byOrdinal is the name of rows by op number; rows of series are by time.
 const byOrdinal = "course"
 
 func isSeries(name string) bool { return name == "series" || name == byOrdinal }
 
-// seriesOf lists the series that an expression names, each as the steps to it below phase.
+// seriesOf lists the series that an expression names, each as its steps below phase.
 func seriesOf(expr hclsyntax.Expression) (all [][]string) {
 	for _, traversal := range expr.Variables() {
 		var steps []string
@@ -178,7 +178,7 @@ func seriesOf(expr hclsyntax.Expression) (all [][]string) {
 	return all
 }
 
-// latencyPath takes phase.NAME.op.VERB.PATH apart.
+// latencyPath splits phase.NAME.op.VERB.PATH.
 func latencyPath(expr hclsyntax.Expression) (phase, verb string, path []string, ok bool) {
 	x, plain := expr.(*hclsyntax.ScopeTraversalExpr)
 	if !plain || x.Traversal.RootName() != "phase" || len(x.Traversal) < 5 {
@@ -195,7 +195,7 @@ func latencyPath(expr hclsyntax.Expression) (phase, verb string, path []string, 
 	return steps[0], steps[2], steps[3:], steps[1] == "op"
 }
 
-// isLatency says whether an expression leads to what sums a histogram up.
+// isLatency reports whether an expression leads to the summary of a histogram.
 func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 	t := cty.Object(map[string]cty.Type{"phase": phases})
 	for _, step := range expr.(*hclsyntax.ScopeTraversalExpr).Traversal {
@@ -212,8 +212,8 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 	return t.IsObjectType() && t.HasAttribute("p999") && t.HasAttribute("count")
 }
 
-// Draw adds a chart with its lines to an experiment, for each variant those of the plan. What several runs say is their mean over time and
-// ops; quantiles are of all their ops together. A line without points has the reason.
+// Draw adds a chart to an experiment, with the plan's lines for each variant. Over time and ops a line is the mean of several runs; quantiles
+// are those of all their ops together. A line without points has the reason.
 func Draw(x *run.Experiment, c display.Chart, variants []Variant) {
 	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
 	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(valuesOf(x, v.Name)) })
@@ -251,7 +251,7 @@ func Draw(x *run.Experiment, c display.Chart, variants []Variant) {
 	}
 }
 
-// point is a place on a line; where y is nil the line is broken.
+// point is a point of a line; a nil y interrupts the line.
 type point struct {
 	x float64
 	y *float64
@@ -272,7 +272,7 @@ func pointsOf(l display.Column, v Variant, over display.Over) (points []point, w
 	return meanSeries(expr, v, over)
 }
 
-// curve returns the points of a quantile curve, as far as enough ops lie beyond and none failed.
+// curve returns the points of a quantile curve, up to where too few ops lie beyond or failed ops begin.
 func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 	phase, verb, path, _ := latencyPath(expr)
 	var t *measure.Times
@@ -300,7 +300,7 @@ func curve(expr hclsyntax.Expression, v Variant) (points []point, why string) {
 	return points, ""
 }
 
-// meanSeries is the mean over a variant's runs of what an expression is in each row of its series.
+// meanSeries evaluates an expression in each row of its series and returns the means over a variant's runs.
 func meanSeries(expr hclsyntax.Expression, v Variant, over display.Over) (points []point, why run.Cell) {
 	var all [][]point
 	finer := finerThanSeconds(expr, v, over)
@@ -321,8 +321,8 @@ func meanSeries(expr hclsyntax.Expression, v Variant, over display.Over) (points
 	return nil, why
 }
 
-// seriesPoints evaluates an expression in each row of its series, or, where finer is the length of a row, of the finer ones; why is the first reason for a point
-// that is missing.
+// seriesPoints evaluates an expression in each row of its series or, if finer is not 0, in the finer rows of that length. why is the reason of
+// the first missing point.
 func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over display.Over, finer float64) (points []point, why run.Cell) {
 	result, err := valueOf(p, r)
 	if err != nil {
@@ -350,7 +350,7 @@ func seriesPoints(expr hclsyntax.Expression, p *plan.Plan, r *run.Run, over disp
 			n, _ := ok.AsBigFloat().Float64()
 			widest = max(widest, t-from)
 			fields["rate"] = cty.NullVal(cty.Number)
-			if t-from > widest/2 { // the last row may be a splinter of a second
+			if t-from > widest/2 { // the last row may be a fraction of a second
 				fields["rate"] = cty.NumberFloatVal(n / (t - from))
 			}
 			from = t
@@ -386,7 +386,7 @@ func rowsAt(phases cty.Value, steps []string, r *run.Run) (rows []cty.Value, why
 	return v.AsValueSlice(), ""
 }
 
-// withRow puts a row in the place of its series.
+// withRow replaces a series by one of its rows.
 func withRow(v cty.Value, steps []string, row cty.Value) cty.Value {
 	if len(steps) == 0 {
 		return row
@@ -396,7 +396,7 @@ func withRow(v cty.Value, steps []string, row cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// endedBy returns how many ops of a phase had ended by a time; to be asked about later and later ones.
+// endedBy returns a function for how many ops of a phase had ended by a time. Call it with increasing times.
 func endedBy(ph *run.Phase) func(t float64) float64 {
 	rest, n := ph.Series, 0.0
 	return func(t float64) float64 {
@@ -408,7 +408,7 @@ func endedBy(ph *run.Phase) func(t float64) float64 {
 	}
 }
 
-// meanPoints is the mean, point by point, of those that have it.
+// meanPoints returns the mean of each point over the lines that have it.
 func meanPoints(all [][]point) (points []point) {
 	for i := 0; ; i++ {
 		var some []point
@@ -440,7 +440,7 @@ func meanPoint(some []point) (mean point) {
 	return mean
 }
 
-// thinned joins neighbours to their mean, so that at most maxPoints are left.
+// thinned replaces neighbours by their mean, so that at most maxPoints are left.
 func thinned(points []point) []point {
 	each := (len(points) + maxPoints - 1) / maxPoints
 	if each <= 1 {

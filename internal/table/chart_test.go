@@ -91,7 +91,7 @@ func brief(p *plan.Plan, length float64, counts ...uint64) *run.Run {
 	return r
 }
 
-// TestDrawShortLoads in rows that are shorter than seconds, and those of all repetitions of one length.
+// TestDrawShortLoads draws rows shorter than a second, joined to one length for all repetitions.
 func TestDrawShortLoads(t *testing.T) {
 	p := testPlan()
 	v := Variant{Name: "v", Plan: p, Runs: []*run.Run{brief(p, 0.25, 10, 20, 30, 40), brief(p, 0.5, 50, 90)}}
@@ -110,7 +110,7 @@ func TestDrawShortLoads(t *testing.T) {
 
 // drawn is a line that was drawn.
 type drawn struct {
-	points [][2]float64 // -1 where there is none
+	points [][2]float64 // -1: none
 	reason string
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Check reports what is wrong with the plan's asserts, all at once: a name that the result does not have, a function or an operand
-// that does not fit, a condition that is not true or false. Subjects carry file and line, and no offset in the file: an assert's
-// text may have been changed since it was read there.
+// Check returns all errors in the plan's asserts: a name that the result lacks, a function or an operand that does not fit, a
+// condition that is not a bool. Subjects have file and line, but no offset in the file, since an assert's text may differ from what
+// was read there.
 func Check(p *plan.Plan) hcl.Diagnostics {
 	t := resultType(p)
 	ctx := context(cty.UnknownVal(t))
@@ -57,7 +57,7 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	return nil
 }
 
-// inNumbers says beside operands that do not fit how quantities are written.
+// inNumbers adds to errors about operands that do not fit how to write quantities.
 func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics {
 	var operands []hcl.Expression
 	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
@@ -81,7 +81,7 @@ func parse(a *plan.Assert) (hclsyntax.Expression, hcl.Diagnostics) {
 	return hclsyntax.ParseExpression([]byte(a.That), a.File, hcl.Pos{Line: a.Line, Column: 1})
 }
 
-// context lets expressions see a result, or an unknown of its type.
+// context gives expressions access to a result, or an unknown of its type.
 func context(result cty.Value) *hcl.EvalContext {
 	variables := map[string]cty.Value{}
 	for name := range result.Type().AttributeTypes() {
@@ -90,12 +90,12 @@ func context(result cty.Value) *hcl.EvalContext {
 	return &hcl.EvalContext{Variables: variables, Functions: lang.Functions()}
 }
 
-// checkPath follows a path through the result's type and returns what is wrong with the first step that leads nowhere.
+// checkPath follows a path through the result's type and returns an error about the first step that leads nowhere.
 func checkPath(path hcl.Traversal, t cty.Type) *hcl.Diagnostic {
 	for i, step := range path {
 		if !t.IsObjectType() {
 			if !t.IsCollectionType() {
-				return nil // what HCL finds, it says
+				return nil // HCL reports what it finds
 			}
 			t = t.ElementType()
 			continue
@@ -132,7 +132,7 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	}
 }
 
-// placeAt says what a diagnostic is about, and keeps of its subject what holds for the file.
+// placeAt says what a diagnostic is about, and keeps the parts of its subject that are valid in the file.
 func placeAt(what, file string, line int, d *hcl.Diagnostic) *hcl.Diagnostic {
 	if d.Subject != nil {
 		line = d.Subject.Start.Line

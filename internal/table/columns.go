@@ -19,15 +19,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// Wanted are the tables and charts that a plan wants of its experiment.
+// Wanted holds the tables and charts that a plan wants of its experiment.
 type Wanted struct {
 	Tables []display.Table
 	Charts []display.Chart
 }
 
-// CheckTables reports what is wrong with the columns of tables, all at once, for a variant's plan: a name that neither the result nor an
-// earlier column has, nor one of the variants, a value that is no number, a unit that there is not or that does not fit. Subjects are those
-// of Check.
+// CheckTables returns all errors in the columns of tables, for a variant's plan: a name that is neither in the result nor an earlier column
+// nor a variant, a value that is not a number, a unit that is unknown or does not fit. Subjects are as in Check.
 func CheckTables(p *plan.Plan, tables []display.Table, variants []plan.Variant) hcl.Diagnostics {
 	var all hcl.Diagnostics
 	phases := resultType(p).AttributeType("phase")
@@ -71,7 +70,7 @@ func checkColumn(p *plan.Plan, c display.Column, ctx *hcl.EvalContext) hcl.Diagn
 	return nil
 }
 
-// checkValue checks the names of an expression, and that what it is of can be shown in a unit.
+// checkValue checks the names in an expression, and that its kind of quantity fits a unit.
 func checkValue(p *plan.Plan, c display.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
 	expr, diags := parseColumn(c)
 	if diags.HasErrors() {
@@ -99,7 +98,7 @@ func checkValue(p *plan.Plan, c display.Column, ctx *hcl.EvalContext, u unit) (c
 	return v, expr, diags
 }
 
-// kindOf tells from the name of a figure of the result what it is of; of what is computed there is no telling.
+// kindOf derives a figure's kind from its name in the result. For a computed value it is anything.
 func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	x, ok := expr.(*hclsyntax.ScopeTraversalExpr)
 	if !ok || x.Traversal.RootName() != "phase" {
@@ -124,8 +123,8 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	return anything
 }
 
-// kindObserved tells what a figure of an observation is of, by the unit of its field: that below phase.NAME.observe.OBSERVATION.FIELD, or
-// phase.NAME.probes.OBSERVATION.series.value.FIELD.
+// kindObserved derives the kind of an observation's figure from its field's unit. Such figures are below phase.NAME.observe.OBSERVATION.FIELD
+// or at phase.NAME.probes.OBSERVATION.series.value.FIELD.
 func kindObserved(p *plan.Plan, path hcl.Traversal) (k kind, observed bool) {
 	var steps []string
 	for _, step := range path {
@@ -167,7 +166,7 @@ func parseColumn(c display.Column) (hclsyntax.Expression, hcl.Diagnostics) {
 	return hclsyntax.ParseExpression([]byte(c.Value), c.File, hcl.Pos{Line: c.Line, Column: 1})
 }
 
-// columnContext lets a column see the phases of its variant, the columns before it, and those of the baseline and of the variant's bound.
+// columnContext gives a column access to the phases of its variant, the columns before it, and those of the baseline and the variant's bound.
 func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) *hcl.EvalContext {
 	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline), "bound": cty.ObjectVal(bound)}
 	for name, v := range row {
@@ -176,18 +175,18 @@ func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) 
 	return &hcl.EvalContext{Variables: variables, Functions: lang.Functions()}
 }
 
-// Variant is what a row is made of.
+// Variant holds the data of a row.
 type Variant struct {
 	Name string
-	Plan *plan.Plan // nil without runs, if it is not known
-	Runs []*run.Run // that count
+	Plan *plan.Plan // may be nil without runs, if unknown
+	Runs []*run.Run // the runs that count
 
-	Bound     int       // the index of the variant that is its bound; negative for none
-	Latencies Latencies // of the runs together; for quantiles in charts
+	Bound     int       // index of its bound among the variants; negative: none
+	Latencies Latencies // of all runs together; for quantiles in charts
 }
 
-// Fill makes a table: a row for each variant, of which base is the baseline's index, and one for each expected row. A figure of several runs
-// is the mean of the runs' figures. What cannot be had is blank, with the reason.
+// Fill makes a table: a row for each variant, and one for each expected row; base is the baseline's index. A figure of several runs is the
+// mean of the runs' figures. A figure that is not available is blank, with the reason.
 func Fill(t display.Table, variants []Variant, base int) run.Table {
 	out := run.Table{Title: t.Name, Transpose: t.Transpose, Notes: []string{}}
 	rows := make([]map[string]cty.Value, len(variants))
@@ -223,7 +222,7 @@ func Fill(t display.Table, variants []Variant, base int) run.Table {
 			}
 			out.Rows[i].Cells = append(out.Rows[i].Cells, cell)
 		}
-		for i := range rows { // only now: a column does not see itself in the baseline
+		for i := range rows { // only now, so that a column does not see itself in the baseline
 			rows[i][c.Name] = values[i]
 		}
 	}
@@ -236,8 +235,8 @@ func Fill(t display.Table, variants []Variant, base int) run.Table {
 	return out
 }
 
-// beside returns the columns so far of the variant that stands beside variant i, with nothing in them when there is none, or when the two are
-// not to be compared, and then says why: they wrote logs with different durability.
+// beside returns the columns so far of another variant, for comparison with variant i. They are empty if there is no other, or if the two
+// are not comparable because they wrote logs with different durability; why then says so.
 func beside(variants []Variant, rows []map[string]cty.Value, i, other int) (row map[string]cty.Value, why string) {
 	if other < 0 {
 		return none(rows[i]), ""
@@ -248,7 +247,7 @@ func beside(variants []Variant, rows []map[string]cty.Value, i, other int) (row 
 	return rows[other], ""
 }
 
-// besideBound is beside for the bound of variant i, whose logs have to be of entries as large, too.
+// besideBound is beside for the bound of variant i, whose logs must also have entries of the same size.
 func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row map[string]cty.Value, why string) {
 	other := variants[i].Bound
 	row, why = beside(variants, rows, i, other)
@@ -261,7 +260,7 @@ func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row ma
 	return row, ""
 }
 
-// entrySizes lists the sizes of what a variant's runs wrote to logs, in order.
+// entrySizes lists the sizes of the log entries of a variant's runs, in ascending order.
 func entrySizes(v Variant) []int {
 	return ofLogs(v, func(p *run.Phase) int { return p.Log.EntryBytes })
 }
@@ -274,7 +273,7 @@ func joined(sizes []int) string {
 	return strings.Join(texts, " or ")
 }
 
-// ofLogs lists what the logs of a variant's runs have, each once, in order.
+// ofLogs lists a property of the logs of a variant's runs, each value once, sorted.
 func ofLogs[T cmp.Ordered](v Variant, of func(p *run.Phase) T) (all []T) {
 	for _, r := range v.Runs {
 		for _, name := range r.PhaseOrder {
@@ -296,7 +295,7 @@ func syncs(v Variant) string {
 	return strings.Join(used, " or ")
 }
 
-// excuse gives the reason for which an empty cell has nothing of another row, if the column asks for that: for row.NAME…, or any.
+// excuse sets an empty cell's reason to why, if the column refers to row, or to row.NAME….
 func excuse(cell *run.Cell, c display.Column, row, why string, name ...string) {
 	if why == "" || cell.Value != nil || cell.Text != "" {
 		return
@@ -308,7 +307,7 @@ func excuse(cell *run.Cell, c display.Column, row, why string, name ...string) {
 	}
 }
 
-// begins reports whether a path's first steps have these names.
+// begins reports whether a path begins with these names.
 func begins(path hcl.Traversal, names []string) bool {
 	if len(path) < len(names) {
 		return false
@@ -321,7 +320,7 @@ func begins(path hcl.Traversal, names []string) bool {
 	return true
 }
 
-// rowsByName is the columns so far of each variant that variant i may stand beside, and why not of the others.
+// rowsByName returns the columns so far of each variant that is comparable with variant i, and why the others are not.
 func rowsByName(variants []Variant, rows []map[string]cty.Value, i int) (cty.Value, map[string]string) {
 	all, not := map[string]cty.Value{}, map[string]string{}
 	for n, v := range variants {
@@ -334,7 +333,7 @@ func rowsByName(variants []Variant, rows []map[string]cty.Value, i int) (cty.Val
 	return cty.ObjectVal(all), not
 }
 
-// none has the names of a row, and nothing behind them.
+// none returns a row with the same names and no values.
 func none(row map[string]cty.Value) map[string]cty.Value {
 	all := map[string]cty.Value{}
 	for name := range row {
@@ -343,8 +342,8 @@ func none(row map[string]cty.Value) map[string]cty.Value {
 	return all
 }
 
-// plusMinus is half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" where fewer than two
-// have it.
+// plusMinus returns half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two
+// have the figure.
 func plusMinus(c display.Column, v Variant, ctx *hcl.EvalContext) string {
 	var values []float64
 	for _, r := range v.Runs {
@@ -361,7 +360,7 @@ func plusMinus(c display.Column, v Variant, ctx *hcl.EvalContext) string {
 	return " ± " + Format(half, c.Unit)
 }
 
-// titled is a column's title with its unit, where the title does not end in it.
+// titled returns a column's title with its unit, unless the title ends in it.
 func titled(c display.Column) string {
 	unit := UnitText(c.Unit)
 	if unit == "" || unit == "%" || unit == "x" || c.Title == unit {
@@ -369,7 +368,7 @@ func titled(c display.Column) string {
 	}
 	for _, end := range []string{unit, c.Unit} {
 		if !strings.HasPrefix(end, "/") {
-			end = " " + end // "hits" ends in no unit
+			end = " " + end // "hits" does not end in a unit
 		}
 		if strings.HasSuffix(c.Title, end) {
 			return c.Title
@@ -403,7 +402,7 @@ func fill(c display.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	return cell
 }
 
-// valueAt evaluates an expression to a number, or says why there is none.
+// valueAt evaluates an expression to a number, or gives the reason why there is none.
 func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Cell {
 	if _, null := look(expr, ctx, r); null.Reason != "" {
 		return null
@@ -425,9 +424,9 @@ func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Ce
 	return run.Cell{Value: &f}
 }
 
-// phasesOf is the phases of a variant's runs, each figure the mean of theirs.
+// phasesOf returns the phases of a variant's runs; each figure is the mean over the runs.
 func phasesOf(v Variant) cty.Value {
-	if v.Plan == nil { // of an experiment that was cut off before the variant was run
+	if v.Plan == nil { // the experiment was cut off before the variant ran
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
 	t := resultType(v.Plan).AttributeType("phase")
@@ -445,8 +444,8 @@ func phasesOf(v Variant) cty.Value {
 	return mean(all)
 }
 
-// mean returns values of the same type with each number the mean of theirs. A number that one lacks is null; of what is no number, the
-// first one's stands.
+// mean merges values of the same type; each number is the mean over all. A number that one of them lacks is null. For anything that is not a
+// number, the first value counts.
 func mean(all []cty.Value) cty.Value {
 	t := all[0].Type()
 	if slices.ContainsFunc(all, cty.Value.IsNull) {
@@ -475,7 +474,7 @@ func mean(all []cty.Value) cty.Value {
 	return all[0]
 }
 
-// meanList is mean for lists; as many elements are kept as all have.
+// meanList is mean for lists; it keeps only as many elements as all have.
 func meanList(all []cty.Value) cty.Value {
 	least := all[0].LengthInt()
 	for _, v := range all {

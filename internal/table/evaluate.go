@@ -15,12 +15,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Evaluate decides the plan's asserts over a result of the same plan, in the plan's order. OK is nil, with the reason, where a null
-// or an error stands in the way.
+// Evaluate decides the plan's asserts over a result of the same plan, in the plan's order. OK is nil, with the reason, if a null or an
+// error prevents a decision.
 func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
 	results := []run.AssertResult{}
 	if len(p.Asserts) == 0 {
-		return results // without making a value of all that is known
+		return results // without converting the whole result
 	}
 	result, err := valueOf(p, r)
 	for _, a := range p.Asserts {
@@ -35,7 +35,7 @@ func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
 	return results
 }
 
-// valueOf is the result as its own JSON says it, so that an expression and jq see the same.
+// valueOf returns the result as in its JSON, so that expressions and jq see the same.
 func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -76,7 +76,7 @@ func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertR
 	}
 }
 
-// look returns the quantities that an expression names with their values, and an empty cell that says why the first null among them is null.
+// look returns the quantities that an expression names with their values. null is an empty cell with the reason of the first null among them.
 func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values string, null run.Cell) {
 	var seen []string
 	for _, path := range expr.Variables() {
@@ -100,8 +100,8 @@ func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values s
 	return strings.Join(seen, ", "), run.Cell{}
 }
 
-// zeroDivisor returns a divisor in an expression that is 0, or nil. HCL would go on with infinity, which is greater than any limit
-// and so passes asserts. Divisors that hang on the variable of a for expression cannot be evaluated here and are left alone.
+// zeroDivisor returns a divisor in an expression that is 0, or nil. HCL would continue with infinity, which is greater than any limit
+// and so passes asserts. It ignores divisors that depend on the variable of a for expression, since they cannot be evaluated here.
 func zeroDivisor(expr hclsyntax.Expression, ctx *hcl.EvalContext) (zero hclsyntax.Expression) {
 	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
 		by, ok := node.(*hclsyntax.BinaryOpExpr)
@@ -129,13 +129,13 @@ func whyNull(path hcl.Traversal, r *run.Run) run.Cell {
 	return run.Cell{Reason: text(path) + " is null"}
 }
 
-// explain says in a line what HCL found.
+// explain puts HCL's diagnostics into one line.
 func explain(diags hcl.Diagnostics) string {
 	d := diags.Errs()[0].(*hcl.Diagnostic)
 	return strings.TrimSuffix(d.Summary, ".") + ": " + strings.TrimSuffix(d.Detail, ".")
 }
 
-// literal writes a value as an expression would have it.
+// literal writes a value as in an expression.
 func literal(v cty.Value) string {
 	switch v.Type() {
 	case cty.String:
@@ -148,7 +148,7 @@ func literal(v cty.Value) string {
 	}
 }
 
-// text writes a path as an expression would have it.
+// text writes a path as in an expression.
 func text(path hcl.Traversal) string {
 	var b strings.Builder
 	for i, step := range path {
@@ -170,7 +170,7 @@ func text(path hcl.Traversal) string {
 	return b.String()
 }
 
-// nameOf returns the name or number that a step leads to, and false for a step that leads to several.
+// nameOf returns the name or index that a step leads to, and false for a step that leads to several.
 func nameOf(step hcl.Traverser) (string, bool) {
 	switch step := step.(type) {
 	case hcl.TraverseRoot:

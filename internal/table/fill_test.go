@@ -42,7 +42,7 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	}
 }
 
-// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: no figure stands for both.
+// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: they are not comparable.
 func TestTitlesHaveTheirUnitOnce(t *testing.T) {
 	for _, c := range [...]struct{ title, unit, want string }{
 		{"p99", "us", "p99 µs"},

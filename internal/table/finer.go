@@ -11,11 +11,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// inFiner is what the finer rows of a short phase have of those of its series.
+// inFiner lists the fields of a series' rows that a short phase's finer rows have.
 var inFiner = []string{"t", "ok", "miss", "bad", "rate"}
 
-// finerThanSeconds returns how long the rows are, in seconds, by which a line over time is drawn in the place of those of the phase's series: those of all runs of the
-// variant can be joined to rows of that length. It is 0 where a run has none, or the line wants more of a row than they say.
+// finerThanSeconds returns the length, in seconds, of the finer rows to draw a line over time with, instead of the rows of the phase's series.
+// The finer rows of all runs of the variant can be joined to that length. It is 0 if a run has none, or if the line needs fields that they lack.
 func finerThanSeconds(expr hclsyntax.Expression, v Variant, over display.Over) (length float64) {
 	steps := seriesOf(expr)[0]
 	if over != display.OverTime || len(steps) != 2 || steps[1] != "series" || !slices.ContainsFunc(v.Runs, isShort(steps[0])) {
@@ -43,9 +43,9 @@ func isShort(phase string) func(r *run.Run) bool {
 	return func(r *run.Run) bool { return r.Phase[phase] != nil && len(r.Phase[phase].Finer) > 1 }
 }
 
-// finerRows are a phase's, joined to rows of a length, which is a power of two of their own.
+// finerRows returns a phase's finer rows, joined to the given length, which is a power of two times their own.
 func finerRows(ph *run.Phase, length float64) (rows []cty.Value) {
-	joined := min(length/ph.Finer[0].T, float64(len(ph.Finer))) // a result that was imported may have rows of any length
+	joined := min(length/ph.Finer[0].T, float64(len(ph.Finer))) // an imported result may have rows of any length
 	for some := range slices.Chunk(ph.Finer, int(math.Round(joined))) {
 		var ok, miss, bad uint64
 		for _, row := range some {

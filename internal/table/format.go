@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// unit is what a figure is shown in.
+// unit is a unit that figures are shown in.
 type unit struct {
-	name   string  // as plans have it
+	name   string  // in plans
 	scale  float64 // shown = scale × the value in base units
 	suffix string  // after each figure
 	kind   kind
 }
 
-// kind is what a quantity is of.
+// kind is the kind of a quantity.
 type kind int
 
 const (
@@ -23,7 +23,7 @@ const (
 	times         // seconds
 	shares        // 0 to 1
 	sizes         // bytes
-	micros        // microseconds, as servers count them: no base unit
+	micros        // microseconds, as servers count them: not a base unit
 	speeds        // bytes per second
 )
 
@@ -31,7 +31,7 @@ func (k kind) String() string {
 	return [...]string{"a number", "a rate", "a time", "a share", "a number of bytes", "a number of microseconds", "bytes per second"}[k]
 }
 
-// units are those of columns.
+// units are the units of columns.
 var units = [...]unit{
 	{"", 1, "", anything},
 	{"x", 1, "", anything},
@@ -47,7 +47,7 @@ var units = [...]unit{
 	{"MB/s", 1e-6, "", speeds},
 }
 
-// unitNamed returns a unit and whether there is one of that name.
+// unitNamed returns the unit with a name, and whether it exists.
 func unitNamed(name string) (unit, bool) {
 	for _, u := range units {
 		if u.name == name {
@@ -57,14 +57,14 @@ func unitNamed(name string) (unit, bool) {
 	return unit{}, false
 }
 
-// Format writes a quantity, which is in base units, in one of the units of columns: three digits, and all that are before the point. An
-// unknown unit leaves it as it is.
+// Format writes a quantity, given in base units, in one of the units of columns: with three digits, or all those before the point. It does
+// not convert to an unknown unit.
 func Format(v float64, name string) string {
 	u, _ := unitNamed(name)
 	return digits(Shown(v, name)) + u.suffix
 }
 
-// Shown returns a quantity, which is in base units, in one of the units of columns.
+// Shown converts a quantity from base units to one of the units of columns.
 func Shown(v float64, name string) float64 {
 	if u, ok := unitNamed(name); ok {
 		return v * u.scale
@@ -72,7 +72,7 @@ func Shown(v float64, name string) float64 {
 	return v
 }
 
-// UnitText is a unit of columns, or of what a server counts, as people read it.
+// UnitText returns the readable form of a unit of columns, or of a server's figures.
 func UnitText(name string) string {
 	if rest, ok := strings.CutPrefix(name, "us"); ok {
 		return "µs" + rest
@@ -80,7 +80,7 @@ func UnitText(name string) string {
 	return name
 }
 
-// UnitOf returns the unit of time in which a quantity, in seconds, has digits before its point.
+// UnitOf returns the unit of time in which a quantity, given in seconds, has digits before the point.
 func UnitOf(seconds float64) string {
 	switch {
 	case seconds >= 1:
@@ -118,7 +118,7 @@ func digits(f float64) string {
 	return whole
 }
 
-// shown is Format for a column of a plan, where a small whole number without a unit is a count.
+// shown is Format for a column of a plan, where small whole numbers without a unit are counts.
 func shown(v float64, name string) string {
 	if name == "" && v == math.Trunc(v) && math.Abs(v) < 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -9,9 +9,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// group is the variants that differ in nothing but the variable that a chart goes over: the points of one line.
+// group holds the variants that differ only in the variable that a chart goes over: the points of one line.
 type group struct {
-	name  string // the values of the other variables; "" where there are none
+	name  string // values of the other variables; "": none
 	first string // variant
 	at    []placed
 }
@@ -22,7 +22,7 @@ type placed struct {
 	v Variant
 }
 
-// groupsBy divides variants by the values of all variables but one, which is a number. Variants that do not set it, or not to a number, are left out.
+// groupsBy groups variants by the values of all variables but one, which is a number. It leaves out variants that do not set it to a number.
 func groupsBy(x *run.Experiment, variants []Variant, c display.Chart) (groups []*group) {
 	variable := c.Over.Variable()
 	for _, v := range variants {
@@ -60,7 +60,7 @@ func groupsBy(x *run.Experiment, variants []Variant, c display.Chart) (groups []
 	return groups
 }
 
-// valuesOf returns what a variant sets variables to, as HCL literals; nil for an unknown one.
+// valuesOf returns the values that a variant sets variables to, as HCL literals; nil for an unknown variant.
 func valuesOf(x *run.Experiment, variant string) map[string]string {
 	i := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == variant })
 	if i < 0 {
@@ -69,7 +69,7 @@ func valuesOf(x *run.Experiment, variant string) map[string]string {
 	return x.Variants[i].Values
 }
 
-// points returns a figure of each variant, the mean of its runs'; why is an empty cell with the first reason for one that is missing.
+// points returns a figure of each variant, the mean over its runs. why is an empty cell with the reason of the first missing one.
 func (g *group) points(l display.Column) (x []float64, y []*float64, why run.Cell) {
 	expr, diags := parseColumn(l)
 	if diags.HasErrors() {

@@ -11,12 +11,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// resultType is the type of the result of a plan: the JSON of a run.Run, whose phases and ops are those of the plan.
+// resultType returns the type of a plan's result: the JSON of a run.Run with the plan's phases and ops.
 func resultType(p *plan.Plan) cty.Type {
 	return typeOf(reflect.TypeFor[run.Run](), nil, p)
 }
 
-// typeOf is the type of the JSON of t, which stands at path.
+// typeOf returns the type of the JSON of t at path.
 func typeOf(t reflect.Type, path []string, p *plan.Plan) cty.Type {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -100,7 +100,7 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	return keys, true
 }
 
-// observedAt returns the names of observations or, behind one, of its fields.
+// observedAt returns the names of observations or, below one, of its fields.
 func observedAt(path []string, p *plan.Plan) (keys []string) {
 	if len(path) == 0 {
 		for _, o := range p.Observes {

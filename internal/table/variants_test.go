@@ -19,7 +19,7 @@ func columns(values ...string) display.Table {
 	return t
 }
 
-// A column sees those before it, of the baseline and of any variant by its name.
+// A column sees the columns before it, also those of the baseline and of any named variant.
 func TestColumnsOfOtherVariants(t *testing.T) {
 	p := testPlan()
 	variants := []Variant{{Name: "w1", Plan: p, Runs: []*run.Run{testRun(p)}}, {Name: "w=2,r=1", Plan: p, Runs: []*run.Run{testRun(p)}}, {Name: "later"}}
@@ -48,7 +48,7 @@ func TestCheckColumnsOfOtherVariants(t *testing.T) {
 	}
 }
 
-// Observations are checked by the plan's own names, and are figures of columns as all others.
+// Observations are checked against the plan's names, and their figures can be used in columns like all others.
 func TestObservationsInExpressions(t *testing.T) {
 	p := testPlan(
 		`phase.get.observe.server.calls.delta > 1`,

@@ -1,23 +1,23 @@
-// Package trace reads records of what clients once asked of a cache, in order to ask it again.
+// Package trace reads recorded ops of cache clients, for replay.
 //
 // A line is an op:
 //
 //	form    fields
-//	cache   timestamp, key, key size, value size, client, op, TTL; no head. This is how the traces of production caches are published
+//	cache   timestamp, key, key size, value size, client, op, TTL; no header. Traces of production caches are published in this form
 //	        (Yang, Yue and Rashmi, A large scale analysis of hundreds of in-memory cache clusters at Twitter, OSDI 2020).
-//	csv     named by the first line: time, op and key, and where they are there size and ttl; others are ignored
+//	csv     named by the first line: time, op and key, optionally size and ttl; others are ignored
 //	json    an object with fields of these names, text or numbers
 //
-// Times and TTLs are seconds, with a fraction or without; times never go back. A TTL of 0 is none. Where times do not matter they are not looked at, and
-// csv and json may lack them.
+// Times and TTLs are seconds, with or without a fraction. Times never decrease. A TTL of 0 means none. If times do not matter, they are
+// ignored, and csv and json may lack them.
 //
 //	op of the trace                                             here
 //	get, gets                                                   get
-//	set, add, replace, cas, append, prepend, incr, decr, put    put of a value of the size
+//	set, add, replace, cas, append, prepend, incr, decr, put    put of a value of that size
 //	delete                                                      delete
 //	any other                                                   left out, and counted
 //
-// Nothing is held but the line at hand, whatever the length of the trace.
+// Only the current line is held in memory, whatever the length of the trace.
 package trace
 
 import (
@@ -33,10 +33,10 @@ import (
 )
 
 const (
-	maxValue = 512 << 20 // bytes, as of all values
+	maxValue = 512 << 20 // bytes, as for all values
 	maxTTL   = 30 * 24 * 3600 * 1000
-	maxTime  = int64(365*24*3600) * 1e9 // of a trace, as of all durations
-	maxNames = 32                       // different ops that are told apart
+	maxTime  = int64(365*24*3600) * 1e9 // of a trace, as for all durations
+	maxNames = 32                       // ops that are counted separately
 )
 
 // Record is a line that is an op.
@@ -45,11 +45,11 @@ type Record struct {
 	At   int64 // ns since the trace's first line
 	Verb driver.Verb
 	Key  []byte // valid until the next call of Next
-	Size int    // of the value, bytes
+	Size int    // of the value, in bytes
 	TTL  uint32 // ms; 0: none
 }
 
-// Reader reads a trace line by line. What is wrong with a line is a *fields.Error.
+// Reader reads a trace line by line. An error in a line is a *fields.Error.
 type Reader struct {
 	lines *fields.Reader
 	timed bool
@@ -57,20 +57,20 @@ type Reader struct {
 	first int64
 	last  int64
 	op    []byte // of the line read last
-	size  int    // of a put whose line does not say
-	ttl   uint32 // likewise
+	size  int    // of a put whose line has none
+	ttl   uint32 // of a put whose line has none
 }
 
-// The fields of a line, of which the first needed ones have to be there.
+// The fields of a line. The first ones are required, see NewReader.
 const (
 	opField = iota
 	keyField
-	timeField // where times matter
+	timeField // required if times matter
 	sizeField
 	ttlField
 )
 
-// NewReader returns a reader of one of the forms, for which times matter or not: then all ops are at 0.
+// NewReader returns a reader of one of the forms. Unless timed, times do not matter and all ops are at 0.
 func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	kind, columns := fields.CSV, []int(nil)
 	switch form {
@@ -89,10 +89,10 @@ func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	return &Reader{timed: timed, lines: fields.NewReader(r, kind, []string{"op", "key", "time", "size", "ttl"}, needed, columns)}, nil
 }
 
-// Lacking says what the puts have whose lines say no size, or no TTL; 0 unless it is called.
+// Lacking sets the size and TTL of puts whose lines have none. The defaults are 0.
 func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
 
-// Reset goes on with the beginning of the same trace.
+// Reset starts again at the beginning of the same trace.
 func (t *Reader) Reset(r io.Reader) {
 	t.lines.Reset(r)
 	t.began = false
@@ -129,7 +129,7 @@ func (t *Reader) Next(rec *Record) (ok bool, err error) {
 	return true, t.rest(rec)
 }
 
-// rest reads what is not needed of a line that is left out.
+// rest reads the fields that a left-out line does not need.
 func (t *Reader) rest(rec *Record) (err error) {
 	if rec.Key, err = t.lines.Key(keyField); err != nil {
 		return err
@@ -157,10 +157,10 @@ func (t *Reader) rest(rec *Record) (err error) {
 	return nil
 }
 
-// Op returns what the trace calls the op of the line read last.
+// Op returns the trace's name for the op of the line read last.
 func (t *Reader) Op() []byte { return t.op }
 
-// seconds reads a number of seconds as nanoseconds; of sizes it is a number of bytes times 10⁹.
+// seconds reads seconds as nanoseconds. For a size the result is bytes × 10⁹.
 func (t *Reader) seconds(f int) (int64, error) {
 	text, _ := t.lines.Get(f)
 	whole, fraction, _ := bytes.Cut(text, []byte{'.'})
@@ -186,7 +186,7 @@ func (t *Reader) seconds(f int) (int64, error) {
 	return n, nil
 }
 
-// verbOf returns what an op of a trace is here.
+// verbOf returns the verb for an op of a trace.
 func verbOf(name []byte) (driver.Verb, bool) {
 	switch string(name) {
 	case "get", "gets":
@@ -199,18 +199,18 @@ func verbOf(name []byte) (driver.Verb, bool) {
 	return 0, false
 }
 
-// Facts are what is known of a trace once it has been read.
+// Facts is what reading a trace has found.
 type Facts struct {
 	SHA256  string // of its bytes, in lower-case hex
-	Lines   int64  // that are ops here
+	Lines   int64  // that are ops
 	Span    int64  // ns from the first line to the last
 	Size    int    // of the largest value
 	Verbs   [driver.NumVerbs]int64
-	Ops     map[string]int64 // lines by the trace's own op, of those that are ops here
-	LeftOut map[string]int64 // and of the others
+	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
+	LeftOut map[string]int64 // the same for other lines
 }
 
-// Read reads all of a trace, for which times matter or not, and says what is in it.
+// Read reads all of a trace and returns what it holds; timed says whether times matter.
 func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	sum := sha256.New()
 	t, err := NewReader(io.TeeReader(r, sum), form, timed)

@@ -96,7 +96,7 @@ func TestMistakesInTraces(t *testing.T) {
 	}
 }
 
-// Where times do not matter they may be missing, go back, or be no numbers; and a trace may be read again from its beginning.
+// If times do not matter, they may be missing, decrease, or not be numbers. A trace may be read again from its beginning.
 func TestWithoutTimes(t *testing.T) {
 	for form, text := range map[string]string{
 		"cache": "x,a,1,0,1,get,0\n-1,b,1,7,1,set,2\n",
@@ -128,7 +128,7 @@ func TestWithoutTimes(t *testing.T) {
 	require.ErrorContains(t, err, `1:1: no column "op"`)
 }
 
-// Whatever the bytes, reading ends, and what it yields is within bounds.
+// Whatever the bytes, reading ends, and its results are within bounds.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(published), uint8(0))
 	f.Add([]byte("time,op,key\n1,get,a\n"), uint8(1))

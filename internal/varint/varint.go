@@ -1,7 +1,7 @@
-// Package varint reads binary forms in which each state is written in one way only, so that what is equal has equal bytes.
+// Package varint reads binary forms in which each state has exactly one encoding, so that equal states have equal bytes.
 //
-// Numbers are varints of encoding/binary, unsigned or zigzag, of the fewest bytes. A form that is cut short, or that has a number in more bytes
-// than need be, is an error, as is whatever its reader calls one; the reader then goes on as over zeros, and looks at the error at its end.
+// Numbers are varints of encoding/binary, unsigned or zigzag, in the fewest bytes. A truncated form, or a number in more bytes than necessary, is an
+// error, as is whatever the caller reports with Fail. The caller may then read on, gets zeros, and checks the error at the end.
 package varint
 
 import (
@@ -9,21 +9,21 @@ import (
 	"fmt"
 )
 
-// Reader takes a form apart from the front of Rest. After the first error all that it returns is 0, and Rest stays where it was. One goroutine at a
-// time uses it.
+// Reader decodes a form from the front of Rest. After the first error it returns only zeros, and Rest stays where it was. One goroutine at a time may
+// use it.
 type Reader struct {
 	Rest []byte // what has not been read
 	Err  error  // the first error
 }
 
-// Fail notes an error, unless there was one before.
+// Fail records an error, unless there already is one.
 func (r *Reader) Fail(format string, args ...any) {
 	if r.Err == nil {
 		r.Err = fmt.Errorf(format, args...)
 	}
 }
 
-// Take returns the next n bytes, which are a part of Rest; nil after an error.
+// Take returns the next n bytes, which alias Rest; nil after an error.
 func (r *Reader) Take(n int) []byte {
 	if r.Err != nil || len(r.Rest) < n {
 		r.Fail("it ends early")

@@ -4,11 +4,11 @@ package worker
 type StepKind string
 
 const (
-	Setup    StepKind = "setup"    // untimed puts of a phase's session pools
-	Populate StepKind = "populate" // the shared key range once
+	Setup    StepKind = "setup"    // untimed puts into a phase's session pools
+	Populate StepKind = "populate" // puts of the shared key range, once
 	Clear    StepKind = "clear"    // deletes
 	Load     StepKind = "load"     // the measured load
 )
 
-// Timed says whether the ops of such a step are what is measured.
+// Timed says whether the ops of such a step are measured.
 func (k StepKind) Timed() bool { return k == Load }

@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// What a worker says of its log files can be: each clause is broken by itself.
+// Each rule for a worker's account of its log files is broken on its own.
 func TestWhatALogMaySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(l *Log)

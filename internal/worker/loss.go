@@ -6,22 +6,22 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 )
 
-// Loss is what became of a worker that was lost: what is known of it and what is not. Times are seconds on the run clock. As an error, it
-// says that the worker cannot be reached any more and takes no further part in the run; it names the worker then, why, and until when it
-// may have loaded, and the rest is for who keeps its snapshots to fill in.
+// Loss describes a lost worker: what is known about it and what is not. Times are seconds on the run clock. As an error, it says that the worker can no
+// longer be reached and takes no further part in the run. It then holds the worker's name, the reason, and until when it may have loaded; whoever keeps
+// the worker's snapshots fills in the rest.
 type Loss struct {
 	Worker        string  `json:"worker"`
 	Why           string  `json:"why"`
-	Phase         string  `json:"phase"`          // the one at hand; "": none had begun
-	Seq           uint64  `json:"seq"`            // its last snapshot that is kept; 0: none of this phase's step
-	KnownSeconds  float64 `json:"known_seconds"`  // up to when it is known what the worker did
-	LoadedSeconds float64 `json:"loaded_seconds"` // by when its load had ended at the latest: its lease was over
+	Phase         string  `json:"phase"`          // the current one; "": none had begun
+	Seq           uint64  `json:"seq"`            // of its last kept snapshot; 0: none of this phase's step
+	KnownSeconds  float64 `json:"known_seconds"`  // until when it is known what the worker did
+	LoadedSeconds float64 `json:"loaded_seconds"` // when its load had ended at the latest, because its lease was over
 	UnseenOps     uint64  `json:"unseen_ops"`     // that it may have sent in between: a bound, or an estimate
 
-	UnseenEstimated bool `json:"unseen_estimated"` // UnseenOps is an estimate, as the plan sets no bound
+	UnseenEstimated bool `json:"unseen_estimated"` // UnseenOps is an estimate, because the plan sets no bound
 
-	ReplacedBy   string `json:"replaced_by"`   // the worker that has taken its sessions over; "": none has
-	ReplacedFrom string `json:"replaced_from"` // from which phase on
+	ReplacedBy   string `json:"replaced_by"`   // the worker that took over its sessions; "": none
+	ReplacedFrom string `json:"replaced_from"` // first phase of that worker
 }
 
 func (l *Loss) Error() string {
@@ -48,7 +48,7 @@ func (l *Loss) text() string {
 	return text + fmt.Sprintf("; %s that it may have sent after that, until %s, are not in the figures", unseen, quantity.Duration(l.LoadedSeconds))
 }
 
-// Brief says when the worker was lost and what may be missing, without why.
+// Brief says when the worker was lost and what may be missing, but not why.
 func (l *Loss) Brief() string {
 	if l.ReplacedBy == "" {
 		return l.missing()
@@ -68,7 +68,7 @@ func (l *Loss) missing() string {
 	return text + ", " + unseen + " unseen until " + quantity.Duration(l.LoadedSeconds)
 }
 
-// Unseen says in words how many ops are in no figure; "" when none is missing.
+// Unseen says in words how many ops are missing from the figures; "" if none.
 func (l *Loss) Unseen() string {
 	switch ops := quantity.Count(l.UnseenOps, "op"); {
 	case l.UnseenEstimated:
@@ -79,7 +79,7 @@ func (l *Loss) Unseen() string {
 	return ""
 }
 
-// CheckValid reports whether what is said of the ops that nobody saw can be.
+// CheckValid returns an error if the account of the unseen ops is impossible.
 func (l *Loss) CheckValid() error {
 	switch missing := l.Unseen() != ""; {
 	case l.LoadedSeconds < l.KnownSeconds:

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// says holds an error to its text, of which "" is none.
+// says compares an error's text; "" means no error.
 func says(t *testing.T, want string, err error, name string) {
 	t.Helper()
 	if want == "" {
@@ -16,7 +16,7 @@ func says(t *testing.T, want string, err error, name string) {
 	require.ErrorContains(t, err, want, name)
 }
 
-// What a loss says of ops that nobody saw goes with when the worker had load to send.
+// A loss's unseen ops must agree with the time in which the worker had load to send.
 func TestWhatALossMaySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		l          Loss

@@ -1,8 +1,8 @@
-// Package workload says what: a stream → its seeded ops, with verb, key and value.
+// Package workload decides what each stream sends: its seeded ops, with verb, key and value.
 //
-// It is pure. The ops of a stream are a function of the plan, the phase, the step and the stream's number alone, so their
-// multiset over all streams is the same whatever the number of workers or event loops and whatever the order streams are driven
-// in. Nothing is allocated per op.
+// It is pure. The ops of a stream are a function of the plan, the phase, the step and the stream's number alone. So the multiset of
+// ops over all streams does not depend on the number of workers or event loops, nor on the order in which streams are driven.
+// Nothing is allocated per op.
 //
 // # Streams
 //
@@ -11,37 +11,37 @@
 //
 // # Random numbers
 //
-// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, phase name, kind, level from the second on and stream
+// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, phase name, kind, level (except the first) and stream
 // number (see seedOf and generator). For each op it draws, in this order,
 //
-//  1. the verb, when there is a choice: one word;
-//  2. the key, when it is picked at random: as many words as rejection takes, usually one;
-//  3. whether it asks for a key that nobody puts, for a get of a phase with a hit ratio below 1: one word;
-//  4. the value's seed, for a put: one word. Of a file's values it chooses one; where values belong to their keys, the key's index is the seed.
+//  1. the verb, if there is a choice: one word;
+//  2. the key, if it is picked at random: as many words as rejection takes, usually one;
+//  3. for a get in a phase with a hit ratio below 1, whether it asks for a key that is never put: one word;
+//  4. for a put, the value's seed: one word. The seed chooses among a file's values. If values are paired with keys, the seed is the key's index.
 //
 // # Keys
 //
-// A key is its number in the dataset's format, or the key of a file with that number, from 0: then the file, which the plan names by its SHA-256, is part
-// of what ops are a function of. Numbers depend on plan seed, dataset and session, never on the phase, so that what
-// one phase put another one gets.
+// A key is its number in the dataset's format, or the key with that number, from 0, in a file. Ops then depend on the file, too, which the
+// plan identifies by its SHA-256. Numbers depend on plan seed, dataset and session, never on the phase, so that one phase can get what
+// another put.
 //
 //   - shared: the picked index itself, in [0, count).
-//   - session: (base + session·count + index) mod 10¹², base a hash of plan seed and dataset in the upper half of that range. The
-//     pools of one dataset lie side by side and never meet. Those of two datasets meet with a probability of about (their keys
-//     together) / 5·10¹¹, and a shared range of up to 5·10¹¹ keys only with pools that wrapped round.
+//   - session: (base + session·count + index) mod 10¹², where base is a hash of plan seed and dataset in the upper half of that range. The
+//     pools of one dataset are adjacent and never overlap. Those of two datasets overlap with a probability of about (total number of their
+//     keys) / 5·10¹¹. A shared range of up to 5·10¹¹ keys overlaps only with pools that wrapped around.
 //
 // The index is picked
 //
 //   - uniform: an unbiased integer;
-//   - zipf(s): a rank with probability ∝ rank⁻ˢ, spread over the range by a permutation that plan seed and dataset fix;
+//   - zipf(s): a rank with probability ∝ rank⁻ˢ, mapped to the range by a permutation that plan seed and dataset determine;
 //   - zipf(0.99, ycsb): as YCSB's ScrambledZipfianGenerator does, see ycsbRank and ycsbIndex;
-//   - hotspot(o on k): with probability o one of the ⌊k·count⌉ hot keys, each as likely, else one of the others; hot keys are spread by
-//     the same permutation;
-//   - latest(s): a put takes a new key, which is above [0, count) and of the stream alone; any other op a key by its rank from the newest
-//     with probability ∝ rank⁻ˢ, over the keys of [0, count) and all that the stream has put (see growth and newest);
-//   - sequence: part i of S of [0, count), which is [⌊count·i/S⌋, ⌊count·(i+1)/S⌋), in order, once. The parts are taken by the
-//     streams, of a session's pool by the streams of that session.
+//   - hotspot(o on k): with probability o one of the ⌊k·count⌉ hot keys, uniformly, else one of the others; the same permutation
+//     spreads the hot keys;
+//   - latest(s): a put takes a new key above [0, count) that belongs to the stream alone. Any other op picks a key by its rank from the
+//     newest, with probability ∝ rank⁻ˢ, among [0, count) and all keys that the stream has put (see growth and newest);
+//   - sequence: part i of S of [0, count), which is [⌊count·i/S⌋, ⌊count·(i+1)/S⌋), in order, once. Each stream takes a part of the
+//     shared range, or of its session's pool, which the session's streams share.
 //
-// Setup walks each session's pool, in order; populate the shared range, divided over its streams as a sequence; clear the shared
-// range likewise, or all the pools that a load of the plan uses, end to end as one range, whatever the number of its own sessions.
+// Setup walks each session's pool, in order. Populate walks the shared range, divided between its streams like a sequence. Clear does the
+// same, or walks all pools that the plan's loads use, as one contiguous range, whatever the number of its own sessions.
 package workload

@@ -9,8 +9,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// filed is the values of a file: a driver.Maker, and their sizes. Which one it is follows from the seed: any, each as likely, or where values belong to
-// their keys the one with that number, from the front again where there are fewer of them.
+// filed holds a file's values and their sizes. It is a driver.Maker. The seed chooses the value: uniformly or, if values are paired with keys,
+// by the seed modulo their number.
 type filed struct {
 	set    *entries.Set
 	count  uint64

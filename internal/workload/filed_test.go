@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// filedValues is a dataset of values of a file of n lines, which are of different lengths, and these values.
+// filedValues returns a dataset whose values are a file of n lines of different lengths, and these values.
 func filedValues(t testing.TB, n int, pick string, checked bool) (plan.Values, *entries.Set) {
 	var b strings.Builder
 	for i := range n {
@@ -36,7 +36,7 @@ func filedValues(t testing.TB, n int, pick string, checked bool) (plan.Values, *
 	return v, set
 }
 
-// lineOf checks that a value is as large as it is said to be, and returns the line of the file that it is.
+// lineOf checks that a value has the size that it claims, and returns its line in the file.
 func lineOf(t testing.TB, v *driver.Value, set *entries.Set) int {
 	b := v.AppendTo(nil)
 	require.Len(t, b, v.Size)
@@ -52,7 +52,7 @@ func lineOf(t testing.TB, v *driver.Value, set *entries.Set) int {
 	return line
 }
 
-// What is put is a line of the file, any of them as often as another.
+// Every value is a line of the file, and all lines are equally likely.
 func TestValuesOfAFile(t *testing.T) {
 	for _, checked := range []bool{false, true} {
 		for _, batch := range []int{1, 3} {
@@ -84,7 +84,7 @@ func TestValuesOfAFile(t *testing.T) {
 	}
 }
 
-// With as many keys as values each has its own, whoever puts it and when; with more, values begin anew.
+// With as many keys as values, each key has its own value, independent of stream and time. With more keys, values repeat from the first.
 func TestEachKeyHasItsValue(t *testing.T) {
 	v, set := filedValues(t, 40, "key", false)
 	p := sized(v)

@@ -11,26 +11,26 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// maxKeyWidth bounds the N of %0Nd: no integer has more digits to show, and a key's length stays close to its text's.
+// maxKeyWidth bounds the N of %0Nd: no integer has more digits, and a key stays about as long as its format.
 const maxKeyWidth = 64
 
-// keyFormat is a compiled key format: text around one integer. It appends what fmt would print, without its cost.
+// keyFormat is a compiled key format: text around one integer. It appends what fmt would print, but faster.
 type keyFormat struct {
 	prefix, suffix string
 	base           int // 10 or 16
 	width          int // least number of digits, zero-padded
 
-	// Keys that end in at least 8 digits and are at least 16 bytes long are written as two words behind lead, for numbers below limit.
-	// Otherwise limit is 0.
+	// Keys that end in at least 8 digits and are at least 16 bytes long are written as two words after lead, for numbers below limit.
+	// For other formats limit is 0.
 	limit  uint64
 	lead   string
-	upper  uint64 // the upper of the two words, of number 0
-	digits uint64 // of its bytes, those that are digits
+	upper  uint64 // the upper word for number 0
+	digits uint64 // mask of the bytes in upper that are digits
 
-	listed *entries.Set // keys of a file, by number, and the rest is not used; nil: keys are made
+	listed *entries.Set // a file's keys, by number; the other fields are then unused. nil: keys are generated
 }
 
-// formatOf returns how the keys of a dataset are written.
+// formatOf returns the key format of a dataset.
 func formatOf(k *plan.Keys, listed *entries.Set) (keyFormat, error) {
 	if k.File == nil {
 		return parseKeyFormat(k.Format)
@@ -42,7 +42,7 @@ func formatOf(k *plan.Keys, listed *entries.Set) (keyFormat, error) {
 }
 
 // parseKeyFormat compiles a format of literal text with exactly one of the verbs %d, %0Nd, %x and %0Nx, N from 1 to 64; %% is a
-// percent sign. The error says what is wrong with the format. Which text a key may hold is for the plan to say.
+// percent sign. The error says what is wrong with the format. The plan, not parseKeyFormat, checks which characters a key may have.
 func parseKeyFormat(format string) (keyFormat, error) {
 	var f keyFormat
 	var text strings.Builder
@@ -73,7 +73,7 @@ func parseKeyFormat(format string) (keyFormat, error) {
 	return f, nil
 }
 
-// compile prepares the quick way of writing keys.
+// compile prepares the fast path for writing keys.
 func (f *keyFormat) compile() {
 	zero := f.appendAny(nil, 0)
 	lead := len(zero) - 16
@@ -86,7 +86,7 @@ func (f *keyFormat) compile() {
 	f.digits = math.MaxUint64 << (8 * (16 - f.width)) // 0 for eight digits: all are in the lower word
 }
 
-// verb reads a verb behind its percent sign from the front of s and returns its length.
+// verb reads a verb, without its percent sign, from the front of s and returns its length.
 func (f *keyFormat) verb(s string) (int, error) {
 	if f.base != 0 {
 		return 0, fmt.Errorf("a second verb; a key has one number")
@@ -131,8 +131,8 @@ func (f *keyFormat) words(number uint64) (upper, lower uint64) {
 	return upper, eightDigits(number)
 }
 
-// eightDigits returns the digits of n < 10⁸ as text, the first one in the lowest byte. Halves of a number are divided side by side in one
-// word: first of four digits, then of two, then of one.
+// eightDigits returns the digits of n < 10⁸ as text, the first one in the lowest byte. It splits the number within one word: into halves of
+// four digits, then of two, then of one.
 func eightDigits(n uint64) uint64 {
 	const text = 0x3030303030303030
 	fours := n/1e4 | n%1e4<<32

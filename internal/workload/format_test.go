@@ -23,7 +23,7 @@ func TestKeyFormatPrintsAsFmtDoes(t *testing.T) {
 	require.Equal(t, "before key:007", string(f.Append([]byte("before "), 7)))
 }
 
-// The divisions by multiplication are right for every half that there is.
+// The divisions by multiplication are correct for every possible half.
 func TestEightDigits(t *testing.T) {
 	for i := range uint64(1e4) {
 		for _, n := range []uint64{i, i * 1e4, i*1e4 + (9999 - i)} {
@@ -59,7 +59,7 @@ func TestParseKeyFormatRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is accepted prints as fmt prints it.
+// Every accepted format prints as fmt prints it.
 func FuzzParseKeyFormat(f *testing.F) {
 	for _, s := range []string{"key:%012d", "%%%x", "%0", "%d%", "a%%%05xb", "%0064d"} {
 		f.Add(s, uint64(12345))

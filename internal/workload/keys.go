@@ -11,11 +11,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// numbers is how many key numbers there are for pools: what twelve digits show.
+// numbers is the number of key numbers for pools: all that have up to twelve digits.
 const numbers = 1e12
 
-// absent is where the numbers begin that no key of a dataset, and none that a load inserts, has: the former are below 10¹², and no load
-// lasts for as many inserts as are between.
+// absent is the first number that no key of a dataset and no inserted key has: the former are below 10¹², and no load lasts long enough to
+// insert that many.
 const absent = 1e13
 
 // pick is how a key is chosen from a space or a pool.
@@ -37,12 +37,12 @@ type keySpace struct {
 	count      uint64 // indices in the space, or in each session's pool
 	perSession bool
 	origin     uint64 // number of index 0, of session 0
-	wrap       uint64 // numbers are taken modulo this
+	wrap       uint64 // numbers are modulo this
 	zipf       zipf
 	scramble   permutation
-	growth     growth // of latest
-	hot        uint64 // of a hotspot: keys that are hot, and
-	hotOps     uint64 // 2⁶⁴ × the share of ops on them; the largest number for all
+	growth     growth // for latest
+	hot        uint64 // hotspot: number of hot keys
+	hotOps     uint64 // hotspot: 2⁶⁴ × the share of ops on them; the largest number for all
 }
 
 // newKeySpace returns the keys of a step.
@@ -77,7 +77,7 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 			return keySpace{}, err
 		}
 	}
-	if kind == Clear && k.perSession { // all pools are one range, as they lie end to end
+	if kind == Clear && k.perSession { // pools are adjacent, so they make one range
 		k.count *= uint64(pools(p, data.Name))
 		k.perSession = false
 	}
@@ -117,7 +117,7 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 	return nil
 }
 
-// layPools places the pools of a dataset side by side among the key numbers.
+// layPools places the pools of a dataset next to each other among the key numbers.
 func (k *keySpace) layPools(p *plan.Plan, ph *plan.Phase, data *plan.Dataset) error {
 	n := max(ph.Sessions(), pools(p, data.Name))
 	if k.count > numbers/uint64(max(n, 1)) {
@@ -140,7 +140,7 @@ func pools(p *plan.Plan, dataset string) int {
 	return n
 }
 
-// pool returns the number of the key with index 0 of a session, before it is wrapped.
+// pool returns the number of a session's key with index 0, before wrapping.
 func (k *keySpace) pool(session int) uint64 {
 	if !k.perSession {
 		return k.origin
@@ -148,12 +148,12 @@ func (k *keySpace) pool(session int) uint64 {
 	return k.origin + uint64(session)*k.count
 }
 
-// popular picks an index in [0, count) at random, some often.
+// popular picks an index in [0, count) by zipf.
 func (k *keySpace) popular(random *rand.PCG) uint64 {
 	return k.scramble.at(k.zipf.rank(random) - 1)
 }
 
-// warm picks an index in [0, count) at random, some of them as often as was asked for.
+// warm picks an index in [0, count) by hotspot.
 func (k *keySpace) warm(random *rand.PCG) uint64 {
 	if random.Uint64() < k.hotOps {
 		return k.scramble.at(below(random, k.hot))
@@ -166,23 +166,23 @@ func (k *keySpace) appendKey(dst []byte, pool, index uint64) []byte {
 	return k.format.Append(dst, k.number(pool, index))
 }
 
-// number returns that of the key with the given index in the pool that starts at the given number.
+// number returns the number of the key with the given index in the pool that starts at the given number.
 func (k *keySpace) number(pool, index uint64) uint64 {
 	number := pool + index
-	if number >= k.wrap { // once is enough: origin is below wrap, and so is what is added to it
+	if number >= k.wrap { // once is enough: origin and what is added to it are each below wrap
 		number -= k.wrap
 	}
 	return number
 }
 
-// share returns ⌊count·i/parts⌋ for i ≤ parts: where part i of a range begins.
+// share returns ⌊count·i/parts⌋ for i ≤ parts: the start of part i of a range.
 func share(count uint64, i, parts int) uint64 {
 	hi, lo := bits.Mul64(count, uint64(i))
 	quotient, _ := bits.Div64(hi, lo, uint64(parts)) // i ≤ parts, so it fits
 	return quotient
 }
 
-// appendAbsent appends a key that nobody puts, as many of them as there are keys: its number is above all that datasets have.
+// appendAbsent appends a key that is never put: its number is above those of all datasets. There are as many such keys as keys.
 func (k *keySpace) appendAbsent(dst []byte, pool, index uint64) []byte {
 	number := pool + index
 	if number >= k.wrap {

@@ -6,13 +6,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// growth says which key numbers the streams of a step insert. They are above those of the dataset, and no two streams have one in common,
-// be they of the same step or of others that the plan's phases have on the dataset: insert j of stream i of S, in turn t of T, has the
-// number count + (j·S + i)·T + t.
+// growth says which key numbers the streams of a step insert. They are above those of the dataset, and no two streams share one, in the
+// same step or in any other step of the plan on the dataset: insert j of stream i of S, in turn t of T, has the number
+// count + (j·S + i)·T + t.
 type growth struct {
 	streams uint64 // S
 	turn    uint64 // t
-	turns   uint64 // T, the steps of all loads on the dataset
+	turns   uint64 // T, the number of steps of all loads on the dataset
 }
 
 // newGrowth returns what a step of phase ph inserts at the given level.
@@ -44,10 +44,10 @@ func (g *growth) number(stream uint32, insert uint64) uint64 {
 	return (insert*g.streams+uint64(stream))*g.turns + g.turn
 }
 
-// newest is the recency of keys in a stream: rank 1 is the key that it inserted last, and after its own come those of the dataset, the
-// highest number first.
+// newest ranks keys by recency in a stream: rank 1 is the key that it inserted last. After its own keys come the dataset's, highest number
+// first.
 type newest struct {
-	inserted  uint64  // by the stream
+	inserted  uint64  // number of keys inserted by the stream
 	top, span float64 // of the zipf over all ranks
 }
 
@@ -61,7 +61,7 @@ func (st *Stream) insert() uint64 {
 	return index
 }
 
-// recent picks the index of a key, recent ones often.
+// recent picks the index of a key, favoring recent ones.
 func (st *Stream) recent() uint64 {
 	k := &st.source.keys
 	z := k.zipf

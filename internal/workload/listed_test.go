@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// listedKeys is the keys of a file of n lines, which are of different lengths.
+// listedKeys returns the keys of a file of n lines of different lengths.
 func listedKeys(t testing.TB, n int) *entries.Set {
 	var b strings.Builder
 	for i := range n {
@@ -24,7 +24,7 @@ func listedKeys(t testing.TB, n int) *entries.Set {
 	return set
 }
 
-// Ops are those of keys that are made, with the file's keys in place of the numbers: which key is chosen does not depend on where it comes from.
+// Ops are the same as with generated keys, with the file's keys in place of the numbers: the choice of key does not depend on its source.
 func TestKeysOfAFile(t *testing.T) {
 	set := listedKeys(t, 1000)
 	for name, k := range map[string]plan.Keys{
@@ -90,7 +90,7 @@ func TestKeysOfAFileAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { st.Next(&o) }))
 }
 
-// Keys that are not at hand, or not as many as the plan says, are no load.
+// Missing keys, or another number of them than in the plan, are an error.
 func TestKeysThatAreMissing(t *testing.T) {
 	k := keys("uniform", "shared", 1000)
 	k.File = &file.EntryFile{Path: "keys.txt", Form: "lines"}

@@ -13,7 +13,7 @@ import (
 type mixture struct {
 	n     int // verbs in use
 	verbs [driver.NumVerbs]driver.Verb
-	upto  [driver.NumVerbs]uint64 // 2⁶⁴ × the share of verbs[0..i]; of the last verb not used
+	upto  [driver.NumVerbs]uint64 // 2⁶⁴ × the share of verbs[0..i]; unused for the last verb
 }
 
 func newMixture(weights []plan.Weight, words driver.Words) (mixture, error) {
@@ -47,7 +47,7 @@ func newMixture(weights []plan.Weight, words driver.Words) (mixture, error) {
 	return m, nil
 }
 
-// word returns 2⁶⁴ × a share, and the largest word for 1 and above: a random word is below it with that probability.
+// word returns 2⁶⁴ × share, or the largest word for 1 and above: a random word is below it with probability share.
 func word(share float64) uint64 {
 	if share < 1 {
 		return uint64(math.Ldexp(share, 64))
@@ -55,7 +55,7 @@ func word(share float64) uint64 {
 	return math.MaxUint64
 }
 
-// draw returns a verb with the probability of its share, exact to 2⁻⁵³. A single verb takes no random number.
+// draw returns a verb with the probability of its share, exact to 2⁻⁵³. With a single verb it draws no random number.
 func (m *mixture) draw(random *rand.PCG) driver.Verb {
 	if m.n > 1 {
 		return m.choose(random)

@@ -56,12 +56,12 @@ func TestHotspotIsExact(t *testing.T) {
 	}
 }
 
-// ycsbBelow returns the probability of a rank of YCSB's form below r > 2, by the inverse of what maps numbers to ranks.
+// ycsbBelow returns the probability of a rank below r > 2 in YCSB's form, by inverting the map from numbers to ranks.
 func ycsbBelow(r float64) float64 {
 	return max((math.Pow(r/ycsbRanks, 1-ycsbTheta)+ycsbEta-1)/ycsbEta, ycsbSecond/ycsbZeta)
 }
 
-// The constants of YCSB's form belong together: its sum over all ranks is that of 10¹⁰ ranks, up to how it was added up.
+// The constants of YCSB's form are consistent: its sum over all ranks is that of 10¹⁰ ranks, up to summation error.
 func TestYCSBZeta(t *testing.T) {
 	const exactly = 1000
 	sum := 0.0
@@ -89,8 +89,8 @@ func TestYCSBRanks(t *testing.T) {
 	require.Less(t, ycsbRank(math.Nextafter(1, 0)), uint64(ycsbRanks+1))
 }
 
-// Keys get the mass of all ranks that hash to them. The first million are added one by one; the others are so many that each key gets
-// the same of them, within less than the noise of the draws.
+// A key's probability is the sum over all ranks that hash to it. The first million are added one by one; the rest are so many that each key
+// gets the same share of them, within less than the noise of the draws.
 func TestYCSBKeys(t *testing.T) {
 	const count, ranks = 100, 1_000_000
 	counts := picked(t, ycsbKeys(count), 500_000)
@@ -121,7 +121,7 @@ func byHash(rank uint64) uint64 {
 	return uint64(max(signed, -signed))
 }
 
-// The ranks of keys that a stream reads, from the newest on, come as often as zipf over all keys of the moment wants.
+// The recency ranks of keys that a stream reads follow zipf over all keys that exist at that moment.
 func TestLatestIsZipfOverRecency(t *testing.T) {
 	const count, draws = 300, 400_000
 	ph := closed("load", 3, 0)
@@ -175,7 +175,7 @@ func TestLatestIsZipfOverRecency(t *testing.T) {
 	requireChiSquared(t, seen, p, "ranks by recency")
 }
 
-// Whatever streams there are of whatever loads on a dataset, a key is inserted once.
+// A key is inserted only once over all streams of all loads on a dataset.
 func TestInsertsNeverMeet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sessions := rapid.IntRange(1, 9).Draw(t, "sessions")
@@ -210,8 +210,8 @@ func TestInsertsNeverMeet(t *testing.T) {
 	})
 }
 
-// Of the gets of a phase with a hit ratio so many ask for keys that populate and setup put, and the others for keys that nothing of the plan
-// puts, each as many as there are keys; puts are of the dataset.
+// In a phase with a hit ratio, that share of gets asks for keys that populate and setup put. The others ask for keys that the plan never puts,
+// of which there are as many. Puts are of the dataset's keys.
 func TestHitRatioIsExact(t *testing.T) {
 	for _, scope := range []string{"shared", "session"} {
 		for _, ratio := range []float64{0.25, 0.9, 1} {
@@ -253,7 +253,7 @@ func TestHitRatioIsExact(t *testing.T) {
 	require.ErrorContains(t, err, "a hit ratio of 0")
 }
 
-// What remembers where a key lives does so by its index: no two keys may have one in common, those that nobody puts included.
+// A key's location is cached by its index, so no two keys may share an index, including keys that are never put.
 func TestAnIndexNamesOneKey(t *testing.T) {
 	ratio := 0.7
 	for _, k := range []plan.Keys{keys("uniform", "shared", 50), keys("zipf", "shared", 50), hot(0.8, 0.2, 50), ycsbKeys(50), keys("latest", "shared", 50)} {

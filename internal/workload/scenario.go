@@ -14,17 +14,17 @@ import (
 // scenario is a compiled scenario.
 type scenario struct{ steps []step }
 
-// step is an op of a scenario. A step of the plan that is carried out several times is as many.
+// step is an op of a scenario. A plan's step that repeats becomes several.
 type step struct {
 	verb   driver.Verb
-	same   bool // it has the key of the op before, or that with its number
+	same   bool // it has the previous op's key, or the key with that number
 	think  time.Duration
 	target int     // index into the targets of the phase
-	from   *supply // of its key and value
-	number int     // of the step in the plan
+	from   *supply // source of its key and value
+	number int     // the step's index in the plan's scenario
 }
 
-// setScenarios compiles those of a phase.
+// setScenarios compiles a phase's scenarios.
 func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]*supply) error {
 	list, targets, words := ph.Scenarios, ph.Targets(), p.Words()
 	total, sum := 0.0, 0.0
@@ -58,20 +58,20 @@ func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]
 // Scenarios returns how many scenarios sessions draw from; 0: they draw ops.
 func (s *Source) Scenarios() int { return len(s.scenarios) }
 
-// Longest returns how many ops a scenario has at most.
+// Longest returns the number of ops in the longest scenario.
 func (s *Source) Longest() int { return s.longest }
 
-// Think returns how long after the end of the step before a step of a scenario is due.
+// Think returns how long after the previous step's end a step of a scenario is due.
 func (s *Source) Think(scenario, step int) time.Duration {
 	return s.scenarios[scenario].steps[step].think
 }
 
-// Step returns which step of the plan's scenario an op of it belongs to.
+// Step returns the index of the plan's step that an op of a scenario belongs to.
 func (s *Source) Step(scenario, op int) int { return s.scenarios[scenario].steps[op].number }
 
-// NextScenario draws the stream's next scenario and fills ops, which has room for the longest, with its steps as Next does with one op. It reports
-// which it is and how many steps it has, or false at the stream's end. All steps are drawn at once, so that what a stream yields does not
-// depend on how they end.
+// NextScenario draws the stream's next scenario and fills ops, which has room for the longest, with its steps as Next does with one op. It
+// returns the scenario's number and how many steps it has, or false at the stream's end. It draws all steps at once, so that what a stream
+// yields does not depend on their outcomes.
 func (st *Stream) NextScenario(ops []op.Op) (number, steps int, ok bool) {
 	if st.n == st.end {
 		return 0, 0, false

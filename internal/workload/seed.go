@@ -14,8 +14,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// seedOf hashes a path of names below the plan's seed. Each step, a name's length or a byte of it, is absorbed by xor and mix.
-// As mix is a bijection, two paths that differ in one step only never collide, nor do two plan seeds on the same path.
+// seedOf hashes a path of names with the plan's seed. It absorbs each step, a name's length or one of its bytes, by xor and mix.
+// As mix is a bijection, two paths that differ in only one step never collide, nor do two plan seeds on the same path.
 func seedOf(plan uint64, names ...string) uint64 {
 	h := mix(plan)
 	for _, name := range names {
@@ -27,7 +27,7 @@ func seedOf(plan uint64, names ...string) uint64 {
 	return h
 }
 
-// generator returns the random numbers of one stream: PCG-DXSM, whose first seed word differs between any two streams of a step.
+// generator returns the generator of one stream: PCG-DXSM, whose first seed word differs between any two streams of a step.
 func generator(step uint64, stream int) rand.PCG {
 	h := mix(step ^ uint64(stream))
 	return *rand.NewPCG(h, mix(h))
@@ -43,7 +43,7 @@ func below(random *rand.PCG, n uint64) uint64 {
 	return hi
 }
 
-// reject is the rare part of below.
+// reject is the slow path of below.
 func reject(random *rand.PCG, n, hi, lo uint64) uint64 {
 	for least := -n % n; lo < least; {
 		hi, lo = bits.Mul64(random.Uint64(), n)

@@ -26,7 +26,7 @@ func TestSeedsOfNeighboursDiffer(t *testing.T) {
 	}
 }
 
-// Every bit of the first word is set in half of the streams, and flips in half of the steps from a stream to the next.
+// Every bit of the first word is set in half of the streams, and differs between half of all neighbouring streams.
 func TestFirstWordsOfStreamsAreRandom(t *testing.T) {
 	const streams = 40_000
 	var set, flipped [64]float64

@@ -15,8 +15,8 @@ type sizer interface {
 	of(seed uint64) int
 }
 
-// newSizer returns how the sizes of values differ, nil when they do not, or when nobody knows before a value is made. Values of a file are those
-// of listed.
+// newSizer returns the sizer of values, nil if they are of one size, or if a size is known only once a value is made. listed holds the values of
+// a file.
 func newSizer(v *plan.Values, listed *entries.Set) (sizer, error) {
 	switch {
 	case v.File != nil:
@@ -27,22 +27,22 @@ func newSizer(v *plan.Values, listed *entries.Set) (sizer, error) {
 	return nil, nil
 }
 
-// sizes gives values their sizes: a function of the value's seed.
+// sizes derives a value's size from its seed.
 type sizes struct {
 	kind  string
-	least uint64 // of uniform, and
-	span  uint64 // how many sizes there are
+	least uint64 // of uniform: the smallest size
+	span  uint64 // of uniform: the number of sizes
 
-	upto  []uint64 // of a list: 2⁶⁴ × the share of sizes[0..i]
+	upto  []uint64 // of list: 2⁶⁴ × the share of sizes[0..i]
 	sizes []int
 
-	median, sigma float64 // of lognormal, where the normal distribution
-	from, width   float64 // takes these of its probability, between the least and the largest size
+	median, sigma float64 // of lognormal
+	from, width   float64 // of lognormal: probability below the smallest size, and from there to the largest
 	smallest      int
 	largest       int
 }
 
-// newSizes returns how the sizes of values differ that do.
+// newSizes returns the sizes of values that differ in size.
 func newSizes(v *plan.Values) (*sizes, error) {
 	s := &sizes{kind: v.Sizes.Kind, smallest: v.LeastSize(), largest: v.Size}
 	switch s.kind {
@@ -93,7 +93,7 @@ func (s *sizes) below(x float64) float64 {
 }
 
 func (s *sizes) of(seed uint64) int {
-	x := mix(seed) // the seed's own bits choose the filling
+	x := mix(seed) // the seed's own bits choose the fill
 	switch s.kind {
 	case plan.UniformSizes:
 		hi, _ := bits.Mul64(x, s.span)

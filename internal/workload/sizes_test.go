@@ -115,7 +115,7 @@ func TestSizesAreExact(t *testing.T) {
 	}
 }
 
-// A size is a function of the value's seed, and says nothing of where in the text the filling begins.
+// A size is a function of the value's seed, and independent of where in the text the fill begins.
 func TestSizesFollowFromTheSeed(t *testing.T) {
 	s, err := newSizes(&plan.Values{Size: 63, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func BenchmarkSizes(b *testing.B) {
 	}
 }
 
-// A record is as large as it is said to be when it is drawn, and what is drawn is what is put.
+// A record has the size that was drawn with it, and the record that is drawn is the one that is put.
 func TestRecordsHaveTheirSize(t *testing.T) {
 	for _, checked := range []bool{false, true} {
 		v := plan.Values{Record: map[string]string{"id": "uuid", "n": "int", "notes": "lorem"}, Checked: checked}
@@ -203,7 +203,7 @@ func TestRecordsHaveTheirSize(t *testing.T) {
 	require.ErrorContains(t, err, `field "id"`)
 }
 
-// Each key of a batch has a record of its own length: a server that is told another one takes what follows for something else.
+// Each key of a batch has a record of its own length: given a wrong length, a server misreads what follows.
 func TestRecordsOfABatchHaveTheirSizes(t *testing.T) {
 	p := sized(plan.Values{Record: map[string]string{"id": "uuid", "n": "int", "notes": "lorem"}, Checked: true})
 	p.Phases[0].Batch = 4

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// unbounded is the length of a stream that something else ends: a duration or a schedule.
+// unbounded is the length of a stream that a duration or a schedule ends.
 const unbounded = math.MaxUint64
 
 // Source holds the streams of one step. It does not change after New, so any number of goroutines may use it.
@@ -22,43 +22,43 @@ type Source struct {
 	streams  int
 	sessions int
 	seed     uint64 // of the step
-	limit    uint64 // ops of a stream, unless its part of a walk is shorter; or unbounded
+	limit    uint64 // ops per stream, unless its part of a walk is shorter; or unbounded
 	mix      mixture
 	supply              // of the phase's own dataset
-	grows    bool       // its values are records that have an element more with each put of a stream
-	batch    int        // keys of an op
-	misses   bool       // some gets ask for keys that nobody puts
-	hits     uint64     // 2⁶⁴ × the share of those that do not
+	grows    bool       // its values are records that grow by an element with each put of a stream
+	batch    int        // keys per op
+	misses   bool       // some gets ask for keys that are never put
+	hits     uint64     // 2⁶⁴ × the share of gets that do not
 	shape    pace.Shape // of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
 
-	scenarios []scenario // what streams draw from instead of mix; none: they draw ops
-	upto      []uint64   // 2⁶⁴ × the share of scenarios[0..i]; of the last not used
-	longest   int        // steps of a scenario, at most
+	scenarios []scenario // streams draw from these instead of mix; none: they draw ops
+	upto      []uint64   // 2⁶⁴ × the share of scenarios[0..i]; unused for the last
+	longest   int        // ops of the longest scenario
 }
 
-// Kind says what a step is for, in the words of package worker.
+// Kind is a step's purpose, in the words of package worker.
 type Kind string
 
 const (
-	Load     Kind = "load"     // what is measured
-	Setup    Kind = "setup"    // puts of the session pools, before that
+	Load     Kind = "load"     // the measured load
+	Setup    Kind = "setup"    // puts of the session pools before a load
 	Populate Kind = "populate" // puts of the shared key range
 	Clear    Kind = "clear"    // deletes
 )
 
-// Step says which step of a phase it is.
+// Step identifies a step of a phase.
 type Step struct {
 	Kind  Kind
-	Level int        // of a phase whose load has several, from 0: each has ops of its own
-	Shape pace.Shape // of a load whose ops are due by a schedule
+	Level int        // from 0, for a load with several levels, each with its own ops
+	Shape pace.Shape // rate over time of a load with a schedule
 
-	Files map[string]Files // by name of the dataset, of those that have any
+	Files map[string]Files // by dataset, for those that have files
 }
 
-// New returns the source of one step of phase ph of plan p. It fails when the phase has no such step, or when its keys could not be
-// told apart.
+// New returns the source of one step of phase ph of plan p. It fails if the phase has no such step, or if its keys would not be
+// distinct.
 func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	kind := step.Kind
 	weights, ok := weightsOf(ph, kind)
@@ -109,7 +109,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	return s, nil
 }
 
-// path is what the step's seeds are of. That of the first level is the phase's alone.
+// path returns the path to seed the step from. The first level adds nothing to it.
 func (s *Step) path(names ...string) []string {
 	if s.Level > 0 {
 		names = append(names, strconv.Itoa(s.Level))
@@ -117,7 +117,7 @@ func (s *Step) path(names ...string) []string {
 	return names
 }
 
-// weightsOf returns the mix of a phase's step, and whether the phase has that step.
+// weightsOf returns the mix of a phase's step of a kind, and whether the phase has that step.
 func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 	switch kind {
 	case Load:
@@ -135,10 +135,10 @@ func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 // Value returns what all values have in common.
 func (s *Source) Value() driver.Value { return s.value }
 
-// Draws says whether ops of a step without scenarios may have the verb.
+// Draws reports whether a step without scenarios may draw the verb.
 func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.verbs[:s.mix.n], verb) }
 
-// Stores says whether ops of a step without scenarios may store values.
+// Stores reports whether ops of a step without scenarios may store values.
 func (s *Source) Stores() bool { return slices.ContainsFunc(s.mix.verbs[:s.mix.n], driver.Verb.Stores) }
 
 // Streams returns the number of streams of the step, over all workers.
@@ -147,8 +147,8 @@ func (s *Source) Streams() int { return s.streams }
 // Sessions returns the number of sessions of the step, over all workers. Stream i is driven by session i mod Sessions.
 func (s *Source) Sessions() int { return s.sessions }
 
-// Ops returns how many ops stream i has, and true, when the plan fixes that: by iterations, or because the stream walks keys.
-// Otherwise a duration or the schedule ends the stream.
+// Ops returns the number of ops of stream i, and true, if the plan determines it: by iterations, or because the stream walks keys.
+// Otherwise it returns false.
 func (s *Source) Ops(i int) (n int64, bounded bool) {
 	st := s.Stream(i)
 	switch {
@@ -165,8 +165,8 @@ func (s *Source) Ops(i int) (n int64, bounded bool) {
 	return int64(st.end) * int64(s.longest), true
 }
 
-// Pacer returns the schedule of stream i of an open load; its ops are due in the order that Next yields them. For any other step it
-// returns the pacer that yields nothing.
+// Pacer returns the schedule of stream i of an open load. Its ops are due in the order that Next yields them. For any other step the
+// pacer yields nothing.
 func (s *Source) Pacer(i int) pace.Pacer {
 	if s.poisson {
 		return pace.NewPoisson(s.shape, s.streams, i, s.arrivals)
@@ -193,19 +193,19 @@ func (s *Source) Stream(i int) Stream {
 	return st
 }
 
-// Stream yields the ops of one stream in order. It is a plain value: a copy continues from the same place on its own. Used by one
-// goroutine at a time.
+// Stream yields the ops of one stream in order. It is a plain value: a copy continues independently from the same place. One goroutine
+// may use it at a time.
 type Stream struct {
 	source *Source
 	number uint32
 	n      uint64 // of the next op
 	end    uint64 // number of ops, or unbounded
 	pool   uint64 // number of the key with index 0
-	from   uint64 // index of op 0, of a walk
+	from   uint64 // of a walk: index of op 0
 	random rand.PCG
 	newest newest
-	base   uint64 // of a record that grows, what its seeds have in common,
-	puts   uint32 // and how often it was stored
+	base   uint64 // of growing records: what their seeds have in common
+	puts   uint32 // of growing records: how often one was stored
 }
 
 // Draw fills ops with the stream's next ones as Next does, and returns how many there were before the stream's end.
@@ -218,10 +218,9 @@ func (st *Stream) Draw(ops []op.Op) int {
 	return len(ops)
 }
 
-// Next fills o with the stream's next op, or reports false at the stream's end. It sets Stream, N, Verb, Index, Key, reusing the array
-// that o.Key has, and Value: size, seed and kind for a verb that stores, zero for any other. Writer and Version of a checked value are
-// the executor's to set, Slot is left alone. Where ops have several keys it sets Batch, too. It allocates nothing once o.Key and o.Batch have
-// room.
+// Next fills o with the stream's next op, or returns false at the stream's end. It sets Stream, N, Verb, Index, Key, whose array it reuses,
+// and Value: size, seed and kind for a verb that stores, zero for any other. The executor sets Writer and Version of a checked value; Next
+// leaves Slot alone. If ops have several keys, it sets Batch, too. It allocates nothing once o.Key and o.Batch have room.
 func (st *Stream) Next(o *op.Op) bool {
 	if st.n == st.end {
 		return false
@@ -237,12 +236,12 @@ func (st *Stream) Next(o *op.Op) bool {
 	return true
 }
 
-// fill sets the key and the value of an op whose verb and index are drawn.
+// fill sets the key and value of an op whose verb and index are drawn.
 func (st *Stream) fill(o *op.Op, index uint64) {
 	s := st.source
 	o.Index = index
 	if s.misses && o.Verb == driver.Get && st.random.Uint64() >= s.hits {
-		o.Index += absent // it is another key, which may live elsewhere
+		o.Index += absent // a different key, which may live on another endpoint
 		o.Key = s.keys.appendAbsent(o.Key[:0], st.pool, index)
 	} else {
 		o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
@@ -266,7 +265,7 @@ func (st *Stream) store(v *driver.Value, key *[]byte, index uint64) {
 	}
 }
 
-// gather draws the other keys of an op that has several.
+// gather draws the further keys of an op that has several.
 func (st *Stream) gather(o *op.Op) {
 	s := st.source
 	if len(o.Batch) != s.batch {
@@ -300,7 +299,7 @@ func (st *Stream) pick(verb driver.Verb) uint64 {
 	}
 }
 
-// other returns the index of a key that is picked in one of the rarer ways.
+// other picks a key's index in one of the less common ways.
 func (st *Stream) other(verb driver.Verb) uint64 {
 	k := &st.source.keys
 	switch {
@@ -314,7 +313,7 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 	return st.recent()
 }
 
-// vary sets the size of a value. How long a record is shows when it is made; there is room for that behind the key.
+// vary sets the size of a value. A record's size is known only once it is made: it is made in the spare room after the key.
 func (s *supply) vary(v *driver.Value, key *[]byte, index uint64) {
 	if s.paired {
 		v.Seed = index

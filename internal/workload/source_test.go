@@ -98,7 +98,7 @@ func source(t require.TestingT, p *plan.Plan, phase int, kind Kind) *Source {
 	return s
 }
 
-// drain returns the keys of up to limit ops of a stream, having checked what holds of every op.
+// drain returns the keys of up to limit ops of a stream, and checks the invariants of every op.
 func drain(t require.TestingT, s *Source, i, limit int) []string {
 	st := s.Stream(i)
 	var got []string
@@ -330,7 +330,7 @@ func TestPacerFollowsThePlan(t *testing.T) {
 	require.False(t, ok, "nor has a setup")
 }
 
-// Each level of a phase has ops and arrivals of its own; those of the first are the ones that a phase of one level has.
+// Each level of a phase has its own ops and arrivals; those of the first are the same as in a phase with one level.
 func TestLevelsDiffer(t *testing.T) {
 	ph := open("load", 4, 1024)
 	p := onePlan(keys("uniform", "shared", 1_000_000), ph)
@@ -405,7 +405,7 @@ func TestNewRefuses(t *testing.T) {
 	require.NoError(t, err, "pools may take all the numbers there are")
 }
 
-// kinds are the ways of choosing keys, by name.
+// kinds holds the ways of picking keys, by name.
 func kinds() map[string]plan.Keys {
 	return map[string]plan.Keys{
 		"keys=uniform":           keys("uniform", "shared", 1e6),

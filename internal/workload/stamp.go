@@ -6,8 +6,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Alike says whether all ops of the source have one verb, keys of one length that are there, which differ in their last 16 bytes only, and, if
-// it stores, values that differ in their seeds only. Such ops need not be made one by one: [Stream.Stamp].
+// Alike reports whether all ops of the source have the same verb, ask only for keys of the dataset, which have the same length and differ only
+// in their last 16 bytes, and, if they store, have values that differ only in their seeds. [Stream.Stamp] makes such ops in bulk.
 func (s *Source) Alike() bool {
 	last := s.keys.origin + (s.keys.count - 1)
 	if s.keys.perSession {
@@ -17,10 +17,9 @@ func (s *Source) Alike() bool {
 	return s.mix.n == 1 && !(stores && s.varied) && !s.misses && s.keys.pick != latest && last < s.keys.format.limit
 }
 
-// Stamp makes the next ops of a stream whose ops are alike, as many as there are seeds or fewer when it ends, and returns how many. What
-// [Stream.Next] would have had in their Key it writes to b: the end of the first key is at b[end], those of the others follow every stride
-// bytes. Of each key it writes the last 16 bytes; those before them are the same in all keys of the source. The seeds of values it writes to
-// seeds, where ops have values.
+// Stamp makes the next ops of a stream whose ops are alike, one per element of seeds, or fewer if the stream ends, and returns their number.
+// It writes their keys to b: the first key ends at b[end], each further one stride bytes later. It writes only the last 16 bytes of each key,
+// since those before are the same in all keys of the source. If ops have values, it writes their seeds to seeds.
 func (st *Stream) Stamp(b []byte, end, stride int, seeds []uint64) int {
 	s := st.source
 	seeds = seeds[:min(uint64(len(seeds)), st.end-st.n)]
@@ -28,7 +27,7 @@ func (st *Stream) Stamp(b []byte, end, stride int, seeds []uint64) int {
 	at := end - stampSize
 	for i := range seeds {
 		var index uint64
-		switch s.keys.pick { // as in pick, which as a call takes a twentieth of the loop's part of such an op
+		switch s.keys.pick { // as in pick, inlined: the call takes a twentieth of the loop's share of such an op
 		case uniform:
 			index = below(&st.random, s.keys.count)
 		case zipfian:
@@ -51,11 +50,11 @@ func (st *Stream) Stamp(b []byte, end, stride int, seeds []uint64) int {
 	return len(seeds)
 }
 
-// stampSize is how much of a key differs from others.
+// stampSize is the number of last bytes in which keys differ.
 const stampSize = 16
 
-// Verb returns that of the ops of a stream whose ops are alike.
+// Verb returns the verb of a stream whose ops are alike.
 func (st *Stream) Verb() driver.Verb { return st.source.mix.verbs[0] }
 
-// At returns the stream's number and that of its next op; more is false where there is none.
+// At returns the stream's number and that of its next op; more is false if there is none.
 func (st *Stream) At() (number uint32, n uint64, more bool) { return st.number, st.n, st.n < st.end }

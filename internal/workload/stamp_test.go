@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestStampIsNext makes the ops of streams one by one and in rows: they have the same keys and seeds of values, and go on alike.
+// TestStampIsNext makes the ops of streams one by one and in bulk: they have the same keys and value seeds, and continue alike.
 func TestStampIsNext(t *testing.T) {
 	all := kinds()
 	names := make([]string, 0, len(all))

@@ -10,16 +10,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// supply is where keys and values come from: a dataset, in one step of a phase.
+// supply is the source of keys and values: a dataset, in one step of a phase.
 type supply struct {
 	keys   keySpace
 	value  driver.Value // what all values have in common
 	varied bool         // values are of different sizes
-	sizes  sizer        // which; nil when a record's length is its size
-	paired bool         // a value belongs to its key's index, and has that for a seed
+	sizes  sizer        // of values; nil: a record's length is its size
+	paired bool         // a value's seed is its key's index
 }
 
-// Files is what a dataset has from files; nil is of one that makes it.
+// Files is what a dataset takes from files; nil: it is generated.
 type Files struct{ Keys, Values *entries.Set }
 
 // newSupply returns the supply of a dataset that a phase uses.
@@ -49,7 +49,7 @@ func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, e
 	}, nil
 }
 
-// draw returns the index of a key that is picked without regard to those before it, as those of a dataset are that is not the phase's own.
+// draw picks a key's index independently of previous ones, as for any dataset but the phase's own.
 func (s *supply) draw(random *rand.PCG) uint64 {
 	switch k := &s.keys; k.pick {
 	case zipfian:
@@ -63,7 +63,7 @@ func (s *supply) draw(random *rand.PCG) uint64 {
 	}
 }
 
-// fill sets the key and the value of an op whose verb and index are drawn, in the pool that starts at a number.
+// fill sets the key and value of an op whose verb and index are drawn, in the pool that starts at the given number.
 func (s *supply) fill(o *op.Op, pool, index uint64, random *rand.PCG) {
 	o.Index = index
 	o.Key = s.keys.appendKey(o.Key[:0], pool, index)

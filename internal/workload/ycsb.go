@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// YCSB's zipfian request distribution (site.ycsb.generator, ZipfianGenerator and ScrambledZipfianGenerator): whatever the number of keys,
-// ranks are drawn of 10¹⁰ + 1 by the approximation of Gray et al. (Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994, figure 3)
-// with its skew of 0.99 and a sum over all ranks that is a constant there. A hash then takes each rank to a key, so that several ranks
-// share a key and a key of few has little to do with its exact probability.
+// YCSB's zipfian request distribution (site.ycsb.generator, ZipfianGenerator and ScrambledZipfianGenerator). Whatever the number of keys,
+// it draws one of 10¹⁰ + 1 ranks by the approximation of Gray et al. (Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994,
+// figure 3) with YCSB's skew of 0.99 and its constant for the sum over all ranks. A hash then maps each rank to a key. Several ranks share
+// a key, so with few keys the probabilities are far from exact.
 const (
 	ycsbRanks = 1e10 + 1
 	ycsbTheta = 0.99
@@ -32,8 +32,8 @@ func ycsbRank(unit float64) uint64 {
 	return uint64(ycsbRanks * math.Pow(ycsbEta*unit-ycsbEta+1, ycsbAlpha))
 }
 
-// ycsbIndex draws the index of a key in [0, count): the rank's FNV-1a hash, of its eight bytes from the lowest, as a signed integer without
-// its sign, modulo count.
+// ycsbIndex draws a key's index in [0, count): the FNV-1a hash of the rank's eight bytes, lowest first, taken as a signed integer's absolute
+// value, modulo count.
 func ycsbIndex(random *rand.PCG, count uint64) uint64 {
 	rank := ycsbRank(unit(random))
 	hash := uint64(0xCBF29CE484222325)

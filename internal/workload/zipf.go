@@ -25,7 +25,7 @@ func newZipf(s float64, n int64) zipf {
 	return z.over(float64(n))
 }
 
-// over returns the same distribution over other ranks, of [1, n].
+// over returns the same distribution over the ranks [1, n].
 func (z zipf) over(n float64) zipf {
 	z.n = n
 	z.top = z.integral(n + 0.5)
@@ -64,22 +64,22 @@ func (z *zipf) integral(x float64) float64 {
 
 // inverse is H⁻¹(y) = (1 + (1 − s)y)^(1/(1 − s)), and eʸ for s = 1.
 func (z *zipf) inverse(y float64) float64 {
-	t := max(z.oneMins*y, -1) // rounding may carry it below
+	t := max(z.oneMins*y, -1) // rounding may take it below
 	if t == 0 {
 		return math.Exp(y)
 	}
 	return math.Exp(y * math.Log1p(t) / t)
 }
 
-// permutation is a bijection of [0, count) that looks random, so that the popular keys are spread over the key space. It is a
-// Feistel network of six rounds on the two halves of a word just wide enough for count − 1; a result outside the range goes in
-// again until one is inside (Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, §4). The words are fewer than
-// twice the range, so that takes fewer than two networks on average.
+// permutation is a pseudo-random bijection of [0, count), which spreads the popular keys over the key space. It is a Feistel network of
+// six rounds on the two halves of a word just wide enough for count − 1. It is applied again until the result is in range (cycle walking:
+// Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, §4). There are fewer than twice as many words as count, so this
+// takes fewer than two applications on average.
 type permutation struct {
 	count    uint64
 	lowBits  int
 	low      uint64 // mask of the lower half
-	high     uint64 // mask of the upper half, moved down
+	high     uint64 // mask of the upper half, shifted down
 	roundKey [6]uint64
 }
 

@@ -28,7 +28,7 @@ func probabilities(s float64, n int) []float64 {
 	return p
 }
 
-// What try accepts, measured on a grid over all of [0, 1) instead of by chance, is the distribution itself.
+// The numbers that try accepts, measured on a grid over [0, 1) instead of at random, give the exact distribution.
 func TestZipfIsExact(t *testing.T) {
 	const grid = 400_000
 	for _, s := range skews {
@@ -67,7 +67,7 @@ func TestZipfDrawsAreWithinNoiseOfTheDistribution(t *testing.T) {
 	}
 }
 
-// The most popular keys, on which most of the load falls, come within 0.6 % as often as they should.
+// The frequencies of the most popular keys, which take most of the load, are within 0.6 % of the exact ones.
 func TestZipfTopRanks(t *testing.T) {
 	const draws = 10_000_000
 	random := rand.NewPCG(3, 4)
@@ -150,8 +150,8 @@ func TestPermutationOfLargeRanges(t *testing.T) {
 	}
 }
 
-// The images of the lowest numbers, which are the popular ranks, are spread evenly: each sixteenth of the range gets its share, and
-// the image of the next number, or of the next with the same lower half, lies in any sixteenth as often.
+// The images of the lowest numbers, the popular ranks, are spread evenly: each sixteenth of the range gets its share, and the image of
+// the next number, or of the next with the same lower half, lies in each sixteenth equally often.
 func TestPermutationSpreads(t *testing.T) {
 	even := func(n int) []float64 { return slices.Repeat([]float64{1 / float64(n)}, n) }
 	for _, count := range []int64{1000, 1 << 20, 1e8} {

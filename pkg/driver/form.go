@@ -2,22 +2,22 @@ package driver
 
 import "slices"
 
-// maxOwn is how many names of a plan's own there are verbs for: of ops that store nothing, and as many of those that store.
+// maxOwn is how many ops that store nothing a plan may name itself, and how many that store a value.
 const maxOwn = 16
 
 // Form is an op as a plan words it.
 type Form struct {
-	Verb  Verb   // Get, Put or Delete, which it words anew, or one of the plan's own
-	Name  string // as the plan has it
+	Verb  Verb   // Get, Put or Delete, worded anew, or one of the plan's own
+	Name  string // as in the plan
 	Words any    // of NewForm's type
 }
 
-// Words are the names of the verbs of a plan: those that every store has, and those of the plan's own. The zero value has none of these.
+// Words maps the verbs of a plan to their names: those of every store, and the plan's own. The zero value has none of a plan's own.
 type Words struct {
-	own [2][]string // that store nothing, and that store; each in order
+	own [2][]string // those that store nothing, then those that store; each sorted
 }
 
-// NewWords returns the words of a plan with names of its own; for each it says whether such an op stores a value. Names beyond [Words.Most] may be left out.
+// NewWords returns the words of a plan with its own names; the map says whether each such op stores a value. It may drop names beyond [Words.Most].
 func NewWords(own map[string]bool) Words {
 	var w Words
 	for name, stores := range own {
@@ -50,7 +50,7 @@ func (w Words) Verb(name string) (Verb, bool) {
 	return 0, false
 }
 
-// Name returns a verb's name; "" where the plan has none such.
+// Name returns a verb's name; "" if the plan does not have the verb.
 func (w Words) Name(v Verb) string {
 	if v < firstOwn {
 		return v.String()
@@ -65,7 +65,7 @@ func (w Words) Name(v Verb) string {
 // Most returns how many names of its own a plan may have.
 func (Words) Most() int { return maxOwn }
 
-// Own returns the names of the plan's own, in order.
+// Own returns the plan's own names, sorted.
 func (w Words) Own() []string {
 	all := slices.Concat(w.own[0], w.own[1])
 	slices.Sort(all)

@@ -30,7 +30,7 @@ func TestWordsNumberNamesInOrder(t *testing.T) {
 	require.Equal(t, "own op 0", browse.String())
 }
 
-// As many as there may be have numbers of their own, all of those that store and all that do not.
+// Words give each of a plan's names its own verb, up to the maximum of those that store and of those that do not.
 func TestWordsHoldAsManyAsAPlanMayHave(t *testing.T) {
 	for _, stores := range []bool{false, true} {
 		own := map[string]bool{}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Interruptible runs f, which talks on conn and blocks in nothing else, and ends it soon after ctx ends: its reads and writes return errors
-// then, and conn is of no further use. An error of f is preceded by ctx's when that has ended.
+// Interruptible runs f, which talks on conn and blocks on nothing else, and interrupts it when ctx ends: f's reads and writes then return errors, and
+// conn is of no further use. If ctx has ended, its error precedes f's.
 func Interruptible(ctx context.Context, conn net.Conn, f func() error) error {
 	stop := context.AfterFunc(ctx, func() {
-		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write; its error then says what could not be had
+		_ = conn.SetDeadline(time.Unix(1, 0)) // wakes a blocked read or write, whose error then says what was missing
 	})
 	defer stop()
 	err := f()

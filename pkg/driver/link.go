@@ -5,52 +5,53 @@ import (
 	"net"
 )
 
-// Link is what a codec or a session is made for.
+// Link holds what a codec or a session needs.
 type Link struct {
-	Endpoint string // as the plan writes it: host:port, or the path of a Unix socket; "" of a codec that several connections share
-	Run      string // the run's id, with which keys and names may be told from another run's; "" outside a run
+	Endpoint string // as the plan writes it: host:port, or the path of a Unix socket; "" for a codec that several connections share
+	Run      string // the run's id, which tells its keys and names from another run's; "" outside a run
 	Config   any    // of NewConfig's type, and valid
-	Forms    []Form // the ops that the plan words itself, of a driver that is a form.Former
+	Forms    []Form // the ops that the plan words itself, if the driver is a form.Former
 
-	// Secrets looks up the value of a named secret on this machine; nil where the config names none. Its error says where it looked, never what the
-	// value is.
+	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.
 	Secrets func(name string) (string, error)
 
-	// Dial connects to Endpoint: over TLS where the target wants it, where the worker's policy allows it, and with its bytes counted. It is of a
-	// [Dialer], and of a connection that its client makes.
+	// Dial connects to Endpoint, over TLS if the target wants it and only where the worker's policy allows, and counts the bytes. It is set only for a
+	// [Dialer], for the connections that its client opens.
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 
-// Identifier is what a [Wire] or a [Dialer] is, too, whose servers say what they are.
+// Identifier is an optional interface of a [Wire] or a [Dialer] whose servers say what they are.
 type Identifier interface {
 	Driver
-	// Identify asks the server at the far end of a fresh connection what it is: version and the settings that bear on
-	// a measurement, by name: "version" and "server", or [Note] in their place when the server greets well and will not say. The error of one that is not
-	// there for loads says what it is. The connection's deadline is set by the caller.
+	// Identify asks the server at the far end of a fresh connection for its version and the settings that bear on a measurement. It returns them by
+	// name: "version" and "server", or [Note] instead if the server accepts the greeting but will not say. If the server is not meant for loads, the
+	// error says what it is. The caller sets the connection's deadline.
 	Identify(ctx context.Context, conn net.Conn, link Link) (map[string]string, error)
 }
 
-// Preparer is what a [Wire] or a [Dialer] is, too, whose servers want something made before they can be loaded: tables, scripts.
+// Preparer is an optional interface of a [Wire] or a [Dialer] whose servers need something in place before a load: tables, scripts.
 type Preparer interface {
 	Driver
-	// Prepare makes it on the server at the far end of a fresh connection, whose deadline is set by the caller. Each worker calls it for each endpoint,
-	// once a run and before the run's first load of the target: several at the same time, and where an earlier run has made it already.
+	// Prepare creates it on the server at the far end of a fresh connection, whose deadline the caller sets. Each worker calls it for each endpoint,
+	// once per run, before the run's first load of the target. Several calls may run at the same time, and an earlier run may have created it already.
 	Prepare(ctx context.Context, conn net.Conn, link Link) error
 }
 
-// Cleaner is a [Preparer] that can take away again what Prepare made.
+// Cleaner is a [Preparer] that can remove what Prepare created.
 type Cleaner interface {
 	Preparer
-	// CleanUp does so on the server at the far end of a fresh connection. After a clear phase that came to its end each worker calls it for each endpoint,
-	// once its own connections are closed: several at the same time, and while others are still at work. So the driver waits for these, by the deadline of
-	// ctx, and leaves what is still used or is not its own, which is no error. Before the run's next load of the target, Prepare is called again.
+	// CleanUp removes it from the server at the far end of a fresh connection. After a completed clear phase, each worker calls it for each endpoint
+	// once its own connections are closed. Several calls may run at the same time, and while other workers are still busy. So the driver waits for
+	// those, up to the deadline of ctx, and leaves what is still in use or not its own, without an error. Before the run's next load of the target,
+	// Prepare is called again.
 	CleanUp(ctx context.Context, conn net.Conn, link Link) error
 }
 
-// Encrypter is a [Wire] whose config says whether connections are encrypted, as its protocol has a way of its own to begin that: its [Handshaker] does.
+// Encrypter is a [Wire] whose config says whether connections are encrypted, because its protocol has its own way to start encryption: its
+// [Handshaker] does that.
 type Encrypter interface {
 	Wire
-	// Encrypted says whether connections of a target with the config may be.
+	// Encrypted reports whether connections of a target with the config may be encrypted.
 	Encrypted(config any) bool
 }
 

@@ -5,28 +5,30 @@ import (
 	"net"
 )
 
-// Stateful is what a Codec is, too, whose connections have a state: prepared statements, a Host header, a counter.
+// Stateful is an optional interface of a Codec whose connections have state: prepared statements, a Host header, a counter.
 type Stateful interface {
 	Codec
-	// Connection returns the codec of one connection, as the plan writes its endpoint. It is called each time that one is made, again when it is
-	// opened anew, and nothing else is asked of the codec that it is a method of. One that is Tagged makes codecs that are, too. Its requests go to no cluster.
+	// Connection returns the codec of one connection to an endpoint, as the plan writes it. It is called each time a connection is made or reopened,
+	// and it is the only method called on the shared codec. If the shared codec is Tagged, so are the codecs it returns. Their requests go to no
+	// cluster.
 	Connection(endpoint string) (Codec, error)
 }
 
-// Tagged is what a Codec is, too, whose replies may come in any order: each carries the id of its request. Its requests have an ID, have one key, and
-// go to no cluster.
+// Tagged is an optional interface of a Codec whose replies may come in any order: each carries the id of its request. Its requests have an ID and one
+// key, and go to no cluster.
 type Tagged interface {
 	Codec
-	// Tag reads the id of the reply that b begins with; false when b does not hold it yet. Parse is called with what Tag has found, and reports a reply
-	// whose beginning is none of this protocol.
+	// Tag reads the id of the reply that b begins with; false if b does not hold it yet. Parse is called with the reply that Tag read, and reports one
+	// whose beginning is not of this protocol.
 	Tag(b []byte) (id uint32, ok bool)
 }
 
-// Handshaker is what a Wire is, too, whose connections begin with more than a Codec's greeting says, such as an exchange that a client library knows.
+// Handshaker is an optional interface of a Wire whose connections begin with more than a Codec's greeting can say, such as an exchange that a client
+// library does.
 type Handshaker interface {
 	Wire
-	// Handshake talks on a fresh connection, until ctx ends, and returns what to go on with: conn, or what it has made of it. It may not have read
-	// beyond what answers it. On the event loop it must be conn, whose socket is then read and written by the loop. It is called on a goroutine
-	// of its own, whenever a connection is made; a few run at the same time.
+	// Handshake talks on a fresh connection until ctx ends, and returns the connection to go on with: conn, or one that wraps it. It must not read
+	// past the replies to what it sent. On the event loop it must return conn, because the loop then reads and writes the socket. It is called on a
+	// goroutine of its own for each new connection; a few run at the same time.
 	Handshake(ctx context.Context, conn net.Conn, link Link) (net.Conn, error)
 }

@@ -6,11 +6,10 @@ import (
 	"math/bits"
 )
 
-// HeaderSize is the length of a checked value's header in bytes, and so the least size of a checked value.
+// HeaderSize is the length of a checked value's header in bytes, and so the smallest size of a checked value.
 const HeaderSize = 24
 
-// Value names a generated value. Its bytes are made when a codec appends them, so that a put to N endpoints holds them nowhere
-// N times.
+// Value describes a generated value. Its bytes are generated as a codec appends them, so a put to N endpoints never holds N copies.
 //
 // A checked value begins with a header, all integers little-endian:
 //
@@ -18,43 +17,43 @@ const HeaderSize = 24
 //	| writer 8B | version 8B | crc32c 4B  | size 4B   | filling
 //	+-----------+------------+------------+-----------+----------
 //
-// The checksum is CRC-32C over writer, version, size and filling. It tells a value that loadgen wrote, whole, from any other.
+// The checksum is CRC-32C over writer, version, size and filling. It tells a whole value that loadgen wrote from anything else.
 type Value struct {
-	Size    int    // bytes, header included: below 2³², of a checked value at least HeaderSize
-	Seed    uint64 // chooses the filling, where that is text
+	Size    int    // bytes, header included: below 2³²; at least HeaderSize if checked
+	Seed    uint64 // selects the filling; unused if Fill.Alike
 	Fill    Fill   //
 	Checked bool
-	TTL     uint32 // milliseconds after which a store is to forget it; 0: never
-	Maker   Maker  // makes the filling; nil: it is made as Fill says
+	TTL     uint32 // milliseconds until a store expires it; 0: never
+	Maker   Maker  // generates the filling; nil: as Fill says
 	Writer  uint64 // the stream that put it
-	Version uint64 // newer is larger, and no two of a writer's are alike; about Unix nanoseconds. 0 is never written
+	Version uint64 // newer is larger, and unique per writer; about Unix nanoseconds. 0 is never written
 }
 
-// Maker makes the filling of values in a way of its own: a pure function of the seed, which any number of goroutines may call.
+// Maker generates the filling of values: a pure function of the seed, safe for concurrent use.
 type Maker interface {
-	// Append appends the filling for a seed. A value is as large as that, and its header.
+	// Append appends the filling for a seed. The value's size is the length of that, plus its header.
 	Append(dst []byte, seed uint64) []byte
 }
 
 // Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
 type Fill struct {
 	Alike bool   // every byte is Byte
-	Mixed bool   // a share of the value compresses away: in each mixedBlock, random bytes that differ by Seed come before zeros
-	Byte  byte   // of Alike
-	Zeros uint16 // of Mixed: thousandths of the value, up to 1000
+	Mixed bool   // compressible: in each mixedBlock, random bytes that differ by Seed, then zeros
+	Byte  byte   // if Alike
+	Zeros uint16 // if Mixed: thousandths of the value, up to 1000
 }
 
-// mixedBlock is the length of the blocks of a mixed fill: less than the smallest window or page that anything compresses by itself.
+// mixedBlock is the block length of a mixed fill, smaller than the smallest window or page that a compressor works on.
 const mixedBlock = 1024
 
-// fillingSize is the length of the text that values are cut from: larger than a core's first-level cache would favour, small
-// enough to stay in the second.
+// fillingSize is the length of the text that values are cut from: too large for a core's first-level cache to favour it, small enough to stay in the
+// second.
 const fillingSize = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// filling is the alphanumeric text that all values are cut from. It is made when the process starts: event loops append values at times when they
-// must not wait for each other.
+// filling is the alphanumeric text that all values are cut from. It is made at process start: event loops append values at times when they must not
+// wait for each other.
 var filling = makeFilling()
 
 func makeFilling() []byte {
@@ -82,7 +81,7 @@ func (v *Value) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendHeader appends the header of a checked value but for its checksum.
+// appendHeader appends the header of a checked value, with 0 for its checksum.
 func (v *Value) appendHeader(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, v.Writer)
 	dst = binary.LittleEndian.AppendUint64(dst, v.Version)
@@ -90,10 +89,10 @@ func (v *Value) appendHeader(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(v.Size))
 }
 
-// Text says whether a value is text behind its header, if it has one.
+// Text reports whether the value, after any header, is text.
 func (v *Value) Text() bool { return v.Maker == nil && !v.Fill.Alike && !v.Fill.Mixed }
 
-// Parts appends the parts of a text that a value without a header consists of, in their order, where it is such a value. They are to be read only.
+// Parts appends the slices of text that make up a value without a header. Call it only for an unchecked value of text; do not modify the slices.
 func (v *Value) Parts(dst [][]byte) [][]byte {
 	text := filling
 	for from, n := int(v.Seed%fillingSize), v.Size; n > 0; from = 0 {
@@ -104,8 +103,8 @@ func (v *Value) Parts(dst [][]byte) [][]byte {
 	return dst
 }
 
-// Stamp writes values of text that are v but for their seeds, and their versions, which count up from v's, into b: the first begins it, and those of
-// the others follow every stride bytes. It leaves the bytes between them alone.
+// Stamp writes len(seeds) values of text into b, one every stride bytes, and leaves the bytes between them alone. They equal v except for their seeds
+// and for their versions, which count up from v's.
 func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
 	if len(seeds) == 0 {
 		return
@@ -128,7 +127,7 @@ func (v *Value) Stamp(b []byte, stride int, seeds []uint64) {
 	}
 }
 
-// stampHeaders writes the headers of values whose fillings are there. They are alike but for their versions and checksums.
+// stampHeaders writes the headers of values whose fillings are already there. They differ only in versions and checksums.
 func (v *Value) stampHeaders(b []byte, stride, count int) {
 	head := v.appendHeader(b[:0])
 	sum := checksum(head)
@@ -144,8 +143,8 @@ func (v *Value) stampHeaders(b []byte, stride, count int) {
 	}
 }
 
-// versionSteps are what a header's checksum changes by from one version to the next, by the highest bit that differs: so do all below it, and by what a
-// checksum changes depends only on which bits do (it is linear).
+// versionSteps holds how a header's checksum changes from one version to the next, by the highest bit that differs. All lower bits then differ too,
+// and the change depends only on which bits differ, as CRC is linear.
 var versionSteps = func() (steps [64]uint32) {
 	b := make([]byte, 2*HeaderSize)
 	zero, other := b[:HeaderSize], b[HeaderSize:]
@@ -172,7 +171,7 @@ func (v *Value) appendFilling(dst []byte, n int) []byte {
 	return appendText(dst, v.Seed, n)
 }
 
-// appendMixed appends n bytes, so many thousandths of which are zeros. The random ones are SplitMix64's from the seed on (Steele, Lea and
+// appendMixed appends n bytes, of which zeros thousandths are zeros. The random bytes are SplitMix64's, starting from the seed (Steele, Lea and
 // Flood, OOPSLA 2014, figure 16).
 func appendMixed(dst []byte, seed uint64, n, zeros int) []byte {
 	for ; n > 0; n -= mixedBlock {
@@ -206,20 +205,20 @@ func appendText(dst []byte, seed uint64, n int) []byte {
 	return dst
 }
 
-// Where the parts of a header are.
+// Offsets of a header's fields.
 const (
 	versionAt  = 8
 	checksumAt = 16
 	sizeAt     = 20
 )
 
-// checksum covers a checked value but for the checksum's own four bytes.
+// checksum covers a checked value except for the checksum's own four bytes.
 func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, b[:checksumAt]), castagnoli, b[sizeAt:])
 }
 
-// Header returns who wrote the checked value that a reply has, and its version. It reports false for any other bytes: another program's value, a torn one,
-// one cut short.
+// Header returns the writer and version of a checked value in a reply. It reports false for any other bytes: another program's value, or a torn or
+// truncated one.
 func (r *Reply) Header() (writer, version uint64, ok bool) {
 	b := r.Value
 	if len(b) < HeaderSize || uint64(binary.LittleEndian.Uint32(b[sizeAt:])) != uint64(len(b)) ||

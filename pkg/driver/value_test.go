@@ -117,7 +117,7 @@ func TestEveryTruncationAndExtensionIsDetected(t *testing.T) {
 	_, _, ok = (&Reply{Value: b}).Header()
 	require.True(t, ok)
 
-	b = bytes.Clone(b[:200]) // as a store would hand it on whose checksum happens to fit
+	b = bytes.Clone(b[:200]) // as a store might return it if the checksum happened to fit
 	binary.LittleEndian.PutUint32(b[16:], checksum(b))
 	_, _, ok = (&Reply{Value: b}).Header()
 	require.False(t, ok, "the size tells")
@@ -181,7 +181,7 @@ func TestValueAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Any bytes that are taken are a value's: its header, written anew, gives them again up to the filling.
+// If Header accepts some bytes, they are a value's: its header, encoded anew, equals theirs up to the filling.
 func FuzzHeader(f *testing.F) {
 	for _, size := range []int{HeaderSize, 25, 200} {
 		v := Value{Size: size, Seed: 1, Checked: true, Writer: 7, Version: 9}
@@ -239,7 +239,7 @@ func BenchmarkValue(b *testing.B) {
 	}
 }
 
-// The share of a value that compresses away is what was asked for, by what compresses closely and by what does so quickly.
+// The compressible share of a value is as requested, for a thorough compressor and a fast one.
 func TestMixedFillCompressesAsAsked(t *testing.T) {
 	compressed := func(b []byte, level int) int {
 		var out bytes.Buffer

@@ -22,7 +22,7 @@ func latencies(n int, seed uint64) []int64 {
 // peer is HdrHistogram over the same range with about the same error: 3 digits are 0.1 %, 2 are 1 %.
 func peer() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(math.MaxInt64/2), 2) }
 
-// op has what is recorded of one: how late it began, how long it took, and both together.
+// op is what is recorded for one op: its lag, its service time, and both together.
 type op struct{ lag, service, response int64 }
 
 func ops(n int) []op {
@@ -35,9 +35,8 @@ func ops(n int) []op {
 	return out
 }
 
-// BenchmarkRecord compares what one op costs: three latencies and a counter here, three latencies there; and the same of 16 ops that
-// ended alike, such as those that one write sent and one read answered. They are recorded by the hundred, so that little of ns/each is the
-// loop's around them.
+// BenchmarkRecord compares the cost of one op: three latencies and a counter here, three latencies there; and the same for 16 ops that ended alike,
+// such as those sent in one write and answered in one read. They are recorded by the hundred, so that the loop around them is little of ns/each.
 func BenchmarkRecord(b *testing.B) {
 	all := ops(1 << 9) // no more than fit the L1 cache beside the buckets
 	run := func(name string, record func()) {

@@ -11,10 +11,10 @@ import (
 
 const version = 2
 
-// long is a half of a bucket's first byte that does not hold its number: what exceeds it follows as a varint.
+// long in a half of a bucket's first byte means that the number is 15 or more: the excess follows as a varint.
 const long = 15
 
-// AppendBinary appends the binary form. The error is always nil; it is there for encoding.BinaryAppender.
+// AppendBinary appends the binary form. The error is always nil; encoding.BinaryAppender requires it.
 func (h *Hist) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, version)
 	count := h.Count()
@@ -54,10 +54,9 @@ func appendBucket(b []byte, skipped, more uint64) []byte {
 	return b
 }
 
-// Decode replaces the histogram by the one at the front of b and returns what follows it. It accepts exactly what AppendBinary
-// writes for some set of values, as far as the form can tell: the buckets match count, minimum and maximum, and sum and sum of
-// squares are within what the buckets allow. It allocates at most 57 KiB, whatever b says. After an error the histogram
-// is empty.
+// Decode replaces the histogram by the one at the front of b and returns what follows it. It accepts exactly what AppendBinary writes for some set of
+// values, as far as the form can tell: the buckets match count, minimum and maximum, and sum and sum of squares are within what the buckets allow. It
+// allocates at most 57 KiB, whatever b says. After an error the histogram is empty.
 func (h *Hist) Decode(b []byte) (rest []byte, err error) {
 	h.Reset()
 	r := reader{varint.Reader{Rest: b}}
@@ -96,7 +95,7 @@ func (h *Hist) decode(r *reader) {
 	h.decodeBuckets(r, count)
 }
 
-// decodeBuckets reads buckets until they hold count values, and compares the sums with what those can add up to.
+// decodeBuckets reads buckets until they hold count values, and checks that the sums are possible for them.
 func (h *Hist) decodeBuckets(r *reader, count uint64) {
 	allowed := limits{narrow: 2*bits.Len64(h.max)+bits.Len64(count) <= 64}
 	last := len(h.n) - 1
@@ -137,13 +136,13 @@ func (h *Hist) decodeBuckets(r *reader, count uint64) {
 	}
 }
 
-// limits are between what values may add up to of which only the buckets are known, and so may their squares.
+// limits bound the sum of values, and of their squares, when only their buckets are known.
 type limits struct {
-	narrow                                 bool // no sum of squares exceeds 64 bits, so nor does anything else
+	narrow                                 bool // no sum of squares exceeds 64 bits, so no other sum does
 	least, most, leastSquares, mostSquares wide
 }
 
-// add takes in n values from lower to upper.
+// add adds n values from lower to upper.
 func (l *limits) add(n, lower, upper uint64) {
 	if l.narrow {
 		l.least[0] += n * lower
@@ -160,7 +159,7 @@ func (l *limits) add(n, lower, upper uint64) {
 	l.mostSquares.addProduct(n, hi, lo)
 }
 
-// reader takes the binary form apart.
+// reader decodes the binary form.
 type reader struct{ varint.Reader }
 
 // bucket reads what appendBucket writes.

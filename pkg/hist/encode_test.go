@@ -36,7 +36,7 @@ func TestBinaryForm(t *testing.T) {
 	}
 }
 
-// TestBucketsAtTheEdgeOfAByte: halves of the first byte that just hold their number, and just do not.
+// TestBucketsAtTheEdgeOfAByte: halves of the first byte that just hold their number, and that just do not.
 func TestBucketsAtTheEdgeOfAByte(t *testing.T) {
 	for _, skipped := range []int64{0, 1, long - 1, long, long + 1, 3 * long} {
 		for _, more := range []uint64{0, 1, long - 1, long, long + 1, 3 * long} {
@@ -99,7 +99,7 @@ func (f form) bytes() []byte {
 }
 
 func TestDecodeIsStrict(t *testing.T) {
-	// What every case departs from: 10, 20, 20.
+	// The base of every case: 10, 20, 20.
 	good := func() form {
 		return form{count: 3, min: 10, width: 10, sum: [2]uint64{50}, squares: [3]uint64{900}, buckets: []uint64{0, 1, 9, 2}}
 	}
@@ -150,8 +150,8 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// TestDecodeHoldsLargeSumsToTheirBuckets takes sums of more than one word. The buckets allow a single value each, so that one more and one less
-// are both wrong.
+// TestDecodeHoldsLargeSumsToTheirBuckets uses sums of more than one word. The buckets allow a single value each, so that one more and one less are
+// both wrong.
 func TestDecodeHoldsLargeSumsToTheirBuckets(t *testing.T) {
 	for _, large := range []int64{1 << 31, 1 << 40, 1 << 62} {
 		const times = 32

@@ -2,10 +2,10 @@
 //
 // # Buckets
 //
-// Values below 256 have a bucket each. From there on every power of two is cut into 128 buckets of equal width: bucket i ≥ 128 holds
-// the values v with v>>e = s, where e = i/128 − 1 and s = 128 + i mod 128, and so runs from s·2^e to (s+1)·2^e − 1. The upper bound
-// of a bucket exceeds the values in it by less than 1/128 = 0.78 %. All of int64 takes 7,296 buckets (57 KiB); a histogram holds
-// those up to its largest value, rounded up to the next power of two.
+// Values below 256 have a bucket each. Above that, every power of two is divided into 128 buckets of equal width: bucket i ≥ 128 holds the values v
+// with v>>e = s, where e = i/128 − 1 and s = 128 + i mod 128, and so runs from s·2^e to (s+1)·2^e − 1. The upper bound of a bucket exceeds the values
+// in it by less than 1/128 = 0.78 %. All of int64 takes 7,296 buckets (57 KiB); a histogram holds those up to its largest value, rounded up to the
+// next power of two.
 //
 // # Exactness
 //
@@ -16,24 +16,24 @@
 //
 // # Binary form
 //
-// All numbers are unsigned varints (encoding/binary) of the fewest bytes, but for the version byte:
+// All numbers are unsigned varints (encoding/binary) in the fewest bytes, except the version byte:
 //
 //	+------------+-------+-----+-----------+------------+-----------------+-----------+
 //	| version 1B | count | min | max − min | sum lo, hi | squares lo…, hi | buckets … |
 //	+------------+-------+-----+-----------+------------+-----------------+-----------+
 //
-// where a count of 0 ends the form, and buckets are
+// If count is 0, the form ends there. Buckets are
 //
 //	+---------+-----------+----------------+------------------+----
 //	| skipped | count − 1 | [skipped − 15] | [count − 1 − 15] | …
 //	|  4 bits |    4 bits |         varint |           varint |
 //	+---------+-----------+----------------+------------------+----
 //
-// The version is 2. Sum and squares are cut into two and three words of 64 bits, low word first. Only buckets with values are written, in
-// ascending order, each as the number of empty buckets skipped before it and its count less 1, in the high and the low half of a
-// byte; of a number of 15 or more the half holds 15, and what exceeds 15 follows. The first is the bucket of min and skips
-// none, the last is the bucket of max. There is no end mark: the form ends where the counts add up to count. A second of a loaded worker's
-// latencies, a thousand values in some hundred buckets, takes a byte for most of them.
+// The version is 2. Sum and squares are split into two and three 64-bit words, low word first. Only buckets with values are written, in ascending
+// order. Each is the number of empty buckets skipped before it and its count less 1, in the high and the low half of a byte; for a number of 15 or
+// more the half holds 15, and the excess over 15 follows. The first is the bucket of min and skips none, the last is the bucket of max. There is no
+// end mark: the form ends where the counts add up to count. One second of a loaded worker's latencies, a thousand values in about a hundred buckets,
+// takes one byte for most of them.
 package hist
 
 import (
@@ -47,24 +47,24 @@ const (
 	subBuckets = 1 << subBits
 )
 
-// Hist counts values. The zero value is empty and ready. It is used by one goroutine at a time. A copy shares memory with its
-// original: use one of the two only.
+// Hist counts values. The zero value is empty and ready. One goroutine at a time may use it. A copy shares memory with its original: use only one of
+// the two.
 //
-// It counts up to 2^64 − 1 values, one a nanosecond for 584 years; beyond, counts wrap, and mean, deviation and quantiles mean nothing.
+// It counts up to 2^64 − 1 values, one per nanosecond for 584 years. Beyond that counts wrap, and mean, deviation and quantiles are meaningless.
 //
-// Most values are neither the least nor the largest so far and are no event for the sums: they take a short way, which adds to a bucket
-// of inner and to two words, and has nothing else to look at.
+// Most values are neither a new minimum nor a new maximum and do not overflow the sums. They take a fast path, which adds to a bucket of inner and to
+// two words, and checks nothing else.
 type Hist struct {
-	inner    []uint64 // the part of n for values of the short way: they are below shortLimit and change neither min nor max
+	inner    []uint64 // the part of n for values on the fast path: they are below shortLimit and change neither min nor max
 	first    uint     // bucket of inner[0]
 	sum      uint64   // of values below shortLimit since the last carry
-	squares  uint64   // of the same; below 2^63, and sum is no larger
+	squares  uint64   // of the same values; below 2^63, and sum is no larger
 	n        []uint64 // counts up to the bucket of max; zero between len and cap
 	min, max uint64
 	carried  moments // of all other values
 }
 
-// Values below shortLimit that come at most shortTimes at once add less than 2^62 to the sum of squares.
+// Values below shortLimit, recorded at most shortTimes at once, add less than 2^62 to the sum of squares.
 const (
 	shortLimit = 1 << 28
 	shortTimes = 64
@@ -98,11 +98,10 @@ func bounds(i int) (lower, upper uint64) {
 	return lower, lower + 1<<e - 1
 }
 
-// Record counts v; a negative v counts as 0. It allocates only when v is in a higher power of two than any value since the Hist
-// was made.
+// Record counts v; a negative v counts as 0. It allocates only if v is in a higher power of two than any value since the Hist was made.
 func (h *Hist) Record(v int64) { h.RecordN(v, 1) }
 
-// RecordN counts v n ≥ 1 times, as n calls of Record do.
+// RecordN counts v n ≥ 1 times, like n calls of Record.
 func (h *Hist) RecordN(v int64, n uint64) {
 	u, inner := uint64(v), h.inner
 	i := index(u) - h.first
@@ -114,7 +113,7 @@ func (h *Hist) RecordN(v int64, n uint64) {
 	h.tally(u, n)
 }
 
-// tally adds to the sums at most shortTimes values below shortLimit.
+// tally adds a value below shortLimit, at most shortTimes times, to the sums.
 func (h *Hist) tally(u, n uint64) {
 	h.sum += u * n
 	h.squares += u * u * n
@@ -123,8 +122,8 @@ func (h *Hist) tally(u, n uint64) {
 	}
 }
 
-// Record3 counts x in a, y in b and z in c, three different histograms. It takes less time than three calls of Record: the
-// processor looks for all three buckets at once.
+// Record3 counts x in a, y in b and z in c, three different histograms. It is faster than three calls of Record: the processor looks up all three
+// buckets in parallel.
 func Record3(a, b, c *Hist, x, y, z int64) {
 	u, v, w := uint64(x), uint64(y), uint64(z)
 	as, bs, cs := a.inner, b.inner, c.inner
@@ -162,14 +161,13 @@ func carry3(a, b, c *Hist) {
 	c.carry()
 }
 
-// record counts any value any number of times. It stays out of the short way, which is the faster for having nothing to keep across the
-// call.
+// record counts any value any number of times. It is kept out of the fast path, which is faster with nothing to keep across the call.
 //
 //go:noinline
 func (h *Hist) record(u, n uint64) {
 	h.extend(u, u)
 	h.n[index(u)] += n
-	if u < shortLimit && n <= shortTimes { // in the bucket of min or of max, as all values are that are the same
+	if u < shortLimit && n <= shortTimes { // in the bucket of min or of max; so are all values if they are equal
 		h.tally(u, n)
 		return
 	}
@@ -178,7 +176,7 @@ func (h *Hist) record(u, n uint64) {
 	h.carried.add(&m)
 }
 
-// carry takes what went the short way into the other sums.
+// carry moves the sums of the fast path into carried.
 //
 //go:noinline
 func (h *Hist) carry() {
@@ -193,7 +191,7 @@ func (h *Hist) moments() moments {
 	return m
 }
 
-// extend has values from lo to hi among those counted: it makes room for them, and moves the bounds of the short way with min and max.
+// extend makes room for values from lo to hi, updates min and max, and sets the bounds of the fast path accordingly.
 func (h *Hist) extend(lo, hi uint64) {
 	switch last := index(hi); {
 	case len(h.n) == 0:
@@ -207,7 +205,7 @@ func (h *Hist) extend(lo, hi uint64) {
 		}
 		h.min, h.max = min(h.min, lo), max(h.max, hi)
 	}
-	// Another value in the bucket of min is below min, unless min is the least of its bucket; and likewise above.
+	// Another value in the bucket of min is below min, unless min is the bucket's lower bound; likewise above max.
 	first, end := index(h.min), index(h.max)+1
 	if lower, _ := bounds(int(first)); lower < h.min {
 		first++
@@ -219,11 +217,11 @@ func (h *Hist) extend(lo, hi uint64) {
 	h.first, h.inner = first, h.n[first:max(first, end)]
 }
 
-// firstRoom is of how many buckets the first room that is made consists, or of more: for values of up to 2³⁰, such as nanoseconds of a second.
+// firstRoom is the least number of buckets first allocated: for values up to 2³⁰, such as nanoseconds of a second.
 const firstRoom = (30-subBits+1)*subBuckets + 1
 
-// grow extends the buckets to hold i. Of the first room the kernel gives pages only where something is counted. Later room is for a quarter as many again as there were, so that a maximum that rises time and again, as those of a
-// long run do, leaves no more behind than four times what is held.
+// grow extends the buckets to hold i. Of the first allocation the kernel provides only the pages that are counted in. Later ones add at least a
+// quarter, so that a maximum that rises again and again, as in a long run, leaves behind at most four times what is held.
 func (h *Hist) grow(i int) {
 	if i >= cap(h.n) {
 		most := min(max(i, cap(h.n)+cap(h.n)/4, firstRoom-1), int(index(math.MaxUint64)))
@@ -234,7 +232,7 @@ func (h *Hist) grow(i int) {
 	h.n = h.n[:i+1]
 }
 
-// Merge adds the values of o, which it leaves alone.
+// Merge adds the values of o and leaves o alone.
 func (h *Hist) Merge(o *Hist) {
 	if len(o.n) == 0 {
 		return
@@ -266,37 +264,36 @@ func (h *Hist) Count() (count uint64) {
 // used returns the buckets from that of min to that of max.
 func (h *Hist) used() []uint64 { return h.n[index(h.min):] }
 
-// Bytes returns what the buckets take, used or not.
+// Bytes returns the memory of the buckets, used or not.
 func (h *Hist) Bytes() int { return 8 * cap(h.n) }
 
-// Min returns the least value, 0 of none.
+// Min returns the least value, 0 if there is none.
 func (h *Hist) Min() int64 { return int64(h.min) }
 
-// Max returns the largest value, 0 of none.
+// Max returns the largest value, 0 if there is none.
 func (h *Hist) Max() int64 { return int64(h.max) }
 
-// Sum returns the sum of the values as they were recorded, rounded to a float64. It is never smaller than before a Record or a
-// Merge: rounding keeps the order.
+// Sum returns the exact sum of the recorded values, rounded to a float64. It never decreases with a Record or a Merge: rounding keeps the order.
 func (h *Hist) Sum() float64 {
 	m := h.moments()
 	return float64(m.sum[1])*(1<<64) + float64(m.sum[0])
 }
 
-// Mean returns the arithmetic mean of the values as they were recorded, not as bucketed; 0 of none.
+// Mean returns the arithmetic mean of the recorded values, not of their buckets; 0 if there is none.
 func (h *Hist) Mean() float64 {
 	count := h.Count()
 	if count == 0 {
 		return 0
 	}
 	m := h.moments()
-	if m.sum[1] >= count { // the count has wrapped: else the sum is at most count·max, and the quotient fits 64 bits
+	if m.sum[1] >= count { // the count has wrapped; otherwise the sum is at most count·max, and the quotient fits 64 bits
 		return h.Sum() / float64(count)
 	}
 	q, r := bits.Div64(m.sum[1], m.sum[0], count)
 	return float64(q) + float64(r)/float64(count)
 }
 
-// SD returns the sample standard deviation of the values as they were recorded, 0 of fewer than two:
+// SD returns the sample standard deviation of the recorded values, not of their buckets; 0 for fewer than two:
 //
 //	sd² = (n·Σv² − (Σv)²) / (n·(n−1))
 //
@@ -312,17 +309,16 @@ func (h *Hist) SD() float64 {
 	return math.Sqrt(above.float() / below.float())
 }
 
-// spread returns n·Σv² − (Σv)² of n values, which is negative for no set of values (Cauchy-Schwarz).
+// spread returns n·Σv² − (Σv)² of n values. No set of values makes it negative (Cauchy-Schwarz).
 func (m *moments) spread(n uint64) (d wide, negative bool) {
 	squares := product([]uint64{n}, m.squares[:])
 	sum := product(m.sum[:], m.sum[:])
 	return squares.minus(&sum)
 }
 
-// Quantile returns the value of nearest rank: the least recorded value that at least the share q of all values does not exceed.
-// What is returned is the upper bound of its bucket, but never above Max, so it is at most 0.78 % too large and never too small.
-// q is clamped to the first and the last rank, so q ≤ 0 stands for the smallest value and q ≥ 1 for the largest. A Hist of none
-// returns 0.
+// Quantile returns the value of nearest rank: the least recorded value v with at least the share q of all values ≤ v. It returns the upper bound of
+// that value's bucket, but never more than Max, so the result is at most 0.78 % too large and never too small. q is clamped to the first and the last
+// rank: q ≤ 0 means the smallest value, q ≥ 1 the largest. An empty Hist returns 0.
 func (h *Hist) Quantile(q float64) int64 {
 	if count := h.Count(); count > 0 {
 		return h.At(Rank(q, count))
@@ -330,7 +326,7 @@ func (h *Hist) Quantile(q float64) int64 {
 	return 0
 }
 
-// At returns the value of a rank, from 1 to Count, as Quantile does.
+// At returns the value of a rank, from 1 to Count, with the precision of Quantile.
 func (h *Hist) At(rank uint64) int64 {
 	var below uint64
 	for i := int(index(h.min)); i < len(h.n); i++ {
@@ -342,8 +338,8 @@ func (h *Hist) At(rank uint64) int64 {
 	return int64(h.max)
 }
 
-// Rank returns the nearest rank of q among n values: the least r in 1…n with r/n ≥ q; 0 where n is. The product q·n may
-// be rounded across an integer (0.07·100 is above 7); the quotient of two integers is rounded as q itself was, so it decides.
+// Rank returns the nearest rank of q among n values: the least r in 1…n with r/n ≥ q; 0 if n is 0. The product q·n may be rounded across an integer
+// (0.07·100 is above 7). The quotient r/n is rounded as q itself was, so it decides.
 func Rank(q float64, n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -364,7 +360,7 @@ func Rank(q float64, n uint64) uint64 {
 	return r
 }
 
-// Buckets returns the buckets that hold values in ascending order: the largest value the bucket can hold, and how many it does.
+// Buckets returns the buckets that hold values, in ascending order: each bucket's upper bound and its count.
 func (h *Hist) Buckets() iter.Seq2[int64, uint64] {
 	return func(yield func(upper int64, count uint64) bool) {
 		for i, n := range h.n {

@@ -83,7 +83,7 @@ func TestSumNeverFalls(t *testing.T) {
 	require.Zero(t, new(Hist).Sum())
 	require.Equal(t, 6.0, of(1, 2, 3).Sum())
 	require.Equal(t, 4*0x1p63, of(most, most, most, most).Sum())
-	// A mean times a count would fall now and then: each zero changes both, and their product by a rounding.
+	// A mean times a count would sometimes decrease: each zero changes both, and their product by a rounding error.
 	h := of(most/3, most/5, most/7, 1)
 	for range 1000 {
 		before := h.Sum()
@@ -191,8 +191,8 @@ func exactMoments(values []int64) (mean, sd float64) {
 	return mean, math.Sqrt(variance)
 }
 
-// HdrHistogram rounds the rank where this package takes the next one up, so quantiles are compared where neighbouring ranks are
-// close: many values, none of the shapes with gaps.
+// HdrHistogram rounds the rank where this package takes the next one up, so quantiles are compared where neighbouring ranks are close: with many
+// values, and none of the shapes with gaps.
 func TestAgainstHdrHistogram(t *testing.T) {
 	for _, d := range distributions[:3] {
 		t.Run(d.name, func(t *testing.T) {
@@ -241,9 +241,8 @@ func TestMemoryGoesUpToTheLargestValue(t *testing.T) {
 	}
 }
 
-// TestARisingMaximumLeavesLittleBehind has the maximum rise bucket by bucket, as that of a long run may: all the memory that was ever taken
-// is no more than some four times what is held, where room for each bucket alone would be 57 times, and what is held is at most a quarter more
-// than is used, or room for a second.
+// TestARisingMaximumLeavesLittleBehind raises the maximum bucket by bucket, as a long run may. All memory ever allocated is at most about four times
+// what is held; allocating each bucket on its own would take 57 times. What is held is at most a quarter more than is used, or room for a second.
 func TestARisingMaximumLeavesLittleBehind(t *testing.T) {
 	var h Hist
 	require.Zero(t, h.Bytes())
@@ -308,8 +307,8 @@ func TestRecordNIsNRecords(t *testing.T) {
 	})
 }
 
-// TestShortWayIsTheLongWay compares every way to count with record, which looks at everything. Values are often alike, so that most take
-// the short way, and many are at the bounds of it: bounds of buckets, the limits of values and times, and as many as carry.
+// TestShortWayIsTheLongWay compares every way to count with record, which checks everything. Values are often equal, so that most take the fast path,
+// and many are at its limits: bounds of buckets, the limits of values and times, and sums that carry.
 func TestShortWayIsTheLongWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edges := []int64{0, 1, 127, 128, 255, 256, 257, 258, 1e6, shortLimit - 1, shortLimit, shortLimit + 1, math.MaxInt64, -1, math.MinInt64}
@@ -340,7 +339,7 @@ func TestShortWayIsTheLongWay(t *testing.T) {
 	})
 }
 
-// TestShortWayCarries has the sums of squares pass 2^63 again and again in each of three at other times.
+// TestShortWayCarries takes the sums of squares past 2^63 repeatedly, at different times in each of the three.
 func TestShortWayCarries(t *testing.T) {
 	values := [3]int64{shortLimit - 1, shortLimit / 3, shortLimit / 5}
 	var h, want [3]Hist
@@ -362,8 +361,8 @@ func TestShortWayCarries(t *testing.T) {
 	}
 }
 
-// TestEachSumCarries has the sum of squares of one histogram of the three pass 2^63, whichever it is and however values are recorded, with values
-// up to well above those that go the short way.
+// TestEachSumCarries takes the sum of squares of one of three histograms past 2^63, whichever it is and however values are recorded, with values up
+// to well above those of the fast path.
 func TestEachSumCarries(t *testing.T) {
 	for bits := 26; bits < 34; bits++ {
 		large := int64(1)<<bits - 3
@@ -371,7 +370,7 @@ func TestEachSumCarries(t *testing.T) {
 		want := begun()
 		want.record(uint64(large), 6400)
 		inTurn := begun()
-		for range 100 { // by more and by less at a time: sums that are all but full meet the largest there are
+		for range 100 { // by more and by less at a time: nearly full sums meet the largest addends
 			inTurn.RecordN(large, 31)
 			inTurn.RecordN(large, 33)
 		}
@@ -397,8 +396,7 @@ func TestEachSumCarries(t *testing.T) {
 	}
 }
 
-// TestSumsCarryWhicheverWayFillsThem has RecordN take the sums of squares to just below 2^63, and Record3 over it and on, each of the three
-// in turn.
+// TestSumsCarryWhicheverWayFillsThem takes the sums of squares just below 2^63 with RecordN, and past it with Record3, for each of the three in turn.
 func TestSumsCarryWhicheverWayFillsThem(t *testing.T) {
 	const large = shortLimit - 1
 	for which := range 3 {
@@ -418,8 +416,8 @@ func TestSumsCarryWhicheverWayFillsThem(t *testing.T) {
 	}
 }
 
-// TestTheLargestSums are those of values whose squares add up to more than 2^128, recorded apart and merged: of two values, as often as each
-// other, n in all, the deviation is half of their difference times √(n / (n − 1)).
+// TestTheLargestSums: the squares of values add up to more than 2^128, recorded separately and merged. For two values, equally often and n in all,
+// the deviation is half of their difference times √(n / (n − 1)).
 func TestTheLargestSums(t *testing.T) {
 	const low, high = 1 << 62, 1<<63 - 1
 	var h, other Hist
@@ -440,13 +438,13 @@ func TestRanksOfNoShare(t *testing.T) {
 	}
 }
 
-// TestMeanIsExact takes values whose sum is rounded by as much as shows in the quotient.
+// TestMeanIsExact takes values whose sum, if rounded, would change the quotient.
 func TestMeanIsExact(t *testing.T) {
 	require.Equal(t, 7.872161265139058e+17, of(787216126513905753, 787216126513905736, 787216126513905724).Mean())
 }
 
-// TestMostValuesTakeTheShortWay is of what makes recording cheap: only the least and the largest so far, and what shares a bucket with
-// them, take the long way. A value that all have, of less than 256, is not among those.
+// TestMostValuesTakeTheShortWay: what makes recording cheap is that only the minimum and the maximum so far, and values in their buckets, take the
+// slow path. If all values are equal and below 256, they do not.
 func TestMostValuesTakeTheShortWay(t *testing.T) {
 	h := of(latencies(100_000, 1)...)
 	require.NotEmpty(t, h.inner)
@@ -484,7 +482,7 @@ func TestRecordNOfVeryMany(t *testing.T) {
 	})
 }
 
-// TestCountThatWrapsIsNoPanic merges what two liars say that they have counted: each form is one that Decode takes.
+// TestCountThatWrapsIsNoPanic merges two false counts, each in a form that Decode accepts.
 func TestCountThatWrapsIsNoPanic(t *testing.T) {
 	var h, half Hist
 	half.RecordN(math.MaxInt64, 1<<63+1)
@@ -495,7 +493,7 @@ func TestCountThatWrapsIsNoPanic(t *testing.T) {
 	h.Merge(&half)
 	h.Merge(&half)
 	require.EqualValues(t, 2, h.Count())
-	h.carried.sum[1] = 2 // the least that no two values add up to
+	h.carried.sum[1] = 2 // less than two values can add up to
 	require.Equal(t, h.Sum()/2, h.Mean())
 	require.NotPanics(t, func() {
 		h.Mean()

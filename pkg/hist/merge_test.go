@@ -88,7 +88,7 @@ func TestMergeAfterReset(t *testing.T) {
 	})
 }
 
-// TestPrintAddsUp cuts values in two: the prints of both parts are together that of the whole, and any other value changes it.
+// TestPrintAddsUp splits values in two: the prints of both parts add up to that of the whole, and any other value changes it.
 func TestPrintAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawHist(t, "a"), drawHist(t, "b")
@@ -102,8 +102,8 @@ func TestPrintAddsUp(t *testing.T) {
 	require.NotEqual(t, of(256).Print(), of(257).Print(), "of one bucket")
 }
 
-// TestPrintVectors: what a print is does not depend on the machine or the version, so that two processes can compare theirs. The vectors
-// come from a Python program of a few lines, by the definition: Σ weight(bucket) + weight(2^32)·Σv + weight(2^33)·Σv².
+// TestPrintVectors: a print does not depend on the machine or the version, so that two processes can compare theirs. The vectors are from a short
+// Python program, by the definition: Σ weight(bucket) + weight(2^32)·Σv + weight(2^33)·Σv².
 func TestPrintVectors(t *testing.T) {
 	for _, c := range []struct {
 		values []int64
@@ -121,7 +121,7 @@ func TestPrintVectors(t *testing.T) {
 	}
 }
 
-// TestWeights of what a print adds up: odd, so that no count is lost modulo 2^64, and no two the same.
+// TestWeights of a print: odd, so that no count is lost modulo 2^64, and no two the same.
 func TestWeights(t *testing.T) {
 	seen := map[uint64]bool{}
 	for x := range uint64(20_000) {

@@ -1,8 +1,8 @@
 package hist
 
-// Print returns 64 bits that stand for the values: those of merged histograms are the sum of theirs, modulo 2^64. Histograms of other
-// values have others but for a chance of about 2^-64; which values of a bucket are the least and the largest does not show in them. It
-// is no defence against values chosen to collide.
+// Print returns 64 bits that stand for the values. The print of merged histograms is the sum of their prints, modulo 2^64. Histograms of different
+// values have different prints except with a chance of about 2^-64; the exact minimum and maximum within their buckets do not count. Print does not
+// protect against values chosen to collide.
 func (h *Hist) Print() (p uint64) {
 	first := index(h.min)
 	for i, n := range h.used() {
@@ -10,7 +10,7 @@ func (h *Hist) Print() (p uint64) {
 			p += n * weight(uint64(first)+uint64(i))
 		}
 	}
-	// Words of the sums would lose their carries; what is left of a sum modulo 2^64 adds up.
+	// Single words of the sums would lose their carries; the lowest word is the sum modulo 2^64, which adds up.
 	m := h.moments()
 	return p + m.sum[0]*weight(1<<32) + m.squares[0]*weight(2<<32)
 }

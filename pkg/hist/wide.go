@@ -5,7 +5,7 @@ import "math/bits"
 // wide is an unsigned integer of 256 bits, low word first.
 type wide [4]uint64
 
-// product returns a·b, numbers of at most four words together, low word first.
+// product returns a·b, low word first. Together a and b have at most four words.
 func product(a, b []uint64) (p wide) {
 	for i, x := range a {
 		var carry uint64
@@ -22,7 +22,7 @@ func product(a, b []uint64) (p wide) {
 	return p
 }
 
-// squareTimes returns n·u². It is most of what RecordN costs, so it has none of product's loops.
+// squareTimes returns n·u². It is most of RecordN's cost, so it avoids product's loops.
 func squareTimes(u, n uint64) [3]uint64 {
 	hi, lo := bits.Mul64(u, u)
 	h0, l0 := bits.Mul64(n, lo)

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Assert is a condition on the result, kept as text and evaluated after the run.
+// Assert is a condition on the result: text that is evaluated after the run.
 type Assert struct {
 	Name string `json:"name"`
 	That string `json:"that"`
@@ -19,10 +19,10 @@ type Assert struct {
 	Line int    `json:"line"`
 }
 
-// assert reads an assert block. Its condition stays text; variables and locals in it are replaced by their values, since the result
-// it is evaluated over knows neither.
+// assert reads an assert block. Its condition stays text, with variables and locals replaced by their values: the result that it is
+// evaluated over has neither.
 func (r *resolver) assert(body *hclsyntax.Block) {
-	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // where the plan lies must not change its digest
+	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // the plan's directory must not change its digest
 	b := r.block(body, "assert."+a.Name, "assert "+lang.Quote(a.Name))
 	b.Expect([]string{"that"}, nil)
 	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
@@ -44,7 +44,7 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 	r.plan.Asserts = append(r.plan.Asserts, a)
 }
 
-// assert checks a condition's text as the guard does a plan's. What it refers to is checked where results are known.
+// assert checks a condition's text as the guard checks a plan's. Names in it are checked where results are known.
 func (v *validator) assert(a *Assert) {
 	path := "assert." + a.Name + ".that"
 	if err := checkCondition(a.That); err != nil {
@@ -55,7 +55,7 @@ func (v *validator) assert(a *Assert) {
 	}
 }
 
-// checkCondition checks an assert's text by the guard and the parser.
+// checkCondition checks an assert's text with the guard and the parser.
 func checkCondition(text string) error {
 	if text == "" || len(text) > lang.MaxString {
 		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), lang.MaxString)

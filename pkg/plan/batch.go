@@ -7,10 +7,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxBatch bounds the keys of an op: what the built-in node takes in a request, with values.
+// maxBatch bounds the keys of an op: the built-in node accepts as many in a request, with values.
 const maxBatch = 500
 
-// batch checks ops of several keys.
+// batch checks ops with several keys.
 func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	v.within(at, "batch", int64(ph.Batch), 1, maxBatch)
 	if ph.Batch <= 1 {
@@ -36,7 +36,7 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	}
 }
 
-// batches checks that the target's driver can have several keys in a request.
+// batches checks that the target's driver supports several keys in a request.
 func (v *validator) batches(ph *Phase, d *Dataset, t *Target, at part) {
 	path := at.path + ".batch"
 	known := driverNamed(v.drivers, t.Driver)

@@ -40,7 +40,7 @@ type named struct {
 	label string
 }
 
-// labelled returns readers for all blocks of a type that have one name, numbered from 1; with byName, by their names.
+// labelled returns readers for all blocks of a type that have exactly one label. Their paths are numbered from 1 or, with byName, use the labels.
 func (b *block) labelled(blockType string, byName bool) []named {
 	var all []named
 	for _, in := range b.Block.Labelled(blockType, byName) {

@@ -18,19 +18,19 @@ import (
 const (
 	// maxCanonical bounds a plan's canonical form in bytes.
 	maxCanonical = 4 << 20
-	// maxElements bounds its commas and opening brackets. They bound what decoding allocates: an empty object of two bytes becomes a
+	// maxElements bounds its commas, opening brackets and braces, and so what decoding allocates: an empty object of two bytes becomes a
 	// struct of hundreds. A plan of 1,000 phases has about 40,000.
 	maxElements = 100_000
 )
 
-// Canonical returns the plan's one data form: JSON with sorted keys and no white space, not even at the end. Equal plans have equal
-// bytes, and [Decode] takes no others.
+// Canonical returns the plan's canonical form: JSON with sorted keys and no white space, not even at the end. Equal plans have equal
+// bytes, and [Decode] accepts no other form.
 func (p *Plan) Canonical() ([]byte, error) {
 	b, err := json.Marshal(p.withLists())
 	if err != nil {
 		return nil, fmt.Errorf("encode plan %q: %w", p.Name, err)
 	}
-	// Objects of structs have the order of the fields; those of maps are sorted. Numbers keep their text.
+	// Structs encode in field order, so decode into maps, which encode sorted. Numbers keep their text.
 	var tree any
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -46,7 +46,7 @@ func (p *Plan) Canonical() ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// withLists returns a copy in which no list is nil, so that an empty one has one form.
+// withLists returns a copy in which no list is nil, so that empty lists have a single form.
 func (p *Plan) withLists() *Plan {
 	c := *p
 	c.Targets, c.Datasets, c.Asserts = list(p.Targets), list(p.Datasets), list(p.Asserts)
@@ -91,7 +91,7 @@ func (p *Plan) withLists() *Plan {
 	return &c
 }
 
-// withLists is that of a plan for a trace.
+// withLists does the same for a trace.
 func (t *Trace) withLists() *Trace {
 	c := *t
 	c.Ops, c.LeftOut = list(t.Ops), list(t.LeftOut)
@@ -108,8 +108,8 @@ func Digest(canonical []byte) string {
 }
 
 // Decode reads a plan from its canonical form and checks it as [File.Resolve] does. It refuses unknown, missing and repeated fields,
-// trailing data, and any form but the canonical one. The driver's own attributes are decoded into its config type, so the drivers
-// must include those that the plan names.
+// trailing data, and any form but the canonical one. It decodes each driver's own attributes into that driver's config type, so drivers
+// must include all that the plan names.
 func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
 	if len(b) > maxCanonical || bytes.Count(b, []byte{','})+bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) > maxElements {
 		return nil, fmt.Errorf("decode plan: %d bytes with more elements than a plan has", len(b))
@@ -143,7 +143,7 @@ func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
 	return &p, nil
 }
 
-// whole checks that no list holds null.
+// whole checks that no list holds a null.
 func (p *Plan) whole() error {
 	for _, t := range p.Targets {
 		if t == nil {
@@ -176,7 +176,7 @@ func (p *Plan) whole() error {
 	return nil
 }
 
-// decodeConfig turns what JSON made of a config into the driver's own type.
+// decodeConfig converts a generically decoded config, and the forms of ops, to the driver's own types.
 func decodeConfig(t *Target, drivers []driver.Driver) error {
 	d := driverNamed(drivers, t.Driver)
 	if d == nil {
@@ -199,7 +199,7 @@ func decodeConfig(t *Target, drivers []driver.Driver) error {
 	return nil
 }
 
-// decode turns what JSON made of a form into the driver's own type. What a driver without forms is told is left for the check.
+// decode converts a generically decoded form to the driver's own type. If the driver has no forms, validation reports it.
 func (o *Op) decode(d driver.Driver) error {
 	former, ok := d.(form.Former)
 	if !ok {
@@ -217,7 +217,7 @@ func (o *Op) decode(d driver.Driver) error {
 	return nil
 }
 
-// strict decodes exactly one JSON value without unknown fields. Numbers that go to an any keep their text.
+// strict decodes exactly one JSON value without unknown fields. Numbers decoded into an any keep their text.
 func strict(b []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

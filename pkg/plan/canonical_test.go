@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyPlan draws a right plan.
+// anyPlan draws a valid plan.
 func anyPlan(t *rapid.T) *plan.Plan {
 	p := &plan.Plan{
 		Name:        "p",
@@ -178,7 +178,7 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	return ph
 }
 
-// A plan survives its canonical form, whose bytes are a function of the plan.
+// A plan survives a round trip through its canonical form, whose bytes are a function of the plan.
 func TestCanonicalRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPlan(t)
@@ -221,7 +221,7 @@ func TestCanonicalForm(t *testing.T) {
 	require.Equal(t, string(sorted), string(b))
 }
 
-// Lists that are nil and lists that are empty are the same plan.
+// Plans with nil lists and plans with empty lists are the same.
 func TestCanonicalFormOfNilLists(t *testing.T) {
 	p := good(t, small(""), plan.Vars{})
 	want, err := p.Canonical()

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// Charts reads the plan's chart blocks. Whether their expressions can be meant is found by package table.
+// Charts reads the plan's chart blocks. Package table checks their expressions.
 func (f *File) Charts() ([]display.Chart, hcl.Diagnostics) {
 	r := f.resolver()
 	var charts []display.Chart
@@ -68,10 +68,10 @@ func (r *resolver) chart(body *hclsyntax.Block) display.Chart {
 	return c
 }
 
-// selects reads which variants a chart is of, and checks that there is one.
+// selects reads which variants a chart shows, and checks that there is one.
 func (r *resolver) selects(b *block, c *display.Chart) {
 	c.Of = b.valuesOf("of", `of = { layout = "raw" }`)
-	if len(c.Of) == 0 || r.file.experiment == nil { // which is said elsewhere
+	if len(c.Of) == 0 || r.file.experiment == nil { // reported elsewhere
 		return
 	}
 	e, diags := r.file.Experiment()
@@ -83,9 +83,9 @@ func (r *resolver) selects(b *block, c *display.Chart) {
 	}
 }
 
-// varies checks that variants set a variable that a chart goes over.
+// varies checks that a variant sets the variable that a chart goes over.
 func (r *resolver) varies(b *block, name string) {
-	if x := r.file.experiment; x == nil { // which is said elsewhere
+	if x := r.file.experiment; x == nil { // reported elsewhere
 		return
 	}
 	e, diags := r.file.Experiment()
@@ -100,7 +100,7 @@ func (r *resolver) varies(b *block, name string) {
 	b.Bad("over", "no variant sets "+lang.Quote(name), "Write a variable that the experiment's variants or its matrix set.")
 }
 
-// line reads a line block of a chart, in which others stand before it.
+// line reads a line block; c holds the chart's lines before it.
 func (r *resolver) line(body *hclsyntax.Block, c display.Chart) display.Column {
 	l := display.Column{File: c.File}
 	where := "chart " + lang.Quote(c.Name) + ", line"

@@ -7,17 +7,17 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Closed is a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one has ended.
+// Closed is a load of a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one ends.
 type Closed struct {
 	Sessions   int           `json:"sessions"`
 	Pipeline   int           `json:"pipeline"`
-	Iterations int64         `json:"iterations"`  // ops of each session; 0: until Duration, or the end of a sequence
-	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations; of both, whichever comes first ends the load
+	Iterations int64         `json:"iterations"`  // ops per session; 0: until Duration, or the end of a sequence
+	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations; if both are set, whichever comes first ends the load
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
-	WarmUp     time.Duration `json:"warmup_ns"`   // left out of rates and latencies; 0: found in the series
-	Think      time.Duration `json:"think_ns"`    // from the end of an op to the due time of the next
+	WarmUp     time.Duration `json:"warmup_ns"`   // excluded from rates and latencies; 0: derived from the series
+	Think      time.Duration `json:"think_ns"`    // from an op's end to the next one's due time
 
-	Trace *Trace `json:"trace,omitempty"` // ops come from it; nil: they do not
+	Trace *Trace `json:"trace,omitempty"` // source of ops; nil: none
 }
 
 // closed reads a closed load.
@@ -32,7 +32,7 @@ func (b *block) closed() *Closed {
 	b.Duration("warmup", &c.WarmUp)
 	b.Duration("think", &c.Think)
 	c.Trace = b.untimedTrace()
-	// 0 means that the argument is not there, so one that is must not be 0.
+	// 0 means absent, so an argument that is present must not be 0.
 	if c.Iterations == 0 {
 		b.notZero("iterations", endsAtOnce, writeMore)
 	}
@@ -47,7 +47,7 @@ const (
 	writeMore  = "Write more than 0, or leave it out."
 )
 
-// notZero reports an argument whose value came out as zero, if it is there at all.
+// notZero reports an argument that is present although its value is zero.
 func (b *block) notZero(name, what, write string) {
 	if b.r.Wrong[b.Path+"."+name] {
 		return
@@ -61,7 +61,7 @@ func (b *block) notZero(name, what, write string) {
 func (v *validator) closed(ph *Phase, at part) {
 	c := ph.Closed
 	v.connections(at, c.Sessions, c.Pipeline)
-	if c.Iterations != 0 { // 0 stands for none
+	if c.Iterations != 0 { // 0: none
 		v.within(at, "iterations", c.Iterations, 1, maxIterations)
 	}
 	if c.Duration != 0 {
@@ -85,7 +85,7 @@ func (v *validator) closed(ph *Phase, at part) {
 	}
 }
 
-// warmUp checks the beginning of a load that figures leave out. Without a duration nobody knows what would be left.
+// warmUp checks a warm-up, the beginning of a load that figures exclude. It requires a duration: otherwise it is unknown how much is left.
 func (v *validator) warmUp(at part, warmUp, duration time.Duration) {
 	v.lasts(at, "warmup", warmUp, 0)
 	switch {
@@ -98,5 +98,5 @@ func (v *validator) warmUp(at part, warmUp, duration time.Duration) {
 	}
 }
 
-// leastMeasured is what a warm-up leaves of a load at least: it ends with a second of the run's clock.
+// leastMeasured is the least time that a warm-up must leave: it ends on a full second of the run's clock.
 const leastMeasured = 2 * time.Second

@@ -19,7 +19,7 @@ import (
 // driverConfig decodes the attributes and blocks that belong to the driver into the target's Config.
 func (b *block) driverConfig(t *Target) { b.driverBody(t.Config, targetAttributes, targetBlocks) }
 
-// driverBody decodes the attributes and blocks of a body into a struct of the driver's, but for those that are others'.
+// driverBody decodes a body's attributes and blocks into the driver's struct, except those that belong to others.
 func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
 	schema, _ := gohcl.ImpliedBodySchema(into)
 	attrs, blocks := slices.Clone(othersAttributes), slices.Clone(othersBlocks)
@@ -50,8 +50,8 @@ func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
 	}
 }
 
-// constants returns the body with every expression evaluated. A null attribute is left out; of one that is wrong the place is noted
-// as reported, and its value is unknown. The type is the struct, or pointer to one, that the body is decoded into.
+// constants returns the body with every expression evaluated. It leaves out null attributes. A wrong attribute's value is unknown, and its
+// place is marked in reported. into is the struct type, or a pointer to it, that the body is decoded into.
 func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[hcl.Range]bool) *hclsyntax.Body {
 	fields := fieldTypes(into)
 	out := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: body.SrcRange, EndRange: body.EndRange}
@@ -76,8 +76,8 @@ func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[
 	return out
 }
 
-// driverValue evaluates one of the driver's attributes. Where the driver wants a secret only a secret may stand, and where it wants
-// a duration text with a unit.
+// driverValue evaluates one of the driver's attributes. A secret field takes only a secret, and a duration field only text with a
+// unit.
 func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Value, bool) {
 	s := b.Scope()
 	s.Functions = lang.DriverFunctions()
@@ -127,7 +127,7 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 	return v, true
 }
 
-// fieldTypes returns the types of a struct's fields, pointers and slices taken off, by their names in HCL.
+// fieldTypes returns a struct's field types by HCL name, with pointers and slices stripped.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	t = element(t)
@@ -149,7 +149,7 @@ func element(t reflect.Type) reflect.Type {
 	return t
 }
 
-// config checks the driver's own attributes: their type, what the driver says of them, and the names of secrets.
+// config checks the driver's own attributes: their type, the driver's own validation, and the names of secrets.
 func (v *validator) config(t *Target, d driver.Driver, at part) {
 	if reflect.TypeOf(t.Config) != reflect.TypeOf(d.NewConfig()) {
 		v.fault(fmt.Sprintf("%s: the config is not one of driver %q", at.where, t.Driver), "Write the driver's own attributes.", at.path)
@@ -166,7 +166,7 @@ func (v *validator) config(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// split takes joined errors apart.
+// split undoes errors.Join.
 func split(err error) []error {
 	if err == nil {
 		return nil
@@ -177,7 +177,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// secretsNamed says whether all secrets in a config have names that secrets may have.
+// secretsNamed reports whether every secret in a config has a valid name or none.
 func secretsNamed(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

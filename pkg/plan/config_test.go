@@ -19,7 +19,7 @@ func TestDriverAttributes(t *testing.T) {
 	require.Equal(t, want, good(t, src, plan.Vars{}).Targets[0].Config)
 }
 
-// Whatever is written in a secret's place, no message shows it.
+// No message shows what is written in place of a secret.
 func TestSecretsStayOutOfMessages(t *testing.T) {
 	for _, value := range []string{`"hunter2"`, `secret("hunter2")`, `{ secret = "hunter2" }`, `"hunter2" + 1`, `["hunter2"]`, `"${"hunter2"}"`, `{ hunter2 = 1 }`} {
 		src := caches + "target \"own\" {\n driver = \"redis\"\n endpoints = [\"a:1\"]\n password = " + value + "\n}\n" + phase("x", "own", "shared", gets)

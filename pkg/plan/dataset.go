@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// Dataset is a key space and what is stored under its keys.
+// Dataset is a key space and the values stored under its keys.
 type Dataset struct {
 	Name   string `json:"name"`
 	Keys   Keys   `json:"keys"`
@@ -24,22 +24,22 @@ type Keys struct {
 	Pick    string  `json:"pick"`               // "uniform", "zipf", "hotspot", "latest" or "sequence"
 	Skew    float64 `json:"skew"`               // s of zipf(s) and latest(s), > 0
 	Form    string  `json:"form,omitempty"`     // of zipf: "" for the exact distribution, "ycsb" for YCSB's
-	HotOps  float64 `json:"hot_ops,omitempty"`  // of hotspot: share of ops on the hot keys, 0 to 1, and
-	HotKeys float64 `json:"hot_keys,omitempty"` // of the keys that are hot
+	HotOps  float64 `json:"hot_ops,omitempty"`  // of hotspot: share of ops on the hot keys, 0 to 1
+	HotKeys float64 `json:"hot_keys,omitempty"` // of hotspot: share of keys that are hot
 	Count   int64   `json:"count"`              // keys in the space, or in each session's pool
 	Scope   string  `json:"scope"`              // sharedKeys or ownKeys
-	Format  string  `json:"format"`             // one integer verb, e.g. key:%012d; not looked at with File
+	Format  string  `json:"format"`             // with one integer verb, e.g. key:%012d; unused with File
 
-	File *file.EntryFile `json:"file,omitempty"` // nil: keys are made by Format
+	File *file.EntryFile `json:"file,omitempty"` // nil: Format makes the keys
 }
 
 // The scopes of keys.
 const (
-	sharedKeys = "shared"  // all sessions have the same
-	ownKeys    = "session" // each has a pool of its own
+	sharedKeys = "shared"  // all sessions share one space
+	ownKeys    = "session" // each session has its own pool
 )
 
-// PerSession says whether each session has a pool of keys of its own.
+// PerSession reports whether each session has its own pool of keys.
 func (k *Keys) PerSession() bool { return k.Scope == ownKeys }
 
 // dataset reads a dataset block.
@@ -67,7 +67,7 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	return d
 }
 
-// made reads how many keys there are and how they are written.
+// made reads the number and format of generated keys.
 func (b *block) made(k *Keys) {
 	if b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
 		lang.Integer(b.Block, "count", &k.Count)
@@ -90,10 +90,10 @@ func (v *validator) dataset(d *Dataset) {
 	v.values(values, &d.Values)
 }
 
-// maxTTL is the longest that all protocols take: a larger number is a date to memcached.
+// maxTTL is the longest TTL that all protocols accept: memcached takes a larger number for a date.
 const maxTTL = 30 * 24 * time.Hour
 
-// ttl checks that the driver of the phase's target can have values forgotten, where the phase puts such.
+// ttl checks that the target's driver supports TTLs if the phase puts values that have one.
 func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
 	if d.Values.TTL < time.Millisecond || weightOf(ph.Ops, driver.Put)+weightOf(ph.Setup, driver.Put) == 0 {
 		return
@@ -111,7 +111,7 @@ func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
 	}
 }
 
-// maxKeyLength is the longest key that all protocols take: memcached's limit.
+// maxKeyLength is the longest key that all protocols accept: memcached's limit.
 const maxKeyLength = 250
 
 // checkKeyFormat checks that a key format is printable text without spaces around exactly one of the verbs %d, %0Nd, %x and %0Nx, N
@@ -148,7 +148,7 @@ func checkKeyFormat(format string) error {
 	return nil
 }
 
-// keyWidth reads the digits between the percent sign and its verb.
+// keyWidth reads the digits between a percent sign and its verb.
 func keyWidth(digits string, width *int) bool {
 	if digits[0] != '0' || len(digits) < 2 || len(digits) > 3 || digits[1] == '0' {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// applyDefaults sets the defaults that depend on more than one block: what a phase may expect to find, where values must be checked,
-// the endpoints of a target that has no transport, and what carries a target. Places tell which arguments were written.
+// applyDefaults sets the defaults that depend on more than one block, such as expected hits, checked values, the endpoints of targets
+// without a transport, executors, and the size of values. places tells which arguments were written.
 func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Driver) {
 	for _, t := range p.Targets {
 		d := driverNamed(drivers, t.Driver)
@@ -49,8 +49,8 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	p.expectHits(places)
 }
 
-// defaultPipeline has a populate or clear keep one op in flight a session where a client blocks and nothing was written: each op in flight is a connection of
-// its own there.
+// defaultPipeline lowers the default pipeline of populate and clear to one op per session for drivers whose clients block: there each op in
+// flight needs its own connection.
 func (p *Plan) defaultPipeline(ph *Phase, places map[string]hcl.Range, drivers []driver.Driver) {
 	t := p.Target(ph.Target)
 	if t == nil {

@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 	}, p.Phases)
 }
 
-// What is not written of stages and of a search has a default, too.
+// Stages and search have defaults, too.
 func TestDefaultsOfLevels(t *testing.T) {
 	p := good(t, caches+
 		phase("up", "plain", "shared", "  ops = { get = 1 }\n"+"  stages {\n stage {\n rate = \"1k/s\"\n duration = \"10s\"\n }\n stage {\n rate = \"2k/s\"\n duration = \"5s\"\n ramp = \"1s\"\n }\n }")+

@@ -14,8 +14,8 @@ import (
 )
 
 // FormatDiagnostics writes the diagnostics in the order of the text. Each is a line "file:line: what is wrong. What to write
-// instead." and, below it, the line of the source it is about. Sources holds the text of each file by the name it was parsed under;
-// a diagnostic about anything else, such as a flag, has no second line. Nor has one about a secret that stands in the source.
+// instead." and, below it, the source line it is about. sources holds each file's text under the name it was parsed with.
+// A diagnostic about anything else, such as a flag, has no second line, and neither has one about a secret in the source.
 func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]byte) error {
 	var b strings.Builder
 	for _, d := range slices.SortedStableFunc(slices.Values(diags), lang.ByPlace) {
@@ -43,10 +43,10 @@ func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]
 	return nil
 }
 
-// credentials are the user and the password of an address in the form of a URL.
+// credentials matches the user and password in a URL.
 var credentials = regexp.MustCompile(`[^\s"]+@`)
 
-// sourceLine returns a line of src, counted from 1, cut to a readable length and without what could be a password; "" when there is none.
+// sourceLine returns a line of src, counted from 1, cut to a readable length and without possible passwords; "" when there is none.
 func sourceLine(src []byte, number int) string {
 	if number < 1 {
 		return ""

@@ -5,14 +5,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// Kept is what a phase has one worker keep that carries all of it out.
+// Kept is what a phase keeps on a worker that carries out all of it.
 type Kept struct {
-	Disk   int64 // bytes of log files, those that earlier phases made for later ones included
+	Disk   int64 // bytes of log files, including those that earlier phases made for later ones
 	Memory int64 // bytes beside them, on top of [Load.Memory]
-	Short  error // why one worker cannot have it; several may
+	Short  error // why one worker cannot carry it out, though several may
 }
 
-// Keeps says what the phases keep of files on a worker's own machine, in their order. It is nil when no target has any.
+// Keeps returns what each phase keeps in files on a worker's own machine, in order of phases. It is nil when no target has such files.
 func (p *Plan) Keeps(drivers []driver.Driver) []Kept {
 	kept, any := make([]Kept, len(p.Phases)), false
 	for _, t := range p.Targets {
@@ -29,7 +29,7 @@ func (p *Plan) Keeps(drivers []driver.Driver) []Kept {
 	return kept
 }
 
-// keep adds what a target's files are from its first phase to its last.
+// keep adds a target's files to each phase from the target's first to its last, including phases of other targets in between.
 func (p *Plan) keep(t *Target, local localfile.Driver, kept []Kept) {
 	var phases []int
 	for i, ph := range p.Phases {
@@ -60,7 +60,7 @@ func (p *Plan) keep(t *Target, local localfile.Driver, kept []Kept) {
 	}
 }
 
-// site is where so many sessions of a phase would be all on one worker, as far as the plan knows.
+// site describes that many sessions of a phase on a single worker, as far as the plan knows.
 func (p *Plan) site(ph *Phase, sessions int) localfile.Site {
 	d := p.Dataset(ph.Dataset)
 	return localfile.Site{

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// endpoints checks what a target is reached at.
+// endpoints checks a target's endpoints.
 func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	place := at.path + ".endpoints"
 	switch {
@@ -40,8 +40,8 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// addressOf says what to write in place of an endpoint in the form of other clients, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE, or a part of that. Its
-// text is shown nowhere: it may hold a password.
+// addressOf says what to write instead of an endpoint in other clients' form, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE or a part of that.
+// It never shows the endpoint's text, which may hold a password.
 func addressOf(e string) (write string, ok bool) {
 	scheme, rest, isURL := strings.Cut(e, "://")
 	if isURL && scheme == "unix" {
@@ -67,7 +67,7 @@ func addressOf(e string) (write string, ok bool) {
 	return write + ".", true
 }
 
-// checkEndpoint checks an endpoint's form: host:port with a decimal port, or a socket's path, for a wire, any printable word for another driver.
+// checkEndpoint checks an endpoint's form: host:port with a decimal port or a socket's path for a wire, any printable word for other drivers.
 func checkEndpoint(e string, wire bool) error {
 	if e == "" || len(e) > 300 || strings.ContainsFunc(e, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return errors.New("not 1 to 300 printable characters without spaces")
@@ -103,7 +103,7 @@ func checkSocket(e string) error {
 	return nil
 }
 
-// SocketPath returns the path of the Unix socket that an endpoint names; "" and false when it names a host and a port.
+// SocketPath returns the path of the Unix socket that an endpoint names, or "" and false if it names a host and port.
 func SocketPath(endpoint string) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(endpoint, "unix://"); !ok {
 		return "", false

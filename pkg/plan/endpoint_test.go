@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A target of a driver without a transport needs no endpoints, and has as many as replication wants.
+// A target of a driver without a transport needs no endpoints, and gets as many as its replication needs.
 func TestImaginaryEndpoints(t *testing.T) {
 	null := func(rest string) *plan.Target {
 		return good(t, strings.Replace(small(""), `target "t" { driver = "null" }`, "target \"t\" {\n driver = \"null\"\n"+rest+"\n}", 1), plan.Vars{}).Targets[0]
@@ -22,7 +22,7 @@ func TestImaginaryEndpoints(t *testing.T) {
 	require.Equal(t, []string{"null-0", "null-1", "null-2"}, p.Targets[0].Endpoints)
 }
 
-// An endpoint in the form of other clients may hold a password: the plan is refused with what to write, and without the endpoint's text.
+// An endpoint in other clients' form may hold a password: the error says what to write, without showing the endpoint's text.
 func TestEndpointsWithPasswordsAreNotShown(t *testing.T) {
 	for endpoint, want := range map[string][]string{
 		"rediss://:hunter2@cache:6379":        {`Write "HOST:PORT"`, `password = secret("NAME")`, "tls {}"},

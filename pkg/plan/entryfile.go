@@ -13,10 +13,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// vegetaForm is the form of a file of vegeta's targets, each of which is a key: a whole request.
+// vegetaForm is the form of a file of vegeta targets. Each target, a whole request, is a key.
 const vegetaForm = "vegeta"
 
-// keyFile reads where keys are, and from there how many they are.
+// keyFile reads which file holds the keys, and counts the keys in it.
 func (b *block) keyFile(k *Keys) {
 	for _, name := range []string{"count", "format"} {
 		if b.Has(name) {
@@ -36,10 +36,10 @@ func (b *block) keyFile(k *Keys) {
 		}
 		b.Bad("file", err.Error(), "")
 	}
-	b.r.Wrong[b.Path+".count"] = true // it is not known
+	b.r.Wrong[b.Path+".count"] = true // unknown
 }
 
-// entryFile reads where a file is and which part of its lines is meant, by default the field of that name.
+// entryFile reads a file's path and form, and which field of its lines to use; field is the default.
 func (b *block) entryFile(f *file.EntryFile, field string) {
 	f.Form = "lines"
 	b.Text("file", &f.Path)
@@ -52,7 +52,7 @@ func (b *block) entryFile(f *file.EntryFile, field string) {
 	}
 }
 
-// readable says whether it is clear where the entries are; what is not is reported later.
+// readable reports whether it is clear where the entries are. What is unclear is reported later.
 func (r *resolver) readable(path string, f *file.EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
 		if r.Wrong[path+"."+name] {
@@ -63,7 +63,7 @@ func (r *resolver) readable(path string, f *file.EntryFile) bool {
 	return known && f.Path != ""
 }
 
-// withoutFile reports arguments that say how to read a file that is not there.
+// withoutFile reports arguments that say how to read a file when no file is given.
 func (b *block) withoutFile(kind string, names ...string) {
 	for _, name := range names {
 		if b.Has(name) {
@@ -73,7 +73,7 @@ func (b *block) withoutFile(kind string, names ...string) {
 	}
 }
 
-// entryFile checks where the keys or values of a dataset are, of which there are so many.
+// entryFile checks the file of a dataset's keys or values; count is their number.
 func (v *validator) entryFile(at part, f *file.EntryFile, kind string, count int64) {
 	forms, whole := []string{"lines", "csv", "json"}, f.Form == "lines"
 	if kind == "keys" {
@@ -93,7 +93,7 @@ func (v *validator) entryFile(at part, f *file.EntryFile, kind string, count int
 	}
 }
 
-// keyFile checks where a dataset has its keys from.
+// keyFile checks the file of a dataset's keys.
 func (v *validator) keyFile(at part, k *Keys) {
 	f := k.File
 	if f == nil {
@@ -108,7 +108,7 @@ func (v *validator) keyFile(at part, k *Keys) {
 	}
 }
 
-// requested checks that keys which are whole requests are for ops that send them, to the server that they are for, and that these ops have such keys.
+// requested checks that keys that are whole requests go only to ops that send them, and to their own server, and that such ops have such keys.
 func (v *validator) requested(ph *Phase, t *Target, d *Dataset, at part) {
 	file := "dataset." + d.Name + ".keys.file"
 	whole := d.Keys.File != nil && d.Keys.File.Form == vegetaForm
@@ -129,7 +129,7 @@ func (v *validator) requested(ph *Phase, t *Target, d *Dataset, at part) {
 	}
 }
 
-// sendsKeys says whether a target's op sends keys that are whole requests.
+// sendsKeys reports whether a target's op sends keys that are whole requests.
 func (v *validator) sendsKeys(t *Target, op string) bool {
 	former, ok := driverNamed(v.drivers, t.Driver).(form.Former)
 	o := t.Op(op)
@@ -140,7 +140,7 @@ func (v *validator) sendsKeys(t *Target, op string) bool {
 	return err == nil && w.Requests
 }
 
-// is says whether a target is one server, and that of URLs which begin so.
+// is reports whether a target has exactly one endpoint, and that is the given server, as in http://HOST:PORT.
 func (t *Target) is(server string) bool {
 	scheme := "http"
 	if t.TLS != nil {
@@ -149,7 +149,7 @@ func (t *Target) is(server string) bool {
 	return len(t.Endpoints) == 1 && scheme+"://"+strings.ToLower(t.Endpoints[0]) == server
 }
 
-// listed checks a phase whose dataset has its keys from a file.
+// listed checks a phase whose dataset takes its keys from a file.
 func (v *validator) listed(ph *Phase, d *Dataset, at part) {
 	if d.Keys.File == nil {
 		return

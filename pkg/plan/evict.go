@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// nodeEntryBytes is what an entry of a built-in node takes beside its key and value.
+// nodeEntryBytes is the overhead of an entry of a built-in node, beside its key and value.
 const nodeEntryBytes = 96
 
-// Evicts says what becomes of keys that a phase puts into built-in nodes that do not hold them; "" when they do, or when that is not known: values may
-// differ in size, and others than the plan's may be there.
+// Evicts says in words what happens when a phase puts more keys into built-in nodes than they can hold. It returns "" when they fit, or when
+// that is unknown, as with values of different sizes or other endpoints than built-in nodes.
 func (p *Plan) Evicts(ph *Phase) string {
 	t, d := p.Target(ph.Target), p.Dataset(ph.Dataset)
 	if t.Builtin == nil || ph.Populate == nil && len(ph.Setup) == 0 || d.Values.Sizes != nil || d.Values.File != nil || d.Keys.File != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A built-in node of 64 MiB has no room for 10,000 values of 1 MiB, and nobody said so before gets missed.
+// A built-in node of 64 MiB has no room for 10,000 values of 1 MiB. Once, nothing said so before gets missed.
 func TestKeysThatBuiltinNodesEvict(t *testing.T) {
 	for _, tt := range []struct {
 		name, target, keys, values string

@@ -19,20 +19,20 @@ const (
 	maxRepeat   = 1000
 )
 
-// Experiment is which variants of a plan are compared, and how often each is run.
+// Experiment says which variants of a plan to compare, and how often to run each.
 type Experiment struct {
-	Repeat   int           `json:"repeat"`   // how often each variant is run; 5 when nothing is said
+	Repeat   int           `json:"repeat"`   // runs of each variant; 5 by default
 	Order    string        `json:"order"`    // "interleaved": each variant once, then all again in the reverse order, and so on; or "sequential"
-	Baseline string        `json:"baseline"` // the variant that the others are compared with; the first when nothing is said
-	Fork     bool          `json:"fork"`     // each run loads from a process of its own
-	Cap      time.Duration `json:"cap"`      // on the time that the runs of a variant take together; 0: none
+	Baseline string        `json:"baseline"` // the variant that the others are compared with; the first by default
+	Fork     bool          `json:"fork"`     // each run loads from its own process
+	Cap      time.Duration `json:"cap"`      // on the total time of a variant's runs; 0: none
 
-	// Bound is values of variables, as HCL literals: a variant's bound is the one that has these and otherwise its own. Empty for none.
+	// Bound holds values of variables, as HCL literals: a variant's bound is the variant with these values and otherwise its own. Empty for none.
 	Bound map[string]string `json:"bound"`
 
-	Restart        string        `json:"restart"`         // the hook that starts targets anew before each run; "": none
-	RestartTimeout time.Duration `json:"restart_timeout"` // for it
-	Variants       []Variant     `json:"variants"`        // two or more: those with names, then those of the matrix
+	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "": none
+	RestartTimeout time.Duration `json:"restart_timeout"` // of that hook
+	Variants       []Variant     `json:"variants"`        // two or more: the named ones, then those of the matrix
 }
 
 // The orders of runs.
@@ -41,10 +41,10 @@ const (
 	sequential  = "sequential"
 )
 
-// Sequential says whether all runs of a variant come before those of the next.
+// Sequential reports whether all runs of a variant come before those of the next.
 func (e *Experiment) Sequential() bool { return e.Order == sequential }
 
-// Variant is a set of values of variables, and its name.
+// Variant is a named set of variable values.
 type Variant struct {
 	Name   string            `json:"name"`
 	Values map[string]string `json:"values"` // HCL literals, by variable
@@ -52,7 +52,7 @@ type Variant struct {
 	given map[string]lang.Given
 }
 
-// Experiment reads the plan's experiment block; nil when it has none. Whether the values fit their variables is found by Resolve.
+// Experiment reads the plan's experiment block; nil when it has none. Resolve checks whether the values fit their variables.
 func (f *File) Experiment() (*Experiment, hcl.Diagnostics) {
 	if f.experiment == nil {
 		return nil, nil
@@ -98,7 +98,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 	return e
 }
 
-// checkExperiment reports what does not go together, and settles what nothing is said of.
+// checkExperiment reports conflicts and sets the default baseline.
 func (b *block) checkExperiment(e *Experiment) {
 	var names []string
 	for _, v := range e.Variants {
@@ -134,7 +134,7 @@ func (b *block) checkExperiment(e *Experiment) {
 	}
 }
 
-// valuesOf reads an attribute that holds values of variables, as the example does.
+// valuesOf reads an attribute that holds values of variables; example shows one in messages.
 func (b *block) valuesOf(attribute, example string) map[string]string {
 	values := map[string]string{}
 	a := b.Body.Attributes[attribute]
@@ -162,8 +162,8 @@ func (b *block) valuesOf(attribute, example string) map[string]string {
 	return values
 }
 
-// BoundOf returns the index of the variant that is the bound of the one with a name: whose values are the same but for those of Bound. It is
-// −1 when there is none.
+// BoundOf returns the index of the named variant's bound: the variant whose values are the same but for those of Bound. It is −1 when
+// there is none.
 func (e *Experiment) BoundOf(name string) int {
 	at := slices.IndexFunc(e.Variants, func(v Variant) bool { return v.Name == name })
 	if at < 0 || len(e.Bound) == 0 {
@@ -197,7 +197,7 @@ func (r *resolver) variant(body *hclsyntax.Block) Variant {
 	return v
 }
 
-// isVariable reports an attribute that is not named as a variable of the plan.
+// isVariable says whether an attribute names a variable of the plan, and reports one that does not.
 func (r *resolver) isVariable(where string, a *hclsyntax.Attribute) bool {
 	known := r.file.names("variable")
 	if slices.Contains(known, a.Name) {
@@ -212,8 +212,8 @@ func (v *Variant) set(name string, value cty.Value, at hcl.Range) {
 	v.given[name] = lang.VariantValue("variant "+lang.Quote(v.Name), value, at)
 }
 
-// matrix reads a matrix block: attributes are variables with a list of values each, and every combination is a variant. The last one
-// changes first.
+// matrix reads a matrix block: each attribute is a variable with a list of values, and every combination is a variant. The last variable
+// changes fastest.
 func (b *block) matrix() []Variant {
 	all := []Variant{{Values: map[string]string{}, given: map[string]lang.Given{}}}
 	for _, in := range b.Body.Blocks {
@@ -255,7 +255,7 @@ func product(variants []Variant, a *hclsyntax.Attribute, list cty.Value) []Varia
 	return all
 }
 
-// plainText is a value as it stands in the name of a variant: a string without its quotes.
+// plainText returns a value's form in a variant's name: strings lose their quotes.
 func plainText(v cty.Value) string {
 	if v.Type() == cty.String {
 		return lang.Printable(v.AsString())

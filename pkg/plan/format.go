@@ -10,9 +10,9 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Format returns the text of a plan in the layout that HCL's own tools give it: two spaces for each level, equals signs of neighbouring
-// lines one below the other. Comments and the order of things stay. A text that is not HCL, or breaks a bound of the guard, is not
-// touched; what else is wrong in it does not matter. Format of a formatted text is the same text.
+// Format returns the text of a plan in the layout of HCL's own tools: two spaces for each level, equals signs of neighbouring lines
+// aligned. Comments and order stay. It is idempotent. A text that is not HCL, or breaks a bound of the guard, is an error; other
+// mistakes in it do not matter.
 func Format(src []byte, filename string) ([]byte, hcl.Diagnostics) {
 	if d := lang.Guard(src, filename); d != nil {
 		return nil, hcl.Diagnostics{d}

@@ -6,12 +6,13 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Growth has the latency of a closed load counted by ordinal: as the how-manieth an op, or a scenario, is due in its phase. It says what an op costs the more there are.
+// Growth records the latency of a closed load by ordinal: the position, from 1, in which an op or a scenario is due in its phase. It shows how
+// an op's cost grows with the number of ops.
 type Growth struct {
-	To int64 `json:"to"` // how many ops to say the time of; 0: of no more than were run
+	To int64 `json:"to"` // number of ops to predict the time of; 0: no more than were run
 }
 
-// growth reads the phase's; nil: it has none.
+// growth reads the phase's growth block; nil: it has none.
 func (b *block) growth() *Growth {
 	in := b.inner("growth")
 	if in == nil {
@@ -26,7 +27,7 @@ func (b *block) growth() *Growth {
 	return g
 }
 
-// growth checks that ops have ordinals, and how many are asked about.
+// growth checks that ops have ordinals, and the number of ops asked about.
 func (v *validator) growth(ph *Phase, at part) {
 	g := ph.Growth
 	if g == nil {
@@ -45,7 +46,8 @@ func (v *validator) growth(ph *Phase, at part) {
 	}
 }
 
-// elements returns how many elements a growing field of the dataset's records gets, at most: one with each put of the key in a step. It is 0 where a step has no end but its time.
+// elements returns the most elements that a growing field of the dataset's records gets: one per put of the key in a step. It is 0 if the
+// number of a step's puts is not bounded.
 func (p *Plan) elements(d *Dataset) (most int64) {
 	for _, ph := range p.Phases {
 		if ph.Dataset != d.Name || !ph.puts() {
@@ -59,10 +61,10 @@ func (p *Plan) elements(d *Dataset) (most int64) {
 		}
 		most = max(most, n)
 	}
-	return max(most, 1) // which records of a setup have
+	return max(most, 1) // 1: the records of a setup
 }
 
-// puts says whether the load stores anything.
+// puts reports whether the load stores anything.
 func (ph *Phase) puts() bool {
 	for _, w := range ph.Ops {
 		if v, known := everyStores(w.Op); !known || v.Stores() {
@@ -72,7 +74,7 @@ func (ph *Phase) puts() bool {
 	return false
 }
 
-// putsEach returns how many values a turn of a session stores, at most.
+// putsEach returns the most values that one iteration of a session stores.
 func (ph *Phase) putsEach() int {
 	most := 1
 	for _, s := range ph.Scenarios {
@@ -87,7 +89,7 @@ func (ph *Phase) putsEach() int {
 	return most
 }
 
-// grown checks a phase whose dataset has records that grow: which put of a key it is, its session knows where it has one key only.
+// grown checks a phase whose dataset has growing records. A session counts the puts of its key, so it must have exactly one.
 func (v *validator) grown(ph *Phase, d *Dataset, at part) {
 	if d.Values.Elements == 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a right plan with a hole for hostile text.
+// small is a valid plan with a hole for hostile text.
 func small(hostile string) string {
 	return `plan "p" {}
 target "t" { driver = "null" }
@@ -36,7 +36,7 @@ func inPhase(arguments string) string {
 
 func locals(expression string) string { return small("locals {\n  a = " + expression + "\n}") }
 
-// doubling is a chain of n locals, each twice as long as the one before.
+// doubling is a chain of n locals, each twice as long as the previous one.
 func doubling(n int) string {
 	var b strings.Builder
 	b.WriteString("locals {\n l0 = \"xxxxxxxxxxxxxxxx\"\n")
@@ -84,7 +84,7 @@ func nestedFor(n int) string {
 	return locals(b.String() + "1" + repeat("]", n))
 }
 
-// hostile are plans that want to exhaust the machine. Each gives a plan of about n times its unit.
+// hostile are plans that try to exhaust the machine. Each returns a plan of about n times its unit.
 var hostile = []struct {
 	name string
 	n    int
@@ -165,7 +165,7 @@ func TestHostilePlans(t *testing.T) {
 	}
 }
 
-// Twice the text takes about twice the memory, whatever the text; 1 MiB apart, below which constants count.
+// Twice the text takes about twice the memory, whatever the text. A difference of up to 1 MiB is ignored: there constants dominate.
 func TestHostilePlansAreLinear(t *testing.T) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// The lexer's windows end anywhere in a text: what is right stays right, whichever part of it a window cuts.
+// The lexer's windows may end anywhere: a valid text stays valid wherever a window cuts it.
 func TestWindowsCutAnywhere(t *testing.T) {
 	plan1 := small("/* ( [ { \" << */\n# \" (\nlocals {\n a = <<E\n ( ${1 + 1} \"\nE\n b = \"( ${\"}\"} /* \"\n}\n// end \"\n")
 	step := 1

@@ -8,11 +8,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// defaultHits is the share of gets that must find a key when the plan itself has put every key there.
+// defaultHits is the share of gets that must hit when the plan itself has put every key.
 const defaultHits = 0.99
 
-// expectHits sets what a phase expects where it is not written: nearly all gets hit when the phase's own setup, or an earlier
-// populate, has put every key and nothing has deleted any since, nor will the store by itself. The keys of a trace are its own.
+// expectHits sets the default of expect_hits: nearly all gets hit if the phase's own setup, or an earlier populate, has put every key,
+// no phase has deleted any since, and the store does not expire them. There is no default for a trace, which has keys of its own.
 func (p *Plan) expectHits(places map[string]hcl.Range) {
 	full := map[use]bool{}
 	for _, ph := range p.Phases {
@@ -21,7 +21,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 		_, written := places["phase."+ph.Name+".expect_hits"]
 		hits := !slices.ContainsFunc(p.uses(ph), func(x use) bool {
 			put := full[x] || x == at && len(ph.Setup) > 0
-			return !put || x.data.Values.TTL > 0 // nobody knows how many are still there
+			return !put || x.data.Values.TTL > 0 // how many remain is unknown
 		})
 		if !written && ph.HitRatio == nil && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
 			hits := defaultHits

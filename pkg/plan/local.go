@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// local checks a phase whose target is files of the workers' own machines.
+// local checks a phase whose target is files on the workers' own machines.
 func (v *validator) local(ph *Phase, at part) {
 	t := v.plan.Target(ph.Target)
 	if t == nil {
@@ -35,7 +35,7 @@ func (v *validator) local(ph *Phase, at part) {
 	}
 }
 
-// localRoom checks that values fit into what the target's first phase makes, as far as that does not depend on how many workers there are.
+// localRoom checks that values fit into what the target's first phase creates, as far as that does not depend on the number of workers.
 func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at part) {
 	first := v.plan.Phases[slices.IndexFunc(v.plan.Phases, func(of *Phase) bool { return of.Target == ph.Target })]
 	d, made := v.plan.Dataset(ph.Dataset), v.plan.Dataset(first.Dataset)
@@ -56,7 +56,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	need, err = local.Need(t.Config, v.plan.site(ph, ph.Sessions()))
 	has, failed := local.Need(t.Config, v.plan.site(first, first.Sessions()))
 	if err != nil || failed != nil {
-		return // up to the number of workers
+		return // depends on the number of workers
 	}
 	what := fmt.Sprintf("%s, target %q", at.where, t.Name)
 	const write = "Write no more keys (of pools, for no more sessions) and no larger values than there, or have the larger phase first, or write another target."
@@ -72,7 +72,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	}
 }
 
-// localOps checks that the target takes the ops.
+// localOps checks that the target supports the ops.
 func (v *validator) localOps(ph *Phase, t *Target, local localfile.Driver, at part) {
 	for _, w := range ph.Ops {
 		verb, ok := everyStores(w.Op)
@@ -85,7 +85,7 @@ func (v *validator) localOps(ph *Phase, t *Target, local localfile.Driver, at pa
 	}
 }
 
-// localEntries checks that the target, a log, can say of each value who wrote it.
+// localEntries checks that the dataset's values can be entries of a log, each of which identifies its writer.
 func (v *validator) localEntries(ph *Phase, at part) {
 	d := v.plan.Dataset(ph.Dataset)
 	if d == nil {

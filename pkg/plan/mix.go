@@ -13,11 +13,11 @@ import (
 
 // Weight is an op's share in a mix, relative to the sum of weights.
 type Weight struct {
-	Op     string  `json:"op"` // a verb's name, of the plan's Words
+	Op     string  `json:"op"` // a verb's name in Plan.Words
 	Weight float64 `json:"weight"`
 }
 
-// mix reads the phase's ops. What populate and clear do is in their names.
+// mix reads the phase's ops. Those of populate and clear follow from their names.
 func (b *block) mix(ph *Phase) {
 	switch {
 	case ph.Populate != nil:
@@ -43,7 +43,7 @@ func (b *block) mix(ph *Phase) {
 	}
 }
 
-// weights reads a mix such as { put = 1, get = 9 }, in verb order. An op with the weight 0 is left out.
+// weights reads a mix such as { put = 1, get = 9 }, in verb order. It leaves out ops with weight 0.
 func (b *block) weights(name string) []Weight {
 	const write = "Write a mix such as { put = 1, get = 9 }."
 	list := []Weight{}
@@ -86,7 +86,7 @@ func (b *block) unknownOp(name, op string) {
 	b.Bad(name, "unknown op "+lang.Quote(op), lang.Instead(op, b.r.ops, "%s"))
 }
 
-// mix checks weights: known ops of the target's driver, in verb order, each once.
+// mix checks a mix: ops that the target knows, in verb order, each once.
 func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 	path, last := at.path+"."+name, ""
 	if len(mix) == 0 {
@@ -111,7 +111,7 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 	}
 }
 
-// known checks that the plan knows an op, and a target, too: by its driver or by words of its own.
+// known checks that the plan knows an op, and that the target does, through its driver or a definition of its own.
 func (v *validator) known(t *Target, at part, op, path string) {
 	all := opNames(v.plan.Targets)
 	if !slices.Contains(all, op) {
@@ -146,7 +146,7 @@ func (v *validator) known(t *Target, at part, op, path string) {
 	v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, op), "It has "+lang.Listed(has)+".", path, at.path+".target")
 }
 
-// weightOf returns an op's weight in a mix, 0 if it is not in it.
+// weightOf returns an op's weight in a mix, 0 if absent.
 func weightOf(mix []Weight, v driver.Verb) float64 {
 	if i := slices.IndexFunc(mix, func(w Weight) bool { return w.Op == v.String() }); i >= 0 {
 		return mix[i].Weight

@@ -18,18 +18,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Observe is figures of the target's side that are read while the plan runs: before and after each phase, and in between.
+// Observe is a set of figures read from the target's side while the plan runs: before and after each phase, and in between.
 type Observe struct {
 	Name    string        `json:"name"`
-	Kind    string        `json:"kind"`       // one of the kinds below; it says which of the following fields are set
-	Target  string        `json:"target"`     // server, process: whose endpoints are asked, or who listens on them
-	Combine string        `json:"combine"`    // how the figures of several endpoints become one: "sum", "mean", "min" or "max"; "" where there is one
-	Port    int           `json:"port"`       // process: that it listens on, here; 0: not given
+	Kind    string        `json:"kind"`       // one of the kinds below; decides which of the following fields are set
+	Target  string        `json:"target"`     // server: its endpoints are asked; process: the listeners on its endpoints are measured
+	Combine string        `json:"combine"`    // how to combine the figures of several endpoints: "sum", "mean", "min" or "max"; "" where there is one
+	Port    int           `json:"port"`       // process: it listens on this port, here; 0: not given
 	PID     int           `json:"pid"`        // process; 0: not given
 	Path    string        `json:"path"`       // directory
 	URL     string        `json:"url"`        // prometheus
-	Hook    string        `json:"hook"`       // hook: a command's name; what it is, the command line says
-	Fields  []Field       `json:"fields"`     // one or more, each with a name of its own
+	Hook    string        `json:"hook"`       // hook: a command's name; the command line defines the command
+	Fields  []Field       `json:"fields"`     // one or more, with distinct names
 	Every   time.Duration `json:"every_ns"`   // between two probes during a phase; 0: none
 	Timeout time.Duration `json:"timeout_ns"` // of a probe
 }
@@ -38,20 +38,20 @@ type Observe struct {
 type Field struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit"`    // "bytes", "s", "us"; "" for a plain number
-	Counter bool   `json:"counter"` // it only grows, until what counts is started anew
-	Series  string `json:"series"`  // prometheus: which series it is the sum of
+	Counter bool   `json:"counter"` // it only grows, until the counting process restarts
+	Series  string `json:"series"`  // prometheus: it is the sum of these series
 }
 
 // The kinds of observations.
 const (
-	ObserveServer     = "server"     // what the servers of a target tell about themselves
-	ObserveProcess    = "process"    // what the kernel counts of a process on the coordinator's machine
-	ObserveDirectory  = "directory"  // what a directory on the coordinator's machine takes
-	ObservePrometheus = "prometheus" // series of an endpoint for Prometheus
+	ObserveServer     = "server"     // what a target's servers report about themselves
+	ObserveProcess    = "process"    // what the kernel counts for a process on the coordinator's machine
+	ObserveDirectory  = "directory"  // the space that a directory on the coordinator's machine takes
+	ObservePrometheus = "prometheus" // series of a Prometheus endpoint
 	ObserveHook       = "hook"       // what a command prints
 )
 
-// FixedFields are those of every observation of its kind; nil where the plan says which.
+// FixedFields returns the fields that every observation of this kind has; nil where the plan chooses them.
 func (o *Observe) FixedFields() []Field {
 	switch o.Kind {
 	case ObserveProcess:
@@ -87,7 +87,7 @@ func (p *Plan) Observe(name string) *Observe {
 	return nil
 }
 
-// Hooks lists the commands that the plan names and the command line has to say, each once. That of an experiment is not among them.
+// Hooks lists the commands that the plan names and the command line must define, each once, without the experiment's.
 func (p *Plan) Hooks() []string {
 	var names []string
 	for _, o := range p.Observes {
@@ -99,7 +99,7 @@ func (p *Plan) Hooks() []string {
 	return slices.Compact(names)
 }
 
-// observeKinds are the blocks of which an observe block has one.
+// observeKinds are the inner blocks of an observe block, which has exactly one.
 var observeKinds = []string{ObserveServer, ObserveProcess, ObserveDirectory, ObservePrometheus, ObserveHook}
 
 // observe reads an observe block.
@@ -128,7 +128,7 @@ func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *O
 	return o
 }
 
-// observed reads what is observed.
+// observed reads the inner block of an observe block.
 func (b *block) observed(o *Observe, targets map[string]*Target) {
 	switch o.Kind {
 	case ObserveServer:
@@ -167,13 +167,13 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 	}
 }
 
-// combine reads how the figures of several endpoints become one.
+// combine reads how to combine the figures of several endpoints.
 func (b *block) combine(o *Observe) {
 	o.Combine = "sum"
 	b.Text("combine", &o.Combine)
 }
 
-// serverFields reads which figures of servers are wanted; without a list they are the driver's.
+// serverFields reads the wanted figures of servers. The default is the driver's list.
 func (b *block) serverFields(o *Observe, t *Target) {
 	if t == nil {
 		b.r.Wrong[b.Path+".fields"] = true
@@ -181,7 +181,7 @@ func (b *block) serverFields(o *Observe, t *Target) {
 	}
 	d, ok := driverNamed(b.r.file.drivers, t.Driver).(driver.Informant)
 	if !ok {
-		b.r.Wrong[b.Path+".fields"] = true // and validation says why
+		b.r.Wrong[b.Path+".fields"] = true // validation says why
 		return
 	}
 	if b.Has("fields") {
@@ -204,7 +204,7 @@ func (b *block) fields(o *Observe, of func(name string) Field) {
 	}
 }
 
-// series reads the names of series and what they are the sums of, in the order of the names.
+// series reads field names and the series that each sums up, in order of the names.
 func (b *block) series(o *Observe) {
 	const write = `Write series = { gc = "jvm_gc_collection_seconds_sum" }.`
 	if !b.Require("series", write) {
@@ -232,7 +232,7 @@ func (b *block) series(o *Observe) {
 	}
 }
 
-// describeByName tells from the end of a name what its figure is, as Prometheus' own rules for names have it.
+// describeByName derives a figure's unit and kind from its name's suffix, by Prometheus' naming rules.
 func describeByName(name string) Field {
 	f := Field{Name: name}
 	base, total := strings.CutSuffix(name, "_total")
@@ -254,7 +254,7 @@ func describeByName(name string) Field {
 	return f
 }
 
-// hook reads a reference such as hook.restart and returns the name behind the dot. Which hooks there are only the command line knows.
+// hook reads a reference such as hook.restart and returns the name after the dot. Only the command line knows which hooks exist.
 func (b *block) hook(name string) string {
 	write := "Write " + name + " = hook.NAME; the command is named by --allow-exec 'NAME=COMMAND…' when the plan is run."
 	if !b.Require(name, write) {
@@ -276,11 +276,11 @@ const (
 	maxObserves  = 100
 	maxFields    = 200 // of an observation
 	maxProbe     = time.Minute
-	leastBetween = time.Second // of two probes
+	leastBetween = time.Second // between two probes
 	maxSelector  = 1024        // bytes
 )
 
-// fieldPattern is what a field may be called: it stands in paths.
+// fieldPattern matches valid field names, which appear in paths.
 var fieldPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // observe checks an observation.
@@ -314,7 +314,7 @@ func (v *validator) observe(o *Observe) {
 	v.foreign(o, at)
 }
 
-// foreign finds what belongs to another kind; text cannot say such a thing.
+// foreign finds fields of another kind. Only a decoded plan can have them.
 func (v *validator) foreign(o *Observe, at part) {
 	only := func(set bool, kinds ...string) bool { return !set || slices.Contains(kinds, o.Kind) }
 	ok := only(o.Target != "", ObserveServer, ObserveProcess) && only(o.Combine != "", ObserveServer, ObserveProcess) &&
@@ -325,7 +325,7 @@ func (v *validator) foreign(o *Observe, at part) {
 	}
 }
 
-// fields checks names and series. Those of processes and directories are fixed.
+// fields checks names and series. Processes and directories have fixed fields.
 func (v *validator) fields(o *Observe, at part) {
 	path := at.path + ".fields"
 	if o.Kind == ObservePrometheus {
@@ -360,7 +360,7 @@ func (v *validator) fields(o *Observe, at part) {
 	}
 }
 
-// observedServer checks that there are servers that tell something.
+// observedServer checks that the target's servers report figures.
 func (v *validator) observedServer(o *Observe, at part) {
 	v.observedTarget(o, at)
 	t := v.plan.Target(o.Target)
@@ -374,7 +374,7 @@ func (v *validator) observedServer(o *Observe, at part) {
 	}
 }
 
-// observedTarget checks the reference to a target and how its endpoints become one.
+// observedTarget checks the reference to a target and how its endpoints' figures are combined.
 func (v *validator) observedTarget(o *Observe, at part) {
 	v.oneOf(at, "combine", o.Combine, "sum", "mean", "min", "max")
 	if v.plan.Target(o.Target) == nil {
@@ -382,7 +382,7 @@ func (v *validator) observedTarget(o *Observe, at part) {
 	}
 }
 
-// observedProcess checks that one way to find the process is given.
+// observedProcess checks that exactly one way to find the process is given.
 func (v *validator) observedProcess(o *Observe, at part) {
 	ways := 0
 	for _, given := range []bool{o.Target != "", o.Port != 0, o.PID != 0} {
@@ -406,7 +406,7 @@ func (v *validator) observedProcess(o *Observe, at part) {
 	}
 }
 
-// observedSockets checks that somebody listens on the target's endpoints.
+// observedSockets checks that processes listen on the target's endpoints.
 func (v *validator) observedSockets(o *Observe, at part) {
 	t := v.plan.Target(o.Target)
 	if t == nil {
@@ -421,7 +421,7 @@ func (v *validator) observedSockets(o *Observe, at part) {
 	}
 }
 
-// observedURL checks an endpoint for Prometheus.
+// observedURL checks the URL of a Prometheus endpoint.
 func (v *validator) observedURL(o *Observe, at part) {
 	u, err := url.Parse(o.URL)
 	switch {

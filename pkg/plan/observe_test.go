@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What nothing is said of is filled in, so that every name is known before the run.
+// Defaults are filled in, so that every name is known before the run.
 func TestObserveDefaults(t *testing.T) {
 	p := good(t, small(`
 target "cache" {

@@ -9,24 +9,24 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Open is arrivals at one rate, which do not wait for the target.
+// Open is a load of arrivals at one rate. They do not wait for the target.
 type Open struct {
 	Schedule
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
-	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises from 0 linearly
-	WarmUp   time.Duration `json:"warmup_ns"`   // left out of rates and latencies, Ramp included; 0: found in the series
-	Trace    *Trace        `json:"trace"`       // ops and due times come from it, and Rate and Duration are its own; nil: they do not
+	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises linearly from 0
+	WarmUp   time.Duration `json:"warmup_ns"`   // excluded from rates and latencies, Ramp included; 0: derived from the series
+	Trace    *Trace        `json:"trace"`       // source of ops and due times, and of Rate and Duration; nil: none
 }
 
-// Schedule is what open, stages and search have in common: how arrivals come, and who takes them.
+// Schedule is what open, stages and search have in common: how ops arrive, and which sessions take them.
 type Schedule struct {
 	Arrivals string        `json:"arrivals"` // constantArrivals or poissonArrivals
 	Sessions int           `json:"sessions"`
 	Pipeline int           `json:"pipeline"`
-	InFlight int           `json:"in_flight"` // bound on started and not ended ops, at most Sessions × Pipeline
+	InFlight int           `json:"in_flight"` // most ops started but not ended, at most Sessions × Pipeline
 	OnFull   string        `json:"on_full"`   // waitWhenFull or shedWhenFull
-	Drain    time.Duration `json:"drain_ns"`  // how long after the last due time of a step ops may still start and end
+	Drain    time.Duration `json:"drain_ns"`  // ops may start and end this long after a step's last due time
 	Streams  int           `json:"streams"`   // a multiple of Sessions, at least 1,024
 }
 
@@ -34,32 +34,32 @@ type Schedule struct {
 type Shape struct {
 	Rate     float64       // per second after the ramp
 	From     float64       // per second where the ramp begins
-	Ramp     time.Duration // how long the rate goes from From to Rate in a straight line
-	Duration time.Duration // of all of it, ramp included
+	Ramp     time.Duration // the rate goes linearly from From to Rate
+	Duration time.Duration // total, ramp included
 }
 
 // How ops of an open load arrive.
 const (
-	constantArrivals = "constant" // at even distances
-	poissonArrivals  = "poisson"  // at random ones
+	constantArrivals = "constant" // at even intervals
+	poissonArrivals  = "poisson"  // at random intervals
 )
 
-// What becomes of an op that is due while as many are in flight as may be.
+// What happens to an op that is due while InFlight ops are in flight.
 const (
 	waitWhenFull = "wait" // it starts late
 	shedWhenFull = "shed" // it never starts
 )
 
-// Sheds says whether an op that finds no room never starts.
+// Sheds reports whether an op that is due while the load is full never starts.
 func (s *Schedule) Sheds() bool { return s.OnFull == shedWhenFull }
 
-// Poisson says whether ops arrive at random distances.
+// Poisson reports whether ops arrive at random intervals.
 func (s *Schedule) Poisson() bool { return s.Arrivals == poissonArrivals }
 
 // Shape returns the rate over time of an open load.
 func (o *Open) Shape() Shape { return Shape{Rate: o.Rate, Ramp: o.Ramp, Duration: o.Duration} }
 
-// scheduleWords are the arguments of a plan.Schedule.
+// scheduleWords are the arguments of a Schedule.
 var scheduleWords = []string{"arrivals", "sessions", "pipeline", "in_flight", "on_full", "drain"}
 
 // open reads an open load.
@@ -75,7 +75,7 @@ func (b *block) open() *Open {
 	return o
 }
 
-// level reads a rate, how long it lasts and how it is got to.
+// level reads a rate, its duration and the ramp to it.
 func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 	if b.Require("rate", `Write rate = "10k/s", or how much is to arrive.`) {
 		b.Rate("rate", rate)
@@ -86,7 +86,7 @@ func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 	b.Duration("ramp", ramp)
 }
 
-// schedule reads what all loads have whose ops are due by a schedule.
+// schedule reads the arguments that all loads with a schedule have in common.
 func (b *block) schedule(drain time.Duration) Schedule {
 	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: waitWhenFull, Drain: drain}
 	b.Text("arrivals", &s.Arrivals)
@@ -100,7 +100,7 @@ func (b *block) schedule(drain time.Duration) Schedule {
 	return s
 }
 
-// minStreams is the least number of streams of an open load: enough to divide it between 100 workers with 10 loops each.
+// minStreams is the least number of streams of an open load: enough for 100 workers with 10 loops each.
 const minStreams = 1024
 
 // streams returns the least multiple of sessions that is at least minStreams.
@@ -111,10 +111,10 @@ func streams(sessions int) int {
 	return (minStreams + sessions - 1) / sessions * sessions
 }
 
-// minStep is the shortest step of a search: below, it measures how the step begins and ends.
+// minStep is the shortest step of a search: a shorter one would measure only how steps begin and end.
 const minStep = 10 * time.Millisecond
 
-// scheduled names the load model that has the phase's schedule.
+// scheduled returns the name of the load model with the phase's schedule.
 func (ph *Phase) scheduled() string {
 	switch {
 	case ph.Stages != nil:
@@ -132,7 +132,7 @@ func (v *validator) open(o *Open, at part) {
 	v.warmUp(at, o.WarmUp, o.Duration)
 }
 
-// level checks a rate, how long it lasts and how it is got to.
+// level checks a rate, its duration and the ramp to it.
 func (v *validator) level(rate float64, duration, ramp time.Duration, at part) {
 	v.arrive(rate, at, "rate")
 	v.lasts(at, "duration", duration, time.Nanosecond)
@@ -142,14 +142,14 @@ func (v *validator) level(rate float64, duration, ramp time.Duration, at part) {
 	}
 }
 
-// arrive checks a rate of arrivals.
+// arrive checks an arrival rate.
 func (v *validator) arrive(rate float64, at part, name string) {
 	if !(rate > 0 && rate <= maxRate) {
 		v.fault(fmt.Sprintf("%s: %s = %g per second", at.where, name, rate), "Write a rate above 0 and up to 1G/s.", at.path+"."+name)
 	}
 }
 
-// schedule checks what all loads have whose ops are due by a schedule.
+// schedule checks what all loads with a schedule have in common.
 func (v *validator) schedule(s *Schedule, at part) {
 	v.connections(at, s.Sessions, s.Pipeline)
 	v.lasts(at, "drain", s.Drain, 0)

@@ -12,12 +12,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// Op is an op of a target whose requests the plan words itself: get, put or delete in another way than the driver's own, or one with a name of
-// the plan's.
+// Op is an op of a target whose requests the plan defines: get, put or delete in place of the driver's own, or an op with a name of the
+// plan's choosing.
 type Op struct {
 	Name   string `json:"name"`
-	Stores bool   `json:"stores"` // its requests have a value, or a part of one
-	Form   any    `json:"form"`   // what the driver's NewForm returned, filled
+	Stores bool   `json:"stores"` // its requests carry a value, or part of one
+	Form   any    `json:"form"`   // the value that the driver's NewForm returned, filled
 }
 
 // Words returns the names of the verbs in the plan.
@@ -31,7 +31,7 @@ func (p *Plan) Words() driver.Words {
 	return driver.NewWords(own)
 }
 
-// Forms returns the ops that the plan words itself on the target, with the verbs that words has for them.
+// Forms returns the target's ops that the plan defines, with their verbs in words.
 func (t *Target) Forms(words driver.Words) []driver.Form {
 	var forms []driver.Form
 	for _, o := range t.Ops {
@@ -42,7 +42,7 @@ func (t *Target) Forms(words driver.Words) []driver.Form {
 	return forms
 }
 
-// Op returns the op with a name that the plan words itself on the target; nil for none.
+// Op returns the target's op of that name that the plan defines, or nil.
 func (t *Target) Op(name string) *Op {
 	if i := slices.IndexFunc(t.Ops, func(o *Op) bool { return o.Name == name }); i >= 0 {
 		return t.Ops[i]
@@ -50,18 +50,18 @@ func (t *Target) Op(name string) *Op {
 	return nil
 }
 
-// reworded are the ops of every store that a plan may word anew: the others are of logs.
+// reworded are the built-in ops that a plan may redefine: the others are for logs.
 var reworded = []driver.Verb{driver.Get, driver.Put, driver.Delete}
 
-// compareOps orders the ops of a mix: those of every store by their verbs, then those of the plan's own by name.
+// compareOps orders the ops of a mix: built-in ones by verb, then the plan's own by name.
 func compareOps(a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
 }
 
-// everyStores returns the verb that every store has under a name.
+// everyStores returns the built-in verb with a name.
 func everyStores(name string) (driver.Verb, bool) { return driver.Words{}.Verb(name) }
 
-// place is where an op stands among those of every store; those of the plan's own stand behind them all.
+// place returns an op's position among the built-in ones. The plan's own come after all of them.
 func place(op string) int {
 	v, ok := everyStores(op)
 	if !ok {
@@ -70,7 +70,7 @@ func place(op string) int {
 	return int(v)
 }
 
-// opNames are the ops that a mix may have: those of every store, and those that targets word.
+// opNames lists the ops that a mix may have: the built-in ones and those that targets define.
 func opNames(targets []*Target) []string {
 	var names []string
 	for v := driver.Verb(0); !v.Own(); v++ {
@@ -107,13 +107,13 @@ func (b *block) ops(t *Target, d driver.Driver) {
 	}
 }
 
-// verbFor is the verb that a form is checked with: that of its own name is told by the plan as a whole.
+// verbFor returns a verb to check a form with. The real verb of the plan's own op depends on the whole plan.
 func verbFor(name string) driver.Verb {
 	v, _ := driver.NewWords(map[string]bool{name: false}).Verb(name)
 	return v
 }
 
-// ops checks the ops that a target words itself.
+// ops checks the ops that a target defines.
 func (v *validator) ops(t *Target, d driver.Driver, at part) {
 	former, ok := d.(form.Former)
 	if !ok && len(t.Ops) > 0 {
@@ -143,7 +143,7 @@ func (v *validator) ops(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// form checks what the driver says of one.
+// form checks an op's form with the driver.
 func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	w, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form})
 	for _, err := range split(err) {
@@ -167,7 +167,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	}
 }
 
-// own checks how many names of its own the plan has.
+// own checks the number of op names that the plan itself introduces.
 func (v *validator) own() {
 	var own []string
 	for _, t := range v.plan.Targets {
@@ -183,7 +183,7 @@ func (v *validator) own() {
 	}
 }
 
-// formed checks that the dataset of a phase has what the forms of its ops take.
+// formed checks that a phase's dataset has the fields that its ops' forms use.
 func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 	former, ok := driverNamed(v.drivers, t.Driver).(form.Former)
 	if !ok {
@@ -210,7 +210,7 @@ func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 	}
 }
 
-// noField reports a field that the dataset of a phase has not.
+// noField reports a field that the phase's dataset lacks.
 func (v *validator) noField(t *Target, d *Dataset, o *Op, field string, at part) {
 	var names []string
 	for name := range d.Values.Record {
@@ -225,12 +225,12 @@ func (v *validator) noField(t *Target, d *Dataset, o *Op, field string, at part)
 		"target."+t.Name+".op."+o.Name, at.path)
 }
 
-// shownOp is an op that a target words itself, as people read it.
+// shownOp is an op that a target defines, in readable form.
 type shownOp struct {
 	Target, Name, Text string
 }
 
-// Show returns the ops that targets word themselves as they will be sent, with a key and a value such as those of the first phase that has them.
+// Show returns the ops that targets define as they will be sent, with a sample key and value from the first phase that uses each.
 func (p *Plan) Show(drivers []driver.Driver) []shownOp {
 	var all []shownOp
 	words := p.Words()
@@ -246,7 +246,7 @@ func (p *Plan) Show(drivers []driver.Driver) []shownOp {
 	return all
 }
 
-// sample is a request such as a form is used for.
+// sample returns a sample request for a form.
 func (p *Plan) sample(t *Target, f driver.Form) *driver.Request {
 	req := &driver.Request{Verb: f.Verb, Key: []byte("KEY"), Value: &driver.Value{Size: 16}}
 	for _, ph := range p.Phases {
@@ -262,7 +262,7 @@ func (p *Plan) sample(t *Target, f driver.Form) *driver.Request {
 		if err != nil {
 			return req
 		}
-		value.Checked = false // its header is no text
+		value.Checked = false // its header is not text
 		if value.Maker != nil {
 			value.Size = len(value.Maker.Append(nil, value.Seed))
 		}

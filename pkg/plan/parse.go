@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// namePattern is what a plan, target, dataset, phase or variable may be called: it stands in paths, metrics and file names.
+// namePattern matches valid names of plans, targets, datasets, phases and variables, which appear in paths, metrics and file names.
 var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 const (
@@ -30,14 +30,14 @@ type File struct {
 	plan       *hclsyntax.Block
 	locals     []*hclsyntax.Block
 	experiment *hclsyntax.Block
-	blocks     map[string][]*hclsyntax.Block // variable, target, dataset, observe, phase, assert and table by type, in the order of the text
+	blocks     map[string][]*hclsyntax.Block // variable, target, dataset, observe, phase, assert, table and chart by type, in the order of the text
 }
 
-// Parse reads the text of a plan. The filename stands in diagnostics; nothing is read from disk. The drivers are those that a
+// Parse reads the text of a plan. It reads nothing from disk: filename only appears in diagnostics. The drivers are those that a
 // target may name.
 //
-// When the text is not HCL, or breaks a bound of the guard, the File is nil. When only its blocks are wrong there is a File, so
-// that Resolve can report what else is wrong; it then gives no Plan.
+// If the text is not HCL, or breaks a bound of the guard, the File is nil. If only its blocks are wrong, there is a File, so that
+// Resolve can report further errors, but Resolve then returns no Plan.
 func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
 	var r lang.Reporter
 	body := r.Parse(src, filename)
@@ -57,7 +57,7 @@ func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Dia
 // blockTypes are the blocks of a plan.
 var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table", "chart"}
 
-// sort files the blocks by type and reports those that have no place.
+// sort files the blocks by type and reports misplaced ones.
 func (f *File) sort(r *lang.Reporter, body *hclsyntax.Body) {
 	for _, a := range lang.Attributes(body) {
 		r.Fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", lang.Quote(a.Name)),
@@ -83,7 +83,7 @@ func (f *File) sort(r *lang.Reporter, body *hclsyntax.Body) {
 	}
 }
 
-// file puts a block with a name where Resolve finds it.
+// file files a named block for Resolve.
 func (f *File) file(r *lang.Reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
 	name, at := b.Labels[0], b.LabelRanges[0]
 	switch {
@@ -134,14 +134,14 @@ func (f *File) names(blockType string) []string {
 	return list
 }
 
-// labelledBlocks are the inner blocks that have a name, with how to write one.
+// labelledBlocks are the inner blocks that have a name, each with how to write it.
 var labelledBlocks = map[string]string{
 	"scenario": `Write scenario "NAME" { … }.`,
 	"op":       `Write op "NAME" { request { … } }.`,
 	"step":     `Write the op behind the word: step "get" {}.`,
 }
 
-// laterWords are words of the plan language that this version does not know, with what serves instead.
+// laterWords are words that this version does not support, with what to use instead.
 var laterWords = map[string]string{
 	"verify":  "a phase that gets, with expect_hits",
 	"ttl":     "ttl in values",

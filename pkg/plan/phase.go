@@ -16,26 +16,26 @@ type Phase struct {
 	Name       string     `json:"name"`
 	Target     string     `json:"target"`
 	Dataset    string     `json:"dataset"`
-	Ops        []Weight   `json:"ops"`                 // in verb order; of Populate: put, of Clear: delete; of Scenarios: what they bring
-	Scenarios  []Scenario `json:"scenarios"`           // what sessions draw from instead of Ops; empty for ops that stand for themselves
-	Batch      int        `json:"batch"`               // keys of an op of the load
-	Setup      []Weight   `json:"setup"`               // untimed ops before the load, each session every key of its pool once; empty for none
+	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete; for Scenarios: the sum of their steps
+	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; empty: from Ops
+	Batch      int        `json:"batch"`               // keys per op of the load
+	Setup      []Weight   `json:"setup"`               // untimed ops before the load: each session takes every key of its pool once; empty: none
 	Closed     *Closed    `json:"closed"`              //
 	Open       *Open      `json:"open"`                //
 	Stages     *Stages    `json:"stages"`              //
 	Search     *Search    `json:"search"`              //
 	Populate   *Populate  `json:"populate"`            //
 	Clear      *Clear     `json:"clear"`               //
-	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: nothing is expected
-	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets that ask for keys of the dataset, above 0; the others for keys that nobody puts. nil: all
-	Bound      string     `json:"bound,omitempty"`     // an earlier phase, whose speed the phase's is shown as a share of; "" for none
+	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: no expectation
+	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil: all
+	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "": none
 	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
-	Growth     *Growth    `json:"growth,omitempty"`    // nil: latency is not counted by ordinal
-	Samples    int        `json:"samples,omitempty"`   // single ops of the load that are kept, drawn at random; 0: none
-	Stop       *Stop      `json:"stop"`                // nil: a load goes on whatever its ops end in
+	Growth     *Growth    `json:"growth,omitempty"`    // nil: latencies are not recorded by ordinal
+	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0: none
+	Stop       *Stop      `json:"stop"`                // nil: the load goes on however many ops fail
 }
 
-// Schedule returns how arrivals come when they do not wait for the target, nil when they do.
+// Schedule returns the schedule of arrivals that do not wait for the target; nil when they do wait.
 func (ph *Phase) Schedule() *Schedule {
 	switch {
 	case ph.Open != nil:
@@ -89,7 +89,7 @@ func (ph *Phase) Pipeline() int {
 	return 0
 }
 
-// WarmUp returns how much of the phase's beginning the plan wants its figures to leave out; 0: it does not say.
+// WarmUp returns how much of the phase's beginning the plan excludes from its figures; 0: the plan does not say.
 func (ph *Phase) WarmUp() time.Duration {
 	switch {
 	case ph.Closed != nil:
@@ -100,7 +100,7 @@ func (ph *Phase) WarmUp() time.Duration {
 	return 0
 }
 
-// loadModels are the blocks of which a phase has one.
+// loadModels are the inner blocks of a phase, which has exactly one of them.
 var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear"}
 
 // phase reads a phase block; nil when it is not to run.
@@ -167,7 +167,7 @@ func (b *block) loadModel(ph *Phase) {
 	}
 }
 
-// bound checks that a phase and its bound both write logs, the bound first.
+// bound checks that a phase and its bound both write logs, and that the bound runs first.
 func (v *validator) bound(ph *Phase, at part) {
 	if ph.Bound == "" {
 		return
@@ -239,7 +239,7 @@ func (v *validator) phase(ph *Phase) {
 	}
 }
 
-// samples checks how many single ops of a load are kept.
+// samples checks the number of single ops to keep.
 func (v *validator) samples(ph *Phase, at part) {
 	if ph.Samples == 0 {
 		return
@@ -250,7 +250,7 @@ func (v *validator) samples(ph *Phase, at part) {
 	}
 }
 
-// oneModel checks that there is one load model, and it.
+// oneModel checks that there is exactly one load model, and checks that model.
 func (v *validator) oneModel(ph *Phase, at part) {
 	var models []string
 	if c := ph.Closed; c != nil {
@@ -297,7 +297,7 @@ func (v *validator) connections(at part, sessions, pipeline int) {
 	v.within(at, "pipeline", int64(pipeline), 1, maxPipeline)
 }
 
-// eachIn puts names behind a path.
+// eachIn appends each name to a path.
 func eachIn(path string, names []string) []string {
 	var paths []string
 	for _, name := range names {

@@ -19,34 +19,34 @@ const (
 	sequencePick = "sequence"
 )
 
-// InOrder says whether a session's keys have an order, and end.
+// InOrder reports whether a session takes its keys in order, to their end.
 func (k *Keys) InOrder() bool { return k.Pick == sequencePick }
 
-// Uniform says whether each key is as likely as another.
+// Uniform reports whether all keys are equally likely.
 func (k *Keys) Uniform() bool { return k.Pick == uniformPick }
 
-// Zipf says whether a few keys, wherever they lie, are picked far more often than most.
+// Zipf reports whether a few keys, spread over the space, are picked far more often than most.
 func (k *Keys) Zipf() bool { return k.Pick == zipfPick }
 
-// Latest says whether the keys that were put last are picked most often.
+// Latest reports whether the most recently put keys are picked most often.
 func (k *Keys) Latest() bool { return k.Pick == latestPick }
 
-// Hotspot says whether HotOps of the ops share HotKeys of the keys.
+// Hotspot reports whether a share HotOps of the ops goes to a share HotKeys of the keys.
 func (k *Keys) Hotspot() bool { return k.Pick == hotspotPick }
 
-// ycsb is the form of zipf that YCSB draws, see [Keys].
+// ycsb is YCSB's form of zipf, see [Keys].
 const ycsb = "ycsb"
 
-// YCSB says whether keys are drawn as YCSB's form of zipf draws them.
+// YCSB reports whether keys are drawn by YCSB's form of zipf.
 func (k *Keys) YCSB() bool { return k.Form == ycsb }
 
-// ycsbSkew is the only skew that YCSB's form has: its sum over all ranks is a constant there.
+// ycsbSkew is the only skew of YCSB's form: its sum over all ranks is a constant in YCSB.
 const ycsbSkew = 0.99
 
 // writePick lists the ways of picking keys.
 const writePick = `Write "uniform", "zipf(0.99)", "zipf(0.99, ycsb)", "hotspot(80% on 20%)", "latest" or "sequence".`
 
-// pick reads the way keys are picked.
+// pick reads how keys are picked.
 func (b *block) pick(k *Keys) {
 	text := k.Pick
 	b.Text("pick", &text)
@@ -87,7 +87,7 @@ func (k *Keys) hotspot(text string) bool {
 	return two && errs[0] == nil && errs[1] == nil
 }
 
-// Picking says how keys are picked, as results do.
+// Picking describes how keys are picked, for results.
 func (k *Keys) Picking() string {
 	percent := func(share float64) string { return strconv.FormatFloat(share*100, 'g', 6, 64) + "%" }
 	switch {
@@ -99,7 +99,7 @@ func (k *Keys) Picking() string {
 	return k.Pick
 }
 
-// Hot returns how many keys of a hotspot are hot.
+// Hot returns the number of hot keys of a hotspot.
 func (k *Keys) Hot() int64 { return int64(math.Round(k.HotKeys * float64(k.Count))) }
 
 // pick checks how keys are picked.
@@ -125,7 +125,7 @@ func (v *validator) pick(at part, k *Keys) {
 	v.hotspot(at, k)
 }
 
-// hotspot checks that there are both hot and other keys.
+// hotspot checks that there are both hot and cold keys.
 func (v *validator) hotspot(at part, k *Keys) {
 	path := at.path + ".pick"
 	switch {
@@ -140,7 +140,7 @@ func (v *validator) hotspot(at part, k *Keys) {
 	}
 }
 
-// growing checks a phase over a dataset whose keys are picked by recency: it must put, and what it put cannot be deleted one by one.
+// growing checks a phase on a dataset whose keys are picked by recency. A load must put. A clear cannot delete such keys one by one.
 func (v *validator) growing(ph *Phase, d *Dataset, at part) {
 	switch {
 	case d.Keys.Pick != latestPick:
@@ -154,7 +154,7 @@ func (v *validator) growing(ph *Phase, d *Dataset, at part) {
 	}
 }
 
-// Levels returns how many steps the phase's load has at most; 0 when the phase has no load.
+// Levels returns the most steps that the phase's load can have; 0 when the phase has no load.
 func (ph *Phase) Levels() int {
 	switch {
 	case ph.Stages != nil:
@@ -167,7 +167,7 @@ func (ph *Phase) Levels() int {
 	return 0
 }
 
-// hitRatio checks a share of hits that was asked for: nothing else in the phase may change what is there.
+// hitRatio checks a requested hit ratio: nothing else in the phase may decide which gets hit.
 func (v *validator) hitRatio(ph *Phase, at part) {
 	h, path := ph.HitRatio, at.path+".hit_ratio"
 	switch {

@@ -2,14 +2,13 @@
 //
 //	text --Parse--> *File --Resolve(variables)--> *Plan --JSON--> canonical bytes --Decode--> *Plan
 //
-// A [Plan] is complete, plain data: no expression, default or reference is left in it, and the same bytes run the same load
-// anywhere. All defaults of loadgen are applied here and nowhere else.
+// A [Plan] is complete, plain data: it holds no expressions, references or missing defaults, and the same bytes run the same load
+// anywhere. All of loadgen's defaults are applied here and nowhere else.
 //
 // # Text
 //
-// A plan is HCL: the blocks plan, variable, locals, target, dataset, observe, phase, assert, experiment and table, each argument on a line of its own. Unknown
-// words are errors; all errors of a text are reported at once, each with its place and what to write instead. An argument that is
-// null counts as not written.
+// A plan is HCL: the blocks plan, variable, locals, target, dataset, observe, phase, assert, experiment, table and chart, with each argument on its own
+// line. Unknown words are errors. All errors are reported at once, each with its place and what to write instead. A null argument counts as absent.
 //
 // # Quantities
 //
@@ -19,19 +18,20 @@
 //	rate       "50k/s" "300/min"       per s    /s /min /h, with k, M or G before it
 //	share      "1%"                    0 to 1   %
 //
-// Every quantity may also be a number in its base unit, which is what the functions duration, size, rate and percent return. Units
-// are case-sensitive, and signs, exponents, NaN and infinities are no quantities.
+// A quantity may also be a number in its base unit, which is what the functions duration, size, rate and percent return. Units
+// are case-sensitive. Signs, exponents, NaN and infinities are errors.
 //
 // # Hostile text
 //
-// Plans come from strangers. A text is bounded in bytes, tokens, nesting and operators before HCL parses it; every value that an
-// expression or a part of one yields is bounded before anything is made of it (package lang). Functions are pure. Parse and
-// Resolve together allocate less than 64 MiB and take time in proportion to the text; so does Decode for its form.
+// Plans come from strangers. The text's bytes, tokens, nesting and operators are bounded before HCL parses it, and the value of every
+// expression and subexpression is bounded before it is used (package lang). Functions are pure. Parse and Resolve together
+// allocate less than 64 MiB and take time linear in the text; so does Decode in the canonical form.
 //
 // # Canonical form
 //
-// What crosses the wire, names a run and is printed is one JSON text per plan: sorted keys, no white space, every field present.
-// [Decode] takes no other, so a plan's SHA-256 is its identity. A secret is its name; the value is looked up where the load runs.
+// A plan has exactly one JSON text, which crosses the wire, names the run and is printed: sorted keys, no white space, every field
+// present except empty ones tagged omitempty. [Decode] accepts no other, so the text's SHA-256 identifies the plan. The text holds
+// only the names of secrets; their values are looked up where the load runs.
 package plan
 
 // Plan is what to run, and against what.
@@ -40,25 +40,25 @@ type Plan struct {
 	Description string `json:"description"`
 	Seed        uint64 `json:"seed"`
 
-	// OnWorkerLoss is Continue, Abort or Replace; "": as the coordinator is told.
+	// OnWorkerLoss is Continue, Abort or Replace; "": the coordinator's setting applies.
 	OnWorkerLoss string `json:"on_worker_loss,omitempty"`
 
-	Targets  []*Target  `json:"targets"`  // those that a phase or an observation uses, in the file's order
-	Datasets []*Dataset `json:"datasets"` // those that a phase uses, likewise
-	Observes []*Observe `json:"observes"` // in the file's order
-	Phases   []*Phase   `json:"phases"`   // in the order they run; a phase whose `when` was false is not here
+	Targets  []*Target  `json:"targets"`  // used by a phase or an observation, in file order
+	Datasets []*Dataset `json:"datasets"` // used by a phase, in file order
+	Observes []*Observe `json:"observes"` // in file order
+	Phases   []*Phase   `json:"phases"`   // in run order, without those whose `when` was false
 	Asserts  []*Assert  `json:"asserts"`
 }
 
-// What is done when a worker is lost: go on without it, end the run, or have another worker take its sessions over from the next phase on.
+// What to do when a worker is lost: go on without it, end the run, or have another worker take over its sessions from the next phase on.
 const (
 	Continue = "continue"
 	Abort    = "abort"
 	Replace  = "replace"
 )
 
-// Irreplaceable returns a phase that needs what the same sessions have left on their worker's machine in an earlier phase, so that no other worker
-// can take them over in between; "" when there is none.
+// Irreplaceable returns a phase that needs what its sessions left on their worker's machine in an earlier phase. No other worker can take
+// such sessions over in between. It returns "" when there is no such phase.
 func (p *Plan) Irreplaceable() (phase, earlier string) {
 	first := map[string]string{} // phase, by target
 	for _, ph := range p.Phases {

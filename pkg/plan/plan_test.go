@@ -34,7 +34,7 @@ func formatted(t *testing.T, diags hcl.Diagnostics, sources map[string][]byte) s
 	return b.String()
 }
 
-// good resolves a plan that must be right.
+// good resolves a plan that must be valid.
 func good(t *testing.T, src string, vars plan.Vars) *plan.Plan {
 	t.Helper()
 	p, diags := resolve(src, "plan.hcl", vars)

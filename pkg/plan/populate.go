@@ -45,7 +45,7 @@ func (v *validator) setup(ph *Phase, at part) {
 	}
 }
 
-// pools checks that the pools of a phase's sessions can be told apart.
+// pools checks that the session pools of a phase do not overlap.
 func (v *validator) pools(ph *Phase, d *Dataset, at part) {
 	if n := int64(ph.Sessions()); d.Keys.PerSession() && n > 0 && n <= maxSessions && d.Keys.Count > maxKeys/n {
 		v.fault(fmt.Sprintf("%s: %d pools of %d keys are more than %d", at.where, n, d.Keys.Count, int64(maxKeys)),
@@ -53,7 +53,7 @@ func (v *validator) pools(ph *Phase, d *Dataset, at part) {
 	}
 }
 
-// keysOf checks that a phase can take its keys from the dataset.
+// keysOf checks that a phase can take its keys from its dataset.
 func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
 	keys, n := "dataset."+d.Name+".keys", int64(ph.Sessions())
 	session := d.Keys.PerSession()
@@ -79,7 +79,7 @@ func (v *validator) keysOf(ph *Phase, d *Dataset, at part) {
 	}
 }
 
-// flushes says whether a clear phase empties its target, other datasets included.
+// flushes reports whether a phase is a clear that empties its whole target, other datasets included.
 func (p *Plan) flushes(ph *Phase) bool {
 	t := p.Target(ph.Target)
 	return ph.Clear != nil && t != nil && t.Builtin != nil

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestPopulateOfClientsThatBlock opens no connection that nobody has asked for: with clients that block, each op in flight has one.
+// TestPopulateOfClientsThatBlock opens no unwanted connections: with clients that block, each op in flight needs one.
 func TestPopulateOfClientsThatBlock(t *testing.T) {
 	for _, tt := range []struct {
 		driver, walk string

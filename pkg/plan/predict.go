@@ -11,48 +11,55 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// What a load costs the worker that carries it out. They are estimates on the high side, to say "will this fit" before it is tried.
+// What a load costs its worker. These are estimates on the high side, to answer "will this fit?" before it is tried.
 const (
-	sessionBytes    = 4 << 10  // a session's and its streams' state
+	sessionBytes    = 4 << 10  // state of a session and its streams
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
-	sceneBytes      = 256      // each further op of its scenario
-	valueCopies     = 3        // of its value: a buffer that is filled by doubling, and the one it grew from
-	recordCopies    = 2        // of a record more: it is made once to see how large it is, in a buffer that is filled by doubling
-	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and what is to be written
-	pipeBytes       = 96 << 10 // more on the blocking executor: two goroutines, buffers between them and the loop, and those of TLS
-	histogramBytes  = 58 << 10 // of the largest histogram, 7,296 buckets
+	sceneBytes      = 256      // each further op of a scenario in flight
+	valueCopies     = 3        // of an op's value: in a buffer that grows by doubling, and in the one it grew from
+	recordCopies    = 2        // further ones of a record: it is made once to learn its size, in a buffer that grows by doubling
+	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and data to be written
+	pipeBytes       = 96 << 10 // more off the event loop: two goroutines, buffers between them and the loop, and TLS buffers
+	histogramBytes  = 58 << 10 // the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
-	mostRows        = 4096     // of a phase: one a second, and of longer phases fewer
-	rowBytes        = 256      // of a row without its histogram of responses: 154 of a series of 600
-	rowOpBytes      = 4        // of that histogram for each op of the row: 3.1 of 20 ops a second, 0.06 of 20,000
-	rowHistogram    = 5 << 9   // most of it: 1,280 of 20,000 ops a second, 2,048 of 200,000
-	mostStretches   = 128      // of a phase's time, in which its counts are kept apart, so that its beginning can be left out
-	stretchBytes    = 8 << 10  // of a verb: 4,332 of 20,000 ops a second, 6,498 of 200,000
-	sampleBytes     = 1 << 10  // an op that is kept: some 170 with an error, in the draw of its loop, in the worker's, among those that all have sent, and as text
-	leftBytes       = 8 << 10  // left behind each second, and collected when memory gets short: 6,500 with three copies of a key on four loops
-	spareFiles      = 64       // files that are not connections: standard streams, pollers, logs, the control plane
+	mostRows        = 4096     // per phase: one a second, fewer in longer phases
+	rowBytes        = 256      // a row without its response histogram: 154 measured in a series of 600
+	rowOpBytes      = 4        // of that histogram per op of the row: 3.1 measured at 20 ops/s, 0.06 at 20,000
+	rowHistogram    = 5 << 9   // its largest size: 1,280 measured at 20,000 ops/s, 2,048 at 200,000
+	mostStretches   = 128      // per phase: intervals whose counts are kept separately, so that the beginning can be excluded
+	stretchBytes    = 8 << 10  // per verb: 4,332 measured at 20,000 ops/s, 6,498 at 200,000
+	sampleBytes     = 1 << 10  // a kept op: about 170 with an error, in its loop's sample, in the worker's, among those that all workers sent, and as text
+	leftBytes       = 8 << 10  // garbage per second, collected when memory gets short: 6,500 measured with three copies of a key on four loops
+	spareFiles      = 64       // open files that are not connections: standard streams, pollers, logs, the control plane
 )
 
-// Load is what a phase, or all of them, will do and take, as far as that can be known before it runs. With several workers it is divided between them.
+// Load is what a phase, or all of them, will do and need, as far as that is known before the run. Several workers share it.
 type Load struct {
-	Name          string         // the phase's; "" of all
-	Ops           *int64         // of the load itself; of an open load the expected number; nil when only the run can tell
-	Requests      *int64         // for these ops when every request is answered: ops × fan-out, N or R when replicated; nil of batches on several endpoints, too
+	Name          string         // the phase's; "": all phases
+	Ops           *int64         // of the load itself; for an open load the expected number; nil when only the run can tell
+	Requests      *int64         // for Ops if every request is answered: ops × fan-out, which is N or R when replicated; also nil for batches on several endpoints
 	SetupOps      int64          // untimed puts before the load
 	SetupRequests int64          //
-	Duration      *time.Duration // nil when the target's speed decides; of a search, at most
+	Duration      *time.Duration // nil when the target's speed decides; for a search an upper bound
 	Sessions      int
 	Connections   int64 // sessions × endpoints
 
-	// Memory is what one worker needs for all of it, in bytes: 32 MiB + 4 KiB a session + 1 KiB and three values an op that can be in flight, and 256 bytes for each further step of its scenario, + 8 KiB a
-	// connection, 104 KiB on the blocking executor, + 58 KiB a histogram, of which there are 7 an op in the mix, a scenario and a step of one that has several, and N an op more when replicated, + what the
-	// keys and values of files take, + 1 KiB a sample, + what is kept of each second, which the coordinator needs where workers are elsewhere: see kept. Garbage of 8 KiB
-	// a second comes on top, which is collected late, not to disturb the load: where there is no room for it, it is collected sooner.
+	// Memory is what one worker needs for all of it, in bytes, the sum of
+	//
+	//   - 32 MiB;
+	//   - 4 KiB per session;
+	//   - 8 KiB per connection, 104 KiB off the event loop;
+	//   - per op that can be in flight 1 KiB, three times its values (five times for records) and 256 bytes for each further op of its scenario;
+	//   - 58 KiB per histogram: 7 for each op of the mix, scenario and step, and N more for each op of the mix when replicated;
+	//   - keys and values from files;
+	//   - 1 KiB per sample;
+	//   - what is kept of each second (see kept); with remote workers the coordinator needs this;
+	//   - 8 KiB of garbage per second of Duration. It is collected late, so as not to disturb the load, but sooner where there is no room.
 	Memory int64
 }
 
-// Predict says what each phase of the plan will do and take, and all of them: their ops, requests and durations together, and of the rest what the phase
-// needs that needs most, as one runs after another. The plan must be valid.
+// Predict returns the load of each phase of the plan and of all of them. all holds the sums of ops, requests and durations. For the rest it
+// holds the maximum over phases, which run one after another. The plan must be valid.
 func (p *Plan) Predict() (phases []Load, all Load) {
 	zero, none := int64(0), time.Duration(0)
 	all = Load{Ops: &zero, Requests: &zero, Duration: &none}
@@ -93,7 +100,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	return l
 }
 
-// EndpointsOf returns how many endpoints each target of a phase has, by its name, as far as the plan knows.
+// EndpointsOf returns the number of endpoints of each target of a phase, by target name, as far as the plan knows.
 func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
 	all := map[string]int{}
 	for _, name := range ph.Targets() {
@@ -106,7 +113,7 @@ func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
 	return all
 }
 
-// fanoutOf returns how many requests an op of a phase's load makes on average.
+// fanoutOf returns the mean number of requests per op of a phase's load.
 func (p *Plan) fanoutOf(ph *Phase) float64 {
 	if len(ph.Targets()) == 1 {
 		return fanout(p.Target(ph.Target).Replication, ph.Ops)
@@ -123,13 +130,13 @@ func (p *Plan) fanoutOf(ph *Phase) float64 {
 	return requests / ops
 }
 
-// Memory returns what a worker needs to drive so many sessions of a phase, in bytes: see [Load]. clients is how many connections each has to the endpoints
-// of each target: one to an endpoint or, of clients that block, one for each op that it can have in flight.
+// Memory returns the bytes that a worker needs to drive that many sessions of a phase: see [Load]. clients is the number of connections that
+// each session has per target: one per endpoint or, for clients that block, one per op that it can have in flight.
 func (p *Plan) Memory(ph *Phase, sessions int, clients map[string]int) int64 {
 	return add(p.idle(ph, sessions, clients), multiply(flying(ph, sessions), p.opBytes(ph)))
 }
 
-// idle is what sessions need while none of their ops is in flight.
+// idle returns the bytes that sessions need while none of their ops is in flight.
 func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
 	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios) + ph.countSteps()))
 	session, replicas := int64(sessionBytes), 0
@@ -158,9 +165,9 @@ func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
 	return need
 }
 
-// kept is what a phase keeps of each second that has gone by: rows of its series, and counts of each verb and scenario by stretches of time. Both
-// are bounded, so a phase of a day keeps no more than one of 68 minutes. Where only the target decides how long it takes, a second for each op is
-// the most that is expected.
+// kept returns the bytes that a phase keeps of past seconds: rows of its series, and counts of each verb, scenario and step by interval. Both
+// are bounded, so a phase of a day keeps no more than one of 68 minutes. If only the target decides the duration, at most a second per op
+// is assumed.
 func (p *Plan) kept(ph *Phase) int64 {
 	ops, duration := p.opsOf(ph, p.Dataset(ph.Dataset))
 	seconds := int64(mostRows)
@@ -179,12 +186,12 @@ func (p *Plan) kept(ph *Phase) int64 {
 	return rows*rowBytes + responses + counts
 }
 
-// flying is how many ops of so many of a phase's sessions can be in flight.
+// flying returns how many ops the given number of a phase's sessions can have in flight.
 func flying(ph *Phase, sessions int) int64 {
 	return scale(inFlight(ph), float64(sessions)/float64(ph.Sessions()))
 }
 
-// opBytes is what an op in flight needs.
+// opBytes returns the bytes that an op in flight needs.
 func (p *Plan) opBytes(ph *Phase) int64 {
 	most := int64(0)
 	for _, name := range ph.Datasets() {
@@ -198,8 +205,8 @@ func (p *Plan) opBytes(ph *Phase) int64 {
 	return slotBytes + int64(ph.MostSteps()-1)*sceneBytes + most
 }
 
-// ReplyBytes returns what the replies to the ops that so many of a phase's sessions can have in flight take, in bytes, where each is as long as the longest
-// value of the phase's datasets, and in a buffer that is filled by doubling.
+// ReplyBytes returns the bytes of the replies to all ops that the given number of a phase's sessions can have in flight. Each reply is taken to
+// be as long as the longest value of the phase's datasets, in a buffer that grows by doubling.
 func (p *Plan) ReplyBytes(ph *Phase, sessions int) int64 {
 	longest, replicas := 0, 1
 	for _, name := range ph.Datasets() {
@@ -214,8 +221,8 @@ func (p *Plan) ReplyBytes(ph *Phase, sessions int) int64 {
 	return multiply(flying(ph, sessions), each)
 }
 
-// MemoryShort says in words that so many sessions of a phase, on one worker, can need more memory than there is, and how many would do, of
-// them or of their ops in flight; clients are as in [Plan.Memory]. It returns "" when they do not, and for an available of 0, which stands for not known.
+// MemoryShort says in words that sessions of a phase can need more memory than one worker has available, and how many sessions, or ops in
+// flight, would fit; clients are as in [Plan.Memory]. It returns "" when they fit, or when available is 0, for unknown.
 func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, available int64) string {
 	need := p.Memory(ph, sessions, clients)
 	if available == 0 || need <= available {
@@ -231,8 +238,8 @@ func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, avai
 		sessions, flying(ph, sessions), need>>20, available>>20, would)
 }
 
-// FilesShort says in words that so many sessions of a phase, on one worker and with so many connections each, need more open files than it may have, and how
-// many would do. It returns "" when they do not.
+// FilesShort says in words that sessions of a phase, with each connections apiece, need more open files than one worker's limit, and how many
+// sessions would fit. It returns "" when they fit.
 func (ph *Phase) FilesShort(sessions, each int, limit int64) string {
 	connections := multiply(int64(sessions), int64(each))
 	need := add(connections, spareFiles)
@@ -243,8 +250,8 @@ func (ph *Phase) FilesShort(sessions, each int, limit int64) string {
 		connections, need, limit, need, max(0, limit-spareFiles)/int64(each))
 }
 
-// OpsPerSecond returns the most ops a second that a phase asks for whatever the target does: the highest rate of its schedule, of a search the
-// lowest. It is 0 for a phase without one.
+// OpsPerSecond returns the most ops per second that a phase asks for whatever the target does: the highest rate of its schedule, but the
+// lowest for a search. It is 0 for a phase without a schedule.
 func (ph *Phase) OpsPerSecond() float64 {
 	rate := 0.0
 	switch {
@@ -260,12 +267,12 @@ func (ph *Phase) OpsPerSecond() float64 {
 	return rate * ph.StepsPerArrival()
 }
 
-// expected returns how many ops are due by a rate over time.
+// expected returns the expected number of ops due under a rate over time.
 func (ph *Phase) expected(s Shape) int64 {
 	return scale(1, pace.Shape(s).Expected()*ph.StepsPerArrival())
 }
 
-// opsOf returns how many ops a phase's load has and how long it takes, each nil when that depends on the target.
+// opsOf returns the number of ops of a phase's load and its duration; each is nil when it depends on the target.
 func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	var ops int64
 	sessions := int64(ph.Sessions())
@@ -287,13 +294,13 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	case ph.Closed != nil && ph.Closed.Duration > 0:
 		return nil, &ph.Closed.Duration
 	case ph.Closed != nil && ph.Closed.Trace != nil && ph.Closed.Iterations > 0:
-		return nil, nil // a session has as many lines as there are of its keys
+		return nil, nil // how many lines a session gets depends on their keys
 	case ph.Closed != nil && ph.Closed.Trace != nil:
 		ops = ph.Closed.Trace.Lines
 	case ph.Closed != nil && ph.Closed.Iterations > 0:
 		ops = multiply(sessions, ph.Closed.Iterations)
 	case ph.Clear != nil && p.flushes(ph):
-		// one request to each node, which is no op
+		// one request to each node, which is not an op
 	case d.Keys.PerSession() && ph.Clear != nil:
 		ops = multiply(int64(p.pools(ph)), d.Keys.Count)
 	case d.Keys.PerSession():
@@ -307,7 +314,7 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	return &ops, nil
 }
 
-// Once returns how many ops a step has that must succeed whole, over all workers: a phase's setup, or the populate or clear that a phase is.
+// Once returns the number of ops, over all workers, of a step that must succeed as a whole: a phase's setup, or a populate or clear phase.
 func (p *Plan) Once(ph *Phase, setup bool) int64 {
 	d := p.Dataset(ph.Dataset)
 	if setup {
@@ -317,7 +324,7 @@ func (p *Plan) Once(ph *Phase, setup bool) int64 {
 	return *ops
 }
 
-// pools returns how many session pools of a phase's dataset the plan's loads use.
+// pools returns how many session pools of the clear phase's dataset the plan's loads use.
 func (p *Plan) pools(clear *Phase) int {
 	n := 0
 	for _, ph := range p.Phases {
@@ -336,7 +343,7 @@ func inFlight(ph *Phase) int64 {
 	return multiply(int64(ph.Sessions()), int64(ph.Pipeline()))
 }
 
-// fanout returns how many requests an op of a mix makes on average.
+// fanout returns the mean number of requests per op of a mix.
 func fanout(r *Replication, mix []Weight) float64 {
 	if r == nil {
 		return 1
@@ -353,7 +360,7 @@ func fanout(r *Replication, mix []Weight) float64 {
 	return requests / weights
 }
 
-// scale, multiply and add stop at the largest int64 instead of passing it.
+// scale, multiply and add saturate at the largest int64.
 func scale(n int64, by float64) int64 {
 	if by == 1 {
 		return n // exact
@@ -378,7 +385,7 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// sum adds what is known; a sum with an unknown part is unknown.
+// sum adds two numbers; the sum is nil, for unknown, if either is.
 func sum[T int64 | time.Duration](a, b *T) *T {
 	if a == nil || b == nil {
 		return nil

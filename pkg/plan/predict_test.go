@@ -95,8 +95,8 @@ func TestMemoryThatWouldDo(t *testing.T) {
 	require.NotEmpty(t, p.MemoryShort(ph, 100, p.EndpointsOf(ph), need/2))
 }
 
-// What is kept of each second is counted, up to the most that is kept. An hour at 20,000 ops a second took 1,494 bytes a second for rows, and
-// 4,332 for each of 128 stretches of counts.
+// Memory kept per second is counted, up to its bound. An hour at 20,000 ops a second took 1,494 bytes a second for rows, and 4,332 for each of
+// 128 intervals of counts.
 func TestPredictWhatIsKept(t *testing.T) {
 	memory := func(rate, duration string) int64 {
 		load := "  ops = { put = 1 }\n  open {\n rate = \"" + rate + "\"\n duration = \"" + duration + "\"\n sessions = 1\n pipeline = 16\n }"
@@ -111,7 +111,7 @@ func TestPredictWhatIsKept(t *testing.T) {
 	require.Less(t, memory("1/s", "10m")-memory("1/s", "128s"), int64(600*300))
 }
 
-// What each second leaves behind is predicted, and keeps no plan from where it would be collected sooner: half an hour on four loops grew by 27 MiB.
+// Garbage per second is predicted, but does not reject a plan where it would be collected sooner: half an hour on four loops grew by 27 MiB.
 func TestPredictWhatIsLeftBehind(t *testing.T) {
 	load := "  ops = { put = 1 }\n  closed {\n duration = \"30m\"\n }"
 	p := good(t, caches+phase("x", "plain", "shared", load), plan.Vars{})

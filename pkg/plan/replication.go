@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Replication says on how many endpoints a key lives and how many answers make an op.
+// Replication says on how many endpoints a key lives and how many answers complete an op.
 type Replication struct {
 	Coordinate string        `json:"coordinate"` // byClient
 	N          int           `json:"n"`
@@ -19,26 +19,26 @@ type Replication struct {
 }
 
 const (
-	byClient = "client" // the requests to all copies are those of loadgen
+	byClient = "client" // loadgen sends the requests to all copies
 
 	askN = "n" // a get asks all N endpoints
-	askR = "r" // it asks R of them, and the next on each failure
+	askR = "r" // a get asks R of them, and another one on each failure
 
-	fromFirst  = "first" // those that are the first in the placement's order
+	fromFirst  = "first" // the first R in the placement's order
 	fromRandom = "random"
 )
 
-// ByClient says whether it is loadgen that keeps the copies, and not the store itself.
+// ByClient reports whether loadgen maintains the copies, rather than the store.
 func (r *Replication) ByClient() bool { return r.Coordinate == byClient }
 
-// GetsAskR says whether a get asks no more endpoints than it takes answers, and others where these fail; else it asks all.
+// GetsAskR reports whether a get asks only R endpoints, and others when these fail; else it asks all N.
 func (r *Replication) GetsAskR() bool { return r.ReadFanout == askR }
 
-// AtRandom says whether which endpoints such a get asks is drawn.
+// AtRandom reports whether such a get asks randomly chosen endpoints.
 func (r *Replication) AtRandom() bool { return r.ReadFrom == fromRandom }
 
-// replication reads how a key is replicated. Unless it says otherwise, an op has time for a request that is
-// never answered and for another in its place.
+// replication reads how keys are replicated. The default timeout of an op leaves time for a request that is never answered and for
+// another in its place.
 func (b *block) replication(timeout time.Duration) *Replication {
 	p := &Replication{Coordinate: byClient, Timeout: 2 * timeout, ReadFanout: askN, ReadFrom: fromFirst}
 	b.Expect([]string{"coordinate", "n", "w", "r", "timeout", "read_fanout", "read_from"}, nil)

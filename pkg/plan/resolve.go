@@ -19,19 +19,19 @@ type resolver struct {
 	*lang.Reader
 	file   *File
 	plan   *Plan
-	traces func(file, form string, timed bool) (file.TraceFacts, error) // of Vars
-	keys   func(file, form, field string) (file.EntryFacts, error)      // likewise
+	traces func(file, form string, timed bool) (file.TraceFacts, error) // from Vars
+	keys   func(file, form, field string) (file.EntryFacts, error)      // from Vars
 	values func(file, form, field, encoding string) (file.EntryFacts, error)
 	ops    []string // that mixes may have
 }
 
-// resolver returns one that has resolved nothing yet.
+// resolver returns a resolver that has resolved nothing yet.
 func (f *File) resolver() *resolver {
 	return &resolver{Reader: lang.NewReader(lang.Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
 }
 
-// Resolve evaluates the plan with the given variables. The Plan is nil when anything is wrong with it, in Parse's eyes or its own;
-// the diagnostics are those that Parse has not reported.
+// Resolve evaluates the plan with the given variables. The Plan is nil if Parse or Resolve found an error. The diagnostics are those
+// that Parse has not reported.
 func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	r := f.resolver()
 	r.traces, r.keys, r.values = vars.Trace, vars.Keys, vars.Values
@@ -69,8 +69,8 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	return r.plan, nil
 }
 
-// Draft returns a Plan of the observations, phases and asserts alone, as the last Resolve found them, also when something else was wrong: enough to
-// tell what is wrong with the asserts, so that all mistakes come at once. It is nil when it could not be told what the phases do.
+// Draft returns a Plan with only the observations, phases and asserts that the last Resolve found, even if something else was wrong. It is
+// enough to check the asserts, so that all mistakes are reported at once. It is nil when errors leave phases or observations unclear.
 func (f *File) Draft() *Plan { return f.draft }
 
 // draft is Draft.
@@ -89,7 +89,7 @@ func (r *resolver) draft() *Plan {
 	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts}
 }
 
-// inputs are the values that variables are given from outside the plan.
+// inputs returns the values that variables get from outside the plan.
 func (r *resolver) inputs(vars Vars) lang.Inputs {
 	in := lang.Inputs{Flags: vars.Flags, File: vars.File, FileName: vars.FileName, Environ: vars.Environ}
 	if vars.Variant != "" {
@@ -112,7 +112,7 @@ func (r *resolver) resolvePlan() {
 	b.Text("on_worker_loss", &r.plan.OnWorkerLoss)
 }
 
-// keepUsed puts the targets that a phase or an observation uses, and the datasets that a phase uses, into the plan, in the order of the text.
+// keepUsed adds to the plan the targets that a phase or an observation uses and the datasets that a phase uses, in the order of the text.
 func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) {
 	used := map[string]bool{}
 	for _, ph := range r.plan.Phases {
@@ -138,8 +138,8 @@ func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dat
 	}
 }
 
-// check validates the plan and reports what is wrong at the place it was written. What concerns a value that is wrong in itself is
-// left out: there is no telling.
+// check validates the plan and reports each problem where it was written. It skips problems about values that are already reported as
+// wrong.
 func (r *resolver) check() {
 	for _, p := range r.plan.validate(r.file.drivers) {
 		known := true
@@ -152,7 +152,7 @@ func (r *resolver) check() {
 	}
 }
 
-// isWrong says whether something is reported about a path or something that it is part of.
+// isWrong reports whether an error was reported about a path or one of its parents.
 func (r *resolver) isWrong(path string) bool {
 	for ; path != ""; path = parent(path) {
 		if r.Wrong[path] {
@@ -162,7 +162,7 @@ func (r *resolver) isWrong(path string) bool {
 	return false
 }
 
-// place returns where a path was written, or else what it is part of.
+// place returns where a path, or else its nearest parent, was written.
 func (r *resolver) place(path string) hcl.Range {
 	for ; path != ""; path = parent(path) {
 		if at, ok := r.Places[path]; ok {
@@ -183,7 +183,7 @@ func (b *block) missing(name, write string) {
 	b.r.Fault(b.At, fmt.Sprintf("%s: %s is missing", b.Where, name), "Write "+write+".")
 }
 
-// substitute returns the text of an attribute's expression, with the values of variables and locals in their place.
+// substitute returns the text of an attribute's expression, with variables and locals replaced by their values.
 func (r *resolver) substitute(a *hclsyntax.Attribute, s lang.Scope) (string, bool) {
 	from, to := a.EqualsRange.End.Byte, a.SrcRange.End.Byte
 	var text strings.Builder
@@ -214,7 +214,7 @@ func (r *resolver) substitute(a *hclsyntax.Attribute, s lang.Scope) (string, boo
 	return strings.TrimSpace(text.String()), all
 }
 
-// constant is a value as an expression.
+// constant writes a value as an expression.
 func constant(v cty.Value) string {
 	text := string(hclwrite.TokensForValue(v).Bytes())
 	if v.Type() == cty.Number && strings.HasPrefix(text, "-") {

@@ -79,7 +79,7 @@ func TestWhenSkipsAPhaseAndWhatOnlyItUses(t *testing.T) {
 	require.InDelta(t, 2.0, p.Phases[1].Ops[0].Weight, 0)
 }
 
-// The largest plan there is room for resolves, and its work grows with its length.
+// The largest plan within the bounds resolves, in time linear in its length.
 func TestResolveIsLinear(t *testing.T) {
 	large := func(n int) string {
 		var b strings.Builder

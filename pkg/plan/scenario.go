@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	maxScenarios = 32      // of a phase: each has latencies of its own
-	maxSamples   = 100_000 // of a phase
-	maxScenes    = 64      // ops of a scenario: a session draws them all when it begins
-	maxSteps     = 256     // of all scenarios of a phase: each has latencies of its own, too
+	maxScenarios = 32      // per phase: each has its own latencies
+	maxSamples   = 100_000 // per phase
+	maxScenes    = 64      // ops of a scenario: a session draws them all when the scenario begins
+	maxSteps     = 256     // over all scenarios of a phase: each has its own latencies, too
 )
 
-// Scenario is several ops that a session carries out one after another, on its own connections to each of their targets. One that fails ends it.
+// Scenario is a sequence of ops that a session carries out one after another, on its own connections to each of their targets. An op that
+// fails ends the scenario.
 type Scenario struct {
 	Name   string         `json:"name"`
 	Weight float64        `json:"weight"` // relative to the sum over the phase's scenarios
@@ -29,35 +30,34 @@ type Scenario struct {
 
 // ScenarioStep is one op of a scenario.
 type ScenarioStep struct {
-	Op      string        `json:"op"`                // a verb's name, of the plan's Words
+	Op      string        `json:"op"`                // a verb's name in Plan.Words
 	Key     string        `json:"key"`               // newKey or sameKey
-	Think   time.Duration `json:"think_ns"`          // from the end of the op before to the due time of this one
-	Target  string        `json:"target,omitempty"`  // where it goes; "": to the phase's own
-	Dataset string        `json:"dataset,omitempty"` // what its key and value are of; "": the phase's own
+	Think   time.Duration `json:"think_ns"`          // from the previous op's end to this one's due time
+	Target  string        `json:"target,omitempty"`  // "": the phase's
+	Dataset string        `json:"dataset,omitempty"` // source of its key and value; "": the phase's
 	As      string        `json:"as,omitempty"`      // its name in results; "": see StepNames
-	Times   int           `json:"times,omitempty"`   // how often it is carried out, each time with a key of its own if that is new; 0: once
+	Times   int           `json:"times,omitempty"`   // how often it is carried out, with a new key each time if Key is newKey; 0: once
 }
 
 // The keys of a scenario's step.
 const (
-	newKey  = "new"  // by the dataset's pick
-	sameKey = "same" // that with the number which the op before had
+	newKey  = "new"  // picked as the dataset says
+	sameKey = "same" // the key with the previous op's number
 )
 
-// Same says whether the step's key has the number of the key that the step before had.
+// Same reports whether the step's key has the same number as the previous step's.
 func (s *ScenarioStep) Same() bool { return s.Key == sameKey }
 
 // Repeat returns how often the step is carried out.
 func (s *ScenarioStep) Repeat() int { return cmp.Or(s.Times, 1) }
 
-// TargetIn returns where the step of a phase goes.
+// TargetIn returns the name of the step's target in the phase.
 func (s *ScenarioStep) TargetIn(ph *Phase) string { return cmp.Or(s.Target, ph.Target) }
 
-// DatasetIn returns what key and value of the step of a phase are of.
+// DatasetIn returns the name of the dataset that the step's key and value come from in the phase.
 func (s *ScenarioStep) DatasetIn(ph *Phase) string { return cmp.Or(s.Dataset, ph.Dataset) }
 
-// StepNames returns the names of the scenario's steps in results: what they are named as, or their op, with a number from the second step on that
-// would have that name: get, get_2.
+// StepNames returns the names of the scenario's steps in results: As, or else the op, numbered from its second occurrence on: get, get_2.
 func (s *Scenario) StepNames() []string {
 	names, seen := make([]string, len(s.Steps)), map[string]int{}
 	for i, step := range s.Steps {
@@ -81,8 +81,8 @@ func (s *Scenario) ops() (n int) {
 	return n
 }
 
-// Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in the order in which they are
-// first named. Requests number them so.
+// Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in order of first mention.
+// Requests number targets in this order.
 func (ph *Phase) Targets() []string {
 	names := []string{ph.Target}
 	for step := range ph.steps() {
@@ -93,7 +93,7 @@ func (ph *Phase) Targets() []string {
 	return names
 }
 
-// Datasets returns the names of the datasets that a phase uses, likewise.
+// Datasets returns the names of the datasets that a phase uses, in the same order as Targets does.
 func (ph *Phase) Datasets() []string {
 	names := []string{ph.Dataset}
 	for step := range ph.steps() {
@@ -104,7 +104,7 @@ func (ph *Phase) Datasets() []string {
 	return names
 }
 
-// DatasetsOn returns the names of the datasets that a phase uses on one of its targets, on its own its own first.
+// DatasetsOn returns the names of the datasets that a phase uses on one of its targets. On the phase's own target, its own dataset comes first.
 func (ph *Phase) DatasetsOn(target string) (names []string) {
 	if target == ph.Target {
 		names = append(names, ph.Dataset)
@@ -123,7 +123,7 @@ type use struct {
 	data   *Dataset
 }
 
-// uses lists the datasets that a phase uses with the targets where it does, those of them that the plan has.
+// uses lists the pairs of target and dataset that a phase uses and the plan has.
 func (p *Plan) uses(ph *Phase) (list []use) {
 	for _, target := range ph.Targets() {
 		for _, data := range ph.DatasetsOn(target) {
@@ -135,7 +135,7 @@ func (p *Plan) uses(ph *Phase) (list []use) {
 	return list
 }
 
-// opsOn lists the ops that a phase carries out on a target with keys and values of a dataset.
+// opsOn lists the ops that a phase carries out on a target with a dataset.
 func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
 	for step := range ph.steps() {
 		if step.TargetIn(ph) == t.Name && step.DatasetIn(ph) == d.Name {
@@ -165,7 +165,7 @@ func (ph *Phase) OpsOn(target string) (ops []Weight) {
 	return ops
 }
 
-// asks says whether a step of the phase is an op on a target.
+// asks reports whether a step of the phase sends an op to a target.
 func (ph *Phase) asks(target, op string) bool {
 	for step := range ph.steps() {
 		if step.Op == op && step.TargetIn(ph) == target {
@@ -175,7 +175,7 @@ func (ph *Phase) asks(target, op string) bool {
 	return false
 }
 
-// countSteps returns how many there are.
+// countSteps returns the number of steps in all scenarios.
 func (ph *Phase) countSteps() (n int) {
 	for range ph.steps() {
 		n++
@@ -196,8 +196,8 @@ func (ph *Phase) steps() iter.Seq[*ScenarioStep] {
 	}
 }
 
-// ExecutorOf returns what carries a phase's requests: the executor of its target. Where there are several, all are on one executor, since a loop waits in one
-// place for whatever happens: on the event loop if that is everyone's, else on the blocking executor.
+// ExecutorOf returns the executor that carries a phase's requests. All targets of a phase share one executor, since a loop waits in a single
+// place: their common one if they agree, else the blocking executor.
 func (p *Plan) ExecutorOf(ph *Phase) string {
 	executor := ""
 	for _, name := range ph.Targets() {
@@ -223,7 +223,7 @@ func (s *Scenario) keys() (n int) {
 	return n
 }
 
-// StepsPerArrival returns how many ops a session's draw from the phase's mix has on average, when none fails: 1 without scenarios.
+// StepsPerArrival returns the mean number of ops in a session's draw from the phase's mix when none fails: 1 without scenarios.
 func (ph *Phase) StepsPerArrival() float64 {
 	if len(ph.Scenarios) == 0 {
 		return 1
@@ -236,7 +236,7 @@ func (ph *Phase) StepsPerArrival() float64 {
 	return steps / weight
 }
 
-// MostSteps returns how many ops such a draw has at most.
+// MostSteps returns the largest number of ops in such a draw.
 func (ph *Phase) MostSteps() int {
 	most := 1
 	for _, s := range ph.Scenarios {
@@ -245,7 +245,7 @@ func (ph *Phase) MostSteps() int {
 	return most
 }
 
-// mixOf returns how many ops of each verb the scenarios bring, by weight.
+// mixOf returns the mix of ops that the scenarios produce.
 func mixOf(scenarios []Scenario) []Weight {
 	byOp := map[string]float64{}
 	for _, s := range scenarios {
@@ -263,7 +263,7 @@ func mixOf(scenarios []Scenario) []Weight {
 	return list
 }
 
-// scenarios reads the phase's scenarios. Each op of its mix is then a scenario of one step, by the op's name.
+// scenarios reads the phase's scenarios. If there are any, each op of its mix becomes a scenario of one step, named after the op.
 func (b *block) scenarios(ph *Phase) {
 	ph.Scenarios = []Scenario{}
 	for _, inner := range b.labelled("scenario", true) {
@@ -290,7 +290,7 @@ func (b *block) scenarios(ph *Phase) {
 	ph.Ops = mixOf(ph.Scenarios)
 }
 
-// scenarioStep reads one step; false: it is left out.
+// scenarioStep reads one step; ok is false when the step is to be left out.
 func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
 	b.Expect([]string{"target", "dataset", "as", "key", "think", "times", "when"}, nil)
 	when := true
@@ -320,7 +320,7 @@ func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
 	return st, when
 }
 
-// scenarios checks those of a phase, and that its mix is theirs.
+// scenarios checks a phase's scenarios, and that its mix matches them.
 func (v *validator) scenarios(ph *Phase, at part) {
 	if len(ph.Scenarios) == 0 {
 		return
@@ -414,7 +414,7 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	}
 }
 
-// sameKey checks that the key with a number in one dataset has one with that number in another.
+// sameKey checks that every key number of one dataset also exists in the other.
 func (v *validator) sameKey(before, data *Dataset, in part) {
 	if before == nil || before == data {
 		return

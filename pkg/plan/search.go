@@ -9,18 +9,18 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Search looks for the largest rate at which every SLO holds, by steps at rates of From to To.
+// Search looks for the largest rate at which every SLO holds, by steps at rates between From and To.
 type Search struct {
 	Schedule
-	From         float64       `json:"from"`             // arrivals per second of the first step, and the lowest
-	To           float64       `json:"to"`               // the highest
+	From         float64       `json:"from"`             // arrivals per second in the first step, and the lowest rate
+	To           float64       `json:"to"`               // the highest rate
 	StepDuration time.Duration `json:"step_duration_ns"` // of a step's schedule
-	Precision    float64       `json:"precision"`        // the rates that hold and fail may be so far apart, as a share of the former
+	Precision    float64       `json:"precision"`        // largest final gap between the rates that hold and fail, as a share of the former
 	Budget       time.Duration `json:"budget_ns"`        // for all steps together
 	SLOs         []SLO         `json:"slos"`             // one or more
 }
 
-// SLO is what the response times of ops must not exceed. A quantile that is 0 is not looked at; one is not.
+// SLO limits the response times of ops. A limit of 0 means none; at least one is set.
 type SLO struct {
 	Op           string        `json:"op"` // "": each op of the mix
 	ResponseP50  time.Duration `json:"response_p50_ns"`
@@ -29,7 +29,7 @@ type SLO struct {
 	ResponseP999 time.Duration `json:"response_p999_ns"`
 }
 
-// Try returns the rate over time of a step of a search that tries a rate.
+// Try returns the rate over time of a search step that tries the given rate.
 func (s *Search) Try(rate float64) Shape { return Shape{Rate: rate, Duration: s.StepDuration} }
 
 // search reads a search for a rate.
@@ -56,14 +56,14 @@ func (b *block) search() *Search {
 	return s
 }
 
-// limit is a quantile of response times and what it must not exceed.
+// limit is a quantile of response times and its upper bound.
 type limit struct {
 	name     string
 	quantile float64
 	limit    *time.Duration
 }
 
-// limits lists the quantiles that an SLO may look at.
+// limits lists the quantiles that an SLO can limit.
 func (s *SLO) limits() []limit {
 	return []limit{
 		{"response_p50", 0.5, &s.ResponseP50},
@@ -73,7 +73,7 @@ func (s *SLO) limits() []limit {
 	}
 }
 
-// beyond is how many samples must lie beyond a quantile before it says something.
+// beyond is how many samples must lie beyond a quantile to make it meaningful.
 const beyond = 10
 
 // search checks a search for a rate.
@@ -104,8 +104,8 @@ func (v *validator) search(ph *Phase, at part) {
 	}
 }
 
-// wanted returns how many ops a step is to bring for a quantile to have its samples. Where chance decides how many come, by Poisson arrivals or
-// a mix, so many are to be expected that those come but once in 30,000 steps: four standard deviations more. Ops of a scenario come together.
+// wanted returns how many ops a step must expect for a quantile to have enough samples. If their number is random, by Poisson arrivals or a
+// mix, the expectation is four standard deviations higher, so that only one step in 30,000 falls short. Ops of a scenario come together.
 func wanted(ph *Phase, quantile float64) float64 {
 	need := math.Round(beyond / (1 - quantile))
 	if ph.Search.Poisson() || len(ph.Scenarios) > 1 || len(ph.Scenarios) == 0 && len(ph.Ops) > 1 {
@@ -115,7 +115,7 @@ func wanted(ph *Phase, quantile float64) float64 {
 	return need
 }
 
-// slo checks an objective, and that a step at the lowest rate has ops enough for its quantiles.
+// slo checks an objective, and that a step at the lowest rate has enough ops for its quantiles.
 func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 	ops, weight := float64(0), float64(0)
 	for _, w := range ph.Ops {

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A search's rates are of scenarios, its objectives of their ops: what a step brings are the ops.
+// A search's rates count scenarios, but its objectives are for their ops: a step's samples are ops.
 func TestObjectivesOfScenarios(t *testing.T) {
 	search := func(rate string) string {
 		return "  search {\n from = \"" + rate + "\"\n slo { response_p99 = \"5ms\" }\n }"

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Stages is arrivals at one rate after another.
+// Stages is a load of arrivals at one rate after another.
 type Stages struct {
 	Schedule
 	Stages []Stage `json:"stages"` // in their order
 }
 
-// Stage is one step of Stages. It begins when the ops of the one before have ended.
+// Stage is one step of Stages. It begins when the previous stage's ops have ended.
 type Stage struct {
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
-	Ramp     time.Duration `json:"ramp_ns"`     // the rate goes from the last stage's to this one's linearly; in the first from 0
+	Ramp     time.Duration `json:"ramp_ns"`     // the rate goes linearly from the previous stage's, in the first from 0
 }
 
-// Shapes returns the rate over time of each stage: its ramp begins at the rate of the one before, that of the first at 0.
+// Shapes returns the rate over time of each stage. A ramp begins at the previous stage's rate, the first one at 0.
 func (s *Stages) Shapes() []Shape {
 	var shapes []Shape
 	from := 0.0

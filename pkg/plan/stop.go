@@ -11,17 +11,17 @@ import (
 	"github.com/loadgen/loadgen/internal/lang"
 )
 
-// Stop says how many ops have to fail until a load ends, and the run with it: one of the two, the other is 0. An op has failed that
-// ended in timeout, error or quorum_failed.
+// Stop says how many failed ops end a load, and the run with it. One of the two fields is set, the other is 0. An op has failed if
+// it ended in timeout, error or quorum_failed.
 type Stop struct {
-	Errors int64   `json:"errors"` // so many
-	Share  float64 `json:"share"`  // more than this share of the ops that have ended, 0 to 1, once stopLeast have
+	Errors int64   `json:"errors"` // this many
+	Share  float64 `json:"share"`  // more than this share of ended ops, 0 to 1, once stopLeast have ended
 }
 
-// stopLeast is how many ops have to have ended before a share of them says something.
+// stopLeast is how many ops must have ended for a share of them to be meaningful.
 const stopLeast = 100
 
-// Reached says whether so many failures among the ops that have ended are enough.
+// Reached reports whether failed of ended ops are enough to stop.
 func (s *Stop) Reached(failed, ended uint64) bool {
 	if s.Errors > 0 {
 		return failed >= uint64(s.Errors)
@@ -39,7 +39,7 @@ func (s *Stop) String() string {
 	return fmt.Sprintf("stop_after = %d", s.Errors)
 }
 
-// stop reads how many failures end the load; nil: none do.
+// stop reads how many failures end the load; nil: no number does.
 func (b *block) stop() *Stop {
 	onError := "continue"
 	if b.Has("stop_after") {

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
-// Tables reads the plan's table blocks. Whether their expressions can be meant is found by package table.
+// Tables reads the plan's table blocks. Package table checks their expressions.
 func (f *File) Tables() ([]display.Table, hcl.Diagnostics) {
 	r := f.resolver()
 	var tables []display.Table
@@ -61,7 +61,7 @@ func (r *resolver) table(body *hclsyntax.Block) display.Table {
 	return t
 }
 
-// column reads a column block. Others are the columns before it.
+// column reads a column block; others are the names of the columns before it.
 func (r *resolver) column(body *hclsyntax.Block, table string, others []string) display.Column {
 	c := display.Column{File: filepath.Base(r.file.name)}
 	where := "table " + lang.Quote(table) + ", column"
@@ -88,7 +88,7 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 	return c
 }
 
-// expected reads an expected block: attributes are columns.
+// expected reads an expected block, whose attributes are columns.
 func (r *resolver) expected(body *hclsyntax.Block, table string, columns []string) display.Expected {
 	e := display.Expected{Values: map[string]float64{}}
 	where := "table " + lang.Quote(table) + ", expected"

@@ -15,16 +15,16 @@ import (
 type Target struct {
 	Name        string        `json:"name"`
 	Driver      string        `json:"driver"`
-	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; names for a driver without a wire; empty when Builtin starts them
+	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; mere names for a driver without a wire; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
-	Placement   string        `json:"placement"`   // ketama, Rendezvous or Slots: how keys are divided between endpoints
+	Placement   string        `json:"placement"`   // ketama, Rendezvous or Slots: how keys map to endpoints
 	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
 
-	Ops []*Op `json:"ops,omitempty"` // those that the plan words itself, in the file's order
+	Ops []*Op `json:"ops,omitempty"` // whose requests the plan defines itself, in file order
 }
 
 // Builtin asks for built-in cache nodes on this machine.
@@ -36,16 +36,16 @@ type Builtin struct {
 
 // The executors that can carry a target.
 const (
-	EventLoop = "event loop" // a thread with non-blocking sockets
+	EventLoop = "event loop" // one thread with non-blocking sockets
 	Blocking  = "blocking"   // goroutines for each connection
-	Thread    = "thread"     // a thread for each session, which does the work itself
+	Thread    = "thread"     // a thread for each session does the work itself
 )
 
-// The placements of keys on endpoints. The first two go by the endpoints' names n0, n1, … and not by their addresses.
+// The placements of keys on endpoints. The first two hash the endpoints' names n0, n1, …, not their addresses.
 const (
-	ketama     = "ketama"     // on a ring with points of each name
-	Rendezvous = "rendezvous" // by the highest random weight
-	Slots      = "slots"      // as a cluster says, whose nodes Endpoints are some of; no other target has it, nor a cluster another
+	ketama     = "ketama"     // on a hash ring with several points per name
+	Rendezvous = "rendezvous" // by highest random weight
+	Slots      = "slots"      // as reported by a cluster, with some of its nodes as Endpoints; for clusters only, and their only placement
 )
 
 var (
@@ -78,7 +78,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
 			b.Bad("driver", "unknown driver "+lang.Quote(t.Driver), lang.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
 		}
-		return t // which attributes there are depends on the driver
+		return t // the attributes depend on the driver
 	}
 	t.Config = d.NewConfig()
 	b.driverConfig(t)
@@ -125,7 +125,7 @@ func (v *validator) target(t *Target) {
 	v.ops(t, d, at)
 }
 
-// cluster checks what a target that is one cannot have beside that.
+// cluster checks for arguments that a cluster cannot have.
 func (v *validator) cluster(t *Target, at part) {
 	if t.Placement != Slots {
 		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, lang.Quote(t.Placement)),
@@ -157,7 +157,7 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// executor checks what carries the target.
+// executor checks that the executor can carry the target.
 func (v *validator) executor(t *Target, d driver.Driver, at part) {
 	v.oneOf(at, "executor", t.Executor, EventLoop, Blocking, Thread)
 	if _, local := d.(localfile.Driver); local != (t.Executor == Thread) {
@@ -178,7 +178,7 @@ func (v *validator) executor(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// executor is what carries a target of which nothing is said.
+// executor returns the default executor of a target.
 func executor(t *Target, d driver.Driver) string {
 	_, dials := d.(driver.Dialer)
 	_, local := d.(localfile.Driver)
@@ -191,19 +191,19 @@ func executor(t *Target, d driver.Driver) string {
 	return EventLoop
 }
 
-// encrypted says whether a target's own config has its connections encrypted.
+// encrypted reports whether the driver's config asks for encrypted connections.
 func encrypted(t *Target, d driver.Driver) bool {
 	e, ok := d.(driver.Encrypter)
 	return ok && e.Encrypted(t.Config)
 }
 
-// clustered says whether a target is a cluster.
+// clustered reports whether a target is a cluster.
 func clustered(t *Target, d driver.Driver) bool {
 	c, ok := d.(driver.Cluster)
 	return ok && c.Clustered(t.Config)
 }
 
-// located says whether a driver needs no endpoints to find its target: what is given then are names and no more.
+// located reports whether a driver needs no endpoints to find its target. Endpoints are then mere names.
 func located(d driver.Driver) bool {
 	switch d.(type) {
 	case driver.Timed, localfile.Driver:
@@ -212,7 +212,7 @@ func located(d driver.Driver) bool {
 	return false
 }
 
-// imaginary names the endpoints of a target that has none and needs none: as many as replication wants, at least one.
+// imaginary returns endpoint names for a target that needs no endpoints: as many as its replication needs, at least one.
 func imaginary(t *Target) []string {
 	n := 1
 	if t.Replication != nil {

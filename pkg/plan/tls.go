@@ -10,12 +10,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TLS says how connections to a target are encrypted. Its files are PEM, and read where the load runs.
+// TLS says how connections to a target are encrypted. Its files are PEM and are read where the load runs.
 type TLS struct {
-	CA         string `json:"ca"`          // path of the authorities to trust; "" for those of the system
-	Cert       string `json:"cert"`        // path of the client's certificate and those up to its authority; "" for none
+	CA         string `json:"ca"`          // path of the CA certificates to trust; "": the system's
+	Cert       string `json:"cert"`        // path of the client's certificate chain; "": none
 	Key        string `json:"key"`         // path of the client's private key; "" without Cert
-	ServerName string `json:"server_name"` // whose certificate the server must show; "" for the endpoint's host
+	ServerName string `json:"server_name"` // name that the server's certificate must have; "": the endpoint's host
 }
 
 // tls reads how connections are encrypted.
@@ -29,7 +29,7 @@ func (b *block) tls() *TLS {
 	return s
 }
 
-// tls checks how connections are encrypted. The files are not looked at: they are where the load runs.
+// tls checks how connections are encrypted. It does not read the files, which are where the load runs.
 func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	_, wire := d.(driver.Wire)
 	if _, dials := d.(driver.Dialer); !wire && !dials {

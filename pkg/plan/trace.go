@@ -18,33 +18,33 @@ import (
 
 const (
 	maxSpeed     = 1e6
-	maxTraceOps  = 64 // different ops of a trace
-	maxTraceName = 40 // bytes of one
+	maxTraceOps  = 64 // distinct ops of a trace
+	maxTraceName = 40 // bytes of an op's name
 )
 
-// Trace is a file of ops that were once asked for, at times that an open load keeps. Where the load runs, each worker reads it.
+// Trace is a file of recorded ops, whose times an open load keeps. Each worker reads the file where the load runs.
 type Trace struct {
-	File    string       `json:"file"`             // as the plan has it
+	File    string       `json:"file"`             // as written in the plan
 	Form    string       `json:"form"`             // "cache", "csv" or "json"
-	Speed   float64      `json:"speed"`            // of an open load, how many times as fast as it was; of a closed one 0
-	Loop    bool         `json:"loop,omitempty"`   // of a closed load, which begins it again at its end
-	Even    bool         `json:"even"`             // ops are due at even distances, at the load's rate, instead of at the trace's times
+	Speed   float64      `json:"speed"`            // open load: replay speed relative to the recording; closed load: 0
+	Loop    bool         `json:"loop,omitempty"`   // closed load: start again at the trace's end
+	Even    bool         `json:"even"`             // ops are due at even intervals, at the load's rate, instead of at the trace's times
 	SHA256  string       `json:"sha256"`           // of the file, in lower-case hex
-	Length  int64        `json:"length,omitempty"` // of the file, in bytes; 0: older plans do not say
+	Length  int64        `json:"length,omitempty"` // of the file, in bytes; 0: unknown, in older plans
 	Lines   int64        `json:"lines"`            // that are ops
-	Ops     []TraceCount `json:"ops"`              // lines by what the trace calls the op
-	LeftOut []TraceCount `json:"left_out"`         // lines that are no op here, likewise
+	Ops     []TraceCount `json:"ops"`              // lines by the trace's name for the op
+	LeftOut []TraceCount `json:"left_out"`         // the same for lines whose op has no equivalent here
 
-	ops []Weight // until they are the phase's
+	ops []Weight // kept here until they become the phase's
 }
 
-// TraceCount is how many lines of a trace have an op.
+// TraceCount is the number of a trace's lines with an op.
 type TraceCount struct {
 	Op    string `json:"op"`
 	Lines int64  `json:"lines"`
 }
 
-// counts lists lines by op, in the order of names.
+// counts lists lines by op, sorted by name.
 func counts(of map[string]int64) []TraceCount {
 	list := []TraceCount{}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -102,7 +102,7 @@ func (b *block) untimedTrace() *Trace {
 	return t
 }
 
-// traceFile reads which file a trace is.
+// traceFile reads a trace's file and form.
 func (b *block) traceFile() *Trace {
 	t := &Trace{Form: "cache", Ops: []TraceCount{}, LeftOut: []TraceCount{}, ops: []Weight{{driver.Get.String(), 1}}}
 	b.Expect([]string{"file", "form", "speed", "loop"}, nil)
@@ -113,7 +113,7 @@ func (b *block) traceFile() *Trace {
 	return t
 }
 
-// look has the file read, where it can be, and takes over what is in it.
+// look reads the file, if a reader was given, and stores in t what the file holds.
 func (b *block) look(t *Trace, timed bool) (facts file.TraceFacts, ok bool) {
 	if t.File == "" || b.r.traces == nil {
 		return facts, false
@@ -133,7 +133,7 @@ func (b *block) look(t *Trace, timed bool) (facts file.TraceFacts, ok bool) {
 	return facts, true
 }
 
-// measure sets how long the replay lasts, and its mean rate.
+// measure sets the replay's duration and, unless the plan gives the rate, its mean rate.
 func (o *Open) measure(t *Trace, span time.Duration) {
 	if t.Even {
 		o.Duration = time.Duration(math.Ceil(float64(t.Lines) / o.Rate * 1e9))

@@ -10,11 +10,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Bounds on what a plan may ask for. They are far beyond any useful load and keep all products of them within an int64.
+// Bounds on what a plan may ask for. They are far beyond any useful load, and keep all their products within an int64.
 const (
 	maxSessions   = 1_000_000
 	maxPipeline   = 4096
-	maxKeys       = 1_000_000_000_000 // keys of a dataset, all pools together: what 12 digits can name
+	maxKeys       = 1_000_000_000_000 // keys of a dataset, over all pools: what 12 digits can name
 	maxIterations = 1_000_000_000_000
 	maxValueSize  = 512 << 20 // bytes
 	maxRate       = 1e9       // per second
@@ -25,7 +25,7 @@ const (
 	maxPhases     = 1000 // and targets, datasets and asserts
 	maxReplicas   = 16
 	maxNodes      = 1000
-	maxThreads    = 1024    // sessions of a phase on a target of the machine's own: each has a thread
+	maxThreads    = 1024    // sessions of a phase on a local target: each has a thread
 	maxNodeMemory = 1 << 50 // bytes
 	minNodeMemory = 1 << 20 // bytes
 	maxNodeDelay  = time.Hour
@@ -33,9 +33,9 @@ const (
 	maxWeightOf   = 1e9
 )
 
-// problem is something wrong with a plan's data.
+// problem is an error in a plan's data.
 type problem struct {
-	about []string // the paths of the values it is about, the one to point at first
+	about []string // paths of the values it is about, the one to point at first
 	what  string
 	write string // what to write instead
 }
@@ -47,7 +47,7 @@ type validator struct {
 	problems []problem
 }
 
-// validate returns everything that is wrong with the plan's data.
+// validate returns all errors in the plan's data.
 func (p *Plan) validate(drivers []driver.Driver) []problem {
 	v := &validator{plan: p, drivers: drivers}
 	if !v.lengths() {
@@ -80,7 +80,7 @@ func (v *validator) fault(what, write string, about ...string) {
 	}
 }
 
-// part is where in the plan a check is, for messages and places.
+// part locates a check in the plan: path for places, where for messages.
 type part struct{ path, where string }
 
 func (p part) in(name string) part { return part{p.path + "." + name, p.where + ", " + name} }
@@ -118,7 +118,7 @@ func (v *validator) oneOf(at part, name, word string, words ...string) {
 	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, lang.Quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
 }
 
-// lengths checks that the lists are of reasonable length: the other checks take the square of it.
+// lengths checks that lists are of reasonable length: other checks take quadratic time.
 func (v *validator) lengths() bool {
 	p := v.plan
 	for i, n := range []int{len(p.Targets), len(p.Datasets), len(p.Phases), len(p.Asserts)} {
@@ -133,7 +133,7 @@ func (v *validator) lengths() bool {
 	return len(v.problems) == 0
 }
 
-// header checks the plan block and that everything has a name of its own.
+// header checks the plan block and that names are unique.
 func (v *validator) header() {
 	p := v.plan
 	if !namePattern.MatchString(p.Name) {
@@ -187,7 +187,7 @@ func (v *validator) name(kind, name string, first bool) {
 	}
 }
 
-// used checks that phases refer to what there is, and that there is nothing else.
+// used checks that phases refer to existing things, and that nothing is unused.
 func (v *validator) used() {
 	used := map[string]bool{}
 	for _, ph := range v.plan.Phases {

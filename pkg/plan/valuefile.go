@@ -4,7 +4,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// valueFile reads where values are, and from there how many they are and how large.
+// valueFile reads which file holds the values, and the number and sizes of the values in it.
 func (b *block) valueFile(d *Values) {
 	b.without("the values are those of the file", "size", "fill", "compressibility", "record")
 	f := &file.ValueFile{Encoding: "text", Pick: file.Random, Count: 1}
@@ -23,7 +23,7 @@ func (b *block) valueFile(d *Values) {
 	f.SHA256, f.Length, f.Bytes, f.Count, f.Least, f.Largest = facts.SHA256, facts.Length, facts.Bytes, facts.Count, facts.Least, facts.Largest
 }
 
-// valueFile checks where a dataset has its values from.
+// valueFile checks the file of a dataset's values.
 func (v *validator) valueFile(at part, d *Values) {
 	f := d.File
 	if f == nil {

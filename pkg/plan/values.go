@@ -22,36 +22,36 @@ import (
 type Values struct {
 	Size            int               `json:"size_bytes"`                // of the largest value
 	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
-	Checked         bool              `json:"checked"`                   // writer, version and checksum stand in the value's first 24 bytes
+	Checked         bool              `json:"checked"`                   // the value's first 24 bytes hold writer, version and checksum
 	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
-	Record          map[string]string `json:"record,omitempty"`          // types of the fields of JSON objects that are the values, see internal/record; nil: as Fill says
-	Elements        int64             `json:"elements,omitempty"`        // of fields of a record that grow, at most; 0: none grows
-	File            *file.ValueFile   `json:"file,omitempty"`            // that has the values; nil: they are made
-	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away, the rest being random bytes; nil: as Fill says
+	Record          map[string]string `json:"record,omitempty"`          // values are JSON objects with fields of these types, see internal/record; nil: as Fill says
+	Elements        int64             `json:"elements,omitempty"`        // most elements of a growing record field; 0: none grows
+	File            *file.ValueFile   `json:"file,omitempty"`            // source of the values; nil: they are generated
+	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away; the rest is random bytes. nil: as Fill says
 
-	TTL time.Duration `json:"ttl_ns"` // after a put, the store forgets it by itself; 0: never
+	TTL time.Duration `json:"ttl_ns"` // after a put, the store drops the value by itself; 0: never
 }
 
 // Sizes says how the sizes of values differ. The largest is Values.Size.
 type Sizes struct {
 	Kind   string       `json:"kind"`
 	Least  int          `json:"least_bytes,omitempty"`
-	Median int          `json:"median_bytes,omitempty"` // of lognormal, before what is too small or too large is left out
+	Median int          `json:"median_bytes,omitempty"` // of lognormal, before truncation to the least and largest size
 	Sigma  float64      `json:"sigma,omitempty"`        // of lognormal: standard deviation of the size's natural logarithm
-	List   []SizeWeight `json:"list,omitempty"`         // from the smallest on
+	List   []SizeWeight `json:"list,omitempty"`         // in ascending order
 }
 
-// SizeWeight is a size's share, relative to the sum of weights.
+// SizeWeight is a size and its weight, relative to the sum of weights.
 type SizeWeight struct {
 	Size   int     `json:"size_bytes"`
 	Weight float64 `json:"weight"`
 }
 
-// The ways in which sizes of values differ.
+// The distributions of value sizes.
 const (
-	UniformSizes   = "uniform"   // each size from Least to Values.Size as likely as another
-	LognormalSizes = "lognormal" // by the logarithm's normal distribution, of what lies between the least a value may have and Values.Size
-	ListedSizes    = "list"      // those of List
+	UniformSizes   = "uniform"   // sizes from Least to Values.Size are equally likely
+	LognormalSizes = "lognormal" // truncated to the least possible size and Values.Size
+	ListedSizes    = "list"      // the sizes in List, by weight
 )
 
 const (
@@ -87,7 +87,7 @@ func (b *block) values(d *Values) {
 	}
 }
 
-// record reads the types of fields by their names.
+// record reads the types of a record's fields.
 func (b *block) record(d *Values) {
 	const write = `Write the types of fields by their names: record = { id = "uuid", visits = "int" }.`
 	b.without("a record has its own", "size", "fill", "compressibility")
@@ -110,7 +110,7 @@ func (b *block) record(d *Values) {
 	}
 }
 
-// without reports arguments that are said otherwise.
+// without reports arguments that conflict with another.
 func (b *block) without(why string, names ...string) {
 	for _, name := range names {
 		if b.Has(name) {
@@ -120,7 +120,7 @@ func (b *block) without(why string, names ...string) {
 	}
 }
 
-// sizes reads a size, or how sizes differ.
+// sizes reads one size or a distribution of sizes.
 func (b *block) sizes(d *Values) {
 	v, ok := b.Value("size")
 	switch {
@@ -195,7 +195,7 @@ func bytesOf(text string) (int, error) {
 	return int(n), err
 }
 
-// header is what a value begins with, in bytes.
+// header returns the size of a value's header in bytes.
 func (d *Values) header() int {
 	if d.Checked {
 		return driver.HeaderSize
@@ -203,8 +203,8 @@ func (d *Values) header() int {
 	return 0
 }
 
-// Value returns what all values of the dataset have in common; its size is the largest of theirs. Of values of a file it has no maker: that is whoever has
-// read it.
+// Value returns what all values of the dataset have in common, with the largest of their sizes. For values from a file it sets no maker: the
+// reader of the file does.
 func (d *Values) Value() (driver.Value, error) {
 	fill, err := parseFill(d.Fill)
 	if d.Compressibility != nil {
@@ -219,7 +219,7 @@ func (d *Values) Value() (driver.Value, error) {
 	return driver.Value{Size: d.Size, Maker: maker, Checked: d.Checked, Fill: fill, TTL: uint32(d.TTL / time.Millisecond)}, err
 }
 
-// LeastSize returns the size that no value is below.
+// LeastSize returns a lower bound on the size of values.
 func (d *Values) LeastSize() int {
 	switch {
 	case d.File != nil:
@@ -236,7 +236,7 @@ func (d *Values) LeastSize() int {
 	return d.header()
 }
 
-// Form says how values differ from text of one size, as results do; "" when they do not.
+// Form describes, for results, how values differ from text of one size; "" when they do not.
 func (d *Values) Form() string {
 	var parts []string
 	switch s := d.Sizes; {
@@ -260,7 +260,7 @@ func (d *Values) Form() string {
 	return strings.Join(parts, ", ")
 }
 
-// values checks what is stored.
+// values checks a dataset's values.
 func (v *validator) values(at part, d *Values) {
 	if d.Record != nil {
 		v.record(at, d)
@@ -289,7 +289,7 @@ func (v *validator) values(at part, d *Values) {
 	}
 }
 
-// record checks the types of fields, and that the size is that of the longest record.
+// record checks the types of fields, and that the size fits the longest record.
 func (v *validator) record(at part, d *Values) {
 	path := at.path + ".record"
 	r, err := record.New(d.Record)
@@ -310,7 +310,7 @@ func (v *validator) record(at part, d *Values) {
 	}
 }
 
-// sizes checks how sizes differ.
+// sizes checks a distribution of sizes.
 func (v *validator) sizes(at part, d *Values) {
 	s, path := d.Sizes, at.path+".size"
 	v.oneOf(at, "size", s.Kind, UniformSizes, LognormalSizes, ListedSizes)

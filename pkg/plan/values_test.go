@@ -42,7 +42,7 @@ phase "p" {
 }`
 }
 
-// What may be written of keys and values resolves to this, and comes back from its canonical form.
+// All forms of keys and values resolve to this, and survive the canonical form.
 func TestKeysAndValues(t *testing.T) {
 	record := map[string]string{"id": "uuid", "n": "int(1, 99)"}
 	share := 0.25
@@ -81,7 +81,7 @@ func TestKeysAndValues(t *testing.T) {
 	}
 }
 
-// What a worker needs is reckoned by the largest value.
+// A worker's memory is computed from the largest value.
 func TestMemoryGoesByTheLargestValue(t *testing.T) {
 	memory := func(values string) int64 {
 		_, all := good(t, withValues("", values, false), plan.Vars{}).Predict()
@@ -92,7 +92,7 @@ func TestMemoryGoesByTheLargestValue(t *testing.T) {
 	require.Greater(t, memory("record = {\n a = \"lorem(75000)\"\n}"), memory(`size = "1MiB"`))
 }
 
-// Bytes that are a plan but for a record's size or a second kind of values are none.
+// A canonical form with a wrong record size or a second kind of values is not a plan.
 func TestDecodeRefusesOtherRecords(t *testing.T) {
 	p := good(t, withValues("", "record = {\n n = \"int(1, 99)\"\n }", false), plan.Vars{})
 	b, err := p.Canonical()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// withVariable is a right plan whose description shows the value of variable x as text.
+// withVariable is a valid plan whose description shows the value of variable x as text.
 func withVariable(block, show string) string {
 	return strings.Replace(small(block), `plan "p" {}`, `plan "p" { description = `+show+` }`, 1)
 }

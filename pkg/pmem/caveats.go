@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Caveats lists what bears on whether figures from a place may be compared with those from another, or on what they promise.
+// Caveats lists what limits comparing figures from a place with those from another, or limits what they promise.
 func Caveats(mode Mode, place Place) []string { return caveats(blockDevices, mode, place) }
 
 func caveats(devices string, mode Mode, place Place) []string {
@@ -46,10 +46,10 @@ func caveats(devices string, mode Mode, place Place) []string {
 	return list
 }
 
-// blockDevices is where the kernel says what it knows of each.
+// blockDevices is where the kernel describes block devices.
 const blockDevices = "/sys/class/block"
 
-// cached reports whether the kernel takes a device for one with a volatile cache: Documentation/ABI/stable/sysfs-block in Linux, write_cache.
+// cached reports whether the kernel believes that a device has a volatile cache: write_cache in Linux's Documentation/ABI/stable/sysfs-block.
 func cached(devices, device string) bool {
 	name, ok := strings.CutPrefix(device, "/dev/")
 	if !ok {
@@ -59,7 +59,7 @@ func cached(devices, device string) bool {
 	if err != nil {
 		return false
 	}
-	for _, at := range []string{dir, filepath.Dir(dir)} { // a partition is below its disk
+	for _, at := range []string{dir, filepath.Dir(dir)} { // a partition is a directory below its disk
 		if text, err := os.ReadFile(filepath.Join(at, "queue", "write_cache")); err == nil {
 			return strings.TrimSpace(string(text)) == "write back"
 		}

@@ -51,7 +51,7 @@ func TestEachFileSystemHasItsCaveat(t *testing.T) {
 	}
 }
 
-// A device has the cache that the kernel says it has, and a partition that of its disk.
+// A device's cache is as the kernel reports it; a partition has its disk's.
 func TestWhichDevicesHaveACache(t *testing.T) {
 	devices := t.TempDir()
 	for name, says := range map[string]string{"sda": "write back\n", "nvme0": "write through\n", "sda/sda1": "", "nvme0/part": "", "loop/own": "write back\n", "loop": "write through\n", "dm": ""} {
@@ -65,7 +65,7 @@ func TestWhichDevicesHaveACache(t *testing.T) {
 	for device, want := range map[string]bool{
 		"/dev/sda": true, "/dev/sda1": true, "/dev/mapper/sda": true, "sda": false, "/var/sda": false,
 		"/dev/nvme0": false, "/dev/part": false,
-		"/dev/loop": false, "/dev/own": true, // what it says itself goes before its disk
+		"/dev/loop": false, "/dev/own": true, // its own report takes precedence over its disk's
 		"/dev/dm": false, "/dev/none": false, "tmpfs": false, "": false,
 	} {
 		require.Equal(t, want, cached(devices, device), device)

@@ -2,13 +2,14 @@ package pmem
 
 import "golang.org/x/sys/cpu"
 
-// canFold says whether this processor has the instructions of fold.
+// canFold reports whether this processor has the instructions of fold.
 var canFold = folds(cpu.X86.HasAVX512VPCLMULQDQ, cpu.X86.HasAVX512VL, cpu.X86.HasSSE42)
 
 func folds(carryless, narrow, crc bool) bool { return carryless && narrow && crc }
 
-// fold takes the inverted CRC32C of what is before p, of at least 64 bytes, and returns that with p. It multiplies 256 bytes at once by powers of x modulo
-// the polynomial, which keeps their remainder (Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel, 2009).
+// fold takes the inverted CRC32C of the bytes before p, which has at least 64 bytes, and returns it extended by p. It multiplies 256 bytes at once by
+// powers of x modulo the polynomial, which keeps their remainder (Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+// Instruction, Intel, 2009).
 //
 //go:noescape
 func fold(crc uint32, p []byte) uint32

@@ -20,7 +20,7 @@ import (
 
 var errFault = errors.New("the kernel refuses")
 
-// faulty is a kernel that tells what it is asked for, and whose call number at fails, from 1.
+// faulty is a kernel that records its calls, and whose call number at fails, from 1.
 type faulty struct {
 	linux
 	at     int
@@ -123,7 +123,7 @@ func rootOf(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// Each call that fails fails the making of the file, which leaves nothing: no file, no descriptor, no mapping.
+// Each call that fails makes Create fail, and leaves nothing behind: no file, no descriptor, no mapping.
 func TestWhatTheKernelRefusesFailsCreate(t *testing.T) {
 	for _, mode := range []Mode{Msync, Fdatasync, None, Auto} {
 		dir := t.TempDir()
@@ -148,7 +148,7 @@ func TestWhatTheKernelRefusesFailsCreate(t *testing.T) {
 	}
 }
 
-// Each call that fails fails the opening, which leaves the file as it was and lets go of it.
+// Each call that fails makes Open fail, which leaves the file as it was and releases it.
 func TestWhatTheKernelRefusesFailsOpen(t *testing.T) {
 	dir := t.TempDir()
 	root, path := rootOf(t, dir), filepath.Join(dir, "log")
@@ -176,7 +176,7 @@ func TestWhatTheKernelRefusesFailsOpen(t *testing.T) {
 	require.Greater(t, at, 5, "calls")
 }
 
-// An error of unmapping is told, and the file is closed nevertheless.
+// An unmapping error is reported, and the file is closed nevertheless.
 func TestCloseTellsWhatTheKernelRefuses(t *testing.T) {
 	dir := t.TempDir()
 	k := &faulty{}
@@ -189,7 +189,7 @@ func TestCloseTellsWhatTheKernelRefuses(t *testing.T) {
 	require.ErrorIs(t, f.Close(), os.ErrClosed)
 }
 
-// planned is a kernel of a file system that is said to be this or that, and writes nothing.
+// planned is a kernel with a file system of any given kind. It writes nothing.
 type planned struct {
 	faulty
 	fileSystem string
@@ -221,7 +221,7 @@ func (k *planned) mapped(fd int, size int64, flags int) ([]byte, error) {
 
 func (k *planned) advise(p []byte, advice int) error {
 	k.advised = append(k.advised, fmt.Sprintf("%d of %d", advice, len(p)))
-	return errFault // which costs time only
+	return errFault // it only costs time
 }
 
 func (k *planned) readFile(path string) ([]byte, error) {
@@ -238,7 +238,7 @@ func made(t *testing.T, k *planned, size int64, mode Mode) []string {
 	return slices.DeleteFunc(k.calls, func(call string) bool { return call == "stat" || call == "statfs" })
 }
 
-// The blocks and the zeros of a new file are on the disk before its name is: in pieces that can be given up between.
+// The blocks and the zeros of a new file are on the disk before its name is. They are written in pieces, between which the creation can be abandoned.
 func TestANewFileIsDurableBeforeItsName(t *testing.T) {
 	const piece, size = 64 << 10, 65<<20 + 5
 	var want []string
@@ -257,7 +257,7 @@ func TestANewFileIsDurableBeforeItsName(t *testing.T) {
 	require.Empty(t, k.advised, "pages that are written back are not entered before")
 }
 
-// What is stored by system calls is written in larger pieces; a file of less than one in one.
+// What is stored by system calls is written in larger pieces; a smaller file in one piece.
 func TestANewFileIsWrittenInPieces(t *testing.T) {
 	k := &planned{fileSystem: "ext4"}
 	require.Equal(t, []string{
@@ -274,7 +274,7 @@ func TestANewFileIsWrittenInPieces(t *testing.T) {
 	require.Equal(t, []string{"allocate 67108864 at 0", "write 65536 at 0"}, calls[3:5])
 }
 
-// In memory, huge pages are asked for where they fit, and all pages are entered at once.
+// In memory, huge pages are requested where they fit, and all pages are mapped at once.
 func TestANewFileInMemoryIsEntered(t *testing.T) {
 	const size = 64<<20 + 2*hugePage + 100
 	k := &planned{fileSystem: "tmpfs"}
@@ -300,7 +300,7 @@ func TestANewFileInMemoryIsEntered(t *testing.T) {
 	}
 }
 
-// A mapping that cannot be synchronous is an error of map_sync by name, and has auto take msync; any other error is one of both.
+// If a mapping cannot be synchronous, map_sync returns an error that says so, and auto uses msync; any other error is returned by both.
 func TestAutoFallsBackOnlyWhereSyncIsNotToBeHad(t *testing.T) {
 	if detect().flush == nil {
 		return
@@ -365,7 +365,7 @@ func (reserving) fstatfs(_ int, stat *unix.Statfs_t) error {
 	return nil
 }
 
-// What is kept for the superuser is free for this process if it is his.
+// Blocks reserved for the superuser are free for this process if it is the superuser's.
 func TestFreeIsWhatThisProcessMayTake(t *testing.T) {
 	free, err := freeOf(reserving{}, -1)
 	require.NoError(t, err)
@@ -376,7 +376,7 @@ func TestFreeIsWhatThisProcessMayTake(t *testing.T) {
 	}
 }
 
-// The size that is just free is taken, and one byte more is not, before anything is written.
+// A file of exactly the free size is created; one byte more is refused before anything is written.
 func TestWhatIsFreeIsTaken(t *testing.T) {
 	k := &small{}
 	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 8192, None)
@@ -394,7 +394,7 @@ func (small) fstatfs(_ int, stat *unix.Statfs_t) error {
 	return nil
 }
 
-// layered is a kernel on which the file at hand is on an overlay whose upper directory is on something else.
+// layered is a kernel on which the current file is on an overlay, whose upper directory is on another file system.
 type layered struct {
 	linux
 	upper, beneath string
@@ -439,7 +439,7 @@ func TestWhatAnOverlayIsOn(t *testing.T) {
 	}
 }
 
-// An overlay beneath an overlay is what that one is on.
+// An overlay beneath an overlay counts as what it is on.
 func TestOverlayOnOverlay(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	k := stacked{order: map[int]int{}, first: first, second: second}
@@ -475,7 +475,7 @@ func TestHiddenPlaces(t *testing.T) {
 	require.False(t, Place{FileSystem: "ext4"}.Hidden())
 }
 
-// Room says of a directory what a file in it would be told.
+// Room reports for a directory what a file in it would be told.
 func TestRoomOfADirectory(t *testing.T) {
 	dir := tmpfs(t)
 	root, err := os.OpenRoot(dir)
@@ -501,7 +501,7 @@ func TestRoomOfADirectory(t *testing.T) {
 	require.Zero(t, free)
 }
 
-// What is no regular file is not opened, by whatever way it is found.
+// Only regular files are opened, however they are found.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
@@ -521,7 +521,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// The last word of a file can be stored, and no word that reaches beyond it.
+// The last word of a file can be stored, and no word beyond it.
 func TestStore8AtTheEnd(t *testing.T) {
 	f, err := Create(filepath.Join(t.TempDir(), "log"), 4096, None)
 	require.NoError(t, err)
@@ -536,7 +536,7 @@ func TestStore8AtTheEnd(t *testing.T) {
 	}
 }
 
-// What is written is told in parts, all of it.
+// Progress is reported in parts that add up to the whole.
 func TestProgressIsOfEachPart(t *testing.T) {
 	var told []int64
 	ctx := WithProgress(context.Background(), func(n int64) { told = append(told, n) })
@@ -546,7 +546,7 @@ func TestProgressIsOfEachPart(t *testing.T) {
 	require.Equal(t, []int64{64 << 10, 36 << 10}, told)
 }
 
-// System calls store what they are given where they are told, each error poisoning the file.
+// System calls store what they are given where they are told, and each error poisons the file.
 func TestEachWriteBySystemCallsThatFailsPoisons(t *testing.T) {
 	for call, at := range []int{1, 2} {
 		k := &faulty{}
@@ -571,7 +571,7 @@ func TestEachWriteBySystemCallsThatFailsPoisons(t *testing.T) {
 	require.Empty(t, k.calls)
 }
 
-// What is read where there is nothing, or where a fault is, is no byte.
+// A read where there is nothing, or where it faults, returns no byte.
 func TestNothingIsReadWithAnError(t *testing.T) {
 	f := create(t, t.TempDir(), 16384, None)
 	n, err := f.ReadAt(make([]byte, 1), 16384)
@@ -589,7 +589,7 @@ func TestNothingIsReadWithAnError(t *testing.T) {
 	require.Zero(t, free)
 }
 
-// Pieces of a line or more go past the caches, and are named so.
+// Pieces of a line or more bypass the caches, and Instruction says so.
 func TestInstructionsAreNamedBySize(t *testing.T) {
 	f := File{mode: CLWB, cpu: processor{name: "FLUSH", past: "PAST"}}
 	require.Equal(t, "FLUSH", f.Instruction(63))
@@ -600,7 +600,7 @@ func TestInstructionsAreNamedBySize(t *testing.T) {
 	require.Empty(t, f.Instruction(64))
 }
 
-// A file that cannot be looked at again is not mapped.
+// A file that cannot be examined again is not mapped.
 func TestAFileThatIsClosedIsNotOpened(t *testing.T) {
 	closed, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)
@@ -610,7 +610,7 @@ func TestAFileThatIsClosedIsNotOpened(t *testing.T) {
 	require.Nil(t, f.data)
 }
 
-// Neither the file nor the directory stays open when a file that was made, or opened, is closed.
+// When a created or opened file is closed, neither it nor its directory stays open.
 func TestNothingStaysOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
@@ -628,8 +628,8 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// Modes that order stores by instructions have all of them; without any order, large pieces go past the caches, too; what the kernel syncs goes through
-// the caches.
+// Modes that order stores by instructions use all of them; in mode none, large pieces bypass the caches, too; what the kernel syncs goes through the
+// caches.
 func TestInstructionsOfModes(t *testing.T) {
 	has := detect()
 	modes := map[Mode][2]bool{None: {has.aside != nil, false}, Msync: {}, Fdatasync: {}}
@@ -644,7 +644,7 @@ func TestInstructionsOfModes(t *testing.T) {
 	}
 }
 
-// An error of the os package names a file by less than its path: its cause is what is told. Any other is told as it is.
+// An error of the os package has an incomplete path, so only its cause is reported. Any other error is reported unchanged.
 func TestCausesOfErrorsWithoutPaths(t *testing.T) {
 	named := &fs.PathError{Op: "openat", Path: "log", Err: syscall.ENOENT}
 	other := errors.New("why")

@@ -14,31 +14,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a mapped file, locked against other processes. Its methods may be called by several goroutines.
+// File is a mapped file, locked against other processes. Its methods are safe for concurrent use.
 type File struct {
 	kernel kernel
-	file   *os.File // open as long as the mapping: errors of write-back are told to those who had it open
+	file   *os.File // open as long as the mapping: only open files are told of write-back errors
 	data   []byte   // the mapping
 	mode   Mode
 	place  Place
 	cpu    processor
 
 	sync func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
-	// It returns at once, as msync does in memory: the scheduler need not be told that a thread is away. Fence then calls the kernel itself: how calls
-	// return is foretold wrongly behind a system call on some processors, one by one.
+	// returns says that sync returns at once, as msync does in memory, so the scheduler need not know that the thread is in the kernel. Fence then
+	// makes the system call itself: after a system call, some processors mispredict one return after another.
 	returns bool
 	page    int64 // size in bytes
 	poison  atomic.Pointer[failure]
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // guards the fields below
 	writers []*writer
 }
 
-// failure is what the first failed write ended in.
+// failure holds the error of the first failed write.
 type failure struct{ err error }
 
-// Create makes a file of the given size in bytes, which is at least 1, and maps it. The file must not exist; on an error
-// it does not afterwards either. It takes as long as writing the file once.
+// Create makes a file of the given size in bytes, at least 1, and maps it. The file must not exist. If Create fails, it leaves no file. It takes as
+// long as writing the file once.
 func Create(path string, size int64, mode Mode) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -48,7 +48,7 @@ func Create(path string, size int64, mode Mode) (*File, error) {
 	return CreateIn(context.Background(), root, filepath.Base(path), size, mode)
 }
 
-// CreateIn is Create for a file below a directory that it cannot lead out of. When ctx ends before the file is made, its cause is the error.
+// CreateIn is Create for a file in root, which name cannot escape. If ctx ends before the file is made, the error is its cause.
 func CreateIn(ctx context.Context, root *os.Root, name string, size int64, mode Mode) (*File, error) {
 	return createIn(ctx, linux{}, root, name, size, mode)
 }
@@ -83,7 +83,7 @@ func Open(path string, mode Mode) (*File, error) {
 	return OpenIn(root, filepath.Base(path), mode)
 }
 
-// OpenIn is Open for a file in a directory. A link is refused, wherever it leads.
+// OpenIn is Open for a file in a directory. It refuses symbolic links, wherever they lead.
 func OpenIn(root *os.Root, name string, mode Mode) (*File, error) {
 	return openIn(linux{}, root, name, mode)
 }
@@ -94,7 +94,7 @@ func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
-	if !named.Mode().IsRegular() { // to open a device may do something to it
+	if !named.Mode().IsRegular() { // opening a device may have side effects
 		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -110,7 +110,7 @@ func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 
 var errNotRegular = errors.New("want a regular file that is not empty, and no link to one")
 
-// pathless is the cause of an error that names a file by less than its path.
+// pathless strips an incomplete path from an error.
 func pathless(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -118,7 +118,7 @@ func pathless(err error) error {
 	return err
 }
 
-// prepare gives the new file its size and its blocks, makes them durable, and maps it.
+// prepare gives the new file its size and blocks, makes them durable, and maps it.
 func (f *File) prepare(ctx context.Context, size int64, mode Mode) error {
 	if err := f.lock(); err != nil {
 		return err
@@ -135,10 +135,10 @@ func (f *File) prepare(ctx context.Context, size int64, mode Mode) error {
 	return f.populate(ctx)
 }
 
-// atATime is how many bytes are reserved or mapped at a time: in memory pages are made then, which nothing can end.
+// atATime is how many bytes to reserve or map per system call. In memory, the call creates the pages and cannot be interrupted.
 const atATime = 64 << 20
 
-// reserve gives the file its blocks. What the file system cannot hold it refuses at once.
+// reserve allocates the file's blocks. If they do not fit, the file system refuses at once.
 func (f *File) reserve(ctx context.Context, size int64) error {
 	free, err := freeOf(f.kernel, f.fd())
 	if err != nil {
@@ -163,11 +163,11 @@ func (f *File) reserve(ctx context.Context, size int64) error {
 	return nil
 }
 
-// hugePage is how many bytes the processor can map at once instead of a page.
+// hugePage is the size in bytes of a huge page.
 const hugePage = 2 << 20
 
-// enlarge has the kernel take huge pages for the bytes from off to end of a file in memory, as far as it can. Without them 1 MiB took half as long again,
-// more or less from file to file, and the making of the file three times as long. An empty huge page becomes none, so each has a byte before.
+// enlarge asks the kernel for huge pages for the bytes from off to end of a file in memory. Without them, storing 1 MiB took about half as long
+// again, varying from file to file, and creating the file three times as long. An empty range does not become a huge page, so each gets a byte first.
 func (f *File) enlarge(off, end int64) {
 	if !f.place.Volatile() {
 		return
@@ -175,18 +175,18 @@ func (f *File) enlarge(off, end int64) {
 	end -= end % hugePage
 	for at := off; at < end; at += hugePage {
 		if _, err := f.kernel.writeAt(f.file, []byte{0}, at); err != nil {
-			return // Fallocate tells it
+			return // Fallocate will report it
 		}
 	}
 	if off < end {
-		_ = f.kernel.advise(f.data[off:end], unix.MADV_COLLAPSE) // an error costs time only
+		_ = f.kernel.advise(f.data[off:end], unix.MADV_COLLAPSE) // an error only costs time
 	}
 }
 
-// unsynced is how many bytes of zeros are written before they are waited for, which nothing can end.
+// unsynced is how many bytes of zeros to write before waiting for them, which cannot be interrupted.
 const unsynced = 16 << 20
 
-// WithProgress returns a context with which [CreateIn] tells of bytes as it has written them, in parts of a new file.
+// WithProgress returns a context with which [CreateIn] reports the bytes of a new file as it writes them.
 func WithProgress(ctx context.Context, wrote func(n int64)) context.Context {
 	return context.WithValue(ctx, progressKey{}, wrote)
 }
@@ -199,7 +199,7 @@ func progressed(ctx context.Context, n int64) {
 	}
 }
 
-// fill writes size bytes of zeros, so many at once, and makes them durable.
+// fill writes size bytes of zeros, atOnce bytes at a time, and makes them durable.
 func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 	zeros := make([]byte, min(size, atOnce))
 	for off := int64(0); off < size; {
@@ -221,9 +221,9 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 	return f.kernel.sync(f.file)
 }
 
-// piece returns how many bytes are written at once to a new file. The kernel keeps them together from then on: a store to a clean page of the mapping has
-// all of its piece written back, so that large ones make small stores slow, and small ones large stores. A system call has the blocks written
-// back that it wrote to.
+// piece returns how many bytes to write at once to a new file. The kernel keeps them together from then on. A store to a clean page of the mapping
+// has its whole piece written back, so large pieces slow down small stores, and small ones slow down large stores. A system call only has the blocks
+// written back that it wrote to.
 func piece(mode Mode) int64 {
 	if mode == Fdatasync {
 		return 256 << 10
@@ -231,7 +231,7 @@ func piece(mode Mode) int64 {
 	return 64 << 10
 }
 
-// open locks and maps a file that exists, if it is the regular one that had its name: a link that has taken its place since is followed by nobody.
+// open locks and maps an existing file, if it is still the regular file described by named. It does not follow a link that has replaced it.
 func (f *File) open(named fs.FileInfo, mode Mode) error {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -249,7 +249,7 @@ func (f *File) open(named fs.FileInfo, mode Mode) error {
 	return f.populate(context.Background())
 }
 
-// lock locks the file, which ends with its closing, and finds out where it is.
+// lock locks the file until it is closed, and finds out where it is.
 func (f *File) lock() error {
 	if err := f.kernel.flock(f.fd()); errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
@@ -261,7 +261,7 @@ func (f *File) lock() error {
 	return err
 }
 
-// Room returns how many bytes this process may still take of the file system that a directory is on, and where that is.
+// Room returns how many bytes this process may still use on a directory's file system, and which that is.
 func Room(dir *os.Root) (free int64, place Place, err error) {
 	return roomOf(linux{}, dir)
 }
@@ -278,7 +278,7 @@ func roomOf(k kernel, dir *os.Root) (free int64, place Place, err error) {
 	return free, place, err
 }
 
-// freeOf returns how many bytes are free on a file system; one in memory need not have a bound of its own.
+// freeOf returns how many bytes are free on a file system. One in memory need not have a limit of its own.
 func freeOf(k kernel, fd int) (int64, error) {
 	var system unix.Statfs_t
 	if err := k.fstatfs(fd, &system); err != nil {
@@ -290,7 +290,7 @@ func freeOf(k kernel, fd int) (int64, error) {
 func bytesFree(system *unix.Statfs_t, superuser bool) int64 {
 	blocks := system.Bavail
 	if superuser {
-		blocks = system.Bfree // what others are kept from
+		blocks = system.Bfree // including what is reserved for root
 	}
 	if system.Blocks == 0 || blocks > math.MaxInt64/uint64(system.Bsize) {
 		return math.MaxInt64
@@ -317,8 +317,8 @@ func placeOf(k kernel, fd int) (Place, error) {
 	return place, nil
 }
 
-// beneath returns the type of the file system that the upper directory of an overlay is on. It need not be there for this process, which may be
-// in a container: then that is not known.
+// beneath returns the type of the file system that holds an overlay's upper directory. This process, which may be in a container, need not see that
+// directory; the type is then unknown.
 func beneath(k kernel, upper string) string {
 	if upper == "" {
 		return ""
@@ -338,7 +338,7 @@ func beneath(k kernel, upper string) string {
 	return place.FileSystem
 }
 
-// discard gives back what a file holds that was not made or not opened.
+// discard closes a file that could not be created or opened.
 func (f *File) discard() error {
 	if f.data != nil {
 		return f.Close()
@@ -379,7 +379,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	}
 	var err error
 	f.data, err = f.kernel.mapped(f.fd(), size, flags)
-	// A kernel older than the flag, or a file system that does not know it, says EINVAL.
+	// Kernels older than the flag, and file systems that do not know it, return EINVAL.
 	if mode == MapSync && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("mode %s: %s cannot map with MAP_SYNC: mount ext4 or xfs on a persistent-memory device with -o dax=always, "+
 			"or ask for %s or %s: %w", mode, f.place, Msync, Auto, ErrUnsupported)
@@ -391,9 +391,9 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	return nil
 }
 
-// populate has the kernel enter all pages into the mapping now, which takes it a third of the time that the first access to each would. Where pages are
-// written back to a disk it does not: they would have to be clean, and the first store to a clean page that is mapped takes longer than
-// to one that is not. An error of the kernel's costs time only: who accesses the page meets its cause.
+// populate has the kernel map all pages now, which takes a third of the time of faulting them in one by one. It does nothing where pages are written
+// back to a disk: populated pages would be clean, and the first store to a clean mapped page takes longer than to an unmapped one. An error from the
+// kernel only costs time: whoever accesses the page meets its cause.
 func (f *File) populate(ctx context.Context) error {
 	if !f.mode.instructions() && !f.place.Volatile() {
 		return nil
@@ -410,11 +410,11 @@ func (f *File) populate(ctx context.Context) error {
 // Name returns the path that the file was opened by.
 func (f *File) Name() string { return f.file.Name() }
 
-// Mode returns the mode in use, which is never Auto.
+// Mode returns the mode in use, never Auto.
 func (f *File) Mode() Mode { return f.mode }
 
-// Instruction returns the names of the instructions that make a piece of n bytes durable, such as "CLWB", or "MOVNTDQ and CLWB" where whole
-// lines go past the caches and the rest is flushed; "" in modes that use none.
+// Instruction returns the names of the instructions that make a piece of n bytes durable, such as "CLWB", or "MOVNTDQ and CLWB" if whole lines bypass
+// the caches and the rest is flushed; "" in modes that use none.
 func (f *File) Instruction(n int) string {
 	if n < line || !f.mode.instructions() {
 		return f.cpu.name
@@ -425,10 +425,10 @@ func (f *File) Instruction(n int) string {
 // Place returns where the file is.
 func (f *File) Place() Place { return f.place }
 
-// Size returns the size in bytes, which does not change.
+// Size returns the size in bytes, which never changes.
 func (f *File) Size() int64 { return int64(len(f.data)) }
 
-// Close unmaps and unlocks the file. No Medium of it may be in use, nor be used later. What was not fenced is not promised.
+// Close unmaps and unlocks the file. No Medium of it may be in use, or be used later. Bytes that were not fenced may be lost.
 func (f *File) Close() error {
 	if f.data == nil {
 		return os.ErrClosed
@@ -438,13 +438,13 @@ func (f *File) Close() error {
 	return errors.Join(err, f.file.Close())
 }
 
-// Check returns an error if the file is poisoned or somebody has truncated it, which poisons it. Nobody looks by themselves in modes that flush from
-// user space and on file systems in memory, where it would take as long as a write: call it now and then, and before the last writes are counted.
+// Check returns an error if the file is poisoned or was truncated, which poisons it. In modes that flush from user space, and on file systems in
+// memory, nothing else checks, as it would take as long as a write. Call it now and then, and before counting the last writes.
 func (f *File) Check() error {
 	if err := f.failed(); err != nil {
 		return err
 	}
-	size, err := unix.Seek(f.fd(), 0, unix.SEEK_END) // stat would have the next write change the inode, and the next sync write that, too
+	size, err := unix.Seek(f.fd(), 0, unix.SEEK_END) // stat would have the next write change the inode, and the next sync write the inode, too
 	if err != nil {
 		return f.fail(err)
 	}
@@ -454,13 +454,13 @@ func (f *File) Check() error {
 	return nil
 }
 
-// fail poisons the file unless it is already, and returns the error of the first failure.
+// fail poisons the file unless it is poisoned already, and returns the error of the first failure.
 func (f *File) fail(cause error) error {
 	f.poison.CompareAndSwap(nil, &failure{fmt.Errorf("%s: %w: %w", f.file.Name(), ErrPoisoned, cause)})
 	return f.failed()
 }
 
-// failed returns the error of the first failure, if there was one.
+// failed returns the error of the first failure, if any.
 func (f *File) failed() error {
 	if first := f.poison.Load(); first != nil {
 		return first.err

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel is what the making, the opening and the writing of a file ask of the operating system. Tests have one that refuses.
+// kernel is what creating, opening and writing a file need from the operating system. Tests substitute one that fails.
 type kernel interface {
 	flock(fd int) error
 	fstat(fd int, stat *unix.Stat_t) error
@@ -20,10 +20,10 @@ type kernel interface {
 	mapped(fd int, size int64, flags int) ([]byte, error)
 	unmap(p []byte) error
 	advise(p []byte, advice int) error
-	syncDirectory(root *os.Root, name string) error // makes the names in it durable
+	syncDirectory(root *os.Root, name string) error // makes its names durable
 }
 
-// linux is the kernel that there is.
+// linux is the real kernel.
 type linux struct{}
 
 func (linux) flock(fd int) error                        { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }

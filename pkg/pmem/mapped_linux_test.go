@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a file cannot be mapped, nothing of what other threads map meanwhile is taken from them: the kernel does away with what was at an address before it
-// asks the file system, which is what refuses MAP_SYNC on ext4 and XFS without DAX.
+// If a file cannot be mapped, nothing that other threads map meanwhile is taken from them. The kernel removes what was at an address before it asks
+// the file system, which then refuses MAP_SYNC on ext4 and XFS without DAX.
 func TestRefusedMappingsLeaveOthersAlone(t *testing.T) {
 	const size = 1 << 20
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Types of file systems: one that hides another, and what stands for one that the kernel does not list.
+// overlay is a file system that hides another; unknown stands for one that the kernel does not list.
 const (
 	overlay = "overlay"
 	unknown = "unknown file system"
@@ -15,22 +15,22 @@ const (
 
 // Place is where a file is.
 type Place struct {
-	FileSystem string // as the kernel names its type: "ext4"
-	Device     string // "/dev/sda1"; what a file system without a device names instead; "8:1" when the kernel lists neither
+	FileSystem string // the kernel's name for its type: "ext4"
+	Device     string // "/dev/sda1"; what a file system without a device names instead; "8:1" if the kernel lists neither
 	Options    string // of the mount, as the file system lists them: "rw,nobarrier"
-	Beneath    string // type of the file system that an overlay has its new files on; "" where that is not to be seen from here
+	Beneath    string // type of the file system that holds an overlay's new files; "" if not visible from here
 }
 
-// Unordered reports whether the file system is mounted so that a sync does not have the device empty its cache.
+// Unordered reports whether a mount option keeps a sync from flushing the device's cache.
 func (p Place) Unordered() bool { return p.has("nobarrier") || p.has("barrier=0") }
 
-// Unsynced reports whether the file system passes no sync on: an overlay that is mounted so (volatile, in the kernel's overlayfs.rst), which
-// the kernel writes in one of two ways.
+// Unsynced reports whether the file system ignores syncs: an overlay mounted volatile (the kernel's overlayfs.rst), an option that the kernel writes
+// in one of two ways.
 func (p Place) Unsynced() bool {
 	return p.FileSystem == overlay && (p.has("volatile") || p.has("fsync=volatile"))
 }
 
-// Hidden reports whether nothing here says what the file is really on: nothing is known then of what a loss of power leaves.
+// Hidden reports whether nothing here says what the file is really on. What a loss of power leaves is then unknown.
 func (p Place) Hidden() bool {
 	return p.FileSystem == unknown || p.FileSystem == overlay && p.Beneath == ""
 }
@@ -38,12 +38,12 @@ func (p Place) Hidden() bool {
 // has reports whether the mount has an option.
 func (p Place) has(option string) bool { return slices.Contains(strings.Split(p.Options, ","), option) }
 
-// Volatile reports whether the file system lives in memory: what is there is lost with the power, in every mode.
+// Volatile reports whether the file system lives in memory: its files are lost with the power, in every mode.
 func (p Place) Volatile() bool { return inMemory(p.FileSystem) || inMemory(p.Beneath) }
 
 func inMemory(fileSystem string) bool { return fileSystem == "tmpfs" || fileSystem == "ramfs" }
 
-// String is "ext4 on /dev/sda1", or "tmpfs" where the device is no more than a name; an overlay's has what is beneath, "overlay over tmpfs".
+// String returns "ext4 on /dev/sda1", or "tmpfs" if the device is only a name. An overlay names what is beneath: "overlay over tmpfs".
 func (p Place) String() string {
 	switch {
 	case p.Beneath != "":
@@ -54,9 +54,9 @@ func (p Place) String() string {
 	return p.FileSystem + " on " + p.Device
 }
 
-// upper returns the directory that an overlay has its new files in (upperdir, in the kernel's overlayfs.rst), "" when it is given by no path from the
-// root. The kernel writes what separates options as \ and three octal digits; behind that is what mount was given, where
-// a comma has a \, too.
+// upper returns the directory that holds an overlay's new files (upperdir, in the kernel's overlayfs.rst); "" unless it is an absolute path. The
+// kernel escapes the characters that separate options as \ and three octal digits. Decoded, it is what was given to mount, in which a comma is
+// escaped by a \, too.
 func (p Place) upper() string {
 	if p.FileSystem != overlay {
 		return ""
@@ -64,7 +64,7 @@ func (p Place) upper() string {
 	for option := range strings.SplitSeq(p.Options, ",") {
 		if dir, ok := strings.CutPrefix(option, "upperdir=/"); ok {
 			return "/" + escaped.Replace(octal.ReplaceAllStringFunc(dir, func(s string) string {
-				n, _ := strconv.ParseUint(s[1:], 8, 8) // the expression has no more than 377
+				n, _ := strconv.ParseUint(s[1:], 8, 8) // the expression matches at most 377
 				return string([]byte{byte(n)})
 			}))
 		}
@@ -76,7 +76,7 @@ var escaped = strings.NewReplacer(`\,`, ",", `\:`, ":", `\\`, `\`)
 
 var octal = regexp.MustCompile(`\\[0-3][0-7]{2}`)
 
-// mountOf returns the number of the mount that /proc/self/fdinfo (proc(5)) gives for an open file, "" if it gives none.
+// mountOf returns the mount number that /proc/self/fdinfo (proc(5)) gives for an open file, "" if it gives none.
 func mountOf(info string) string {
 	for line := range strings.Lines(info) {
 		if number, ok := strings.CutPrefix(line, "mnt_id:"); ok {

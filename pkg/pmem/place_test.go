@@ -24,7 +24,7 @@ func TestFind(t *testing.T) {
 	require.Empty(t, mountOf("pos:\t0\n"))
 }
 
-// The number of a mount is its own, not that of the mount it lies in; and what follows the mount is not asked, whatever its device.
+// A mount is found by its own number, not by its parent's; and later mounts are ignored, whatever their device.
 func TestAMountIsFoundByItsOwnNumber(t *testing.T) {
 	const own, inside, other = "22 1 8:1 / / rw - ext4 /dev/own\n", "24 22 8:1 / /in rw - xfs /dev/inside\n", "30 1 8:1 / /other rw - tmpfs other\n"
 	for _, text := range []string{own + inside + other, inside + own, inside + other + own, other + own + inside} {
@@ -32,7 +32,7 @@ func TestAMountIsFoundByItsOwnNumber(t *testing.T) {
 	}
 }
 
-// Lines that say less than they have to are passed over.
+// Incomplete lines are skipped.
 func TestMountsThatSayLess(t *testing.T) {
 	for _, line := range []string{
 		"", "\n", " - ", " - ext4 /dev/sda1 rw", "22 - ext4 /dev/sda1 rw", "22 1 - ext4 /dev/sda1 rw", "22 1 8:1 / / rw", "22 1 8:1 / / rw - ", "22 1 8:1 / / rw - ext4",

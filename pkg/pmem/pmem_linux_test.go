@@ -178,7 +178,7 @@ func TestCreateIsGivenUp(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked so often whether it has.
+// countdown is a context that ends after a number of queries.
 type countdown struct {
 	context.Context
 	left int
@@ -192,7 +192,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestHoleOnAFullFileSystem writes to a file that nobody reserved blocks for.
+// TestHoleOnAFullFileSystem writes to a file whose blocks are not reserved.
 func TestHoleOnAFullFileSystem(t *testing.T) {
 	dir := tmpfs(t)
 	sparse := filepath.Join(dir, "sparse")
@@ -216,7 +216,7 @@ func TestTruncationFaults(t *testing.T) {
 	}
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
-			f := create(t, t.TempDir(), 16384, usual()[len(usual())-1]) // CLWB where it is to be had
+			f := create(t, t.TempDir(), 16384, usual()[len(usual())-1]) // CLWB if available
 			require.NoError(t, os.Truncate(f.file.Name(), 4096))
 			w := f.Writer()
 			require.NoError(t, w.Put(0, nil, []byte("still there")))
@@ -255,7 +255,7 @@ func TestTruncationIsNoticed(t *testing.T) {
 	}
 }
 
-// TestWritesToATruncatedFileDoNotHideIt has system calls make the file longer again, up to its last byte.
+// TestWritesToATruncatedFileDoNotHideIt makes system calls lengthen the file again, up to its last byte.
 func TestWritesToATruncatedFileDoNotHideIt(t *testing.T) {
 	for name, dir := range places(t) {
 		for _, last := range []int64{12287, 12288} { // that is written, from the end of the file
@@ -317,7 +317,7 @@ type faultAt uintptr
 
 func (a faultAt) Addr() uintptr { return uintptr(a) }
 
-// A fault is of the mapping from its first byte to its last; beside it, and where there is no mapping, it is a bug and goes on.
+// A fault between the mapping's first byte and its last is an error. Any other, or one without a mapping, is a bug and is passed on.
 func TestFaultsAreOfTheMappingOrGoOn(t *testing.T) {
 	f := create(t, t.TempDir(), 8192, None)
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
@@ -373,7 +373,7 @@ func TestFenceSyncsWhatItsWriterFlushed(t *testing.T) {
 	require.Equal(t, [][2]int64{{50, 110}, {0, 1}}, synced)
 }
 
-// What is flushed between two fences is synced whatever the order and the way it came in: upwards, downwards, within what is there already.
+// What is flushed between two fences is synced in whatever order it came: upwards, downwards, within what is there already.
 func TestAFenceSyncsWhatCameInAnyOrder(t *testing.T) {
 	ways := map[string]func(w Medium, off, n int64) error{
 		"flush": func(w Medium, off, n int64) error { return w.Flush(off, n) },
@@ -419,7 +419,7 @@ func TestAFenceSyncsWhatCameInAnyOrder(t *testing.T) {
 	}
 }
 
-// Where nothing was written there is nothing to sync, wherever that was.
+// A fence syncs nothing if nothing was written, wherever that was.
 func TestAFenceSyncsNothingOfNothing(t *testing.T) {
 	for _, mode := range []Mode{Msync, Fdatasync} {
 		f := create(t, t.TempDir(), 16384, mode)
@@ -446,7 +446,7 @@ func TestAFenceSyncsNothingOfNothing(t *testing.T) {
 	}
 }
 
-// What is fetched beforehand is as long as what was written last and a line, up to 4 KiB, and only where writes follow each other.
+// The bytes fetched in advance are as many as those written last and a line more, up to 4 KiB, and only if writes follow each other.
 func TestWhatIsForeseen(t *testing.T) {
 	const size = 1 << 16
 	for name, c := range map[string]struct {
@@ -476,7 +476,7 @@ func TestWhatIsForeseen(t *testing.T) {
 	}
 }
 
-// Writers of different goroutines share no line of the caches.
+// Writers of different goroutines share no cache line.
 func TestAWriterIsAloneOnItsLines(t *testing.T) {
 	require.EqualValues(t, 2*line, unsafe.Sizeof(writer{}))
 }
@@ -500,7 +500,7 @@ func TestRangesOutsideTheFile(t *testing.T) {
 	require.NoError(t, f.Check())
 }
 
-// addresses is how much address space this process has taken, in bytes: the first figure of /proc/self/statm (proc(5)).
+// addresses returns how much address space this process has taken, in bytes: the first figure of /proc/self/statm (proc(5)).
 func addresses(t *testing.T) (n int64) {
 	text, err := os.ReadFile("/proc/self/statm")
 	require.NoError(t, err)
@@ -509,8 +509,8 @@ func addresses(t *testing.T) (n int64) {
 	return n * int64(os.Getpagesize())
 }
 
-// TestMappingsGiveBackTheirRoom maps a file a thousand times, at addresses for which 2 MiB more are looked for: what stays taken is less than two arenas of
-// Go's heap. Such an address may be another thread's by then, so that one or the other mapping is elsewhere.
+// TestMappingsGiveBackTheirRoom maps a file a thousand times, each time with 2 MiB more of address space to align it in. What stays taken is less
+// than two arenas of Go's heap. Such an address may be another thread's by then, so that one or the other mapping is elsewhere.
 func TestMappingsGiveBackTheirRoom(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
@@ -590,7 +590,7 @@ func BenchmarkPersist(b *testing.B) {
 	}
 }
 
-// TestPutsOfAllSizes puts and seals bytes around the sizes of a line and of what is summed at once, at places that are no multiples of anything.
+// TestPutsOfAllSizes puts and seals bytes around the sizes of a line and of what is summed at once, at unaligned places.
 func TestPutsOfAllSizes(t *testing.T) {
 	const most = 2*atOnce + 200
 	p := make([]byte, most)
@@ -633,7 +633,7 @@ type cache struct {
 	again           int            // lines that were written back twice without a fence between
 }
 
-// writeBack sends the lines of a part of the mapping on their way, as they are now.
+// writeBack starts to write back the lines of a part of the mapping, as they are now.
 func (c *cache) writeBack(p []byte) {
 	if len(p) == 0 {
 		return
@@ -670,8 +670,8 @@ func (c *cache) processor() processor {
 	}
 }
 
-// TestAFenceLeavesNothingInTheCache is about what no crash of a process shows: each line that is stored to is written back, once and as it is in the
-// end, and waited for.
+// TestAFenceLeavesNothingInTheCache tests what no crash of a process shows: each line that is stored to is written back, once and in its final state,
+// and waited for.
 func TestAFenceLeavesNothingInTheCache(t *testing.T) {
 	const size = 16 << 10
 	f := create(t, t.TempDir(), size, None)
@@ -761,7 +761,7 @@ func TestFilesInMemoryHaveHugePages(t *testing.T) {
 	}
 }
 
-// collapse tries whether the kernel makes a huge page of others.
+// collapse tries whether the kernel can collapse pages into a huge page.
 func collapse(t *testing.T) error {
 	p, err := unix.Mmap(-1, 0, 2*hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	require.NoError(t, err)

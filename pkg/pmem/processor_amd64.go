@@ -6,20 +6,19 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// vectors are the instructions that a processor may be without and whose registers the kernel has to know of, so that CPUID alone does not say whether
-// they can be used.
+// vectors are instructions whose registers the kernel has to support, so that CPUID alone does not say whether they can be used.
 type vectors struct{ avx512f, avx512bw, avx512vbmi, bmi2 bool }
 
-// permute says whether there are the instructions of line512.
+// permute reports whether the instructions of line512 are available.
 func (v vectors) permute() bool { return v.avx512f && v.avx512bw && v.avx512vbmi && v.bmi2 }
 
-// detect returns the best way of this processor.
+// detect returns this processor's best method.
 func detect() processor {
 	x := &cpu.X86
 	return choose(cpuid, vectors{x.HasAVX512F, x.HasAVX512BW, x.HasAVX512VBMI, x.HasBMI2})
 }
 
-// choose returns the best way of a processor that says of itself what cpuid returns. Where the bits are: Intel SDM, volume 2A, CPUID.
+// choose returns the best method for a processor, given its cpuid. The bits are in Intel SDM, volume 2A, CPUID.
 func choose(cpuid func(leaf uint32) (eax, ebx, edx uint32), has vectors) processor {
 	const (
 		clflushBit    = 1 << 19 // leaf 1, EDX
@@ -75,7 +74,7 @@ func clflush(p []byte)
 //go:noescape
 func movnt(to, from []byte)
 
-// lineByWords is an edge that puts the line together in memory. Each of its words is stored there whole, so that no load has to wait.
+// lineByWords is an edge that assembles the line in memory. Each of its words is stored there whole, so no load has to wait.
 func lineByWords(to, head, p []byte, from, n int, sum uint32) {
 	var all [line]byte
 	copy(all[copy(all[:], head):], p[from:from+n])
@@ -83,8 +82,8 @@ func lineByWords(to, head, p []byte, from, n int, sum uint32) {
 	movntWords(to, &all)
 }
 
-// lineByBytes is an edge that puts the line together in a register, of 64 bytes of p around those that are wanted: a load that reaches beyond what
-// belongs to the caller takes long where there is no page.
+// lineByBytes is an edge that assembles the line in a register, from 64 bytes of p around the wanted ones: a load past the end of the caller's bytes
+// is slow where there is no page.
 func lineByBytes(to, head, p []byte, from, n int, sum uint32) {
 	if n > 0 && len(p) < line {
 		lineByWords(to, head, p, from, n, sum)
@@ -104,8 +103,8 @@ func movntWords(to []byte, from *[line]byte)
 //go:noescape
 func movnt512(to, from []byte)
 
-// line512 executes VMOVNTDQ for head, of 0 or 24 bytes, with sum in the first 4 of them by XOR, then n of the first 64 bytes of p from an index on,
-// and zeros.
+// line512 executes VMOVNTDQ for head, of 0 or 24 bytes, with sum combined into its first 4 bytes by XOR, then n of the first 64 bytes of p from index
+// from on, then zeros.
 //
 //go:noescape
 func line512(to, head, p []byte, from, n int, sum uint32)
@@ -115,11 +114,11 @@ func line512(to, head, p []byte, from, n int, sum uint32)
 //go:noescape
 func prefetch(p []byte)
 
-// sfence executes SFENCE, which keeps later stores behind the flushes, and a locked instruction, which the processor does not complete before
-// them: without it, it goes on meanwhile, and the time that is read next is that of a write that is still under way.
+// sfence executes SFENCE, which keeps later stores behind the flushes, and a locked instruction, which the processor completes only after the
+// flushes. Without it, the processor runs on, and the next time read is that of a write still under way.
 func sfence()
 
-// store8 executes MOVQ, where package sync/atomic has a locked instruction that would wait for the flushes before it.
+// store8 executes MOVQ. The locked instruction of package sync/atomic would wait for the flushes before it.
 //
 //go:noescape
 func store8(p *byte, v uint64)

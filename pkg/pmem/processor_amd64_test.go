@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// TestInstructionsKeepTheBytes runs each instruction that an amd64 processor may be without only where it is there.
+// TestInstructionsKeepTheBytes runs the optional instructions of amd64 that this processor has.
 func TestInstructionsKeepTheBytes(t *testing.T) {
 	flushes := map[string]func([]byte){"CLFLUSH": clflush}
 	switch detect().name {
@@ -99,7 +99,7 @@ func TestCopyOfAnything(t *testing.T) {
 	}
 }
 
-// A processor flushes by the newest instruction that it says it has, whatever else it says.
+// A processor flushes with the newest instruction that it reports, whatever else it reports.
 func TestTheNewestInstructionIsChosen(t *testing.T) {
 	const clflushBit, clflushoptBit, clwbBit = 1 << 19, 1 << 23, 1 << 24
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestTheNewestInstructionIsChosen(t *testing.T) {
 	}
 }
 
-// A line is stored whole, and put together in a register, where all the instructions are that this takes.
+// A line is assembled in a register and stored whole only if the processor has all the instructions for it.
 func TestWiderStoresWantTheirInstructions(t *testing.T) {
 	all := vectors{avx512f: true, avx512bw: true, avx512vbmi: true, bmi2: true}
 	without := func(change func(has *vectors)) vectors { has := all; change(&has); return has }
@@ -160,7 +160,7 @@ func TestWiderStoresWantTheirInstructions(t *testing.T) {
 	}
 }
 
-// What folds checksums is instructions that have to be there together.
+// Folding checksums needs all of its instructions.
 func TestFoldingWantsItsInstructions(t *testing.T) {
 	for n := range 8 {
 		require.Equal(t, n == 7, folds(n&1 != 0, n&2 != 0, n&4 != 0), "%03b", n)
@@ -168,7 +168,7 @@ func TestFoldingWantsItsInstructions(t *testing.T) {
 	require.Equal(t, folds(cpu.X86.HasAVX512VPCLMULQDQ, cpu.X86.HasAVX512VL, cpu.X86.HasSSE42), canFold)
 }
 
-// Pieces go past the caches from 4 KiB on, in mappings from 16 MiB on, whole lines of them.
+// Whole lines bypass the caches in pieces from 4 KiB on, in mappings from 16 MiB on.
 func TestLargeCopiesGoPastTheCaches(t *testing.T) {
 	var lines int
 	p := processor{aside: func(to, from []byte) { lines += copy(to, from) / line }}
@@ -189,7 +189,7 @@ func TestLargeCopiesGoPastTheCaches(t *testing.T) {
 	}
 }
 
-// A head and what follows it are stored as one line where the line is theirs, or the rest of it is room; else they are flushed.
+// A head and what follows it are stored as one line if they fill the line, alone or with their room; otherwise they are flushed.
 func TestAHeadIsStoredAsALineOfItsOwn(t *testing.T) {
 	var did []string
 	p := processor{

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What has taken the place of a log between the look at it and its opening is neither locked nor mapped.
+// A file that replaces a log between the look at it and its opening is neither locked nor mapped.
 func TestWhatTookTheLogsPlaceIsNotMapped(t *testing.T) {
 	dir := t.TempDir()
 	fifo, empty := filepath.Join(dir, "fifo"), filepath.Join(dir, "empty")
@@ -30,7 +30,7 @@ func TestWhatTookTheLogsPlaceIsNotMapped(t *testing.T) {
 	}
 }
 
-// The file that was opened is the one that was looked at, or it is refused; so is one of which that cannot be told.
+// The opened file must be the one that was looked at. It is refused if it is not, or if that cannot be determined.
 func TestTheFileThatWasLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	var files []*os.File
@@ -56,7 +56,7 @@ func TestTheFileThatWasLookedAt(t *testing.T) {
 	require.ErrorIs(t, f.open(a, None), os.ErrClosed)
 }
 
-// A directory that cannot be opened is not synced, and that is told.
+// Syncing a directory that cannot be opened is an error.
 func TestADirectoryThatIsNotThereIsNotSynced(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	require.NoError(t, err)

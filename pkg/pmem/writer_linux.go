@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FaultError is the cause when an access to the mapping faulted.
+// FaultError is the cause of an error if an access to the mapping faulted.
 type FaultError struct {
-	Offset int64 // of a byte of those accessed, not always the first one missing; from the beginning of the file
+	Offset int64 // of an accessed byte, not always the first missing one; from the beginning of the file
 }
 
 func (e *FaultError) Error() string {
 	return fmt.Sprintf("no medium behind byte %d: the file was truncated or the medium is damaged", e.Offset)
 }
 
-// writer is the Medium of a File. It allocates nothing until something fails. It is alone on its lines of the cache.
+// writer is the Medium of a File. It allocates nothing until something fails. It shares its cache lines with nothing.
 type writer struct {
 	file   *File
-	lo, hi int64 // the bytes flushed since the last fence lie in [lo, hi)
-	before int64 // where those of the last fence ended
+	lo, hi int64 // the bytes flushed since the last fence are in [lo, hi)
+	before int64 // where the bytes of the last fence ended
 	fences uint64
 	_      [2*line - 5*8]byte
 }
 
-// Writer returns a new Medium. Each goroutine has its own: a fence waits for what was flushed on the same Medium only.
+// Writer returns a new Medium. Each goroutine needs its own: a fence waits only for what was flushed on the same Medium.
 func (f *File) Writer() Medium {
 	w := &writer{file: f}
 	f.mu.Lock()
@@ -40,7 +40,7 @@ func (f *File) Writer() Medium {
 	return w
 }
 
-// Fences returns how many fences there were on the file's mediums, also in modes in which they do nothing. None may be in use.
+// Fences returns the number of fences on the file's mediums, including modes in which a fence does nothing. No medium may be in use.
 func (f *File) Fences() (n uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *writer) Seal(off int64, head, p []byte, room int64) (uint32, error) {
 	return w.put(&chunk{off: off, head: head, p: p, room: room, seal: true})
 }
 
-// put stores a piece and flushes it.
+// put stores a chunk and flushes it.
 func (w *writer) put(p *chunk) (sum uint32, err error) {
 	f, n := w.file, p.size()
 	if err := w.writable(p.off, n+p.room); err != nil || n == 0 {
@@ -85,8 +85,8 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 	return sum, nil
 }
 
-// write is a store by system calls. The file's last byte is not for it: where somebody has truncated the file, it makes it longer, but never as long
-// as it was, so that Check will tell.
+// write stores by system calls. It never writes the file's last byte: if somebody has truncated the file, a write makes it longer, but never as long
+// as it was, so Check notices.
 func (f *File) write(off int64, head, p []byte) error {
 	if len(head) > 0 {
 		if _, err := f.kernel.writeAt(f.file, head, off); err != nil {
@@ -99,7 +99,7 @@ func (f *File) write(off int64, head, p []byte) error {
 	return nil
 }
 
-// Store8 implements Medium. It stores to the mapping in each mode: pwrite does not promise that it stores 8 bytes whole.
+// Store8 implements Medium. It stores to the mapping in every mode: pwrite does not promise to store 8 bytes whole.
 func (w *writer) Store8(off int64, v uint64) (err error) {
 	if err := w.writable(off, 8); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (w *writer) Flush(off, n int64) (err error) {
 	return nil
 }
 
-// note has the next fence sync n bytes at off.
+// note adds n bytes at off to what the next fence syncs.
 func (w *writer) note(off, n int64) {
 	if w.lo == w.hi {
 		w.lo, w.hi = off, off+n
@@ -141,7 +141,7 @@ func (w *writer) note(off, n int64) {
 	w.lo, w.hi = min(w.lo, off), max(w.hi, off+n)
 }
 
-// Fence implements Medium. Where it waits for a disk, it also looks whether the file was truncated.
+// Fence implements Medium. If it waits for a disk, it also checks whether the file was truncated.
 func (w *writer) Fence() error {
 	f := w.file
 	w.fences++
@@ -168,7 +168,7 @@ func (w *writer) Fence() error {
 	return nil
 }
 
-// synced returns what a sync of a range that ended in err leaves to be said.
+// synced turns the result of a sync of a range into the error to return.
 func (f *File) synced(lo, hi int64, err error) error {
 	switch {
 	case err != nil:
@@ -179,10 +179,10 @@ func (f *File) synced(lo, hi int64, err error) error {
 	return f.Check()
 }
 
-// foreseen are the bytes that come next, for the processor to fetch while the kernel is at work: as many as there are now and a line, if this is the
-// second fence of bytes that follow each other, and else none.
+// foreseen returns the bytes that probably come next, for the processor to fetch while the kernel works. If this fence follows on from the last,
+// these are as many as there are now and a line more; otherwise none.
 func (w *writer) foreseen() []byte {
-	const near, most = 256, 4 << 10 // between records is their padding; more would leave the nearest cache before they are written
+	const near, most = 256, 4 << 10 // padding may separate records; more would leave the nearest cache before it is written
 	f := w.file
 	if f.mode != Msync || w.lo < w.before || w.lo >= w.before+near {
 		return nil
@@ -195,7 +195,7 @@ func (f *File) msync(lo, hi int64) error {
 	return unix.Msync(f.data[lo-lo%f.page:hi], unix.MS_SYNC)
 }
 
-// writable returns an error if n bytes at off cannot be written: the file is closed or poisoned, or shorter.
+// writable returns an error if n bytes at off cannot be written: the file is closed, poisoned or shorter.
 func (w *writer) writable(off, n int64) error {
 	if w.file.data == nil {
 		return os.ErrClosed
@@ -227,7 +227,7 @@ func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// storing is deferred by what writes to the mapping: a fault poisons the file.
+// storing is deferred by code that writes to the mapping: a fault poisons the file.
 func (f *File) storing(old bool, err *error) {
 	debug.SetPanicOnFault(old)
 	if fault := f.fault(recover()); fault != nil {
@@ -235,7 +235,7 @@ func (f *File) storing(old bool, err *error) {
 	}
 }
 
-// reading is deferred by what reads the mapping.
+// reading is deferred by code that reads the mapping.
 func (f *File) reading(old bool, n *int, err *error) {
 	debug.SetPanicOnFault(old)
 	if fault := f.fault(recover()); fault != nil {
@@ -243,13 +243,13 @@ func (f *File) reading(old bool, n *int, err *error) {
 	}
 }
 
-// fault returns the error of a fault in the mapping, and nil when there was no panic. Any other panic goes on.
+// fault returns the error of a fault in the mapping, and nil if there was no panic. It passes any other panic on.
 func (f *File) fault(panicked any) error {
 	if panicked == nil {
 		return nil
 	}
 	if at, ok := panicked.(interface{ Addr() uintptr }); ok {
-		off := at.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(f.data))) // of an address before it, it wraps round
+		off := at.Addr() - uintptr(unsafe.Pointer(unsafe.SliceData(f.data))) // wraps around for an address before the mapping
 		if off < uintptr(len(f.data)) {
 			return &FaultError{Offset: int64(off)}
 		}
@@ -257,11 +257,11 @@ func (f *File) fault(panicked any) error {
 	panic(panicked)
 }
 
-// mapped maps a file from its beginning, if possible at an address that lets the processor map huge pages of it as such. The address is a hint and not
-// MAP_FIXED: the kernel does away with what is at a fixed address before it asks the file system, which may refuse. Another thread may then have mapped
-// something there, and it would not be known any more whose it is.
+// mapped maps a file from its beginning, if possible at an address that allows huge pages. The address is a hint, without MAP_FIXED: with it, the
+// kernel would first remove what is at the address and then ask the file system, which may refuse. Another thread could meanwhile have mapped
+// something there, and nobody would know whose it is.
 func mapped(fd int, size int64, flags int) ([]byte, error) {
-	room := uintptr(size) + hugePage // for such an address to be in
+	room := uintptr(size) + hugePage // to hold such an address
 	begin, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err

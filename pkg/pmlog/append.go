@@ -11,35 +11,35 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Order says what the order of records means to writers that append at the same time.
+// Order is what the order of records promises if writers append at the same time.
 type Order string
 
-// The orders. With Strict, the default, a record is durable before the next is begun. With Relaxed, each writer waits for its own
-// record only; a crash may then leave holes, records that were never acknowledged before some that were.
+// The orders. With Strict, the default, a record is durable before the next begins. With Relaxed, each writer waits only for its own record. A crash
+// may then leave holes: unacknowledged records that are lost before acknowledged ones.
 const (
 	Strict  Order = "strict"
 	Relaxed Order = "relaxed"
 )
 
-// Commit says what makes a record one.
+// Commit is what makes a record valid.
 type Commit string
 
-// The forms of commit. By checksum, the default, a record counts when its checksum is right: one fence. By length, it counts when its
-// length is there, which is written after the rest is durable: two fences, and nothing is left to the odds of 2^-32 that
-// torn bytes have the right checksum. It wants Strict order and a padding of 64 or 256.
+// The forms of commit. By checksum, the default, a record is valid if its checksum is right; this takes one fence. By length, a record is valid if
+// its length is set, which is written after the rest is durable. This takes two fences, or one if the record fits in a line, and leaves nothing to
+// the odds of 2^-32 that torn bytes have the right checksum. It requires Strict order and a padding of 64 or 256.
 const (
 	ByChecksum Commit = "checksum"
 	ByLength   Commit = "length"
 )
 
-// AppendOptions are fixed when a log is made. The zero value stands for 64, Strict and ByChecksum.
+// AppendOptions are fixed when a log is created. The zero value stands for 64, Strict and ByChecksum.
 type AppendOptions struct {
-	Padding int // records begin at multiples of 8, 64 (a line of a cache) or 256 (a block of an Optane module) bytes
+	Padding int // records begin at multiples of 8, 64 (a cache line) or 256 (a block of an Optane module) bytes
 	Order   Order
 	Commit  Commit
 }
 
-// check returns the options with defaults, and an error that says which are none.
+// check returns the options with defaults filled in, and an error that lists the invalid ones.
 func (o AppendOptions) check() (AppendOptions, error) {
 	if o.Padding == 0 {
 		o.Padding = 64
@@ -69,7 +69,7 @@ func (o AppendOptions) check() (AppendOptions, error) {
 	return o, err
 }
 
-// AppendSize returns how many bytes a region needs for that many records with payloads of that many bytes.
+// AppendSize returns how many bytes a region needs for that many records with payloads of the given size in bytes.
 func AppendSize(o AppendOptions, payload, records int64) int64 {
 	o, _ = o.check()
 	return dataStart + records*span(payload, int64(o.Padding))
@@ -77,32 +77,32 @@ func AppendSize(o AppendOptions, payload, records int64) int64 {
 
 // Recovery is what was found when a log was opened.
 type Recovery struct {
-	Clean   bool   // it had been closed
-	Records uint64 // those there are, or the slots that have a value
-	Holes   uint64 // records that were lost between others before they were acknowledged: Relaxed only
-	Torn    int    // records, or values of slots, that were begun and are not there
+	Clean   bool   // it was closed properly
+	Records uint64 // records, or slots that have a value
+	Holes   uint64 // records lost between others before they were acknowledged; Relaxed only
+	Torn    int    // records or slot values that were begun but not completed
 	Corrupt int    // slots whose value is lost
-	Walked  uint64 // records that were read: those since the last checkpoint
+	Walked  uint64 // records read: those since the last checkpoint
 }
 
-// Append is a log of records one after another. Its methods may be called by several goroutines.
+// Append is a log of records, one after another. Its methods are safe for concurrent use.
 type Append struct {
 	region  Region
-	size    int64 // of the region, in whole words: those of its first line are stored one by one
+	size    int64 // of the region, rounded down to whole words, since records' first lines are stored word by word
 	relaxed bool
 	length  bool
 	padding int64
 	found   Recovery
 
-	gate  sync.RWMutex // of relaxed logs: held for reading by records that are written side by side, else for writing
-	mu    sync.Mutex   // guards what is below: in strict logs all the time, in relaxed ones while a record gets its place
+	gate  sync.RWMutex // relaxed logs only: read-locked by records that are written side by side, otherwise write-locked
+	mu    sync.Mutex   // guards the fields below: in strict logs for a whole write, in relaxed logs while a record gets its place
 	heads *headers
 	read  window
 	end   int64  // where the next record goes
 	next  uint64 // its sequence number
 }
 
-// CreateAppend makes an empty log in a region of zeros, which belongs to the log if there is no error.
+// CreateAppend creates an empty log in a region of zeros. The log owns the region if there is no error.
 func CreateAppend(r Region, o AppendOptions) (*Append, error) {
 	o, err := o.check()
 	if err != nil {
@@ -117,9 +117,9 @@ func CreateAppend(r Region, o AppendOptions) (*Append, error) {
 	return newAppend(r, heads), nil
 }
 
-// OpenAppend recovers the log in a region, which belongs to the log if there is no error. It reads the records after the last
-// checkpoint, and looks through the rest of the region for others; those before the checkpoint are checked as they are read. Where a
-// record was lost that a later one proves to have been there, the error is ErrCorrupt.
+// OpenAppend recovers the log in a region, which the log owns if there is no error. It reads the records after the last checkpoint, and searches the
+// rest of the region for others; records before the checkpoint are checked as they are read. If a later record proves that one was lost, the error is
+// ErrCorrupt.
 func OpenAppend(r Region) (*Append, error) {
 	heads, err := openHeaders(r, appendLayout)
 	if err != nil {
@@ -151,10 +151,10 @@ func (l *Append) Options() AppendOptions {
 	return o
 }
 
-// Recovered returns what was found when the log was opened; it is zero for a new one.
+// Recovered returns what was found when the log was opened; zero for a new log.
 func (l *Append) Recovered() Recovery { return l.found }
 
-// AppendWriter appends to a log. One goroutine at a time uses it; it allocates nothing.
+// AppendWriter appends to a log. One goroutine at a time may use it; it allocates nothing.
 type AppendWriter struct {
 	log  *Append
 	m    pmem.Medium
@@ -164,14 +164,14 @@ type AppendWriter struct {
 // Writer returns a new writer.
 func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.region.Writer()} }
 
-// Append adds a record and returns its sequence number once it is durable: numbers rise by one, also across a Clear. It
-// returns ErrFull and ErrTooLarge as they are; after any other error of it nothing more can be appended.
+// Append adds a record and returns its sequence number once it is durable. Numbers rise by one, even across a Clear. It returns ErrFull and
+// ErrTooLarge unwrapped; after any other error nothing more can be appended.
 func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
 	l := w.log
 	if l.relaxed {
 		return w.relaxed(p)
 	}
-	l.mu.Lock() // a record is durable before another one is begun
+	l.mu.Lock() // a record is durable before the next one begins
 	defer l.mu.Unlock()
 	off, seq, err := l.place(int64(len(p)))
 	if err != nil {
@@ -187,7 +187,7 @@ func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
 	return seq, nil
 }
 
-// relaxed takes the record's place, and then writes it while others write theirs.
+// relaxed reserves the record's place, and then writes the record while other writers write theirs.
 func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 	l := w.log
 	l.gate.RLock()
@@ -214,7 +214,7 @@ func failedAppend(err error, off int64, seq uint64, p []byte) error {
 	return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
 }
 
-// put writes a record in its place, where the next fence makes it durable.
+// put writes a record in its place. The next fence makes it durable.
 func (w *AppendWriter) put(off int64, seq uint64, p []byte) error {
 	l, mark := w.log, mark(w.log.heads.salt, off, w.log.heads.era)
 	if l.length {
@@ -226,7 +226,7 @@ func (w *AppendWriter) put(off int64, seq uint64, p []byte) error {
 	return err
 }
 
-// place returns where a record with a payload of n bytes goes, and its number, or an error if there is no room for it.
+// place returns the offset and number for a record with a payload of n bytes, or an error if there is no room.
 func (l *Append) place(n int64) (off int64, seq uint64, err error) {
 	switch {
 	case n > maxPayload || n > l.size-recordHeader-dataStart:
@@ -237,12 +237,12 @@ func (l *Append) place(n int64) (off int64, seq uint64, err error) {
 	return l.end, l.next, nil
 }
 
-// room returns how many bytes behind a record are its padding.
+// room returns the length in bytes of a record's padding.
 func (l *Append) room(off, n int64) int64 {
 	return min(span(n, l.padding), l.size-off) - recordHeader - n
 }
 
-// lock keeps all others out until unlock.
+// lock excludes all others until unlock.
 func (l *Append) lock() {
 	if l.relaxed {
 		l.gate.Lock()
@@ -257,9 +257,9 @@ func (l *Append) unlock() {
 	}
 }
 
-// byLength writes the record with a first word of zero, and then that word. The zero is in one line with the rest of the header, and before it:
-// no crash leaves the mark of this record with the first word of what was there before. Nor does one leave the first word without what was
-// stored to its line before it: that line is flushed once, and a record that fits into it is forced once.
+// byLength writes the record with a first word of zero, and then that word. The zero precedes the rest of the header in the same line, so no crash
+// combines this record's mark with an older first word. Nor can the first word survive without what was stored to its line before: that line is
+// flushed once. A record that fits in a line needs one fence.
 func (w *AppendWriter) byLength(off int64, p []byte) error {
 	var front [line]byte
 	n := copy(front[recordHeader:], p)
@@ -277,7 +277,7 @@ func (w *AppendWriter) byLength(off int64, p []byte) error {
 	return put8(w.m, off, binary.LittleEndian.Uint64(w.head[:]))
 }
 
-// Clear empties the log, which takes as long whatever it holds. When it returns, no crash brings a record back.
+// Clear empties the log. The time does not depend on its contents. Once it returns, no crash brings a record back.
 func (l *Append) Clear() error {
 	l.lock()
 	defer l.unlock()
@@ -291,7 +291,7 @@ func (l *Append) Clear() error {
 	return nil
 }
 
-// Checkpoint notes in the header what there is: OpenAppend need not read it, and knows that all of it has to be there.
+// Checkpoint notes in the header what the log holds. OpenAppend need not read that part, and knows that all of it must be there.
 func (l *Append) Checkpoint() error {
 	l.lock()
 	defer l.unlock()
@@ -304,14 +304,14 @@ func (l *Append) Checkpoint() error {
 	return nil
 }
 
-// note writes a header with all that there is.
+// note writes a header that covers the whole log.
 func (l *Append) note(clean bool) error {
 	h := l.heads.header
 	h.checkpoint, h.next, h.clean = uint64(l.end), l.next, clean
 	return l.heads.write(h)
 }
 
-// Close makes a checkpoint and closes the region. Its error says that what was acknowledged may be lost.
+// Close makes a checkpoint and closes the region. An error means that acknowledged records may be lost.
 func (l *Append) Close() error {
 	l.lock()
 	defer l.unlock()

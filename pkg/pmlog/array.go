@@ -9,14 +9,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// ArrayOptions are fixed when a log is made.
+// ArrayOptions are fixed when a log is created.
 type ArrayOptions struct {
-	Slots    int // from 0 on
+	Slots    int // numbered from 0
 	Capacity int // of a slot, in bytes
-	Padding  int // values begin at multiples of 64, which 0 stands for, or 256 bytes
+	Padding  int // values begin at multiples of 64 (0 means 64) or 256 bytes
 }
 
-// check returns the options with defaults, and an error that says which are none.
+// check returns the options with defaults filled in, and an error that lists the invalid ones.
 func (o ArrayOptions) check() (ArrayOptions, error) {
 	if o.Padding == 0 {
 		o.Padding = line
@@ -32,14 +32,14 @@ func (o ArrayOptions) check() (ArrayOptions, error) {
 	return o, nil
 }
 
-// ArraySize returns how many bytes a region needs for such a log.
+// ArraySize returns how many bytes a region needs for a log with these options.
 func ArraySize(o ArrayOptions) int64 {
 	o, _ = o.check()
 	return dataStart + 2*int64(o.Slots)*span(int64(o.Capacity), int64(o.Padding))
 }
 
-// Array is a log of slots, each of which holds one value or none. Slots are independent: writers of different ones do not
-// wait for each other, those of the same one do. Its methods may be called by several goroutines.
+// Array is a log of slots, each of which holds one value or none. Slots are independent: writers wait for each other only on the same slot. Its
+// methods are safe for concurrent use.
 type Array struct {
 	region   Region
 	capacity int64
@@ -53,22 +53,22 @@ type Array struct {
 	heads           *headers
 }
 
-// slot is what is known of a slot.
+// slot is what is known about a slot.
 type slot struct {
-	sync.Mutex // guards what is below, and the slot's bytes
+	sync.Mutex // guards the fields below, and the slot's bytes
 	state
-	_ [line - 8 - 48]byte // the next slot's is in another line of the caches
+	_ [line - 8 - 48]byte // puts the next slot in another cache line
 }
 
-// state is the value of a slot: none, if its era is of an older generation or its number is 0.
+// state is the value of a slot. There is none if its era is of an older generation, or its number is 0.
 type state struct {
 	era, seq uint64
 	size     int64
-	copy     int // which of the two holds it
+	copy     int // which of the two copies holds it
 	err      error
 }
 
-// CreateArray makes a log of empty slots in a region of zeros, which belongs to the log if there is no error.
+// CreateArray creates a log of empty slots in a region of zeros. The log owns the region if there is no error.
 func CreateArray(r Region, o ArrayOptions) (*Array, error) {
 	o, err := o.check()
 	if err != nil {
@@ -86,8 +86,8 @@ func CreateArray(r Region, o ArrayOptions) (*Array, error) {
 	return newArray(r, heads), nil
 }
 
-// OpenArray recovers the log in a region, which belongs to the log if there is no error. It reads all values. A slot whose value is
-// lost does not keep the others from being used: reading or writing it is ErrCorrupt until a Clear.
+// OpenArray recovers the log in a region, which the log owns if there is no error. It reads all values. A slot whose value is lost does not affect
+// the others: reading or writing it returns ErrCorrupt until a Clear.
 func OpenArray(r Region) (*Array, error) {
 	heads, err := openHeaders(r, arrayLayout)
 	if err != nil {
@@ -109,7 +109,8 @@ func newArray(r Region, heads *headers) *Array {
 	return l
 }
 
-// adopt makes the header's era that of what is written from now on. Who loads them the other way round never has an era with an older generation.
+// adopt makes the header's era that of later writes. A reader that loads era before generation, the reverse order, never sees an era with an older
+// generation.
 func (l *Array) adopt() {
 	l.generation.Store(l.heads.generation)
 	l.era.Store(l.heads.era)
@@ -123,10 +124,10 @@ func (l *Array) Options() ArrayOptions {
 	return ArrayOptions{Slots: len(l.slots), Capacity: int(l.capacity), Padding: int(l.heads.padding)}
 }
 
-// Recovered returns what was found when the log was opened; it is zero for a new one.
+// Recovered returns what was found when the log was opened; zero for a new log.
 func (l *Array) Recovered() Recovery { return l.found }
 
-// ArrayWriter writes to the slots of a log. One goroutine at a time uses it; it allocates nothing.
+// ArrayWriter writes to the slots of a log. One goroutine at a time may use it; it allocates nothing.
 type ArrayWriter struct {
 	log  *Array
 	m    pmem.Medium
@@ -136,8 +137,8 @@ type ArrayWriter struct {
 // Writer returns a new writer.
 func (l *Array) Writer() *ArrayWriter { return &ArrayWriter{log: l, m: l.region.Writer()} }
 
-// Write makes p the value of a slot; if p is empty, so is the slot. Until it returns, a crash leaves the old value or p. It
-// returns ErrTooLarge as it is.
+// Write sets the value of a slot to p; an empty p empties the slot. Until it returns, a crash leaves the old value or p. It returns ErrTooLarge
+// unwrapped.
 func (w *ArrayWriter) Write(slot int, p []byte) error {
 	l, n := w.log, int64(len(p))
 	if n > l.capacity {
@@ -171,7 +172,7 @@ func (s *slot) refresh(generation uint64) {
 	}
 }
 
-// Read appends the value of a slot to dst, nothing if it is empty. It returns ErrCorrupt if the value is not what was acknowledged.
+// Read appends the value of a slot to dst, or nothing if the slot is empty. It returns ErrCorrupt if the value is not what was acknowledged.
 func (l *Array) Read(slot int, dst []byte) ([]byte, error) {
 	if slot < 0 || slot >= len(l.slots) {
 		return dst, fmt.Errorf("slot %d: the log has %d", slot, len(l.slots))
@@ -198,8 +199,8 @@ func (l *Array) Read(slot int, dst []byte) ([]byte, error) {
 	return dst[:old+int(s.size)], nil
 }
 
-// Clear empties all slots, which takes as long whatever they hold. When it returns, no crash brings a value back. A Write at the
-// same time may come before it or after it.
+// Clear empties all slots. The time does not depend on their contents. Once it returns, no crash brings a value back. A concurrent Write may come
+// before or after it.
 func (l *Array) Clear() error {
 	l.clearing.Lock()
 	defer l.clearing.Unlock()
@@ -213,7 +214,7 @@ func (l *Array) Clear() error {
 	return nil
 }
 
-// Close notes that nothing is being written and closes the region. Its error says that what was acknowledged may be lost.
+// Close notes that no write is under way and closes the region. An error means that acknowledged values may be lost.
 func (l *Array) Close() error {
 	l.clearing.Lock()
 	defer l.clearing.Unlock()

@@ -89,7 +89,7 @@ func TestWritersOfSlotsSideBySide(t *testing.T) {
 				if err := w.Write(i%3, bytes.Repeat([]byte{byte(i)}, 1+n)); err != nil {
 					t.Error(err)
 				}
-				if p, err := l.Read(i%3, nil); err != nil || len(p) > 0 && (p[0]%3 != byte(i)%3 || p[0] != p[len(p)-1]) { // another one clears it meanwhile
+				if p, err := l.Read(i%3, nil); err != nil || len(p) > 0 && (p[0]%3 != byte(i)%3 || p[0] != p[len(p)-1]) { // another writer may clear it meanwhile
 					t.Error(p, err)
 				}
 				if n == 100 && i == 0 {
@@ -106,7 +106,8 @@ func TestWritersOfSlotsSideBySide(t *testing.T) {
 	wait.Wait()
 }
 
-// TestAClearBesideWritesLosesNone: a slot's first value after a clear has the number 1, or a recovery would take it for one that lost the value before.
+// TestAClearBesideWritesLosesNone: after a clear, a slot's first value has the number 1; otherwise a recovery would think that the value before it
+// was lost.
 func TestAClearBesideWritesLosesNone(t *testing.T) {
 	o := ArrayOptions{Slots: 1, Capacity: 8}
 	l, err := CreateArray(&pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}, o)

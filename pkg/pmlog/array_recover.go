@@ -2,17 +2,17 @@ package pmlog
 
 import "fmt"
 
-// condition is that of one copy of a value.
+// condition is the state of one copy of a value.
 type condition int
 
 const (
 	never   condition = iota // not written in this generation
 	whole                    // a value
-	torn                     // begun in this generation, and not whole
+	torn                     // begun in this generation, but not whole
 	foreign                  // bytes that no write leaves
 )
 
-// recover reads all slots after a crash, or after a Close, makes torn copies void, and begins a new era.
+// recover reads all slots after a crash or a Close, voids torn copies, and begins a new era.
 func (l *Array) recover() error {
 	l.found = Recovery{Clean: l.heads.clean}
 	w := window{region: l.region}
@@ -53,7 +53,7 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 		l.found.Corrupt++
 		return nil
 	}
-	if s.size > 0 { // what was voided has none
+	if s.size > 0 { // a voided copy has none
 		l.found.Records++
 	}
 	for i := range is {
@@ -67,8 +67,8 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 	return nil
 }
 
-// plausible reports whether a slot can be so after a crash. Values are written to the copies in turn, from number 1 on; at most
-// one is being written, to the copy with the older; a copy that was voided has the number 0.
+// plausible reports whether a crash can leave a slot so. Values are written to the copies in turn, from number 1 on. At most one is being written,
+// over the older copy. A voided copy has the number 0.
 func plausible(newer, older condition, seq, before uint64, clean bool) bool {
 	switch {
 	case newer == foreign || older == foreign:
@@ -106,7 +106,7 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 	return whole, state{era: era, seq: r.seq, size: int64(len(p))}, nil
 }
 
-// void makes a torn copy one of number 0, so that no later write completes it. It is durable with the header that follows.
+// void gives a torn copy the number 0, so that no later write completes it. It becomes durable with the header that follows.
 func (l *Array) void(off int64) error {
 	var head [recordHeader]byte
 	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))

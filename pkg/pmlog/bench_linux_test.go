@@ -16,7 +16,7 @@ import (
 
 const benchFile = 128 << 20
 
-// layouts are what is compared: each returns a function that makes the nth writer's write.
+// layouts are compared: each returns a function that makes the nth writer's write.
 var layouts = map[string]func(b testing.TB, size, writers int) func(n int) func(p []byte) error{
 	"raw":     rawBench(false),
 	"raw+crc": rawBench(true),
@@ -79,7 +79,7 @@ func appendBench(b testing.TB, o AppendOptions) func(int) func([]byte) error {
 	}
 }
 
-// BenchmarkWrite wants a processor that flushes. Whether the file is in memory is TMPDIR's to say.
+// BenchmarkWrite needs a processor that flushes. TMPDIR decides whether the file is in memory.
 func BenchmarkWrite(b *testing.B) {
 	for _, size := range []int{1024, 1801, 1 << 20} {
 		for name, layout := range layouts {
@@ -108,8 +108,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideRaw runs each layout in turn with raw, a millisecond each, and gives the median of the ratios of their speeds: what
-// else the machine does falls on both.
+// BenchmarkBesideRaw runs each layout in turn with raw, a millisecond each, and gives the median of the ratios of their speeds. Disturbances affect
+// both.
 func BenchmarkBesideRaw(b *testing.B) {
 	for _, size := range []int{1024, 1801, 1 << 20} {
 		for _, name := range slices.Sorted(maps.Keys(layouts)) {
@@ -132,7 +132,7 @@ func BenchmarkBesideRaw(b *testing.B) {
 	}
 }
 
-// spent returns how many seconds writing p so often takes.
+// spent returns how many seconds it takes to write p that many times.
 func spent(b *testing.B, write func([]byte) error, p []byte, times int) float64 {
 	start := time.Now()
 	for range times {
@@ -143,7 +143,7 @@ func spent(b *testing.B, write func([]byte) error, p []byte, times int) float64 
 	return time.Since(start).Seconds()
 }
 
-// arrayBench makes at most the given number of slots, which each writer takes in turn, its own ones.
+// arrayBench makes at most the given number of slots; each writer takes its own in turn.
 func arrayBench(slots int) func(b testing.TB, size, writers int) func(int) func([]byte) error {
 	return func(b testing.TB, size, _ int) func(int) func([]byte) error {
 		o := ArrayOptions{Slots: min(slots, (benchFile-dataStart)/2/int(span(int64(size), 64))), Capacity: size}

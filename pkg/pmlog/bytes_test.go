@@ -21,7 +21,7 @@ func words64(list ...uint64) (p []byte) {
 	return p
 }
 
-// TestBytesOfAHeader pins the form that the package comment describes: a log of today has to be one tomorrow.
+// TestBytesOfAHeader pins the format that the package comment describes: future versions must be able to read today's logs.
 func TestBytesOfAHeader(t *testing.T) {
 	h := header{
 		layout: arrayLayout, length: true, padding: 0x0a0b0c0d,
@@ -41,7 +41,7 @@ func TestBytesOfAHeader(t *testing.T) {
 	}
 }
 
-// TestPlacesOfHeaders pins where the copies are of the header of each layout, how long they are, and what begins behind them.
+// TestPlacesOfHeaders pins where each layout's header copies are, how long they are, and what follows them.
 func TestPlacesOfHeaders(t *testing.T) {
 	m, side := &pmemtest.Memory{Bytes: make([]byte, 10_000)}, &pmemtest.Memory{Bytes: make([]byte, 8320)}
 	for number, create := range map[byte]func() error{
@@ -83,7 +83,7 @@ func TestPlacesOfHeaders(t *testing.T) {
 	}
 }
 
-// TestBytesOfAChannelsEntries pins their form, of a piece that is forced together with its entry, as long as such a one can be, and of a longer one.
+// TestBytesOfAChannelsEntries pins their format, for the longest piece that is forced together with its entry and for a longer one.
 func TestBytesOfAChannelsEntries(t *testing.T) {
 	data, side := &pmemtest.Memory{Bytes: make([]byte, 20_000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
 	l, err := CreateChannel(data, side)
@@ -116,7 +116,7 @@ func TestBytesOfAChannelsEntries(t *testing.T) {
 	require.NoError(t, err, "what is behind an entry is not of it")
 }
 
-// roomless is a region whose writers may have no byte behind what they seal.
+// roomless is a region whose writers may not write past what they seal.
 type roomless struct {
 	*pmemtest.Memory
 	t     *testing.T
@@ -136,7 +136,7 @@ func (m roomlessMedium) Seal(off int64, head, p []byte, room int64) (uint32, err
 	return m.Medium.Seal(off, head, p, room)
 }
 
-// Behind bytes without a form there may be others, right away: of another writer, or of what a reader of the file takes for it.
+// Bare bytes may be followed immediately by others: another writer's, or what a reader of the file would take for them.
 func TestNothingIsSealedBehindBareBytes(t *testing.T) {
 	seals := 0
 	r := roomless{&pmemtest.Memory{Bytes: make([]byte, 1000)}, t, &seals}
@@ -151,7 +151,7 @@ func TestNothingIsSealedBehindBareBytes(t *testing.T) {
 	require.Equal(t, 2, seals)
 }
 
-// A raw writer writes up to the last of its bytes, and begins again where a piece does not fit behind the one before.
+// A raw writer writes up to its last byte, and starts again if a piece does not fit after the previous one.
 func TestARawWriterBeginsAgain(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, 100)}
 	w, err := NewRaw(m, true).Writer(10, 30)

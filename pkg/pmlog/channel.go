@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Where the side file of a channel has its two entries, behind its header; the package comment shows them.
+// entriesStart is where a channel's side file has its two entries, after its header; the package comment shows them.
 const (
 	entriesStart = dataStart
 	entrySize    = 24
@@ -18,11 +18,11 @@ const (
 	SideSize = entriesStart + 2*line
 )
 
-// oneForce is that of all channels, but in tests: to compute the checksum of more takes longer than to wait twice.
+// oneForce is the value for all channels outside tests. The checksum of a larger piece takes longer than a second wait.
 const oneForce = 4 << 10
 
-// Channel is bare bytes in one region, and in another, at the side, how many of them there are: the file can be read by anything.
-// Its methods may be called by several goroutines.
+// Channel is bare bytes in one region, and their number in a second, the side file: any program can read the data. Its methods are safe for
+// concurrent use.
 type Channel struct {
 	data, side Region
 	oneForce   int64 // the largest piece, in bytes, that is forced together with its entry
@@ -32,12 +32,12 @@ type Channel struct {
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
-	turn  int64      // the entry that is written next, 0 or 1
-	buf   [line]byte // an entry and the zeros behind it: a whole line
-	lost  error      // the first error of either region, after which neither is written
+	turn  int64      // the entry to write next, 0 or 1
+	buf   [line]byte // an entry and the zeros after it: a whole line
+	lost  error      // the first error of either region; after it, neither is written
 }
 
-// CreateChannel makes an empty log in two regions of zeros, which belong to the log if there is no error.
+// CreateChannel creates an empty log in two regions of zeros. The log owns them if there is no error.
 func CreateChannel(data, side Region) (*Channel, error) {
 	if side.Size() < SideSize {
 		return nil, fmt.Errorf("create a channel log: %d bytes at the side: want at least %d", side.Size(), SideSize)
@@ -49,7 +49,7 @@ func CreateChannel(data, side Region) (*Channel, error) {
 	return newChannel(data, side, heads), nil
 }
 
-// OpenChannel recovers the log in two regions, which belong to the log if there is no error. It reads the last piece that was appended.
+// OpenChannel recovers the log in two regions, which the log owns if there is no error. It reads the last piece that was appended.
 func OpenChannel(data, side Region) (*Channel, error) {
 	heads, err := openHeaders(side, channelLayout)
 	if err != nil {
@@ -66,27 +66,27 @@ func newChannel(data, side Region, heads *headers) *Channel {
 	return &Channel{data: data, side: side, oneForce: oneForce, m: data.Writer(), heads: heads}
 }
 
-// entry says that a piece was appended.
+// entry records that a piece was appended.
 type entry struct {
 	end  uint64 // of the piece, and of the log
-	size uint32 // of the piece; 0 if it was durable before there was the entry, and so is its sum
+	size uint32 // of the piece; 0, like sum, if the piece was durable before the entry was written
 	sum  uint32 // CRC32C of the piece
 }
 
-// check returns the word that only that entry has, in the era, in the log with the salt.
+// check returns the word that only this entry has, in this era, in the log with this salt.
 func (e entry) check(salt, era uint64) uint64 {
 	return mix(mix(mix(salt+era)+e.end) ^ (uint64(e.sum)<<32 | uint64(e.size)))
 }
 
-// What an entry can be.
+// The kinds of entry.
 const (
-	blankEntry   = iota // none was written there
-	damagedEntry        // a torn one, or one that is not what it was
-	oldEntry            // one of an earlier era
+	blankEntry   = iota // never written
+	damagedEntry        // torn, or not what it was
+	oldEntry            // of an earlier era
 	validEntry
 )
 
-// mostEras is how many eras ago the entries can be from. Each opening and each clearing begins one.
+// mostEras is how many eras back an entry can be from. Each opening and each clear begins an era.
 const mostEras = 1 << 16
 
 // entryAt reads an entry.
@@ -111,8 +111,8 @@ func (l *Channel) entryAt(turn int64) (e entry, kind int, err error) {
 	return e, damagedEntry, nil
 }
 
-// blankOthers makes blank what is no entry of this era: of the two, a crash can then spoil the one at most that is written. The damaged one comes
-// first: a crash in the middle of the other would leave both so.
+// blankOthers blanks the entries that are not of this era, so that a crash can spoil only the one being written. The damaged one comes first:
+// otherwise a crash while blanking the other would leave both damaged.
 func (l *Channel) blankOthers(kinds [2]int) error {
 	for _, kind := range []int{damagedEntry, oldEntry} {
 		for turn := range kinds {
@@ -128,10 +128,10 @@ func (l *Channel) blankOthers(kinds [2]int) error {
 	return nil
 }
 
-// held returns how many bytes the header says there are.
+// held returns how many bytes the log holds according to the header.
 func (l *Channel) held() uint64 { return l.heads.next - l.heads.first }
 
-// recover finds the end of the log after a crash, or after a Close, and begins a new era there.
+// recover finds the end of the log after a crash or a Close, and begins a new era there.
 func (l *Channel) recover() error {
 	l.found.Clean = l.heads.clean
 	if size := uint64(l.data.Size()); size < l.heads.capacity || size < l.held() {
@@ -148,7 +148,7 @@ func (l *Channel) recover() error {
 	return l.heads.write(h)
 }
 
-// last returns where the last piece ends that is whole.
+// last returns where the last whole piece ends.
 func (l *Channel) last() (uint64, error) {
 	base := l.held()
 	var newer, older entry
@@ -170,7 +170,7 @@ func (l *Channel) last() (uint64, error) {
 		}
 	}
 	if kinds == [2]int{damagedEntry, damagedEntry} && !l.heads.clean {
-		return 0, fmt.Errorf("both entries are damaged: %w", ErrCorrupt) // a crash spoils one
+		return 0, fmt.Errorf("both entries are damaged: %w", ErrCorrupt) // a crash spoils only one
 	}
 	if err := l.blankOthers(kinds); err != nil {
 		return 0, err
@@ -189,7 +189,7 @@ func (l *Channel) last() (uint64, error) {
 	return 0, fmt.Errorf("the %d bytes before %d are damaged: %w", newer.size, newer.end, ErrCorrupt)
 }
 
-// whole reports whether the piece is there that an entry is of.
+// whole reports whether an entry's piece is there.
 func (l *Channel) whole(e entry) (bool, error) {
 	p := make([]byte, e.size)
 	if n, err := l.data.ReadAt(p, int64(e.end)-int64(e.size)); n < len(p) {
@@ -198,8 +198,8 @@ func (l *Channel) whole(e entry) (bool, error) {
 	return crc32.Checksum(p, castagnoli) == e.sum, nil
 }
 
-// Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge as they are; after any other
-// error of it nothing more can be appended. It allocates nothing.
+// Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge unwrapped; after any other error nothing more can be
+// appended. It allocates nothing.
 func (l *Channel) Append(p []byte) (off int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +211,7 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 		return 0, ErrTooLarge
 	case n > l.data.Size()-l.end:
 		return 0, ErrFull
-	case n == 0: // there is nothing to write
+	case n == 0: // nothing to write
 	case n <= l.oneForce:
 		err = l.small(p)
 	default:
@@ -225,7 +225,7 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	return off, nil
 }
 
-// small writes a piece and its entry, and then waits for both.
+// small writes a piece and its entry, then waits for both.
 func (l *Channel) small(p []byte) error {
 	sum, err := l.m.Seal(l.end, nil, p, 0)
 	if err != nil {
@@ -240,7 +240,7 @@ func (l *Channel) small(p []byte) error {
 	return l.heads.m.Fence()
 }
 
-// large writes a piece, waits for it, and does the same with its entry.
+// large writes a piece and waits for it, then does the same with its entry.
 func (l *Channel) large(p []byte) error {
 	if err := persist(l.m, l.end, p); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (l *Channel) large(p []byte) error {
 	return l.heads.m.Fence()
 }
 
-// note puts an entry, in the place of the last but one.
+// note writes an entry over the older of the two.
 func (l *Channel) note(e entry) error {
 	p := l.buf[:]
 	binary.LittleEndian.PutUint64(p, e.end)
@@ -288,7 +288,7 @@ func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Clear empties the log, which takes as long whatever it holds. When it returns, no crash brings a byte back.
+// Clear empties the log. The time does not depend on its contents. Once it returns, no crash brings a byte back.
 func (l *Channel) Clear() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,10 +309,10 @@ func (l *Channel) Clear() error {
 	return nil
 }
 
-// Recovered returns what was found when the log was opened, which has no records; it is zero for a new one.
+// Recovered returns what was found when the log was opened, without records; zero for a new log.
 func (l *Channel) Recovered() Recovery { return l.found }
 
-// Close notes how many bytes there are and closes the regions. Its error says that what was acknowledged may be lost.
+// Close notes how many bytes there are and closes the regions. An error means that acknowledged bytes may be lost.
 func (l *Channel) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// What a recovery says it found, of each layout: of a new log, of five writes, of five of which the last or the last but one is torn, and of a closed log.
+// What a recovery reports for each layout: for a new log, five writes, five writes with the last or the last but one torn, and a closed log.
 func TestWhatARecoveryCounts(t *testing.T) {
 	corrupt := "corrupt"
 	for _, k := range kinds() {
@@ -52,8 +52,8 @@ func TestWhatARecoveryCounts(t *testing.T) {
 	}
 }
 
-// Records that do not lie in what is read at a time are read by themselves, and a refusal of that is told, also where the log is searched for records
-// behind damage.
+// Records that extend beyond what is read at a time are read separately. A failure of that read is reported, even if the log is being searched for
+// records after damage.
 func TestEachRefusalToReadALargeRecordIsTold(t *testing.T) {
 	const large = windowSize + 1000
 	var all []kind
@@ -116,7 +116,7 @@ func TestEachRefusalToReadALargeRecordIsTold(t *testing.T) {
 	}
 }
 
-// A record ends in its region, and says that it was published: a checksum that fits what is there excuses neither.
+// A record must end in its region and be marked as published, even if its checksum fits.
 func TestAPayloadLiesInItsRegion(t *testing.T) {
 	const size, off = 200, 100
 	for _, c := range []struct {
@@ -183,13 +183,13 @@ func TestWhatAMashonaHeaderMaySay(t *testing.T) {
 	require.ErrorContains(t, err, "read the header")
 }
 
-// What a channel's header and its entries say has to go together: how many bytes there are, and which of them an entry may be of.
+// A channel's header and its entries must agree: on how many bytes there are, and which of them an entry may be about.
 func TestAChannelsHeaderAndEntriesAgree(t *testing.T) {
 	const size = 100
 	for name, c := range map[string]struct {
 		clean bool
 		held  uint64 // as the header says
-		end   uint64 // of the piece that an entry is of; 0: there is none
+		end   uint64 // of the entry's piece; 0: no entry
 		short int    // bytes that the data lack
 		want  int64  // −1: damage
 	}{
@@ -228,7 +228,7 @@ func TestAChannelsHeaderAndEntriesAgree(t *testing.T) {
 	}
 }
 
-// Beside an error there is no offset and no number, and the next write begins where the one that failed did.
+// With an error, no offset and no number are returned, and the next write begins where the failed one did.
 func TestNothingIsReturnedBesideARefusal(t *testing.T) {
 	for name, create := range map[string]func(r *refusals) func() (uint64, error){
 		"raw":             func(r *refusals) func() (uint64, error) { return rawOf(r, false) },

@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// history is the life of a log whose power fails again and again, decided by a seed. At each fence, before it takes effect, and after
-// each call it looks at what a crash then might leave: nothing else adds to the images or to what was promised.
+// history is the life of a log whose power fails again and again, driven by a seed. At each fence, before it takes effect, and after each call it
+// checks what a crash could leave: nothing else adds to the images or to what was promised.
 type history struct {
 	kind  kind
 	seed  uint64
@@ -36,7 +36,7 @@ type history struct {
 
 const lives = 6
 
-// errMedium is that of a fence, which then ends the life of a log as a loss of power does.
+// errMedium is a fence's error, which ends the life of a log as a loss of power does.
 var errMedium = errors.New("input/output error")
 
 // run returns the first violation.
@@ -151,7 +151,7 @@ func (h *history) live(s subject) error {
 	return nil
 }
 
-// write prepares a write, which it notes as begun.
+// write prepares a write, which it records as begun.
 func (h *history) write(s subject, writer, slot int) func() error {
 	h.writes++
 	// What differs stands in front, so that of two torn ones the rest of the newer may complete the older.
@@ -206,7 +206,7 @@ func (h *history) writeTogether(s subject) error {
 	return errors.Join(errs...)
 }
 
-// rest looks at what a crash leaves between two calls, also when one copy of the header is damaged besides.
+// rest checks what a crash leaves between two calls, also if one copy of the header is damaged as well.
 func (h *history) rest() error {
 	h.look(func(image []byte) {})
 	if h.rng.IntN(4) == 0 && !h.kind.plain {
@@ -227,7 +227,7 @@ func (h *history) rest() error {
 	return h.err
 }
 
-// crash looks at what a crash leaves before a fence, and may be one.
+// crash checks what a crash leaves before a fence, and may itself be one.
 func (h *history) crash() {
 	if h.survivor != nil || h.err != nil {
 		return
@@ -243,7 +243,7 @@ func (h *history) crash() {
 	}
 }
 
-// crashNow takes the power away.
+// crashNow cuts the power.
 func (h *history) crashNow() {
 	h.trace.Images(1, h.rng, func(image pmemtest.Image) bool {
 		h.survivor = bytes.Clone(image.Bytes)
@@ -252,7 +252,7 @@ func (h *history) crashNow() {
 	h.trace.Kill()
 }
 
-// look recovers images of a crash now, after something was done to them.
+// look recovers images of a crash now, after damage has changed them.
 func (h *history) look(damage func(image []byte)) {
 	h.trace.Images(h.limit, h.rng, func(image pmemtest.Image) bool {
 		h.seen[image.Hash] = struct{}{}
@@ -318,7 +318,7 @@ func (h *history) goOn(s subject, regions []Region, got [][]byte) error {
 	return nil
 }
 
-// TestCrashes recovers 10,000 images, or a million where "crash" is required and the race detector is off: tools/test.sh runs it so, too.
+// TestCrashes recovers 10,000 images, or a million if "crash" is required and the race detector is off: tools/test.sh does both.
 func TestCrashes(t *testing.T) {
 	images := 10_000
 	if servertest.Required("crash") && !watched {
@@ -341,7 +341,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestEachFlushIsNeeded leaves out the flushes and fences, one call site at a time, until a crash shows it.
+// TestEachFlushIsNeeded leaves out flushes and fences, one call site at a time, until a crash shows the loss.
 func TestEachFlushIsNeeded(t *testing.T) {
 	reached := map[string][]kind{}
 	for _, k := range kinds() {
@@ -370,7 +370,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	}
 }
 
-// TestAMediumThatDoesNotFlushIsCaught is about the tests above: they would notice.
+// TestAMediumThatDoesNotFlushIsCaught checks that the tests above can fail.
 func TestAMediumThatDoesNotFlushIsCaught(t *testing.T) {
 	for _, k := range kinds() {
 		h := history{kind: k, seed: 1, limit: 32, seen: map[uint64]struct{}{}, drop: func(string) bool { return true }}

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// spoiledChannel is what is left of a channel log of so many pieces that was not closed, after damage to bytes of its entries.
+// spoiledChannel returns an unclosed channel log of that many pieces, after damage to bytes of its entries.
 func spoiledChannel(t *testing.T, pieces int, damaged ...int64) (*Channel, error) {
 	t.Helper()
 	data, side := &pmemtest.Memory{Bytes: make([]byte, 1000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
@@ -28,8 +28,8 @@ func spoiledChannel(t *testing.T, pieces int, damaged ...int64) (*Channel, error
 	return OpenChannel(data, side)
 }
 
-// A crash can spoil the entry that is being written, not both: a log whose two entries are damaged has lost what was acknowledged, and must
-// not begin again where its header says.
+// A crash can spoil the entry being written, but not both. A log with two damaged entries has lost acknowledged data, and must not start again where
+// its header says.
 func TestAChannelWithTwoDamagedEntriesIsCorrupt(t *testing.T) {
 	for pieces := 2; pieces < 6; pieces++ {
 		_, err := spoiledChannel(t, pieces, 0, 1)
@@ -46,7 +46,7 @@ func TestAChannelWithTwoDamagedEntriesIsCorrupt(t *testing.T) {
 	require.Zero(t, l.Len(), "the first that was written")
 }
 
-// Crashes that spoil one entry each, in one opening after another, are no damage: what they leave is not taken together.
+// Crashes that spoil one entry each, in successive openings, do not add up to damage.
 func TestOneTornEntryAfterAnotherIsNoDamage(t *testing.T) {
 	data, side := &pmemtest.Memory{Bytes: make([]byte, 4000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
 	l, err := CreateChannel(data, side)
@@ -73,7 +73,7 @@ func TestOneTornEntryAfterAnotherIsNoDamage(t *testing.T) {
 	}
 }
 
-// damagedMashona is a log of five records of which one has another length, and what the records were.
+// damagedMashona returns a log of five records, one of which has a changed length, and the records.
 func damagedMashona(t *testing.T, o MashonaOptions, record int, length func(uint32) uint32) (*Mashona, [][]byte, error) {
 	t.Helper()
 	m := &pmemtest.Memory{Bytes: make([]byte, 8<<10)}
@@ -95,7 +95,7 @@ func damagedMashona(t *testing.T, o MashonaOptions, record int, length func(uint
 	return l, all, err
 }
 
-// A length that is not what it was must not pass for the end of the log: the records behind it were acknowledged.
+// A changed length must not pass for the end of the log: the records after it were acknowledged.
 func TestAGarbledLengthIsNoEnd(t *testing.T) {
 	for _, o := range []MashonaOptions{{}, {Relaxed: true}, {Blocks: true}, {Blocks: true, Relaxed: true}} {
 		for record := range 4 {

@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// TestABrokenDiskLosesNothingAcknowledged has the kernel's write-back fail in the middle of writing: nothing is acknowledged from the first
-// error on, and what was before is on the disk.
+// TestABrokenDiskLosesNothingAcknowledged makes the kernel's write-back fail in the middle of writing: nothing is acknowledged from the first error
+// on, and everything before it is on the disk.
 func TestABrokenDiskLosesNothingAcknowledged(t *testing.T) {
 	for _, mode := range []pmem.Mode{pmem.Msync, pmem.Fdatasync} {
 		disk := servertest.NewDisk(t)

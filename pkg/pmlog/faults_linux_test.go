@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// files makes the files of a kind of log in a directory, and returns them with the path of that of its records.
+// files creates the files of a kind of log in a directory, and returns them with the path of the records' file.
 func files(t *testing.T, k kind, dir string, mode pmem.Mode) ([]Region, string) {
 	var regions []Region
 	for i, size := range k.sizes {
@@ -26,7 +26,7 @@ func files(t *testing.T, k kind, dir string, mode pmem.Mode) ([]Region, string) 
 	return regions, filepath.Join(dir, "a")
 }
 
-// TestATruncatedFileIsAnError takes the pages away from under logs. An access to the mapping faults.
+// TestATruncatedFileIsAnError truncates files under open logs, so that accesses to the mapping fault.
 func TestATruncatedFileIsAnError(t *testing.T) {
 	for _, k := range kinds() {
 		for _, mode := range []pmem.Mode{pmem.Msync, pmem.Fdatasync, pmem.None} {
@@ -40,7 +40,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 				require.ErrorIs(t, first, pmem.ErrPoisoned)
 				require.ErrorIs(t, s.write(1, 1, []byte("after")), pmem.ErrPoisoned)
 				require.ErrorIs(t, s.clear(), pmem.ErrPoisoned)
-				if mode == pmem.Fdatasync { // a system call makes the file longer again: it is the fence that notices
+				if mode == pmem.Fdatasync { // a system call makes the file longer again: only the fence notices
 					require.True(t, errors.Is(first, pmem.ErrTruncated) || errors.As(first, new(*pmem.FaultError)), first)
 				} else {
 					require.ErrorAs(t, first, new(*pmem.FaultError))
@@ -54,7 +54,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 	}
 }
 
-// TestAShortenedFileIsCorrupt cuts off records of a log that is not open.
+// TestAShortenedFileIsCorrupt cuts records off a closed log.
 func TestAShortenedFileIsCorrupt(t *testing.T) {
 	for _, k := range kinds() {
 		if k.plain {
@@ -101,7 +101,7 @@ func TestALogOfAnotherVersionIsNotCorrupt(t *testing.T) {
 	}
 }
 
-// TestAFullFileSystemIsAnError writes to a file for which there is no space, because nobody reserved it.
+// TestAFullFileSystemIsAnError writes to a file without space, because its blocks were not reserved.
 func TestAFullFileSystemIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	servertest.Require(t, "mount", unix.Mount("none", dir, "tmpfs", 0, "size=64k"))

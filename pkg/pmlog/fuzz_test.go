@@ -16,8 +16,8 @@ import (
 // check is the CRC32C of "123456789" (RFC 3720, appendix B.4, has others).
 const check = "\xe3\x06\x92\x83"
 
-// FuzzOpen opens any bytes as a log of each layout: the header, mended so that its checksum is right, or not, and what lies behind
-// it. What opens can be read, or not for a reason, and written to, and is found again.
+// FuzzOpen opens any bytes as a log of each layout. The header's checksum may be corrected first. A log that opens can be read, or not for a reason,
+// and written to, and its contents are found again.
 func FuzzOpen(f *testing.F) {
 	all := kinds()
 	for i, k := range all {
@@ -97,7 +97,7 @@ func FuzzMashonaFiles(f *testing.F) {
 	})
 }
 
-// TestDamageAfterACloseIsFound changes a byte of a closed log, of zeros one in 64: what it holds is as it was, or ErrCorrupt.
+// TestDamageAfterACloseIsFound changes a byte of a closed log, but only one in 64 of the zeros: its contents are unchanged, or ErrCorrupt.
 func TestDamageAfterACloseIsFound(t *testing.T) {
 	for _, k := range kinds() {
 		if k.plain {
@@ -135,7 +135,7 @@ func TestDamageAfterACloseIsFound(t *testing.T) {
 				}
 				if err != nil {
 					require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
-				} else if k.length { // whose bytes have no checksum but the last
+				} else if k.length { // only the last of its bytes have a checksum
 					require.Len(t, got[0], total, "byte %d", at)
 				} else {
 					require.NoError(t, m.check(got), "byte %d", at)

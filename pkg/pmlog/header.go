@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Where things are in a region with a header; the package comment shows it.
+// Offsets in a region with a header; the package comment shows them.
 const (
 	family     = "LGPMLOG" // of all versions; a digit follows
 	magic      = family + "1"
@@ -22,7 +22,7 @@ const (
 	dataStart  = 8192
 )
 
-// layout is the kind of log that a header is of.
+// layout is the kind of log that a header describes.
 type layout byte
 
 const (
@@ -33,7 +33,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is what a log knows of itself beside its records.
+// header is what a log records about itself beside its records.
 type header struct {
 	layout  layout
 	relaxed bool
@@ -41,20 +41,20 @@ type header struct {
 	clean   bool // closed, and not opened since
 	padding uint32
 
-	salt       uint64 // makes marks of one log meaningless in others
+	salt       uint64 // makes one log's marks meaningless in others
 	serial     uint64 // counts the headers written
 	generation uint64 // the era in which the log was last cleared
 	era        uint64 // counts creation, recoveries and clears
 	first      uint64 // sequence number of the generation's first record
-	checkpoint uint64 // offset up to which all is durable
+	checkpoint uint64 // offset up to which everything is durable
 	next       uint64 // sequence number of the record at the checkpoint
-	holes      uint64 // sequence numbers before it that no record has
+	holes      uint64 // number of sequence numbers before next that no record has
 	slots      uint64
 	capacity   uint64 // of a slot; of a channel's data
 	size       uint64 // of the region
 }
 
-// words returns the fields of 8 bytes in the order in which they are stored, from byte 16 on.
+// words returns the 8-byte fields in the order in which they are stored, from byte 16 on.
 func (h *header) words() []*uint64 {
 	return []*uint64{&h.salt, &h.serial, &h.generation, &h.era, &h.first, &h.checkpoint, &h.next, &h.holes, &h.slots, &h.capacity, &h.size}
 }
@@ -93,7 +93,7 @@ func decodeHeader(p []byte, size int64) (header, error) {
 	return h, h.check(size)
 }
 
-// stray is the error of a header that does not begin with the magic.
+// stray returns the error for a header that does not begin with the magic.
 func stray(begins string) error {
 	if version, ok := strings.CutPrefix(begins, family); ok && version >= "0" && version <= "9" {
 		return fmt.Errorf("%w: %s, not %s; open it with a loadgen that writes version %s", ErrVersion, version, magic[len(family):], version)
@@ -101,7 +101,7 @@ func stray(begins string) error {
 	return fmt.Errorf("it begins with %q instead of %q", begins, magic)
 }
 
-// check returns an error if a region of the given size cannot have the header.
+// check returns an error if a region of the given size cannot have this header.
 func (h *header) check(size int64) error {
 	switch {
 	case !slices.Contains(paddings, int(h.padding)):
@@ -131,21 +131,21 @@ func (h *header) checkSlots() error {
 	return nil
 }
 
-// headers keeps the two copies of a header. Once write has returned, either is enough.
+// headers maintains the two copies of a header. Once write has returned, either is enough.
 type headers struct {
 	header
 	m    pmem.Medium
-	good int // a copy that is durable as it is: the other is written first
+	good int // a copy that is durable as it is; the other is written first
 	buf  [headerSize]byte
 }
 
-// newHeaders returns the header of a new log, which is not written yet.
+// newHeaders returns the header of a new log, not yet written.
 func newHeaders(r Region, h header) (*headers, error) {
 	if r.Size() < dataStart+int64(h.padding) {
 		return nil, fmt.Errorf("a region of %d bytes: want at least %d", r.Size(), dataStart+h.padding)
 	}
 	var salt [8]byte
-	_, _ = rand.Read(salt[:]) // does not fail
+	_, _ = rand.Read(salt[:]) // never fails
 	h.salt, h.era, h.generation = binary.LittleEndian.Uint64(salt[:]), 1, 1
 	h.checkpoint, h.first, h.next, h.size = dataStart, 1, 1, uint64(r.Size())
 	return &headers{header: h, m: r.Writer()}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// A log whose file says where its records end says so behind each, and behind a Clear; each refusal of that is told.
+// A log whose file says where its records end updates that after each record and after a Clear; each failure of it is reported.
 func TestMashonaKeepsItsCheckpoint(t *testing.T) {
 	for _, o := range []MashonaOptions{{}, {Blocks: true}} {
 		build := func(r *refusals) (*Mashona, *pmemtest.Memory) {
@@ -76,7 +76,7 @@ func TestMashonaCountsHoles(t *testing.T) {
 	require.Len(t, got, 3)
 }
 
-// A record that fills a log is one; one byte more is too large, also for an empty log.
+// A record may fill a log; one byte more is too large, even for an empty log.
 func TestAMashonaRecordMayFillTheLog(t *testing.T) {
 	for _, o := range []MashonaOptions{{}, {Blocks: true}} {
 		l, err := CreateMashona(&pmemtest.Memory{Bytes: make([]byte, 1024)}, o)
@@ -90,7 +90,7 @@ func TestAMashonaRecordMayFillTheLog(t *testing.T) {
 	}
 }
 
-// A slot whose value is lost stays so until a Clear, for who reads and for who writes.
+// A slot whose value is lost stays lost until a Clear, for readers and writers.
 func TestALostSlotIsNotRead(t *testing.T) {
 	o := ArrayOptions{Slots: 2, Capacity: 10}
 	m := &pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}
@@ -114,7 +114,7 @@ func TestALostSlotIsNotRead(t *testing.T) {
 	require.NoError(t, l.Writer().Write(0, []byte("new")))
 }
 
-// Each option of a log is one of those there are.
+// Each option of a log must have a valid value.
 func TestOptionsOfLogs(t *testing.T) {
 	for _, o := range forms() {
 		_, err := o.check()
@@ -143,7 +143,7 @@ func TestOptionsOfLogs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The check of an entry is of each of its bits, of the log and of the era.
+// The check of an entry covers each of its bits, the log and the era.
 func TestTheCheckOfAnEntryIsOfAllOfIt(t *testing.T) {
 	e := entry{end: 1000, size: 77, sum: 0x12345678}
 	is := e.check(5, 7)
@@ -164,11 +164,11 @@ func TestTheCheckOfAnEntryIsOfAllOfIt(t *testing.T) {
 	}
 }
 
-// An entry whose check is right and which says what cannot be is damage: a piece that ends beyond the data, or begins before them.
+// An entry with a right check and impossible contents is damage: a piece that ends beyond the data, or begins before them.
 func TestAnEntryThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		e    entry
-		want bool // whether it is one
+		want bool // whether the entry is valid
 	}{
 		{entry{end: 100}, true},
 		{entry{end: 101}, false},
@@ -189,7 +189,7 @@ func TestAnEntryThatCannotBe(t *testing.T) {
 	}
 }
 
-// A slot of the library's array takes its eight bytes of header beside its capacity, rounded up to a block.
+// A slot of the library's array takes its capacity and an eight-byte header, rounded up to a block.
 func TestMashonaSlotsAreRoundedUp(t *testing.T) {
 	for capacity, stride := range map[int]int{1: 256, 248: 256, 249: 512, 504: 512, 505: 768} {
 		file := make([]byte, 2*stride)

@@ -14,21 +14,20 @@ import (
 // The AppendOnlyLog of Mashona 1.1.0; the package comment shows it.
 const (
 	mashonaMagic  = "TRBAOL01"
-	mashonaFirst  = 20 // where the first record begins
+	mashonaFirst  = 20 // offset of the first record
 	mashonaHeader = 8  // of a record
 	mashonaBlocks = 256
 	mashonaWords  = 4
 )
 
-// MashonaOptions are fixed when a log is made.
+// MashonaOptions are fixed when a log is created.
 type MashonaOptions struct {
 	Blocks  bool // records begin at multiples of 256 bytes instead of 4
-	Relaxed bool // a record that is torn may have others behind it, and is passed over: what the Java library writes so
+	Relaxed bool // whole records may follow a torn one, which readers skip: what the Java library writes in this mode
 }
 
-// Mashona is a log in the form of the AppendOnlyLog of the Java library of that name, which can read and write its file when this
-// process does not. Records are written whole and in order, also in a relaxed log: one fence for each. Its methods may be called by several
-// goroutines.
+// Mashona is a log in the format of the Java library Mashona's AppendOnlyLog. The library can read and write its file while this process does not.
+// Records are written whole and in order, even in a relaxed log, with one fence each. Its methods are safe for concurrent use.
 type Mashona struct {
 	region Region
 	size   int64
@@ -38,12 +37,12 @@ type Mashona struct {
 	mu         sync.Mutex
 	m          pmem.Medium
 	end        int64
-	checkpoint bool // the file's records end where its header says
+	checkpoint bool // the header says where the file's records end
 	clears     int
 	head       [mashonaFirst]byte
 }
 
-// CreateMashona makes an empty log in a region of zeros, which belongs to the log if there is no error.
+// CreateMashona creates an empty log in a region of zeros. The log owns the region if there is no error.
 func CreateMashona(r Region, o MashonaOptions) (*Mashona, error) {
 	l := newMashona(r, o)
 	if l.size > maxPayload || l.size < mashonaFirst+mashonaHeader {
@@ -61,8 +60,8 @@ func CreateMashona(r Region, o MashonaOptions) (*Mashona, error) {
 	return l, nil
 }
 
-// OpenMashona recovers the log in a region, which belongs to the log if there is no error. It reads all of it, and writes zeros over
-// what lies behind the last record, so that nothing there can pass for one later.
+// OpenMashona recovers the log in a region, which the log owns if there is no error. It reads the whole region and writes zeros over whatever follows
+// the last record, so that nothing there can pass for a record later.
 func OpenMashona(r Region) (*Mashona, error) {
 	l := newMashona(r, MashonaOptions{})
 	err := l.readHeader()
@@ -82,7 +81,7 @@ func newMashona(r Region, o MashonaOptions) *Mashona {
 // Options returns the options of the log.
 func (l *Mashona) Options() MashonaOptions { return l.o }
 
-// Recovered returns what was found when the log was opened; it is zero for a new one.
+// Recovered returns what was found when the log was opened; zero for a new log.
 func (l *Mashona) Recovered() Recovery { return l.found }
 
 func (l *Mashona) padding() int64 {
@@ -92,12 +91,12 @@ func (l *Mashona) padding() int64 {
 	return mashonaWords
 }
 
-// behind returns where the record behind one at off begins.
+// behind returns where the record after one at off begins.
 func (l *Mashona) behind(off, payload int64) int64 {
 	return l.aligned(off + mashonaHeader + payload)
 }
 
-// aligned returns the first place at or behind off where a record may begin; the first record is not at one.
+// aligned returns the first offset from off on at which a record may begin; the first record of a log is not at one.
 func (l *Mashona) aligned(off int64) int64 {
 	return (off + l.padding() - 1) / l.padding() * l.padding()
 }
@@ -134,7 +133,7 @@ func (l *Mashona) recover() error {
 	return l.wipe(&w)
 }
 
-// walk moves the end of the log behind the last record, and returns where the last one ends that is whole.
+// walk moves the end of the log past the last record, and returns where the last whole record ends.
 func (l *Mashona) walk(w *window) (whole int64, err error) {
 	whole = l.end
 	for {
@@ -167,15 +166,15 @@ func (l *Mashona) walk(w *window) (whole int64, err error) {
 	}
 }
 
-// missed returns an error if a whole record begins between the last one that was found and until: a length before it is not what it was. A log
-// whose first length is zero is empty, whatever is behind: a crash may have ended its Clear.
+// missed returns an error if a whole record begins between the last one found and until, since an earlier length must then be wrong. A log whose
+// first length is zero is empty, whatever follows: a crash may have interrupted its Clear.
 func (l *Mashona) missed(w *window, whole, until int64) error {
 	if p, next, err := l.record(w, whole); err != nil || p == nil && next == 0 && whole == mashonaFirst {
 		return err
 	}
 	for off := l.aligned(whole + 1); off < until && off+mashonaHeader <= l.size; off += l.padding() {
 		head, err := w.view(off, mashonaHeader)
-		if len(head) < mashonaHeader { // nor is there any with an error
+		if len(head) < mashonaHeader { // always so if there is an error
 			return err
 		}
 		if n := int64(binary.BigEndian.Uint32(head)); n > l.size-off-mashonaHeader {
@@ -192,10 +191,10 @@ func (l *Mashona) missed(w *window, whole, until int64) error {
 	return nil
 }
 
-// record reads the record at off. There is none if next is 0; there is one that is torn if the payload is nil.
+// record reads the record at off. If next is 0 there is none; if only the payload is nil, it is torn.
 func (l *Mashona) record(w *window, off int64) (payload []byte, next int64, err error) {
 	head, err := w.view(off, mashonaHeader)
-	if len(head) < mashonaHeader { // nor is there any with an error
+	if len(head) < mashonaHeader { // always so if there is an error
 		return nil, 0, err
 	}
 	n, sum := int64(binary.BigEndian.Uint32(head)), binary.BigEndian.Uint32(head[4:])
@@ -218,7 +217,7 @@ func (l *Mashona) record(w *window, off int64) (payload []byte, next int64, err 
 	return p[mashonaHeader:], l.behind(off, n), nil
 }
 
-// wipe writes zeros over all that is not zero behind the end.
+// wipe writes zeros over everything after the end that is not zero.
 func (l *Mashona) wipe(w *window) error {
 	dirty := false
 	for off := l.end; off < l.size; {
@@ -249,13 +248,13 @@ func blank(p []byte) bool {
 	return true
 }
 
-// zero stores zeros, to be durable after the next fence.
+// zero stores zeros, which become durable with the next fence.
 func (l *Mashona) zero(off, n int64) error {
 	return l.m.Put(off, nil, make([]byte, n))
 }
 
-// Append adds a record that is not empty, and returns when it is durable. It returns ErrFull and ErrTooLarge as they are; after any
-// other error of it nothing more can be appended. It allocates nothing.
+// Append adds a record, which must not be empty, and returns once it is durable. It returns ErrFull and ErrTooLarge unwrapped; after any other error
+// nothing more can be appended. It allocates nothing.
 func (l *Mashona) Append(p []byte) error {
 	n := int64(len(p))
 	if n == 0 {
@@ -281,7 +280,7 @@ func (l *Mashona) Append(p []byte) error {
 	return nil
 }
 
-// write makes a record durable, and then the checkpoint that says so, if the file has one.
+// write makes a record durable, and then the checkpoint, if the file has one.
 func (l *Mashona) write(off int64, head, p []byte, next int64) error {
 	if err := l.m.Put(off, head, p); err != nil {
 		return err
@@ -292,7 +291,7 @@ func (l *Mashona) write(off int64, head, p []byte, next int64) error {
 	return l.setCheckpoint(next)
 }
 
-// setCheckpoint writes padding and checkpoint, which share a word.
+// setCheckpoint writes padding and checkpoint, which share an 8-byte word.
 func (l *Mashona) setCheckpoint(off int64) error {
 	var word [8]byte
 	binary.BigEndian.PutUint32(word[:], uint32(l.padding()))
@@ -303,7 +302,7 @@ func (l *Mashona) setCheckpoint(off int64) error {
 	return l.m.Fence()
 }
 
-// Clear empties the log: it ends at its beginning at once, and is then filled with zeros, which takes as long as writing it.
+// Clear empties the log. First the log ends at its beginning; then its bytes are overwritten with zeros, which takes as long as writing them did.
 func (l *Mashona) Clear() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -322,7 +321,7 @@ func (l *Mashona) Clear() error {
 	return nil
 }
 
-// wipeAll makes the first record none, and then zeros of all.
+// wipeAll first ends the log before its first record, then writes zeros over all records.
 func (l *Mashona) wipeAll() error {
 	if err := persist(l.m, mashonaFirst, make([]byte, 4)); err != nil {
 		return err
@@ -336,31 +335,31 @@ func (l *Mashona) wipeAll() error {
 	return l.m.Fence()
 }
 
-// Close closes the region. Its error says that what was acknowledged may be lost.
+// Close closes the region. An error means that acknowledged records may be lost.
 func (l *Mashona) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return closeRegions(nil, l.region)
 }
 
-// MashonaReader reads the records of a log from the first on. One goroutine at a time uses it; others may append meanwhile.
+// MashonaReader reads the records of a log from the first on. One goroutine at a time may use it; others may append meanwhile.
 type MashonaReader struct {
 	log    *Mashona
 	read   window
 	clears int
 	off    int64
-	end    int64 // of the log, as of the last call: what was read from there on is out of date
+	end    int64 // of the log, as of the last call: what was read from there on is stale
 }
 
-// Reader returns a new reader of what the log holds, and of what is appended until it has read it.
+// Reader returns a new reader of the log's records, including those appended before it reaches the end.
 func (l *Mashona) Reader() *MashonaReader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &MashonaReader{log: l, read: window{region: l.region}, clears: l.clears, off: mashonaFirst}
 }
 
-// Next returns the next record, which is valid until the call after. It returns io.EOF behind the last record, ErrCorrupt
-// when one is not as it was, and ErrCleared. In a relaxed log it passes over records that are torn.
+// Next returns the next record, which is valid until the next call. It returns io.EOF after the last record, ErrCorrupt if a record is not as it was,
+// and ErrCleared. In a relaxed log it skips torn records.
 func (r *MashonaReader) Next() ([]byte, error) {
 	l := r.log
 	l.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// MashonaChannelLen returns how many bytes a MappedFileChannel of Mashona holds, according to its side file NAME.pmem: they are the
-// first of the file itself.
+// MashonaChannelLen returns how many bytes a MappedFileChannel of Mashona holds, according to its side file NAME.pmem. They are the first bytes of
+// the file itself.
 func MashonaChannelLen(side io.ReaderAt, data int64) (int64, error) {
 	var head [12]byte
 	if n, err := side.ReadAt(head[:], 0); n < len(head) {
@@ -24,8 +24,8 @@ func MashonaChannelLen(side io.ReaderAt, data int64) (int64, error) {
 	return n, nil
 }
 
-// MashonaSlot appends to dst the value of a slot of an ArrayStore of Mashona that was made for the given capacity, which its file does not
-// say; nothing if the slot is empty. What the library takes for empty, too, a value whose checksum is wrong, is ErrCorrupt.
+// MashonaSlot appends to dst the value of a slot of a Mashona ArrayStore, or nothing if the slot is empty. The caller gives the capacity that the
+// store was created with, as its file does not. A value whose checksum is wrong is ErrCorrupt; the library takes it for empty.
 func MashonaSlot(file io.ReaderAt, capacity, slot int, dst []byte) ([]byte, error) {
 	stride := (int64(capacity) + mashonaHeader + mashonaBlocks - 1) / mashonaBlocks * mashonaBlocks
 	off := stride * int64(slot)

@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// Bytes that are damaged while a log is open are found when they are read: a payload, and a length, of any record. A relaxed Mashona log passes over
-// payloads, as it would after a crash.
+// Damage to an open log is found when the bytes are read: to a payload or a length, of any record. A relaxed Mashona log skips damaged payloads, as
+// it would after a crash.
 func TestDamageToAnOpenLogIsFound(t *testing.T) {
 	payload := func(n int) []byte { return bytes.Repeat([]byte{byte(n + 1)}, 40) }
 	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}} {
@@ -98,7 +98,7 @@ func TestDamageToAnOpenLogIsFound(t *testing.T) {
 	}
 }
 
-// A value of another number, of another place or of another size is not the one that was acknowledged, also where its checksum is its own.
+// A value with another number, place or size is not the acknowledged one, even if its own checksum is right.
 func TestASlotHoldsWhatWasAcknowledged(t *testing.T) {
 	o := ArrayOptions{Slots: 2, Capacity: 10}
 	m := &pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}
@@ -138,7 +138,7 @@ func TestASlotHoldsWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// partly reads so many bytes less than are asked for, and says why.
+// partly reads that many bytes less than requested, and says why.
 type partly struct {
 	Region
 	less int
@@ -150,7 +150,7 @@ func (p partly) ReadAt(b []byte, off int64) (int, error) {
 	return n, p.err
 }
 
-// A header that was read in part is what there is at the end of a file; for any other reason, and where nothing was read, it is an error.
+// At the end of a file, a partly read header is judged by what is there. Otherwise, or if nothing was read, the read's error is returned.
 func TestAHeaderThatIsReadInPart(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
 	_, err := CreateAppend(m, AppendOptions{})
@@ -179,7 +179,7 @@ func TestAHeaderThatIsReadInPart(t *testing.T) {
 	}
 }
 
-// Beside an error there is no payload, and it is not valid.
+// With an error, there is no payload, and it is not valid.
 func TestNothingIsValidBesideARefusal(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
 	l, err := CreateAppend(m, AppendOptions{})
@@ -201,7 +201,7 @@ func TestNothingIsValidBesideARefusal(t *testing.T) {
 	require.Nil(t, p)
 }
 
-// sized is a region that says how large it is.
+// sized is a region that claims a size.
 type sized struct {
 	Region
 	size int64
@@ -209,7 +209,7 @@ type sized struct {
 
 func (s sized) Size() int64 { return s.size }
 
-// A Mashona log is as large as its header can say, and has room for one record's header.
+// A Mashona log is at most as large as its header can say, and at least as large as one record's header needs.
 func TestSizesOfMashonaLogs(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, 1024)}
 	for size, want := range map[int64]bool{
@@ -220,12 +220,12 @@ func TestSizesOfMashonaLogs(t *testing.T) {
 	}
 }
 
-// Slots share no line of the caches.
+// Slots share no cache line.
 func TestSlotsAreAloneOnTheirLines(t *testing.T) {
 	require.EqualValues(t, line, unsafe.Sizeof(slot{}))
 }
 
-// A record of a Mashona log ends in it: one that says more is damage in a relaxed log, and in a strict one what a crash may leave last.
+// A Mashona record must end in its log. If it does not, that is damage in a relaxed log; in a strict one, a crash may leave such a last record.
 func TestAMashonaRecordEndsInItsLog(t *testing.T) {
 	const size, off = 256, 64
 	for _, c := range []struct {
@@ -255,7 +255,7 @@ func TestAMashonaRecordEndsInItsLog(t *testing.T) {
 	}
 }
 
-// To clear a channel that holds nothing writes nothing, and one that holds something does.
+// Clearing an empty channel writes nothing; clearing any other writes.
 func TestAnEmptyChannelIsClear(t *testing.T) {
 	r := &refusals{}
 	regions, _ := over(kind{sizes: []int64{1000, SideSize}}, r, nil)

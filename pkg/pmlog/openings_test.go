@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
-// Each opening begins an era of its own, after a crash as after a close: what an earlier one has left torn is told from what is written now.
+// Each opening begins its own era, after a crash as after a close, so that earlier torn writes are told from later ones.
 func TestEachOpeningBeginsAnEra(t *testing.T) {
 	data, side := &pmemtest.Memory{Bytes: make([]byte, 4000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
 	log := &pmemtest.Memory{Bytes: make([]byte, dataStart+4000)}
@@ -49,7 +49,7 @@ func TestEachOpeningBeginsAnEra(t *testing.T) {
 	}
 }
 
-// Whatever call of the file fails while an entry that a crash has spoiled is made blank, there is an error, and it is that one.
+// If any call of the file fails while an entry spoiled by a crash is being blanked, that error is returned.
 func TestEachRefusalOfARepairIsTold(t *testing.T) {
 	image := func() (data, side *pmemtest.Memory) {
 		data, side = &pmemtest.Memory{Bytes: make([]byte, 1000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
@@ -59,7 +59,7 @@ func TestEachRefusalOfARepairIsTold(t *testing.T) {
 			_, err := l.Append(bytes.Repeat([]byte{byte(n + 1)}, 10))
 			require.NoError(t, err)
 		}
-		side.Bytes[entriesStart+line*(1-l.turn)+3] ^= 0x40 // what was written last
+		side.Bytes[entriesStart+line*(1-l.turn)+3] ^= 0x40 // the last one written
 		return data, side
 	}
 	failed := map[string]int{}
@@ -78,7 +78,7 @@ func TestEachRefusalOfARepairIsTold(t *testing.T) {
 	require.GreaterOrEqual(t, failed["Fence"], 2, "of the blank entry, and of the header")
 }
 
-// A log without a header that is whole says what is wrong with each copy.
+// If no copy of a log's header is whole, the error says what is wrong with each.
 func TestBothCopiesOfAHeaderAreNamed(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
 	_, err := CreateAppend(m, AppendOptions{})
@@ -90,7 +90,7 @@ func TestBothCopiesOfAHeaderAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, `the first: its checksum is wrong; the second: it begins with "strayed!" instead of`)
 }
 
-// The word that commits a record holds each bit of its size and of its checksum, and each elsewhere.
+// The word that commits a record holds each bit of its size and checksum, each in its own place.
 func TestWordOfARecord(t *testing.T) {
 	for bit := range 32 {
 		require.Equal(t, uint64(1)<<bit, record{sum: 1 << bit}.word())
@@ -98,7 +98,7 @@ func TestWordOfARecord(t *testing.T) {
 	}
 }
 
-// A file that is no Mashona log is told by the 8 bytes that it begins with.
+// The first 8 bytes of a file tell whether it is a Mashona log.
 func TestNoMashonaLog(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: []byte("0123456789" + string(make([]byte, 100)))}
 	_, err := OpenMashona(m)

@@ -6,15 +6,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Raw is bytes without a form: what the medium does, as a bound for the logs. The whole region is data, and nothing is known of it when
-// it is opened again. Its methods may be called by several goroutines.
+// Raw is bytes without a format: what the medium does, as a bound for the logs. The whole region is data, and nothing is known about it when it is
+// reopened. Its methods are safe for concurrent use.
 type Raw struct {
 	region Region
 	crc    bool
 }
 
-// NewRaw takes a region for raw writes, which belongs to it from now on. With crc each write computes the CRC32C of its bytes, as the
-// logs do, and stores it nowhere.
+// NewRaw takes over a region for raw writes. With crc, each write computes the CRC32C of its bytes, as the logs do, but stores it nowhere.
 func NewRaw(r Region, crc bool) *Raw { return &Raw{region: r, crc: crc} }
 
 // Writer returns a new writer for the bytes in [lo, hi) of the region.
@@ -31,8 +30,8 @@ func (l *Raw) ReadAt(p []byte, off int64) (int, error) { return l.region.ReadAt(
 // Close closes the region, and returns an error if writes to it may be lost.
 func (l *Raw) Close() error { return closeRegions(nil, l.region) }
 
-// RawWriter writes one piece after another, and begins again where the next does not fit. One goroutine at a time uses it; it
-// allocates nothing.
+// RawWriter writes one piece after another, and starts again at lo if the next does not fit. One goroutine at a time may use it; it allocates
+// nothing.
 type RawWriter struct {
 	log        *Raw
 	m          pmem.Medium
@@ -65,5 +64,5 @@ func (w *RawWriter) Write(p []byte) (off int64, err error) {
 	return off, nil
 }
 
-// Sum returns the CRC32C of what was written last, if the log computes it.
+// Sum returns the CRC32C of the last piece written, if the log computes it.
 func (w *RawWriter) Sum() uint32 { return w.sum }

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	line         = 64 // of a cache: what a flush names
+	line         = 64 // of a cache: the unit of a flush
 	recordHeader = 24
 	markAt       = 16      // of a record
-	published    = 1 << 31 // in a record's length: a header of zeros is none
+	published    = 1 << 31 // in a record's length: a header of zeros is no record
 	maxPayload   = published - 1
 )
 
-// paddings are the multiples at which records may begin.
+// paddings lists the multiples at which records may begin.
 var paddings = []int{8, 64, 256}
 
-// mark returns the word that only a record of the era, at the offset, in the log with the salt has.
+// mark returns the word that only a record of this era, at this offset, in the log with this salt has.
 func mark(salt uint64, off int64, era uint64) uint64 { return mix(salt+uint64(off)) ^ era }
 
 // mix is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
@@ -34,12 +34,12 @@ func mix(z uint64) uint64 {
 // record is the header of a record.
 type record struct {
 	sum  uint32 // CRC32C of the payload, combined by XOR with fold of the other fields
-	size uint32 // of the payload, with the bit published
+	size uint32 // of the payload, plus published
 	seq  uint64
 	mark uint64
 }
 
-// seal fills head for a payload of n bytes with the CRC32C sum, or with 0 where a medium's Seal is to add it.
+// seal fills head for a payload of n bytes with the CRC32C sum, or with 0 if a medium's Seal will add it.
 func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
 	size := uint32(n) | published
 	binary.LittleEndian.PutUint64(head[:], uint64(size)<<32|uint64(sum^fold(size, seq, mark)))
@@ -47,7 +47,7 @@ func seal(head *[recordHeader]byte, n int, sum uint32, seq, mark uint64) {
 	binary.LittleEndian.PutUint64(head[16:], mark)
 }
 
-// fold returns what a record's other fields put into its checksum: a third of the time of their CRC32C.
+// fold returns what a record's other fields contribute to its checksum. It takes a third of the time of their CRC32C.
 func fold(size uint32, seq, mark uint64) uint32 {
 	return uint32(mix(mark ^ mix(seq^uint64(size)<<32)))
 }
@@ -59,7 +59,7 @@ func decodeRecord(p []byte) record {
 	}
 }
 
-// span returns how many bytes a record takes that is followed by another one.
+// span returns how many bytes a record takes if another follows it.
 func span(payload, padding int64) int64 {
 	return (recordHeader + payload + padding - 1) / padding * padding
 }
@@ -99,20 +99,20 @@ func (w *window) fill(off, n int64) error {
 	return nil
 }
 
-// forget drops what was read before: it may have changed.
+// forget drops what was read before, which may have changed.
 func (w *window) forget() { w.buf = w.buf[:0] }
 
-// head returns the header of the record at off, if there is one: bytes that are none, or of zeros at the end of the region, have no
-// mark.
+// head returns the header of the record at off, if there is one. Bytes that are no record have no valid mark, nor does the zero record returned at
+// the end of the region.
 func (w *window) head(off int64) (record, error) {
 	head, err := w.view(off, recordHeader)
-	if len(head) < recordHeader { // nor is there any with an error
+	if len(head) < recordHeader { // always so if there is an error
 		return record{}, err
 	}
 	return decodeRecord(head), nil
 }
 
-// payload returns the payload of the record at off with the header r, or false if they do not belong together.
+// payload returns the payload of the record at off with the header r, or false if they do not match.
 func (w *window) payload(off int64, r record) ([]byte, bool, error) {
 	n := int64(r.size &^ published)
 	if r.size < published || n > w.region.Size()-off-recordHeader {
@@ -125,12 +125,12 @@ func (w *window) payload(off int64, r record) ([]byte, bool, error) {
 	return whole[recordHeader:], r.fits(whole[recordHeader:]), nil
 }
 
-// fits reports whether the checksum is that of the payload and the other fields.
+// fits reports whether the checksum matches the payload and the other fields.
 func (r record) fits(payload []byte) bool {
 	return crc32.Checksum(payload, castagnoli)^fold(r.size, r.seq, r.mark) == r.sum
 }
 
-// writeRecord adds the checksum to a record that was sealed without, and waits until it is durable. The room behind it has no other.
+// writeRecord adds the checksum to a record that was sealed without one, and waits until it is durable. The room after it belongs to no record.
 func writeRecord(m pmem.Medium, off int64, head, p []byte, room int64) error {
 	if _, err := m.Seal(off, head, p, room); err != nil {
 		return err
@@ -138,5 +138,5 @@ func writeRecord(m pmem.Medium, off int64, head, p []byte, room int64) error {
 	return m.Fence()
 }
 
-// word returns the first 8 bytes, whose presence commits a record in logs that commit by length.
+// word returns the first 8 bytes, which commit a record in logs that commit by length.
 func (r record) word() uint64 { return uint64(r.size)<<32 | uint64(r.sum) }

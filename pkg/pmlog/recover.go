@@ -14,13 +14,13 @@ func (l *Append) recover() error {
 	l.read.forget()
 	h := l.heads.header
 	l.found.Records = l.next - h.first - l.found.Holes
-	// From the end on, only what the new era writes is valid: leftovers of this one, which a later crash might complete, are not.
+	// From the end on, only records of the new era are valid. Leftovers of this era, which a later crash might complete, are not.
 	h.era++
 	h.clean, h.checkpoint, h.next, h.holes = false, uint64(l.end), l.next, l.found.Holes
 	return l.heads.write(h)
 }
 
-// walk moves the end of the log from the checkpoint behind the last record of this era.
+// walk moves the end of the log from the checkpoint past the last record of this era.
 func (l *Append) walk() error {
 	for {
 		r, p, valid, err := l.at(&l.read, l.end, l.heads.era)
@@ -41,8 +41,7 @@ func (l *Append) walk() error {
 	}
 }
 
-// skip looks for a record of this era behind the end, where the next one is not. In relaxed order it moves the end and the next
-// number to it.
+// skip looks for a record of this era after the end, where the next one is missing. In relaxed order it moves the end and the next number to it.
 func (l *Append) skip() (found bool, err error) {
 	torn := 0
 	for off := l.end; off+recordHeader <= l.size; off += l.padding {
@@ -68,8 +67,8 @@ func (l *Append) skip() (found bool, err error) {
 	return false, nil
 }
 
-// bury takes the marks away from what lies in a hole: a record of an earlier era that a crash left unfinished there, and that was
-// finished by bytes written later, would pass for one. It is durable with the header that follows.
+// bury removes the marks from whatever lies in a hole. Otherwise a record of an earlier era that a crash left unfinished there could pass for one,
+// once bytes written later complete it. It becomes durable with the header that follows.
 func (l *Append) bury(lo, hi int64) error {
 	for off := lo; off < hi; off += l.padding {
 		r, err := l.read.head(off)
@@ -87,7 +86,7 @@ func (l *Append) bury(lo, hi int64) error {
 	return nil
 }
 
-// at reads the record at off. It is not valid unless it is of the era oldest or a later one.
+// at reads the record at off. It is valid only if its era is oldest or later.
 func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []byte, valid bool, err error) {
 	if r, err = w.head(off); err != nil {
 		return r, nil, false, err
@@ -99,8 +98,7 @@ func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []by
 	return r, payload, valid, err
 }
 
-// torn judges the bytes behind the last record, where r is the header, if there is room for one: no record of this era, or what a crash
-// left of one.
+// torn judges the bytes after the last record. r is the header there, if there is room for one: no record of this era, or what a crash left of one.
 func (l *Append) torn(r record) error {
 	if !l.present(r, l.end) {
 		return nil
@@ -111,24 +109,24 @@ func (l *Append) torn(r record) error {
 	return nil
 }
 
-// present reports whether r is of the era that the header is of, and no bytes of a payload.
+// present reports whether r is a record of the header's era, and not bytes of a payload.
 func (l *Append) present(r record, off int64) bool { return l.era(r, off) == l.heads.era }
 
-// era returns the era that a record at off is of; that of any other bytes is a large random number.
+// era returns the era of a record at off; for any other bytes, it is a large random number.
 func (l *Append) era(r record, off int64) uint64 { return mark(l.heads.salt, off, 0) ^ r.mark }
 
-// Reader reads the records of a log from the first on. One goroutine at a time uses it; others may append meanwhile.
+// Reader reads the records of a log from the first on. One goroutine at a time may use it; others may append meanwhile.
 type Reader struct {
 	log        *Append
 	read       window
 	generation uint64
 	off        int64
-	end        int64  // of the log, as of the last call: what was read from there on is out of date
+	end        int64  // of the log, as of the last call: what was read from there on is stale
 	seq        uint64 // of the next record
-	holes      uint64 // numbers that no record had, so far
+	holes      uint64 // sequence numbers without a record, so far
 }
 
-// Reader returns a new Reader of what the log holds, and of what is appended until it has read it.
+// Reader returns a new Reader of the log's records, including those appended before it reaches the end.
 func (l *Append) Reader() *Reader {
 	l.lock()
 	defer l.unlock()
@@ -136,8 +134,8 @@ func (l *Append) Reader() *Reader {
 	return &Reader{log: l, read: window{region: l.region}, generation: h.generation, off: dataStart, seq: h.first}
 }
 
-// Next returns the next record and its sequence number. The payload is valid until the call after. It returns io.EOF behind the
-// last record, ErrCorrupt when one is not there as it was acknowledged, and ErrCleared.
+// Next returns the next record and its sequence number. The payload is valid until the next call. It returns io.EOF after the last record, ErrCorrupt
+// if a record is not as it was acknowledged, and ErrCleared.
 func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 	l := r.log
 	l.lock()

@@ -32,7 +32,7 @@ func (r *refusals) call(name string) error {
 	return errRefused
 }
 
-// refusing is a region that refuses.
+// refusing is a region whose calls may fail.
 type refusing struct {
 	Region
 	r *refusals
@@ -93,7 +93,7 @@ func (m refusingMedium) Fence() error {
 	return m.Medium.Fence()
 }
 
-// over returns regions in memory, of a kind's sizes or with copies of bytes, that refuse.
+// over returns failing regions in memory, of a kind's sizes or with copies of bytes.
 func over(k kind, r *refusals, images [][]byte) (regions []Region, bare []*pmemtest.Memory) {
 	for i, size := range k.sizes {
 		m := &pmemtest.Memory{Bytes: make([]byte, size)}
@@ -106,7 +106,7 @@ func over(k kind, r *refusals, images [][]byte) (regions []Region, bare []*pmemt
 	return regions, bare
 }
 
-// life is what is done to a log, each step of which tells the first error.
+// life puts a log through its life. Each step returns the first error.
 func life(k kind, regions []Region) error {
 	s, err := k.create(regions)
 	if err != nil {
@@ -135,7 +135,7 @@ func life(k kind, regions []Region) error {
 	return s.close()
 }
 
-// Whatever call of the file fails, in the life of a log of any layout, the step that made it tells so.
+// If any call of the file fails in the life of a log of any layout, the step that made it returns the error.
 func TestEachRefusalInALogsLifeIsTold(t *testing.T) {
 	for _, k := range kinds() {
 		at := 1
@@ -153,7 +153,7 @@ func TestEachRefusalInALogsLifeIsTold(t *testing.T) {
 	}
 }
 
-// words is a region whose flushes have to name the word that was stored last.
+// words is a region that requires flushes to name the word stored last.
 type words struct {
 	Region
 	flushes *int
@@ -179,7 +179,7 @@ func (m *wordMedium) Flush(off, n int64) error {
 	return m.Medium.Flush(off, n)
 }
 
-// A word that is flushed is the one that was stored last, and whole: that of a length, of a hole, of a checkpoint.
+// A flushed word is the one stored last, and whole: that of a length, of a hole, of a checkpoint.
 func TestAFlushNamesTheWordBeforeIt(t *testing.T) {
 	for _, k := range kinds() {
 		flushes := 0
@@ -201,7 +201,7 @@ func TestAFlushNamesTheWordBeforeIt(t *testing.T) {
 	}
 }
 
-// ended are the files of logs as a crash or a close left them: with torn records, with holes, with both entries of a channel in use.
+// ended returns the files of logs as a crash or a close left them: with torn records, with holes, with both entries of a channel in use.
 func ended(t *testing.T, k kind) (all [][][]byte) {
 	keep := func(bare []*pmemtest.Memory, last int) {
 		var images [][]byte
@@ -231,7 +231,7 @@ func ended(t *testing.T, k kind) (all [][][]byte) {
 	return all
 }
 
-// Whatever call of the file fails while a log is opened or read, there is an error, and it is that one.
+// If any call of the file fails while a log is opened or read, that error is returned.
 func TestEachRefusalOfARecoveryIsTold(t *testing.T) {
 	for _, k := range kinds() {
 		for i, images := range ended(t, k) {
@@ -254,7 +254,7 @@ func TestEachRefusalOfARecoveryIsTold(t *testing.T) {
 	}
 }
 
-// After a refusal a channel is lost: the error stays, and nothing is written any more.
+// After a failure a channel is lost: the error stays, and nothing more is written.
 func TestAChannelThatFailedStaysSo(t *testing.T) {
 	k := kinds()[len(kinds())-3]
 	require.Contains(t, k.name, "channel")
@@ -285,7 +285,7 @@ func TestAChannelThatFailedStaysSo(t *testing.T) {
 	}
 }
 
-// Each clause of what a header may say, on both sides of its bound.
+// Each condition on a header, on both sides of its bound.
 func TestWhatAHeaderMaySay(t *testing.T) {
 	const size = dataStart + 4096
 	good := header{
@@ -297,7 +297,7 @@ func TestWhatAHeaderMaySay(t *testing.T) {
 		name   string
 		of     header
 		change func(h *header)
-		says   string // "" where it is one
+		says   string // "" if valid
 	}{
 		{"as it is", good, func(*header) {}, ""},
 		{"padding 8", good, func(h *header) { h.padding = 8 }, ""},
@@ -348,7 +348,7 @@ func TestWhatAHeaderMaySay(t *testing.T) {
 	}
 }
 
-// A version is a digit behind the family; anything else is no log.
+// A version is a digit after the family; anything else is no log.
 func TestStrayHeaders(t *testing.T) {
 	for _, begins := range []string{"LGPMLOG0", "LGPMLOG2", "LGPMLOG9"} {
 		require.ErrorIs(t, stray(begins), ErrVersion, begins)
@@ -378,7 +378,7 @@ func TestTheSmallestRegion(t *testing.T) {
 	require.Equal(t, ErrTooLarge, l.Append([]byte{1}))
 }
 
-// A log that is opened as another layout says which it is.
+// Opening a log as another layout reports its actual layout.
 func TestALogIsOfItsLayout(t *testing.T) {
 	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
 	_, err := CreateAppend(m, AppendOptions{})
@@ -390,12 +390,12 @@ func TestALogIsOfItsLayout(t *testing.T) {
 	require.Equal(t, "number 7", layout(7).String())
 }
 
-// All that two copies of a slot can be: in brackets the numbers of the newer and of the older.
+// Each possible state of a slot's two copies. In brackets: the numbers of the newer and the older.
 func TestWhatASlotCanBe(t *testing.T) {
 	for _, c := range []struct {
 		newer, older condition
 		seq, before  uint64
-		clean, crash bool // whether a closed log may be so, and one that was not
+		clean, crash bool // whether a closed log may be so, and an unclosed one
 	}{
 		{never, never, 0, 0, true, true},
 		{whole, never, 1, 0, true, true},
@@ -403,7 +403,7 @@ func TestWhatASlotCanBe(t *testing.T) {
 		{whole, never, 2, 0, false, false}, // the first value is gone
 		{whole, whole, 2, 1, true, true},
 		{whole, whole, 7, 6, true, true},
-		{whole, whole, 7, 5, false, false}, // one between them is gone
+		{whole, whole, 7, 5, false, false}, // one between them is missing
 		{whole, whole, 7, 7, false, false},
 		{whole, whole, 7, 0, true, true}, // the other was voided
 		{whole, torn, 7, 0, false, true},
@@ -424,7 +424,7 @@ func TestWhatASlotCanBe(t *testing.T) {
 	}
 }
 
-// A slot is one of those there are.
+// A slot's number must be in range.
 func TestSlotsAreNumbered(t *testing.T) {
 	o := ArrayOptions{Slots: 3, Capacity: 10}
 	l, err := CreateArray(&pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}, o)
@@ -445,7 +445,7 @@ func TestSlotsAreNumbered(t *testing.T) {
 	}
 }
 
-// Each field of a value that is not what was acknowledged is found when it is read.
+// If any byte of a value is not as acknowledged, reading finds it.
 func TestEachByteOfASlotIsHeld(t *testing.T) {
 	o := ArrayOptions{Slots: 1, Capacity: 10}
 	m := &pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}
@@ -465,8 +465,8 @@ func TestEachByteOfASlotIsHeld(t *testing.T) {
 	require.Equal(t, "beforevalue", string(got))
 }
 
-// A closed channel whose last piece is not what it was is damaged, even where the piece before it would explain a crash; a crash may tear the
-// last piece only, and only up to where the one before it ends.
+// A closed channel whose last piece is not as it was is damaged, even if the piece before it would explain a crash. A crash may tear only the last
+// piece, from where the one before it ends.
 func TestAChannelsLastPiece(t *testing.T) {
 	build := func(pieces int, closed bool) (data, side *pmemtest.Memory) {
 		data, side = &pmemtest.Memory{Bytes: make([]byte, 1000)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
@@ -547,9 +547,9 @@ func TestReadsOfAChannelEndWithIt(t *testing.T) {
 	}
 }
 
-// A record of a Mashona log has nothing but its checksum: one that was torn, and holds the image of a whole record at a place where one may
-// begin, looks like one that was written before others and whose length is damaged. Records that may have been acknowledged are not passed
-// over, so that is ErrCorrupt; the bytes of such a log are left as they are.
+// A record of a Mashona log is protected only by its checksum. A torn one whose payload holds the image of a whole record at a place where one may
+// begin looks like an earlier record with a damaged length. Records that may have been acknowledged are not skipped, so that is ErrCorrupt, and the
+// log's bytes are left unchanged.
 func TestATornMashonaRecordThatHoldsAnother(t *testing.T) {
 	image := append([]byte("\x00\x00\x00\x09"+check), "123456789"...)
 	for _, o := range []MashonaOptions{{}, {Blocks: true}, {Relaxed: true}, {Blocks: true, Relaxed: true}} {
@@ -565,7 +565,7 @@ func TestATornMashonaRecordThatHoldsAnother(t *testing.T) {
 			}
 			p := slices.Concat(bytes.Repeat([]byte{0xff}, int(room)), image, bytes.Repeat([]byte{0xff}, 300))
 			require.NoError(t, l.Append(p))
-			m.Bytes[at+mashonaHeader+int64(len(p))-1] = 0 // which the crash kept from being there
+			m.Bytes[at+mashonaHeader+int64(len(p))-1] = 0 // the crash kept it from being written
 			before := bytes.Clone(m.Bytes)
 			l, err = OpenMashona(m)
 			if aligned {
@@ -581,7 +581,7 @@ func TestATornMashonaRecordThatHoldsAnother(t *testing.T) {
 	}
 }
 
-// Readers and writers of raw bytes stay where they were told.
+// Readers and writers of raw bytes stay within their bounds.
 func TestRawBounds(t *testing.T) {
 	l := NewRaw(&pmemtest.Memory{Bytes: make([]byte, 100)}, false)
 	for _, r := range [][2]int64{{0, 100}, {99, 100}, {0, 1}} {
@@ -600,7 +600,7 @@ func TestRawBounds(t *testing.T) {
 	}
 }
 
-// A log whose payloads are as large as can be names what does not fit.
+// A record without room is ErrFull, or ErrTooLarge if even an empty log has no room for it.
 func TestPlaceOfARecord(t *testing.T) {
 	l, err := CreateAppend(&pmemtest.Memory{Bytes: make([]byte, dataStart+256)}, AppendOptions{})
 	require.NoError(t, err)

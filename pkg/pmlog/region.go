@@ -9,25 +9,25 @@ import (
 )
 
 var (
-	// ErrFull is returned when what is left of the log does not hold the record. A Clear makes room.
+	// ErrFull is returned if the rest of the log has no room for the record. A Clear makes room.
 	ErrFull = errors.New("the log is full")
-	// ErrTooLarge is returned when the log would not hold the record if it were empty.
+	// ErrTooLarge is returned if even an empty log has no room for the record.
 	ErrTooLarge = errors.New("larger than the log has room for")
-	// ErrCorrupt is returned when bytes are not those that were acknowledged, and no crash explains it.
+	// ErrCorrupt is returned if bytes are not what was acknowledged, and no crash explains it.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrVersion is returned when a log to be opened was written in another version of its format. Nothing is wrong with it.
+	// ErrVersion is returned if a log was written in another version of the format. Nothing is wrong with it.
 	ErrVersion = errors.New("the log is of another version of the format")
-	// ErrCleared is returned by a Reader whose log was cleared after it began.
+	// ErrCleared is returned by a Reader whose log has been cleared since the Reader began.
 	ErrCleared = errors.New("the log was cleared meanwhile")
 )
 
-// Region is where a log lives: a *pmem.File, or one that stands in for it in a test. Its methods may be called by several goroutines.
+// Region is where a log lives: a *pmem.File, or a stand-in for tests. Its methods are safe for concurrent use.
 type Region interface {
 	io.ReaderAt
 	io.Closer
-	Size() int64         // in bytes; it does not change
+	Size() int64         // in bytes; never changes
 	Writer() pmem.Medium // a new one, for one goroutine
-	Check() error        // whether all that was fenced may be counted
+	Check() error        // an error if bytes that were fenced may be lost
 }
 
 // persist stores p at off and waits until it is durable.
@@ -46,8 +46,7 @@ func put8(m pmem.Medium, off int64, v uint64) error {
 	return m.Flush(off, 8)
 }
 
-// closeRegions closes the regions of a log that has written its last, with the error err, and returns whatever means that something
-// may be lost.
+// closeRegions closes the regions of a log after its last write, which returned err. It returns whatever means that data may be lost.
 func closeRegions(err error, regions ...Region) error {
 	for _, r := range regions {
 		if err == nil {

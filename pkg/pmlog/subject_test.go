@@ -12,8 +12,7 @@ import (
 
 const writers = 3 // of a subject
 
-// subject is a log in a crash test, whatever its layout. What it holds is a list: of records, of the values of slots, or of all its
-// bytes as one.
+// subject is a log in a crash test, whatever its layout. Its contents are a list: of records, of the values of slots, or of all its bytes as one.
 type subject interface {
 	write(writer, slot int, p []byte) error // slots are an array's
 	clear() error
@@ -23,20 +22,20 @@ type subject interface {
 	recovered() Recovery
 }
 
-// kind is a layout in one of its forms.
+// kind is a variant of a layout.
 type kind struct {
 	name   string
 	sizes  []int64
 	slots  int  // of an array
-	length bool // a channel's items are one
+	length bool // a channel's items count as one
 	beside bool // its writers do not wait for each other
-	plain  bool // it has one header, which says nothing of a recovery
+	plain  bool // it has one header, which says nothing about a recovery
 	create func(r []Region) (subject, error)
 	open   func(r []Region) (subject, error)
 	holds  [][]byte // what is in it once it is created
 }
 
-// kinds are all layouts in all their forms, with room for a few records.
+// kinds are all variants of all layouts, with room for a few records.
 func kinds() []kind {
 	var list []kind
 	for _, o := range forms() {
@@ -72,8 +71,8 @@ func kinds() []kind {
 	return list
 }
 
-// holed is a log that was recovered with a hole, in which a record of an earlier era lies that a crash left unfinished and bytes written
-// later have finished: rare enough to be made by hand.
+// holed is a log that was recovered with a hole, in which there is a record of an earlier era that a crash left unfinished and later bytes completed:
+// too rare to wait for, so it is made by hand.
 func holed() kind {
 	o := AppendOptions{Padding: 64, Order: Relaxed, Commit: ByChecksum}
 	first, second := []byte("first"), []byte("second")
@@ -216,7 +215,7 @@ func (s mashonas) items() ([][]byte, error) {
 
 type channels struct{ log *Channel }
 
-// channelSubject is a channel that forces pieces of at most so many bytes with their entries.
+// channelSubject is a channel that forces pieces of at most most bytes with their entries.
 func channelSubject(most int64) func(l *Channel, err error) (subject, error) {
 	return func(l *Channel, err error) (subject, error) {
 		if err != nil {
@@ -249,7 +248,7 @@ func (s channels) items() ([][]byte, error) {
 type model struct {
 	kind       kind
 	items      []item
-	clearing   bool // nothing of it may be there
+	clearing   bool // none of its contents need be there
 	closed     bool // acknowledged
 	closing    bool
 	checkpoint int // items that a recovery need not read
@@ -259,7 +258,7 @@ type model struct {
 type item struct {
 	value   []byte
 	maybe   bool
-	refused bool   // there was no room
+	refused bool   // there was no room for it
 	old     []byte // in an array: what it replaces
 }
 
@@ -314,7 +313,7 @@ func (m *model) checkSlots(got [][]byte) error {
 	return nil
 }
 
-// checkRecovery returns an error unless the recovery found what was promised beside the items.
+// checkRecovery returns an error unless the recovery found what was promised, apart from the items.
 func (m *model) checkRecovery(r Recovery, items int) error {
 	switch {
 	case m.kind.plain:
@@ -327,7 +326,7 @@ func (m *model) checkRecovery(r Recovery, items int) error {
 	return nil
 }
 
-// adopt makes certain what was found, with a copy of it.
+// adopt takes what was found as certain, and copies it.
 func (m *model) adopt(got [][]byte) {
 	*m = model{kind: m.kind, checkpoint: len(got)}
 	if m.kind.length && empty(got) {
@@ -338,7 +337,7 @@ func (m *model) adopt(got [][]byte) {
 	}
 }
 
-// begin notes a value that is being written, and returns what to do when the write has ended.
+// begin records a value that is being written, and returns what to call when the write has ended.
 func (m *model) begin(slot int, p []byte) (ended func(err error)) {
 	i := len(m.items)
 	if m.kind.slots == 0 {
@@ -368,7 +367,7 @@ func empty(items [][]byte) bool {
 	return true
 }
 
-// readAll reads all records of a log, with an error where it ends in one.
+// readAll reads all records of a log, and returns any error that ends it.
 func readAll(l *Append) ([][]byte, error) {
 	list := [][]byte{}
 	for r := l.Reader(); ; {
@@ -386,7 +385,7 @@ func readAll(l *Append) ([][]byte, error) {
 	}
 }
 
-// forms are the ways of an append log.
+// forms are the variants of an append log.
 func forms() []AppendOptions {
 	var list []AppendOptions
 	for _, padding := range paddings {

@@ -1,16 +1,16 @@
-// Mutants asks whether a package's tests can fail: it changes the code in one small way at a time (a condition negated, a clause left out,
-// a constant one off, a statement removed), runs the tests on each changed copy, and names the changes that no test noticed.
+// Mutants checks whether a package's tests can fail. It changes the code in one small way at a time (negates a condition, leaves out a clause,
+// changes a constant by one, removes a statement), runs the tests on each changed copy, and names the changes that no test noticed.
 //
 //	go run ./mutants [flags] PACKAGE…     # in this module; packages are relative to -root, as ./internal/op
 //
-// The tree is never modified: the tests run in a copy of it, with an overlay (go help build, -overlay). The mutants that lie in functions are
-// built together, each as a copy of its function that an environment variable selects, and each is run against the tests that reach that
-// function; others, as those of constants, are built one by one. A sample of -n mutants is drawn with -seed, so that a figure can be had again.
-// Mutants that do not compile are not counted. One that the tests never reach survives without being run; one whose tests do not end before the
-// deadline is killed, and counted apart. An interrupt (SIGINT) ends the sample with the figure of what was run until then.
+// The tree is never modified: the tests run in a copy of it, with an overlay (go help build, -overlay). Mutants inside functions are built together,
+// each as a copy of its function that an environment variable selects, and each runs against the tests that reach that function. Others, such as
+// mutants of constants, are built one by one. -seed draws a sample of -n mutants, so that a figure can be reproduced. Mutants that do not compile are
+// not counted. A mutant that the tests never reach survives without being run. One whose tests miss the deadline is killed, and counted separately.
+// An interrupt (SIGINT) ends the sample and prints the figure so far.
 //
-// A mutant that cannot change what the package does is listed in equivalent.txt with its reason, and is not drawn. An entry that names no
-// mutant of today's code fails the run; -equivalents runs the listed ones instead of a sample, and fails for those that a test kills.
+// A mutant that cannot change what the package does is listed in equivalent.txt with its reason, and is not drawn. An entry that names no mutant of
+// the current code fails the run; -equivalents runs the listed ones instead of a sample, and fails for those that a test kills.
 //
 // Exit status: 0 if at least -share of the sample was killed, 1 if not or if an entry is stale, 2 for errors.
 package main
@@ -32,8 +32,8 @@ import (
 	"time"
 )
 
-// neighbours returns the packages whose tests prove a package beside its own: judge fills a run's data in, coord asks judge, and rpc carries
-// what coord and measure say.
+// neighbours returns the packages whose tests also exercise a package: judge's for the data it fills into a run, coord's because it uses judge, and
+// rpc's because it carries coord's and measure's messages.
 func neighbours(pkg string) []string {
 	switch filepath.Clean(pkg) {
 	case "internal/run":
@@ -104,7 +104,7 @@ func main() {
 	}
 }
 
-// limit bounds the address space of this process and of those that it starts.
+// limit bounds the address space of this process and its children.
 func limit(gib int) error {
 	if gib == 0 {
 		return nil
@@ -180,7 +180,7 @@ func check(ctx context.Context, w io.Writer, o options, pkg string) (bool, error
 	return len(stale) == 0 && total.share() >= o.share, nil
 }
 
-// draw returns the mutants in the order in which they are tried.
+// draw returns the mutants in the order in which to try them.
 func draw(o options, p *source, known equivalents) ([]mutant, error) {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -213,10 +213,10 @@ func (t tally) String() string {
 		t.killed(), t.counted(), 100*t.share(), t.hung, t.unreached, t.broken)
 }
 
-// test runs mutants until o.n were counted, and prints the survivors.
+// test runs mutants until o.n are counted, and prints the survivors.
 func test(ctx context.Context, w io.Writer, o options, t *tester, built *schema, drawn []mutant, total *tally) {
 	var (
-		mu      sync.Mutex // guards what follows
+		mu      sync.Mutex // guards the variables below
 		next    int
 		running int
 	)
@@ -264,7 +264,8 @@ func (t *tally) add(e outcome) {
 	}
 }
 
-// tell prints what became of a mutant: of a survivor its diff, of a killed one (with -v, or if it was said to be equivalent) by which test.
+// tell prints the outcome of a mutant: for a survivor its diff; for a killed one (with -v, or if it was listed as equivalent) the test that killed
+// it.
 func tell(w io.Writer, o options, m mutant, e outcome, by string) {
 	switch {
 	case e == survived || e == unreached:
@@ -276,7 +277,7 @@ func tell(w io.Writer, o options, m mutant, e outcome, by string) {
 	}
 }
 
-// equivalents are the names of mutants that change nothing, of one package.
+// equivalents are the names of a package's mutants that change nothing.
 type equivalents []string
 
 func (e equivalents) has(m mutant) bool { return slices.Contains(e, m.name()) }
@@ -295,8 +296,8 @@ func (e equivalents) stale(all []mutant) (stale []string) {
 	return stale
 }
 
-// readEquivalents returns the entries of the files in the directory dir. An entry is a mutant's name at the beginning of a line, and below it, indented,
-// the reason why no test can notice. Empty lines and those that begin with # are for readers.
+// readEquivalents returns the entries of the files in the directory dir. An entry is a mutant's name at the start of a line, and indented below it
+// the reason why no test can notice. Empty lines and lines that begin with # are for readers.
 func readEquivalents(file, dir string) (equivalents, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

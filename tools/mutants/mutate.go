@@ -18,16 +18,16 @@ import (
 // A mutant is a source file in which the bytes from start to end are replaced.
 type mutant struct {
 	file       string // relative to the module
-	function   string // empty outside one
+	function   string // empty outside functions
 	line       int
 	start, end int
-	was, now   string // in one line, for its name
-	with       string // what stands there instead
-	nth        int    // of those with the same name, from 1
+	was, now   string // on one line, for its name
+	with       string // the replacement
+	nth        int    // among those with the same name, from 1
 	text       []byte // of the whole file, unchanged
 }
 
-// name identifies a mutant as long as the code around it stays: lines may move.
+// name identifies a mutant as long as the surrounding code stays the same; lines may move.
 func (m mutant) name() string {
 	name := fmt.Sprintf("%s %s: %s => %s", m.file, m.function, m.was, m.now)
 	if m.nth > 1 {
@@ -40,7 +40,7 @@ func (m mutant) apply() []byte {
 	return bytes.Join([][]byte{m.text[:m.start], []byte(m.with), m.text[m.end:]}, nil)
 }
 
-// diff is the changed lines.
+// diff returns the changed lines.
 func (m mutant) diff() string {
 	from := bytes.LastIndexByte(m.text[:m.start], '\n') + 1
 	to := len(m.text)
@@ -67,7 +67,7 @@ type source struct {
 	mutants    []mutant
 }
 
-// load parses the files of a package that are built here, without its tests and without generated ones.
+// load parses a package's files that are built here, except for tests and generated files.
 func load(ctx context.Context, root, pkg string) (*source, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -133,7 +133,7 @@ func (v *visitor) source(n ast.Node) string {
 
 func (v *visitor) offset(p token.Pos) int { return v.set.Position(p).Offset }
 
-// replace adds the mutant that has other text instead of a node.
+// replace adds a mutant with other text in place of a node.
 func (v *visitor) replace(stack []ast.Node, n ast.Node, with string) {
 	v.add(stack, n, n.Pos(), n.End(), brief(v.source(n)), with, brief(with))
 }
@@ -148,7 +148,7 @@ func (v *visitor) add(stack []ast.Node, at ast.Node, from, to token.Pos, was, wi
 	v.found = append(v.found, m)
 }
 
-// brief is text in one line of at most 100 characters.
+// brief returns text on one line of at most 100 characters.
 func brief(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > 100 {
@@ -157,7 +157,7 @@ func brief(text string) string {
 	return string(line)
 }
 
-// enclosing is the name of the function around a node, as T.Method.
+// enclosing returns the name of the function around a node, as T.Method.
 func enclosing(stack []ast.Node) string {
 	for _, n := range stack {
 		f, ok := n.(*ast.FuncDecl)
@@ -193,7 +193,7 @@ func (v *visitor) visit(n ast.Node, stack []ast.Node) bool {
 	case *ast.Ident:
 		v.boolean(n, stack)
 	case *ast.IfStmt:
-		if !compares(n.Cond) { // whose operator is turned round below
+		if !compares(n.Cond) { // whose operator is inverted below
 			v.replace(stack, n.Cond, "!("+v.source(n.Cond)+")")
 		}
 		v.empty(stack, n.Body, "if "+v.source(n.Cond))
@@ -294,7 +294,7 @@ func assigned(op token.Token) (token.Token, bool) {
 	return now, ok
 }
 
-// literal makes a number one more and one less. The capacity that make is given is left alone: it changes no result.
+// literal changes a number by one, up and down. It leaves the capacity given to make alone: that changes no result.
 func (v *visitor) literal(n *ast.BasicLit, stack []ast.Node) {
 	if capacity(n, stack) {
 		return
@@ -350,7 +350,7 @@ func (v *visitor) clause(n *ast.CaseClause, stack []ast.Node) {
 	v.add(stack, n.Body[0], n.Body[0].Pos(), last.End(), head+" "+brief(v.source(n.Body[0])), "", head)
 }
 
-// statements removes each statement that is carried out for its effect. One that panics guards against a bug, not an input.
+// statements removes each statement that is executed for its effect. A statement that panics guards against a bug, not an input.
 func (v *visitor) statements(list []ast.Stmt, stack []ast.Node) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -368,7 +368,7 @@ func (v *visitor) statements(list []ast.Stmt, stack []ast.Node) {
 	}
 }
 
-// only reports whether a statement is all there is of a branch, which is emptied as a whole.
+// only reports whether a statement is a branch's only one. The branch is then emptied as a whole.
 func only(s ast.Stmt, stack []ast.Node) bool {
 	body := stack[len(stack)-1]
 	if c, ok := body.(*ast.CaseClause); ok {
@@ -382,7 +382,7 @@ func only(s ast.Stmt, stack []ast.Node) bool {
 	return ok
 }
 
-// result reports whether a statement returns what a function returns at its end, without which it does not compile.
+// result reports whether a statement is a function's final return, without which it does not compile.
 func result(s ast.Stmt, stack []ast.Node) bool {
 	r, ok := s.(*ast.ReturnStmt)
 	if !ok || len(r.Results) == 0 || len(stack) < 2 {

@@ -71,7 +71,7 @@ func TestWhatCannotMatterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// module writes a module of one package, whose test is given.
+// module writes a module of one package with the given test.
 func module(t *testing.T, test string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module small\n\ngo 1.26.0\n", "small.go": small, "small_test.go": test} {
@@ -162,7 +162,7 @@ func TestReached(t *testing.T) {
 }
 `
 
-// moduleOf writes a module of one package and an empty list of equivalents, and returns what names both.
+// moduleOf writes a module of one package and an empty list of equivalents, and returns options that name both.
 func moduleOf(t *testing.T, code, test string) options {
 	root := module(t, test)
 	known := filepath.Join(t.TempDir(), "equivalent.txt")
@@ -174,7 +174,7 @@ func moduleOf(t *testing.T, code, test string) options {
 	return options{root: root, equivalent: known, share: 1}
 }
 
-// What no test reaches survives. Of that, too, what does not compile is not counted: here, each case without its return.
+// What no test reaches survives. Mutants there that do not compile are not counted either: here, each case without its return.
 func TestWhatIsNeverReachedSurvives(t *testing.T) {
 	var out strings.Builder
 	ok, err := check(t.Context(), &out, moduleOf(t, never, onlyOne), ".")

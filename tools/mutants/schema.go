@@ -23,15 +23,15 @@ import (
 // atOnce is how many mutants are built into one program.
 const atOnce = 300
 
-// schema is test programs with many mutants in them, so that compiling and linking are done once: a function that has mutants is there once
-// more for each, and the environment says which is called instead. The tests of a mutant are those that reach its function.
+// schema is test programs with many mutants each, so that compiling and linking happen once. A function with mutants has one extra copy for each, and
+// the environment says which copy to call. A mutant's tests are those that reach its function.
 type schema struct {
 	t       *tester
 	numbers map[string]int // by a mutant's name, from 1; 0: it does not compile
 	reach   [][]tested     // by package: its tests
 	binary  []string       // by package
 	env     []string
-	marks   int // functions that are noted
+	marks   int // functions that report being reached
 }
 
 // tested is a test, how long it takes, and which functions it reaches.
@@ -39,15 +39,15 @@ type tested struct {
 	name  string
 	takes time.Duration
 	marks map[string]bool
-	any   bool // it fails when it is watched: it may reach anything
+	any   bool // it fails under observation, so it may reach anything
 }
 
 const (
-	variable = "LOADGEN_MUTANT" // the number of the mutant, or −1 to note the functions that are reached
+	variable = "LOADGEN_MUTANT" // the number of the mutant, or −1 to record the functions that are reached
 	noted    = "LOADGEN_MUTANT_REACHED"
 )
 
-// selector is the file that each mutated package has besides.
+// selector is the file added to each mutated package.
 const selector = `package %s
 
 import (
@@ -82,7 +82,7 @@ func mutantReach__(i int, name string) {
 }
 `
 
-// newSchema builds the mutants that lie in functions. Those that do not compile are found by the compiler's errors and left out.
+// newSchema builds the mutants inside functions. Those that do not compile are found by the compiler's errors and left out.
 func newSchema(ctx context.Context, t *tester, p *source, list []mutant) (*schema, error) {
 	s := &schema{t: t, numbers: map[string]int{}}
 	byFile := map[string][]mutant{}
@@ -119,7 +119,7 @@ func newSchema(ctx context.Context, t *tester, p *source, list []mutant) (*schem
 	return nil, errors.New("build mutants: there is always one more that does not compile")
 }
 
-// placed says which lines of a changed file are a mutant's.
+// placed says which lines of a changed file belong to a mutant.
 type placed struct {
 	file     string
 	from, to int
@@ -159,7 +159,7 @@ func (s *schema) write(p *source, byFile map[string][]mutant) ([]placed, error) 
 	return copies, os.WriteFile(overlay, text, 0o600)
 }
 
-// rewrite returns a file whose functions choose between themselves and their mutants, which follow.
+// rewrite returns a file whose functions choose between themselves and their mutants, which follow them.
 func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []placed, pkg string, err error) {
 	src := list[0].text
 	set := token.NewFileSet()
@@ -198,7 +198,7 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 			edits = append(edits, edit{f.at(d.Body.Lbrace) + 1, f.at(d.Body.Lbrace) + 1, mark})
 		}
 	}
-	for _, m := range list { // in what a function takes or returns, no copy can be another: they are built one by one
+	for _, m := range list { // no copy can have other parameters or results: such mutants are built one by one
 		if s.numbers[m.name()] > 0 && !inBodies[m.name()] {
 			delete(s.numbers, m.name())
 		}
@@ -206,10 +206,10 @@ func (s *schema) rewrite(file string, list []mutant) (text []byte, copies []plac
 	return append(apply(src, edits), more.Bytes()...), copies, tree.Name.Name, nil
 }
 
-// mark names a function in what tests say that they reach.
+// mark names a function in the tests' reports of what they reach.
 func mark(file string, d *ast.FuncDecl) string { return file + " " + enclosing([]ast.Node{d}) }
 
-// rewriter has what a function's text is cut from.
+// rewriter cuts out the text of a function.
 type rewriter struct {
 	set *token.FileSet
 	src []byte
@@ -235,7 +235,7 @@ func apply(src []byte, edits []edit) []byte {
 	return append(out, src[at:]...)
 }
 
-// named gives names to a function's receiver and parameters that have none.
+// named gives names to a function's receiver and parameters that lack one.
 func (f rewriter) named(d *ast.FuncDecl) (edits []edit) {
 	i := 0
 	for _, list := range []*ast.FieldList{d.Recv, d.Type.Params} {
@@ -258,7 +258,7 @@ func (f rewriter) named(d *ast.FuncDecl) (edits []edit) {
 	return edits
 }
 
-// choice is the case of a mutant: a call of its copy with the same arguments.
+// choice returns the case for a mutant: a call of its copy with the same arguments.
 func (f rewriter) choice(d *ast.FuncDecl, n int) string {
 	i, receiver := 0, ""
 	var args []string
@@ -299,7 +299,7 @@ func (f rewriter) choice(d *ast.FuncDecl, n int) string {
 
 func twinName(d *ast.FuncDecl, n int) string { return d.Name.Name + "__" + strconv.Itoa(n) }
 
-// types is the list of a function's own type parameters, as arguments.
+// types returns a function's own type parameters, as arguments.
 func (f rewriter) types(d *ast.FuncDecl) string {
 	if d.Type.TypeParams == nil {
 		return ""
@@ -313,7 +313,7 @@ func (f rewriter) types(d *ast.FuncDecl) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// changed is the function with the mutant in it, under a name of its own.
+// changed returns the function with the mutant in it, under its own name.
 func (f rewriter) changed(d *ast.FuncDecl, n int, m mutant) string {
 	begin := f.at(d.Type.Func)
 	name := f.at(d.Name.Pos())
@@ -351,7 +351,7 @@ func (s *schema) build(ctx context.Context) ([]byte, error) {
 
 var compileError = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
-// broke returns the mutants that errors of the compiler are in.
+// broke returns the mutants that compiler errors are in.
 func broke(out []byte, copies []placed) (names []string) {
 	for _, e := range compileError.FindAllSubmatch(out, -1) {
 		line, _ := strconv.Atoi(string(e[2]))
@@ -364,7 +364,7 @@ func broke(out []byte, copies []placed) (names []string) {
 	return names
 }
 
-// measure runs each test once, for what it reaches and how long it takes.
+// measure runs each test once, to see what it reaches and how long it takes.
 func (s *schema) measure(ctx context.Context) error {
 	for i := range s.binary {
 		out, err := s.run(ctx, time.Minute, i, nil, "-test.list="+cmp.Or(s.t.run, "."))
@@ -405,11 +405,11 @@ func (s *schema) run(ctx context.Context, limit time.Duration, i int, env []stri
 	return s.t.command(ctx, limit, dir, slices.Concat(s.env, env), s.binary[i], append([]string{"-test.failfast", "-test.timeout=30m"}, args...)...)
 }
 
-// try tests a mutant that is built in: the quickest tests that reach its function first, all within one process.
+// try tests a built-in mutant: the quickest tests that reach its function first, all in one process.
 func (s *schema) try(ctx context.Context, m mutant, number int) (outcome, string) {
 	env := []string{variable + "=" + strconv.Itoa(number)}
 	where := m.file + " " + m.function
-	end := unreached // coverage says nothing of the conditions of a switch's cases
+	end := unreached // coverage says nothing about the conditions of a switch's cases
 	for i := range s.binary {
 		var names []string
 		takes := time.Duration(0)

@@ -32,10 +32,10 @@ const (
 type tester struct {
 	root     string
 	tmp      string
-	packages []string // whose tests are run, one after the other
+	packages []string // whose tests are run, one after another
 	run      string
 	deadline time.Duration
-	limit    time.Duration      // the deadline that was asked for; 0: none was
+	limit    time.Duration      // the requested deadline; 0: none
 	covered  map[string][]block // by file, relative to the root
 }
 
@@ -45,7 +45,7 @@ type block struct {
 	reached  bool
 }
 
-// newTester runs the tests of the unchanged code: they have to pass, and say what they reach and how long they take.
+// newTester runs the tests of the unchanged code. They must pass, and show what they reach and how long they take.
 func newTester(ctx context.Context, o options, p *source, packages []string) (*tester, error) {
 	tmp, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -75,7 +75,7 @@ func newTester(ctx context.Context, o options, p *source, packages []string) (*t
 	return t, nil
 }
 
-// copyTree copies a module, for tests that write below it when they fail.
+// copyTree copies a module, because failing tests write below it.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -107,7 +107,7 @@ func copyTree(to, from string) error {
 
 func (t *tester) close() { os.RemoveAll(t.tmp) }
 
-// test runs a package's tests, at most for the time given, and returns what they print.
+// test runs a package's tests, for at most limit, and returns their output.
 func (t *tester) test(ctx context.Context, limit time.Duration, overlay, pkg string, args ...string) ([]byte, error) {
 	all := append([]string{"test", "-vet=off", "-failfast", "-timeout=30m", "-run=" + t.run}, args...)
 	var env []string
@@ -117,7 +117,7 @@ func (t *tester) test(ctx context.Context, limit time.Duration, overlay, pkg str
 	return t.command(ctx, limit, t.root, env, "go", append(all, pkg)...)
 }
 
-// command runs a program and all that it starts, at most for the time given.
+// command runs a program and everything it starts, for at most limit.
 func (t *tester) command(ctx context.Context, limit time.Duration, dir string, env []string, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errDeadline)
 	defer cancel()
@@ -140,7 +140,7 @@ var (
 	failure  = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 )
 
-// try tests a mutant, in worker i's files. It returns which test noticed, too.
+// try tests a mutant, in worker i's files. It also returns which test noticed.
 func (t *tester) try(ctx context.Context, built *schema, i int, m mutant) (outcome, string) {
 	number, ok := built.numbers[m.name()]
 	switch {
@@ -173,7 +173,7 @@ func (t *tester) try(ctx context.Context, built *schema, i int, m mutant) (outco
 	return survived, ""
 }
 
-// overlay writes the changed file, and what tells the go command to read it instead.
+// overlay writes the changed file, and the overlay that makes the go command read it.
 func (t *tester) overlay(i int, m mutant) (string, error) {
 	changed := filepath.Join(t.tmp, fmt.Sprintf("%d-%s", i, filepath.Base(m.file)))
 	if err := os.WriteFile(changed, m.apply(), 0o600); err != nil {
@@ -207,7 +207,7 @@ func (t *tester) readProfile(name, dir string) error {
 	return nil
 }
 
-// reached reports whether a test runs the statements that a mutant changes. What belongs to no statement (a constant) always counts.
+// reached reports whether a test runs the statements that a mutant changes. A mutant outside statements (in a constant) always counts as reached.
 func (t *tester) reached(m mutant) bool {
 	before := m.text[:m.start]
 	at := [2]int{bytes.Count(before, []byte("\n")) + 1, m.start - bytes.LastIndexByte(before, '\n')}

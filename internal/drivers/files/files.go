@@ -1,22 +1,22 @@
-// Package files is the driver of a directory on the worker's own machine that holds one value a file.
+// Package files is the driver of a directory on the worker's own machine that holds one value per file.
 //
 //	verb    what is done                                      reply
 //	put     a new file is written and takes the key's place   ok
-//	get     the key's file is read                            ok; miss where there is none
-//	delete  the key's file is removed                         ok; miss where there is none
+//	get     the key's file is read                            ok; miss if there is none
+//	delete  the key's file is removed                         ok; miss if there is none
 //
 // # Names
 //
-// The directory is TARGET-wN.files, N being the worker's number. It holds 256 others, 00 to ff, which are there before the load begins. A key is in that of
-// the last byte of its CRC-32C, in hex. A file is named after its key: ASCII letters, digits and any of - _ : stand for themselves, as does a period that does
-// not come first; each other byte is % and two upper-case hex digits. The empty key's file is %. So each key has one name, each name one key, and none
-// leads anywhere else. A key whose name takes more than 255 bytes is an error.
+// The directory is TARGET-wN.files, where N is the worker's number. It holds 256 subdirectories, 00 to ff, which exist before the load begins. A
+// key's subdirectory is the last byte of its CRC-32C, in hex. A file is named after its key: ASCII letters, digits, -, _ and : stand for themselves,
+// as does a period that does not come first; every other byte becomes % and two upper-case hex digits. The empty key's file is %. So each key has one
+// name, each name one key, and no name leads elsewhere. A key whose name takes more than 255 bytes is an error.
 //
 // # Durability
 //
-// A put writes a file beside the key's (its name begins with a comma, which no key's does), has fdatasync bring it to the device, renames it over the
-// key's, and has fsync bring the directory there: then it is ok. A crash leaves the old value or the new one, whole. A delete ends with an fsync of the
-// directory as well. With sync = "none" nothing is waited for.
+// A put writes a file beside the key's (its name begins with a comma, which no key's does), makes it durable with fdatasync, renames it over the
+// key's, and makes the directory durable with fsync. Then it is ok. A crash leaves the old value or the new one, whole. A delete also ends with an
+// fsync of the directory. With sync = "none" it waits for nothing.
 package files
 
 import (
@@ -29,7 +29,7 @@ import (
 
 // Config is what a target of this driver takes.
 type Config struct {
-	// Dir is where the files are, below the worker's --log-root, which it may name.
+	// Dir is where the files are, below the worker's --log-root. It may include --log-root itself.
 	Dir string `hcl:"dir,optional" json:"dir"`
 	// Sync says when a put or delete is done: "fdatasync", or "none".
 	Sync string `hcl:"sync,optional" json:"sync"`
@@ -59,7 +59,7 @@ func (Driver) Name() string { return "files" }
 // NewConfig returns a *Config.
 func (Driver) NewConfig() any { return &Config{Sync: synced} }
 
-// Outcomes lists how requests end.
+// Outcomes lists how requests can end.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Put:
@@ -74,8 +74,8 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 func (Driver) Check(any, driver.Verb) error { return nil }
 
 const (
-	block     = 4096 // what a file takes at least on most file systems
-	keyMemory = 192  // bytes that are held of a key that was put: its name, and what its value was
+	block     = 4096 // the least that a file takes on most file systems
+	keyMemory = 192  // bytes kept per key that was put: its name, and what its value was
 )
 
 // Need implements localfile.Driver.

@@ -31,7 +31,7 @@ func TestConfig(t *testing.T) {
 	require.EqualError(t, (&Config{Sync: "msync"}).Validate(), `sync is "msync"; write "fdatasync" or "none"`)
 }
 
-// siteOf is on a file system in memory, where there is one: a sync takes no time there.
+// siteOf returns a site on a file system in memory, if there is one: a sync takes no time there.
 func siteOf(t *testing.T, sessions int) localfile.Site {
 	root, err := os.MkdirTemp("/dev/shm", "loadgen-files-")
 	if err != nil {
@@ -41,7 +41,7 @@ func siteOf(t *testing.T, sessions int) localfile.Site {
 	return localfile.Site{Root: root, Name: "disk", To: sessions, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10}
 }
 
-// start opens a store, which has removed its files at the end of the test.
+// start opens a store, and removes its files at the end of the test.
 func start(t *testing.T, site localfile.Site, k kernel) *store {
 	s, err := open(t.Context(), &Config{Sync: synced}, site, k)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func do(t *testing.T, s *session, v driver.Verb, key string, seed uint64) driver
 
 func valueOf(seed uint64) string { return string((&driver.Value{Size: 100, Seed: seed}).AppendTo(nil)) }
 
-// finish closes a store, has what it claims verified, and removes its files, of which none is left.
+// finish closes a store, verifies its claim, and removes its files, so that none is left.
 func finish(t *testing.T, s *store) localfile.Proof {
 	claim, err := s.Close()
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestNamesAreReversible(t *testing.T) {
 	}
 }
 
-// FuzzNames: each key has one name, which leads nowhere, and each name at most one key.
+// FuzzNames checks that each key has one name, which leads nowhere else, and each name at most one key.
 func FuzzNames(f *testing.F) {
 	f.Add([]byte("../x"), "a%2Fb")
 	f.Fuzz(func(t *testing.T, key []byte, name string) {
@@ -116,7 +116,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// TestWhatIsStored: a name of its own in the shelf of its checksum, and nothing beside it.
+// TestWhatIsStored: a key has its own name in the shelf of its checksum, and there are no other files.
 func TestWhatIsStored(t *testing.T) {
 	s := start(t, siteOf(t, 1), linux{})
 	for i := range 1000 {
@@ -176,7 +176,7 @@ func TestSessionsShareKeys(t *testing.T) {
 	require.Equal(t, proof.Acknowledged, proof.Verified)
 }
 
-// TestPhasesShareFiles, of which the last removes them; the next run begins anew, after a killed one too.
+// TestPhasesShareFiles: the last phase removes them; the next run starts afresh, even after a killed one.
 func TestPhasesShareFiles(t *testing.T) {
 	site := siteOf(t, 1)
 	first := start(t, site, linux{})
@@ -199,7 +199,7 @@ func TestPhasesShareFiles(t *testing.T) {
 	require.NoError(t, second.Remove())
 }
 
-// TestForeignFilesStay: neither a directory with our name nor what is in ours is deleted unless it is ours.
+// TestForeignFilesStay: a directory with our name, and what is in our directories, is deleted only if it is ours.
 func TestForeignFilesStay(t *testing.T) {
 	site := siteOf(t, 1)
 	theirs := filepath.Join(site.Root, "disk-w0.files", "letters")
@@ -220,7 +220,7 @@ func TestForeignFilesStay(t *testing.T) {
 	require.ErrorContains(t, err, "delete what an earlier run has left")
 }
 
-// TestLinksLeadNowhere: neither one in the place of a key's file, nor of the directory, nor of a shelf.
+// TestLinksLeadNowhere: links in place of a key's file, the directory or a shelf are not followed.
 func TestLinksLeadNowhere(t *testing.T) {
 	site := siteOf(t, 1)
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -255,7 +255,7 @@ func TestLongNamesAreErrors(t *testing.T) {
 	finish(t, s)
 }
 
-// faulty is a kernel whose nth call of a kind, counted from 1, fails; 0: each of them.
+// faulty is a kernel whose nth call of a kind, from 1, fails; 0: every one.
 type faulty struct {
 	linux
 	call  string
@@ -321,8 +321,8 @@ func (k *faulty) unlink(dir int, name string) error {
 	return k.linux.unlink(dir, name)
 }
 
-// TestFailedPuts: whichever call fails, the op is an error that says what to do, the key holds what it held or what was put, whole, nothing is claimed that is
-// not so, and the next put is ok.
+// TestFailedPuts: whichever call fails, the op is an error that says what to do, the key holds its old value or the new one, whole, nothing false is
+// claimed, and the next put is ok.
 func TestFailedPuts(t *testing.T) {
 	for call, held := range map[string]uint64{"open": 1, "write": 1, "fdatasync": 1, "close": 1, "rename": 1, "fsync": 2} {
 		for errno, says := range map[unix.Errno]string{
@@ -376,7 +376,7 @@ func TestFailedGetsAndDeletes(t *testing.T) {
 	require.Equal(t, localfile.Proof{}, finish(t, s), "a delete that may have become durable is not claimed")
 }
 
-// TestDraftsAreReplaced: a session finds one of its own name.
+// TestDraftsAreReplaced: a session finds a draft with its own name.
 func TestDraftsAreReplaced(t *testing.T) {
 	s := start(t, siteOf(t, 1), linux{})
 	draft := filepath.Join(s.path(), shelfName(shelfOf([]byte("k"))), ",0")
@@ -386,7 +386,7 @@ func TestDraftsAreReplaced(t *testing.T) {
 	require.EqualValues(t, 1, finish(t, s).Verified)
 }
 
-// TestFullDisk is a real one: a small file system in memory.
+// TestFullDisk uses a real full disk: a small file system in memory.
 func TestFullDisk(t *testing.T) {
 	site := siteOf(t, 1)
 	if err := unix.Mount("tmpfs", site.Root, "tmpfs", 0, "size=1m"); err != nil {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel is what a session asks of the operating system: directories are open, and names have one part. Tests have it fail.
+// kernel is what a session needs from the operating system. Directories are open, and names have one part. Tests make it fail.
 type kernel interface {
 	open(dir int, name string, flags int) (fd int, err error)
-	// regular returns a file's size; an error when it is no regular file.
+	// regular returns a file's size, or an error if it is not a regular file.
 	regular(fd int) (size int64, err error)
 	read(fd int, b []byte) (n int, err error)
 	write(fd int, b []byte) (n int, err error)
@@ -21,7 +21,7 @@ type kernel interface {
 	unlink(dir int, name string) error
 }
 
-// linux is the kernel. Calls that a signal interrupted are made again.
+// linux is the real kernel. It repeats calls that a signal interrupted.
 type linux struct{}
 
 var errNoFile = errors.New("no regular file is there")
@@ -69,7 +69,7 @@ func (linux) fsync(fd int) error {
 	return os.NewSyscallError("fsync", again(func() error { return unix.Fsync(fd) }))
 }
 
-// close is not made again: the descriptor has gone, whatever close says.
+// close is not repeated: the descriptor is gone, whatever close returns.
 func (linux) close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
 
 func (linux) rename(dir int, from, to string) error {

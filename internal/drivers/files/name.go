@@ -12,15 +12,15 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// shelfOf is the number of the directory that a key's file is in.
+// shelfOf returns the number of the subdirectory that a key's file is in.
 func shelfOf(key []byte) int { return int(crc32.Checksum(key, castagnoli) % shelves) }
 
-// shelfName is the name of a directory.
+// shelfName returns the name of a subdirectory.
 func shelfName(i int) string { return fmt.Sprintf("%02x", i) }
 
 const hexDigits = "0123456789ABCDEF"
 
-// plain says whether a byte of a key stands for itself in a name.
+// plain reports whether a byte of a key stands for itself in a name.
 func plain(c byte, first bool) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == ':':
@@ -44,7 +44,7 @@ func appendName(dst, key []byte) []byte {
 	return dst
 }
 
-// appendKey appends the key whose file has a name. It reports false for a name that no key's file has.
+// appendKey appends the key whose file has the name. It reports false if no key's file has it.
 func appendKey(dst []byte, name string) ([]byte, bool) {
 	if name == "%" {
 		return dst, true
@@ -68,7 +68,7 @@ func appendKey(dst []byte, name string) ([]byte, bool) {
 	return dst, name != ""
 }
 
-// digit is the value of an upper-case hex digit, -1 of anything else.
+// digit returns the value of an upper-case hex digit, -1 for anything else.
 func digit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -79,10 +79,10 @@ func digit(c byte) int {
 	return -1
 }
 
-// draftName is the name of the file that a session writes before it takes a key's place.
+// draftName returns the name of the file that a session writes before it takes a key's place.
 func draftName(session int) string { return fmt.Sprintf(",%d", session) }
 
-// ours says whether a file in a shelf has a name that this driver gives.
+// ours reports whether this driver gives files in a shelf such a name.
 func ours(name string) bool {
 	if name != "" && name[0] == ',' {
 		for _, c := range []byte(name[1:]) {

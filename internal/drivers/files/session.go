@@ -11,18 +11,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const maxValue = 1 << 30 // bytes of a file that is read
+const maxValue = 1 << 30 // bytes of a file to read
 
-// session is one of a store's. What is written is checked beforehand for the claim.
+// session is one session of a store. It checksums what it writes beforehand, for the claim.
 type session struct {
 	store  *store
 	draft  string // name of the file that it writes
-	name   string // of the key's file at hand
+	name   string // of the current key's file
 	named  []byte
-	value  []byte // to be put
+	value  []byte // to put
 	sum    uint32 // of value
-	got    []byte // room for what is read
-	stored uint64 // bytes that puts have brought
+	got    []byte // buffer for reads
+	stored uint64 // bytes written by puts
 	forces uint64 // waits for the device
 }
 
@@ -37,7 +37,7 @@ func (s *session) Prepare(req *driver.Request) error {
 	return nil
 }
 
-// Do implements localfile.Session. What the kernel refuses is an error of the op: nothing of it counts as there, and the next op begins anew.
+// Do implements localfile.Session. An error from the kernel is an error of the op: the op counts as not done, and the next op starts afresh.
 func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	if len(s.name) > maxName {
 		reply.Outcome = driver.Error
@@ -89,7 +89,7 @@ func remedy(err error) string {
 	return "let nobody else change files below --log-root"
 }
 
-// put writes the value beside the key's file and puts it in its place.
+// put writes the value beside the key's file and moves it into place.
 func (s *session) put(at *shelf) error {
 	k := s.store.kernel
 	fd, err := s.create(at)
@@ -98,7 +98,7 @@ func (s *session) put(at *shelf) error {
 	}
 	err = s.fill(fd)
 	if closing := k.close(fd); err == nil {
-		err = closing // some file systems say only now that there was no room
+		err = closing // some file systems report only now that there was no room
 	}
 	if err != nil {
 		return errors.Join(err, s.discard(at))
@@ -111,7 +111,7 @@ func (s *session) put(at *shelf) error {
 	return s.settle(at, turn)
 }
 
-// create makes the file that is to be written. One that is there was left by a put that failed.
+// create makes the file to write. An existing one was left by a failed put.
 func (s *session) create(at *shelf) (fd int, err error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
 	fd, err = s.store.kernel.open(at.fd(), s.draft, flags)
@@ -123,7 +123,7 @@ func (s *session) create(at *shelf) (fd int, err error) {
 	return fd, err
 }
 
-// discard removes what was written in vain.
+// discard removes a file that did not take a key's place.
 func (s *session) discard(at *shelf) error {
 	if err := s.store.kernel.unlink(at.fd(), s.draft); !errors.Is(err, unix.ENOENT) {
 		return err
@@ -131,7 +131,7 @@ func (s *session) discard(at *shelf) error {
 	return nil
 }
 
-// fill writes the value to a file and has it brought to the device.
+// fill writes the value to a file and makes it durable.
 func (s *session) fill(fd int) error {
 	for rest := s.value; len(rest) > 0; {
 		n, err := s.store.kernel.write(fd, rest)
@@ -147,7 +147,7 @@ func (s *session) fill(fd int) error {
 	return s.store.kernel.fdatasync(fd)
 }
 
-// settle waits until what was done to a directory is on the device.
+// settle waits until a change to a directory is durable.
 func (s *session) settle(at *shelf, turn uint64) error {
 	if s.store.syncs {
 		s.forces++
@@ -197,7 +197,7 @@ func (s *session) read(fd int) ([]byte, error) {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, io.ErrUnexpectedEOF // it is never written where it is
+			return nil, io.ErrUnexpectedEOF // a file is never written in place
 		}
 		rest = rest[n:]
 	}

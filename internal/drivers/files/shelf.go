@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// shelf is one of the directories that files are in, and what is known of those that this phase has changed.
+// shelf is a subdirectory for files, with what is known about the files that this phase has changed.
 type shelf struct {
 	dir *os.File
 
-	mu    sync.Mutex // held while a name comes to stand for something else, not for what the device takes
-	turn  uint64     // counts those times
+	mu    sync.Mutex // held while a name changes its meaning, not while waiting for the device
+	turn  uint64     // counts the changes
 	known map[string]*state
 }
 
@@ -25,7 +25,7 @@ type state struct {
 
 func (s *shelf) fd() int { return int(s.dir.Fd()) }
 
-// replace renames a file, and notes what its new name now stands for.
+// replace renames a file, and notes what the new name now stands for.
 func (s *shelf) replace(k kernel, from, to string, is state) (turn uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *shelf) replace(k kernel, from, to string, is state) (turn uint64, err e
 	return s.note(to, is), nil
 }
 
-// remove removes a file, and notes that.
+// remove removes a file, and notes it.
 func (s *shelf) remove(k kernel, name string) (turn uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *shelf) note(name string, is state) (turn uint64) {
 	return s.turn
 }
 
-// settled notes that what was done in a turn is acknowledged, unless something else was done since.
+// settled notes that the change of a turn is acknowledged, unless another has followed.
 func (s *shelf) settled(name string, turn uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,9 +20,9 @@ type store struct {
 	kernel   kernel
 	syncs    bool
 	parent   *localfile.Dir
-	name     string // of the directory in it
+	name     string // of the directory in root
 	root     *os.Root
-	lock     *os.File // of the directory
+	lock     *os.File // the open directory
 	shelves  [shelves]*shelf
 	sessions []*session
 	account  localfile.Log
@@ -35,7 +35,7 @@ func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localf
 		if err == nil {
 			return s, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) || n == localfile.Attempts { // another worker that ends deletes the directory on the way
+		if !errors.Is(err, fs.ErrNotExist) || n == localfile.Attempts { // another worker that ends deletes a parent directory
 			return nil, err
 		}
 	}
@@ -63,10 +63,10 @@ func open(ctx context.Context, c *Config, site localfile.Site, k kernel) (*store
 
 func (s *store) path() string { return filepath.Join(s.parent.Name(), s.name) }
 
-// errForeign is of a directory that has our name and that this program did not make.
+// errForeign is for a directory that has our name but was not made by this program.
 var errForeign = errors.New("it was not made for files of loadgen: move it away, or write another --log-root, or another dir in the target")
 
-// enter makes the directories, or opens those of an earlier phase. What another run has left there is deleted.
+// enter makes the directories, or opens those of an earlier phase. It deletes what another run has left there.
 func (s *store) enter(ctx context.Context) error {
 	err := s.parent.Mkdir(s.name, 0o700)
 	made := err == nil
@@ -99,7 +99,7 @@ func (s *store) enter(ctx context.Context) error {
 	return s.build()
 }
 
-// build makes the shelves that are not there, all of which are durable before the load begins, and opens them.
+// build makes the missing shelves, all durable before the load begins, and opens them.
 func (s *store) build() error {
 	for i := range s.shelves {
 		name := shelfName(i)
@@ -123,7 +123,7 @@ func (s *store) build() error {
 	return errors.Join(s.lock.Sync(), parent.Sync())
 }
 
-// openShelf opens one of the directories in another, unless a link is there.
+// openShelf opens a subdirectory, unless it is a link.
 func openShelf(in *os.File, i int) (*os.File, error) {
 	fd, err := linux{}.open(int(in.Fd()), shelfName(i), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *store) Close() ([]byte, error) {
 	return s.claim()
 }
 
-// Remove implements localfile.Store. Another store of the same directory may have done so before.
+// Remove implements localfile.Store. Another store of the same directory may have removed it already.
 func (s *store) Remove() error {
 	err := s.removeAll()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -220,7 +220,7 @@ func (s *store) removeAll() (err error) {
 	return err
 }
 
-// empty deletes the files and their directories. What has no name of ours stays, and is an error.
+// empty deletes the files and their directories. Files whose names are not ours stay, and are an error.
 func (s *store) empty(ctx context.Context) error {
 	for i := range shelves {
 		if err := s.clear(ctx, i); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -230,7 +230,7 @@ func (s *store) empty(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes one of the directories.
+// clear deletes one subdirectory.
 func (s *store) clear(ctx context.Context, shelf int) error {
 	dir, err := openShelf(s.lock, shelf)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// claim says what a phase's acknowledged puts and deletes have left, for another process to look whether it is so. Its form is encoding/gob's: it is read
-// by the same program that wrote it.
+// claim says what a phase's acknowledged puts and deletes have left, for another process to check. It is encoded with encoding/gob: the program that
+// wrote it also reads it.
 type claim struct {
 	Root  string // --log-root
-	Dir   string // below it
+	Dir   string // below Root
 	Files []fileClaim
 }
 
-// fileClaim is what a name stands for.
+// fileClaim says what a name stands for.
 type fileClaim struct {
 	Shelf int
 	Name  string
@@ -33,7 +33,7 @@ type fileClaim struct {
 	Sum   uint32
 }
 
-const maxWrong = 10 // of what should not be so, that is told
+const maxWrong = 10 // the number of errors to report
 
 func (s *store) claim() ([]byte, error) {
 	var c claim

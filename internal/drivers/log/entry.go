@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// mark is a session and a number of its own; 0 is nobody's.
+// mark is a session and one of its numbers; 0 is nobody's.
 type mark uint64
 
 const (
@@ -25,27 +25,28 @@ func (m mark) number() uint64 { return uint64(m) & maxNumber }
 
 func (m mark) String() string { return fmt.Sprintf("entry %d of session %d", m.number(), m.session()) }
 
-// Each file that a log is in begins with one of these: those of package pmlog, of any version, and those of entries only, as all epochs begin so.
+// Each file of a log begins with one of these: logMagic for package pmlog's, of any version, entryMagic for files of entries only, as every epoch
+// begins so.
 const (
 	logMagic   = "LGPMLOG"
 	entryMagic = "LGE"
 )
 
-// beginning is how many bytes of a file tell whether a log was in it: a second copy of the header comes behind them.
+// beginning is how many bytes of a file show whether it held a log: they reach into the header's second copy.
 const beginning = 4096 + 16
 
-// ours reports whether a file that begins so is one that a log was in, or was to be in: nothing is there then.
+// ours reports whether a file that begins so held a log, or was created for one and is still empty.
 func ours(first []byte) bool {
 	has := func(at int, magic string) bool { return len(first) > at && bytes.HasPrefix(first[at:], []byte(magic)) }
 	return len(bytes.Trim(first, "\x00")) == 0 || has(0, entryMagic) || has(0, logMagic) || has(4096, logMagic)
 }
 
-// epochOf makes an epoch of a number, of which it has the lowest 40 bits.
+// epochOf makes an epoch from the lowest 40 bits of n.
 func epochOf(n uint64) uint64 {
 	return n<<(8*len(entryMagic)) | uint64(entryMagic[0]) | uint64(entryMagic[1])<<8 | uint64(entryMagic[2])<<16
 }
 
-// places is how many places of the text an entry may begin at, and step what they are apart: a cache's line.
+// places is the number of offsets in the text at which an entry may begin. They are step apart: a cache line.
 const (
 	places = 1024
 	step   = 64
@@ -58,7 +59,7 @@ type kind struct {
 	Fill  driver.Fill
 }
 
-// text returns what entries are cut from.
+// text returns the text that entries are cut from.
 func (k *kind) text() []byte {
 	v := driver.Value{Size: places*step + k.Size, Fill: k.Fill}
 	if k.Fill.Alike {
@@ -67,7 +68,7 @@ func (k *kind) text() []byte {
 	return v.AppendTo(nil)
 }
 
-// place is where in the text an entry begins.
+// place returns the offset in the text at which an entry begins.
 func (k *kind) place(m mark) int {
 	if k.Fill.Alike {
 		return 0
@@ -75,7 +76,7 @@ func (k *kind) place(m mark) int {
 	return int(mix(k.Epoch^mix(uint64(m)))%places) * step
 }
 
-// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of well-mixed words.
+// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), a well-mixed bijection.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -92,8 +93,8 @@ func (k *kind) stamp(to []byte, m mark) {
 type maker struct {
 	kind
 	text    []byte
-	covered [localfile.StampSize]byte // what the stamp of the entry at hand stands over, from
-	at      int                       // on
+	covered [localfile.StampSize]byte // the text under the current entry's stamp
+	at      int                       // where the current entry begins
 }
 
 func newMaker(k kind) *maker {
@@ -102,7 +103,7 @@ func newMaker(k kind) *maker {
 	return m
 }
 
-// entry returns the bytes of an entry, which are valid until the next call.
+// entry returns the bytes of an entry, valid until the next call.
 func (m *maker) entry(of mark) []byte {
 	copy(m.text[m.at:], m.covered[:])
 	m.at = m.place(of)
@@ -112,7 +113,7 @@ func (m *maker) entry(of mark) []byte {
 	return entry
 }
 
-// checker tells entries of a phase from anything else. Its text is whole.
+// checker tells entries of a phase from anything else. Its text has no stamp on it.
 type checker struct {
 	kind
 	text []byte
@@ -120,7 +121,7 @@ type checker struct {
 
 func newChecker(k kind) *checker { return &checker{kind: k, text: k.text()} }
 
-// read returns whose entry p is. It reports false when it is none of this phase's, or not whole.
+// read returns the mark of entry p. It reports false if p is not of this phase, or not whole.
 func (c *checker) read(p []byte) (m mark, ok bool) {
 	if len(p) != c.Size || binary.LittleEndian.Uint64(p) != c.Epoch {
 		return 0, false
@@ -130,7 +131,7 @@ func (c *checker) read(p []byte) (m mark, ok bool) {
 	return m, bytes.Equal(p[localfile.StampSize:], c.text[at+localfile.StampSize:at+c.Size])
 }
 
-// foreign reports whether p says that another phase wrote it.
+// foreign reports whether p is stamped by another phase.
 func (c *checker) foreign(p []byte) bool {
 	return len(p) >= 8 && binary.LittleEndian.Uint64(p) != c.Epoch
 }

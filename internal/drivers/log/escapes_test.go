@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEscapes puts log files outside of the root in every way that a plan could: none is made there, and nothing that is there is deleted.
+// TestEscapes tries to put log files outside the root in every way that a plan could: none is created there, and nothing there is deleted.
 func TestEscapes(t *testing.T) {
 	at := siteOf(t, 1)
 	outer := t.TempDir()

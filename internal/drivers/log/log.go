@@ -6,20 +6,19 @@
 //	read    the next record   the next bytes    the key's slot           the session's next piece
 //	clear   the whole log     the whole log     the key's slot           -
 //
-// A session reads a log, and its own part of a raw file, from the beginning, and again from there once it has come to the end, which is a miss; so is an
-// empty slot.
+// A session reads a log, or its own part of a raw file, from the beginning. The end is a miss, after which it starts again; so is an empty slot.
 //
 // # Entries
 //
-// Each entry is of the dataset's size and says who wrote it, so that another process can tell whether all that was acknowledged is there,
-// each byte of it, once, and in order:
+// Each entry has the dataset's size and says who wrote it. Another process can thus check that everything acknowledged is there, byte for byte, once,
+// and in order:
 //
 //	+-------+-----------+---------------------------+----------
 //	| "LGE" | epoch 5B  | session 24b, number 40b   | filling
 //	+-------+-----------+---------------------------+----------
 //
-// Integers are little-endian. The epoch is the run's and the phase's. A session numbers its entries from 1. The filling is text that
-// epoch, session and number choose, or one byte. An entry is no copy: the stamp is put over a piece of a longer text, and taken off again.
+// Integers are little-endian. The epoch identifies the run and the phase. A session numbers its entries from 1. The filling is text selected by
+// epoch, session and number, or one repeated byte. An entry is not copied: the stamp is written over a piece of a longer text, and undone again.
 package log
 
 import (
@@ -35,32 +34,32 @@ import (
 
 // Config is what a target of this driver takes.
 type Config struct {
-	// Dir is where the files are, below the worker's --log-root, which it may name.
+	// Dir is where the files are, below the worker's --log-root. It may include --log-root itself.
 	Dir string `hcl:"dir,optional" json:"dir"`
 	// Layout is the form of the files: "append", "channel", "array" or "raw".
 	Layout string `hcl:"layout,optional" json:"layout"`
-	// Sync says when an op is done, in the words of package pmem; "auto" takes the strongest that the file system has.
+	// Sync says when an op is done, in the terms of package pmem; "auto" takes the strongest mode that the file system supports.
 	Sync string `hcl:"sync,optional" json:"sync"`
-	// FileSize is that of each file, but for an array, whose file is as large as its slots.
+	// FileSize is the size of each file, except for an array, whose file is as large as its slots.
 	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
-	// Share says who has a file: each "worker" one, or each "session".
+	// Share says whether each "worker" or each "session" has a file.
 	Share string `hcl:"share,optional" json:"share"`
-	// Full says when a log that has no room left is cleared: "inside" the op that finds it full, "outside", before the op begins, or "never":
-	// the op is an error then. Arrays and raw files are never full.
+	// Full says when a log without room left is cleared: "inside" the op that finds it full, "outside", before the op begins, or "never": the op is
+	// then an error. Arrays and raw files are never full.
 	Full string `hcl:"clear,optional" json:"clear"`
-	// Erase has each append to an array erase its slot again, in the op.
+	// Erase makes each append to an array erase its slot again, within the op.
 	Erase bool `hcl:"erase,optional" json:"erase"`
-	// Padding is what records and slots begin at multiples of, in bytes: 8, 64 or 256.
+	// Padding is the multiple, in bytes, at which records and slots begin: 8, 64 or 256.
 	Padding int `hcl:"padding,optional" json:"padding"`
 	// Order is "strict" or "relaxed": whether sessions that append to one log wait for each other.
 	Order string `hcl:"order,optional" json:"order"`
-	// Commit is by "checksum" or "length": what makes an appended record one.
+	// Commit is by "checksum" or "length": what makes an appended record valid.
 	Commit string `hcl:"commit,optional" json:"commit"`
-	// CRC has raw compute a checksum of each entry, as append and array do.
+	// CRC makes raw compute a checksum of each entry, as append and array do.
 	CRC bool `hcl:"crc,optional" json:"crc"`
 }
 
-// layouts and what they take, in the order of all lists.
+// The layouts, in the order of all lists.
 const (
 	layoutAppend  = "append"
 	layoutChannel = "channel"
@@ -130,7 +129,7 @@ func (Driver) NewConfig() any {
 	}
 }
 
-// Outcomes lists how requests end.
+// Outcomes lists how requests can end.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Append, driver.Write:
@@ -141,7 +140,7 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	return nil
 }
 
-// Check says whether a target with the config takes a verb.
+// Check says why a target with the config does not take a verb.
 func (Driver) Check(config any, v driver.Verb) error {
 	c := config.(*Config)
 	switch {

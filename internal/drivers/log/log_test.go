@@ -39,7 +39,7 @@ func config(t testing.TB, change func(c *Config)) *Config {
 	return c
 }
 
-// siteOf is where n sessions of a worker work, in a directory of the test.
+// siteOf returns a site for n sessions of a worker, in a directory of the test.
 func siteOf(t testing.TB, n int) localfile.Site {
 	return localfile.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
 }
@@ -76,7 +76,7 @@ func do(s localfile.Session, v driver.Verb, n int, keys uint64) error {
 	return nil
 }
 
-// load has all sessions carry out ops at the same time.
+// load makes all sessions carry out ops at the same time.
 func load(t testing.TB, s *store, f func(one *session) error) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -90,7 +90,7 @@ func load(t testing.TB, s *store, f func(one *session) error) {
 	}
 }
 
-// verify closes the store and has the claim looked at.
+// verify closes the store and verifies its claim.
 func verify(t testing.TB, s *store) localfile.Proof {
 	t.Helper()
 	claim, err := s.Close()
@@ -100,7 +100,7 @@ func verify(t testing.TB, s *store) localfile.Proof {
 	return proof
 }
 
-// whole says that all that was acknowledged is there.
+// whole checks that everything acknowledged is there.
 func whole(t testing.TB, p localfile.Proof) {
 	t.Helper()
 	require.Empty(t, p.Wrong)
@@ -108,7 +108,7 @@ func whole(t testing.TB, p localfile.Proof) {
 	require.NotZero(t, p.Verified)
 }
 
-// variants are all that a config can differ in, where it makes sense.
+// variants are all combinations of a config's settings that make sense.
 var variants = map[string]func(c *Config){
 	"append":               func(*Config) {},
 	"append own":           func(c *Config) { c.Share = "session" },
@@ -250,7 +250,7 @@ func TestEntriesAreReadInOrder(t *testing.T) {
 	}
 }
 
-// TestARawFileIsReadToItsLastWholeEntry reads one whose size is no multiple of an entry's.
+// TestARawFileIsReadToItsLastWholeEntry reads a file whose size is not a multiple of an entry's.
 func TestARawFileIsReadToItsLastWholeEntry(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 10_050 }), siteOf(t, 1))
 	entries := 10_050 / s.kind.Size
@@ -286,7 +286,7 @@ func TestSessionsReadTheirPartsOfARawFile(t *testing.T) {
 	whole(t, verify(t, s))
 }
 
-// TestFullLogThatIsNeverCleared is an error for the op, and for nothing else.
+// TestFullLogThatIsNeverCleared: appending to it is an error of the op, and of nothing else.
 func TestFullLogThatIsNeverCleared(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Full = "never" }), siteOf(t, 2))
 	require.ErrorContains(t, do(s.sessions[0], driver.Append, 1000, 0), "the log is full")
@@ -314,7 +314,7 @@ func TestOnlyClearsThatWereDoneAreCounted(t *testing.T) {
 	}
 }
 
-// liar acknowledges one entry in so many without writing it.
+// liar acknowledges each every-th entry without writing it.
 type liar struct {
 	appender
 	n, every int
@@ -327,7 +327,7 @@ func (l *liar) Append(p []byte) (uint64, error) {
 	return l.appender.Append(p)
 }
 
-// TestLiesAreFound has what was acknowledged not be there, be damaged, be there twice, or be somebody else's.
+// TestLiesAreFound: acknowledged entries are missing, damaged, duplicated, or somebody else's.
 func TestLiesAreFound(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
 		c := config(t, func(c *Config) { c.Layout = layout })
@@ -427,7 +427,7 @@ func TestFailureIsFinal(t *testing.T) {
 	require.NoError(t, s.Remove())
 }
 
-// TestPlantedPipesDoNotHold: somebody has put a pipe where the sign that a directory was made belongs, or a log. It is not waited for.
+// TestPlantedPipesDoNotHold: somebody has put a pipe in the place of MadeName or of a log. Nothing waits for it.
 func TestPlantedPipesDoNotHold(t *testing.T) {
 	at := t.TempDir()
 	root, err := os.OpenRoot(at)
@@ -475,8 +475,8 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestLinksAreNotFollowed has somebody who may write below the root put links in the place of a log and of its directory, after the phase that made them: neither a
-// later phase nor the verification reads what they lead to.
+// TestLinksAreNotFollowed: somebody with write access below the root puts links in the place of a log and of its directory, after the phase that made
+// them. Neither a later phase nor the verification reads what they lead to.
 func TestLinksAreNotFollowed(t *testing.T) {
 	at := siteOf(t, 1)
 	c := config(t, func(c *Config) { c.Dir = "mine/logs" })
@@ -535,7 +535,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 	require.Empty(t, left, "what was begun is gone")
 }
 
-// TestFilesThatCannotBeHad are of places that take none, of phases before that somebody has deleted, or that made smaller ones.
+// TestFilesThatCannotBeHad tries places that accept no files, and files of earlier phases that somebody has deleted or that are too small.
 func TestFilesThatCannotBeHad(t *testing.T) {
 	at := siteOf(t, 1)
 	at.Root = "/proc"
@@ -593,7 +593,7 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-// TestAppendDoesNotAllocate holds for a whole op, entry and stamp included.
+// TestAppendDoesNotAllocate measures a whole op, including entry and stamp.
 func TestAppendDoesNotAllocate(t *testing.T) {
 	for name, change := range variants {
 		s := open(t, config(t, change), siteOf(t, 1))
@@ -607,7 +607,7 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestOneForceAnAppend holds for a log that commits by checksum and has room.
+// TestOneForceAnAppend counts fences of a log that commits by checksum and has room.
 func TestOneForceAnAppend(t *testing.T) {
 	for layout, forces := range map[string]uint64{layoutAppend: 100, layoutArray: 100, layoutRaw: 100, layoutChannel: 200} {
 		s := open(t, config(t, func(c *Config) { c.Layout = layout }), siteOf(t, 1))
@@ -617,8 +617,8 @@ func TestOneForceAnAppend(t *testing.T) {
 	}
 }
 
-// TestOverlayIsAsDurableAsWhatIsBeneath mounts one over a file system in memory, where a sync promises nothing, one over a disk, and one
-// whose directories are no longer to be seen, as in a container.
+// TestOverlayIsAsDurableAsWhatIsBeneath mounts an overlay over a file system in memory, where a sync promises nothing, one over a disk, and one whose
+// directories are no longer visible, as in a container.
 func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 	disk := servertest.NewDisk(t)
 	beneath, merged := t.TempDir(), t.TempDir()
@@ -661,7 +661,7 @@ func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 	}
 }
 
-// TestDirectoriesGoWithTheirLogs that were made for them, and no others.
+// TestDirectoriesGoWithTheirLogs: those that were made for the logs, and no others.
 func TestDirectoriesGoWithTheirLogs(t *testing.T) {
 	at := siteOf(t, 1)
 	require.NoError(t, os.Mkdir(filepath.Join(at.Root, "mine"), 0o700))
@@ -703,7 +703,7 @@ func TestDirectoriesGoWithTheirLogs(t *testing.T) {
 	require.FileExists(t, third.path("notes"))
 }
 
-// TestDirectoriesComeAndGo with many runs at the same time: one's last file goes as another's first is made.
+// TestDirectoriesComeAndGo runs many runs at the same time: one's last file is removed as another's first is made.
 func TestDirectoriesComeAndGo(t *testing.T) {
 	c, at := config(t, func(c *Config) { c.Dir, c.FileSize = "a/b", 16<<10 }), siteOf(t, 1)
 	var runs errgroup.Group
@@ -732,7 +732,7 @@ func TestDirectoriesComeAndGo(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestFilesOfOthersAreLeftAlone though they have the name of a log.
+// TestFilesOfOthersAreLeftAlone even if they have a log's name.
 func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"x", "what somebody wrote\n", strings.Repeat("\x00", 16) + "x", strings.Repeat("{\"level\":\"info\"}\n", 1000)} {
 		for _, name := range []string{"wal-w0.pmlog", "wal-w0.pmlog.side"} {
@@ -776,7 +776,7 @@ func TestFilesOfKilledWorkersAreMadeAnew(t *testing.T) {
 	}
 }
 
-// overHeader writes over a part of a file that has a header.
+// overHeader overwrites a part of a file that has a header.
 func overHeader(t *testing.T, path string, at int64, p []byte) {
 	t.Helper()
 	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "LGPMLOG1") {
@@ -789,7 +789,7 @@ func overHeader(t *testing.T, path string, at int64, p []byte) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// TestInstructionsAreThoseOfTheEntry has entries on either side of the size from which on they go past the caches.
+// TestInstructionsAreThoseOfTheEntry uses entries on either side of the size from which they bypass the caches.
 func TestInstructionsAreThoseOfTheEntry(t *testing.T) {
 	for size, want := range map[int]string{63: "^[A-Z]+$", 64: "^MOVNTDQ and [A-Z]+$"} {
 		f, err := pmem.Create(filepath.Join(t.TempDir(), "log"), 1<<16, pmem.CLWB)
@@ -817,7 +817,7 @@ func TestOpenIsGivenUp(t *testing.T) {
 	}
 }
 
-// endsWith is a context that ends once there is a file of a name.
+// endsWith is a context that ends once a file of that name exists.
 type endsWith struct {
 	context.Context
 	path string
@@ -830,7 +830,7 @@ func (c endsWith) Err() error {
 	return nil
 }
 
-// TestOpenIsGivenUpBetweenFiles has the first file of a channel, and leaves that not there either.
+// TestOpenIsGivenUpBetweenFiles ends after the first file of a channel has been created, and leaves no file behind.
 func TestOpenIsGivenUpBetweenFiles(t *testing.T) {
 	at := siteOf(t, 1)
 	ctx := endsWith{t.Context(), filepath.Join(at.Root, "wal-w0.pmlog.side")}
@@ -841,7 +841,7 @@ func TestOpenIsGivenUpBetweenFiles(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestNoSpaceNamesARemedy wants a file that is larger than the file system in memory, and leaves nothing there.
+// TestNoSpaceNamesARemedy requests a file that is larger than the file system in memory, and leaves nothing there.
 func TestNoSpaceNamesARemedy(t *testing.T) {
 	at := siteOf(t, 1)
 	at.Memory = func() int64 { return 0 }
@@ -860,7 +860,7 @@ func TestNoSpaceNamesARemedy(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestShortOfMemoryNamesWhatFits has less memory than files in memory want, and looks whether what the error names is the most that fits.
+// TestShortOfMemoryNamesWhatFits has too little memory for files in memory, and checks that the error names the most that fits.
 func TestShortOfMemoryNamesWhatFits(t *testing.T) {
 	const have = 50 << 20
 	at := siteOf(t, 2)
@@ -895,7 +895,7 @@ func TestShortOfMemoryNamesWhatFits(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestMakingFilesIsProgress counts the bytes of files as they are written, so that whoever waits for large ones knows that they are.
+// TestMakingFilesIsProgress checks that the bytes of files are reported as they are written, so that progress on large files is visible.
 func TestMakingFilesIsProgress(t *testing.T) {
 	const size = 20 << 20
 	at, wrote, parts := siteOf(t, 1), int64(0), 0

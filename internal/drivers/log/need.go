@@ -17,20 +17,20 @@ import (
 
 // What a log takes of the process's memory, in bytes.
 const (
-	slotMemory  = 192 // a slot of an array: what layout, driver and claim hold of it
-	pieceMemory = 64  // a piece of a raw file: in a claim
+	slotMemory  = 192 // per slot of an array: for layout, driver and claim
+	pieceMemory = 64  // per piece of a raw file: for its claim
 )
 
-// design is what the logs of a site's sessions are.
+// design describes the logs of a site's sessions.
 type design struct {
 	form    form
-	sharing int   // sessions that have a log in common
-	size    int64 // of its file
-	side    int64 // of the file beside it, if it has one
-	entries int64 // that it has room for
+	sharing int   // sessions that share a log
+	size    int64 // of its file, in bytes
+	side    int64 // of its side file, if any, in bytes
+	entries int64 // that fit in it
 }
 
-// design returns an error when the values, or so many sessions, do not fit.
+// design returns an error if the values, or that many sessions, do not fit.
 func (c *Config) design(site localfile.Site) (design, error) {
 	d := design{sharing: site.To - site.From}
 	if site.Value.Size < localfile.StampSize {
@@ -101,13 +101,13 @@ func (d *design) need(c *Config, site *localfile.Site) localfile.Need {
 	return n
 }
 
-// room is what a machine has left.
+// room is the space that a machine has left, in bytes.
 type room struct {
 	disk, memory int64
 	place        pmem.Place
 }
 
-// short reports whether more is needed than there is, of disk and of memory, which is what a file system in memory takes.
+// short reports whether disk or memory falls short of the need. A file system in memory takes memory.
 func (r *room) short(need localfile.Need) (disk, memory bool) {
 	if r.place.Volatile() {
 		need.Memory += need.Bytes
@@ -115,7 +115,7 @@ func (r *room) short(need localfile.Need) (disk, memory bool) {
 	return need.Bytes > r.disk, r.memory > 0 && need.Memory > r.memory
 }
 
-// checkRoom returns an error unless there is room for the files that are to be made.
+// checkRoom returns an error unless there is room for the files to be made.
 func (s *store) checkRoom(d *design) error {
 	r := room{memory: s.site.Memory()}
 	var err error
@@ -135,7 +135,7 @@ func (s *store) checkRoom(d *design) error {
 		about(need.Bytes), s.root.Name(), r.place, have, syscall.ENOSPC, s.fitting(&r))
 }
 
-// fitting says how much of what the plan asks for there is room for.
+// fitting says how much of what the plan asks for would fit.
 func (s *store) fitting(r *room) string {
 	c, site := *s.cfg, s.site
 	most := func(n int, set func(n int)) int {
@@ -156,7 +156,7 @@ func (s *store) fitting(r *room) string {
 	return fmt.Sprintf("write file_size = \"%dKiB\" or less in the target", most(int(asked>>10), func(n int) { c.FileSize = driver.Size(n) << 10 }))
 }
 
-// about writes so many bytes, or a little less.
+// about writes n bytes, rounded down a little.
 func about(n int64) string {
 	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
 		if one := int64(1) << (40 - 10*i); n >= 10*one {
@@ -166,7 +166,7 @@ func about(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// gone says what to do about a file of an earlier phase that could not be opened.
+// gone says what to do about an earlier phase's file that could not be opened.
 func gone(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pmem.ErrLocked) || errors.Is(err, pmlog.ErrCorrupt) {
 		return fmt.Errorf("%w; let nobody else change files below --log-root", err)
@@ -174,7 +174,7 @@ func gone(err error) error {
 	return err
 }
 
-// fileName is the name of the log whose first session is from.
+// fileName returns the name of the log whose first session is from.
 func (s *store) fileName(from int) string {
 	name := fmt.Sprintf("%s-w%d", s.site.Name, s.site.Worker)
 	if s.cfg.Share == "session" {
@@ -183,5 +183,5 @@ func (s *store) fileName(from int) string {
 	return name + ".pmlog"
 }
 
-// path is where a file of the store is.
+// path returns where a file of the store is.
 func (s *store) path(name string) string { return filepath.Join(s.root.Name(), name) }

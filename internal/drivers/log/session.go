@@ -17,21 +17,21 @@ type session struct {
 	store  *store
 	file   *file
 	id     int
-	alone  bool // on its log
+	alone  bool // the only session on its log
 	make   *maker
-	entry  []byte // at hand, of number
+	entry  []byte // the current entry, of number
 	number uint64
-	log    appender    // of a layout without slots
-	slots  *slotWriter // of one with
-	turns  turns       // of a raw file
+	log    appender    // for a layout without slots
+	slots  *slotWriter // for a layout with slots
+	turns  turns       // for a raw file
 	reader reader
-	read   []byte // of a slot
+	read   []byte // buffer for slots
 
-	// busy is held while the session changes the log, where it is not alone on it: who holds those of all its sessions has it alone.
+	// busy is held while the session changes the log, unless it is alone on it. To have a log alone, hold busy of all its sessions.
 	busy   sync.Mutex
 	base   uint64 // number of the last entry before the log was cleared
-	issued uint64 // number of the last entry that was begun
-	acked  uint64 // and of the last that was acknowledged
+	issued uint64 // number of the last entry begun
+	acked  uint64 // number of the last entry acknowledged
 	_      [64]byte
 }
 
@@ -70,8 +70,8 @@ func (s *session) Prepare(req *driver.Request) error {
 	return nil
 }
 
-// Do implements localfile.Session. Most appends are made right here: what is called from deeper takes longer to return behind a system call, where
-// the kernel's own returns keep the processor from foretelling the next ones.
+// Do implements localfile.Session. It makes most appends right here: from deeper calls, returning after a system call takes longer, because the
+// kernel's own returns have defeated return prediction.
 func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	if req.Verb == driver.Append && s.alone && s.log != nil {
 		s.issued = s.number
@@ -96,7 +96,7 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	return s.fail(err)
 }
 
-// fail notes an error that the session cannot go on after, if there is one.
+// fail notes err, if any, as one after which the session cannot go on.
 func (s *session) fail(err error) error {
 	if err == nil {
 		return nil
@@ -123,7 +123,7 @@ func remedy(err error) string {
 
 var full = []byte("the log is full, and clear = \"never\"")
 
-// append stores the entry where the layout has it next.
+// append stores the entry in the layout's next place.
 func (s *session) append(reply *driver.Reply) error {
 	if s.slots != nil {
 		slot := s.slots.turn()
@@ -136,8 +136,7 @@ func (s *session) append(reply *driver.Reply) error {
 	return s.again(s.add(), seen, reply)
 }
 
-// again is for an append that ended in an error: while that is for want of room, the log is cleared, which had so many resets before, and the append
-// made again.
+// again handles the error of an append. While the log is full, it clears the log, which had been reset seen times before, and repeats the append.
 func (s *session) again(err error, seen uint64, reply *driver.Reply) error {
 	for errors.Is(err, pmlog.ErrFull) {
 		s.issued = s.number - 1
@@ -200,7 +199,7 @@ func (s *session) erase(place int) error {
 	return nil
 }
 
-// slotOf is the slot of a request's key: of pools, each session has its own.
+// slotOf returns the slot of a request's key. With pools, each session has its own slots.
 func (s *session) slotOf(req *driver.Request) int {
 	slot := int(req.Index)
 	if s.store.site.Pools && !s.alone {
@@ -240,7 +239,7 @@ func (s *session) clear(req *driver.Request) error {
 	return s.file.empty()
 }
 
-// clearFull empties the log, which was full when there had been so many resets, unless another session has done so meanwhile.
+// clearFull empties the log, unless another session has done so since it was full with seen resets.
 func (s *session) clearFull(seen uint64) error {
 	s.file.clearing.Lock()
 	defer s.file.clearing.Unlock()
@@ -254,13 +253,12 @@ func (s *session) clearFull(seen uint64) error {
 	return nil
 }
 
-// room says whether the log holds another entry, as far as that is told by their number: entries of an earlier phase may be of another
-// size.
+// room reports whether the log has room for another entry, judging by their number: entries of an earlier phase may have another size.
 func (f *file) room() bool {
 	return f.again || int64(f.held()) < f.entries
 }
 
-// held returns how many entries there are, roughly while sessions are at work.
+// held returns how many entries there are, approximate while sessions are running.
 func (f *file) held() uint64 {
 	n := f.older.Load()
 	for _, s := range f.sessions {

@@ -28,31 +28,31 @@ type store struct {
 	failure string
 }
 
-// file is one log, and what is known of it.
+// file is one log, and what is known about it.
 type file struct {
 	name     string
 	volume   volume
 	regions  []*pmem.File
 	before   uint64 // fences of its regions before this phase
 	sessions []*session
-	older    atomic.Uint64 // entries of earlier phases that are there, in a log that is read from its beginning
-	entries  int64         // that it has room for
-	again    bool          // its places are used again: it is never full
+	older    atomic.Uint64 // entries of earlier phases, in a log that is read from its beginning
+	entries  int64         // that fit in it
+	again    bool          // its places are reused: it is never full
 	fresh    bool          // no earlier phase had it
 	slots    []slot        // of an array
-	resets   atomic.Uint64 // times that it was cleared because it was full
+	resets   atomic.Uint64 // times it was cleared because it was full
 
-	clearing sync.Mutex // held by who clears the log because it is full
+	clearing sync.Mutex // held while clearing the full log
 }
 
-// slot is what is known of one of an array. Its fields are guarded by its lock, where sessions share it. It is alone on its line of the cache, as its
+// slot is what is known about one slot of an array. Its lock guards its fields if sessions share the slot. It has a cache line to itself, because its
 // neighbours are other sessions'.
 type slot struct {
 	sync.Mutex
-	acked  mark // of the entry that is there, 0 for none
-	issued mark // of the last that was begun
-	erases bool // what was begun last is to empty it
-	known  bool // something was done in this phase
+	acked  mark // the entry in it, 0 for none
+	issued mark // the last entry begun
+	erases bool // the last operation begun is to empty it
+	known  bool // changed in this phase
 	_      [32]byte
 }
 
@@ -72,7 +72,7 @@ func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localf
 	}
 }
 
-// tryOpen is Open, once. Vanished says that another store has deleted the directory in the meantime.
+// tryOpen is Open, once. vanished says that another store has meanwhile deleted the directory.
 func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, vanished bool, err error) {
 	s = &store{cfg: c, site: site, kind: kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Fill: site.Value.Fill}}
 	d, err := c.design(site)
@@ -117,7 +117,7 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 	f := &file{name: s.fileName(from), entries: d.entries, fresh: d.new(s.cfg, &s.site, from)}
 	size := d.size
 	if !f.fresh {
-		size = 0 // it is there
+		size = 0 // it exists
 	}
 	var err error
 	f.volume, f.regions, err = s.form.open(ctx, s.root.Root, f.name, size, pmem.Mode(s.cfg.Sync))
@@ -143,7 +143,7 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 	return nil
 }
 
-// fences returns how many waits for what was written to be durable there were. No session may be at work.
+// fences returns the number of fences on the log's files. No session may be running.
 func (f *file) fences() (n uint64) {
 	for _, r := range f.regions {
 		n += r.Fences()
@@ -168,7 +168,7 @@ func (f *file) look(s *store) error {
 	return err
 }
 
-// discard deletes what another run has left under the names of a log, unless somebody uses it.
+// discard deletes what another run has left under a log's names, unless somebody uses it.
 func (s *store) discard(name string) error {
 	for _, name := range []string{name, sideName(name)} {
 		info, err := s.root.Lstat(name)
@@ -193,7 +193,7 @@ func (s *store) discard(name string) error {
 	return nil
 }
 
-// checkLeft returns an error when a file is in use, or none that a log was in.
+// checkLeft returns an error if a file is in use, or never held a log.
 func (s *store) checkLeft(name string) error {
 	f, err := pmem.OpenIn(s.root.Root, name, pmem.None)
 	if errors.Is(err, pmem.ErrLocked) {
@@ -213,7 +213,7 @@ func (s *store) checkLeft(name string) error {
 	return nil
 }
 
-// foreign is the error of what has a log's name and is none.
+// foreign returns the error for a file that has a log's name but is not one.
 func (s *store) foreign(name string) error {
 	return fmt.Errorf("%s is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target", s.path(name))
 }
@@ -233,7 +233,7 @@ func (s *store) describe() {
 	}
 }
 
-// clears says what becomes of a full log.
+// clears says what happens to a full log.
 func (s *store) clears() string {
 	switch s.cfg.Layout {
 	case layoutRaw:

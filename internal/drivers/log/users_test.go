@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestFilesOfOtherUsersAreLeftAlone though a log was in them, and though the directory lets anybody delete them.
+// TestFilesOfOtherUsersAreLeftAlone even if they held a log, and if the directory lets anybody delete them.
 func TestFilesOfOtherUsersAreLeftAlone(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutArray, layoutRaw} {
 		t.Run(layout, func(t *testing.T) {
@@ -44,7 +44,8 @@ func TestFilesOfOtherUsersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// asAnother calls f, as far as files go, as a user who is not root: no mode keeps root from a file. Others it keeps from their own.
+// asAnother calls f with the file access of a user who is not root, since no mode keeps root from a file. Other users' modes keep them from their
+// own.
 func asAnother(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {

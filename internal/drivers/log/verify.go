@@ -13,17 +13,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// claim says what a worker wrote in a phase, for another process to look whether it is there. Its form is encoding/gob's: it is read by
-// the same program that wrote it.
+// claim says what a worker wrote in a phase, for another process to check. It is encoded with encoding/gob: the program that wrote it also reads it.
 type claim struct {
-	Root  string // that no file lies outside of
-	Dir   string // below it
+	Root  string // no file lies outside it
+	Dir   string // below Root
 	Kind  kind
 	Form  form
 	Files []fileClaim
 }
 
-// fileClaim is the claim about one log: its sessions' where it is read from its beginning, its places' where they are used again.
+// fileClaim is the claim about one log: per session if it is read from its beginning, per place if its places are reused.
 type fileClaim struct {
 	Name     string
 	Older    uint64 // entries of earlier phases before those of this one
@@ -31,18 +30,18 @@ type fileClaim struct {
 	Places   []placeClaim
 }
 
-// sessionClaim says that the log holds the session's entries Base+1 to Acked and, it may be, those to Issued, in this order.
+// sessionClaim says that the log holds the session's entries Base+1 to Acked, and possibly those up to Issued, in this order.
 type sessionClaim struct {
 	ID                  int
 	Base, Acked, Issued uint64
 }
 
-// placeClaim says what a place holds: Acked or, it may be, Issued; 0 is nothing.
+// placeClaim says that a place holds Acked, or possibly Issued; 0 means nothing.
 type placeClaim struct {
 	Place         int
 	Acked, Issued mark
-	Erases        bool // what was begun last may have left nothing
-	Untouched     bool // nothing of this phase: anything else
+	Erases        bool // the last operation begun may have emptied it
+	Untouched     bool // may hold anything but an entry of this phase
 }
 
 // claim returns the claim about all files.
@@ -70,8 +69,8 @@ func (s *store) claim() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// places returns what the places hold that the session writes in turn: as many of its last entries, and nothing of this phase where it has not
-// been yet. Nothing is said of the place that was begun last and may be torn.
+// places returns what the session's places hold, which it writes in turn: its last entries, one per place, and nothing of this phase where it has not
+// written yet. It leaves out the place that was begun last and may be torn.
 func (s *session) places() (list []placeClaim) {
 	t := s.turns
 	for number := s.issued - min(s.issued, t.places) + 1; number <= s.acked && t.places > 0; number++ {
@@ -84,10 +83,10 @@ func (s *session) places() (list []placeClaim) {
 	return list
 }
 
-// maxWrong is how much of what is wrong is told.
+// maxWrong is the number of errors to report.
 const maxWrong = 5
 
-// verifier looks at one log after another.
+// verifier checks one log after another.
 type verifier struct {
 	*checker
 	form  form
@@ -156,7 +155,7 @@ func (v *verifier) file(root *os.Root, f *fileClaim) error {
 	return volume.close()
 }
 
-// each calls f with every entry that is left to read, and returns how many there were.
+// each calls f with every remaining entry, and returns how many there were.
 func each(r reader, f func(p []byte)) (n uint64, err error) {
 	for ; ; n++ {
 		p, err := r.next()
@@ -222,7 +221,7 @@ func (v *verifier) entries(f *fileClaim, r reader) {
 	}
 }
 
-// places verifies a log whose places are used again. Read appends what a place holds.
+// places verifies a log whose places are reused. read appends what a place holds.
 func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte, error)) {
 	var buf []byte
 	for _, c := range f.Places {
@@ -245,7 +244,7 @@ func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte,
 			v.wrong("%s: place %d holds %v, which was never issued", f.Name, c.Place, m)
 		case len(p) == 0 && (c.Acked == 0 || c.Erases), len(p) > 0 && ok && m == c.Issued && m != c.Acked:
 			if c.Acked != 0 {
-				v.proof.Verified++ // and what replaced it was begun
+				v.proof.Verified++ // its replacement was begun
 			}
 		case len(p) > 0 && ok && m == c.Acked:
 			v.proof.Verified++

@@ -13,36 +13,36 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// volume is a log in one of the layouts, in the file or files of it.
+// volume is a log in one of the layouts, in its file or files.
 type volume interface {
 	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an appender.
 	writer(i, n int) (any, error)
-	// reader returns what the i-th of the n sessions on the log reads with: all of it, or of a raw file its own part. nil for an array, whose
-	// slots are read by their number.
+	// reader returns what the i-th of the n sessions on the log reads with: the whole log, or its own part of a raw file. nil for an array, whose
+	// slots are read by number.
 	reader(i, n int) reader
-	// clear empties all of it.
+	// clear empties the whole log.
 	clear() error
-	// close closes the files; its error says that what was acknowledged may be lost.
+	// close closes the files. An error means that acknowledged entries may be lost.
 	close() error
 }
 
 // appender writes for one session.
 type appender interface {
-	// Append stores an entry where the layout has it next, and returns a number of its place, or pmlog.ErrFull.
+	// Append stores an entry in the layout's next place and returns a number for that place, or pmlog.ErrFull.
 	Append(p []byte) (uint64, error)
 }
 
 // reader reads for one session.
 type reader interface {
-	// next returns the next entry, or io.EOF behind the last one. The bytes are valid until the next call.
+	// next returns the next entry, or io.EOF after the last one. The bytes are valid until the next call.
 	next() ([]byte, error)
 }
 
-// form is how a volume's files are made, and found again.
+// form says how a volume's files are created and opened.
 type form struct {
 	Layout string
-	Size   int // of an entry
-	Slots  int // of an array
+	Size   int // of an entry, in bytes
+	Slots  int // in an array
 
 	Padding       int
 	Order, Commit string
@@ -57,7 +57,7 @@ func (f *form) arrayOptions() pmlog.ArrayOptions {
 	return pmlog.ArrayOptions{Slots: f.Slots, Capacity: f.Size, Padding: max(64, f.Padding)}
 }
 
-// fileSize returns the bytes of the file, if it may have as many as asked for, and how many entries fit into it.
+// fileSize returns the file's size in bytes, if it may be as large as asked, and how many entries fit in it.
 func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 	one := int64(f.Size)
 	switch f.Layout {
@@ -77,11 +77,11 @@ func (f *form) fileSize(asked int64) (size, entries int64, err error) {
 	return asked, entries, nil
 }
 
-// sideName is the name of a channel's second file.
+// sideName returns the name of a channel's second file.
 func sideName(name string) string { return name + ".side" }
 
-// open opens the log with a name, or makes it when size is above 0, unless ctx ends before. It returns the files that it is in; after an error, none of
-// those that it was to make is there.
+// open opens the log with the name, or creates it if size is above 0, unless ctx ends first. It returns the log's files. After an error, none of the
+// files that it was to create exists.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
 	files := opener{root: root, mode: mode, create: size > 0}
 	data := files.open(ctx, name, size)
@@ -99,7 +99,7 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 	return v, files.all, nil
 }
 
-// opener opens files, or makes them, until one cannot be had.
+// opener opens or creates files until one fails.
 type opener struct {
 	root   *os.Root
 	mode   pmem.Mode
@@ -108,7 +108,7 @@ type opener struct {
 	err    error
 }
 
-// open opens a file, or makes it of a size in bytes; nil once one could not be had.
+// open opens a file, or creates it with size bytes; nil once one has failed.
 func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.File) {
 	if o.err != nil {
 		return nil
@@ -125,7 +125,7 @@ func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.Fil
 	return f
 }
 
-// discard closes the files, and deletes those that it has made.
+// discard closes the files, and deletes those that it created.
 func (o *opener) discard() error {
 	var errs []error
 	for _, f := range o.all {
@@ -137,7 +137,7 @@ func (o *opener) discard() error {
 	return errors.Join(errs...)
 }
 
-// over makes the volume in open files.
+// over makes the volume from open files.
 func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 	switch f.Layout {
 	case layoutAppend:
@@ -159,7 +159,7 @@ func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 	return rawVolume{pmlog.NewRaw(data, f.CRC), f.Size, data.Size() / int64(f.Size)}, nil
 }
 
-// within returns an error unless an array that an earlier phase made has the slots that this one writes.
+// within returns an error unless an earlier phase's array has the slots that this phase writes.
 func (f *form) within(o pmlog.ArrayOptions) error {
 	if f.Slots > o.Slots || f.Size > o.Capacity {
 		return fmt.Errorf("%d slots of %d bytes where an earlier phase made %d of %d; write no more keys and no larger values than there, or another target",
@@ -190,7 +190,7 @@ func (r appendReader) next() ([]byte, error) {
 	return p, err
 }
 
-// channelVolume is one file of bytes for all its sessions, an entry behind another.
+// channelVolume is one file of bytes for all its sessions, one entry after another.
 type channelVolume struct {
 	*pmlog.Channel
 	size int
@@ -208,7 +208,7 @@ func (w channelWriter) Append(p []byte) (uint64, error) {
 	return uint64(off), err
 }
 
-// pieces reads entries that follow each other.
+// pieces reads consecutive entries.
 type pieces struct {
 	of   io.ReaderAt
 	size int
@@ -231,7 +231,7 @@ func (r *pieces) next() ([]byte, error) {
 	return r.buf, nil
 }
 
-// arrayVolume divides its slots between its sessions: the i-th of n has i, i + n, …
+// arrayVolume divides its slots among its sessions: the i-th of n has i, i + n, …
 type arrayVolume struct {
 	*pmlog.Array
 	slots int
@@ -245,13 +245,13 @@ func (v arrayVolume) reader(int, int) reader { return nil }
 func (v arrayVolume) clear() error           { return v.Clear() }
 func (v arrayVolume) close() error           { return v.Close() }
 
-// slotWriter writes slots, and knows whose turn it is of the session's own.
+// slotWriter writes slots, and knows which of the session's own slots is next.
 type slotWriter struct {
 	*pmlog.ArrayWriter
 	slot, first, apart, slots int
 }
 
-// turn returns the slot that is next.
+// turn returns the next slot.
 func (w *slotWriter) turn() int {
 	slot := w.slot
 	if w.slot += w.apart; w.slot >= w.slots {
@@ -260,7 +260,7 @@ func (w *slotWriter) turn() int {
 	return slot
 }
 
-// rawVolume divides its file between its sessions: each has pieces of it that follow each other.
+// rawVolume divides its file among its sessions: each has consecutive pieces.
 type rawVolume struct {
 	*pmlog.Raw
 	size   int
@@ -281,7 +281,7 @@ func (v rawVolume) writer(i, n int) (any, error) {
 func (v rawVolume) reader(i, n int) reader {
 	from, to := v.part(i, n)
 	size := int64(v.size)
-	return &pieces{of: io.NewSectionReader(v, from*size, (to-from)*size), size: v.size} // behind the last may be less than an entry
+	return &pieces{of: io.NewSectionReader(v, from*size, (to-from)*size), size: v.size} // after the last piece there may be less than an entry
 }
 
 func (v rawVolume) clear() error { return nil }
@@ -292,7 +292,7 @@ type rawWriter struct {
 	turns
 }
 
-// turns are the places that a session writes in turn, the first with its entry 1.
+// turns are the places that a session writes in turn. Its entry 1 goes to the first.
 type turns struct {
 	from   int
 	places uint64

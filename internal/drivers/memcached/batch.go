@@ -13,12 +13,12 @@ func (c codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byt
 	return dst
 }
 
-// ParseBatch reads a reply for each.
+// ParseBatch reads a reply for each item.
 func (c codec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
 	return parseEach(c, b, v, replies)
 }
 
-// parseEach reads as many replies to requests of one key.
+// parseEach reads one reply per key.
 func parseEach(c driver.Codec, b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
 	n := 0
 	for i := range replies {

@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// codec is a driver.Codec without a state.
+// codec is a driver.Codec without state.
 type codec struct{}
 
 var (
@@ -49,7 +49,7 @@ func (codec) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	return keyAt, valueAt
 }
 
-// appendTTL appends the flag that says after how many seconds an item is to be forgotten.
+// appendTTL appends the flag with the number of seconds after which an item expires.
 func appendTTL(dst []byte, ms uint32) []byte {
 	if ms == 0 {
 		return dst
@@ -102,11 +102,10 @@ func (codec) Outline(b []byte, verb driver.Verb) int {
 	return n + size + len("\r\n")
 }
 
-// stored is the reply to an ms that is done.
+// stored is the reply to a successful ms.
 const stored = "HD\r\n"
 
-// Parse reads one reply. Of an incomplete value it looks at no more than the line before it, so reading a large one in pieces
-// costs nothing per piece.
+// Parse reads one reply. If a value is incomplete, it only looks at the line before it, so reading a large one in pieces costs nothing per piece.
 func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
 	line, n, err := readLine(b)
@@ -136,11 +135,11 @@ func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error)
 	return n, nil
 }
 
-// meaning is what a code says in reply to a verb.
+// meaning is what a code means in reply to a verb.
 type meaning struct {
 	code    string
 	outcome driver.Outcome
-	message []byte // of an error
+	message []byte // for an error
 }
 
 var (
@@ -158,7 +157,7 @@ var (
 	}
 )
 
-// settle fills reply by the code's meaning. It reports false when the code has none.
+// settle fills reply with the code's meaning. It reports false if the code has none.
 func settle(meanings []meaning, code []byte, reply *driver.Reply) bool {
 	for i := range meanings {
 		if m := &meanings[i]; string(code) == m.code {

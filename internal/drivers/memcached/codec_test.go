@@ -32,7 +32,7 @@ func TestNewCodecRefusesAnotherConfig(t *testing.T) {
 	require.EqualError(t, err, "memcached: config is a string, want a *memcached.Config")
 }
 
-// replies are all that a server may answer to each verb.
+// replies are all replies that a server may give to each verb.
 var replies = []struct {
 	verb driver.Verb
 	in   string

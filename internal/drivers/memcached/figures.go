@@ -15,7 +15,7 @@ var _ driver.Informant = Driver{}
 // maxFigures bounds an answer to stats; a real one takes about 3 KiB.
 const maxFigures = 1 << 20
 
-// figures are the lines of stats that bear on most measurements, by the names that memcached gives them.
+// figures are the lines of stats that matter to most measurements, by memcached's names.
 var figures = [...]driver.Figure{
 	{Name: "bytes", Unit: "bytes"},
 	{Name: "limit_maxbytes", Unit: "bytes"},
@@ -33,13 +33,13 @@ var figures = [...]driver.Figure{
 	{Name: "uptime", Unit: "s", Counter: true},
 }
 
-// counters are what the names of other counters begin or end with.
+// counters are the prefixes and suffixes of other counters' names.
 var counters = [...]string{"cmd_", "get_", "delete_", "incr_", "decr_", "cas_", "touch_", "total_", "lru_maintainer_", "moves_", "mutations_"}
 
 // Figures lists figures of stats.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
-// Describe knows Figures, and what the names of others say of them.
+// Describe knows Figures, and infers the rest from the name.
 func (Driver) Describe(name string) driver.Figure {
 	if i := slices.IndexFunc(figures[:], func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
 		return figures[i]
@@ -52,7 +52,7 @@ func (Driver) Describe(name string) driver.Figure {
 	return f
 }
 
-// AppendQuestion asks stats.
+// AppendQuestion sends stats.
 func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	return append(dst, "stats\r\n"...), nil
 }

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// greetings are what a new connection asks, and the words that the answers begin with.
+// greetings are what a new connection sends, and the words that the answers begin with.
 var greetings = [...]struct{ ask, want string }{
 	{"mn", "MN"},
 	{"version", "VERSION"},
 }
 
-// oldest is the first version with the meta commands as they are now: ms names the size behind the key, and success is HD.
+// oldest is the first version with the meta commands in their current form: ms has the size after the key, and success is HD.
 var oldest = [3]int{1, 6, 10}
 
 var errTooOld = errors.New(`the server does not know the meta commands: it must be memcached 1.6.10 or newer, or write protocol = "text"`)
 
-// Greet appends mn, which tells whether the server knows meta commands, and version, which tells whether it knows these.
+// Greet appends mn, which shows whether the server knows meta commands, and version, which shows whether in their current form.
 func (codec) Greet(dst []byte) ([]byte, int) {
 	for _, g := range greetings {
 		dst = append(dst, g.ask...)
@@ -38,7 +38,7 @@ func (codec) ParseGreeting(b []byte, i int) (int, error) {
 	return n, nil
 }
 
-// parseGreeting also returns what stands behind the reply's first word.
+// parseGreeting also returns what follows the reply's first word.
 func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 	line, n, err := readLine(b)
 	if n == 0 || err != nil {
@@ -62,8 +62,8 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 	return n, rest, nil
 }
 
-// isTooOld reports memcached 1.5.19 to 1.6.9, which answer mn but know an earlier form of the other meta commands. A server with
-// another kind of version is not memcached itself; its answer to mn has to do.
+// isTooOld recognises memcached 1.5.19 to 1.6.9, which answer mn but know an earlier form of the other meta commands. A server with another kind of
+// version is not memcached itself; its answer to mn has to do.
 func isTooOld(version string) bool {
 	var v []int
 	for _, part := range strings.SplitN(version, ".", 3) {
@@ -76,7 +76,7 @@ func isTooOld(version string) bool {
 	return len(v) == 3 && slices.Compare(v, oldest[:]) < 0
 }
 
-// leadingDigits cuts what follows a number, as in 9-beta1.
+// leadingDigits drops what follows a number, as in 9-beta1.
 func leadingDigits(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxIdentity bounds all that a server may say to Identify; a real one says about 5 KiB.
+// maxIdentity bounds everything a server may send to Identify; a real one sends about 5 KiB.
 const maxIdentity = 1 << 20
 
-// questions are asked after the greeting, and the lines of the answers that bear on a measurement. reqs_per_event is how many
-// requests of one connection the server carries out before it turns to another.
+// questions are asked after the greeting, with the lines of the answers that bear on a measurement. reqs_per_event is how many requests of one
+// connection the server carries out before it turns to another.
 var questions = [...]struct {
 	ask    string
 	fields []string
@@ -27,8 +27,8 @@ var questions = [...]struct {
 	{"stats settings", []string{"maxconns", "reqs_per_event", "item_size_max", "evictions", "lru_segmented", "cas_enabled"}},
 }
 
-// Identify greets the server and asks stats and stats settings. The result holds "server" (memcached, loadgen) and "version", and
-// of the other figures those that the server tells; a "note" says why they are missing where it would not. It returns soon after ctx is cancelled.
+// Identify greets the server and sends stats and stats settings. The result holds "server" (memcached, loadgen) and "version", and those other
+// figures that the server reveals; a "note" says why they are missing otherwise. It returns soon after ctx is cancelled.
 func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
 	cfg, err := check(link.Config)
 	if err != nil {
@@ -51,7 +51,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
+// identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
 func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string) error) (map[string]string, error) {
 	in := newLineReader(conn)
 	id := map[string]string{"server": "memcached"}
@@ -75,7 +75,7 @@ func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string
 	return id, nil
 }
 
-// greetMeta asks what a codec for the meta commands asks.
+// greetMeta sends the greeting of a codec for the meta commands.
 func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
 	hello, _ := codec{}.Greet(nil)
 	if _, err := conn.Write(hello); err != nil {
@@ -95,9 +95,9 @@ func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
 	return nil
 }
 
-// greetText asks for the version, which a proxy may not know and close the connection for.
+// greetText asks for the version. A proxy may not know it and close the connection.
 func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
-	_, _ = conn.Write([]byte("version\r\n")) // where that fails, so does reading the answer
+	_, _ = conn.Write([]byte("version\r\n")) // if this fails, so does reading the answer
 	line, err := in.next()
 	if err = silence(err); errors.Is(err, errClosed) {
 		id[driver.Note] = fmt.Sprintf("the server says nothing of itself: version: %v: it may be a proxy, or speak TLS at this port", err)
@@ -120,7 +120,7 @@ func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
 
 // ask asks for stats.
 func ask(conn net.Conn, in *lineReader, question string) (map[string]string, error) {
-	_, _ = conn.Write(append([]byte(question), "\r\n"...)) // where that fails, so does reading the answer
+	_, _ = conn.Write(append([]byte(question), "\r\n"...)) // if this fails, so does reading the answer
 	stats, err := readStats(in)
 	if err != nil {
 		return nil, silence(err)
@@ -128,7 +128,7 @@ func ask(conn net.Conn, in *lineReader, question string) (map[string]string, err
 	return stats, nil
 }
 
-// silence says in words that a server did not answer.
+// silence explains that a server did not answer.
 func silence(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -141,7 +141,7 @@ func silence(err error) error {
 
 var errClosed = errors.New("server closed the connection")
 
-// greet reads the reply to a greeting and returns what stands behind its first word.
+// greet reads the reply to a greeting and returns what follows its first word.
 func greet(in *lineReader, i int) (rest string, err error) {
 	line, err := in.next()
 	if err != nil {
@@ -151,7 +151,7 @@ func greet(in *lineReader, i int) (rest string, err error) {
 	return rest, err
 }
 
-// readStats reads the STAT lines of a reply to stats, up to END. A server may refuse to tell: that is an empty answer.
+// readStats reads the STAT lines of a reply to stats, up to END. If a server refuses, the result is empty.
 func readStats(in *lineReader) (map[string]string, error) {
 	stats := make(map[string]string)
 	for {
@@ -175,8 +175,8 @@ func readStats(in *lineReader) (map[string]string, error) {
 	}
 }
 
-// describe adds what bears on a measurement. A server that is not memcached itself says who it is in server_name, and holds
-// its own version beside the one that memcached's clients ask for.
+// describe adds what bears on a measurement. Servers other than memcached identify themselves in server_name, and give their own version beside the
+// one that memcached's clients ask for.
 func describe(id, stats map[string]string, fields []string) {
 	if name := stats["server_name"]; name != "" {
 		id["server"] = name
@@ -191,7 +191,7 @@ func describe(id, stats map[string]string, fields []string) {
 	}
 }
 
-// lineReader reads lines from a blocking connection, maxIdentity bytes in all.
+// lineReader reads lines from a blocking connection, at most maxIdentity bytes in all.
 type lineReader struct {
 	limited io.LimitedReader
 	buf     *bufio.Reader

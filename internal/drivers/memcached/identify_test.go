@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a server that says its lines, whatever it is asked, and closes.
+// script is a server that sends its lines, whatever it is asked, and closes.
 func script(t *testing.T, says string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
@@ -88,7 +88,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 }
 
-// A server that greets well can be loaded, whatever it says to questions about itself.
+// A server that accepts the greeting can be loaded, whatever it answers to questions about itself.
 func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	tests := []struct {
 		name, says, want string

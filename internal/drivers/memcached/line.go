@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// maxLine bounds a line, terminator included: what memcached itself takes for a command. Its replies are under 400 bytes.
+	// maxLine bounds a line, terminator included: memcached's own limit for a command. Its replies are under 400 bytes.
 	maxLine = 2048
-	// maxValue is the most an item may hold: the upper limit of memcached's own option -I.
+	// maxValue bounds an item: the upper limit of memcached's own option -I.
 	maxValue = 1 << 30
 	// maxQuote is how much of an unexpected reply an error shows.
 	maxQuote = 40
 )
 
-// readLine returns the line at the front of b without its CR LF, and the bytes taken, 0 when it is not complete. Every line that a
-// server says begins with a word in capitals, so most other protocols are known by their first byte.
+// readLine returns the line at the front of b without its CR LF, and the bytes taken, 0 if it is incomplete. Every line from a server begins with a
+// word in capitals, so the first byte exposes most other protocols.
 func readLine(b []byte) (line []byte, n int, err error) {
 	if len(b) == 0 {
 		return nil, 0, nil
@@ -40,7 +40,7 @@ func readLine(b []byte) (line []byte, n int, err error) {
 	return b[: i-1 : i-1], i + 1, nil
 }
 
-// firstWord returns what stands before the first space.
+// firstWord returns the text before the first space.
 func firstWord(line []byte) []byte {
 	if i := bytes.IndexByte(line, ' '); i >= 0 {
 		return line[:i]
@@ -66,7 +66,7 @@ func readValue(b, line []byte, n int, reply *driver.Reply) (int, error) {
 	return takeValue(b, n, size, reply)
 }
 
-// takeValue reads a value of a size, which stands behind the n bytes of its line, into reply.
+// takeValue reads a value of size bytes, which follows the n bytes of its line, into reply.
 func takeValue(b []byte, n, size int, reply *driver.Reply) (int, error) {
 	if size > maxValue {
 		return 0, fmt.Errorf("value of %d bytes is beyond the limit of %d", size, maxValue)
@@ -82,8 +82,8 @@ func takeValue(b []byte, n, size int, reply *driver.Reply) (int, error) {
 	return end + 2, nil
 }
 
-// skimValues passes over up to most values with their lines, and returns how many and their bytes. One that begins with the same line as the
-// one before it is as long.
+// skimValues skips up to most values with their lines, and returns how many and their bytes. A value with the same line as the previous one has the
+// same length.
 func skimValues(b []byte, most int) (n, took int) {
 	var reply driver.Reply
 	for n < most {
@@ -110,7 +110,7 @@ func skimValues(b []byte, most int) (n, took int) {
 	return n, took
 }
 
-// readSize reads the decimal behind "VA ": at most 18 digits, so that it cannot overflow.
+// readSize reads the decimal after "VA ". It takes at most 18 digits, so it cannot overflow.
 func readSize(line []byte) (size int, err error) {
 	const first, mostDigits = len("VA "), 18
 	at := first

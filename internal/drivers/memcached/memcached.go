@@ -1,11 +1,10 @@
-// Package memcached speaks to memcached and to servers and proxies that answer as it does: with the meta commands of the text protocol, or with
-// its classic ones.
+// Package memcached speaks to memcached and to compatible servers and proxies, with the meta commands of the text protocol or with its classic ones.
 //
 // # Meta commands
 //
-// A get is mg with the flag v, a put is ms, a delete is md. Keys are 1 to 250 bytes without spaces and control characters, as those
-// of every plan are. A connection begins with mn and version: servers older than 1.6.10, which know no meta commands or an
-// earlier form of them, are refused before any load is sent.
+// A get is mg with the flag v, a put is ms, a delete is md. Keys are 1 to 250 bytes without spaces or control characters, as in every plan. A
+// connection begins with mn and version, so that servers older than 1.6.10, which know no meta commands or an earlier form of them, are refused
+// before any load is sent.
 //
 //	verb    reply                outcome
 //	get     VA size … value      ok, with the value
@@ -19,15 +18,15 @@
 //	any     CLIENT_ERROR words   error, with the line
 //	any     SERVER_ERROR words   error, with the line
 //
-// Several keys are as many commands, written together: the meta commands have none for more than one.
+// A request with several keys is one command per key, written together: no meta command takes more than one.
 //
-// Flags behind a code are passed over: a server adds some unasked, W and X of an item that another client marked stale. Anything
-// else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
+// Flags after a code are ignored: a server adds some unasked, W and X for an item that another client marked stale. Anything else is not an answer to
+// the request. The stream of replies can then no longer be trusted, and Parse returns an error.
 //
 // # Classic commands
 //
-// A get is get, or gets where the plan asks for the items' CAS uniques; a put is set with client flags of 0, a delete is delete. Nothing is sent with
-// noreply: what is not answered cannot be counted. A connection begins with the first request, since proxies close the connection for commands
+// A get is get, or gets if the plan asks for the items' CAS uniques; a put is set with client flags of 0; a delete is delete. Nothing is sent with
+// noreply: requests without answers cannot be counted. A connection begins with the first request, since proxies close the connection on commands
 // that they do not know.
 //
 //	verb    reply                        outcome
@@ -40,7 +39,7 @@
 //	delete  NOT_FOUND                    miss
 //	any     ERROR and the like           error, with the line
 //
-// Several keys of a get are one command, whose reply holds the values that there are; of a put, a set for each.
+// A get of several keys is one command, whose reply holds the values that exist; a put of several keys is one set per key.
 //
 // The formats are those of https://github.com/memcached/memcached/blob/master/doc/protocol.txt.
 package memcached
@@ -62,9 +61,9 @@ var (
 	_ driver.Batcher = Driver{}
 )
 
-// Config holds what a memcached target takes beside the attributes common to all targets.
+// Config holds what a memcached target takes beside the common attributes.
 type Config struct {
-	Protocol string `hcl:"protocol,optional" json:"protocol,omitempty"` // metaProtocol, as "" is, or textProtocol
+	Protocol string `hcl:"protocol,optional" json:"protocol,omitempty"` // metaProtocol (also if "") or textProtocol
 	CAS      bool   `hcl:"cas,optional" json:"cas,omitempty"`           // read with gets
 }
 
@@ -90,7 +89,7 @@ func (Driver) Name() string { return "memcached" }
 // NewConfig returns a *Config.
 func (Driver) NewConfig() any { return new(Config) }
 
-// Outcomes says that a get and a delete can miss and that a put cannot; one with a token is a conflict where the item is another by then.
+// Outcomes says that a get and a delete can miss and that a put cannot. A put with a token can conflict, if the item has changed.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
@@ -110,8 +109,8 @@ func (Driver) CheckTTL(ttl time.Duration) error {
 	return nil
 }
 
-// CheckBatch implements driver.Batcher. Where a command ends in another TLS record than it began in, memcached 1.6 does not look at those
-// behind it until more bytes come, so a batch must be one record.
+// CheckBatch implements driver.Batcher. If a command ends in a later TLS record than it began in, memcached 1.6 ignores the commands after it until
+// more bytes come, so a batch must fit in one record.
 func (Driver) CheckBatch(_ any, v driver.Verb, b driver.Batch) error {
 	const record, line = 16 << 10, 300
 	each := line
@@ -139,7 +138,7 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	return codec{}, nil
 }
 
-// check refuses the config of another driver, and one that is not valid.
+// check refuses another driver's config, and an invalid one.
 func check(config any) (*Config, error) {
 	cfg, ok := config.(*Config)
 	if !ok {

@@ -65,7 +65,7 @@ func TestIdentifyServer(t *testing.T) {
 	})
 }
 
-// TestIdentifyOtherServer shows what a user reads who gives the address of a Redis.
+// TestIdentifyOtherServer shows what a user reads after giving the address of a Redis.
 func TestIdentifyOtherServer(t *testing.T) {
 	conn, err := dialer(servertest.Redis(t))()
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestServerErrors(t *testing.T) {
 	require.Len(t, replies[3].Value, 200)
 }
 
-// TestConformanceWithOddServers loads servers with manners of their own.
+// TestConformanceWithOddServers loads servers with unusual behaviour.
 func TestConformanceWithOddServers(t *testing.T) {
 	for _, odd := range drivertest.OddMemcached() {
 		t.Run(odd.Name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestConformanceWithOddServers(t *testing.T) {
 	}
 }
 
-// TestConformanceThroughProxy loads memcached behind a twemproxy, and proxies with manners of their own.
+// TestConformanceThroughProxy loads memcached through a twemproxy, and proxies with unusual behaviour.
 func TestConformanceThroughProxy(t *testing.T) {
 	t.Run("nutcracker", func(t *testing.T) {
 		drivertest.Run(t, drivertest.Suite{

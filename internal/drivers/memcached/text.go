@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// textCodec is a driver.Codec for the classic commands get or gets, set and delete. It has no state but the word that it reads with.
+// textCodec is a driver.Codec for the classic commands get or gets, set and delete. Its only state is its command for reading.
 type textCodec struct {
 	read string // "get " or "gets "
 }
@@ -26,21 +26,21 @@ func newTextCodec(cas bool) textCodec {
 }
 
 const (
-	setWord, casWord = "set ", "cas " // the second is a set that takes one word more, at its end
+	setWord, casWord = "set ", "cas " // cas takes one more word than set, at its end
 	deleteWord       = "delete "
-	clientFlags      = " 0 "     // of a set: it keeps none
+	clientFlags      = " 0 "     // of a set; no information in them
 	endOfValues      = "END\r\n" // ends the reply to a get
-	valueWord        = "VALUE"   // begins a value in it
+	valueWord        = "VALUE"   // begins a value in that reply
 	valueFields      = 4         // VALUE, key, client flags and size; a CAS unique may follow
 )
 
-// Greet says nothing: there is no command that every server and proxy of this protocol knows and that none of them counts.
+// Greet says nothing: no command is known to every server and proxy of this protocol and counted by none of them.
 func (textCodec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
 // ParseGreeting is never called.
 func (textCodec) ParseGreeting([]byte, int) (int, error) { return 0, nil }
 
-// AppendRequest appends get or gets, set with its data block, or cas where the request has a token, or delete.
+// AppendRequest appends get or gets, set with its data block, cas if the request has a token, or delete.
 func (c textCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	switch req.Verb {
 	case driver.Get:
@@ -86,7 +86,7 @@ func (c textCodec) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	}
 }
 
-// Parse reads one reply. Of an incomplete value it looks at no more than the line before it.
+// Parse reads one reply. If a value is incomplete, it only looks at the line before it.
 func (c textCodec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	if verb == driver.Get {
 		return c.parseGet(b, reply)
@@ -116,8 +116,8 @@ var (
 	setWords = [...]meaning{
 		{"STORED", driver.OK, nil},
 		{"NOT_STORED", driver.Error, []byte("NOT_STORED")},
-		{"EXISTS", driver.Conflict, nil},    // the item is another since it was read
-		{"NOT_FOUND", driver.Conflict, nil}, // it is not there any more
+		{"EXISTS", driver.Conflict, nil},    // the item has changed since it was read
+		{"NOT_FOUND", driver.Conflict, nil}, // the item is gone
 	}
 	deleteWords = [...]meaning{
 		{"DELETED", driver.OK, nil},
@@ -129,7 +129,7 @@ func unexpected(verb driver.Verb, got []byte) error {
 	return fmt.Errorf("reply to a memcached %s: got %s", verb, quote(got))
 }
 
-// parseGet reads the reply to a get of one key: its value, if there is one, and END.
+// parseGet reads the reply to a get of one key: its value, if any, and END.
 func (textCodec) parseGet(b []byte, reply *driver.Reply) (int, error) {
 	n, more, err := readItem(b, reply)
 	if n == 0 || err != nil || !more {
@@ -138,7 +138,7 @@ func (textCodec) parseGet(b []byte, reply *driver.Reply) (int, error) {
 	return readEnd(b, n)
 }
 
-// readEnd takes the END behind a value of n bytes.
+// readEnd takes the END after a value of n bytes.
 func readEnd(b []byte, n int) (int, error) {
 	rest := b[n:min(len(b), n+len(endOfValues))]
 	switch {
@@ -150,7 +150,7 @@ func readEnd(b []byte, n int) (int, error) {
 	return 0, nil
 }
 
-// readItem reads one part of the reply to a get: a value, behind which there is more, or END, a miss, or an error.
+// readItem reads one part of the reply to a get: a value, after which there is more; or END, which is a miss; or an error.
 func readItem(b []byte, reply *driver.Reply) (n int, more bool, err error) {
 	*reply = driver.Reply{}
 	line, n, err := readLine(b)
@@ -176,7 +176,7 @@ func readItem(b []byte, reply *driver.Reply) (n int, more bool, err error) {
 	return taken, taken > 0, err
 }
 
-// readHead reads the line of a value: its fourth word is the size. A fifth is the CAS unique, 0 where there is none, and there is no sixth.
+// readHead reads the line of a value. Its fourth word is the size. A fifth is the CAS unique, 0 if absent; a sixth is not allowed.
 func readHead(line []byte) (size int, cas uint64, ok bool) {
 	at := 0
 	for range valueFields - 1 {
@@ -209,7 +209,7 @@ func (c textCodec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) [
 	return append(dst, "\r\n"...)
 }
 
-// ParseBatch reads a reply for each set, or the one reply to a get: the values that there are, and END. The others are misses.
+// ParseBatch reads a reply for each set, or the one reply to a get: the values that exist, and END. The other keys are misses.
 func (c textCodec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (int, error) {
 	if v == driver.Put {
 		return parseEach(c, b, v, replies)
@@ -229,7 +229,7 @@ func (c textCodec) ParseBatch(b []byte, v driver.Verb, replies []driver.Reply) (
 	return readEnd(b, n)
 }
 
-// settleRest gives what ended a reply to all keys that it brought no value for. An error is that of all keys.
+// settleRest gives the end of a reply to all keys for which it brought no value. An error applies to all keys.
 func settleRest(replies []driver.Reply, from int) {
 	end := replies[from]
 	if end.Outcome == driver.Error {

@@ -36,7 +36,7 @@ func TestTextSaysNothingFirst(t *testing.T) {
 	require.Zero(t, replies)
 }
 
-// textReplies are all that a server may answer to each verb.
+// textReplies are all replies that a server may give to each verb.
 var textReplies = []struct {
 	verb driver.Verb
 	in   string
@@ -115,7 +115,7 @@ func TestParseTextRefuses(t *testing.T) {
 	}
 }
 
-// TestTextBatch asks for several keys at once: the reply to a get holds those that there are, in whatever order.
+// TestTextBatch requests several keys at once: the reply to a get holds the existing ones, in any order.
 func TestTextBatch(t *testing.T) {
 	items := []driver.Item{{Key: []byte("a"), Value: driver.Value{Size: 1}}, {Key: []byte("b"), Value: driver.Value{TTL: 2000}}, {Key: []byte("c")}}
 	c := newTextCodec(false)

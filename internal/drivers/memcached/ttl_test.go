@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The room that is reckoned for a lifetime is what it takes, at each number of digits.
+// ttlSize is the length of what appendTTL appends, at each number of digits.
 func TestSizeOfALifetime(t *testing.T) {
 	for _, ms := range []uint32{0, 1000, 9_999, 10_000, 99_999, 100_000, 999_000, 1_000_000, 99_999_000, 100_000_000, 999_999_999, 1_000_000_000, math.MaxUint32} {
 		require.Len(t, appendTTL(nil, ms), ttlSize(ms), "%d ms", ms)

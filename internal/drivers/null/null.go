@@ -1,9 +1,7 @@
-// Package null is the driver of no target at all. Replies come after a computed delay and with a computed outcome, so that what
-// loadgen reports can be compared with what is known to be true, and so that its own cost per op, the floor under every other
-// driver's figures, can be measured.
+// Package null is the driver without a target. Replies come after a computed delay and with a computed outcome. This lets you compare what loadgen
+// reports with known true values, and measure loadgen's own cost per op, the floor under every other driver's figures.
 //
-// A reply is a function of the request's stream, its number and the endpoint, and of nothing else: not of the verb, not of time, not of
-// earlier requests.
+// A reply is a function of the request's stream, its number and the endpoint, and of nothing else: not of the verb, time, or earlier requests.
 package null
 
 import (
@@ -15,35 +13,35 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxLatency keeps the largest reply of the longest-tailed spread, 37 times the mean, far from the end of a time.Duration.
+// maxLatency keeps the largest reply of the longest-tailed spread, 37 times the mean, well within the range of a time.Duration.
 const maxLatency = time.Hour
 
 // Config is what a target of this driver takes.
 type Config struct {
 	// Latency is the mean time from a request's start to its reply, a duration such as "100us", at most an hour.
 	Latency string `hcl:"latency,optional" json:"latency"`
-	// Spread is how latencies are distributed: "none", all are the mean; "exponential"; "uniform" from 0 to twice the mean.
+	// Spread is the distribution of latencies: "none", all equal the mean; "exponential"; "uniform", from 0 to twice the mean.
 	Spread string `hcl:"spread,optional" json:"spread"`
-	// Growth has latencies grow with the number n of a request in its stream, from 0: they are those of Latency and Spread times 1 + x for "linear", 1 + x² for "square" and
-	// 1 + log₂(1 + x) for "log", where x = n / GrowthAt; "" or "none": they do not.
+	// Growth makes latencies grow with the request's number n in its stream, from 0. It multiplies those of Latency and Spread by 1 + x for "linear",
+	// 1 + x² for "square" and 1 + log₂(1 + x) for "log", where x = n / GrowthAt; "" or "none": no growth.
 	Growth string `hcl:"growth,optional" json:"growth,omitempty"`
 	// GrowthAt is the number of the request that takes twice as long as the first; 0 for 1,000.
 	GrowthAt int `hcl:"growth_at,optional" json:"growth_at,omitempty"`
-	// MissEvery makes one in so many gets and deletes a miss; 0: none.
+	// MissEvery makes one in that many gets and deletes a miss; 0: none.
 	MissEvery int `hcl:"miss_every,optional" json:"miss_every"`
-	// ErrorEvery makes one in so many requests an error; 0: none.
+	// ErrorEvery makes one in that many requests an error; 0: none.
 	ErrorEvery int `hcl:"error_every,optional" json:"error_every"`
 
 	parsed parsedLatency
 }
 
-// parsedLatency saves Reply from reading the text again each time.
+// parsedLatency saves Reply from parsing the text each time.
 type parsedLatency struct {
 	text string
 	mean time.Duration
 }
 
-// Validate says what is wrong with the config. It is to be called once the fields are set, before the first Reply.
+// Validate says what is wrong with the config. Call it once the fields are set, before the first Reply.
 func (c *Config) Validate() error {
 	mean, err := time.ParseDuration(c.Latency)
 	if err != nil || mean < 0 || mean > maxLatency {
@@ -83,7 +81,7 @@ func (Driver) Name() string { return "null" }
 // NewConfig returns a *Config that answers each request at once.
 func (Driver) NewConfig() any { return &Config{Latency: "0s", Spread: "none"} }
 
-// Outcomes lists what replies can be.
+// Outcomes lists the outcomes of replies.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
@@ -94,15 +92,15 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	return nil
 }
 
-// errorMessage is what an asked-for error says.
+// errorMessage is the message of a requested error.
 var errorMessage = []byte("error asked for by error_every")
 
-// stored is the value that every get finds: a checked one, as datasets for replicated targets have.
+// stored is the value that every get finds: a checked one, as in datasets for replicated targets.
 var stored = (&driver.Value{Size: driver.HeaderSize, Checked: true, Version: 1}).AppendTo(nil)
 
-// Reply fills reply for req and returns its latency. Every get that is ok finds the same checked value. The config must be a valid *Config. Of the
-// requests of one stream to one endpoint exactly every MissEvery-th is a miss and every ErrorEvery-th an error, error first;
-// streams and endpoints take turns.
+// Reply fills reply for req and returns its latency. Every get that is ok finds the same checked value. The config must be a valid *Config. Of one
+// stream's requests to one endpoint, exactly every MissEvery-th is a miss and every ErrorEvery-th an error, with errors taking precedence; the
+// position is staggered by stream and endpoint.
 func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
 	c := config.(*Config)
 	*reply = driver.Reply{}
@@ -118,7 +116,7 @@ func (Driver) Reply(config any, req *driver.Request, reply *driver.Reply) time.D
 	return c.latency(req)
 }
 
-// hits reports whether turn is the last of a group of so many.
+// hits reports whether turn is the last in a group of every.
 func hits(turn uint64, every int) bool {
 	return every > 0 && turn%uint64(every) == uint64(every)-1
 }
@@ -142,10 +140,10 @@ func (c *Config) latency(req *driver.Request) time.Duration {
 	return time.Duration(math.Min(took, float64(longest)))
 }
 
-// longest bounds a reply that grows, so that it stays far from the end of a time.Duration.
+// longest bounds a growing reply, so that it stays well within the range of a time.Duration.
 const longest = 100 * maxLatency
 
-// grown is how many times as long as the first the n-th request of a stream takes.
+// grown returns how many times as long as the first request the n-th request of a stream takes.
 func (c *Config) grown(n uint64) float64 {
 	x := float64(n) / float64(cmp.Or(c.GrowthAt, 1000))
 	switch c.Growth {
@@ -165,7 +163,7 @@ func uniform(req *driver.Request) float64 {
 	return float64(h>>11+1) / (1 << 53)
 }
 
-// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of well-mixed words.
+// mix is the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), a well-mixed bijection.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

@@ -135,7 +135,7 @@ func TestOutcomesAreCountedOut(t *testing.T) {
 					counts[verb][reply.Outcome]++
 				}
 			}
-			// Of any twenty turns two are errors and five would be misses, one of them an error already.
+			// Of any twenty turns, two are errors and five would be misses, one of which is an error already.
 			reading := [driver.NumOutcomes]int{driver.OK: 700, driver.Miss: 200, driver.Error: 100}
 			require.Equal(t, reading, counts[driver.Get])
 			require.Equal(t, reading, counts[driver.Delete])
@@ -197,7 +197,7 @@ func TestSpreads(t *testing.T) {
 	require.Equal(t, []float64{1}, slices.Compact(latencies(t, "none")))
 }
 
-// Replicas, streams and ops have latencies of their own.
+// Replicas, streams and ops have their own latencies.
 func TestLatenciesDiffer(t *testing.T) {
 	config := valid(t, Config{Latency: "1s", Spread: "exponential"})
 	first := map[time.Duration]driver.Request{}

@@ -10,16 +10,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// made is the comment of a table that the driver has made.
+// made is the comment of a table that the driver has created.
 const made = "made by loadgen"
 
-// making is the key of the lock under which a table is made and dropped.
+// making returns the key of the lock under which a table is created and dropped.
 func making(table string) string { return "hashtext('loadgen " + table + "')" }
 
-// inUse is the key of the lock that connections with statements on a table share.
+// inUse returns the key of the lock that is shared by connections with prepared statements on a table.
 func inUse(table string) string { return "hashtext('loadgen'), hashtext('" + table + "')" }
 
-// CleanUp drops the driver's own table: of the workers that clear it, the last one that has closed its connections does.
+// CleanUp drops the driver's own table. Of the workers that clear it, the last one to close its connections drops it.
 func (Driver) CleanUp(ctx context.Context, conn net.Conn, link driver.Link) error {
 	pg, table, err := loginFor(ctx, conn, link)
 	if err != nil || pg == nil {
@@ -35,8 +35,8 @@ func (Driver) CleanUp(ctx context.Context, conn net.Conn, link driver.Link) erro
 	return pg.Close(ctx)
 }
 
-// unused takes the lock that loading connections share, and keeps it. It tries until ctx ends, and does not queue: that would hold up those that reconnect.
-// A server needs a while to see that connections are closed.
+// unused takes, and keeps, the lock that loading connections share. It retries until ctx ends instead of queueing, which would block connections that
+// are being reopened. A server needs a while to notice that connections are closed.
 func unused(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) {
 	for ctx.Err() == nil {
 		locked, err := rows(ctx, pg, "SELECT pg_try_advisory_lock("+inUse(table)+"), pg_sleep(0.02)")
@@ -50,7 +50,7 @@ func unused(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) 
 	return false, nil
 }
 
-// dropTable does so where the driver has made the table and it is empty.
+// dropTable drops the table if the driver created it and it is empty.
 func dropTable(ctx context.Context, pg *pgconn.PgConn, table string) error {
 	own, err := rows(ctx, pg, "BEGIN; SELECT pg_advisory_xact_lock("+making(table)+"); "+
 		"SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid) AND obj_description(oid, 'pg_class') = '"+made+"')")

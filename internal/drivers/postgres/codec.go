@@ -8,13 +8,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxMessage bounds a message of the server's, in bytes: a field of PostgreSQL has at most 1 GiB.
+// maxMessage bounds a message from the server, in bytes: a field of PostgreSQL has at most 1 GiB.
 const maxMessage = 1<<30 + 1<<16
 
-// headSize is the length of what each message begins with: its type, and its length without the type.
+// headSize is the length of a message's head: its type, and its length without the type.
 const headSize = 5
 
-// codec is that of all connections of a loop.
+// codec serves all connections of a loop.
 type codec struct {
 	run string
 	by  [driver.NumVerbs]*statement
@@ -26,10 +26,10 @@ var (
 	_ driver.Resumer = (*codec)(nil)
 )
 
-// Greet says nothing: the connection has begun with a handshake.
+// Greet says nothing: the handshake has already begun the connection.
 func (*codec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
-// ParseGreeting is not called.
+// ParseGreeting is never called.
 func (*codec) ParseGreeting([]byte, int) (int, error) {
 	return 0, errors.New("postgres: no greeting is owed")
 }
@@ -38,7 +38,7 @@ func (*codec) ParseGreeting([]byte, int) (int, error) {
 func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s := c.by[req.Verb]
 	bind := len(dst)
-	dst = append(dst, 'B', 0, 0, 0, 0, 0) // to the portal without a name
+	dst = append(dst, 'B', 0, 0, 0, 0, 0) // to the unnamed portal
 	dst = append(append(dst, s.name...), 0)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(s.parameters)))
 	for i := range s.parameters {
@@ -55,7 +55,7 @@ func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4)
 }
 
-// message takes the first message of b. n is 0 when it is not complete.
+// message takes the first message of b. n is 0 if it is incomplete.
 func message(b []byte) (kind byte, body []byte, n int, err error) {
 	if len(b) < headSize {
 		return 0, nil, 0, nil
@@ -71,10 +71,10 @@ func message(b []byte) (kind byte, body []byte, n int, err error) {
 	return b[0], b[headSize:n], n, nil
 }
 
-// aside says whether a message may come at any time: a notice, a changed setting, a notification.
+// aside reports whether a message may come at any time: a notice, a changed setting, a notification.
 func aside(kind byte) bool { return kind == 'N' || kind == 'S' || kind == 'A' }
 
-// Aside implements driver.Aside. A server that ends the connection says so unasked.
+// Aside implements driver.Aside. A server that ends the connection announces it unasked.
 func (*codec) Aside(b []byte) (int, error) {
 	switch kind := b[0]; {
 	case aside(kind):
@@ -91,7 +91,7 @@ func (*codec) Aside(b []byte) (int, error) {
 	}
 }
 
-// Resume implements driver.Resumer: it passes over messages up to ReadyForQuery, or up to an error, behind which a server may say no more.
+// Resume implements driver.Resumer: it skips messages up to ReadyForQuery, or up to an error, after which a server may send nothing more.
 func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) {
 	for {
 		kind, _, n, err := message(b[p.At:])
@@ -156,7 +156,7 @@ func (c *codec) nothing(verb driver.Verb, reply *driver.Reply) {
 	}
 }
 
-// firstColumn is the first of a row; nil where it is NULL or the row has none.
+// firstColumn returns the first column of a row; nil if it is NULL or the row has none.
 func firstColumn(row []byte) ([]byte, error) {
 	if len(row) < 2 {
 		return nil, errors.New("postgres: a row without a number of columns")
@@ -185,7 +185,7 @@ func firstColumn(row []byte) ([]byte, error) {
 	return first, nil
 }
 
-// affected is the number that a command's tag ends with, as in "DELETE 1"; 1 where it has none, as in "CREATE TABLE".
+// affected returns the number that ends a command's tag, as in "DELETE 1"; 1 if it has none, as in "CREATE TABLE".
 func affected(tag []byte) int {
 	if n := len(tag); n > 0 && tag[n-1] == 0 {
 		tag = tag[:n-1]

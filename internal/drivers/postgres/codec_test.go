@@ -26,7 +26,7 @@ func codecOf(t testing.TB, l driver.Link) *codec {
 	return c.(*codec)
 }
 
-// encode joins messages of the server's.
+// encode joins messages from the server.
 func encode(t testing.TB, messages ...pgproto3.BackendMessage) (b []byte) {
 	for _, m := range messages {
 		var err error
@@ -45,7 +45,7 @@ var (
 	ready = &pgproto3.ReadyForQuery{TxStatus: 'I'}
 )
 
-// TestRequests are read as pgproto3 reads them.
+// TestRequests checks that pgproto3 can read the requests.
 func TestRequests(t *testing.T) {
 	value := &driver.Value{Size: 30, Seed: 1}
 	whole := value.AppendTo(nil)
@@ -116,7 +116,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestEndedByTheServer: the connection is lost, and why is said, whether a reply is owed or not.
+// TestEndedByTheServer: the connection is lost with the server's reason, whether a reply is owed or not.
 func TestEndedByTheServer(t *testing.T) {
 	c := codecOf(t, link(nil))
 	b := encode(t, &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "terminating connection due to administrator command"})
@@ -156,7 +156,7 @@ func TestStrangeBytesAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the server says, a reply is of what is there, and a reply that is whole is read as pgproto3 reads it.
+// FuzzParse: whatever the server sends, a reply uses only bytes that are there, and a whole reply is read as pgproto3 reads it.
 func FuzzParse(f *testing.F) {
 	f.Add(encode(f, bound, &pgproto3.DataRow{Values: [][]byte{[]byte("v")}}, tag("SELECT 1"), ready))
 	f.Add(encode(f, &pgproto3.ErrorResponse{Code: "40001", Message: "m"}, ready))
@@ -255,7 +255,7 @@ func TestConfigSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-// TestSettings come from the plan, and a password from its secret alone.
+// TestSettings come from the plan, and the password only from its secret.
 func TestSettings(t *testing.T) {
 	for name, value := range map[string]string{"PGPASSWORD": "canary", "PGHOST": "elsewhere", "PGSSLMODE": "require", "PGDATABASE": "theirs", "PGSERVICE": ""} {
 		t.Setenv(name, value)
@@ -310,7 +310,7 @@ func ExampleDriver_ShowForm() {
 	// Output: SELECT $1, $1 = "5"
 }
 
-// TestResumePassesOverRows: no row is looked at again, and an error, behind which a server may hang up, is Parse's.
+// TestResumePassesOverRows: no row is looked at twice, and an error, after which a server may hang up, is left to Parse.
 func TestResumePassesOverRows(t *testing.T) {
 	row := "D\x00\x00\x00\x0b\x00\x01\x00\x00\x00\x01v"
 	rows := "2\x00\x00\x00\x04" + row + row

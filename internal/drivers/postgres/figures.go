@@ -12,7 +12,7 @@ import (
 
 var _ driver.Informant = Driver{}
 
-// figures are what the server is asked for: of the database that the load is on, and of the statements on the driver's table.
+// figures are those requested from the server: of the loaded database, and of the statements on the driver's table.
 var figures = func() []driver.Figure {
 	all := []driver.Figure{
 		{Name: "database_size", Unit: "bytes"},
@@ -38,7 +38,7 @@ var figures = func() []driver.Figure {
 
 var markedVerbs = []string{"get", "put", "delete", "append"}
 
-// Figures lists what AppendQuestion asks for.
+// Figures lists what AppendQuestion requests.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures) }
 
 // Describe knows Figures.
@@ -49,7 +49,7 @@ func (Driver) Describe(name string) driver.Figure {
 	return driver.Figure{Name: name}
 }
 
-// askDatabase has a row of a name and a value for each figure.
+// askDatabase returns a row of name and value for each figure.
 const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (VALUES
 	('database_size', pg_database_size(d.datid)::text), ('connections', d.numbackends::text),
 	('locks_waiting', (SELECT count(*) FROM pg_locks WHERE NOT granted)::text),
@@ -59,7 +59,7 @@ const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (VA
 	('wal_position', CASE WHEN pg_is_in_recovery() THEN NULL ELSE (pg_current_wal_lsn() - '0/0'::pg_lsn)::text END)
 	) f(name, value) WHERE d.datname = current_database()`
 
-// askStatements fails where the extension pg_stat_statements is not there.
+// askStatements fails if the extension pg_stat_statements is missing.
 func askStatements() string {
 	var verbs []string
 	for _, verb := range markedVerbs {
@@ -71,7 +71,7 @@ func askStatements() string {
 		LATERAL (VALUES ('statements_' || t.verb || '_calls', t.calls::text), ('statements_' || t.verb || '_us', round((t.ms * 1000)::numeric)::text)) f(name, value)`
 }
 
-// AppendQuestion asks twice, in simple queries.
+// AppendQuestion sends two simple queries.
 func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	for _, sql := range []string{askDatabase, askStatements()} {
 		dst = append(dst, 'Q')
@@ -81,7 +81,7 @@ func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseFigures reads both answers. What the second would tell is missing where the server has no pg_stat_statements.
+// ParseFigures reads both answers. The second one's figures are missing if the server has no pg_stat_statements.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	told, answers := map[string]string{}, 0
 	for at := 0; ; {

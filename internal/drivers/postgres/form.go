@@ -20,28 +20,28 @@ type Form struct {
 
 // Request is a statement.
 type Request struct {
-	// SQL is one statement, with $1, $2 … for its parameters. Nothing is put into its text.
+	// SQL is one statement, with $1, $2 … for its parameters. Nothing is inserted into its text.
 	SQL string `hcl:"sql" json:"sql"`
-	// Parameters have placeholders. They go out as text, which the server reads as the parameter's type.
+	// Parameters may have placeholders. They are sent as text, which the server reads as the parameter's type.
 	Parameters []string `hcl:"parameters,optional" json:"parameters"`
 }
 
-// Expect says what an answer is.
+// Expect says what an answer means.
 type Expect struct {
-	// None is what it is when no row was found or changed: "miss", "ok" or "error".
+	// None is the outcome if no row was found or changed: "miss", "ok" or "error".
 	None string `hcl:"none,optional" json:"none"`
 }
 
 const (
 	mostParameters = 256
 	mostSQL        = 64 << 10
-	mostShown      = 60 // bytes of a parameter that people are shown
+	mostShown      = 60 // bytes of a parameter shown to people
 )
 
-// outcomes are the words of Expect.
+// outcomes maps the words of Expect.
 var outcomes = map[string]driver.Outcome{"": driver.Miss, "miss": driver.Miss, "ok": driver.OK, "error": driver.Error}
 
-// refused are statements that are no request with one answer, or that change the connection for all that share it.
+// refused are statements that are not one request with one answer, or that change the connection for everybody who shares it.
 var refused = map[string]string{
 	"BEGIN": transacts, "START": transacts, "COMMIT": transacts, "END": transacts, "ROLLBACK": transacts, "ABORT": transacts, "SAVEPOINT": transacts, "RELEASE": transacts,
 	"COPY": streams, "LISTEN": connects, "UNLISTEN": connects, "SET": connects, "RESET": connects, "DISCARD": connects, "PREPARE": connects, "DEALLOCATE": connects,
@@ -119,7 +119,7 @@ func compile(f driver.Form) (*statement, error) {
 	return s, nil
 }
 
-// checkSQL looks for what can be told without a server.
+// checkSQL finds the errors that can be found without a server.
 func checkSQL(sql string) error {
 	words := strings.Fields(sql)
 	switch {

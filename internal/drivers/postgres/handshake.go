@@ -16,10 +16,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxStartup bounds a message of the server's before the load, in bytes.
+// maxStartup bounds a message from the server before the load, in bytes.
 const maxStartup = 1 << 20
 
-// Handshake implements driver.Handshaker: it logs in, and prepares what the load executes. Of a link outside a run it prepares nothing.
+// Handshake implements driver.Handshaker: it logs in, and prepares what the load executes. For a link outside a run it prepares nothing.
 func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (net.Conn, error) {
 	table, all, err := statements(link)
 	if err != nil {
@@ -36,7 +36,7 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 	}
 	for _, s := range all {
 		if link.Run == "" || s.op == "" && table == "" {
-			continue // a request that executes it ends in an error
+			continue // a request that executes it will end in an error
 		}
 		if err := s.prepare(ctx, pg); err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (s *statement) prepare(ctx context.Context, pg *pgconn.PgConn) error {
 	return nil
 }
 
-// login begins a connection: over TLS as the config says, and as its user.
+// login begins a connection, over TLS if the config says so, and authenticates as its user.
 func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn, error) {
 	c, err := configOf(link)
 	if err != nil {
@@ -94,7 +94,7 @@ func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn
 	}
 	settings.TLSConfig, settings.Fallbacks = nil, nil
 	settings.DialFunc = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
-	settings.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // it is connected
+	settings.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // it is connected already
 	settings.MaxProtocolMessageBodyLen = maxStartup
 	pg, err := pgconn.ConnectConfig(ctx, settings)
 	if err != nil {
@@ -103,8 +103,8 @@ func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn
 	return pg, nil
 }
 
-// settings are what pgconn connects with. A password comes from the plan's secret alone, never from the worker's environment or files: the plan says where
-// it goes.
+// settings returns pgconn's settings. The password comes only from the plan's secret, never from the worker's environment or files: the plan decides
+// where it is sent.
 func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 	u := &url.URL{Scheme: "postgres"}
 	if c.URL != "" {
@@ -116,7 +116,7 @@ func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 	query := u.Query()
 	query.Set("sslmode", c.mode())
 	query.Set("passfile", "/dev/null")
-	query.Set("connect_timeout", "0") // ctx has it
+	query.Set("connect_timeout", "0") // ctx has the deadline
 	if path, ok := strings.CutPrefix(endpoint, "unix://"); ok {
 		query.Set("host", filepath.Dir(path))
 	} else {
@@ -140,12 +140,12 @@ func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 	return settings, nil
 }
 
-// encrypt asks for TLS and begins it. Optional says that a server without may have the connection as it is.
+// encrypt requests and begins TLS. If optional, a server without TLS may use the connection unencrypted.
 func encrypt(ctx context.Context, conn net.Conn, config *tls.Config, optional bool) (net.Conn, error) {
 	if _, err := conn.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest
 		return nil, err
 	}
-	var answer [1]byte // read alone: what comes behind it before TLS begins would be somebody else's
+	var answer [1]byte // read alone: anything after it and before TLS would be an attacker's
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
 		return nil, fmt.Errorf("ask for TLS: %w", err)
 	}
@@ -164,10 +164,10 @@ func encrypt(ctx context.Context, conn net.Conn, config *tls.Config, optional bo
 	return nil, fmt.Errorf("ask for TLS: the server answers %q, and is no PostgreSQL", answer[0])
 }
 
-// mostTold bounds what is repeated of a server's words where nothing counts them, in bytes.
+// mostTold bounds how much of a server's words is repeated outside the counting of errors, in bytes.
 const mostTold = 400
 
-// explain puts what to do behind an error of the server's, and leaves away what pgconn says of the connection.
+// explain appends what to do to a server's error, and drops what pgconn says about the connection.
 func explain(err error) error {
 	var told *pgconn.PgError
 	if !errors.As(err, &told) {

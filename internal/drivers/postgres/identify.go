@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// settingsTold are those that bear on a measurement, by the names that pg_settings has.
+// settingsTold are the settings that bear on a measurement, by their names in pg_settings.
 const settingsTold = `'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'wal_compression', 'wal_sync_method', 'shared_buffers', 'work_mem',
 	'effective_cache_size', 'max_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', 'commit_delay', 'max_connections', 'jit', 'autovacuum',
 	'default_transaction_isolation', 'synchronous_standby_names', 'track_io_timing', 'huge_pages'`

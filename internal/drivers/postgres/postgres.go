@@ -1,9 +1,9 @@
 // Package postgres is the driver of PostgreSQL, over the extended query protocol, version 3.0 (PostgreSQL's documentation, chapter "Frontend/Backend
 // Protocol").
 //
-// A connection begins with pgconn's startup: SSLRequest, authentication, settings. Then the statements that the load wants are prepared on it, by a name
-// each. A request is Bind, Execute and Sync: a transaction of its own, so that requests stand behind each other on a connection and one that fails
-// takes no other along.
+// A connection begins with pgconn's startup: SSLRequest, authentication, settings. Then the load's statements are prepared on it, each under its own
+// name. A request is Bind, Execute and Sync: a transaction of its own, so requests can be pipelined on a connection, and one that fails affects no
+// other.
 //
 //	request  statement                                    answer                  outcome
 //	get      SELECT value … WHERE key = $1                a row                   ok; none: miss
@@ -14,13 +14,13 @@
 //	any      -                                            another ErrorResponse   error, with what to do
 //	any      -                                            FATAL or PANIC          the connection is lost, for that reason
 //
-// The table is made before the first load, and has the form (key bytea PRIMARY KEY, value bytea or jsonb NOT NULL). A clear phase drops it, where the
-// driver made it, it is empty, and no connection of this or another run has statements on it. Advisory locks of the database say so:
+// The table is created before the first load, and has the form (key bytea PRIMARY KEY, value bytea or jsonb NOT NULL). A clear phase drops it if the
+// driver created it, it is empty, and no connection of this or another run has prepared statements on it. The database's advisory locks say so:
 //
 //	lock                          mode        held by
-//	hashtext('loadgen TABLE')     exclusive   who makes or drops the table, for that transaction
+//	hashtext('loadgen TABLE')     exclusive   a connection that creates or drops the table, for that transaction
 //	hashtext('loadgen'), TABLE    shared      each connection that has prepared statements on it, until it ends
-//	hashtext('loadgen'), TABLE    exclusive   who drops it, until its connection ends
+//	hashtext('loadgen'), TABLE    exclusive   the connection that drops it, until it ends
 package postgres
 
 import (
@@ -36,16 +36,16 @@ import (
 
 // Config is what a target of this driver takes.
 type Config struct {
-	// URL is a connection URI of libpq's without host, port and password: "postgres://USER@/DATABASE?application_name=load".
+	// URL is a libpq connection URI without host, port and password: "postgres://USER@/DATABASE?application_name=load".
 	URL string `hcl:"url,optional" json:"url"`
-	// User and Database stand before what the URL says.
+	// User and Database take precedence over the URL.
 	User     string `hcl:"user,optional" json:"user"`
 	Database string `hcl:"database,optional" json:"database"`
-	// Password authenticates every connection; nil when the server wants none.
+	// Password authenticates every connection; nil if the server needs none.
 	Password *driver.Secret `hcl:"password,optional" json:"password"`
-	// SSLMode is libpq's: "disable", "prefer", "require", "verify-ca" or "verify-full"; "" for that of the URL, or else "disable".
+	// SSLMode is libpq's: "disable", "prefer", "require", "verify-ca" or "verify-full"; "" for the URL's, or "disable" if it has none.
 	SSLMode string `hcl:"sslmode,optional" json:"sslmode"`
-	// Table holds the values. It is made where it is not there; "" has none made, for a target whose ops the plan words.
+	// Table holds the values. It is created if it does not exist; "" creates none, for a target whose ops the plan words.
 	Table string `hcl:"table,optional" json:"table"`
 	// Column is the type of the values: "bytea" or "jsonb".
 	Column string `hcl:"column,optional" json:"column"`
@@ -81,7 +81,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.checkURL())...)
 }
 
-// checkURL looks for what is not the URL's to say. No error repeats it: whatever is in it may be a password.
+// checkURL looks for what the URL must not set. No error repeats the URL, since anything in it may be a password.
 func (c *Config) checkURL() error {
 	if c.URL == "" {
 		return nil
@@ -105,7 +105,7 @@ func (c *Config) checkURL() error {
 	return nil
 }
 
-// mode is the sslmode in use.
+// mode returns the sslmode in use.
 func (c *Config) mode() string {
 	if c.SSLMode != "" {
 		return c.SSLMode
@@ -133,7 +133,7 @@ func (Driver) Name() string { return "postgres" }
 // NewConfig returns a *Config.
 func (Driver) NewConfig() any { return &Config{Table: "loadgen_values", Column: bytea} }
 
-// Outcomes lists how requests end.
+// Outcomes lists how requests can end.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
@@ -153,7 +153,7 @@ func (Driver) Encrypted(config any) bool {
 	return ok && c.mode() != "disable"
 }
 
-// NewCodec returns a codec that all connections share: what they have prepared is the same on each.
+// NewCodec returns a codec that all connections share, since they all prepare the same statements.
 func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	_, all, err := statements(link)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Prepare makes the table, where the load is on it, and looks whether one that is there has its form.
+// Prepare creates the table if the load uses it, and checks the form of an existing one.
 func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) error {
 	pg, table, err := loginFor(ctx, conn, link)
 	if err != nil || pg == nil {
@@ -25,7 +25,7 @@ func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) erro
 	return errors.Join(checkTable(ctx, pg, table, column), pg.Close(ctx))
 }
 
-// loginFor logs in where requests of the link are on the driver's own table, and returns its name; else the connection is nil.
+// loginFor logs in if requests of the link use the driver's own table, and returns the table's name; otherwise the connection is nil.
 func loginFor(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn, string, error) {
 	table, _, err := statements(link)
 	if err != nil || table == "" {
@@ -35,8 +35,8 @@ func loginFor(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgC
 	return pg, table, err
 }
 
-// makeTable does so in a transaction under a lock: CREATE TABLE IF NOT EXISTS fails when another makes the table at the same time. Whoever may not make
-// tables may load one that is there.
+// makeTable creates the table in a transaction under a lock: CREATE TABLE IF NOT EXISTS fails if another connection creates the table at the same
+// time. A user who may not create tables can still load an existing one.
 func makeTable(ctx context.Context, pg *pgconn.PgConn, table, column string) error {
 	there, err := isThere(ctx, pg, table)
 	if err != nil || there {
@@ -55,13 +55,13 @@ func makeTable(ctx context.Context, pg *pgconn.PgConn, table, column string) err
 	return err
 }
 
-// isThere reads the catalog: within a transaction to_regclass may go by what was cached before.
+// isThere reads the catalog: within a transaction, to_regclass may use what was cached before.
 func isThere(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) {
 	there, err := rows(ctx, pg, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid))")
 	return err == nil && there[0][0] == "t", err
 }
 
-// checkTable compares the columns with those that the statements want.
+// checkTable compares the columns with those that the statements need.
 func checkTable(ctx context.Context, pg *pgconn.PgConn, table, column string) error {
 	found, err := rows(ctx, pg, "SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = '"+table+
 		"'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum")
@@ -78,7 +78,7 @@ func checkTable(ctx context.Context, pg *pgconn.PgConn, table, column string) er
 	return nil
 }
 
-// rows asks for texts; that of NULL is "".
+// rows queries for texts; NULL becomes "".
 func rows(ctx context.Context, pg *pgconn.PgConn, sql string) (all [][]string, err error) {
 	results, err := pg.Exec(ctx, sql).ReadAll()
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// problem is what matters of an ErrorResponse. Its parts are of the message.
+// problem is the relevant part of an ErrorResponse. Its fields are slices of the message.
 type problem struct {
 	fatal   bool // the server ends the connection
 	code    []byte
 	message []byte
 }
 
-// readProblem reads the fields of an ErrorResponse. Its detail is left: it may hold values.
+// readProblem reads the fields of an ErrorResponse. It omits the detail, which may hold values.
 func readProblem(body []byte) (p problem) {
 	for len(body) > 0 && body[0] != 0 {
 		field := body[0]
@@ -35,7 +35,7 @@ func readProblem(body []byte) (p problem) {
 	return p
 }
 
-// outcome is conflict of class 40: serialization failures and deadlocks.
+// outcome returns conflict for class 40: serialization failures and deadlocks.
 func (p problem) outcome() driver.Outcome {
 	if bytes.HasPrefix(p.code, []byte("40")) {
 		return driver.Conflict
@@ -43,10 +43,10 @@ func (p problem) outcome() driver.Outcome {
 	return driver.Error
 }
 
-// mostWords bounds what is repeated of a server's words, in bytes.
+// mostWords bounds how much of a server's words is repeated, in bytes.
 const mostWords = 80
 
-// text has what to do close to its front: errors are counted by their first 120 bytes.
+// text puts what to do near the front: errors are counted by their first 120 bytes.
 func (p problem) text() []byte {
 	text := fmt.Appendf(nil, "%s (%s)", p.message[:min(len(p.message), mostWords)], p.code[:min(len(p.code), 5)])
 	if what := remedy(string(p.code)); what != "" {
@@ -55,10 +55,10 @@ func (p problem) text() []byte {
 	return text
 }
 
-// lost is the error of a connection that the server ends.
+// lost returns the error for a connection that the server ends.
 func (p problem) lost() error { return fmt.Errorf("postgres: %s", p.text()) }
 
-// remedies say what to do about an error, by its SQLSTATE or the class that this begins with: PostgreSQL's documentation, appendix A.
+// remedies say what to do about an error, by its SQLSTATE or class: PostgreSQL's documentation, appendix A.
 var remedies = map[string]string{
 	"08":    "see the server's log",
 	"22":    `write values that the column takes, such as a record`,

@@ -22,7 +22,7 @@ import (
 
 func secrets(string) (string, error) { return servertest.PostgresPassword, nil }
 
-// server starts one, and returns what a plan would say of it.
+// server starts a server, and returns a plan's config for it.
 func server(t *testing.T, address string, change func(c *Config), forms ...driver.Form) driver.Link {
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ type words string
 
 func (w words) Append(dst []byte, _ uint64) []byte { return append(dst, w...) }
 
-// TestTablesAreMadeOnce, by however many workers at a time; what is there must have the form.
+// TestTablesAreMadeOnce, by any number of workers at a time; an existing table must have the right form.
 func TestTablesAreMadeOnce(t *testing.T) {
 	address := servertest.Postgres(t)
 	l := server(t, address, nil)
@@ -114,7 +114,7 @@ func TestTablesAreMadeOnce(t *testing.T) {
 		"table loadgen_values has the columns (key bytea, value bytea), not (key bytea, value jsonb): write another table or column, or drop it (DROP TABLE loadgen_values)")
 }
 
-// TestTablesAreDroppedOnce by whoever cleans up last, of as many at a time; a connection with statements on it holds all of them up.
+// TestTablesAreDroppedOnce by the last of several concurrent CleanUps; a connection with statements on it delays all of them.
 func TestTablesAreDroppedOnce(t *testing.T) {
 	address := servertest.Postgres(t)
 	l := server(t, address, nil)
@@ -146,7 +146,7 @@ func TestTablesAreDroppedOnce(t *testing.T) {
 	require.Equal(t, "1", tables(t, address), "made again")
 }
 
-// TestWhatIsNotTheDriversStays: a table of the user's, and one with values in it.
+// TestWhatIsNotTheDriversStays: a table of the user's, and a table with values in it.
 func TestWhatIsNotTheDriversStays(t *testing.T) {
 	address := servertest.Postgres(t)
 	for _, change := range []string{
@@ -164,7 +164,7 @@ func TestWhatIsNotTheDriversStays(t *testing.T) {
 	require.ErrorContains(t, Driver{}.CleanUp(t.Context(), dial(t, l), l), "drop table loadgen_values: cannot drop table loadgen_values because other objects depend on it (SQLSTATE 2BP01): drop what depends on it first")
 }
 
-// tables is how many tables there are.
+// tables returns how many tables there are.
 func tables(t *testing.T, address string) string {
 	return string(admin(t, address, "SELECT count(*) FROM pg_tables WHERE tablename = 'loadgen_values'")[0].Rows[0][0])
 }
@@ -216,7 +216,7 @@ func TestFullDisk(t *testing.T) {
 	require.Len(t, r[1].Value, 64<<10)
 }
 
-// TestSockets of Unix are dialled by their path, which the login takes for a host of libpq's.
+// TestSockets dials Unix sockets by their path, which the login takes for a libpq host.
 func TestSockets(t *testing.T) {
 	address := servertest.Postgres(t)
 	l := server(t, address, nil)
@@ -267,7 +267,7 @@ func mapValues(m map[string]string) (all []string) {
 	return all
 }
 
-// TestFormsOnAServer: what does not prepare is named, with the server's own position; what does is executed.
+// TestFormsOnAServer: a statement that cannot be prepared is named with the server's position; others are executed.
 func TestFormsOnAServer(t *testing.T) {
 	address := servertest.Postgres(t)
 	admin(t, address, "CREATE TABLE visits (page text PRIMARY KEY, n int NOT NULL)")
@@ -296,7 +296,7 @@ func TestFormsOnAServer(t *testing.T) {
 	require.Contains(t, string(r[0].Message), "write table in the target")
 }
 
-// TestStatementsAreCounted by pg_stat_statements as they were sent, and told by the name of their verb.
+// TestStatementsAreCounted: pg_stat_statements counts them as they were sent, and the comment names their verb.
 func TestStatementsAreCounted(t *testing.T) {
 	address := servertest.Postgres(t)
 	admin(t, address, "CREATE EXTENSION pg_stat_statements")

@@ -14,13 +14,13 @@ const (
 	inBinary = 1
 )
 
-// Types that statements say their parameters have: pg_type.dat of PostgreSQL's sources. 0 leaves it to the server.
+// Types that statements declare for their parameters: pg_type.dat in PostgreSQL's sources. 0 leaves the type to the server.
 const (
 	byteaOID = 17
 	jsonbOID = 3802
 )
 
-// statement is what a verb's requests execute. Every connection has prepared it by its name.
+// statement is what a verb's requests execute. Every connection has prepared it under its name.
 type statement struct {
 	verb       driver.Verb
 	name       string // on the connection
@@ -28,11 +28,11 @@ type statement struct {
 	parameters []parameter
 	oids       []uint32
 	result     byte           // format of its columns
-	none       driver.Outcome // what it is when no row was found or changed
-	op         string         // the plan's name for it, where the plan words it
+	none       driver.Outcome // outcome if no row was found or changed
+	op         string         // the plan's name for it, if the plan words it
 }
 
-// parameter is one of a statement's.
+// parameter is one parameter of a statement.
 type parameter struct {
 	form.Template
 
@@ -44,8 +44,8 @@ var (
 	theValue = form.Template{{Kind: form.Value}}
 )
 
-// statements returns those that a link's requests may execute: as the plan words them, and the driver's own for what it does not word. The table is the one
-// that these are on; "" where there are none, or the plan wants none.
+// statements returns the statements that a link's requests may execute: the plan's wording, and the driver's own for the rest. The table is the one
+// that the latter use; "" if there are none, or if the plan wants none.
 func statements(link driver.Link) (table string, all []*statement, err error) {
 	c, err := configOf(link)
 	if err != nil {
@@ -68,7 +68,7 @@ func statements(link driver.Link) (table string, all []*statement, err error) {
 	return table, all, nil
 }
 
-// own are the statements on the driver's table. A comment tells them in pg_stat_statements.
+// own returns the statements on the driver's table. A comment identifies them in pg_stat_statements.
 func (c *Config) own() []*statement {
 	key := parameter{theKey, inBinary}
 	value, oid, element, result := parameter{theValue, inBinary}, uint32(byteaOID), "$2", byte(inBinary)
@@ -97,8 +97,8 @@ func (c *Config) own() []*statement {
 	}
 }
 
-// marked is the comment that the statement of a verb begins with.
+// marked returns the comment that a verb's statement begins with.
 func marked(verb string) string { return "/* loadgen " + verb + " */ " }
 
-// nameOf is the name of a worded statement on a connection.
+// nameOf returns the name of a worded statement on a connection.
 func nameOf(v driver.Verb) string { return "op" + strconv.Itoa(int(v)) }

@@ -11,22 +11,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// rules say which replies to an ask are what.
+// rules map replies to a command that a plan words to outcomes.
 type rules struct {
-	usual bool // what is null is a miss, and all else ok
-	only  bool // there is a list of what is ok: what is in none is an error
+	usual bool // null is a miss, everything else is ok
+	only  bool // there is a list of ok replies: a reply in no list is an error
 	list  []rule
 }
 
 // rule is one word of an expectation.
 type rule struct {
 	outcome driver.Outcome
-	word    string // of expected, or
-	number  int64  // where it is ""
+	word    string // a key of expected
+	number  int64  // if word is ""
 	is      func(r reply) bool
 }
 
-// expected are the words for replies beside whole numbers.
+// expected maps the words for replies, other than whole numbers, to tests.
 var expected = map[string]func(r reply) bool{
 	"null": func(r reply) bool { return r.missing() },
 	"empty": func(r reply) bool {
@@ -46,13 +46,13 @@ var expected = map[string]func(r reply) bool{
 
 const writeExpected = `write "null", "empty", "integer", "text", "status", "array", "map", "number", "true", "false" or a whole number such as "0"`
 
-// aggregate says whether values follow, or could.
+// aggregate reports whether values follow, or could.
 func (r *reply) aggregate() bool { return r.kind == array || r.kind == set || r.kind == mapping }
 
-// expects reads an expectation. A number and an empty reply are looked for before a kind, as they are of one.
+// expects reads an expectation. Numbers and empty replies are tested before kinds, since they have a kind too.
 func (a *ask) expects(e *Expect) error {
 	a.rules = rules{usual: e == nil}
-	if a.verb == driver.Delete && e == nil { // as of the driver's own: it was not there
+	if a.verb == driver.Delete && e == nil { // as with the driver's own delete: the key was not there
 		a.rules = rules{list: []rule{{outcome: driver.Miss, number: 0}}}
 	}
 	if e == nil {
@@ -85,7 +85,7 @@ func (a *ask) expects(e *Expect) error {
 	return errors.Join(errs...)
 }
 
-// rank is where a rule stands: what says more before what says less.
+// rank orders rules: specific ones before general ones.
 func (r rule) rank() int {
 	if r.word == "" || r.word == "empty" || r.word == "null" {
 		return 0
@@ -93,7 +93,7 @@ func (r rule) rank() int {
 	return 1
 }
 
-// outcome is what a reply is that is no error.
+// outcome returns the outcome of a reply that is not an error reply.
 func (u *rules) outcome(r *reply) driver.Outcome {
 	for i := range u.list {
 		l := &u.list[i]
@@ -110,7 +110,7 @@ func (u *rules) outcome(r *reply) driver.Outcome {
 	return driver.OK
 }
 
-// kinds are the words of errors about replies that were not expected.
+// kinds are the messages for unexpected replies.
 var kinds = [...][]byte{
 	status: []byte("a reply that is not expected: a status"), integer: []byte("a reply that is not expected: an integer"),
 	bulk: []byte("a reply that is not expected: text"), null: []byte("a reply that is not expected: null"), array: []byte("a reply that is not expected: an array"),
@@ -118,16 +118,16 @@ var kinds = [...][]byte{
 	set: []byte("a reply that is not expected: a set"), attribute: nil,
 }
 
-// lostScript is what a server says that has forgotten a script: it was restarted, or told to.
+// lostScript begins the error of a server that no longer has a script: it was restarted, or its scripts were flushed.
 var lostScript = []byte("NOSCRIPT ")
 
-// worded is a codec of a target with ops that the plan words itself.
+// worded is a codec for a target with ops that the plan words itself.
 type worded struct {
 	codec
 	asks asks
 }
 
-// worded3 is one that speaks RESP3.
+// worded3 is worded for RESP3.
 type worded3 struct {
 	codec3
 	asks asks
@@ -143,7 +143,7 @@ var (
 	_ driver.Aside   = (*worded3)(nil)
 )
 
-// asks are the forms of a target by verb; nil for a verb that goes as the driver has it.
+// asks are the forms of a target by verb; nil for a verb that the driver words.
 type asks [driver.NumVerbs]*ask
 
 // newAsks compiles forms for a run.
@@ -250,7 +250,7 @@ func (c *worded3) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, e
 	return c.codec3.Parse(b, verb, reply)
 }
 
-// skim takes replies that are ok at a glance: texts, statuses and integers.
+// skim takes replies that are evidently ok: texts, statuses and integers.
 func (a *ask) skim(b []byte, most int) (n, took int) {
 	if !a.rules.usual {
 		return 0, 0
@@ -318,8 +318,8 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 	return n, nil
 }
 
-// through returns how many bytes a reply takes whose first at are its header, with so many values behind it and all that are in these; 0 when that
-// is not complete. It needs no more room for values within each other, however deep.
+// through returns how many bytes a reply takes, given a header of at bytes with left values after it, including all nested values; 0 if it is
+// incomplete. It takes no more memory for nested values, however deep.
 func through(b []byte, at int, left int64, read reader) (int, error) {
 	p := driver.Progress{At: at, Left: left, Seen: left}
 	if whole, err := walk(b, &p, read); !whole || err != nil {
@@ -328,7 +328,7 @@ func through(b []byte, at int, left int64, read reader) (int, error) {
 	return p.At, nil
 }
 
-// walk goes on through the values of a reply, and says whether it has come to its end.
+// walk continues through the values of a reply, and reports whether it has reached the end.
 func walk(b []byte, p *driver.Progress, read reader) (bool, error) {
 	for ; p.Left > 0; p.Left-- {
 		r, n, err := read(b[p.At:])
@@ -363,7 +363,7 @@ func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) { return resume
 // Resume implements driver.Resumer.
 func (*codec3) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readReply) }
 
-// facts says what of a command's description by its server makes it no request for a load; "" for nothing.
+// facts says what in the server's description of a command rules it out as a request for a load; "" for nothing.
 func (a *ask) facts(arity int64, flags []string) string {
 	words := int64(len(a.args))
 	switch {

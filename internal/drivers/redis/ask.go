@@ -7,30 +7,30 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// ask is a form that is ready to be used. It does not change.
+// ask is a compiled form. It is immutable.
 type ask struct {
 	verb   driver.Verb
 	args   []form.Template
-	script string // that EVALSHA runs; "": none
+	script string // run by EVALSHA; "": none
 	rules  rules
 
 	pieces []piece // args as they are sent
-	tail   []byte  // behind the last
-	laid   bool    // all requests differ in key and value only, each of which stands there at most once, the key first
+	tail   []byte  // follows the last piece
+	laid   bool    // requests differ only in key and value, each present at most once, the key first
 }
 
-// piece is an argument with placeholders, and what stands before it.
+// piece is an argument with placeholders, and the bytes before it.
 type piece struct {
 	lead   []byte // up to the $ of its length
 	arg    form.Template
-	size   int  // bytes of its text
-	keys   int  // how often it has the key,
-	values int  // the value
-	ns     int  // and the op's number
-	fields bool // it has fields, whose lengths show when they are made
+	size   int  // bytes of its fixed text
+	keys   int  // number of {key}
+	values int  // number of {value}
+	ns     int  // number of {n}
+	fields bool // it has fields, whose lengths are known only once they are generated
 }
 
-// lay makes the pieces, for a run.
+// lay compiles the pieces for a run.
 func (a *ask) lay(run string) {
 	lead := appendHead(nil, len(a.args))
 	keys, values, free := 0, 0, false
@@ -85,7 +85,7 @@ func (a *ask) append(dst []byte, req *driver.Request) []byte {
 	return append(dst, a.tail...)
 }
 
-// length is how long the argument is of a request.
+// length returns the length of a request's argument.
 func (p *piece) length(req *driver.Request) int {
 	n := p.size + p.keys*len(req.Key)
 	if p.values > 0 {
@@ -101,7 +101,7 @@ func (p *piece) length(req *driver.Request) int {
 	return n
 }
 
-// measured appends an argument whose length shows when it is made.
+// measured appends an argument whose length is known only once it is generated.
 func (p *piece) measured(dst []byte, req *driver.Request) []byte {
 	at := len(dst)
 	dst = p.arg.Append(dst, req, "")
@@ -115,7 +115,7 @@ func (p *piece) measured(dst []byte, req *driver.Request) []byte {
 	return dst
 }
 
-// offsets returns where key and value stand in a request; −1 where requests differ in other ways, too.
+// offsets returns where key and value start in a request; −1 if requests also differ in other ways.
 func (a *ask) offsets(req *driver.Request) (keyAt, valueAt int) {
 	if !a.laid {
 		return -1, 0

@@ -21,13 +21,13 @@ var (
 // lastSlot is the highest number of a slot.
 const lastSlot = 1<<14 - 1
 
-// asking announces that a node was named by an ASK; the reply is +OK.
+// asking precedes a request that an ASK has sent to a node; the reply is +OK.
 const asking = "*1\r\n$6\r\nASKING\r\n"
 
-// strayed is what becomes of the words of a redirect that nobody follows: the same for every slot.
+// strayed replaces the words of a redirect that is not followed, so that they are the same for every slot.
 var strayed = []byte("the server is a node of a cluster and does not have the key: write cluster = true in the target")
 
-// told returns an error's words, and instead of those of a redirect that nobody follows what to do about it.
+// told returns an error's words, but strayed for a redirect that is not followed.
 func (c *codec) told(words []byte) []byte {
 	if !c.cluster {
 		if _, _, redirected := c.Redirect(words); redirected {
@@ -37,14 +37,14 @@ func (c *codec) told(words []byte) []byte {
 	return words
 }
 
-// Clustered returns whether the config, a *Config, asks for a cluster.
+// Clustered reports whether the config, a *Config, asks for a cluster.
 func (Driver) Clustered(config any) bool {
 	cfg, ok := config.(*Config)
 	return ok && cfg.Cluster
 }
 
-// Nodes greets the server and asks CLUSTER NODES, which tells also of nodes without slots, such as those that are to get some, and which
-// every version has. Nodes without an address are left out.
+// Nodes greets the server and sends CLUSTER NODES. Every version has it, and it also lists nodes without slots, such as those that are about to get
+// some. Nodes without an address are left out.
 func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]driver.Node, error) {
 	c, err := d.NewCodec(link)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]d
 	return parseNodes(text, host)
 }
 
-// answer reads the replies to a greeting, and the text behind them.
+// answer reads the replies to a greeting, and the text after them.
 func (r *replyReader) answer(c driver.Codec, greetings int) (string, error) {
 	for i := range greetings {
 		if err := r.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
@@ -122,7 +122,7 @@ func parseNodes(text, host string) ([]driver.Node, error) {
 	return nodes, nil
 }
 
-// parseNode reads HOST:PORT@BUS,NAME… A host that is an IPv6 address has no brackets.
+// parseNode reads HOST:PORT@BUS,NAME… An IPv6 address has no brackets.
 func parseNode(text, host string) (n driver.Node, err error) {
 	addr, further, _ := strings.Cut(text, ",")
 	addr, _, _ = strings.Cut(addr, "@")
@@ -147,7 +147,7 @@ func parseNode(text, host string) (n driver.Node, err error) {
 	return n, nil
 }
 
-// parseSlots reads slots and ranges of them. Those that are moving stand a second time, in brackets.
+// parseSlots reads slots and ranges of them. Slots on the move appear a second time, in brackets.
 func parseSlots(words []string) (ranges [][2]int, err error) {
 	for _, word := range words {
 		if strings.HasPrefix(word, "[") {
@@ -184,7 +184,7 @@ func parseAsking(b []byte, read reader) (int, error) {
 	return n, err
 }
 
-// Redirect reads "MOVED SLOT HOST:PORT" and "ASK SLOT HOST:PORT". A host that is not known to the server is empty or a question mark.
+// Redirect reads "MOVED SLOT HOST:PORT" and "ASK SLOT HOST:PORT". If the server does not know the host, it is empty or a question mark.
 func (*codec) Redirect(message []byte) (addr []byte, ask, ok bool) {
 	rest, moved := bytes.CutPrefix(message, []byte("MOVED "))
 	if !moved {

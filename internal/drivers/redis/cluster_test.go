@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )
 
-// nodesText is what a cluster of Redis 7.2 says while a slot moves, one master has failed and one node has just come.
+// nodesText is the answer of a Redis 7.2 cluster in which a slot is moving, one master has failed and one node has just joined.
 const nodesText = `07c3 10.0.0.4:7004@17004,cache-4,shard-id=69bc slave e7d1 0 1426238317239 4 connected
 67ed 10.0.0.2:7002@17002,,shard-id=114f master - 0 1426238316232 2 connected 5461-10922
 292f 10.0.0.3:7003@17003 master,fail - 0 1426238318243 3 disconnected 10923 10925-16383
@@ -49,7 +49,7 @@ func TestParseNodes(t *testing.T) {
 	}
 }
 
-// FuzzParseNodes: whatever a server says, slots are within bounds and addresses can be taken apart.
+// FuzzParseNodes: whatever a server sends, slots are within bounds and addresses can be split.
 func FuzzParseNodes(f *testing.F) {
 	f.Add(nodesText)
 	f.Add("x :1 - - 0 0 0 c 0-16383")
@@ -97,7 +97,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestAsking: a request that was sent here is announced, and the announcement's reply is a status.
+// TestAsking: a redirected request is preceded by ASKING, whose reply is a status.
 func TestAsking(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		c, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: protocol, Cluster: true}})
@@ -116,7 +116,7 @@ func TestAsking(t *testing.T) {
 	}
 }
 
-// TestStrayRequests shows what a user reads who has not said that the server is a node of a cluster.
+// TestStrayRequests shows what a user reads who has not declared the server a cluster node.
 func TestStrayRequests(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		for _, words := range []string{"-MOVED 3999 127.0.0.1:6381\r\n", "-ASK 3999 127.0.0.1:6381\r\n"} {
@@ -139,7 +139,7 @@ func TestStrayRequests(t *testing.T) {
 	require.ErrorContains(t, (&Config{Protocol: 2, Cluster: true, Database: 3}).Validate(), "database = 3 of a cluster: leave it out")
 }
 
-// TestNodesOfServers asks real nodes: each of a cluster, over both protocols, and one that is in none.
+// TestNodesOfServers asks real nodes: each node of a cluster, over both protocols, and one outside a cluster.
 func TestNodesOfServers(t *testing.T) {
 	servers := servertest.RedisCluster(t, 3, 0)
 	question := func(addr string, cfg *Config) ([]driver.Node, error) {
@@ -169,7 +169,7 @@ func TestNodesOfServers(t *testing.T) {
 	codec, err := Driver{}.NewCodec(driver.Link{Config: &Config{Protocol: 2}})
 	require.NoError(t, err)
 	x := drivertest.OverConn(t, codec, conn)
-	replies := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("foo")}) // slot 12182, of the last
+	replies := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("foo")}) // slot 12182, which the last node has
 	require.Equal(t, driver.Error, replies[0].Outcome)
 	require.Equal(t, string(strayed), string(replies[0].Message))
 }

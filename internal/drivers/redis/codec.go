@@ -6,7 +6,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// codec is a driver.Codec. It is immutable after its making.
+// codec is a driver.Codec. It is immutable once made.
 type codec struct {
 	greeting greeting
 	cluster  bool // redirects are followed
@@ -38,7 +38,7 @@ func (*codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// appendSet appends a SET, with EX or PX where the value has a TTL.
+// appendSet appends a SET, with EX or PX if the value has a TTL.
 func appendSet(dst, key []byte, value *driver.Value) []byte {
 	if value.TTL == 0 {
 		dst = append(dst, "*3\r\n$3\r\nSET\r\n$"...)
@@ -104,8 +104,7 @@ func (*codec) Outline(b []byte, verb driver.Verb) int {
 	return n + int(size) + len("\r\n")
 }
 
-// Parse reads one reply. Of an incomplete bulk string it looks at no more than the header, so reading a large value in pieces
-// costs nothing per piece.
+// Parse reads one reply. If a bulk string is incomplete, it only looks at the header, so reading a large value in pieces costs nothing per piece.
 func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	switch verb {
 	case driver.Get:
@@ -122,7 +121,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 	return c.parse(b, verb, reply, readValue)
 }
 
-// stored is the reply to a SET that is done.
+// stored is the reply to a successful SET.
 const stored = "+OK\r\n"
 
 // reader reads a value from the front of b.

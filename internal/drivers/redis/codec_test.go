@@ -46,7 +46,7 @@ func TestAppendLength(t *testing.T) {
 	}
 }
 
-// replies are all that a server may answer to each verb.
+// replies are all replies that a server may give to each verb.
 var replies = []struct {
 	verb driver.Verb
 	in   string

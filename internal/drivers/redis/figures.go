@@ -11,7 +11,7 @@ import (
 
 var _ driver.Informant = Driver{}
 
-// figures are the lines of INFO that bear on most measurements, by the names that INFO gives them.
+// figures are the lines of INFO that matter to most measurements, by INFO's names.
 var figures = [...]driver.Figure{
 	{Name: "used_memory", Unit: "bytes"},
 	{Name: "used_memory_rss", Unit: "bytes"},
@@ -28,13 +28,13 @@ var figures = [...]driver.Figure{
 	{Name: "uptime_in_seconds", Unit: "s", Counter: true},
 }
 
-// sparse are the names of what INFO has no line for until there is something to tell: commands never called, empty databases.
+// sparse matches the names that INFO omits until there is something to report: commands never called, empty databases.
 var sparse = regexp.MustCompile(`^(cmdstat_\w+_(calls|usec|rejected_calls|failed_calls)|errorstat_\w+_count|db[0-9]+_(keys|expires))$`)
 
 // Figures lists figures of INFO.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
-// Describe knows Figures, and what the names of others say of them.
+// Describe knows Figures, and infers the rest from the name.
 func (Driver) Describe(name string) driver.Figure {
 	if i := slices.IndexFunc(figures[:], func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
 		return figures[i]
@@ -57,13 +57,13 @@ func (Driver) Describe(name string) driver.Figure {
 	return f
 }
 
-// AppendQuestion asks INFO, and INFO commandstats, which the first leaves out. Versions before 7 take one section at a time.
+// AppendQuestion sends INFO, and INFO commandstats, which the first omits. Versions before 7 take one section at a time.
 func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	return appendCommand(appendCommand(dst, "INFO"), "INFO", "commandstats"), nil
 }
 
-// ParseFigures reads the two replies. A line of several figures, such as cmdstat_get:calls=1,usec=2, gives cmdstat_get_calls and
-// cmdstat_get_usec; what cannot stand in a name becomes _.
+// ParseFigures reads the two replies. A line with several figures, such as cmdstat_get:calls=1,usec=2, yields cmdstat_get_calls and cmdstat_get_usec;
+// bytes that a name cannot have become _.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	told, at := map[string]string{}, 0
 	for range 2 {
@@ -82,7 +82,7 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	return told, at, nil
 }
 
-// addFigures takes a reply's lines apart.
+// addFigures splits a reply's lines into figures.
 func addFigures(told map[string]string, info string) {
 	for name, value := range parseInfo(info) {
 		name = identifier(name)
@@ -98,7 +98,7 @@ func addFigures(told map[string]string, info string) {
 	}
 }
 
-// identifier puts _ in the place of every byte that a figure's name cannot have.
+// identifier replaces every byte that a figure's name cannot have by _.
 func identifier(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// told is the two replies to the question.
+// told holds the two replies to the question.
 func told(info, commands string) []byte {
 	return fmt.Appendf(nil, "$%d\r\n%s\r\n$%d\r\n%s\r\n", len(info), info, len(commands), commands)
 }

@@ -23,20 +23,20 @@ type Form struct {
 
 // Request is a command.
 type Request struct {
-	// Command is the command's name and its arguments, all but the name with placeholders.
+	// Command is the command's name and its arguments. Only the arguments may have placeholders.
 	Command []string `hcl:"command" json:"command"`
-	// Script is the text of a Lua script: each connection loads it, and its SHA-1 stands behind EVALSHA or EVALSHA_RO without being written.
+	// Script is the text of a Lua script. Each connection loads it, and its SHA-1 is inserted after EVALSHA or EVALSHA_RO.
 	Script string `hcl:"script,optional" json:"script"`
 }
 
-// Expect says which replies are what. A reply that no list has is ok; it is an error where there is a list of those that are ok.
+// Expect says which replies mean which outcome. A reply in no list is ok, or an error if there is a list of ok replies.
 type Expect struct {
 	OK    []string `hcl:"ok,optional" json:"ok"`
 	Miss  []string `hcl:"miss,optional" json:"miss"`
 	Error []string `hcl:"error,optional" json:"error"`
 }
 
-// maxArguments bounds a command's.
+// maxArguments bounds a command's words.
 const maxArguments = 256
 
 // NewForm implements form.Former.
@@ -77,7 +77,7 @@ func (Driver) ShowForm(_ any, f driver.Form, sample *driver.Request, run string)
 	return text
 }
 
-// shown is an argument as people read it: quoted where it has other than printable ASCII, and cut.
+// shown returns an argument for people to read: cut, and quoted if it has anything but printable ASCII.
 func shown(b []byte) string {
 	const most = 60
 	cut, size := "", len(b)
@@ -123,7 +123,7 @@ func compile(f driver.Form) (*ask, error) {
 	return a, nil
 }
 
-// runs puts the name of the script into the command that runs it.
+// runs inserts the script's name into the command that runs it.
 func (a *ask) runs(name string) error {
 	if a.script == "" {
 		return nil
@@ -135,13 +135,13 @@ func (a *ask) runs(name string) error {
 	return nil
 }
 
-// digest is the name that a server gives to a script.
+// digest returns the server's name for a script.
 func digest(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
 }
 
-// unfit says why a command is no request with one reply, of which several may be under way on a connection, and what to write instead.
+// unfit says why a command does not work as one request with one reply, pipelined on a connection, and what to write instead.
 func unfit(name string, args []string) error {
 	if write, ok := refused[name]; ok {
 		return fmt.Errorf("command is %s, %s", name, write)
@@ -162,7 +162,7 @@ const (
 	manages    = "which is for managing a server, not for a load: leave it out"
 )
 
-// refused are the commands that break the rule of one request and one reply, or that change what other requests mean.
+// refused are the commands that break the rule of one request and one reply, or that change the meaning of other requests.
 var refused = map[string]string{
 	"BLPOP": blocks, "BRPOP": blocks, "BLMOVE": blocks, "BRPOPLPUSH": blocks, "BLMPOP": blocks, "BZPOPMIN": blocks, "BZPOPMAX": blocks, "BZMPOP": blocks,
 	"WAIT": blocks, "WAITAOF": blocks,
@@ -174,7 +174,7 @@ var refused = map[string]string{
 	"SHUTDOWN": manages, "FAILOVER": manages, "REPLICAOF": manages, "SLAVEOF": manages, "DEBUG": manages,
 }
 
-// keyAt returns which word of a command is its first key. Most have it behind their name (https://redis.io/docs/latest/develop/reference/key-specs/).
+// keyAt returns the index of a command's first key. In most commands it follows the name (https://redis.io/docs/latest/develop/reference/key-specs/).
 func (a *ask) keyAt() int {
 	switch name := strings.ToUpper(a.args[0].String()); name {
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":

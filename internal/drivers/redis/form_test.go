@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )
 
-// formOf is an op in a plan's words, with a verb of the plan's own: stores says whether that is one of those that do.
+// formOf returns an op in a plan's words, with a verb of the plan's own; stores selects one that stores a value.
 func formOf(stores bool, expect *Expect, command ...string) driver.Form {
 	verb, _ := driver.NewWords(map[string]bool{"own": stores}).Verb("own")
 	return driver.Form{Verb: verb, Name: "own", Words: &Form{Request: Request{Command: command}, Expect: expect}}
@@ -54,7 +54,7 @@ func TestFormsGoOutAsCommands(t *testing.T) {
 	}
 }
 
-// A form that is worded as the driver's own request is comes to the same bytes, and takes the same fast way.
+// A form worded like the driver's own request yields the same bytes, and takes the same fast path.
 func TestFormsAreLaidOutWhereTheyCanBe(t *testing.T) {
 	for _, tt := range []struct {
 		stores  bool
@@ -71,8 +71,8 @@ func TestFormsAreLaidOutWhereTheyCanBe(t *testing.T) {
 		{true, []string{"SET", "{key}", "{field.name}"}, false},   // likewise
 		{false, []string{"PING"}, false},                          // no key
 		{true, []string{"MSET", "a", "{key}{value}"}, false},      // in one argument
-		{true, []string{"SET", "{key}", "constant"}, false},       // a verb that stores, of which none is sent
-		{false, []string{"EXPIRE", "{run}:{{{key}}}", "9"}, true}, // the run is one for all
+		{true, []string{"SET", "{key}", "constant"}, false},       // a verb that stores, but the value is not sent
+		{false, []string{"EXPIRE", "{run}:{{{key}}}", "9"}, true}, // {run} is the same for all
 	} {
 		f := formOf(tt.stores, nil, tt.command...)
 		if strings.Contains(strings.Join(tt.command, ""), "constant") {
@@ -245,7 +245,7 @@ func TestCheckFormSaysWhatToWrite(t *testing.T) {
 	require.Equal(t, []string{"a"}, w.Fields)
 }
 
-// On a cluster a request goes to the node of its op's key, so that has to be what the command's key is hashed by.
+// On a cluster a request goes to the node of its op's key, so that must be what the command's key is hashed by.
 func TestFormsOnAClusterHaveTheirKeyWhereItDecides(t *testing.T) {
 	for _, good := range [][]string{
 		{"GET", "{key}"}, {"HGETALL", "h:{{{key}}}:x"}, {"EVALSHA", "sum", "1", "{key}"}, {"XREAD", "COUNT", "1", "STREAMS", "{key}", "0"}, {"XINFO", "STREAM", "{key}"},
@@ -275,7 +275,7 @@ func TestFormsOnAClusterHaveTheirKeyWhereItDecides(t *testing.T) {
 	}
 }
 
-// The suite's gets, puts and deletes are those of a field of a hash, on a server.
+// The suite's gets, puts and deletes use a field of a hash, on a server.
 func TestConformanceOfForms(t *testing.T) {
 	addr := servertest.Redis(t)
 	for _, protocol := range []int{2, 3} {
@@ -290,7 +290,7 @@ func TestConformanceOfForms(t *testing.T) {
 	}
 }
 
-// A server says before the load that it does not have a command, or that it is not as the plan has it.
+// Before the load, a server reports that it lacks a command, or that the plan's arguments do not fit.
 func TestIdentifyAsksAboutCommands(t *testing.T) {
 	addr := servertest.Redis(t)
 	identify := func(f driver.Form) error {
@@ -311,7 +311,7 @@ func TestIdentifyAsksAboutCommands(t *testing.T) {
 	require.ErrorContains(t, identify(broken), "SCRIPT LOAD: server says ERR Error compiling script")
 }
 
-// A script that the server has forgotten ends the connection, whose greeting loads it again.
+// If the server has forgotten a script, the connection ends, and the next greeting loads it again.
 func TestAForgottenScriptIsLoadedAgain(t *testing.T) {
 	f := formOf(false, nil, "EVALSHA", "1", "{key}")
 	f.Words.(*Form).Request.Script = "return redis.call('INCR', KEYS[1])"
@@ -332,7 +332,7 @@ func TestShowFormIsWhatPeopleRead(t *testing.T) {
 	require.Equal(t, `GET "" "\x01" RUN`, Driver{}.ShowForm(nil, formOf(true, nil, "GET", "", "\x01", "{run}"), sample, "RUN"))
 }
 
-// FuzzAnswers holds that no bytes are taken that are not there, whatever comes, and that more bytes do not change what is whole.
+// FuzzAnswers checks that only bytes that are there are taken, and that more bytes do not change a whole reply.
 func FuzzAnswers(f *testing.F) {
 	for _, text := range []string{"*2\r\n:1\r\n$1\r\na\r\n", "%1\r\n+a\r\n_\r\n", ">1\r\n+x\r\n:1\r\n", "|1\r\n+a\r\n+b\r\n*0\r\n", "$-1\r\n", "*1\r\n*1\r\n*-1\r\n"} {
 		f.Add([]byte(text), uint64(1))

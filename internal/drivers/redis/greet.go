@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// greeting is what a new connection says and what it expects to hear.
+// greeting is what a new connection sends, and the answers it expects.
 type greeting struct {
 	request  []byte
 	steps    []step
-	password string // to keep it out of errors
+	password string // kept to hide it in errors
 }
 
 // step is one command of a greeting.
 type step struct {
-	name string // the command as an error may show it: without the password
-	want string // the status that answers it, which some servers send as a bulk string; "" for a HELLO, which a map answers
+	name string // the command as an error may show it, without the password
+	want string // the status that answers it, which some servers send as a bulk string; "" for HELLO, which a map answers
 
-	courtesy bool // the load needs it not: a server may refuse it
+	courtesy bool // the load does not need it: a server may refuse it
 }
 
 func newGreeting(cfg *Config, password string, scripts ...string) greeting {
@@ -45,7 +45,7 @@ func newGreeting(cfg *Config, password string, scripts ...string) greeting {
 	return g
 }
 
-// hello is the command that chooses RESP3, and says who the client is.
+// hello returns the command that chooses RESP3 and identifies the client.
 func hello(cfg *Config, password string) []string {
 	args := []string{"HELLO", "3"}
 	if cfg.Password != nil {
@@ -57,7 +57,7 @@ func hello(cfg *Config, password string) []string {
 	return args
 }
 
-// introduce says the same in RESP2.
+// introduce adds the same for RESP2.
 func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
 	switch {
 	case cfg.Password == nil:
@@ -71,7 +71,7 @@ func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
 	}
 }
 
-// Greet appends HELLO, or AUTH and CLIENT SETNAME, where the config asks for them, SELECT likewise, and PING.
+// Greet appends HELLO, or AUTH and CLIENT SETNAME if the config asks for them, then SELECT, likewise, and PING.
 func (c *codec) Greet(dst []byte) ([]byte, int) {
 	return append(dst, c.greeting.request...), len(c.greeting.steps)
 }
@@ -102,13 +102,12 @@ func (g *greeting) parse(b []byte, i int, read reader) (int, error) {
 	return n, nil
 }
 
-// refuses says whether a server does not know a command, or has not given it to the user.
+// refuses reports whether a server does not know a command, or does not permit it to the user.
 func refuses(words []byte) bool {
 	return bytes.HasPrefix(words, []byte("NOPERM ")) || bytes.Contains(bytes.ToLower(words), []byte("unknown command"))
 }
 
-// remedy is what to do about a server that wants a password, and about a HELLO that it does not know: it is older than RESP3, or another
-// program.
+// remedy says what to do if a server needs a password, or does not know HELLO because it is older than RESP3 or another program.
 func (s *step) remedy(words []byte) string {
 	if bytes.HasPrefix(words, []byte("NOAUTH ")) {
 		return ` (write password = secret("NAME") in the target)`
@@ -120,10 +119,10 @@ func (s *step) remedy(words []byte) string {
 	return ": it does not speak RESP3, which Redis does from version 6 on; write protocol = 2 in the target"
 }
 
-// words returns shown, a printable form of raw, or no more than its first word when either could hold the password: servers
-// that do not know AUTH repeat its arguments, whole or cut, and an echo server repeats everything.
+// words returns shown, a printable form of raw, but at most its first word if either could contain the password. Servers that do not know AUTH repeat
+// its arguments, whole or cut, and an echo server repeats everything.
 func (g *greeting) words(raw []byte, shown string) string {
-	const shared = 4 // bytes in a row; fewer occur in any two texts
+	const shared = 4 // consecutive bytes; any two texts share shorter runs
 	size := min(shared, len(g.password))
 	for i := 0; size > 0 && i+size <= len(g.password); i++ {
 		if part := g.password[i : i+size]; bytes.Contains(raw, []byte(part)) || strings.Contains(shown, part) {
@@ -133,7 +132,7 @@ func (g *greeting) words(raw []byte, shown string) string {
 	return shown
 }
 
-// errorCode returns the code that an error's words begin with and a space, or "": WRONGPASS, NOAUTH, ERR.
+// errorCode returns the code that begins an error's words, plus a space: WRONGPASS, NOAUTH, ERR; "" if there is none.
 func errorCode(text string) string {
 	code, _, found := strings.Cut(text, " ")
 	if !found || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxIdentity bounds all that a server may say to Identify; INFO of a real one takes about 6 KiB.
+// maxIdentity bounds everything a server may send to Identify; a real INFO takes about 6 KiB.
 const maxIdentity = 1 << 20
 
 // infoFields are the lines of INFO that bear on a measurement.
@@ -21,13 +21,13 @@ var infoFields = [...]string{
 	"redis_mode", "role", "maxmemory", "maxmemory_policy", "io_threads_active", "aof_enabled", "process_id",
 }
 
-// configFields are the settings that INFO does not show. Each is asked for by name, since CONFIG GET * would also return
-// passwords. A server may refuse to tell them.
+// configFields are the settings that INFO does not show. They are requested one by one, since CONFIG GET * would also return passwords. A server may
+// refuse.
 var configFields = [...]string{"save", "appendfsync", "io-threads"}
 
-// Identify greets the server and asks INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and
-// "version", and of the other settings those that the server tells. One that greets well and then says nothing of itself is as good for a load: the result
-// holds a "note" that says why nothing is known. It returns soon after ctx is cancelled.
+// Identify greets the server and sends INFO and CONFIG GET. The result holds "server" (redis, valkey, loadgen, …) and "version", and those other
+// settings that the server reveals. A server that accepts the greeting but reveals nothing is as good for a load: the result then holds a "note" that
+// says why nothing is known. It returns soon after ctx is cancelled.
 func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
 	c, err := d.NewCodec(link)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 	return id, nil
 }
 
-// identify greets first and waits for the answers: a proxy that closes the connection for a question would take them along.
+// identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
 func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (map[string]string, error) {
 	in := &replyReader{conn: conn}
 	hello, replies := c.Greet(nil)
@@ -83,9 +83,9 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (m
 	return id, nil
 }
 
-// readInfo asks INFO.
+// readInfo sends INFO.
 func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
-	_, _ = conn.Write(appendCommand(nil, "INFO")) // where that fails, so does reading the answer
+	_, _ = conn.Write(appendCommand(nil, "INFO")) // if this fails, so does reading the answer
 	info, err := in.value()
 	switch {
 	case err != nil:
@@ -98,11 +98,11 @@ func readInfo(conn net.Conn, in *replyReader) (map[string]string, error) {
 	return describe(parseInfo(string(info.text))), nil
 }
 
-// describe asks COMMAND INFO about the command of a form: whether the server has it, and it is as many words as it takes. Servers that do not
-// describe commands say so when they are loaded.
+// describe sends COMMAND INFO for the command of a form, to check that the server has it and that the number of words is right. If a server cannot
+// describe commands, errors appear only under load.
 func (a *ask) describe(conn net.Conn, in *replyReader) error {
 	name := a.args[0].String()
-	_, _ = conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // as above
+	_, _ = conn.Write(appendCommand(nil, "COMMAND", "INFO", name)) // if this fails, so does reading the answer
 	unknown, arity, flags := false, int64(0), []string(nil)
 	err := in.next(func(b []byte) (int, error) {
 		head, at, err := readReply(b)
@@ -128,7 +128,7 @@ func (a *ask) describe(conn net.Conn, in *replyReader) error {
 	return nil
 }
 
-// described reads the first of the entries of COMMAND INFO: whether there is none, and the command's arity and flags.
+// described reads the first entry of COMMAND INFO: whether the command is unknown, and its arity and flags.
 func described(b []byte) (unknown bool, arity int64, flags []string) {
 	next := func() (r reply) {
 		r, n, _ := readReply(b)
@@ -142,7 +142,7 @@ func described(b []byte) (unknown bool, arity int64, flags []string) {
 	if entry.elements() < 3 {
 		return false, 0, nil
 	}
-	next() // its name
+	next() // the command's name
 	arity = next().integer
 	all := next()
 	for range all.elements() {
@@ -152,7 +152,7 @@ func described(b []byte) (unknown bool, arity int64, flags []string) {
 	return false, arity, flags
 }
 
-// silence says in words that a server did not answer.
+// silence explains that a server did not answer.
 func silence(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -174,8 +174,8 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// describe picks what bears on a measurement. Servers that are not Redis itself say who they are in server_name and
-// hold their own version beside the Redis version they are compatible with.
+// describe picks what bears on a measurement. Servers other than Redis identify themselves in server_name and give their own version beside the Redis
+// version they are compatible with.
 func describe(info map[string]string) map[string]string {
 	id := map[string]string{"server": "redis", "version": info["redis_version"]}
 	if name := info["server_name"]; name != "" {
@@ -192,10 +192,10 @@ func describe(info map[string]string) map[string]string {
 	return id
 }
 
-// readSetting asks CONFIG GET. The reply is a map, or an array of name and value, empty for a setting the server does not have, or an
-// error when it does not tell.
+// readSetting sends CONFIG GET. The reply is a map; or an array of name and value, empty for a setting the server lacks; or an error if the server
+// refuses.
 func readSetting(conn net.Conn, in *replyReader, name string, id map[string]string) error {
-	_, _ = conn.Write(appendCommand(nil, "CONFIG", "GET", name)) // as above
+	_, _ = conn.Write(appendCommand(nil, "CONFIG", "GET", name)) // if this fails, so does reading the answer
 	head, err := in.value()
 	if err != nil {
 		return silence(err)
@@ -225,7 +225,7 @@ func readSetting(conn net.Conn, in *replyReader, name string, id map[string]stri
 
 var errClosed = errors.New("server closed the connection")
 
-// replyReader reads replies from a blocking connection, maxIdentity bytes in all.
+// replyReader reads replies from a blocking connection, at most maxIdentity bytes in all.
 type replyReader struct {
 	conn  net.Conn
 	buf   []byte // read, not yet taken

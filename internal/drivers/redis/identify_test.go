@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// script is a server that says its lines, whatever it is asked, and closes.
+// script is a server that sends its lines, whatever it is asked, and closes.
 func script(t *testing.T, says string) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
@@ -86,7 +86,7 @@ func TestIdentifyErrors(t *testing.T) {
 	}
 }
 
-// A server that greets well can be loaded, whatever it says to questions about itself.
+// A server that accepts the greeting can be loaded, whatever it answers to questions about itself.
 func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	info := bulkString("redis_version:7\r\n")
 	tests := []struct {
@@ -111,7 +111,7 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	}
 }
 
-// A proxy may pass over what it does not know.
+// A proxy may ignore what it does not know.
 func TestIdentifyDoesNotWaitForInfo(t *testing.T) {
 	client, server := net.Pipe()
 	var ended sync.WaitGroup

@@ -1,8 +1,9 @@
-// Package redis speaks to Redis and to servers that answer as it does, in RESP2 or RESP3.
+// Package redis speaks to Redis and to compatible servers, in RESP2 or RESP3.
 //
-// A get is GET, a put is SET, a delete is DEL with one key; of several keys a get is MGET and a put MSET. A connection begins with AUTH, CLIENT SETNAME and SELECT where the target asks
-// for them, in RESP3 with HELLO in the place of the first two, and always with PING: the answers tell a server that is not Redis, wants a password,
-// or still loads its data, before any load is sent. A server that greets well and will not say what it is is loaded all the same.
+// A get is GET, a put is SET, a delete is DEL with one key; with several keys, a get is MGET and a put MSET. A connection begins with AUTH, CLIENT
+// SETNAME and SELECT if the target asks for them, in RESP3 with HELLO instead of the first two, and always with PING. The answers show, before any
+// load is sent, that a server is not Redis, needs a password, or is still loading its data. A server that accepts the greeting but will not say what
+// it is gets loaded all the same.
 //
 // # Replies
 //
@@ -16,14 +17,14 @@
 //	delete  :0, $-1, _, *-1  miss
 //	any     -words           error, with the words
 //
-//	a plan's own words:
+//	commands that a plan words itself:
 //	null             miss, unless the plan expects otherwise
-//	:0               miss of a delete, likewise
+//	:0               miss for a delete, likewise
 //	of any kind      ok, likewise; aggregates are read whole, however deep
 //
-// Anything else is not an answer to the request: the stream of replies cannot be trusted any more, and Parse returns an error.
-// The format is the one of https://redis.io/docs/latest/develop/reference/protocol-spec/. In RESP3 a server may say things unasked: push messages
-// between replies, and attributes before one. They are read whole and passed over.
+// Anything else is not an answer to the request. The stream of replies can then no longer be trusted, and Parse returns an error. The format is the
+// one of https://redis.io/docs/latest/develop/reference/protocol-spec/. In RESP3 a server may send data unasked: push messages between replies, and
+// attributes before one. They are read whole and skipped.
 package redis
 
 import (
@@ -44,23 +45,23 @@ var (
 	_ driver.Batcher = Driver{}
 )
 
-// Config holds what a redis target takes beside the attributes common to all targets.
+// Config holds what a redis target takes beside the common attributes.
 type Config struct {
 	// Protocol is the version of RESP, 2 or 3.
 	Protocol int `hcl:"protocol,optional" json:"protocol"`
 	// Username is the ACL user; empty for the default user.
 	Username string `hcl:"username,optional" json:"username"`
-	// Password authenticates every connection; nil when the server wants none.
+	// Password authenticates every connection; nil if the server needs none.
 	Password *driver.Secret `hcl:"password,optional" json:"password"`
 	// Database is the number given to SELECT, ≥ 0.
 	Database int `hcl:"database,optional" json:"database"`
-	// ClientName is what CLIENT LIST shows of every connection; "" for none.
+	// ClientName is the name of every connection in CLIENT LIST; "" for none.
 	ClientName string `hcl:"client_name,optional" json:"client_name"`
 	// Cluster says that the servers are nodes of a Redis Cluster.
 	Cluster bool `hcl:"cluster,optional" json:"cluster"`
 }
 
-// Validate reports every attribute that no connection could be opened with.
+// Validate reports every attribute with which no connection could be opened.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Protocol != 2 && c.Protocol != 3 {
@@ -102,7 +103,7 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	}
 }
 
-// CheckTTL implements driver.Expirer: any is right.
+// CheckTTL implements driver.Expirer: every TTL is valid.
 func (Driver) CheckTTL(time.Duration) error { return nil }
 
 // CheckBatch implements driver.Batcher: MSET takes no TTL.

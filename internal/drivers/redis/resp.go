@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxBulk is the most a bulk string may hold: Redis' own default limit (proto-max-bulk-len).
+	// maxBulk bounds a bulk string: Redis' own default limit (proto-max-bulk-len).
 	maxBulk = 512 << 20
 	// maxLine bounds a status or an error, terminator included. Redis' own are under 1 KiB; scripts can raise longer ones.
 	maxLine = 64 << 10
@@ -25,28 +25,27 @@ const (
 	integer
 	bulk
 	null
-	array // a header: integer elements follow as values of their own, none when it is negative
+	array // a header: integer elements follow as separate values, none if it is negative
 
 	// Of RESP3 only.
 	scalar    // a double, a boolean or a big number
 	mapping   // a header: twice integer elements follow
 	set       // as array
 	push      // as array; a message that answers nothing
-	attribute // as mapping; the value that they are about comes behind them
+	attribute // as mapping; precedes the value it describes
 )
 
-// reply is one value; text is a part of the buffer it was read from.
+// reply is one value; text is a slice of the buffer it was read from.
 type reply struct {
 	kind    kind
 	integer int64
 	text    []byte
 }
 
-// missing says whether it is one of the ways to say that there is nothing: a null string, a null array, the null of RESP3.
+// missing reports whether the reply is a form of null: a null string, a null array, or RESP3's null.
 func (r *reply) missing() bool { return r.kind == null || r.kind == array && r.integer == -1 }
 
-// readValue reads the RESP2 value at the front of b and returns the bytes it took, 0 when it is not complete. An array ends
-// with its header.
+// readValue reads the RESP2 value at the front of b and returns its length, 0 if it is incomplete. For an array, it reads only the header.
 func readValue(b []byte) (reply, int, error) {
 	if len(b) == 0 {
 		return reply{}, 0, nil
@@ -67,7 +66,7 @@ func readValue(b []byte) (reply, int, error) {
 	case '*':
 		v, n, err := readNumber(b)
 		return reply{kind: array, integer: v}, n, err
-	case '_': // of RESP3, and what some servers say unasked
+	case '_': // RESP3's, which some servers send unasked
 		_, n, err := readWord(b, "")
 		return reply{kind: null}, n, err
 	default:
@@ -75,8 +74,8 @@ func readValue(b []byte) (reply, int, error) {
 	}
 }
 
-// shortBulk reads a bulk string of up to five digits' length that is there in full and ends as it must, which is what most replies are. It
-// returns 0 for anything else, for readValue to say what that is.
+// shortBulk reads a complete, well-formed bulk string whose length has up to five digits, which most replies are. It returns 0 for anything else,
+// which readValue then reads.
 func shortBulk(b []byte) (text []byte, n int) {
 	if len(b) < 4 || b[0] != '$' {
 		return nil, 0
@@ -100,8 +99,8 @@ func shortBulk(b []byte) (text []byte, n int) {
 	return b[from:end:end], int(end) + 2
 }
 
-// skimBulks passes over up to most bulk strings that shortBulk would read, and returns how many and their bytes. One that is as long as the
-// one before it begins with the same bytes, up to eight of them, and needs no reading.
+// skimBulks skips up to most bulk strings that shortBulk would read, and returns how many and their bytes. A string as long as the previous one
+// begins with the same header, of up to eight bytes, so its length need not be parsed.
 func skimBulks(b []byte, most int) (n, took int) {
 	for n < most {
 		text, size := shortBulk(b[took:])
@@ -151,7 +150,7 @@ func readBulk(b []byte) (reply, int, error) {
 	return reply{kind: bulk, text: b[n:end:end]}, end + 2, nil
 }
 
-// readNumber reads the signed decimal between the type byte and CR LF: at most 18 digits, so that it cannot overflow.
+// readNumber reads the signed decimal between the type byte and CR LF. It takes at most 18 digits, so it cannot overflow.
 func readNumber(b []byte) (v int64, n int, err error) {
 	const mostDigits = 18
 	at := 1
@@ -175,7 +174,7 @@ func readNumber(b []byte) (v int64, n int, err error) {
 	return v, at + 2, nil
 }
 
-// readLine returns what stands between the type byte and CR LF and the bytes taken, terminator included.
+// readLine returns the text between the type byte and CR LF, and the bytes taken, including CR LF.
 func readLine(b []byte) ([]byte, int, error) {
 	within := b[:min(len(b), maxLine)]
 	i := bytes.IndexByte(within, '\n')
@@ -198,7 +197,7 @@ func quote(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// appendLength appends n ≥ 0 in decimal, and CR LF. Lengths of keys and values have two or three digits as a rule.
+// appendLength appends n ≥ 0 in decimal, and CR LF. Lengths of keys and values usually have two or three digits.
 func appendLength(dst []byte, n int) []byte {
 	if n < 100 && n >= 10 {
 		return append(dst, byte('0'+n/10), byte('0'+n%10), '\r', '\n')

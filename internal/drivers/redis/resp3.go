@@ -7,15 +7,14 @@ import (
 )
 
 const (
-	// maxElements bounds the values within one reply, those within them included. The longest are those of a plan's own commands, such as all of a
+	// maxElements bounds the values within one reply, nested ones included. The longest replies come from a plan's own commands, such as all of a
 	// large list.
 	maxElements = 1 << 20
-	// verbatimHead is what a verbatim string's text begins with: three letters for its format and a colon.
+	// verbatimHead is the length of a verbatim string's prefix: three letters for its format and a colon.
 	verbatimHead = len("txt:")
 )
 
-// codec3 is a codec that speaks RESP3. What it sends is the same but for the greeting; what it reads has more types, and messages that
-// belong to no request.
+// codec3 is a codec that speaks RESP3. It sends the same except for the greeting. It reads more types, and messages that belong to no request.
 type codec3 struct{ codec }
 
 var (
@@ -49,8 +48,8 @@ func (c *codec3) ParseGreeting(b []byte, i int) (int, error) {
 	return c.greeting.parse(b, i, readReply)
 }
 
-// readReply reads the next value that answers a request, and returns the bytes it took with the messages and attributes before it. Like
-// readValue, it ends with the header of an aggregate.
+// readReply reads the next value that answers a request. The bytes taken include messages and attributes before it. Like readValue, it reads only the
+// header of an aggregate.
 func readReply(b []byte) (reply, int, error) {
 	at, err := before(b)
 	if err != nil || at == len(b) {
@@ -63,7 +62,7 @@ func readReply(b []byte) (reply, int, error) {
 	return r, at + n, nil
 }
 
-// readWhole is readReply for all of an aggregate.
+// readWhole is readReply for a whole aggregate.
 func readWhole(b []byte) (int, error) {
 	at, err := before(b)
 	if err != nil || at == len(b) {
@@ -76,7 +75,7 @@ func readWhole(b []byte) (int, error) {
 	return at + n, nil
 }
 
-// before returns how many bytes the messages and attributes before a reply take; all of b when they are not complete.
+// before returns how many bytes of messages and attributes precede a reply; len(b) if they are incomplete.
 func before(b []byte) (int, error) {
 	at := 0
 	for at < len(b) && (b[at] == '>' || b[at] == '|') {
@@ -92,8 +91,8 @@ func before(b []byte) (int, error) {
 	return at, nil
 }
 
-// skip returns how many bytes the value at the front of b takes with all that is in it, of an attribute without what it is about; 0 when
-// that is not complete.
+// skip returns the length of the value at the front of b with everything nested in it; 0 if it is incomplete. For an attribute, it leaves out the
+// value that the attribute describes.
 func skip(b []byte) (int, error) {
 	at, left := 0, int64(1)
 	for seen := int64(0); left > 0; left-- {
@@ -106,7 +105,7 @@ func skip(b []byte) (int, error) {
 			return 0, fmt.Errorf("reply of more than %d values: got %s", maxElements, quote(b))
 		}
 		left += inner
-		if r.kind == attribute && at > 0 { // stands before the value that it is about
+		if r.kind == attribute && at > 0 { // precedes the value it describes
 			left++
 		}
 		at += n
@@ -114,7 +113,7 @@ func skip(b []byte) (int, error) {
 	return at, nil
 }
 
-// elements is how many values an aggregate's header announces.
+// elements returns how many values an aggregate's header announces.
 func (r *reply) elements() int64 {
 	switch r.kind {
 	case array, set, push:
@@ -125,8 +124,7 @@ func (r *reply) elements() int64 {
 	return 0
 }
 
-// readValue3 is readValue for RESP3: it knows all the types of RESP2, too. The aggregates and strings of unknown length, which no server
-// sends, are refused.
+// readValue3 is readValue for RESP3, including all types of RESP2. It refuses aggregates and strings of unknown length, which no server sends.
 func readValue3(b []byte) (reply, int, error) {
 	if len(b) == 0 {
 		return reply{}, 0, nil
@@ -158,7 +156,7 @@ func readValue3(b []byte) (reply, int, error) {
 	return r, n, err
 }
 
-// readWord reads a line that holds one of the letters, or nothing where there are none.
+// readWord reads a line that holds one of the letters, or an empty line if letters is empty.
 func readWord(b []byte, letters string) ([]byte, int, error) {
 	size := len("_\r\n") + min(1, len(letters))
 	for i := 1; i < min(size, len(b)); i++ {
@@ -183,7 +181,7 @@ func readWord(b []byte, letters string) ([]byte, int, error) {
 	return b[1 : size-2 : size-2], size, nil
 }
 
-// readDecimal reads a double or a big number as the text that it is.
+// readDecimal reads a double or a big number as text.
 func readDecimal(b []byte) (reply, int, error) {
 	text, n, err := readLine(b)
 	if n == 0 || err != nil {
@@ -195,7 +193,7 @@ func readDecimal(b []byte) (reply, int, error) {
 	return reply{kind: scalar, text: text}, n, nil
 }
 
-// isDecimal says whether the text is a number: digits with a sign, and of a double a fraction, an exponent, inf or nan.
+// isDecimal reports whether the text is a number: digits with a sign, and for a double a fraction, an exponent, inf or nan.
 func isDecimal(text []byte, double bool) bool {
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		text = text[1:]
@@ -219,7 +217,7 @@ func isDecimal(text []byte, double bool) bool {
 	return digits > 0
 }
 
-// readLongText reads a verbatim string, without the format that it begins with, or an error of any length.
+// readLongText reads a verbatim string, without its format prefix, or an error of any length.
 func readLongText(b []byte) (reply, int, error) {
 	r, n, err := readBulk(b)
 	switch {
@@ -249,7 +247,7 @@ func readHeader(b []byte, k kind) (reply, int, error) {
 	return reply{kind: k, integer: v}, n, nil
 }
 
-// isRESP2 says whether a value of RESP2 begins with the byte.
+// isRESP2 reports whether a value of RESP2 begins with the byte.
 func isRESP2(c byte) bool {
 	switch c {
 	case '+', '-', ':', '$', '*', '_':

@@ -23,7 +23,7 @@ func newCodec3(t testing.TB, cfg Config) *codec3 {
 	return c.(*codec3)
 }
 
-// asides are all types of values, in what a server may say before a reply.
+// asides have all types of values, in messages that a server may send before a reply.
 var asides = []string{
 	">2\r\n+pubsub\r\n:1\r\n",
 	">3\r\n$7\r\nmessage\r\n$1\r\na\r\n*2\r\n_\r\n#t\r\n",
@@ -249,7 +249,7 @@ func TestConformance3WithServer(t *testing.T) {
 	})
 }
 
-// TestGreeting3WithServer: what a user reads, and what the server was told.
+// TestGreeting3WithServer checks what a user reads, and what the server was told.
 func TestGreeting3WithServer(t *testing.T) {
 	addr := servertest.Redis(t, "--requirepass", "open sesame")
 	conn, err := dialer(addr)()
@@ -266,7 +266,7 @@ func TestGreeting3WithServer(t *testing.T) {
 	require.ErrorContains(t, err, "it does not speak RESP3, which Redis does from version 6 on; write protocol = 2 in the target")
 }
 
-// TestPushBetweenReplies has a real server say things unasked: it tells a connection which keys that it has read have changed.
+// TestPushBetweenReplies makes a real server send push messages: it tells a connection which of the keys it has read have changed.
 func TestPushBetweenReplies(t *testing.T) {
 	addr := servertest.Redis(t)
 	conn, err := dialer(addr)()

@@ -9,7 +9,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestResumeGoesThroughValues byte by byte, those within each other and the messages between them too: the reply is whole with its last byte, and not before.
+// TestResumeGoesThroughValues byte by byte, including nested values and messages between values: the reply is whole with its last byte, and not
+// before.
 func TestResumeGoesThroughValues(t *testing.T) {
 	for reply, codecs := range map[string][]driver.Resumer{
 		"$5\r\nhello\r\n": {new(codec), new(codec3)},

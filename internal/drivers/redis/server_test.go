@@ -48,7 +48,7 @@ func TestConformanceWithServer(t *testing.T) {
 	}
 }
 
-// TestGreetingWithServer shows what a user reads when a server does not let loadgen in.
+// TestGreetingWithServer shows what a user reads if a server refuses the greeting.
 func TestGreetingWithServer(t *testing.T) {
 	secret := &driver.Secret{Name: "cache"}
 	tests := []struct {
@@ -107,7 +107,7 @@ func TestServerErrors(t *testing.T) {
 	require.Equal(t, driver.Miss, replies[1].Outcome)
 }
 
-// TestConformanceWithOddServers loads servers with manners of their own.
+// TestConformanceWithOddServers loads servers with unusual behaviour.
 func TestConformanceWithOddServers(t *testing.T) {
 	for _, odd := range drivertest.OddRESP() {
 		t.Run(odd.Name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestConformanceWithOddServers(t *testing.T) {
 	}
 }
 
-// A user who may do no more than read, write and connect is enough for a load.
+// A user who may only read, write and connect is enough for a load.
 func TestConformanceWithALeastPrivilegedUser(t *testing.T) {
 	addr := servertest.Redis(t, "--user", "worker", "on", ">opensesame", "~*", "+@read", "+@write", "+@connection")
 	drivertest.Run(t, drivertest.Suite{

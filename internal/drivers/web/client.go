@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	headRoom = 16 << 10 // bytes that a response's head may have
-	interim  = 10       // responses of 1xx that may come before the response
-	together = 16 << 10 // a body up to this is written with its head
+	headRoom = 16 << 10 // bytes of a response's head
+	interim  = 10       // 1xx responses allowed before the response
+	together = 16 << 10 // a body of at most this many bytes is written with its head
 )
 
 func newReader(conn net.Conn) *bufio.Reader { return bufio.NewReaderSize(conn, headRoom) }
@@ -32,7 +32,7 @@ type client struct {
 	most          int // bytes of a body
 	words         [driver.NumVerbs]*wording
 
-	conn     net.Conn // nil: it was closed as the server said
+	conn     net.Conn // nil: closed, as the server announced
 	in       *bufio.Reader
 	response fasthttp.Response
 	out      []byte
@@ -40,7 +40,7 @@ type client struct {
 	message  []byte
 }
 
-// word compiles what requests are: the plan's forms, and for what these leave out what is usual.
+// word compiles the wordings: the plan's forms, and the usual ones for the rest.
 func (c *client) word(forms []driver.Form) error {
 	for v, usual := range usual {
 		w, err := compile(usual, driver.Verb(v))
@@ -110,13 +110,13 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	return nil
 }
 
-// timedOut says whether a deadline has ended a read or a write. That of fasthttp is no net.Error.
+// timedOut reports whether a deadline has ended a read or a write. fasthttp's error for that is not a net.Error.
 func timedOut(err error) bool {
 	var late interface{ Timeout() bool }
 	return errors.As(err, &late) && late.Timeout()
 }
 
-// encode makes a request in c.out, and returns what is to be written behind it: a body that is too large to be copied.
+// encode builds a request in c.out. It returns a body that is too large to copy, to be written after c.out.
 func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error) {
 	if w.whole {
 		var is bool
@@ -166,7 +166,7 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 	return nil
 }
 
-// await waits for the beginning of the response, and reads the interim ones before it. It looks at the status itself: fasthttp takes 000 for 200.
+// await waits for the response, and reads the interim responses before it. It checks the status itself: fasthttp takes 000 for 200.
 func (c *client) await() error {
 	for range interim {
 		line, err := c.in.Peek(len("HTTP/1.1 200"))
@@ -187,7 +187,7 @@ func (c *client) await() error {
 	return fmt.Errorf("more than %d interim responses", interim)
 }
 
-// judge says what a response amounts to.
+// judge turns a response into a reply.
 func (c *client) judge(w *wording, reply *driver.Reply) {
 	status := c.response.StatusCode()
 	reply.Code = uint16(min(status, math.MaxUint16))

@@ -17,10 +17,10 @@ var _ driver.Informant = Driver{}
 
 const (
 	usualStatus = "/stub_status"
-	maxStatus   = 1 << 20 // bytes of a status page; a real one has a hundred to some thousand
+	maxStatus   = 1 << 20 // bytes of a status page; real ones have a hundred to a few thousand
 )
 
-// figures are what the stub_status of nginx has, by its names.
+// figures are those of nginx's stub_status, by its names.
 var figures = [...]driver.Figure{
 	{Name: "active_connections"},
 	{Name: "accepts", Counter: true},
@@ -31,7 +31,7 @@ var figures = [...]driver.Figure{
 	{Name: "waiting"},
 }
 
-// apacheFigures are those of the server-status of Apache, as ?auto writes it, that say more than a number of now.
+// apacheFigures are those of Apache's server-status?auto that need a unit or are counters.
 var apacheFigures = [...]driver.Figure{
 	{Name: "total_accesses", Counter: true},
 	{Name: "total_kbytes", Counter: true},
@@ -54,7 +54,7 @@ func (Driver) Describe(name string) driver.Figure {
 	return driver.Figure{Name: name}
 }
 
-// AppendQuestion gets the status page.
+// AppendQuestion requests the status page.
 func (Driver) AppendQuestion(dst []byte, link driver.Link) ([]byte, error) {
 	cfg, authorization, err := settings(link)
 	if err != nil {
@@ -71,7 +71,7 @@ func (Driver) AppendQuestion(dst []byte, link driver.Link) ([]byte, error) {
 	return append(dst, "\r\n"...), nil
 }
 
-// ParseFigures reads a status page. Its names become lower case, with _ where a name can have nothing else.
+// ParseFigures reads a status page. Names become lower case, with _ for bytes that a name cannot have.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	source := &ending{from: bytes.NewReader(b)}
 	in := bufio.NewReader(source)
@@ -81,13 +81,13 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 		return told, len(b) - source.from.Len() - in.Buffered(), nil
 	case source.met && len(b) > maxStatus:
 		return nil, 0, errors.New("the status page has no end within 1 MiB")
-	case source.met: // there is more to come
+	case source.met: // incomplete
 		return nil, 0, nil
 	}
 	return nil, 0, fmt.Errorf("the status page: %w", err)
 }
 
-// ending is a reader that knows whether somebody wanted more than there is.
+// ending is a reader that records whether somebody read past its end.
 type ending struct {
 	from *bytes.Reader
 	met  bool
@@ -114,7 +114,7 @@ func readPage(in *bufio.Reader) (map[string]string, error) {
 }
 
 // readStatus reads lines such as "Total Accesses: 5" and "Reading: 0 Writing: 1 Waiting: 0", and nginx's "server accepts handled requests", whose
-// numbers are in the next line.
+// numbers are on the next line.
 func readStatus(page string) map[string]string {
 	told := map[string]string{}
 	var names []string
@@ -136,7 +136,7 @@ func readStatus(page string) map[string]string {
 	return told
 }
 
-// readPairs takes a line apart into names, which may have several words and end in a colon, and values of one word.
+// readPairs splits a line into names, which may have several words and end in a colon, and one-word values.
 func readPairs(told map[string]string, words []string) {
 	var name []string
 	for i := 0; i < len(words); i++ {
@@ -150,7 +150,7 @@ func readPairs(told map[string]string, words []string) {
 	}
 }
 
-// identifier puts _ in the place of what a figure's name cannot have.
+// identifier replaces whatever a figure's name cannot have by _.
 func identifier(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

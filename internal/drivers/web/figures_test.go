@@ -12,7 +12,7 @@ import (
 
 const nginxStatus = "Active connections: 291 \nserver accepts handled requests\n 16630948 16630946 31070465 \nReading: 6 Writing: 179 Waiting: 106 \n"
 
-// apacheStatus has what Apache writes, names of several words and a scoreboard among them.
+// apacheStatus is Apache's page, including names of several words and a scoreboard.
 const apacheStatus = "localhost\nServerVersion: Apache/2.4.57 (Debian)\nTotal Accesses: 12\nTotal kBytes: 3\nCPUUser: .05\nReqPerSec: .0851064\nScoreboard: __W_.\n"
 
 func page(status, headers, body string) []byte {

@@ -13,29 +13,29 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
-// Form is what stands in an op block of a web target.
+// Form is the content of an op block of a web target.
 type Form struct {
 	Request Request `hcl:"request,block" json:"request"`
 	Expect  *Expect `hcl:"expect,block" json:"expect,omitempty"`
 }
 
-// Request is what is asked.
+// Request says what to send.
 type Request struct {
-	Form    string            `hcl:"form,optional" json:"form,omitempty"` // "vegeta": the key is the request, and nothing else is here; "": this is
+	Form    string            `hcl:"form,optional" json:"form,omitempty"` // "vegeta": the key is the request, and the other fields are empty; "": they are the request
 	Method  string            `hcl:"method,optional" json:"method"`
-	Path    string            `hcl:"path,optional" json:"path"` // a template, with a query if there is one; what stands for a placeholder is escaped
+	Path    string            `hcl:"path,optional" json:"path"` // a template, including any query; the text of a placeholder is escaped
 	Headers map[string]string `hcl:"headers,optional" json:"headers,omitempty"`
 	Body    string            `hcl:"body,optional" json:"body,omitempty"`
 }
 
-// Expect says which statuses are which outcome. Each list that is there takes the place of the usual one.
+// Expect says which statuses mean which outcome. Each list replaces the usual one.
 type Expect struct {
 	OK       []int `hcl:"ok,optional" json:"ok,omitempty"`
 	Miss     []int `hcl:"miss,optional" json:"miss,omitempty"`
 	Conflict []int `hcl:"conflict,optional" json:"conflict,omitempty"`
 }
 
-// vegetaForm is the form of requests that are whole keys, from a file of vegeta's targets.
+// vegetaForm is the form in which keys are whole requests, from a file of vegeta's targets.
 const vegetaForm = "vegeta"
 
 // usual are the requests of a store of keys.
@@ -45,15 +45,15 @@ var usual = [...]*Form{
 	driver.Delete: {Request: Request{Method: "DELETE", Path: "/{key}"}},
 }
 
-// header is one of a request's.
+// header is one header of a request.
 type header struct {
 	name  string
 	value form.Template
 }
 
-// wording is a form that is ready for use.
+// wording is a compiled form.
 type wording struct {
-	whole    bool // keys are requests; of what follows, only outcomes are there, and what is fixed
+	whole    bool // keys are requests; of the fields below, only fixed, outcomes and the last two are used
 	method   string
 	path     form.Template
 	headers  []header
@@ -64,14 +64,14 @@ type wording struct {
 	outcomes [600]driver.Outcome // by status
 
 	start string // of the head, up to the path
-	fixed string // of it, behind the path, up to the headers of the form
+	fixed string // part of the head, from the path to the form's headers
 
-	userAgent, authorization string // lines that a whole request gets which has none of its own
+	userAgent, authorization string // lines added to a whole request that has none of its own
 }
 
 const (
 	mostHeaders = 50
-	mostText    = 8 << 10 // bytes of a path's or a header's text
+	mostText    = 8 << 10 // bytes of the text of a path or header
 )
 
 // taken are headers that the driver writes itself.
@@ -81,7 +81,7 @@ var taken = map[string]string{
 	"upgrade": "leave it out: requests are of HTTP/1.1", "trailer": "leave it out: bodies have a length", "te": "leave it out: bodies have a length",
 }
 
-// compile makes a wording of a form, or says all that is wrong with it.
+// compile makes a wording from a form, or reports everything that is wrong with it.
 func compile(f *Form, verb driver.Verb) (*wording, error) {
 	if f.Request.Form != "" {
 		return compileWhole(f, verb)
@@ -120,7 +120,7 @@ func compile(f *Form, verb driver.Verb) (*wording, error) {
 	return w, errors.Join(errs...)
 }
 
-// compileWhole makes a wording of a form whose keys are requests.
+// compileWhole makes a wording from a form whose keys are requests.
 func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	w := &wording{whole: true, keyed: true}
 	var errs []error
@@ -143,7 +143,7 @@ func compileWhole(f *Form, verb driver.Verb) (*wording, error) {
 	return w, errors.Join(errs...)
 }
 
-// templates are all of a wording's.
+// templates returns all templates of a wording.
 func (w *wording) templates() []form.Template {
 	all := []form.Template{w.path, w.body}
 	for _, h := range w.headers {
@@ -152,7 +152,7 @@ func (w *wording) templates() []form.Template {
 	return all
 }
 
-// readHeaders reads a form's headers, in order of their names.
+// readHeaders reads a form's headers, sorted by name.
 func readHeaders(all map[string]string, parse func(attribute, text string) form.Template, wrong func(string, ...any)) (headers []header) {
 	if len(all) > mostHeaders {
 		wrong("headers has %d entries: write at most %d", len(all), mostHeaders)
@@ -183,7 +183,7 @@ func readHeaders(all map[string]string, parse func(attribute, text string) form.
 	return headers
 }
 
-// readStatuses enters which status is which outcome.
+// readStatuses records which status means which outcome.
 func readStatuses(w *wording, e *Expect, verb driver.Verb, wrong func(string, ...any)) {
 	for status := range w.outcomes {
 		switch {
@@ -242,7 +242,7 @@ func (w *wording) outcome(status int) driver.Outcome {
 	return w.outcomes[status]
 }
 
-// head makes what all requests of a client have in common.
+// head sets what all requests of a client have in common.
 func (w *wording) head(c *client) {
 	w.start = w.method + " "
 	w.fixed = " HTTP/1.1\r\nHost: " + c.host + "\r\n"
@@ -261,7 +261,7 @@ func (w *wording) head(c *client) {
 	}
 }
 
-// append appends a request's head, whose body has so many bytes.
+// append appends the head of a request with a body of that many bytes.
 func (w *wording) append(dst []byte, req *driver.Request, run string, body int) []byte {
 	dst = append(dst, w.start...)
 	for i := range w.path {
@@ -284,7 +284,8 @@ func (w *wording) append(dst []byte, req *driver.Request, run string, body int) 
 	return append(dst, "\r\n"...)
 }
 
-// appendWhole appends a request that is a key, with the headers that it has not: Host first, as RFC 9112 (3.2) wants it. It reports whether the key is one.
+// appendWhole appends a request that is a key, and adds missing headers: Host first, as RFC 9112 (3.2) wants it. It reports whether the key is a
+// request.
 func (w *wording) appendWhole(dst, key []byte) ([]byte, bool) {
 	const version = " HTTP/1.1"
 	line := bytes.Index(key, []byte(version+"\r\n"))
@@ -303,7 +304,7 @@ func (w *wording) appendWhole(dst, key []byte) ([]byte, bool) {
 	return append(append(dst, head...), rest...), true
 }
 
-// names says whether one of the lines of a head begins with a header's name and its colon.
+// names reports whether a line of a head begins with name, a header's name and colon.
 func names(head []byte, name string) bool {
 	for len(head) > 0 {
 		if len(head) >= len(name) && strings.EqualFold(string(head[:len(name)]), name) {
@@ -318,15 +319,15 @@ func names(head []byte, name string) bool {
 	return false
 }
 
-// inPath says whether a byte may stand in a path or query as it is; inHeader the same of a header.
+// inPath reports whether a byte may appear unescaped in a path or query; inHeader does so for a header.
 func inPath(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~/:@", c) >= 0
 }
 
 func inHeader(c byte) bool { return c >= ' ' && c < 0x7f }
 
-// appendEscaped appends a part of a template. Of what stands for a placeholder, each byte that may not stand there becomes %XX: no key ends a line, or
-// is more than a part of a path.
+// appendEscaped appends a part of a template. In the text of a placeholder, each byte that may does not allow becomes %XX, so that no key ends a line
+// or reaches beyond its part of a path.
 func appendEscaped(dst []byte, p *form.Part, req *driver.Request, run string, may func(byte) bool) []byte {
 	from := len(dst)
 	dst = p.Append(dst, req, run)
@@ -360,14 +361,14 @@ func appendEscaped(dst []byte, p *form.Part, req *driver.Request, run string, ma
 	return dst
 }
 
-// token says whether a text is one of RFC 9110: a method, or a header's name.
+// token reports whether a text is a token of RFC 9110: a method, or a header's name.
 func token(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// plain says whether a text can be a header's.
+// plain reports whether a text can be a header's value.
 func plain(s string) bool {
 	return s == strings.TrimSpace(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }
@@ -423,7 +424,7 @@ func (Driver) ShowForm(config any, f driver.Form, sample *driver.Request, run st
 	return strings.Join(lines, "\n")
 }
 
-// shown is a text for people, escaped, with what is long cut.
+// shown returns a text for people: escaped, and cut if long.
 func shown(s string, most int) string {
 	quoted := strconv.Quote(s[:min(len(s), most)])
 	quoted = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

@@ -1,5 +1,5 @@
-// Package web speaks HTTP/1.1. What a request is and which statuses are which outcome the plan says, op by op; what it leaves out is as for a plain store
-// of keys:
+// Package web speaks HTTP/1.1. The plan says, op by op, what a request is and which status means which outcome. The defaults suit a plain store of
+// keys:
 //
 //	verb    request                            ok             miss      conflict
 //	get     GET /{key}                         200 to 299     404, 410  409, 412
@@ -7,13 +7,13 @@
 //	delete  DELETE /{key}                      200 to 299     404, 410  409, 412
 //	others  as the plan says                   200 to 299     404, 410  409, 412
 //
-// Every other status is an error. Redirects are not followed: what they cost would be in no figure.
+// Every other status is an error. Redirects are not followed: their cost would appear in no figure.
 //
-// Requests are the plan's bytes. Responses are read by github.com/valyala/fasthttp, whose Response is read again and again without allocating, within
-// bounds: a PUT through it took 36 µs and no allocation where net/http took 50 µs and 48. Its HostClient is left out: a pool of one connection with a
-// goroutine to clean it, and repeated requests that no ledger sees. A client here has one connection. It sends a request when the response to the one
-// before has come (no pipelining, which servers do badly), and dials again when a server has said that it closes: that counts as a
-// reconnect. RFC 9110 and 9112 are the protocol.
+// Requests are the plan's bytes. Responses are read by github.com/valyala/fasthttp, whose Response can be reused without allocating, within bounds: a
+// PUT through it took 36 µs and no allocation, where net/http took 50 µs and 48. Its HostClient is not used: it would be a pool of one connection
+// with a cleaning goroutine, and would repeat requests unseen by any ledger. A client here has one connection. It sends a request once the response
+// to the previous one has arrived (no pipelining, which servers do badly). If a server has announced that it closes, the client dials again: that
+// counts as a reconnect. The protocol is that of RFC 9110 and 9112.
 package web
 
 import (
@@ -38,15 +38,15 @@ var (
 	_ form.Former       = Driver{}
 )
 
-// Config holds what a web target takes beside the attributes common to all targets.
+// Config holds what a web target takes beside the common attributes.
 type Config struct {
-	// Host is what requests have in their Host header; "": the endpoint, without a port that is its scheme's own.
+	// Host is the Host header of requests; "": the endpoint, without the port if it is the scheme's default.
 	Host string `hcl:"host,optional" json:"host"`
-	// Authorization is what they have in their Authorization header, such as "Bearer …"; nil: they have none.
+	// Authorization is the Authorization header of requests, such as "Bearer …"; nil: none.
 	Authorization *driver.Secret `hcl:"authorization,optional" json:"authorization"`
 	// MaxBody bounds a response's body, in bytes.
 	MaxBody driver.Size `hcl:"max_body,optional" json:"max_body"`
-	// Status is the path of the page on which servers tell figures about themselves; "": /stub_status.
+	// Status is the path of the servers' status page, which has their figures; "": /stub_status.
 	Status string `hcl:"status,optional" json:"status,omitempty"`
 }
 
@@ -55,7 +55,7 @@ const (
 	mostBody    = 1 << 30
 )
 
-// Validate reports every attribute that no request could be made with.
+// Validate reports every attribute with which no request could be made.
 func (c *Config) Validate() error {
 	var errs []error
 	if len(c.Host) > 255 || strings.ContainsFunc(c.Host, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '/' }) {
@@ -76,7 +76,7 @@ func (Driver) Name() string { return "web" }
 // NewConfig returns a *Config: the endpoint as host, and bodies of up to 64 MiB.
 func (Driver) NewConfig() any { return &Config{MaxBody: defaultBody} }
 
-// Outcomes says that a get and a delete can miss, and that all can conflict.
+// Outcomes says that a get and a delete can miss, and that every verb can conflict.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
@@ -101,7 +101,7 @@ func (Driver) Dial(ctx context.Context, link driver.Link) (driver.Session, error
 	return c, c.connect(ctx)
 }
 
-// settings returns a link's config, and the secret that it names; "" where it names none.
+// settings returns a link's config, and the secret that it names; "" if it names none.
 func settings(link driver.Link) (cfg *Config, authorization string, err error) {
 	cfg, ok := link.Config.(*Config)
 	if !ok {
@@ -119,7 +119,7 @@ func settings(link driver.Link) (cfg *Config, authorization string, err error) {
 	return cfg, authorization, nil
 }
 
-// host is the Host header of requests to an endpoint.
+// host returns the Host header for an endpoint.
 func host(cfg *Config, endpoint string) string {
 	name, port, err := net.SplitHostPort(endpoint)
 	switch {
@@ -135,7 +135,7 @@ func host(cfg *Config, endpoint string) string {
 	return name
 }
 
-// Identify asks for HEAD /, whose status does not matter: what a server says of itself is in its Server header.
+// Identify sends HEAD /. The status does not matter: servers identify themselves in the Server header.
 func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
 	cfg, ok := link.Config.(*Config)
 	if !ok {
@@ -166,5 +166,5 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// cut shortens what a server has said.
+// cut shortens a server's words.
 func cut(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "?") }

@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )
 
-// oracle is a server of keys that counts.
+// oracle is a server of keys that counts requests.
 type oracle struct {
 	mu    sync.Mutex
 	keys  map[string][]byte
@@ -73,7 +73,7 @@ func TestConformanceOfNginx(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: dialTo(s.Addr), TextKeys: true, MaxKey: 250})
 }
 
-// open connects a client of some forms to a server.
+// open connects a client with some forms to a server.
 func open(t *testing.T, addr string, cfg *Config, forms ...driver.Form) driver.Session {
 	t.Helper()
 	require.NoError(t, cfg.Validate())
@@ -115,7 +115,7 @@ func TestFormsAsTheyAreSent(t *testing.T) {
 	}, o.heard)
 }
 
-// TestStatuses has a server answer with each status, which the usual words and a form's read in their ways.
+// TestStatuses has a server answer with each status, which the usual wording and a form's own interpret.
 func TestStatuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := 0
@@ -157,7 +157,7 @@ func TestStatuses(t *testing.T) {
 		{visit, 404, driver.Miss, ""},
 	} {
 		if c.verb == visit && c.status == 404 {
-			c.want, c.says = driver.Error, "status 404" // the form has misses of its own
+			c.want, c.says = driver.Error, "status 404" // the form has its own misses
 		}
 		reply, err := do(t, s, &driver.Request{Verb: c.verb, Key: fmt.Append(nil, c.status), Value: &driver.Value{}})
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestInterimResponses are passed over: the response comes behind them.
+// TestInterimResponses are skipped: the response follows them.
 func TestInterimResponses(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
@@ -232,7 +232,7 @@ func TestInterimResponses(t *testing.T) {
 	require.Equal(t, "v", string(reply.Value))
 }
 
-// TestServerThatCloses says so with a response: the next request goes over a new connection, and none fails.
+// TestServerThatCloses announces it with a response: the next request uses a new connection, and none fails.
 func TestServerThatCloses(t *testing.T) {
 	s := servertest.Nginx(t, 3, nil)
 	made := 0
@@ -251,7 +251,7 @@ func TestServerThatCloses(t *testing.T) {
 	require.Equal(t, map[string]int{"GET 404": 10}, s.Counts(10))
 }
 
-// TestFormsThatAreWrong name the attribute and say what to write.
+// TestFormsThatAreWrong checks that errors name the attribute and say what to write.
 func TestFormsThatAreWrong(t *testing.T) {
 	for want, f := range map[string]Form{
 		"method = \"get\": write GET":                 {Request: Request{Method: "get", Path: "/"}},
@@ -282,7 +282,7 @@ func TestShownAsItWillBeSent(t *testing.T) {
 	require.Equal(t, "POST /a%20b HTTP/1.1\nHost: HOST:PORT\nUser-Agent: loadgen\nX-N: 3\nContent-Length: 90\n"+strings.Repeat("v", 80)+"… (90 bytes)", text)
 }
 
-// TestRequestsAllocateNothing has a client exchange requests with a peer that answers each the same.
+// TestRequestsAllocateNothing exchanges requests with a peer that always sends the same answer.
 func TestRequestsAllocateNothing(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()

@@ -1,5 +1,5 @@
-// Package comparison is runs that were kept beside other runs that were kept: how they stand to each other, as data, and what is not the
-// same of their plans and environments. The statistics are internal/experiment's.
+// Package comparison compares stored runs with other stored runs, as data: how they compare, and what differs in their plans and environments. The
+// statistics are in internal/experiment.
 package comparison
 
 import "github.com/loadgen/loadgen/internal/run"
@@ -7,11 +7,11 @@ import "github.com/loadgen/loadgen/internal/run"
 // Result is how two sides compare. Its JSON is described in docs/result.md.
 type Result struct {
 	Schema      int          `json:"schema"`
-	Variant     string       `json:"variant"`     // of two experiments, whose runs are compared; "" when sides were named one by one
+	Variant     string       `json:"variant"`     // of two experiments whose runs are compared; "" if sides were named individually
 	Sides       []Side       `json:"sides"`       // A, the baseline, and B
 	Differences []Difference `json:"differences"` // of plan and environment
-	Notes       []string     `json:"notes"`       // what cannot be told from these runs, and what was left out
-	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides for variants
+	Notes       []string     `json:"notes"`       // what these runs cannot show, and what was left out
+	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides as variants
 	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric, then for each observation of a phase
 }
 
@@ -21,14 +21,14 @@ type Side struct {
 	Runs []run.ExperimentRun `json:"runs"`
 }
 
-// Difference is a thing that is not the same for all runs.
+// Difference is something that is not the same for all runs.
 type Difference struct {
 	Of     string   `json:"of"`     // "plan" or "environment"
-	Path   string   `json:"path"`   // below the plan's JSON or the result's
-	Values []string `json:"values"` // by side, as text; several in one side are joined by " | ", and "–" is for none
+	Path   string   `json:"path"`   // in the plan's JSON or the result's
+	Values []string `json:"values"` // by side, as text; several values of a side are joined by " | "; "–" means none
 }
 
-// Kept is a run that was kept, and its plan.
+// Kept is a stored run and its plan.
 type Kept struct {
 	*run.Run
 	Plan []byte // canonical JSON

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// differences names what is not the same in the plans and the environments of runs.
+// differences lists what differs in the plans and the environments of runs.
 func differences(a, b []Kept) []Difference {
 	plans := differ{of: "plan", first: len(a)}
 	machines := differ{of: "environment", first: len(a)}
@@ -25,7 +25,7 @@ func differences(a, b []Kept) []Difference {
 	return append(append([]Difference{}, plans.found...), machines.found...)
 }
 
-// tree reads JSON without rounding its numbers. A run without a plan has none.
+// tree parses JSON without rounding its numbers. It returns nil for a run without a plan.
 func tree(text []byte) any {
 	var v any
 	in := json.NewDecoder(bytes.NewReader(text))
@@ -36,7 +36,7 @@ func tree(text []byte) any {
 	return v
 }
 
-// surroundings is what of a run's environment and of its workers bears on figures.
+// surroundings returns what may affect figures in a run's environment and its workers.
 func surroundings(r *run.Run) any {
 	text, err := json.Marshal(r.Environment)
 	if err != nil {
@@ -49,7 +49,7 @@ func surroundings(r *run.Run) any {
 		facts := map[string][]string{}
 		for _, said := range endpoints {
 			for name, value := range said {
-				if name != "process_id" && !slices.Contains(facts[name], value) { // which every start has another of
+				if name != "process_id" && !slices.Contains(facts[name], value) { // differs at every start
 					facts[name] = append(facts[name], value)
 				}
 			}
@@ -78,10 +78,10 @@ type differ struct {
 	found []Difference
 }
 
-// unlike are the names of a plan's JSON that say where it was written.
+// unlike are the names in a plan's JSON that say where it was written.
 var unlike = []string{"file", "line"}
 
-// walk compares values at a path, one of each run.
+// walk compares the values at a path, one per run.
 func (d *differ) walk(path string, values []any) {
 	if objects, ok := asObjects(values); ok {
 		for _, name := range slices.Sorted(maps.Keys(objects)) {
@@ -101,7 +101,7 @@ func (d *differ) walk(path string, values []any) {
 	d.add(path, texts)
 }
 
-// asObjects returns the values by name where all are objects or null and at least one is an object.
+// asObjects returns the values by name if all are objects or null and at least one is an object.
 func asObjects(values []any) (map[string][]any, bool) {
 	all, found := map[string][]any{}, false
 	for i, v := range values {
@@ -120,7 +120,7 @@ func asObjects(values []any) (map[string][]any, bool) {
 	return all, found
 }
 
-// named compares lists of objects that have names by name, and says so where the names are not the same or not in the same order.
+// named compares lists of named objects by name, and reports if the names or their order differ.
 func (d *differ) named(path string, values []any) bool {
 	elements, orders := map[string][]any{}, make([]string, len(values))
 	var order []string
@@ -161,10 +161,10 @@ func nameOf(element any) string {
 	return ""
 }
 
-// nothing stands for a value that is not there, or says no more than that.
+// nothing stands for a value that is absent or empty.
 const nothing = "–"
 
-// plainly writes a value for people.
+// plainly formats a value for people.
 func plainly(path string, v any) string {
 	text := ""
 	switch v := v.(type) {
@@ -189,7 +189,7 @@ func plainly(path string, v any) string {
 	return text
 }
 
-// add keeps a difference if the texts of all runs are not the same. Beside a value that is not there, one of zero is none.
+// add records a difference if the runs' texts differ. Zero equals an absent value.
 func (d *differ) add(path string, texts []string) {
 	if slices.Contains(texts, nothing) {
 		for i, text := range texts {
@@ -205,7 +205,7 @@ func (d *differ) add(path string, texts []string) {
 	}
 }
 
-// distinct returns the texts in their order, each once.
+// distinct returns each text once, in order.
 func distinct(texts []string) (list []string) {
 	for _, text := range texts {
 		if !slices.Contains(list, text) {

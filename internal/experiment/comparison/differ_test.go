@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Values are written as people read them: what is not there, or says no more, by one sign; times of a plan with their unit.
+// Values are formatted for people: absent or empty ones as one sign, times of a plan with their unit.
 func TestValuesInPlainText(t *testing.T) {
 	for _, c := range []struct {
 		path, json, want string
@@ -34,7 +34,7 @@ func TestValuesInPlainText(t *testing.T) {
 	require.Equal(t, "–", plainly("a", tree([]byte("{"))), "no JSON")
 }
 
-// Lists of what has names are compared by these, whatever else they hold; any other list as it is.
+// Lists of named objects are compared by name, whatever else they hold; any other list as a whole.
 func TestWhichListsAreComparedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b string
@@ -67,7 +67,7 @@ func TestWhichListsAreComparedByName(t *testing.T) {
 	}
 }
 
-// What surrounds a run is its environment without the reasons for nulls, what its servers say but for their processes, and what it was made with.
+// A run's surroundings are its environment without the reasons for nulls, what its servers report except their processes, and what made it.
 func TestWhatSurroundsARun(t *testing.T) {
 	r := run.New(run.Header{Loadgen: "v3"}, run.Environment{})
 	r.Environment.Kernel = "6.1"
@@ -87,7 +87,7 @@ func TestWhatSurroundsARun(t *testing.T) {
 	require.Equal(t, map[string]any{"t": map[string]any{"version": "7, 8", "mode": "alone"}}, all["servers"])
 }
 
-// Runs of a side are as they ended: nothing is known of a cap that they had.
+// Runs of a side have the end that they recorded: a cap that they had is unknown.
 func TestRunsOfASide(t *testing.T) {
 	one := run.New(run.Header{ID: "1"}, run.Environment{})
 	one.Conclude(run.Complete)

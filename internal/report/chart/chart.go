@@ -12,18 +12,18 @@ import (
 // Measures of a chart, in units.
 const (
 	width, height       = 440, 260
-	left, right         = 58, 14 // around what is drawn
+	left, right         = 58, 14 // around the plot
 	top, bottom         = 34, 40
 	plotWide, plotHigh  = width - left - right, height - top - bottom
-	textWide            = 6.8 // of a letter, about
+	textWide            = 6.8 // of a letter, approximately
 	keyWide, keySpacing = 14, 14
-	keyHigh             = 16 // of each row of the key
+	keyHigh             = 16 // of each row of the legend
 	keyLetters          = 40 // of a name in it
 )
 
 // Chart is what [Chart.SVG] draws.
 type Chart struct {
-	Name  string // for those who hear it instead
+	Name  string // for screen readers
 	X, Y  Scale
 	Lines []Line
 	Cells []Cell
@@ -33,14 +33,14 @@ type Chart struct {
 
 // Line joins points from left to right.
 type Line struct {
-	Name   string // in the key; "": not there
-	Class  string // of the style sheet
+	Name   string // in the legend; "": left out
+	Class  string // for the style sheet
 	Dots   bool   // at the points
-	Loose  bool   // dots only
+	Loose  bool   // dots without a line
 	Points []Point
 }
 
-// Point is a value; a Y that is not a number breaks the line.
+// Point is a value; a NaN Y breaks the line.
 type Point struct{ X, Y float64 }
 
 // Cell is a rectangle of a heatmap. Level is 1, few, to [Levels], many.
@@ -52,13 +52,13 @@ type Cell struct {
 // Levels is the number of shades of a heatmap.
 const Levels = 6
 
-// Hit is what is to be read between two places of the X axis.
+// Hit is the text shown between two places of the X axis.
 type Hit struct {
 	X0, X1 float64
 	Text   string
 }
 
-// Mark is a line across at a value of the Y axis.
+// Mark is a horizontal line at a value of the Y axis.
 type Mark struct {
 	Y    float64
 	Text string
@@ -68,7 +68,7 @@ type Mark struct {
 func (c *Chart) SVG() string {
 	d := &drawing{}
 	rows := keyRows(c.Lines)
-	lower := keyHigh * max(len(rows)-1, 0) // what the key pushes down
+	lower := keyHigh * max(len(rows)-1, 0) // what the legend pushes down
 	d.open(c.Name, height+lower)
 	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
 	d.key(rows)
@@ -98,7 +98,7 @@ func (c *Chart) SVG() string {
 func (c *Chart) x(v float64) string { return number(left + plotWide*c.X.at(v)) }
 func (c *Chart) y(v float64) string { return number(top + plotHigh*(1-c.Y.at(v))) }
 
-// drawing is SVG in the making.
+// drawing is SVG being built.
 type drawing struct{ b strings.Builder }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
@@ -107,20 +107,20 @@ func (d *drawing) open(name string, high int) {
 	d.add(`<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, high, html.EscapeString(name))
 }
 
-// text adds words that end above a place.
+// text adds words just above a place.
 func (d *drawing) text(class string, x, share float64, words string) {
 	d.add(`<text class="%s" x="%s" y="%s" text-anchor="start">%s</text>`,
 		class, number(x), number(top+plotHigh*(1-share)-4), html.EscapeString(words))
 }
 
-// axes draws the grid, its names and those of the axes.
+// axes draws the grid, its labels and those of the axes.
 func (d *drawing) axes(c *Chart) {
 	for _, t := range c.Y.ticks {
 		y := top + plotHigh*(1-c.Y.at(t.at))
 		d.add(`<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, left+plotWide, number(y), number(y))
 		d.add(`<text class="tick" x="%d" y="%s" text-anchor="end">%s</text>`, left-6, number(y+4), html.EscapeString(t.text))
 	}
-	end := math.Inf(-1) // of the last name
+	end := math.Inf(-1) // of the last label
 	for _, t := range c.X.ticks {
 		x := left + plotWide*c.X.at(t.at)
 		d.add(`<line class="grid" x1="%s" x2="%s" y1="%d" y2="%d"/>`, number(x), number(x), top, top+plotHigh)
@@ -136,7 +136,7 @@ func (d *drawing) axes(c *Chart) {
 	d.add(`<text class="label" x="%d" y="%d" text-anchor="end">%s</text>`, left+plotWide, height-6, html.EscapeString(c.X.Label))
 }
 
-// cells draws those of one level as one path: there may be thousands.
+// cells draws all cells of one level as one path: there may be thousands.
 func (d *drawing) cells(c *Chart) {
 	var paths [Levels + 1]strings.Builder
 	for _, cell := range c.Cells {
@@ -178,7 +178,7 @@ func (d *drawing) line(c *Chart, l *Line) {
 	}
 }
 
-// keyRows cuts the key of lines into rows.
+// keyRows divides the legend of lines into rows.
 func keyRows(lines []Line) (rows [][]Line) {
 	room := 0.0
 	for _, l := range lines {
@@ -196,12 +196,12 @@ func keyRows(lines []Line) (rows [][]Line) {
 	return rows
 }
 
-// keyWidth is the room that a name takes in the key.
+// keyWidth returns the width of a name in the legend.
 func keyWidth(name string) float64 {
 	return float64(utf8.RuneCountInString(name))*textWide + keyWide + 4 + keySpacing
 }
 
-// short leaves out the middle of a name that has no room.
+// short leaves out the middle of a name that is too long.
 func short(name string) string {
 	letters := []rune(name)
 	if len(letters) <= keyLetters {
@@ -210,7 +210,7 @@ func short(name string) string {
 	return string(letters[:keyLetters*2/3]) + "…" + string(letters[len(letters)-keyLetters/3:])
 }
 
-// key names the lines, above the chart and up to its right corner.
+// key draws the legend above the chart, aligned with its right edge.
 func (d *drawing) key(rows [][]Line) {
 	for i, row := range rows {
 		x := float64(left + plotWide)
@@ -227,7 +227,7 @@ func (d *drawing) key(rows [][]Line) {
 	}
 }
 
-// number writes a place to a tenth of a unit, which is less than anybody sees.
+// number formats a coordinate to a tenth of a unit, which is finer than anyone sees.
 func number(f float64) string {
 	return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64)
 }

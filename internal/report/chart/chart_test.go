@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func text(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
 
-// hostile is what a name from elsewhere may be.
+// hostile is a possible name from elsewhere.
 const hostile = `</svg><script>alert("&'")</script>`
 
 func charts() map[string]string {
@@ -59,7 +59,7 @@ func charts() map[string]string {
 	}
 }
 
-// TestSVG compares with drawings that were looked at, and that every one is well-formed and holds nothing but what it should.
+// TestSVG compares with drawings that were checked by eye; each is well-formed and contains only what it should.
 func TestSVG(t *testing.T) {
 	for name, svg := range charts() {
 		t.Run(name, func(t *testing.T) {

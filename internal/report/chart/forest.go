@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Ratio is a row of a [Forest]: how something stands to what it is compared with.
+// Ratio is a row of a [Forest]: the ratio of something to what it is compared with.
 type Ratio struct {
 	Name   string
-	Class  string  // of the style sheet: of the dot and the line
-	At     float64 // NaN: not known
-	Lo, Hi float64 // ends of the interval; NaN: not known
-	Text   string  // what is to be read at its right
-	Hint   string  // what is to be read when it is pointed at
+	Class  string  // of the dot and the line, for the style sheet
+	At     float64 // NaN: unknown
+	Lo, Hi float64 // ends of the interval; NaN: unknown
+	Text   string  // shown at its right
+	Hint   string  // shown when pointed at
 }
 
-// Forest draws ratios below each other on one logarithmic axis, with a line at 1.
+// Forest draws ratios one below the other on a logarithmic axis, with a line at 1.
 type Forest struct {
-	Name  string // for those who hear it instead
+	Name  string // for screen readers
 	Label string // what the ratios are of
 	Rows  []Ratio
 	Text  func(float64) string // of a tick
@@ -30,7 +30,7 @@ const (
 	forestTop  = 10
 	forestAxis = 38 // below the rows
 	leastRoom  = 120.0
-	rowWide    = 7.6 // of a letter: more than most fonts need, since names are not to be cut
+	rowWide    = 7.6 // of a letter: more than most fonts need, so that names are not cut off
 )
 
 // SVG returns the forest as an svg element.
@@ -84,10 +84,10 @@ func (f *Forest) SVG() string {
 	return d.b.String()
 }
 
-// wide is the room that words are given.
+// wide returns the width reserved for text.
 func wide(text string) float64 { return float64(utf8.RuneCountInString(text)) * rowWide }
 
-// around is a logarithmic scale of ratios that holds least, 1 and most. Its ticks are round and at most seven.
+// around returns a logarithmic scale of ratios that contains least, 1 and most, with at most seven round ticks.
 func around(label string, least, most float64, text func(float64) string) Scale {
 	if most/least > 5 {
 		return Log(label, least, most, text)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Scale places values between 0 and 1, and says which of them to name. It is made by [Linear], [Log] or [Nines].
+// Scale maps values to 0 to 1, and chooses ticks. [Linear], [Span], [Log] and [Nines] make one.
 type Scale struct {
 	Label string // what is on the axis, with its unit
 
@@ -18,10 +18,10 @@ type tick struct {
 	text string
 }
 
-// at places v. Values beyond the ends are at the ends.
+// at returns the place of v. Values beyond an end are placed there.
 func (s *Scale) at(v float64) float64 { return min(max(s.place(v), 0), 1) }
 
-// Linear goes from 0 to the first multiple of step that is not below most, with a tick at each. Step is above 0.
+// Linear runs from 0 to the first multiple of step that is at least most, with a tick at each multiple. step must be above 0.
 func Linear(label string, most, step float64, text func(float64) string) Scale {
 	steps := max(math.Ceil(most/step-1e-9), 1)
 	s := Scale{Label: label, place: func(v float64) float64 { return v / (steps * step) }}
@@ -31,7 +31,7 @@ func Linear(label string, most, step float64, text func(float64) string) Scale {
 	return s
 }
 
-// Span is [Linear] that ends at most, wherever that is.
+// Span is [Linear], but ends exactly at most.
 func Span(label string, most, step float64, text func(float64) string) Scale {
 	s := Linear(label, most, step, text)
 	s.place = func(v float64) float64 { return v / most }
@@ -39,8 +39,8 @@ func Span(label string, most, step float64, text func(float64) string) Scale {
 	return s
 }
 
-// Log goes by the logarithm, from least or less to most or more: both are above 0, and are moved to 1, 2 or 5 times a power of ten. Ticks
-// are at those, or at powers of ten only where there are more than three.
+// Log is logarithmic. It runs from at most least to at least most, both above 0, extended to 1, 2 or 5 times a power of ten. Ticks are at those, or
+// only at powers of ten if there are more than three of them.
 func Log(label string, least, most float64, text func(float64) string) Scale {
 	var marks []float64
 	for exponent := math.Floor(math.Log10(least)) - 1; ; exponent++ {
@@ -68,8 +68,7 @@ func Log(label string, least, most float64, text func(float64) string) Scale {
 	return s
 }
 
-// Nines is for shares q from 0 to 1 − 10^−nines, by the logarithm of 1 − q: what is left over takes as much room from 0.9 to 0.99 as from
-// 0.99 to 0.999.
+// Nines is for shares q from 0 to 1 − 10^−nines, by the logarithm of 1 − q: 0.9 to 0.99 takes as much room as 0.99 to 0.999.
 func Nines(label string, nines int, text func(float64) string) Scale {
 	s := Scale{Label: label, place: func(q float64) float64 { return -math.Log10(1-min(q, 1-1e-15)) / float64(nines) }}
 	s.ticks = []tick{{0, text(0)}, {0.5, text(0.5)}}
@@ -80,7 +79,7 @@ func Nines(label string, nines int, text func(float64) string) Scale {
 	return s
 }
 
-// Step returns the smallest of 1, 2 and 5 times a power of ten that cuts span into at most n steps.
+// Step returns the smallest of 1, 2 and 5 times a power of ten that divides span into at most n steps.
 func Step(span float64, n int) float64 {
 	least := span / float64(n)
 	power := math.Pow(10, math.Floor(math.Log10(least)))
@@ -92,7 +91,7 @@ func Step(span float64, n int) float64 {
 	return 10 * power
 }
 
-// StepOfTime is [Step] for seconds: above ten it counts as clocks do.
+// StepOfTime is [Step] for seconds: above ten seconds it uses the steps of a clock.
 func StepOfTime(span float64, n int) float64 {
 	if span <= 10*float64(n) {
 		return Step(span, n)

@@ -5,11 +5,11 @@ import "html"
 // Share is a part of a whole.
 type Share struct {
 	Name  string
-	Class string // of the style sheet
+	Class string // for the style sheet
 	N     float64
 }
 
-// Shares draws the parts of a whole as one bar; a part that is not nothing is to be seen.
+// Shares draws the parts of a whole as one bar; every part above 0 is visible.
 func Shares(name string, parts []Share) string {
 	const wide, high, least = 440.0, 14, 1.5
 	var sum, room float64

@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// observedView is what the page shows of an observation of a phase.
+// observedView is what the page shows for an observation of a phase.
 type observedView struct {
 	Name    string
 	Facts   []string
@@ -24,10 +24,10 @@ type observedView struct {
 	Figures []figure
 }
 
-// observedHeads are over the figures of a field.
+// observedHeads are the heads of a field's figures.
 var observedHeads = [...]string{"before", "after", "grown by", "a second", "min", "mean", "max"}
 
-// observedViews shows the observations of a phase, each field that changed beside the load.
+// observedViews shows the observations of a phase, with each field that changed drawn against the load.
 func observedViews(ph *run.Phase) (all []observedView) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
@@ -44,7 +44,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				path := strings.Join([]string{"observe", name, field, [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]}, ".")
 				c := tables.Cell{Text: "–", Reason: whyNull(ph, path)}
 				if i == 3 && !f.Counter {
-					c = tables.Cell{} // the growth of what goes up and down says nothing
+					c = tables.Cell{} // for what goes up and down, growth means nothing
 				} else if value != nil {
 					c = tables.Cell{Text: observedText(*value, &f, i == 3)}
 				} else if c.Reason != "" {
@@ -68,7 +68,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 	return all
 }
 
-// whyNull is why a number below a phase is null, or an object above it.
+// whyNull says why a number of a phase, or an object that contains it, is null.
 func whyNull(ph *run.Phase, path string) string {
 	for path != "" {
 		if why, ok := ph.Nulls[path]; ok {
@@ -79,7 +79,7 @@ func whyNull(ph *run.Phase, path string) string {
 	return ""
 }
 
-// observedText writes a figure of a field; of what grows by seconds in a second, the share of the time.
+// observedText formats a figure of a field; seconds per second become a share of the time.
 func observedText(v float64, f *run.Observed, perSecond bool) string {
 	switch {
 	case perSecond && f.Unit == "s":
@@ -90,7 +90,7 @@ func observedText(v float64, f *run.Observed, perSecond bool) string {
 	return quantity.Amount(v, f.Unit)
 }
 
-// tickObserved is observedText as short as an axis wants it.
+// tickObserved is observedText in the short form for an axis.
 func tickObserved(v float64, f *run.Observed) string {
 	switch {
 	case f.Unit == "" && f.Counter:
@@ -101,7 +101,7 @@ func tickObserved(v float64, f *run.Observed) string {
 	return trim(observedText(v, f, f.Counter))
 }
 
-// besideLoad draws a field that changed over the phase's time, and behind it the ops that ended ok, in a scale of their own.
+// besideLoad draws a field that changed over the phase's time, and behind it the ops that ended ok, to their own scale.
 func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart) {
 	f := ph.Observe[observation][field]
 	how := ph.Probes[observation]
@@ -129,7 +129,7 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 		}
 		at := s.to
 		if f.Counter {
-			at = (s.from + s.to) / 2 // as the load behind it
+			at = (s.from + s.to) / 2 // like the load behind it
 		}
 		line.Points = append(line.Points, chart.Point{X: at, Y: s.value})
 	}
@@ -145,14 +145,14 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 	return fig, c
 }
 
-// stretch is what a probe brought of a field, and the time since the one before it, in seconds since the phase's origin.
+// stretch is a field's value from one probe, and the time since the probe before, in seconds since the phase's origin.
 type stretch struct {
 	from, to float64
-	value    float64 // of a counter its growth a second; NaN: missing
+	value    float64 // for a counter, its growth per second; NaN: missing
 }
 
-// stretchesOf lists the stretches of a field. The one before the last probe, which follows the end of the load, may be a splinter of a second: the growth
-// in it says nothing, and is left out.
+// stretchesOf lists the stretches of a field. The stretch before the last probe, which follows the end of the load, may be a fraction of a second:
+// its growth says nothing, and it is left out.
 func stretchesOf(how *run.Probes, field string, counter bool) (all []stretch) {
 	widest := 0.0
 	for i, row := range how.Series {
@@ -177,7 +177,7 @@ func stretchesOf(how *run.Probes, field string, counter bool) (all []stretch) {
 	return all
 }
 
-// behind is the rate of ops that ended ok, so high that it fits a chart that goes up to most.
+// behind returns the rate of ops that ended ok, scaled to fit a chart that goes up to most.
 func behind(ph *run.Phase, most float64) chart.Line {
 	l := chart.Line{Name: "ok a second, in a scale of its own", Class: "offered"}
 	cols, _ := detail.Intervals(ph.Series)

@@ -18,22 +18,22 @@ import (
 type figure struct {
 	Title string
 	Note  string
-	SVG   template.HTML // of package chart, which escapes what it is given
+	SVG   template.HTML // from package chart, which escapes its input
 
 	Missing []string // what is not drawn, and why
 }
 
 const (
-	fewRows   = 8   // seconds below which throughput is drawn by time bins
-	fewPoints = 4   // below which there is nothing to see over time
+	fewRows   = 8   // seconds below which throughput is drawn from time bins
+	fewPoints = 4   // fewer show nothing over time
 	curveSize = 120 // points of a quantile curve
-	beyond    = 10  // values that must lie beyond a quantile for it to be drawn
-	nines     = 4   // to p99.99
+	beyond    = 10  // values that must lie beyond a drawn quantile
+	nines     = 4   // up to p99.99
 )
 
-// figures draws a phase: st is what its snapshots hold, in the order of its steps, and empty without them.
+// figures draws a phase. st is the contents of its snapshots, in the order of its steps, or empty without them.
 func figures(ph *run.Phase, st []*detail.Step) []figure {
-	var sum, best *detail.Step // over time, and what the figures are of
+	var sum, best *detail.Step // over time, and for the figures
 	if len(st) > 0 {
 		sum = detail.Together(st)
 		best = sum
@@ -65,7 +65,7 @@ func figures(ph *run.Phase, st []*detail.Step) []figure {
 	return all
 }
 
-// supported returns a quantile in seconds, and NaN where too few values lie beyond it. q = 1 is the largest value.
+// supported returns a quantile in seconds, or NaN if too few values lie beyond it. q = 1 is the largest value.
 func supported(t times, q float64) float64 {
 	ns, known := t.Quantile(q)
 	if !known || q < 1 && float64(t.Count())*(1-q) < beyond {
@@ -74,7 +74,7 @@ func supported(t times, q float64) float64 {
 	return float64(ns) / 1e9
 }
 
-// extent is where values above 0 lie.
+// extent is the range of the values above 0.
 type extent struct{ least, most float64 }
 
 func (e *extent) add(v float64) {
@@ -97,7 +97,7 @@ func timeScale(end float64) chart.Scale {
 	return chart.Span("since the start", end, chart.StepOfTime(end, 6), moment)
 }
 
-// between names a stretch of time.
+// between names a period of time.
 func between(from, to float64) string {
 	if to-from < 0.5 {
 		return quantity.Duration(from) + " to " + quantity.Duration(to)
@@ -105,7 +105,7 @@ func between(from, to float64) string {
 	return moment(math.Round(from*10)/10) + " to " + moment(math.Round(to*10)/10)
 }
 
-// moment writes seconds as people say them: 30 s, 5 min, 1:30 min, 2 h.
+// moment formats seconds as people say them: 30 s, 5 min, 1:30 min, 2 h.
 func moment(seconds float64) string {
 	s := int(seconds)
 	switch {
@@ -121,12 +121,12 @@ func moment(seconds float64) string {
 	return fmt.Sprintf("%d:%02d h", s/3600, s/60%60)
 }
 
-// tickSI and tickDuration are si and duration without zeros after the point.
+// tickSI and tickDuration are quantity.SI and quantity.Duration without trailing zeros.
 func tickSI(f float64) string { return trim(quantity.SI(f)) }
 
 func tickDuration(seconds float64) string { return trim(quantity.Duration(seconds)) }
 
-// trim removes the zeros at the end of a number's decimals, which its unit follows.
+// trim removes trailing zeros from a number's decimals, before its unit.
 func trim(text string) string {
 	end := strings.LastIndexAny(text, "0123456789") + 1
 	digits, unit := text[:end], text[end:]

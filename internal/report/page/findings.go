@@ -12,16 +12,16 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// differenceView says what has been shown of a metric.
+// differenceView says what was shown about a metric.
 type differenceView struct {
 	Name string
 	Text []string
 }
 
-// maxNamed bounds the variants that a sentence names with their ratios.
+// maxNamed bounds the variants that a sentence lists with their ratios.
 const maxNamed = 8
 
-// ratios says how variants stand to the baseline: each of a few, and of many how many there are, from the lowest ratio to the highest.
+// ratios says how variants compare with the baseline: each of a few, or of many their number, from the lowest ratio to the highest.
 func ratios(c *tables.Comparison, variants []int, name func(variant string) string) string {
 	ratio := func(i int) string { return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] }
 	if len(variants) > maxNamed {
@@ -35,7 +35,7 @@ func ratios(c *tables.Comparison, variants []int, name func(variant string) stri
 	return strings.Join(each, ", ")
 }
 
-// metricName is a metric's name in a sentence.
+// metricName returns a metric's name in a sentence.
 func metricName(metric string) string {
 	return map[string]string{
 		"rate": "rate", "keys.rate": "rate of keys", "response.p50": "median response", "response.p99": "p99 response", "response.mean": "mean response", "hit_ratio": "hit ratio",
@@ -88,7 +88,7 @@ func nameOf(f run.Figure) string {
 	return f.Phase + ", " + f.Op
 }
 
-// newDifferenceView sums up what was shown of a metric.
+// newDifferenceView sums up what was shown about a metric.
 func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 	f := c.Figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
@@ -140,7 +140,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 	return d
 }
 
-// sustained says in plain words what the baseline came to, and how far the others are from that.
+// sustained says in plain words what the baseline achieved, and how far the others are from that.
 func sustained(x *run.Experiment, c *tables.Comparison) []string {
 	var sentences []string
 	brief, _ := tables.Briefly(x)

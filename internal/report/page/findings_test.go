@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnswer says whether variants differ, and counts only what may be believed.
+// TestAnswer says whether variants differ, and counts only trustworthy figures.
 func TestAnswer(t *testing.T) {
 	one := 1.0
 	alike := run.Figure{Ratio: &one, RatioHi: &one, Spread: &one}
@@ -32,7 +32,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A difference that is one by itself only is not among those shown, and not among those for which an MDE stands.
+// A difference that only counts on its own is not among those shown, nor among those with an MDE.
 func TestDifferencesByThemselves(t *testing.T) {
 	one := 1.0
 	x := run.NewExperiment("x")

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/report/words"
 )
 
-// growthChart draws what ops cost by their number, of those of a verb or of a scenario.
+// growthChart draws what ops cost by ordinal, for a verb or for a scenario.
 func growthChart(d words.Done) (figure, *chart.Chart) {
 	g := d.Growth
 	if g == nil || len(g.Course) < fewPoints {

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// byRate cuts levels, which are in the order of their rates, into those of one rate each.
+// byRate splits levels, sorted by rate, into groups with the same rate.
 func byRate(levels []run.Level) (rates [][]run.Level) {
 	for from := 0; from < len(levels); {
 		to := from + 1
@@ -26,7 +26,7 @@ func byRate(levels []run.Level) (rates [][]run.Level) {
 	return rates
 }
 
-// middle returns the median, of two values in the middle the lower; NaN of none.
+// middle returns the median, the lower of two middle values; NaN if there is none.
 func middle(all []float64) float64 {
 	if len(all) == 0 {
 		return math.NaN()
@@ -35,7 +35,7 @@ func middle(all []float64) float64 {
 	return all[(len(all)-1)/2]
 }
 
-// responsesOf returns a statistic of a verb's responses over the rate: the median of the tries at each rate, NaN where it has none, and all tries.
+// responsesOf returns a statistic of a verb's responses by rate: the median of the tries at each rate, NaN if there is none, and all tries.
 func responsesOf(rates [][]run.Level, verb string, of func(l *run.Latency) *float64) (medians, tries []chart.Point) {
 	for _, same := range rates {
 		var all []float64
@@ -54,7 +54,7 @@ func responsesOf(rates [][]run.Level, verb string, of func(l *run.Latency) *floa
 	return medians, tries
 }
 
-// levelChart draws rate against latency: dots for all levels, and a line through the medians of those at one rate.
+// levelChart draws rate against latency: dots for all levels, and a line through the medians at each rate.
 func levelChart(ph *run.Phase) (figure, *chart.Chart) {
 	levels := slices.Clone(ph.Levels)
 	slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	colours   = 6  // of the style sheet
+	colours   = 6  // in the style sheet
 	maxLines  = 24 // in one chart: colours times dashes
 	maxRatios = 60 // in a forest
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// classOf is how the i-th variant is drawn everywhere.
+// classOf returns the class with which the i-th variant is drawn everywhere.
 func classOf(i int) string {
 	class := "c" + strconv.Itoa(i%colours)
 	if dash := i / colours; dash > 0 {
@@ -36,7 +36,7 @@ func classOf(i int) string {
 	return class
 }
 
-// forest draws the ratios of a metric to the baseline's; nil when there are none.
+// forest draws a metric's ratios to the baseline; nil if there are none.
 func forest(x *run.Experiment, c *tables.Comparison) *figure {
 	first := c.Figures[0]
 	f := &chart.Forest{
@@ -79,7 +79,7 @@ func orNaN(v *float64) float64 {
 
 func tickRatio(f float64) string { return strconv.FormatFloat(f, 'g', 3, 64) }
 
-// tickPlain writes a number whatever its size.
+// tickPlain formats a number of any size.
 func tickPlain(f float64) string {
 	if f >= 1000 {
 		return tickSI(f)
@@ -87,7 +87,7 @@ func tickPlain(f float64) string {
 	return tickRatio(f)
 }
 
-// upperFirst begins a title; p99 stays as it is.
+// upperFirst capitalises a title; p99 stays as it is.
 func upperFirst(text string) string {
 	if len(text) < 2 || text[0] < 'a' || text[0] > 'z' || text[1] >= '0' && text[1] <= '9' {
 		return text
@@ -95,7 +95,7 @@ func upperFirst(text string) string {
 	return string(text[0]-'a'+'A') + text[1:]
 }
 
-// overlays draws a phase of all variants over each other.
+// overlays draws a phase of all variants in the same charts.
 func overlays(s *detail.Study, phase string, ops []string) (all []figure) {
 	add := func(f figure, c *chart.Chart) {
 		if c != nil {
@@ -120,7 +120,7 @@ func overlays(s *detail.Study, phase string, ops []string) (all []figure) {
 	return all
 }
 
-// eachPool calls do for each variant that has been in a phase, as many as a chart has room for.
+// eachPool calls do for each variant that has the phase, as many as fit in a chart.
 func eachPool(s *detail.Study, phase string, do func(name, class string, p *detail.Pool)) {
 	for i, v := range s.Experiment.Variants[:min(len(s.Experiment.Variants), maxLines)] {
 		if p := s.Pool(v.Name, phase); p != nil {
@@ -179,7 +179,7 @@ func overlaidRates(s *detail.Study, phase string) (figure, *chart.Chart) {
 	return figure{Title: "Throughput over time", Note: "mean of the repetitions; each point is " + quantity.Duration(step)}, c
 }
 
-// hitsAt makes the places of points a step wide readable.
+// hitsAt makes hits for points a step wide.
 func hitsAt(texts map[float64]string, step float64) (hits []chart.Hit) {
 	for _, t := range slices.Sorted(maps.Keys(texts)) {
 		hits = append(hits, chart.Hit{X0: t - step/2, X1: t + step/2, Text: between(t-step/2, t+step/2) + texts[t]})
@@ -187,7 +187,7 @@ func hitsAt(texts map[float64]string, step float64) (hits []chart.Hit) {
 	return hits
 }
 
-// overlaidLatency draws a quantile over time, of the ops of all repetitions that ended as long after their start.
+// overlaidLatency draws a quantile over time, over the ops of all repetitions by time since the start.
 func overlaidLatency(s *detail.Study, phase, name string, q float64) (figure, *chart.Chart) {
 	seconds, columns := 1, 0
 	eachPool(s, phase, func(_, _ string, p *detail.Pool) {
@@ -225,7 +225,7 @@ func overlaidLatency(s *detail.Study, phase, name string, q float64) (figure, *c
 	return figure{Title: name + " over time", Note: "all repetitions together; " + each(float64(seconds))}, c
 }
 
-// planned draws the i-th chart of the plan; nil when none of its lines has points.
+// planned draws the i-th chart of the plan; nil if none of its lines has points.
 func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 	of := &x.Charts[i]
 	f := figure{Title: of.Title, Note: map[string]string{
@@ -306,7 +306,7 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 	return f, c
 }
 
-// variableScale is of a variable's values: by the logarithm where they lie far apart and are above 0.
+// variableScale returns a scale for a variable's values: logarithmic if they are above 0 and far apart.
 func variableScale(name string, r extent, end float64) chart.Scale {
 	const far = 20
 	if r.least > 0 && r.most > far*r.least {
@@ -315,7 +315,7 @@ func variableScale(name string, r extent, end float64) chart.Scale {
 	return chart.Span(name, end, chart.Step(end, 6), tickPlain)
 }
 
-// lineClass gives each variant of a chart, by its place there, a colour and each of its lines a dash; where there is one line a variant, as everywhere.
+// lineClass gives each variant of a chart, by its place there, a colour, and each of its lines a dash; with one line per variant it is as everywhere.
 func lineClass(x *run.Experiment, i, several, at int, variant string) string {
 	class := classOf(at)
 	if several > 1 {
@@ -327,7 +327,7 @@ func lineClass(x *run.Experiment, i, several, at int, variant string) string {
 	return class
 }
 
-// unitBehind is a unit of a plan as people read it behind a number that has none yet.
+// unitBehind returns a plan's unit as people read it after a number that has none yet.
 func unitBehind(unit string) string {
 	switch unit {
 	case "", "%", "x":
@@ -338,7 +338,7 @@ func unitBehind(unit string) string {
 	return " " + table.UnitText(unit)
 }
 
-// hitsBetween makes the places of points readable, each up to the middle between it and the next.
+// hitsBetween makes hits for points, each up to the middle between it and the next.
 func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 	at := slices.Sorted(maps.Keys(texts))
 	for i, x := range at {
@@ -362,7 +362,7 @@ func hitsBetween(texts map[float64]string, over string) (hits []chart.Hit) {
 	return hits
 }
 
-// repetitions draws the rate of each run, in the order they were run: what has drifted is seen there.
+// repetitions draws the rate of each run, in the order they ran, which shows drift.
 func repetitions(s *detail.Study, comparisons []tables.Comparison) (all []figure) {
 	for _, f := range ratesCompared(comparisons) {
 		c := &chart.Chart{Name: "rate of each run"}

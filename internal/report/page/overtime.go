@@ -69,8 +69,8 @@ func throughput(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	return figure{Title: "Throughput over time", Note: each(width)}, c
 }
 
-// asked is the rate of ops that the plan wants at a time, in seconds since the start; 0 of a closed load, and where the plan does not say it: of a
-// trace at its own times, and of scenarios. What was due cannot stand for it: where a full load waits, it is counted late.
+// asked returns the rate of ops that the plan wants at a time, in seconds since the start. It is 0 for a closed load, and if the plan does not say:
+// for a trace with recorded timing, and for scenarios. The count of ops due is no substitute: when a full load waits, they are counted late.
 func asked(ph *run.Phase, t float64) float64 {
 	if words.AsRecorded(ph) || len(ph.Scenario) > 0 {
 		return 0
@@ -95,10 +95,10 @@ func asked(ph *run.Phase, t float64) float64 {
 	return ramped(0, ph.Load.Rate, ph.Load.RampSeconds, t)
 }
 
-// overTime are quantiles of one column.
+// overTime is the quantiles of one column.
 type overTime struct{ from, to, p50, p99, most float64 }
 
-// latencyOverTime draws response times: from histograms where they are at hand, else from the series.
+// latencyOverTime draws response times: from histograms if available, otherwise from the series.
 func latencyOverTime(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	var points []overTime
 	note := ""
@@ -168,7 +168,7 @@ func latencyOverTime(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	return figure{Title: "Latency over time", Note: note}, c
 }
 
-// lastT is the end of the series, or t where there is none.
+// lastT returns the end of the series, or t if there is none.
 func lastT(ph *run.Phase, t float64) float64 {
 	if n := len(ph.Series); n > 0 {
 		return max(ph.Series[n-1].T, t-1)

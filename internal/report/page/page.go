@@ -23,9 +23,9 @@ import (
 //go:embed *.css *.js *.html
 var parts embed.FS
 
-// Write writes runs as one page that needs nothing else: no script, font or picture from elsewhere. Its own style and its script, which
-// the page does without, are the only ones that its policy lets a browser take; all names and texts from plans, servers and workers are
-// escaped, and none of them turns the direction of writing. Figures are in the digits of the text on a terminal.
+// Write writes runs as one self-contained page: no script, font or picture from elsewhere. Its policy lets a browser use only its own style and its
+// own script, and the page works without the script. All names and texts from plans, servers and workers are escaped, and none of them changes the
+// writing direction. Figures have the digits of the text on a terminal.
 func Write(w io.Writer, all []detail.Source) error {
 	style, err := parts.ReadFile("page.css")
 	if err != nil {
@@ -69,7 +69,7 @@ func Write(w io.Writer, all []detail.Source) error {
 	return nil
 }
 
-// wordsOf explains what the page says shortly.
+// wordsOf explains the page's abbreviations.
 func wordsOf(all []detail.Source) []words.Fact {
 	list := []words.Fact{
 		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
@@ -91,7 +91,7 @@ func wordsOf(all []detail.Source) []words.Fact {
 	return list
 }
 
-// source names a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
+// source identifies a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
 func source(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -114,7 +114,7 @@ type article struct {
 }
 
 type runView struct {
-	Key           string // of this run's places in the page
+	Key           string // for this run's anchors in the page
 	Plan, ID      string
 	Facts         []string
 	Machine       []string
@@ -132,7 +132,7 @@ type runView struct {
 	PlanText      string
 	WithoutDetail bool
 
-	Variant, Experiment string // that it is of; "": none
+	Variant, Experiment string // those it belongs to; "": none
 	Repetition          int
 }
 
@@ -178,7 +178,7 @@ func newRunView(s *detail.Source, key string) *runView {
 	return v
 }
 
-// standingOf is the verdict in a word, and the class of its colour.
+// standingOf returns the verdict in a word, and the class of its colour.
 func standingOf(v run.Verdict) (class, word string) {
 	switch {
 	case v.Completeness == run.Failed:
@@ -251,7 +251,7 @@ func serversOf(e *run.Environment) []serverView {
 	return all
 }
 
-// indented is JSON for people; what is none is shown as it is.
+// indented formats JSON for people; other text stays as it is.
 func indented(b []byte) string {
 	var out bytes.Buffer
 	if json.Indent(&out, b, "", "  ") != nil {

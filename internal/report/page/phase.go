@@ -27,11 +27,11 @@ type phaseView struct {
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
-	Cluster     bool // the target is one
-	More        int  // endpoints that are not shown
+	Cluster     bool // the target is a cluster
+	More        int  // number of endpoints not shown
 }
 
-// tile is a figure to be seen from afar.
+// tile is a prominently shown figure.
 type tile struct{ Name, Value, Doubt string }
 
 type opView struct {
@@ -91,10 +91,10 @@ func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView 
 	return v
 }
 
-// maxRequests bounds the endpoints of the page's tables.
+// maxRequests bounds the endpoints in the page's tables.
 const maxRequests = 100
 
-// tilesOf are the rates of a phase: what was offered and what was sustained.
+// tilesOf returns the rates of a phase: offered and sustained.
 func tilesOf(ph *run.Phase, doubt string) []tile {
 	var tiles []tile
 	switch {
@@ -104,7 +104,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 		if ph.Search.FirstFailed == nil {
 			holds += " at least"
 		}
-		if ph.ValidityOf("search") == run.Valid { // doubts about how long ops took are none about this
+		if ph.ValidityOf("search") == run.Valid { // doubts about latencies do not affect this
 			doubt = ""
 		}
 		tiles = append(tiles, tile{holds, quantity.Whole(*ph.Search.Rate) + "/s", doubt})
@@ -127,7 +127,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 	return tiles
 }
 
-// sentencesOf says in plain words what a phase has come to.
+// sentencesOf says in plain words what a phase achieved.
 func sentencesOf(ph *run.Phase) []string {
 	var all []string
 	if ph.Search != nil {
@@ -152,10 +152,10 @@ func sentencesOf(ph *run.Phase) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// noBreak stands between a number and its unit where a line may end.
+// noBreak separates a number and its unit where a line may wrap.
 const noBreak = "\u00a0"
 
-// latencySentence says of something that was done how long it took; "" when that is not known.
+// latencySentence says how long an op took; "" if that is unknown.
 func latencySentence(done string, l *run.Latency) string {
 	var parts []string
 	for _, q := range []struct {

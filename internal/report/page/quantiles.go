@@ -14,19 +14,19 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// times are how long ops took.
+// times are the latencies of ops.
 type times interface {
 	Quantile(q float64) (ns int64, known bool)
 	Count() uint64
 }
 
-// named is latencies to be drawn.
+// named is latencies with the name and class to draw them with.
 type named struct {
 	name, class string
 	of          times
 }
 
-// quantileCurves draws what share of the ops took no longer than what.
+// quantileCurves draws the share of ops that took no longer than each time.
 func quantileCurves(ph *run.Phase, st *detail.Step) (figure, *chart.Chart) {
 	var curves []named
 	present := words.Verbs(ph.Op)
@@ -89,7 +89,7 @@ func quantileChart(label string, curves []named) *chart.Chart {
 	return c
 }
 
-// perDecade is the number of rows of a heatmap for each power of ten.
+// perDecade is the number of heatmap rows for each power of ten.
 const perDecade = 10
 
 // heatmap draws how many ops took how long, over time.

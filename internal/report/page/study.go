@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// studyView is what the page shows of an experiment.
+// studyView is what the page shows for an experiment.
 type studyView struct {
 	Key, Plan, ID string
 	Facts         []string
@@ -22,7 +22,7 @@ type studyView struct {
 	Verdict       []string
 	Reasons       []string
 	MoreReasons   []string
-	Answer        string // to whether the variants differ
+	Answer        string // whether the variants differ
 	Differences   []differenceView
 	Phases        []studyPhase
 	Tables        []tableView // of the plan
@@ -31,7 +31,7 @@ type studyView struct {
 	Runs          tableView
 	RunFigures    []figure
 	Environment   []words.Fact
-	Unlike        []string // in what the runs' environments differ
+	Unlike        []string // how the runs' environments differ
 	PlanText      string
 }
 
@@ -44,7 +44,7 @@ type studyPhase struct {
 	Figures     []figure
 }
 
-// studyOp is how they compare in an op.
+// studyOp is how the variants compare in an op.
 type studyOp struct {
 	Verb      string
 	Sentences []string
@@ -57,7 +57,7 @@ type variantView struct {
 	Name, Values, Became string
 }
 
-// tableView is a table as it is shown.
+// tableView is a table as shown.
 type tableView struct {
 	Title string
 	Head  []tables.Cell
@@ -66,7 +66,7 @@ type tableView struct {
 	Words bool // the last column holds words
 }
 
-// newTableView names an experiment's variants briefly.
+// newTableView makes a tableView, with brief names for an experiment's variants.
 func newTableView(x *run.Experiment, t run.Table) tableView {
 	brief, keys := tables.Briefly(x)
 	t.Rows = slices.Clone(t.Rows)
@@ -131,7 +131,7 @@ func newStudyView(s *detail.Source, key string) *studyView {
 	return v
 }
 
-// baselineRun is the run that stands for all where they are alike: the first of the baseline, or else of any variant; nil when there is none.
+// baselineRun returns the run that represents all where they are alike: the first of the baseline, or else of any variant; nil if there is none.
 func baselineRun(s *detail.Study) *run.Run {
 	for _, r := range s.Runs {
 		if r.Variant == s.Experiment.Baseline {
@@ -144,7 +144,7 @@ func baselineRun(s *detail.Study) *run.Run {
 	return nil
 }
 
-// unlike says in what the runs' environments are not those of one of them.
+// unlike says how the runs' environments differ from that of first.
 func unlike(s *detail.Study, first *run.Run) []string {
 	var all []string
 	want := environmentOf(&first.Environment)
@@ -163,7 +163,7 @@ func unlike(s *detail.Study, first *run.Run) []string {
 	return all
 }
 
-// phasesOf lists the phases that are compared.
+// phasesOf lists the phases compared.
 func phasesOf(comparisons []tables.Comparison) (names []string) {
 	for _, c := range comparisons {
 		if name := c.Figures[0].Phase; !slices.Contains(names, name) {
@@ -177,7 +177,7 @@ func newVariantView(x *run.Experiment, one run.Variant) variantView {
 	return variantView{Name: one.Name, Values: valuesOf(one), Became: tables.Became(one, x.Repeat)}
 }
 
-// valuesOf are what a variant sets.
+// valuesOf formats the values that a variant sets.
 func valuesOf(v run.Variant) string {
 	var parts []string
 	for _, name := range sortedKeys(v.Values) {
@@ -223,7 +223,7 @@ func newStudyPhase(s *detail.Study, comparisons []tables.Comparison, name, key s
 	return v
 }
 
-// said is what the runs say of a phase, joined where they say nearly the same; of what is left, which variants say it.
+// said returns what the runs say about a phase, joined if they say nearly the same; otherwise with the variants that say it.
 func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string {
 	var texts []string
 	var by []*run.Run
@@ -234,7 +234,7 @@ func said(s *detail.Study, phase string, of func(ph *run.Phase) string) []string
 	}
 	alikes, in := tables.Alikes(texts)
 	all := make([]string, len(alikes))
-	first := map[string]int{} // the variant that says it first
+	first := map[string]int{} // the first variant that says it
 	for i, one := range alikes {
 		var variants []string
 		for _, v := range s.Experiment.Variants {
@@ -271,7 +271,7 @@ func newStudyOp(s *detail.Study, verb string, metrics []*tables.Comparison) stud
 	return v
 }
 
-// runsTable lists the repetitions in the order they were run.
+// runsTable lists the repetitions in the order they ran.
 func runsTable(s *detail.Study, comparisons []tables.Comparison) tableView {
 	subjects := ratesCompared(comparisons)
 	t := tableView{Head: []tables.Cell{{Text: "run"}, {Text: "variant"}, {Text: "repetition"}}, Words: true}
@@ -306,7 +306,7 @@ func rateCell(r *run.Run, f run.Figure) tables.Cell {
 	return tables.Cell{Text: quantity.Whole(*rate) + mark}
 }
 
-// rateOf is a run's rate of an op, or why there is none.
+// rateOf returns a run's rate of an op, or why there is none.
 func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
 	ph := r.Phase[f.Phase]
 	if ph == nil || ph.Op[f.Op] == nil {
@@ -316,7 +316,7 @@ func rateOf(r *run.Run, f run.Figure) (rate *float64, why, doubt string) {
 	return ph.Op[f.Op].Rate, ph.Nulls[path], words.Mark(ph, path)
 }
 
-// ratesCompared are one figure of each op whose rate is compared.
+// ratesCompared returns one figure of each op whose rate is compared.
 func ratesCompared(comparisons []tables.Comparison) (all []run.Figure) {
 	for _, c := range comparisons {
 		if c.Figures[0].Metric == "rate" {

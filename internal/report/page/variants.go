@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// drawnVariants lists the variants that a plan's chart has lines of, by name.
+// drawnVariants lists the variants that have lines in a plan's chart, by name.
 func drawnVariants(x *run.Experiment, named []string) (names []string) {
 	for _, v := range x.Variants {
 		if slices.Contains(named, v.Name) {
@@ -17,8 +17,8 @@ func drawnVariants(x *run.Experiment, named []string) (names []string) {
 	return names
 }
 
-// placeOf is the place by which a variant is drawn in a chart that has lines of some: the one it has everywhere, as long as each variant of the experiment has a
-// colour; else that among the chart's own, so that neighbours there are told apart.
+// placeOf returns the index that determines how a variant is drawn in a chart. It is the same in all charts, as long as there is a colour for each
+// variant of the experiment; otherwise it is the index within the chart, so that neighbours there are distinct.
 func placeOf(variant string, drawn []string, x *run.Experiment) int {
 	if len(x.Variants) > colours {
 		return max(slices.Index(drawn, variant), 0)
@@ -26,7 +26,7 @@ func placeOf(variant string, drawn []string, x *run.Experiment) int {
 	return max(slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == variant }), 0)
 }
 
-// briefly returns what a variant is called beside the others of a chart: what its name has that not all of theirs have.
+// briefly returns a function that shortens a variant's name to the parts that not all variants of a chart share.
 func briefly(variants []string) func(variant string) string {
 	return func(variant string) string {
 		var own []string

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// TestBrieflyNamesWhatDiffers: lines of a chart are told apart by what is not the same in all of them.
+// TestBrieflyNamesWhatDiffers: a chart's lines are named by what not all of them share.
 func TestBrieflyNamesWhatDiffers(t *testing.T) {
 	x := &run.Experiment{}
 	for _, name := range []string{"test=a,db=x,n=1", "test=a,db=y,n=1", "test=b,db=x,n=1", "test=b,db=y,n=1"} {

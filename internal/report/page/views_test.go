@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPageNamesVariantsBriefly where their names are long, and say what their values are of.
+// TestAPageNamesVariantsBriefly if their names are long, and says which variables the values belong to.
 func TestAPageNamesVariantsBriefly(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Variants = []run.Variant{{Name: "layout=append,size=1048576,sync=map_sync"}, {Name: "layout=raw,size=64,sync=msync"}}

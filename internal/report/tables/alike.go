@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// number is a figure in a text, with the commas of thousands.
+// number matches a number in a text, with commas between thousands.
 var number = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 
-// gap stands where a number was: no text for people has it.
+// gap stands for a number: no text for people contains it.
 const gap = "\x00"
 
-// alike are texts that differ in their numbers only.
+// alike is a set of texts that differ only in their numbers.
 type alike struct {
-	pattern string     // the text with gap for each number
-	slots   [][]string // the different texts of each number, in the order in which they came
+	pattern string     // the text with gap in place of each number
+	slots   [][]string // the different texts of each number, in order of appearance
 }
 
-// Alikes joins texts that differ in their numbers only, in the order in which they came. It returns for each text which one it is in.
+// Alikes groups texts that differ only in their numbers, in order of appearance. in has the group of each text.
 func Alikes(texts []string) (all []*alike, in []int) {
 	for _, text := range texts {
 		text = strings.ReplaceAll(text, gap, "")
@@ -40,7 +40,7 @@ func Alikes(texts []string) (all []*alike, in []int) {
 	return all, in
 }
 
-// JoinAlike are texts with those joined that differ in their numbers only.
+// JoinAlike returns the texts, with those joined that differ only in their numbers.
 func JoinAlike(texts []string) (all []string) {
 	some, _ := Alikes(texts)
 	for _, one := range some {
@@ -49,7 +49,7 @@ func JoinAlike(texts []string) (all []string) {
 	return all
 }
 
-// String is the text with what stood in the place of each number: up to three values, or from where to where they go.
+// String returns the text with the values of each number: up to three, or their range.
 func (a *alike) String() string {
 	var b strings.Builder
 	rest := a.pattern
@@ -82,11 +82,11 @@ func between3(slot []string) string {
 	}
 }
 
-// valueOf reads a number that the pattern has found.
+// valueOf parses a number that the pattern matched.
 func valueOf(text string) float64 {
 	v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
 	if err != nil {
-		return 0 // digits alone are always read
+		return 0 // text of digits always parses
 	}
 	return v
 }

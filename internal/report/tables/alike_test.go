@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTextsAlike are one, with what stood in the place of each number.
+// TestTextsAlike are joined, with the values of each number.
 func TestTextsAlike(t *testing.T) {
 	for _, tt := range []struct{ texts, want []string }{
 		{nil, nil},

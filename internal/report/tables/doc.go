@@ -1,3 +1,3 @@
-// Package tables makes the tables of experiments and what is said of them: cells and notes, comparisons with a baseline, and reasons that
-// several runs share.
+// Package tables makes the tables of experiments and the text around them: cells and notes, comparisons with a baseline, and reasons that several
+// runs share.
 package tables

@@ -19,10 +19,10 @@ func Became(v run.Variant, repeat int) string {
 	return quantity.Thousands(v.Runs) + " of " + quantity.Count(repeat, "run") + " that count, " + how
 }
 
-// MaxReasons bounds the lines that say why.
+// MaxReasons bounds the lines that give reasons.
 const MaxReasons = 12
 
-// ShownReasons are the first of them.
+// ShownReasons returns the first MaxReasons reasons, and how many more there are.
 func ShownReasons(reasons []string) []string {
 	shown := slices.Clone(reasons[:min(len(reasons), MaxReasons)])
 	if more := len(reasons) - MaxReasons; more > 0 {
@@ -31,7 +31,7 @@ func ShownReasons(reasons []string) []string {
 	return shown
 }
 
-// Judgement is the verdict over an experiment's runs in sentences.
+// Judgement returns the verdict over an experiment's runs in sentences.
 func Judgement(x *run.Experiment) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "All runs are complete.",
@@ -63,7 +63,7 @@ type Comparison struct {
 	Table   run.Table
 }
 
-// Comparisons finds an experiment's comparisons, and the tables of its plan.
+// Comparisons returns the tables of an experiment's plan, and its comparisons.
 func Comparisons(x *run.Experiment) (plans []run.Table, all []Comparison) {
 	n := len(x.Variants)
 	first := len(x.Tables) - len(x.Figures)/n
@@ -76,7 +76,7 @@ func Comparisons(x *run.Experiment) (plans []run.Table, all []Comparison) {
 	return x.Tables[:first], all
 }
 
-// Text is what the table shows of a variant in a column.
+// Text returns what the table shows for a variant in a column.
 func (c *Comparison) Text(variant int, column string) string {
 	i := slices.IndexFunc(c.Table.Columns, func(col run.Column) bool { return col.Name == column })
 	if i < 0 || variant >= len(c.Table.Rows) {
@@ -85,10 +85,10 @@ func (c *Comparison) Text(variant int, column string) string {
 	return Text(c.Table.Rows[variant].Cells[i])
 }
 
-// Reasons joins reasons that several runs have, or that differ in their numbers only.
+// Reasons joins reasons that several runs have, or that differ only in their numbers.
 func Reasons(x *run.Experiment) []string {
 	rest := x.Own()
-	if len(rest) == len(x.Verdict.Reasons) { // it does not say which are those of runs
+	if len(rest) == len(x.Verdict.Reasons) { // it does not say which belong to runs
 		return rest
 	}
 	var texts []string
@@ -111,7 +111,7 @@ func Reasons(x *run.Experiment) []string {
 	return rest
 }
 
-// ofRuns names runs: one by its variant and repetition, several by how many there are and of which variants.
+// ofRuns names runs: a single one by its variant and repetition, several by their number and variants.
 func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 	if len(runs) == 1 {
 		return fmt.Sprintf("%s, repetition %d", runs[0].Variant, runs[0].Repetition)
@@ -125,7 +125,7 @@ func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 	return quantity.Count(len(runs), "run") + " of " + Some(variants, "variant")
 }
 
-// Some lists names, or says how many there are.
+// Some lists names, or says how many there are if they are many.
 func Some(names []string, noun string) string {
 	if len(names) > maxPlaces {
 		return quantity.Count(len(names), noun)
@@ -133,7 +133,7 @@ func Some(names []string, noun string) string {
 	return strings.Join(names, ", ")
 }
 
-// Settings takes the name of a variant of a matrix apart.
+// Settings splits the name of a variant of a matrix.
 func Settings(name string) (keys, values []string, ok bool) {
 	for part := range strings.SplitSeq(name, ",") {
 		key, value, ok := strings.Cut(part, "=")
@@ -145,11 +145,11 @@ func Settings(name string) (keys, values []string, ok bool) {
 	return keys, values, true
 }
 
-// longName is from how many letters on a page has short names of a matrix's variants.
+// longName is the length in letters from which a page shortens names of a matrix's variants.
 const longName = 30
 
-// Briefly returns how variants are named where there is little room: those of a matrix with long names by their values, such as "raw 1024" for
-// "layout=raw,size=1024", and what these are of; others as they are.
+// Briefly returns how to name variants if there is little room: those of a matrix with long names by their values, such as "raw 1024" for
+// "layout=raw,size=1024", with the variables as keys; others by their names.
 func Briefly(x *run.Experiment) (name func(variant string) string, keys string) {
 	var all []string
 	longest := 0

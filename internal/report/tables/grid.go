@@ -8,10 +8,10 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Cell is what stands at a place of a table.
+// Cell is one cell of a table.
 type Cell struct{ Text, Reason string }
 
-// Grid is a table as it is shown: the heads, then the rows, the name of each first.
+// Grid returns a table as shown: the heads, then the rows, each with its name first.
 func Grid(t run.Table) [][]Cell {
 	head := []Cell{{}}
 	for _, c := range t.Columns {
@@ -21,7 +21,7 @@ func Grid(t run.Table) [][]Cell {
 	for _, row := range t.Rows {
 		line := []Cell{{Text: row.Name}}
 		if row.Elsewhere {
-			line[0].Text += " *" // as the note that says where from
+			line[0].Text += " *" // the note says where from
 		}
 		for _, c := range row.Cells {
 			line = append(line, Cell{Text(c), c.Reason})
@@ -34,7 +34,7 @@ func Grid(t run.Table) [][]Cell {
 	return all
 }
 
-// Text is what a cell shows; what has nothing to show says so.
+// Text returns what a cell shows; empty cells show that they are empty.
 func Text(c run.Cell) string {
 	if c.Text == "" {
 		return "–"
@@ -52,12 +52,12 @@ func transposed(rows [][]Cell) [][]Cell {
 	return all
 }
 
-// HasFindings says that a table's last column holds words, which also say why a cell is empty.
+// HasFindings says whether a table's last column holds words, which also say why cells are empty.
 func HasFindings(t run.Table) bool {
 	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
 }
 
-// Notes are the lines below a table: its own, and why cells are empty.
+// Notes returns the lines below a table: its own, and why cells are empty.
 func Notes(t run.Table) []string {
 	notes := slices.Clone(t.Notes)
 	if HasFindings(t) {
@@ -74,11 +74,10 @@ func Notes(t run.Table) []string {
 	return append(notes, Missing(missing)...)
 }
 
-// Missed is a place without a value, and why. The cause is "", or the reason without the name of a null figure that it begins with.
+// Missed is a place without a value, and why. Cause is "", or the reason without the name of the null figure that it begins with.
 type Missed struct{ Place, Reason, Cause string }
 
-// Missing say at which places something is missing, and why: one for each reason, or for several that differ in their numbers only, or in
-// the figure that they name.
+// Missing says at which places values are missing, and why. It joins reasons that differ only in their numbers, or in the figure that they name.
 func Missing(all []Missed) (notes []string) {
 	alikes, in := Alikes(shared(all))
 	for i, why := range alikes {
@@ -97,7 +96,7 @@ func Missing(all []Missed) (notes []string) {
 	return notes
 }
 
-// shared returns the reasons: of those that several figures are null for, the cause alone.
+// shared returns the reasons, reduced to the cause if several figures share it.
 func shared(all []Missed) (reasons []string) {
 	first := map[string]string{} // reason, by cause
 	several := map[string]bool{}
@@ -117,5 +116,5 @@ func shared(all []Missed) (reasons []string) {
 	return reasons
 }
 
-// maxPlaces bounds the cells that are named beside a reason.
+// maxPlaces bounds the cells named for a reason.
 const maxPlaces = 4

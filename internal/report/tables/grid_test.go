@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMissingSaysAReasonOnce of figures that are null for the same one, whatever their paths.
+// TestMissingSaysAReasonOnce for figures that are null for the same reason, whatever their paths.
 func TestMissingSaysAReasonOnce(t *testing.T) {
 	require.Equal(t, []string{"– a drift; a order; b drift: 7 ops; it takes 100", "– b order: op.put.growth.order is null: nothing shown"},
 		Missing([]Missed{

@@ -1,3 +1,3 @@
-// Package words says in English what the parts of a run's result come to: facts of a run, a phase and an op, and the marks of doubt behind
-// figures. All forms of report use the same words and digits.
+// Package words puts the parts of a run's result into English: facts of a run, a phase and an op, and the marks of doubt after figures. All forms of
+// report use the same words and digits.
 package words

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run/conditions"
 )
 
-// Grown says what ops cost the more there were, in a line for each figure; nothing where the phase does not count that.
+// Grown says what ops cost as their number grew, a line for each figure; nothing if the phase does not count that.
 func (d Done) Grown() (lines []string) {
 	g := d.Growth
 	if g == nil {
@@ -37,7 +37,7 @@ func (d Done) Grown() (lines []string) {
 	return lines
 }
 
-// order is the text of an exponent.
+// order formats an exponent.
 func order(n float64) string {
 	if math.Abs(n) < 0.005 {
 		return "0"
@@ -45,14 +45,14 @@ func order(n float64) string {
 	return quantity.Digits(math.Round(n*100) / 100)
 }
 
-// shown is what an interval shows, in words.
+// shown says in words what an interval shows.
 var shown = map[string]string{
 	"grows": "an op costs more, the more there are",
 	"falls": "ops got quicker, as those of a program that warms up do, such as a JVM",
 	"none":  "no growth is shown",
 }
 
-// Took is how long the load took, and whether its time was up before its work was done.
+// Took says how long the load took, and whether its time was up before its work was done.
 func Took(ph *run.Phase) string {
 	took := "took " + quantity.Duration(ph.Seconds)
 	if ph.Ended == conditions.EndDuration && ph.Load.Iterations > 0 {

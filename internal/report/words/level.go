@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// textsOf are the words of reasons.
+// textsOf returns the texts of reasons.
 func textsOf(reasons []run.Reason) []string {
 	var texts []string
 	for _, why := range reasons {
@@ -18,21 +18,21 @@ func textsOf(reasons []run.Reason) []string {
 	return texts
 }
 
-// Level is a row of the table of levels: one op of one of them.
+// Level is a row of the table of levels: one op of one level.
 type Level struct {
-	Op    string // "" where the load has no other
-	More  bool   // than the first op of its level
+	Op    string // "" if the load has only one
+	More  bool   // not the first op of its level
 	Cells [len(LevelHeads)]string
 	P99   *float64 // of the response
 	Word  string
-	Why   string // it did not hold
-	Doubt string // reasons for it, in a line
+	Why   string // why it did not hold
+	Doubt string // reasons for doubt, in a line
 }
 
-// LevelHeads stand above the cells of the table. Quantiles are those of the response, but for the lag's.
+// LevelHeads are the heads of the table's columns. Quantiles are of the response, except for the lag's.
 var LevelHeads = [...]string{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
 
-// Levels lists the levels of stages as they were, those of a search by their rates.
+// Levels lists the levels of stages in order, those of a search by rate.
 func Levels(ph *run.Phase) (rows []Level) {
 	levels := slices.Clone(ph.Levels)
 	if ph.Search != nil {
@@ -60,7 +60,7 @@ func Levels(ph *run.Phase) (rows []Level) {
 	return rows
 }
 
-// Found says what a search has come to.
+// Found says what a search found.
 func Found(ph *run.Phase) string {
 	s := ph.Search
 	var goals []string
@@ -99,7 +99,7 @@ func Found(ph *run.Phase) string {
 // clientBound is the outcome of a level that the generator could not offer.
 const clientBound = "client-bound"
 
-// LevelWord says what is to be said of a level in a word or two.
+// LevelWord describes a level in a word or two.
 func LevelWord(ph *run.Phase, l *run.Level) string {
 	word := l.Outcome
 	if s := ph.Search; s != nil {
@@ -116,7 +116,7 @@ func LevelWord(ph *run.Phase, l *run.Level) string {
 	return word
 }
 
-// Latency writes seconds; "-" where there are none.
+// Latency formats seconds; "-" if there are none.
 func Latency(seconds *float64) string {
 	if seconds == nil {
 		return "-"

@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Log is the same for any form of report.
+// Log returns the facts about log files, the same for every form of report.
 func Log(ph *run.Phase) []Fact {
 	l := ph.Log
 	if l == nil {
@@ -83,7 +83,7 @@ func seatOf(cpu, node int) string {
 
 func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
 
-// syncOf names the durability in use, and beside it what was asked for.
+// syncOf names the durability used, and the one asked for.
 func syncOf(ph *run.Phase) string {
 	l := ph.Log
 	used := "sync " + l.SyncAsked + " asked, " + l.SyncUsed + " used"
@@ -96,7 +96,7 @@ func syncOf(ph *run.Phase) string {
 	return used
 }
 
-// proofOf is what another process found.
+// proofOf says what another process found.
 func proofOf(ph *run.Phase) string {
 	l := ph.Log
 	if l.Proof == nil {

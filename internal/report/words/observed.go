@@ -8,11 +8,11 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Fields tells the fields that changed from those that did not, which come with their value. What is missing is in neither.
+// Fields separates the fields that changed from those that did not, which include their value. Missing fields are in neither.
 func Fields(fields map[string]run.Observed) (moved, still []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch f := fields[name]; {
-		case f.Last == nil: // and the reason stands below
+		case f.Last == nil: // the reason is given below
 		case f.Delta != nil && *f.Min == *f.Max:
 			still = append(still, name+" "+quantity.Amount(*f.Last, f.Unit))
 		default:
@@ -22,7 +22,7 @@ func Fields(fields map[string]run.Observed) (moved, still []string) {
 	return moved, still
 }
 
-// Probes says how many probes there were, and what they took.
+// Probes says how many probes there were, and how long they took.
 func Probes(how *run.Probes) []string {
 	parts := []string{quantity.Count(how.Taken, "probe")}
 	if how.Failed > 0 && how.Failed == how.Taken {
@@ -39,7 +39,7 @@ func Probes(how *run.Probes) []string {
 	return parts
 }
 
-// Observed is what became of a field: how much a counter has counted, and where another figure went.
+// Observed describes a field's change: how much a counter counted, and how another figure moved.
 func Observed(f *run.Observed) string {
 	amount := func(v *float64) string {
 		if v == nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Done is what a phase did of one kind: the ops of a verb, or the runs of a scenario.
+// Done is what a phase did of one kind: the ops of a verb, of a scenario, or of a step of one.
 type Done struct {
 	Name     string
-	At       string // path below the phase
-	Sequence string // of a scenario; "" of a verb
+	At       string // path relative to the phase
+	Sequence string // of a scenario or a step; "" for a verb
 	*run.Figures
-	Op *run.Op    // nil of a scenario
-	ph *run.Phase // that it is of
+	Op *run.Op    // nil for a scenario or a step
+	ph *run.Phase // its phase
 }
 
-// Batched says that ops had several keys each.
+// Batched says whether ops had several keys each.
 func (d Done) Batched() bool { return d.Op != nil && d.Op.Batched() }
 
-// DoneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures in its levels only.
+// DoneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures only in its levels.
 func DoneIn(ph *run.Phase) []Done {
 	var all []Done
 	if ph.Search != nil && ph.Search.Rate == nil {
@@ -38,7 +38,7 @@ func DoneIn(ph *run.Phase) []Done {
 		s := ph.Scenario[name]
 		all = append(all, Done{name, "scenario." + name, strings.Join(s.StepOrder, " → "), &s.Figures, nil, ph})
 		if len(s.StepOrder) < 2 {
-			continue // it is the scenario
+			continue // the step is the whole scenario
 		}
 		for _, step := range s.StepOrder {
 			all = append(all, Done{name + ", " + step, "scenario." + name + ".step." + step, stepOf(s.Step[step]), &s.Step[step].Figures, nil, ph})
@@ -47,7 +47,7 @@ func DoneIn(ph *run.Phase) []Done {
 	return all
 }
 
-// Ledger is the op ledger as an equation. Outcomes that did not occur are left out.
+// Ledger formats the op ledger as an equation, without outcomes that did not occur.
 func Ledger(o *run.Ledger) string {
 	var terms []string
 	for _, t := range []struct {
@@ -73,7 +73,7 @@ func Ledger(o *run.Ledger) string {
 	return quantity.Thousands(o.Due) + " due = " + strings.Join(terms, " + ")
 }
 
-// Keys are the ledger and the rate of the keys of ops that have several; nothing where each has one.
+// Keys returns the ledger and the rate of keys if ops have several; otherwise nothing.
 func (d Done) Keys() []string {
 	if !d.Batched() {
 		return nil
@@ -86,7 +86,7 @@ func (d Done) Keys() []string {
 	return parts
 }
 
-// Caused says what the ops failed by that did; "" when none has.
+// Caused says why ops failed; "" if none did.
 func (d Done) Caused() string {
 	ph, c := d.ph, d.Causes
 	var terms []string
@@ -101,7 +101,7 @@ func (d Done) Caused() string {
 	return strings.Join(terms, ", ")
 }
 
-// Rates are the figures that are quoted, with doubts about them.
+// Rates returns the figures that are usually quoted, with their doubts.
 func (d Done) Rates() []string {
 	ph, o := d.ph, d
 	var parts []string
@@ -121,7 +121,7 @@ func (d Done) Rates() []string {
 	return parts
 }
 
-// Volume is the bytes and the hits of a verb; nothing of a scenario.
+// Volume returns the bytes and hits of a verb; nothing for a scenario.
 func (d Done) Volume() []string {
 	o := d.Op
 	if o == nil {
@@ -146,11 +146,11 @@ func (d Done) Volume() []string {
 type Row struct {
 	Label   string
 	Latency run.Latency
-	Path    string     // below the phase
-	ph      *run.Phase // it is of
+	Path    string     // relative to the phase
+	ph      *run.Phase // its phase
 }
 
-// Rows lists the latencies that there are; classes only where there are several.
+// Rows lists the latencies that exist; classes only if there are several.
 func (d Done) Rows() []Row {
 	at, o, ph := d.At, d, d.ph
 	rows := []Row{{"response", o.Response, at + ".response", ph}, {"service", o.Service, at + ".service", ph}}
@@ -170,26 +170,26 @@ func (d Done) Rows() []Row {
 	return slices.DeleteFunc(rows, func(r Row) bool { return r.Latency.Count == 0 })
 }
 
-// unit is what a row of latencies is counted in.
+// unit is the unit of a row of latencies.
 type unit struct {
 	name     string
 	seconds  float64
 	decimals int
 }
 
-// CellWidth is the columns of a latency in a text.
+// CellWidth is the width in columns of a latency in a text.
 const CellWidth = 10
 
-// LatencyHeads are over the figures of a latency.
+// LatencyHeads are the heads of the figures of a latency.
 var LatencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
 
-// Cell is a figure and how far it may be believed, or why there is none.
+// Cell is a figure and how far it can be trusted, or why there is none.
 type Cell struct{ Text, Doubt, Why string }
 
-// Unit is what the cells are counted in.
+// Unit returns the unit of the row's cells.
 func (r Row) Unit() string { return unitOf(r.Latency).name }
 
-// Cells are the figures of a row in the order of the table's head.
+// Cells returns the figures of a row in the order of LatencyHeads.
 func (r Row) Cells() []Cell {
 	var cells []Cell
 	ph, u := r.ph, unitOf(r.Latency)
@@ -215,7 +215,7 @@ func (r Row) Cells() []Cell {
 	return cells
 }
 
-// unitOf returns the unit that the median, or else the mean, has before its point, or a larger one where the maximum would not fit.
+// unitOf returns the unit that suits the median, or else the mean, or a larger one if the maximum would not fit.
 func unitOf(l run.Latency) unit {
 	u, middle, most := unit{"µs", 1e-6, 1}, *l.Min, *l.Min
 	for _, f := range []*float64{l.Max, l.Mean, l.P999, l.P99, l.P90, l.P50} {
@@ -238,7 +238,7 @@ func (u unit) text(seconds float64) string {
 	return strconv.FormatFloat(seconds/u.seconds, 'f', u.decimals, 64)
 }
 
-// stepOf says what a step of a scenario does.
+// stepOf describes a step of a scenario.
 func stepOf(s *run.Step) string {
 	text := s.Op + " to " + s.Target
 	if s.Times > 1 {

@@ -10,13 +10,13 @@ import (
 	"github.com/loadgen/loadgen/internal/run/conditions"
 )
 
-// Marks stand behind figures, and before the reasons that touch them.
+// Marks follow figures, and precede the reasons that affect them.
 var Marks = map[run.Validity]string{run.Valid: "", run.Suspect: "?", run.Invalid: "!"}
 
-// Mark says how far the figure at a path below the phase may be believed.
+// Mark says how far the figure at a path relative to the phase can be trusted.
 func Mark(ph *run.Phase, path string) string { return Marks[ph.ValidityOf(path)] }
 
-// Steady says what rates and latencies leave out, and how even the rest was.
+// Steady says what rates and latencies leave out, and how steady the rest was.
 func Steady(ph *run.Phase) []string {
 	var parts []string
 	if w := ph.WarmUp; w.Seconds > 0 {
@@ -32,13 +32,13 @@ func Steady(ph *run.Phase) []string {
 	return parts
 }
 
-// rounded cuts a share to a tenth of a per cent.
+// rounded rounds a share to a tenth of a per cent.
 func rounded(share float64) float64 { return math.Round(share*1000) / 1000 }
 
 // Verbs lists the ops in the order of every table.
 func Verbs(ops map[string]*run.Op) []string { return (&run.Phase{Op: ops}).Verbs() }
 
-// Trace is the trace that was replayed, and what of it was not; nil when there was none.
+// Trace describes the trace that was replayed, and what was left out of it; nil if there was none.
 func Trace(ph *run.Phase) []string {
 	t := ph.Trace
 	if t == nil {
@@ -67,7 +67,7 @@ func Trace(ph *run.Phase) []string {
 	return append(parts, "SHA-256 "+t.SHA256)
 }
 
-// Load is the load that was asked for.
+// Load describes the load that was asked for.
 func Load(ph *run.Phase) string {
 	s := ph.Load
 	sessions := quantity.Count(s.Sessions, "session")
@@ -113,7 +113,7 @@ func scheduleOf(ph *run.Phase) []string {
 		return []string{quantity.Count(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", quantity.Duration(s.DurationSeconds)}
 	case ph.Search != nil:
 		f, to := ph.Search, ""
-		if f.To < 1e9 { // which is as good as none
+		if f.To < 1e9 { // a higher bound is as good as none
 			to = " to " + quantity.Whole(f.To) + "/s"
 		}
 		return []string{"search of " + s.Arrivals + " arrivals from " + quantity.Whole(f.From) + "/s" + to, "steps of " + quantity.Duration(f.StepSeconds)}
@@ -126,10 +126,10 @@ func scheduleOf(ph *run.Phase) []string {
 	return []string{"open", Arriving(ph, s.Rate) + " " + s.Arrivals, quantity.Duration(s.DurationSeconds)}
 }
 
-// AsRecorded says whether a trace was replayed at its own times.
+// AsRecorded says whether a trace was replayed with its recorded timing.
 func AsRecorded(ph *run.Phase) bool { return ph.Trace != nil && ph.Trace.Speed > 0 }
 
-// Arrivals is what a load counts: scenarios where the phase has some.
+// Arrivals returns what a load counts: scenarios if the phase has any, otherwise ops.
 func Arrivals(ph *run.Phase) string {
 	if len(ph.Scenario) > 0 {
 		return "scenarios"
@@ -137,7 +137,7 @@ func Arrivals(ph *run.Phase) string {
 	return "ops"
 }
 
-// Arriving is a rate of arrivals.
+// Arriving formats a rate of arrivals.
 func Arriving(ph *run.Phase, rate float64) string {
 	if len(ph.Scenario) > 0 {
 		return quantity.Whole(rate) + " " + Arrivals(ph) + "/s"
@@ -145,7 +145,7 @@ func Arriving(ph *run.Phase, rate float64) string {
 	return quantity.Whole(rate) + "/s"
 }
 
-// Target says what the load went to, and how its ops were replicated.
+// Target says where the load went, and how its ops were replicated.
 func Target(ph *run.Phase) string {
 	text := targetOf(ph, &ph.Target)
 	for i := range ph.Others {
@@ -187,7 +187,7 @@ func targetOf(ph *run.Phase, t *conditions.Target) string {
 	return text
 }
 
-// Dataset says which keys and values the load was of.
+// Dataset describes the keys and values of the load.
 func Dataset(ph *run.Phase) string {
 	d := ph.Dataset
 	pool := "shared"
@@ -209,7 +209,7 @@ func Dataset(ph *run.Phase) string {
 	case ph.Log == nil:
 	case ph.Log.Layout == "array":
 		keys = quantity.Count(d.Keys, "slot")
-	default: // the other layouts have no use for keys
+	default: // the other layouts do not use keys
 		return d.Name + ": " + strings.TrimPrefix(values, ", ")
 	}
 	if d.File != nil {
@@ -218,7 +218,7 @@ func Dataset(ph *run.Phase) string {
 	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
-// Note says what a reader should know of a load's figures; "" for nothing.
+// Note says what a reader should know about a load's figures; "" if there is nothing.
 func Note(ph *run.Phase) string {
 	var notes []string
 	if !ph.Kind.Timed() {
@@ -239,10 +239,10 @@ func Note(ph *run.Phase) string {
 	return strings.Join(notes, "; ")
 }
 
-// InCluster says whether the target was one.
+// InCluster says whether the target was a cluster.
 func InCluster(ph *run.Phase) bool { return ph.Target.InCluster() }
 
-// Generator says what the generator spent, and what kept it from running.
+// Generator says what the generator used, and what kept it from running.
 func Generator(ph *run.Phase) []string {
 	g := ph.Generator
 	parts := []string{g.Executor + " × " + quantity.Thousands(g.Loops), "busy " + quantity.Percent(g.Busy)}
@@ -265,7 +265,7 @@ func Generator(ph *run.Phase) []string {
 	return parts
 }
 
-// processorTime is that of the clients' processes, in user mode and in the kernel where they say.
+// processorTime returns the CPU time of the clients' processes, and the user time in it if known.
 func processorTime(ph *run.Phase) string {
 	g := &ph.Generator
 	text := quantity.Duration(g.CPUSeconds) + " CPU"
@@ -275,7 +275,7 @@ func processorTime(ph *run.Phase) string {
 	return text
 }
 
-// Odd counts what does not happen as a rule.
+// Odd counts unusual events.
 func Odd(ph *run.Phase) []string {
 	var odd []string
 	for _, n := range []struct {

@@ -8,13 +8,13 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 )
 
-// Fact is a name and what is to be said under it.
+// Fact is a name with its texts.
 type Fact struct {
 	Name string
 	Text []string
 }
 
-// Facts says when the run was, how long it took and what it was of.
+// Facts says when the run was, how long it took and what it ran.
 func Facts(r *run.Run) []string {
 	facts := []string{
 		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
@@ -28,7 +28,7 @@ func Facts(r *run.Run) []string {
 	return append(facts, Labels(r.Labels)...)
 }
 
-// Labels writes labels as they were given, in the order of their names.
+// Labels formats labels, sorted by name.
 func Labels(labels map[string]string) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, name+"="+labels[name])
@@ -36,7 +36,7 @@ func Labels(labels map[string]string) (list []string) {
 	return list
 }
 
-// Machine says where the run was made, in short.
+// Machine describes in short where the run was made.
 func Machine(e *run.Environment) []string {
 	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}
 	if e.CPUModel != "" {
@@ -45,10 +45,10 @@ func Machine(e *run.Environment) []string {
 	return append(machine, e.OS+" "+e.Kernel)
 }
 
-// Passed says whether an assert held. One that could not be decided has not.
+// Passed says whether an assert held. An undecided one did not.
 func Passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
 
-// Verdict is the verdict in sentences.
+// Verdict returns the verdict in sentences.
 func Verdict(r *run.Run) []string {
 	sentences := []string{map[run.Completeness]string{
 		run.Complete: "The run is complete.",
@@ -67,7 +67,7 @@ func Verdict(r *run.Run) []string {
 	return append(sentences, assertions(r.Asserts)...)
 }
 
-// assertions sums the asserts up in a sentence.
+// assertions sums up the asserts in a sentence.
 func assertions(all []run.AssertResult) []string {
 	switch n, failed := len(all), Failures(all); {
 	case n == 0:
@@ -91,14 +91,14 @@ func Failures(all []run.AssertResult) (n int) {
 	return n
 }
 
-// Worker says what a worker was, and what it spent.
+// Worker describes a worker, and what it used.
 func Worker(w *run.Worker) []string {
 	var parts []string
 	if w.Host != "" {
 		parts = append(parts, w.Host)
 	}
 	parts = append(parts, quantity.Count(w.Sessions, "session"))
-	if w.CPUSeconds > 0 { // else it has finished no step
+	if w.CPUSeconds > 0 { // otherwise it finished no step
 		parts = append(parts, quantity.Duration(w.CPUSeconds)+" CPU")
 	}
 	if w.ClockUncertaintySeconds > 0 {
@@ -107,7 +107,7 @@ func Worker(w *run.Worker) []string {
 	return parts
 }
 
-// Experiment says when the experiment was, how long it took and what it was of.
+// Experiment says when the experiment was, how long it took and what it ran.
 func Experiment(x *run.Experiment) []string {
 	return append([]string{
 		"experiment of " + quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),

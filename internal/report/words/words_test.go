@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A row's unit is that of its median; where the maximum would not fit it is a larger one.
+// A row's unit is that of its median, or a larger one if the maximum would not fit.
 func TestUnitOf(t *testing.T) {
 	for _, tt := range []struct {
 		p50, max float64
@@ -63,7 +63,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestDataset says nothing of keys where the layout of a log has no use for them.
+// TestDataset says nothing about keys if the layout of a log does not use them.
 func TestDataset(t *testing.T) {
 	ph := &run.Phase{}
 	ph.Dataset.Name, ph.Dataset.Keys, ph.Dataset.Pick, ph.Dataset.Scope, ph.Dataset.ValueBytes = "d", 100, "uniform", "shared", 1024

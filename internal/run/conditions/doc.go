@@ -1,3 +1,3 @@
-// Package conditions is what a phase was run against and asked to do: its target, its dataset and its load, as a result names them. They are what
-// has to be equal where results are compared.
+// Package conditions describes what a phase ran against and was asked to do: its target, its dataset and its load, as named in a result. Results can
+// only be compared if these are equal.
 package conditions

@@ -1,14 +1,13 @@
-// Package drivertest is the conformance suite of drivers. Each driver's tests run it against every server they can have:
+// Package drivertest is the conformance suite of drivers. Each driver's tests run it against every server available:
 //
 //	drivertest.Run(t, drivertest.Suite{
 //		Driver: redis.Driver{},
 //		Dial:   func() (net.Conn, error) { return net.Dial("tcp", addr) },
 //	})
 //
-// It checks what programs and executors rely on: that outcomes are declared, that a key holds what was put until it is overwritten
-// or deleted, that replies come in the order of their requests; of a codec also that it reads replies however they are cut
-// into pieces, survives bytes that are no replies, leaves what is not its own alone and allocates nothing, and that what it
-// offers beside a codec's methods comes to the same as these. The replies it is tried with are those that the server gave.
+// It checks what programs and executors rely on: outcomes are declared, a key holds what was put until it is overwritten or deleted, and replies come
+// in request order. It also checks that a codec reads replies however they are split, survives bytes that are not replies, touches only its own bytes
+// and allocates nothing, and that its optional methods agree with the basic ones. It tests the codec with replies that the server gave.
 package drivertest
 
 import (
@@ -31,32 +30,32 @@ import (
 type Suite struct {
 	Driver  driver.Driver
 	Config  any                               // of the type of Driver.NewConfig; nil for its defaults
-	Secrets func(name string) (string, error) // nil when the config names none
-	Forms   []driver.Form                     // of a form.Former, which word get, put or delete anew; nil for the driver's own
+	Secrets func(name string) (string, error) // nil if the config names none
+	Forms   []driver.Form                     // for a form.Former, forms that word get, put or delete anew; nil for the driver's own
 
-	// Dial opens a new connection to the server that a driver.Wire or a driver.Dialer is checked against.
+	// Dial opens a new connection to the server to check a driver.Wire or a driver.Dialer against.
 	Dial func() (net.Conn, error)
-	// Open begins a session with the target. nil for OverConn on Dial, for a client of a driver.Dialer, for a session of a localfile.Driver, or for the
-	// replies of a driver.Timed.
+	// Open begins a session with the target. If nil, the suite uses OverConn on Dial, a client of a driver.Dialer, a session of a localfile.Driver, or
+	// the replies of a driver.Timed.
 	Open func(t testing.TB) Executor
 
-	// Note is what a server that tells nothing of itself is noted to say; "" for one that does tell.
+	// Note is the expected note for a server that reports nothing about itself; "" if it does report.
 	Note string
 
-	// MaxKey is the longest key the protocol takes, in bytes; 0 for no limit under 512.
+	// MaxKey is the longest key the protocol takes, in bytes; 0 for no limit below 512.
 	MaxKey int
-	// Tokens says that replies to gets have tokens, and that a put may have one.
+	// Tokens says that replies to gets have tokens, and that a put may carry one.
 	Tokens bool
-	// TextKeys says that keys are printable and hold no space.
+	// TextKeys says that keys must be printable and hold no space.
 	TextKeys bool
-	// MaxValue is the longest value the target takes, in bytes; 0 for no limit under 1 MiB.
+	// MaxValue is the longest value the target takes, in bytes; 0 for no limit below 1 MiB.
 	MaxValue int
 }
 
 // Executor carries requests to one endpoint.
 type Executor interface {
-	// Do carries out reqs in order, all of them sent before the first reply is awaited, and returns their replies, which
-	// stay valid. It fails t when that is not to be done.
+	// Do carries out reqs in order, sends all of them before it waits for the first reply, and returns their replies, which stay valid. It fails t if
+	// it cannot.
 	Do(t testing.TB, reqs ...driver.Request) []driver.Reply
 }
 
@@ -106,11 +105,11 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// declaration checks what the driver says of itself.
+// declaration checks what the driver declares.
 func (s *Suite) declaration(t *testing.T) {
 	require.Regexp(t, `^[a-z][a-z0-9_]*$`, s.Driver.Name())
 	require.Equal(t, fmt.Sprintf("%T", s.Driver.NewConfig()), fmt.Sprintf("%T", s.Config), "type of the config")
-	if config := s.Driver.NewConfig(); reflect.TypeOf(config).Elem().Size() > 0 { // pointers to what has no size may be equal
+	if config := s.Driver.NewConfig(); reflect.TypeOf(config).Elem().Size() > 0 { // pointers to zero-size values may be equal
 		require.NotSame(t, config, s.Driver.NewConfig(), "every call returns a new config")
 	}
 	known := 0
@@ -176,7 +175,7 @@ func put(key []byte, v driver.Value) driver.Request {
 	return driver.Request{Verb: driver.Put, Key: key, Value: &v}
 }
 
-// binaryValue is a value whose bytes look like the ends and beginnings of replies where the driver cares for that.
+// binaryValue returns a value whose header, from HeaderSize on, imitates the ends and beginnings of replies.
 func binaryValue(size int) driver.Value {
 	if size < driver.HeaderSize {
 		return driver.Value{Size: size, Seed: 7}
@@ -243,7 +242,7 @@ func (s *Suite) delete(t *testing.T) {
 	s.do(t, x, driver.Miss, del(k))
 }
 
-// compareAndSet puts by the token of a reply: that holds for what was read and for nothing else.
+// compareAndSet puts with the token of a reply: the put succeeds only if the value is still the one that was read.
 func (s *Suite) compareAndSet(t *testing.T) {
 	x := s.Open(t)
 	k := key(t, "token")

@@ -71,7 +71,7 @@ func writing(fault func(good driver.Codec) func([]byte, *driver.Request) []byte)
 	return faulty{codec: func(c driver.Codec) driver.Codec { return codec{Codec: c, appendRequest: fault(c)} }}
 }
 
-// misplaced is a codec that takes all lengths to have two digits.
+// misplaced is a codec that assumes that all lengths have two digits.
 type misplaced struct{ driver.Codec }
 
 func (misplaced) Offsets(req *driver.Request) (keyAt, valueAt int) {
@@ -79,7 +79,7 @@ func (misplaced) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	return keyAt, keyAt + len(req.Key) + len("\r\n$32\r\n")
 }
 
-// hasty is a codec that takes all replies to be as long as the first.
+// hasty is a codec that assumes that all replies are as long as the first.
 type hasty struct{ driver.Codec }
 
 func (h hasty) Skim(b []byte, v driver.Verb, most int) (n, took int) {
@@ -145,7 +145,7 @@ func (x reversed) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	return replies
 }
 
-// faults are drivers that the suite must refuse, and the check that is to do it.
+// faults are drivers that the suite must refuse, and the check that must refuse each.
 var faults = []struct {
 	name   string
 	check  string

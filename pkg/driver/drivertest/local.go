@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// local checks a driver of files: what its sessions store is there for another who looks, and nothing stays behind.
+// local checks a driver of files: what its sessions store is visible to a later reader, and no file stays behind.
 func (s *Suite) local(t *testing.T, d localfile.Driver) {
 	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: localfile.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	for phase := range uint64(2) {
@@ -64,7 +64,7 @@ func (s *Suite) localSession(t *testing.T, d localfile.Driver, store localfile.S
 	}
 }
 
-// overStore returns an executor for a session with a store of its own of a driver that keeps values by key.
+// overStore returns an executor for a session in its own store, for a driver that stores values by key.
 func (s *Suite) overStore(t testing.TB, d localfile.Driver) Executor {
 	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 1, Epoch: 1, Fresh: true, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	store, err := d.Open(t.Context(), s.Config, site)

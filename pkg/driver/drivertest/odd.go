@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// Odd is a server that keeps values as it should and has manners of its own in all else. Its zero value has none.
+// Odd is a server that stores values correctly but deviates in other ways. The zero value does not deviate.
 type Odd struct {
-	Name    string            // of the manner
+	Name    string            // of the deviation
 	Note    string            // for Suite.Note
-	Answers map[string]string // by command, what it says in place of what is usual; [Hangup]: it closes the connection, as proxies do
-	Missing map[string]string // the same for a key that is not there
+	Answers map[string]string // by command, the answer in place of the usual one; [Hangup]: it closes the connection, as proxies do
+	Missing map[string]string // the same for a missing key
 }
 
-// Hangup stands for the end of the connection in [Odd.Answers].
+// Hangup in [Odd.Answers] stands for closing the connection.
 const Hangup = ""
 
 const silent = "the server says nothing of itself"
 
-// OddRESP is the manners of servers that speak RESP2: those of rights that a user does not have, of proxies, and of programs that are none of Redis.
+// OddRESP returns variants of servers that speak RESP2: users with restricted rights, proxies, and programs other than Redis.
 func OddRESP() []Odd {
 	const noInfo, noConfig = "-NOPERM this user has no permissions to run the 'info' command\r\n", "-NOPERM this user has no permissions to run the 'config|get' command\r\n"
 	return []Odd{
@@ -41,7 +41,7 @@ func OddRESP() []Odd {
 	}
 }
 
-// OddMemcached is the manners of servers that know memcached's commands, meta and classic.
+// OddMemcached returns variants of servers that know memcached's commands, meta and classic.
 func OddMemcached() []Odd {
 	return []Odd{
 		{Name: "closes for stats", Note: silent, Answers: map[string]string{"stats": Hangup}},
@@ -50,7 +50,7 @@ func OddMemcached() []Odd {
 	}
 }
 
-// OddProxies is the manners of proxies that know memcached's classic commands only, and of servers that answer them otherwise than most.
+// OddProxies returns variants of proxies that know only memcached's classic commands, and of servers whose answers to them are unusual.
 func OddProxies() []Odd {
 	return []Odd{
 		{Name: "closes for version", Note: silent, Answers: map[string]string{"version": Hangup}},
@@ -59,13 +59,13 @@ func OddProxies() []Odd {
 	}
 }
 
-// DialRESP returns what connects to a server with the manner, for Suite.Dial. It ends with the test.
+// DialRESP returns a function for Suite.Dial that connects to such a server. The server ends with the test.
 func (o Odd) DialRESP(t testing.TB) func() (net.Conn, error) { return o.dial(t, o.serveRESP) }
 
 // DialMemcached is DialRESP for memcached's protocol.
 func (o Odd) DialMemcached(t testing.TB) func() (net.Conn, error) { return o.dial(t, o.serveMemcached) }
 
-// stock is what a server keeps.
+// stock is what a server stores.
 type stock struct {
 	mu     sync.Mutex
 	values map[string]string
@@ -97,13 +97,13 @@ func (o Odd) dial(t testing.TB, serve func(*stock, *bufio.Reader, io.Writer) err
 	return func() (net.Conn, error) {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err == nil {
-			t.Cleanup(func() { _ = conn.Close() }) // before the server waits for its end
+			t.Cleanup(func() { _ = conn.Close() }) // before the server waits for it to end
 		}
 		return conn, err
 	}
 }
 
-// say writes an answer, or the manner's own.
+// say writes the usual answer, or the deviating one.
 func (o Odd) say(out io.Writer, manners map[string]string, command, usual string) error {
 	if own, ok := manners[command]; ok {
 		usual = own
@@ -244,7 +244,7 @@ func (o Odd) serveMemcached(kept *stock, in *bufio.Reader, out io.Writer) error 
 	return answer("ERROR\r\n")
 }
 
-// read keeps a value whose size the command has told.
+// read stores a value whose size the command has announced.
 func (s *stock) read(key, announced string, in *bufio.Reader) error {
 	size, err := strconv.Atoi(announced)
 	if err != nil {

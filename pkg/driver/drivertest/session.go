@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// dialling counts the connections that a Dialer's clients make and have open.
+// dialling counts the connections that a Dialer's clients have opened and still have open.
 type dialling struct {
 	s    *Suite
 	made atomic.Int64
@@ -26,7 +26,7 @@ type dialling struct {
 	fails error // of further attempts
 }
 
-// counted is a connection of a dialling's.
+// counted is a connection that a dialling counts.
 type counted struct {
 	net.Conn
 	of     *dialling
@@ -54,7 +54,7 @@ func (d *dialling) dial(context.Context) (net.Conn, error) {
 	return &counted{Conn: conn, of: d}, nil
 }
 
-// cut ends all connections from below, and lets no other be made.
+// cut closes all connections from below and fails further attempts.
 func (d *dialling) cut(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Suite) connect(d driver.Dialer, to *dialling) (driver.Session, error) {
 	return d.Dial(ctx, link)
 }
 
-// overSession carries requests one after the other.
+// overSession carries out requests one at a time.
 type overSession struct{ session driver.Session }
 
 // Do implements Executor.
@@ -94,7 +94,7 @@ func (x overSession) Do(t testing.TB, reqs ...driver.Request) []driver.Reply {
 	return replies
 }
 
-// openSession begins a session, which is closed at the end of the test.
+// openSession begins a session and closes it at the end of the test.
 func (s *Suite) openSession(t testing.TB, d driver.Dialer) Executor {
 	t.Helper()
 	session, err := s.connect(d, &dialling{s: s})
@@ -103,7 +103,7 @@ func (s *Suite) openSession(t testing.TB, d driver.Dialer) Executor {
 	return overSession{session}
 }
 
-// session checks what an executor relies on beside replies: where connections come from, and how calls end.
+// session checks what an executor relies on beside replies: how connections are opened, and how calls end.
 func (s *Suite) session(t *testing.T, d driver.Dialer) {
 	nobody := errors.New("nobody is there")
 	if known, ok := d.(driver.Identifier); ok {
@@ -148,11 +148,11 @@ func (s *Suite) session(t *testing.T, d driver.Dialer) {
 	t.Run("deadline", func(t *testing.T) { s.deadline(t, d) })
 }
 
-// deadline has a server that takes connections and says nothing.
+// deadline tests against a server that accepts connections and says nothing.
 func (s *Suite) deadline(t *testing.T, d driver.Dialer) {
 	near, far := net.Pipe()
 	defer far.Close()
-	go func() { // the test's end closes far
+	go func() { // ends when the test closes far
 		for b := make([]byte, 4096); ; {
 			if _, err := far.Read(b); err != nil {
 				return

@@ -18,7 +18,7 @@ import (
 // patience bounds every exchange with a server.
 const patience = 10 * time.Second
 
-// exchange is a request with the bytes that answered it.
+// exchange is a request and the bytes that answered it.
 type exchange struct {
 	verb  driver.Verb
 	bytes []byte
@@ -34,7 +34,7 @@ type overConn struct {
 	replies  []exchange
 }
 
-// OverConn returns an executor that carries requests over conn, which is closed at the end of the test. It greets first.
+// OverConn returns an executor that carries requests over conn, which it closes at the end of the test. It greets first.
 func OverConn(t testing.TB, codec driver.Codec, conn net.Conn) Executor {
 	t.Helper()
 	return openConn(t, codec, conn)
@@ -104,7 +104,7 @@ func (x *overConn) send(t testing.TB, b []byte) {
 	require.NoError(t, err)
 }
 
-// receive reads until parse takes something, and returns a copy of it.
+// receive reads until parse takes something, and returns a copy of that.
 func (x *overConn) receive(t testing.TB, parse func([]byte) (int, error)) []byte {
 	t.Helper()
 	for {
@@ -166,12 +166,12 @@ func (s *Suite) wire(t *testing.T, d driver.Wire) {
 	}
 }
 
-// link is what the suite's codecs are made for.
+// link returns the link of the suite's codecs.
 func (s *Suite) link() driver.Link {
 	return driver.Link{Config: s.Config, Forms: s.Forms, Secrets: s.Secrets, Endpoint: "127.0.0.1:1", Run: "drivertest"}
 }
 
-// begun opens a connection that requests may follow on.
+// begun opens a connection that is ready for requests.
 func (s *Suite) begun(t testing.TB, d driver.Wire) net.Conn {
 	t.Helper()
 	conn := s.dial(t)
@@ -186,7 +186,7 @@ func (s *Suite) begun(t testing.TB, d driver.Wire) net.Conn {
 	return conn
 }
 
-// prepared makes on the server what requests want, where they want something.
+// prepared prepares the server if the driver is a driver.Preparer.
 func (s *Suite) prepared(t testing.TB) {
 	p, ok := s.Driver.(driver.Preparer)
 	if !ok || s.Dial == nil {
@@ -219,7 +219,7 @@ func samples() []driver.Request {
 	return []driver.Request{get(k), del(k), put(k, driver.Value{}), put(k, driver.Value{Size: 200}), put(k, binaryValue(70_000))}
 }
 
-// requests checks that requests are added to what is there, and depend on nothing but themselves.
+// requests checks that requests are appended to what is there, and depend on nothing but themselves.
 func requests(t *testing.T, codec driver.Codec) {
 	for _, req := range samples() {
 		alone := codec.AppendRequest(nil, &req)
@@ -230,10 +230,10 @@ func requests(t *testing.T, codec driver.Codec) {
 	}
 }
 
-// wireVerbs is how many verbs a wire knows: get, put and delete.
+// wireVerbs is the number of verbs the wire tests use: get, put and delete.
 const wireVerbs = driver.Delete + 1
 
-// layout makes requests of others by another key and value.
+// layout makes requests from others by replacing key and value.
 func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
 	for v := range wireVerbs {
 		for _, length := range []int{1, 9, 10, 16, 99, 100, 250} {
@@ -256,7 +256,7 @@ func layout(t *testing.T, codec driver.Codec, l driver.Layout) {
 	}
 }
 
-// remade makes the second request of the bytes of the first.
+// remade makes the second request from the bytes of the first.
 func remade(t *testing.T, codec driver.Codec, l driver.Layout, first, second driver.Request) {
 	made := codec.AppendRequest(nil, &first)
 	keyAt, valueAt := l.Offsets(&first)
@@ -288,7 +288,7 @@ func greeting(t *testing.T, x *overConn) {
 	}
 }
 
-// tags reads the id of replies that are cut short: it is that of the whole one, or not told yet. Requests differ by their ids.
+// tags reads the id of replies cut short: it is the whole reply's id, or not known yet. Requests differ by their ids.
 func tags(t *testing.T, x *overConn, codec driver.Tagged) {
 	for _, e := range x.replies {
 		id, ok := codec.Tag(e.bytes)
@@ -306,7 +306,7 @@ func tags(t *testing.T, x *overConn, codec driver.Tagged) {
 	}
 }
 
-// pieces reads every reply cut short at every byte, whole, and with the next one behind it.
+// pieces reads every reply cut short at every byte, whole, and followed by the next one.
 func pieces(t *testing.T, x *overConn) {
 	for _, e := range x.replies {
 		var whole, followed driver.Reply
@@ -330,7 +330,7 @@ func pieces(t *testing.T, x *overConn) {
 	}
 }
 
-// resumed has a codec go on in a reply byte by byte: it never goes back, nor beyond what there is, and has the whole one read.
+// resumed has a codec resume a reply byte by byte. The codec must never go back or read past the end, and must accept the whole reply.
 func resumed(t *testing.T, codec driver.Resumer, reply []byte) {
 	var p driver.Progress
 	whole := false
@@ -340,14 +340,14 @@ func resumed(t *testing.T, codec driver.Resumer, reply []byte) {
 		whole, err = codec.Resume(reply[:n:n], &p)
 		require.NoError(t, err, "resume at %q", reply[:n])
 		require.True(t, before <= p.At && p.At <= n, "resume at %q: from %d to %d", reply[:n], before, p.At)
-		if whole { // or Parse is to say what it is
+		if whole { // or Parse will say what it is
 			p = driver.Progress{}
 		}
 	}
 	require.True(t, whole, "resume at the end of %.40q", reply)
 }
 
-// garbage changes real replies at random: Parse may take them or refuse them, but must not panic, nor take what is not there.
+// garbage changes real replies at random. Parse may take or refuse them, but must not panic or take bytes that are not there.
 func garbage(t *testing.T, x *overConn) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	alphabet := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
@@ -371,7 +371,7 @@ func garbage(t *testing.T, x *overConn) {
 	require.NotZero(t, refused, "no changed reply was refused")
 }
 
-// skim reads rows of replies, cut short and changed: what Skim takes, Parse does, too, and it is OK.
+// skim reads rows of replies, cut short and changed. Whatever Skim takes, Parse must take too, as OK.
 func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 	k := key(t, "skim")
 	for _, size := range []int{0, 3, 3, 99, 100, 300} {
@@ -410,7 +410,7 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Skim(row, x.replies[1].verb, 10) }))
 }
 
-// outline cuts replies short, changes some, and reads to the end what Outline tells the length of.
+// outline cuts replies short, changes some, and completes those whose length Outline returns.
 func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
 	told := 0
 	for _, e := range x.replies {
@@ -438,7 +438,7 @@ func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
 	require.Zero(t, testing.AllocsPerRun(50, func() { sk.Outline(e.bytes[:len(e.bytes)-1], e.verb) }))
 }
 
-// completed reads a reply of n bytes that begins with b: it is OK, whatever it goes on with, if it ends in CR LF, and else none.
+// completed completes b to a reply of n bytes. Whatever bytes follow b, it must be OK if it ends in CR LF, and an error otherwise.
 func completed(t *testing.T, codec driver.Codec, b []byte, verb driver.Verb, n int) {
 	whole := append(slices.Clone(b), bytes.Repeat([]byte("-\r\n"), n)...)[:n]
 	copy(whole[n-2:], "\r\n")

@@ -1,4 +1,4 @@
-// Package form holds the grammar of placeholders, in which a plan words what a driver is asked: the same in every driver.
+// Package form holds the grammar of placeholders, with which a plan words what to ask a driver. It is the same for every driver.
 //
 //	placeholder    | stands for
 //	---------------+---------------------------------------------------------
@@ -6,11 +6,11 @@
 //	{value}        | its value, which makes the op one that stores
 //	{run}          | the id of the run
 //	{n}            | the number of the op within its stream, from 0
-//	{field.NAME}   | a field of the dataset's record, as plain text: without the quotes that JSON has
+//	{field.NAME}   | a field of the dataset's record, as plain text: without JSON's quotes
 //	{{ and }}      | a brace
 //
-// All other text stands for itself, and goes out byte for byte. A driver that puts a placeholder where some bytes have a meaning, as in a URL,
-// escapes it part by part ([Part.Append]); one with parameters of its own, as SQL has, makes a template of each.
+// All other text is sent byte for byte. A driver that puts a placeholder where some bytes have a meaning, as in a URL, escapes it part by part
+// ([Part.Append]). A driver whose protocol has parameters, such as SQL, makes a template of each parameter.
 package form
 
 import (
@@ -27,7 +27,7 @@ type Kind uint8
 
 // The kinds.
 const (
-	Text Kind = iota // that stands for itself
+	Text Kind = iota // stands for itself
 	Key
 	Value
 	Run
@@ -35,22 +35,22 @@ const (
 	Field
 )
 
-// placeholders are those whose names are whole.
+// placeholders are the ones with a fixed name.
 var placeholders = map[string]Kind{"key": Key, "value": Value, "run": Run, "n": N}
 
 // Part is a piece of a template: text, or a placeholder.
 type Part struct {
 	Kind Kind
-	Text string // of Text; the name of a Field
+	Text string // the text of Text; the name of a Field
 }
 
-// Template is text with placeholders, in its parts; two of Text do not stand side by side, and none is empty. It does not change, so any number
-// of goroutines may use it. The zero value is of no text.
+// Template is text with placeholders, split into parts. No two Text parts are adjacent, and none is empty. It is immutable, so it is safe for
+// concurrent use. The zero value is the empty text.
 type Template []Part
 
 const write = "write {key}, {value}, {run}, {n} or {field.NAME}, and {{ or }} for a brace"
 
-// Parse reads a template. The error names the place by its character, from 1, and says what to write.
+// Parse reads a template. The error gives the position in characters, from 1, and says what to write.
 func Parse(text string) (Template, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("not UTF-8: %.40q", text)
@@ -92,10 +92,10 @@ func Parse(text string) (Template, error) {
 	return t, nil
 }
 
-// place is the number of the character at a byte.
+// place returns the number of the character at a byte offset, from 1.
 func place(text string, at int) int { return utf8.RuneCountInString(text[:at]) + 1 }
 
-// placeholder reads what stands between braces.
+// placeholder parses the text between braces.
 func placeholder(name string) (Part, error) {
 	if kind, ok := placeholders[name]; ok {
 		return Part{Kind: kind}, nil
@@ -106,7 +106,7 @@ func placeholder(name string) (Part, error) {
 	return Part{}, fmt.Errorf("unknown placeholder {%.40s}", name)
 }
 
-// String returns the text of which the template is made.
+// String returns the template's text, as Parse reads it.
 func (t Template) String() string {
 	var b strings.Builder
 	for _, p := range t {
@@ -115,7 +115,7 @@ func (t Template) String() string {
 	return b.String()
 }
 
-// String returns the part as a template has it.
+// String returns the part as written in a template.
 func (p Part) String() string {
 	switch p.Kind {
 	case Text:
@@ -142,10 +142,10 @@ func (t Template) Count(kind Kind) int {
 	return n
 }
 
-// Stores says whether what the template makes has a part of the op's value.
+// Stores reports whether the output contains any part of the op's value.
 func (t Template) Stores() bool { return t.Count(Value)+t.Count(Field) > 0 }
 
-// Fields appends the names of the record's fields that the template has, each as often as it stands there.
+// Fields appends the names of the record fields in the template, with repeats.
 func (t Template) Fields(dst []string) []string {
 	for _, p := range t {
 		if p.Kind == Field {
@@ -155,7 +155,7 @@ func (t Template) Fields(dst []string) []string {
 	return dst
 }
 
-// With returns the template with text in the place of all {run}.
+// With returns the template with each {run} replaced by text.
 func (t Template) With(run string) Template {
 	var out Template
 	for _, p := range t {
@@ -174,8 +174,7 @@ func (t Template) With(run string) Template {
 	return out
 }
 
-// Append appends what the template makes of a request, whose Value is there if the template [Template.Stores]. It allocates nothing but
-// room in dst.
+// Append appends the template's output for a request, whose Value must be set if the template [Template.Stores]. It allocates only to grow dst.
 func (t Template) Append(dst []byte, req *driver.Request, run string) []byte {
 	for i := range t {
 		dst = t[i].Append(dst, req, run)
@@ -183,7 +182,7 @@ func (t Template) Append(dst []byte, req *driver.Request, run string) []byte {
 	return dst
 }
 
-// Append appends what the part makes of a request, as that of a template. A field of what is no record is empty.
+// Append appends the part's output for a request, as [Template.Append] does. A field is empty if the value is not a record.
 func (p *Part) Append(dst []byte, req *driver.Request, run string) []byte {
 	switch p.Kind {
 	case Text:

@@ -85,7 +85,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { dst = parsed.Append(dst[:0], req, "run") }))
 }
 
-// What is made of parts at random is read as they are, and no text stands side by side.
+// The text of random parts is parsed into the same parts, and no two text parts are adjacent.
 func TestParseUndoesString(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -11,24 +11,24 @@ import (
 	"syscall"
 )
 
-// MadeName is of an empty file in each directory that was made for log files: it goes with the last of them, also of other runs and workers, and one that
-// somebody else has made stays.
+// MadeName is the name of an empty file in each directory that was made for log files. Such a directory is deleted with its last log file, whichever
+// run or worker made it; one made by somebody else stays.
 const MadeName = ".made-by-loadgen"
 
-// Attempts is how often a directory is entered that somebody else is about to delete.
+// Attempts is how often to enter a directory that somebody else keeps deleting.
 const Attempts = 10
 
-// Dir is the directory below a worker's --log-root that a store's files are in: nothing of a plan leads out of it, and nothing that was made stays behind.
+// Dir is the directory below a worker's --log-root that holds a store's files. No plan can escape it, and whatever was made is deleted again.
 type Dir struct {
 	*os.Root // of the files
 
-	root string   // as --log-root says
-	asks string   // as the plan says
-	top  *os.Root // that no file lies outside of
-	path string   // below it
+	root string   // as given by --log-root
+	asks string   // as given by the plan
+	top  *os.Root // no file lies outside it
+	path string   // below top
 }
 
-// Enter opens the directory dir below root, and makes it where it is not there. Leave closes it.
+// Enter opens the directory dir below root, and makes it if it does not exist. Leave closes it.
 func Enter(root, dir string) (*Dir, error) {
 	top, err := os.OpenRoot(root)
 	if err != nil {
@@ -62,7 +62,7 @@ func Enter(root, dir string) (*Dir, error) {
 	return d, nil
 }
 
-// unentered says what to do about a directory that cannot be had.
+// unentered says what to do about a directory that cannot be entered.
 func (d *Dir) unentered(err error) error {
 	err = fmt.Errorf("dir %q: %w", d.asks, err)
 	for _, cause := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC} {
@@ -86,7 +86,7 @@ func Unmade(err error, dir string) error {
 	return err
 }
 
-// makeDir opens a directory below root, and makes what is not there of the way to it. It returns fs.ErrNotExist when somebody deletes a part of
+// makeDir opens a directory below root, and makes whatever part of the path does not exist. It returns fs.ErrNotExist if somebody deletes a part of
 // it at the same time.
 func makeDir(root *os.Root, dir string) (*os.Root, error) {
 	return descend(root, dir, func(at *os.Root, name string) error {
@@ -101,8 +101,8 @@ func makeDir(root *os.Root, dir string) (*os.Root, error) {
 	})
 }
 
-// descend opens a directory below root by one name after another, each after a call of prepare. No name is that of a link, not even to a place below root: who may
-// write there has no say in where the files of others are.
+// descend opens a directory below root one name at a time, each after a call of prepare. It follows no symbolic link, not even one to a place below
+// root: somebody with write access there must not decide where others' files go.
 func descend(root *os.Root, dir string, prepare func(at *os.Root, name string) error) (*os.Root, error) {
 	at := root
 	for name := range strings.SplitSeq(dir, "/") {
@@ -122,7 +122,7 @@ func descend(root *os.Root, dir string, prepare func(at *os.Root, name string) e
 	return at, nil
 }
 
-// OpenDir opens what has a name in a directory, unless it is a link.
+// OpenDir opens a directory by name, unless the name is a symbolic link.
 func OpenDir(at *os.Root, name string) (*os.Root, error) {
 	before, err := at.Lstat(name)
 	if err != nil {
@@ -145,7 +145,7 @@ func OpenDir(at *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// OpenBelow opens a directory below root that is there, for who looks at what a store has left.
+// OpenBelow opens an existing directory below root, to look at what a store has left.
 func OpenBelow(root, dir string) (*os.Root, error) {
 	top, err := os.OpenRoot(root)
 	if err != nil {
@@ -155,7 +155,7 @@ func OpenBelow(root, dir string) (*os.Root, error) {
 	return below, errors.Join(err, top.Close())
 }
 
-// Mark puts the sign into a directory. One that is there is not opened: it may be another store's, or a pipe that would never open.
+// Mark puts MadeName into a directory. It does not open an existing one: that may be another store's, or a pipe that would never open.
 func Mark(root *os.Root, dir string) error {
 	f, err := root.OpenFile(path.Join(dir, MadeName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -167,10 +167,10 @@ func Mark(root *os.Root, dir string) error {
 	return f.Close()
 }
 
-// Way returns the path below --log-root that the directory has, and that of --log-root.
+// Way returns --log-root, and the directory's path below it.
 func (d *Dir) Way() (root, dir string) { return d.top.Name(), d.path }
 
-// Leave deletes what was made of the way to the files, as far as nobody has anything there, and closes what Enter opened.
+// Leave deletes the directories that were made on the way to the files, unless somebody has something there, and closes what Enter opened.
 func (d *Dir) Leave() error {
 	var errs []error
 	if d.Root != nil && d.Root != d.top {
@@ -182,17 +182,17 @@ func (d *Dir) Leave() error {
 	return errors.Join(append(errs, d.top.Close())...)
 }
 
-// unmakeDir deletes a directory that has nothing but the sign that it was made for log files.
+// unmakeDir deletes a directory that holds only the sign that it was made for log files.
 func unmakeDir(root *os.Root, dir string) error {
 	all, err := fs.ReadDir(root.FS(), dir)
-	if err != nil || len(all) != 1 || all[0].Name() != MadeName { // none that was made, if it is a directory at all
+	if err != nil || len(all) != 1 || all[0].Name() != MadeName { // not one that was made, if it is a directory at all
 		return nil
 	}
 	if err = root.Remove(path.Join(dir, MadeName)); err == nil {
 		err = root.Remove(dir)
 	}
 	switch {
-	case errors.Is(err, syscall.ENOTEMPTY): // somebody has just come
+	case errors.Is(err, syscall.ENOTEMPTY): // somebody has just put something there
 		return Mark(root, dir)
 	case errors.Is(err, fs.ErrNotExist): // somebody else has just deleted it
 		return nil

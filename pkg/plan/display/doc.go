@@ -1,3 +1,3 @@
-// Package display is what a plan wants shown of its experiment: tables and charts, as data. Their expressions are text, which package table evaluates
-// over results.
+// Package display describes, as data, the tables and charts that a plan wants of its experiment. Their expressions are text, which package table
+// evaluates over results.
 package display

@@ -1,27 +1,27 @@
 package display
 
-// Table is a table of an experiment's variants that the plan describes.
+// Table is a plan's table of an experiment's variants.
 type Table struct {
 	Name      string
 	Transpose bool // variants are columns
 	Columns   []Column
-	Expected  []Expected // rows below the variants'
+	Expected  []Expected // rows below those of variants
 }
 
 // Column is a figure of each variant.
 type Column struct {
 	Name  string
-	Title string // Name when nothing is said
+	Title string // Name by default
 	Unit  string // "" for none
-	Value string // an expression over the result, as an assert's
-	Error bool   // beside the mean of several runs, half of its 99.9 % confidence interval
+	Value string // an expression over the result, like an assert's
+	Error bool   // show half of the 99.9 % confidence interval beside the mean of several runs
 	File  string
 	Line  int
 }
 
-// Expected is figures that were not measured here, to be shown beside those that were.
+// Expected is a row of figures from elsewhere, to be shown beside the measured ones.
 type Expected struct {
 	Name   string
-	Source string             // where they are from
+	Source string             // where the figures are from
 	Values map[string]float64 // in base units, by column
 }

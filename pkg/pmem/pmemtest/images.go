@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 )
 
-// Image is what a crash may leave of all files of a trace, one behind the other. Its bytes are valid until the next one is made.
+// Image is what a crash may leave of all files of a trace, concatenated. Its bytes are valid until the next image is made.
 type Image struct {
 	Bytes []byte
 	Hash  uint64 // equal for equal bytes, in this process
 }
 
-// Regions returns the files of an image, to be recovered: what is written to them is durable at once.
+// Regions returns the files of an image, for recovery. What is written to them is durable at once.
 func (t *Trace) Regions(image []byte) []*Memory {
 	list := make([]*Memory, len(t.regions))
 	for i, r := range t.regions {
@@ -27,8 +27,8 @@ type version struct {
 	hash uint64
 }
 
-// Images visits the images that a crash now may leave: all of them, if they are at most limit, else as many that are drawn.
-// It ends when visit returns false.
+// Images visits the images that a crash now may leave: all of them if there are at most limit, otherwise limit random ones. It ends when visit
+// returns false.
 //
 //go:norace
 func (t *Trace) Images(limit int, rng *rand.Rand, visit func(Image) bool) {
@@ -66,7 +66,7 @@ func (t *Trace) Images(limit int, rng *rand.Rand, visit func(Image) bool) {
 	}
 }
 
-// count sets the digits of n.
+// count writes the digits of n into choice.
 //
 //go:norace
 func count(n int, choice []int, versions [][]version) {
@@ -75,7 +75,7 @@ func count(n int, choice []int, versions [][]version) {
 	}
 }
 
-// draw chooses a version of each line, so that nearly all and nearly nothing come up as often as anything between.
+// draw chooses a version of each line, so that nearly all and nearly nothing come up as often as anything in between.
 //
 //go:norace
 func draw(rng *rand.Rand, choice []int, versions [][]version) {
@@ -106,7 +106,7 @@ func (t *Trace) baseHash() uint64 {
 	return hash
 }
 
-// lineHash returns the hash of a line where it is.
+// lineHash returns the hash of a line at its offset.
 //
 //go:norace
 func (t *Trace) lineHash(at int64, line []byte) uint64 {

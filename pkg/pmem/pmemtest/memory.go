@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Memory is a file in memory, all of which is durable at once.
+// Memory is a file in memory whose bytes are durable at once.
 type Memory struct{ Bytes []byte }
 
 // Size returns the size in bytes.
@@ -58,7 +58,7 @@ func (m *Memory) Flush(_, _ int64) error { return nil }
 // Fence does nothing.
 func (m *Memory) Fence() error { return nil }
 
-// readAt is ReadAt of files in memory.
+// readAt is ReadAt for files in memory.
 //
 //go:norace
 func readAt(b, p []byte, off int64) (int, error) {

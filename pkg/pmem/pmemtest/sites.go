@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sites counts what was called from where.
+// sites counts calls by call site.
 type sites struct {
 	names     map[[depth]uintptr]string
 	calls     map[string]int
@@ -22,8 +22,8 @@ func newSites() *sites {
 	return &sites{map[[depth]uintptr]string{}, map[string]int{}, map[string]int{}}
 }
 
-// called returns the name of the place that calls a medium's method, so many calls up the stack: file and line, and those of its callers in the same package and
-// not in a test, so that a helper's flush is another one for each of its uses.
+// called returns the site that calls a medium's method, up calls up the stack: its file and line, and those of its callers in the same package
+// outside tests, so that a helper's flush counts separately for each of its uses.
 func (s *sites) called(up int) string {
 	var pcs [depth]uintptr
 	runtime.Callers(2+up, pcs[:])
@@ -62,9 +62,8 @@ func (s *sites) count(site string, redundant bool) {
 	}
 }
 
-// Sites returns the places that flushed or fenced so far, sorted.
+// Sites returns the sites that have flushed or fenced so far, sorted.
 func (t *Trace) Sites() []string { return slices.Sorted(maps.Keys(t.sites.calls)) }
 
-// Redundant returns those of them that flushed a line to which the same medium had not stored since it was flushed last, or
-// fenced without a flush.
+// Redundant returns the sites that flushed a line to which the same medium had not stored since its last flush, or that fenced without a flush.
 func (t *Trace) Redundant() []string { return slices.Sorted(maps.Keys(t.sites.redundant)) }

@@ -1,13 +1,12 @@
-// Package pmemtest shows what a loss of power may leave of files written through package pmem. A Trace stands in for the files: it knows
-// of each 64-byte line of theirs which stores are durable and which are not yet, and makes the images that a crash may leave.
+// Package pmemtest shows what a loss of power may leave of files written through package pmem. A Trace stands in for the files. For each 64-byte line
+// of them it knows which stores are durable and which are not yet, and it makes the images that a crash may leave.
 //
-// The rules are those of the processor (Intel SDM, volume 1, chapter on persistent memory; volume 3, memory ordering): 8 aligned bytes are
-// stored whole or not; the stores to one line become durable in their order, those to different lines in any; a line may become
-// durable before it is flushed, and is once a fence has returned that came after the flush. What order the words of
-// one larger store have among themselves is not promised, and drawn for each. Pages that wait for msync have
-// no order at all either; their images are among these.
+// The rules are the processor's (Intel SDM, volume 1, chapter on persistent memory; volume 3, memory ordering). 8 aligned bytes are stored whole or
+// not at all. The stores to one line become durable in order, those to different lines in any order. A line may become durable before it is flushed,
+// and is durable once a fence after the flush has returned. The words of one larger store have no promised order; it is drawn at random for each.
+// Pages that wait for msync have no order at all either; their images are among these.
 //
-// What makes and reads images is not watched by the race detector: one goroutine has a trace at a time, and there are a million images.
+// Code that makes and reads images is hidden from the race detector: only one goroutine at a time has a trace, and there are a million images.
 package pmemtest
 
 import (
@@ -22,34 +21,33 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// lineSize is how many bytes become durable together, those of one line of a processor's cache.
+// lineSize is how many bytes become durable together: a cache line.
 const lineSize = 64
 
 // ErrPower is what all calls return after a Kill.
 var ErrPower = errors.New("the power is gone")
 
-// Trace is a number of files that lose their power together. It is not safe for use by goroutines at the same time: OnStep can make them
-// take turns.
+// Trace is a number of files that lose their power together. It is not safe for concurrent use, but OnStep can make goroutines take turns.
 type Trace struct {
-	OnStep  func()                 // called at the beginning of each call of a medium, by its goroutine
+	OnStep  func()                 // called at the start of each call of a medium, by its goroutine
 	OnFence func()                 // called before a fence takes effect
-	Drop    func(site string) bool // whether the flush or fence at a call site does nothing
+	Drop    func(site string) bool // whether to ignore the flush or fence at a call site
 
 	rng     *rand.Rand
-	durable []byte  // what a crash leaves at least
-	now     []byte  // with all that was stored since
-	lines   []*line // those with stores that are not durable, by number; else nil
-	dirty   []*line // the same, in the order in which they became so
+	durable []byte  // what is certain to survive a crash
+	now     []byte  // including everything stored since
+	lines   []*line // by number: lines with stores that are not durable; others nil
+	dirty   []*line // the same lines, in the order in which they became dirty
 	regions []*Region
 	sites   *sites
 	dead    bool
-	err     error // of the next fence
+	err     error // for the next fence to return
 }
 
-// line is one with stores that are not durable.
+// line is a line with stores that are not durable.
 type line struct {
 	at    int64
-	done  int // stores that are durable already
+	done  int // stores that are already durable
 	words []word
 }
 
@@ -59,7 +57,7 @@ type word struct {
 	b      [8]byte
 }
 
-// New returns a trace of files of the given sizes in bytes, which hold zeros. The seed decides what is left to chance.
+// New returns a trace of files of the given sizes in bytes, filled with zeros. The seed decides what is left to chance.
 func New(seed uint64, sizes ...int64) *Trace {
 	total := int64(0)
 	for _, size := range sizes {
@@ -68,7 +66,7 @@ func New(seed uint64, sizes ...int64) *Trace {
 	return After(seed, make([]byte, total), sizes...)
 }
 
-// After is New for files that hold an image, which it keeps.
+// After is New for files that hold an image. The trace keeps image.
 func After(seed uint64, image []byte, sizes ...int64) *Trace {
 	t := &Trace{
 		rng: rand.New(rand.NewPCG(seed, 1)), durable: image, now: append([]byte(nil), image...),
@@ -82,7 +80,7 @@ func After(seed uint64, image []byte, sizes ...int64) *Trace {
 	return t
 }
 
-// whole returns a size in whole lines.
+// whole rounds a size up to whole lines.
 func whole(size int64) int64 { return (size + lineSize - 1) / lineSize * lineSize }
 
 // Region returns the nth file.
@@ -91,7 +89,7 @@ func (t *Trace) Region(n int) *Region { return t.regions[n] }
 // Kill makes all calls from now on return ErrPower.
 func (t *Trace) Kill() { t.dead = true }
 
-// Fail makes the fence that comes, or is under way, return an error, as a write-back that failed does, and all calls after it ErrPower.
+// Fail makes the next fence, or the one under way, return an error, as after a failed write-back, and all later calls return ErrPower.
 func (t *Trace) Fail(err error) { t.err = err }
 
 // Region is a file of a Trace.
@@ -127,21 +125,21 @@ func (t *Trace) power() error {
 // Writer returns a new medium of the file.
 func (r *Region) Writer() pmem.Medium { return &medium{Region: r, stored: map[int64]bool{}} }
 
-// medium notes what a goroutine stores, flushes and fences.
+// medium records what a goroutine stores, flushes and fences.
 type medium struct {
 	*Region
-	stored  map[int64]bool // lines that were stored to and not flushed since
+	stored  map[int64]bool // lines stored to and not flushed since
 	flushed []flush        // since the last fence
-	asked   bool           // whether anything was flushed since the last fence, though others may have made it durable
+	asked   bool           // whether anything was flushed since the last fence, even if others have made it durable
 }
 
-// flush is one of a line: so many of its stores are durable after the next fence.
+// flush is a line's flush: that many of its stores are durable after the next fence.
 type flush struct {
 	line *line
 	upto int
 }
 
-// enter is the first thing that each call does.
+// enter comes first in each call.
 func (m *medium) enter(off, n int64) error {
 	t := m.trace
 	if t.OnStep != nil {
@@ -162,7 +160,7 @@ func (m *medium) Put(off int64, head, p []byte) error {
 	return m.flush(off, int64(len(p)))
 }
 
-// Seal implements pmem.Medium. Whether the room becomes zeros is drawn.
+// Seal implements pmem.Medium. Whether the room becomes zeros is random.
 func (m *medium) Seal(off int64, head, p []byte, room int64) (uint32, error) {
 	sum := combine(head, p)
 	room = min(room, -(off+int64(len(head)+len(p)))&(lineSize-1))
@@ -173,7 +171,7 @@ func (m *medium) Seal(off int64, head, p []byte, room int64) (uint32, error) {
 	return sum, m.flush(off, int64(len(p)))
 }
 
-// combine does with a head that begins with a checksum what Seal promises.
+// combine combines a head that begins with a checksum as Seal promises.
 func combine(head, p []byte) uint32 {
 	sum := crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli))
 	if len(head) > 0 {
@@ -212,7 +210,7 @@ func (m *medium) Store8(off int64, v uint64) error {
 	return nil
 }
 
-// store notes the words of a store within one line, forward, backward, or in an order drawn.
+// store records the words of a store within one line: forward, backward, or in random order.
 func (m *medium) store(off int64, p []byte, order int) {
 	t := m.trace
 	copy(t.now[off:], p)
@@ -244,7 +242,7 @@ func (m *medium) store(off int64, p []byte, order int) {
 // Flush implements pmem.Medium.
 func (m *medium) Flush(off, n int64) error { return m.flush(off, n) }
 
-// flush is called by the method that it is of.
+// flush is called directly by exported methods: called counts on the stack's depth.
 func (m *medium) flush(off, n int64) error {
 	if err := m.enter(off, n); err != nil || n == 0 {
 		return err
@@ -299,7 +297,7 @@ func (m *medium) Fence() error {
 	return nil
 }
 
-// persist makes the first stores of a line durable.
+// persist makes the first upto stores of a line durable.
 func (t *Trace) persist(l *line, upto int) {
 	if upto <= l.done {
 		return
@@ -321,10 +319,10 @@ func (t *Trace) persist(l *line, upto int) {
 	}
 }
 
-// apply puts the store into its line.
+// apply copies the store into its line.
 //
 //go:norace
 func (w word) apply(line []byte) { copy(line[w.off:], w.b[:w.n]) }
 
-// seed of the hashes of lines.
+// seed is for the hashes of lines.
 var seed = maphash.MakeSeed()

@@ -73,7 +73,7 @@ func cut(sites []string) []string {
 	return sites
 }
 
-// TestAStoreIsTornBetweenAnyWords: the words of one store have no order of their own, but each is whole.
+// TestAStoreIsTornBetweenAnyWords: the words of one store become durable in any order, but each is whole.
 func TestAStoreIsTornBetweenAnyWords(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(50) {

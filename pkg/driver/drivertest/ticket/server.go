@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Server speaks the protocol. It answers what it has got at one time in the reverse order.
+// Server speaks the protocol. It answers requests that arrive together in reverse order.
 type Server struct {
-	// Answer, where it is set, makes another reply of the n-th, from 1 on: none, two, anything. It may be called by several goroutines.
+	// Answer, if set, replaces the n-th reply, from 1, by none, two, or anything. Several goroutines may call it.
 	Answer func(n int, reply []byte) []byte
 
 	mu   sync.Mutex
@@ -22,14 +22,14 @@ type Server struct {
 	got  map[string]int // requests by their verb
 }
 
-// Got returns how many requests with the verb it has had.
+// Got returns how many requests with the verb have arrived.
 func (s *Server) Got(verb string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.got[verb]
 }
 
-// Serve serves a connection until its end, and closes it.
+// Serve serves a connection until it ends, and closes it.
 func (s *Server) Serve(conn net.Conn) error {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -86,7 +86,7 @@ func (s *Server) next(in *bufio.Reader) ([]byte, error) {
 	return reply, nil
 }
 
-// answer carries a request out and returns the reply behind its ticket. The caller holds the mutex.
+// answer carries out a request and returns the reply without its ticket. The caller holds the mutex.
 func (s *Server) answer(words [][]byte, value []byte) string {
 	if s.keys == nil {
 		s.keys, s.got = map[string][]byte{}, map[string]int{}

@@ -1,6 +1,6 @@
-// Package ticket is the worked example of docs/drivers.md: the whole driver of a toy protocol, and a server for it. Requests and replies are a
-// line each, of words with a space between them, and a value stands behind the line that says its size. A client may send many requests before it
-// reads a reply. Each begins with a number of the client's choosing, its ticket, and so does the reply to it: replies come in any order.
+// Package ticket is the worked example of docs/drivers.md: the complete driver of a toy protocol, and a server for it. Requests and replies are one
+// line each, of words separated by a space; a value follows the line that gives its size. A client may send many requests before it reads a reply.
+// Each request begins with a number that the client chooses, its ticket, and so does its reply. Replies come in any order.
 //
 //	request           reply            outcome
 //	7 get KEY         7 value SIZE …   ok, with the value
@@ -25,7 +25,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Driver is the driver. Its zero value is ready to use.
+// Driver implements the protocol. Its zero value is ready to use.
 type Driver struct{}
 
 var (
@@ -34,7 +34,7 @@ var (
 	_ driver.Tagged     = codec{}
 )
 
-// Config is what a target takes beside the attributes of all targets: nothing.
+// Config is what a target takes beside the common attributes: nothing.
 type Config struct{}
 
 // Name returns "ticket".
@@ -97,10 +97,10 @@ type codec struct{}
 // Greet says nothing.
 func (codec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
-// ParseGreeting is not called.
+// ParseGreeting is never called.
 func (codec) ParseGreeting([]byte, int) (int, error) { return 0, errors.New("nothing was said") }
 
-// AppendRequest appends a line, and of a put the value behind it.
+// AppendRequest appends a line and, for a put, the value after it.
 func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	dst = strconv.AppendUint(dst, uint64(req.ID), 10)
 	dst = append(dst, ' ')
@@ -116,7 +116,7 @@ func (codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	return req.Value.AppendTo(dst)
 }
 
-// Tag reads the number up to the first space. Bytes that begin with none are Parse's to refuse: they get 0, which is nobody's.
+// Tag reads the number up to the first space. If the bytes begin with none, it returns 0, which no request has, and Parse refuses them.
 func (codec) Tag(b []byte) (id uint32, ok bool) {
 	n, rest, ok := number(b, ' ')
 	if !ok {
@@ -132,7 +132,7 @@ var (
 	errorLine = []byte("error ")
 )
 
-// Parse reads a line, and the value behind it.
+// Parse reads a line, and the value after it.
 func (codec) Parse(b []byte, v driver.Verb, reply *driver.Reply) (n int, err error) {
 	*reply = driver.Reply{}
 	end := bytes.IndexByte(b[:min(len(b), maxLine)], '\n')
@@ -159,7 +159,7 @@ func (codec) Parse(b []byte, v driver.Verb, reply *driver.Reply) (n int, err err
 	return 0, fmt.Errorf("%q is no reply to a %v", b[:min(end, 40)], v)
 }
 
-// value takes the value that begins at a place and has as many bytes as the end of the line says.
+// value takes the value at offset at, whose length is the number in word.
 func value(b []byte, at int, word []byte, reply *driver.Reply) (n int, err error) {
 	size, rest, ok := number(word, '\n')
 	if !ok || len(rest) > 0 || size > maxValue {
@@ -172,8 +172,8 @@ func value(b []byte, at int, word []byte, reply *driver.Reply) (n int, err error
 	return at + int(size), nil
 }
 
-// number reads a decimal number of 32 bits up to the byte that ends it, and returns what is behind. Where b holds no such number, it returns what it
-// is found by, and nothing where more bytes could make one.
+// number reads a decimal 32-bit number up to the byte until, and returns what follows. If b does not begin with such a number, ok is false and rest
+// begins with the byte that shows it; rest is nil if more bytes could still complete the number.
 func number(b []byte, until byte) (n uint64, rest []byte, ok bool) {
 	for i, c := range b {
 		switch {

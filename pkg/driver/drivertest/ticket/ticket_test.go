@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Dial: serve(t), MaxKey: 250, TextKeys: true})
 }
 
-// FuzzParse has any bytes answer requests: what is taken is there, and was whole.
+// FuzzParse answers requests with any bytes: Parse takes only bytes that are there, and only whole replies.
 func FuzzParse(f *testing.F) {
 	for _, reply := range []string{"1 ok\n", "2 miss\n", "3 value 4\nfour", "4 value 99999999999\n", "5 error no\n", "x", "6 value 1\x00\nz"} {
 		f.Add([]byte(reply))
