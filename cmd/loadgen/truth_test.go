@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,33 +30,44 @@ func doubts(p *run.Phase) string {
 	return b.String()
 }
 
-// onOneProcessor starts processes on the first processor that the test may use. They share it.
-func onOneProcessor(t *testing.T, starts func()) {
+// processors are those that the test may use.
+func processors(t *testing.T) (cpus []int) {
+	t.Helper()
+	var all unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &all))
+	for cpu := range 1024 {
+		if all.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+// on starts processes on one processor, which they share.
+func on(t *testing.T, cpu int, starts func()) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all, one unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &all))
-	for cpu := range 1024 {
-		if all.IsSet(cpu) {
-			one.Set(cpu)
-			break
-		}
-	}
+	one.Set(cpu)
 	require.NoError(t, unix.SchedSetaffinity(0, &one)) // of this thread, which its children inherit
 	defer func() { require.NoError(t, unix.SchedSetaffinity(0, &all)) }()
 	starts()
+}
+
+// compute starts a program that computes until the test ends.
+func compute(t *testing.T) *process {
+	t.Helper()
+	return start(t, exec.Command("sh", "-c", "while :; do :; done"))
 }
 
 // TestStarvedGeneratorIsCaught: two other programs compute on the generator's only processor.
 func TestStarvedGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	var open, closed *load
-	onOneProcessor(t, func() {
-		var others []*process
-		for range 2 {
-			others = append(others, start(t, exec.Command("sh", "-c", "while :; do :; done")))
-		}
+	on(t, processors(t)[0], func() {
+		others := []*process{compute(t), compute(t)}
 		open = begin(t, openPlan, "-var", nodes(node.addr), "-var", "rate=10k/s", "-var", "duration=2s")
 		r := open.result(60 * time.Second)
 		gets := r.Phase["gets"]
@@ -72,6 +84,26 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 			require.NoError(t, other.cmd.Process.Kill())
 		}
 	})
+}
+
+// TestStarvedTargetIsCaught: another program computes on the target's only processor. The generator waits for replies then, and its own processor is idle,
+// which is no excuse.
+func TestStarvedTargetIsCaught(t *testing.T) {
+	cpus := processors(t)
+	var node *server
+	var other *process
+	on(t, cpus[0], func() { node, other = beginTarget(t), compute(t) })
+	var closed *load
+	on(t, cpus[len(cpus)-1], func() {
+		closed = begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=3s")
+	})
+	gets := closed.result(60 * time.Second).Phase["gets"]
+	require.NotEqual(t, run.Valid, gets.Validity)
+	require.True(t, slices.ContainsFunc(gets.Reasons, func(why run.Reason) bool { return why.Code == reason.Neighbours }), doubts(gets))
+	require.Greater(t, gets.Generator.Machine.OthersShare, 0.2)
+	require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.rate"))
+	require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.response.p99"))
+	require.NoError(t, other.cmd.Process.Kill())
 }
 
 // requireSuspect checks that a phase is suspect or, if a quota of the machine has held loadgen back, worse.

@@ -24,7 +24,7 @@ func TestValkyrieOnARepository(t *testing.T) {
 		r := l.result(3 * time.Minute)
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		save := r.Phase["save"]
-		require.Equal(t, "iterations", save.Ended)
+		require.EqualValues(t, "iterations", save.Ended)
 		require.EqualValues(t, 10, save.Op["put"].OK, "%s: %v", test, save.Errors)
 	}
 }

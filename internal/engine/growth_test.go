@@ -195,7 +195,7 @@ func TestBudgetKeepsWhatItGot(t *testing.T) {
 		totals := b.run(worker.Load)
 		ph := judge.NewPhase(p, p.Phases[0], judge.Measured{Load: &totals})
 		put := ph.Op["put"]
-		require.Equal(t, want, ph.Ended)
+		require.EqualValues(t, want, ph.Ended)
 		require.Equal(t, put.Due, put.Growth.Ops)
 		require.Zero(t, put.InFlight)
 		require.InDelta(t, 1, *put.Growth.Drift, 0.02)

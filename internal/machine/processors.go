@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,72 +18,121 @@ const ticks = 100
 // leastWatch is the shortest time, in seconds, for which shares are computed: in less, a tick at either end matters too much.
 const leastWatch = 1
 
-// Watch measures who used the processors that this process and its target may run on.
+// Watch measures who used the processors that this process and its target may run on: all of them together, and those of each process by themselves.
+// A server that is bound to one processor starves there, however idle the others are.
 type Watch struct {
 	root    fs.FS
 	servers []int // processes of the target; their descendants count as well
-	began   processors
-	spent   int64 // by this process and the target, in ticks
-	cpus    []int
+	allowed map[int][]int
+	places  []place
+}
+
+// place is some processors, and how they had been used when the watch began.
+type place struct {
+	cpus  []int
+	began processors
+	spent int64 // by this process and the target, in ticks
 }
 
 // processors is how some processors spent their time since boot, in ticks.
 type processors struct{ all, idle, used int64 }
 
+// self stands for this process where processes have their numbers.
+const self = 0
+
 // NewWatch begins to watch. servers are the target's processes on this machine, as found by [Servers].
 func NewWatch(root fs.FS, servers []int) (*Watch, error) {
-	w := &Watch{root: root, servers: servers}
-	err := w.allowed()
-	if err != nil {
-		return nil, err
-	}
-	if w.spent, err = w.own(); err != nil {
-		return nil, err
-	}
-	w.began, err = readProcessors(root, w.cpus)
-	return w, err
-}
-
-// Stop says who used the processors since the watch began. Interrupt time belongs to nobody; time that a hypervisor took belongs to others.
-func (w *Watch) Stop() (measure.Machine, error) {
-	now, err := readProcessors(w.root, w.cpus)
-	if err != nil {
-		return measure.Machine{}, err
-	}
-	spent, err := w.own()
-	if err != nil {
-		return measure.Machine{}, err
-	}
-	all := now.all - w.began.all
-	if all < leastWatch*ticks*int64(len(w.cpus)) {
-		return measure.Machine{}, fmt.Errorf("the load took less than %d s, and the kernel counts processor time in ticks of 10 ms", leastWatch)
-	}
-	share := func(n int64) float64 { return min(1, max(0, float64(n)/float64(all))) }
-	m := measure.Machine{IdleShare: share(now.idle - w.began.idle), Seconds: float64(all) / ticks}
-	m.OthersShare = min(1-m.IdleShare, share(now.used-w.began.used-(spent-w.spent)))
-	host := environment{root: w.root, nulls: map[string]null{}}
-	m.Host = host.line("host", "proc/sys/kernel/random/boot_id")
-	return m, nil
-}
-
-// allowed notes the processors that this process, or one of the target's, may run on.
-func (w *Watch) allowed() error {
-	of := []string{"self"}
-	for _, pid := range w.servers {
-		of = append(of, strconv.Itoa(pid))
-	}
-	for _, pid := range of {
-		r := environment{root: w.root, nulls: map[string]null{}}
-		text := r.field("cpus", "proc/"+pid+"/status", "Cpus_allowed_list")
-		cpus, err := parseList(text)
-		if err != nil || len(cpus) == 0 {
-			return fmt.Errorf("proc/%s/status does not say which processors the process may use", pid)
+	w := &Watch{root: root, servers: servers, allowed: map[int][]int{}}
+	var together []int
+	for _, pid := range append([]int{self}, servers...) {
+		cpus, err := allowed(root, pid)
+		if err != nil {
+			return nil, err
 		}
-		w.cpus = append(w.cpus, cpus...)
+		w.allowed[pid] = cpus
+		together = append(together, cpus...)
 	}
-	slices.Sort(w.cpus)
-	w.cpus = slices.Compact(w.cpus)
+	slices.Sort(together)
+	w.add(slices.Compact(together))
+	for _, pid := range slices.Sorted(maps.Keys(w.allowed)) {
+		w.add(w.allowed[pid])
+	}
+	return w, w.read(func(p *place, now processors, spent int64) { p.began, p.spent = now, spent })
+}
+
+// add watches some processors, unless they are watched already.
+func (w *Watch) add(cpus []int) {
+	if !slices.ContainsFunc(w.places, func(p place) bool { return slices.Equal(p.cpus, cpus) }) {
+		w.places = append(w.places, place{cpus: cpus})
+	}
+}
+
+// read tells how each place has been used until now.
+func (w *Watch) read(tell func(p *place, now processors, spent int64)) error {
+	own, err := w.own()
+	if err != nil {
+		return err
+	}
+	for i := range w.places {
+		p := &w.places[i]
+		now, err := readProcessors(w.root, p.cpus)
+		if err != nil {
+			return err
+		}
+		spent := int64(0)
+		for pid, ticks := range own {
+			if slices.ContainsFunc(w.allowed[pid], func(cpu int) bool { return slices.Contains(p.cpus, cpu) }) {
+				spent += ticks
+			}
+		}
+		tell(p, now, spent)
+	}
 	return nil
+}
+
+// Stop says who used the processors since the watch began; of several places, it is that with most reason for doubt. Interrupt time belongs to nobody;
+// time that a hypervisor took belongs to others. A process that may also run elsewhere is taken to have spent all of its time at a place, so that others
+// are never said to have had more than they had.
+func (w *Watch) Stop() (measure.Machine, error) {
+	var worst measure.Machine
+	short := false
+	err := w.read(func(p *place, now processors, spent int64) {
+		all := now.all - p.began.all
+		if all < leastWatch*ticks*int64(len(p.cpus)) {
+			short = true
+			return
+		}
+		share := func(n int64) float64 { return min(1, max(0, float64(n)/float64(all))) }
+		m := measure.Machine{IdleShare: share(now.idle - p.began.idle), Seconds: float64(all) / ticks}
+		m.OthersShare = min(1-m.IdleShare, share(now.used-p.began.used-(spent-p.spent)))
+		if worst.Seconds == 0 || m.Worse(&worst) {
+			worst = m
+		}
+	})
+	if err == nil && short {
+		err = fmt.Errorf("the load took less than %d s, and the kernel counts processor time in ticks of 10 ms", leastWatch)
+	}
+	if err != nil {
+		return measure.Machine{}, err
+	}
+	host := environment{root: w.root, nulls: map[string]null{}}
+	worst.Host = host.line("host", "proc/sys/kernel/random/boot_id")
+	return worst, nil
+}
+
+// allowed returns the processors that a process may run on, in order.
+func allowed(root fs.FS, pid int) ([]int, error) {
+	name := "proc/self"
+	if pid != self {
+		name = "proc/" + strconv.Itoa(pid)
+	}
+	r := environment{root: root, nulls: map[string]null{}}
+	cpus, err := parseList(r.field("cpus", name+"/status", "Cpus_allowed_list"))
+	if err != nil || len(cpus) == 0 {
+		return nil, fmt.Errorf("%s/status does not say which processors the process may use", name)
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus), nil
 }
 
 // readProcessors sums the lines of some processors in proc/stat: "cpu0 user nice system idle iowait irq softirq steal …".
@@ -117,44 +167,43 @@ func readProcessors(root fs.FS, cpus []int) (p processors, err error) {
 	return p, nil
 }
 
-// own is what this process and the target's processes, with their descendants, have used since they started, in ticks.
-func (w *Watch) own() (int64, error) {
-	self, err := readProcess(w.root, "self")
+// own returns what this process and each of the target's, with its descendants, have used since they started, in ticks.
+func (w *Watch) own() (map[int]int64, error) {
+	me, err := readProcess(w.root, "self")
+	own := map[int]int64{self: me.used}
 	if err != nil || len(w.servers) == 0 {
-		return self.used, err
+		return own, err
 	}
 	every, err := processes(w.root)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	sum := self.used
 	for _, pid := range w.servers {
 		if _, ok := every[pid]; !ok {
-			return 0, fmt.Errorf("process %d of the target has ended", pid)
+			return nil, fmt.Errorf("process %d of the target has ended", pid)
 		}
 	}
 	for pid, p := range every {
-		if pid == self.pid || !belongs(every, pid, w.servers) {
-			continue
+		if of, ok := ancestor(every, pid, w.servers); ok && pid != me.pid {
+			own[of] += p.used + p.children
 		}
-		sum += p.used + p.children
 	}
-	return sum, nil
+	return own, nil
 }
 
-// belongs says whether a process is one of the servers or a descendant of one. Descendants of process 1 may be anything.
-func belongs(every map[int]process, pid int, servers []int) bool {
+// ancestor returns the server that a process is, or descends from; false if there is none. Descendants of process 1 may be anything.
+func ancestor(every map[int]process, pid int, servers []int) (int, bool) {
 	for at, depth := pid, 0; depth < len(every); depth++ {
 		if slices.Contains(servers, at) && (at != 1 || pid == 1) {
-			return true
+			return at, true
 		}
 		p, ok := every[at]
 		if !ok {
-			return false
+			break
 		}
 		at = p.parent
 	}
-	return false
+	return 0, false
 }
 
 // process is what the kernel says about a process. Times are in ticks.

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -68,6 +69,47 @@ func TestWatchWithoutServers(t *testing.T) {
 	require.InDelta(t, 60.0/200, m.OthersShare, 1e-9)
 }
 
+// A server that may run on one processor only starves there, whatever the others do.
+func TestWatchOfAStarvedServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		server       string // its processors
+		cpu0, cpu1   string // two seconds later: user, nice, system, idle
+		here, there  int    // ticks of this process, which may run on CPU 0, and of the server
+		seconds      float64
+		others, idle float64
+		doubtful     bool
+		elsewhereToo string // processors of this process, where they are not 0
+	}{
+		"alone":                     {"1", "200 0 200 1000", "150 0 50 1000", 200, 200, 4, 0, 0, false, ""},
+		"beside others":             {"1", "150 0 150 1100", "200 0 0 1000", 100, 100, 2, 0.5, 0, true, ""},
+		"with room":                 {"1", "100 0 100 1200", "150 0 0 1050", 0, 50, 2, 0.5, 0.25, false, ""},
+		"others beside this":        {"1", "200 0 200 1000", "0 0 0 1200", 100, 0, 2, 0.5, 0, true, ""},
+		"this may be what it met":   {"1", "100 0 100 1200", "200 0 0 1000", 100, 100, 4, 0, 0.5, false, "0-1"},
+		"more than this can be":     {"1", "100 0 100 1200", "200 0 0 1000", 20, 100, 2, 0.4, 0, true, "0-1"},
+		"no processor of its own":   {"0", "200 0 200 1000", "0 0 0 1200", 50, 50, 2, 0.5, 0, true, ""},
+		"anywhere, and all is idle": {"0-1", "200 0 100 1100", "0 0 0 1200", 0, 50, 4, 0.125, 0.75, false, "0-1"},
+	} {
+		root := aMachine()
+		root["proc/40/status"] = file("Cpus_allowed_list:\t" + c.server + "\n")
+		if c.elsewhereToo != "" {
+			root["proc/self/status"] = file("Cpus_allowed_list:\t" + c.elsewhereToo + "\n")
+		}
+		root["proc/stat"] = file("cpu0 100 0 100 1000 0 0 50 0 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n")
+		w, err := NewWatch(root, []int{40})
+		require.NoError(t, err)
+		root["proc/stat"] = file("cpu0 " + c.cpu0 + " 0 0 50 0 0 0\ncpu1 " + c.cpu1 + " 0 0 0 0 0 0\n")
+		root["proc/self/stat"] = file(fmt.Sprintf("7 (load) gen) R 1 7 7 0 -1 0 0 0 0 0 %d 20 900 900 20 0 1 0 5\n", 10+c.here))
+		root["proc/7/stat"] = root["proc/self/stat"]
+		root["proc/40/stat"] = file(fmt.Sprintf("40 (a server) S 1 7 7 0 -1 0 0 0 0 0 %d 2 3 4 20 0 1 0 5\n", 1+c.there))
+		m, err := w.Stop()
+		require.NoError(t, err, name)
+		require.InDelta(t, c.seconds, m.Seconds, 1e-9, name)
+		require.InDelta(t, c.others, m.OthersShare, 1e-9, name)
+		require.InDelta(t, c.idle, m.IdleShare, 1e-9, name)
+		require.Equal(t, c.doubtful, m.Doubtful(), name)
+	}
+}
+
 // What is unknown gives an error, not a share.
 func TestWatchOddMachines(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -107,14 +149,16 @@ func TestWatchOddMachines(t *testing.T) {
 }
 
 // Process 1 may listen on behalf of anything, so its descendants do not all belong to the target.
-func TestBelongs(t *testing.T) {
+func TestAncestor(t *testing.T) {
 	every := map[int]process{1: {pid: 1}, 40: {parent: 1}, 41: {parent: 40}, 50: {parent: 1}, 60: {parent: 61}, 61: {parent: 60}}
 	for _, c := range []struct {
 		pid     int
 		servers []int
-		want    bool
-	}{{41, []int{40}, true}, {40, []int{40}, true}, {50, []int{40}, false}, {1, []int{1}, true}, {50, []int{1}, false}, {41, []int{1, 40}, true}, {60, []int{40}, false}} {
-		require.Equal(t, c.want, belongs(every, c.pid, c.servers), c)
+		want    int // 0: none
+	}{{41, []int{40}, 40}, {40, []int{40}, 40}, {41, []int{40, 41}, 41}, {50, []int{40}, 0}, {1, []int{1}, 1}, {50, []int{1}, 0}, {41, []int{1, 40}, 40}, {60, []int{40}, 0}} {
+		of, ok := ancestor(every, c.pid, c.servers)
+		require.Equal(t, c.want, of, c)
+		require.Equal(t, c.want != 0, ok, c)
 	}
 }
 
@@ -126,11 +170,13 @@ func TestWatchHere(t *testing.T) {
 	require.NoError(t, child.Start())
 	w, err := NewWatch(os.DirFS("/"), []int{child.Process.Pid})
 	require.NoError(t, err)
+	before, err := w.own()
+	require.NoError(t, err)
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		require.Less(t, time.Since(began), 25*time.Second)
-		spent, err := w.own()
+		now, err := w.own()
 		require.NoError(t, err)
-		if spent-w.spent >= 20 && time.Since(began) > 1500*time.Millisecond {
+		if now[child.Process.Pid]-before[child.Process.Pid] >= 20 && time.Since(began) > 1500*time.Millisecond {
 			break
 		}
 	}

@@ -73,6 +73,18 @@ func TestGrowthBeginsFineAgain(t *testing.T) {
 	require.Len(t, totals.Ops[driver.Put].Growth.Used(), 128)
 }
 
+// Ordinals that stand alone, as in a snapshot of another version, are not lost.
+func TestGrowthAloneIsKept(t *testing.T) {
+	for _, outcome := range []driver.Outcome{driver.OK, driver.Error} {
+		whole := NewTotals(testOrigin, testEndpoints)
+		whole.Grow(&Sample{Verb: driver.Put, Outcome: outcome, Cause: 1, Due: testOrigin, Start: testOrigin, End: testOrigin + 1}, 3)
+		into := NewTotals(testOrigin, testEndpoints)
+		_, err := into.Decode(bytesOf(t, whole))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, into.Ops[driver.Put].Growth.Ended())
+	}
+}
+
 // TestGrowthOfAnyPartition encodes to the same bytes, whichever part counted which op, and decodes.
 func TestGrowthOfAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

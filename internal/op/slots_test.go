@@ -15,6 +15,7 @@ func TestSlotVectors(t *testing.T) {
 		"": 0, "a": 15495, "foo": 12182, "123456789": 0x31C3, "key:000000000042": 7803,
 		"{user1000}.following": 3443, "{user1000}.followers": 3443, "user1000": 3443,
 		"foo{}{bar}": 8363, "foo{{bar}}zap": 4015, "foo{bar}{zap}": 5061, "bar": 5061, "a{b": 13340, "{}x": 10595, "{a}bc": 15495, "bc{a}": 15495, "{foo}": 12182,
+		"a}b": 7866, "a}b{c}": 7365,
 	} {
 		require.Equal(t, want, op.SlotOf([]byte(key)), key)
 	}
