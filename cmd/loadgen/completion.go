@@ -37,14 +37,14 @@ var shells = [...]struct {
 func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "Write what a shell wants to complete commands, plans, variants and runs",
-		Long: `Write what a shell wants to complete commands, flags, plans, variants and runs. For this shell only:
+		Short: "Write a shell completion script",
+		Long: `Write a script that completes commands, flags, plans, variants and runs. For this shell only:
 
   bash  source <(loadgen completion bash)
   zsh   source <(loadgen completion zsh)
   fish  loadgen completion fish | source
 
-For each new one, put that line into ~/.bashrc, ~/.zshrc (behind compinit) or ~/.config/fish/config.fish.`,
+For every new shell, add that line to ~/.bashrc, ~/.zshrc (after compinit) or ~/.config/fish/config.fish.`,
 		Example: `  loadgen completion bash
   loadgen completion zsh
   loadgen completion fish`,
@@ -59,7 +59,7 @@ For each new one, put that line into ~/.bashrc, ~/.zshrc (behind compinit) or ~/
 					return nil
 				}
 			}
-			return fmt.Errorf("no shell %q is known: write bash, zsh or fish", args[0])
+			return fmt.Errorf("unknown shell %q: write bash, zsh or fish", args[0])
 		},
 	}
 }

@@ -62,21 +62,20 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PLAN.hcl",
 		Short: "Run a plan and report",
-		Long: `Run a plan and report what was measured.
+		Long: `Run a plan and report the results.
 
-The load comes from a worker in this process, or with --workers from as many that come to it (loadgen worker --join). Targets of the
-plan that name no endpoints get built-in cache nodes, which end with the run. Everything measured is kept in a run directory
-(loadgen runs list).
+The load comes from a worker in this process or, with --workers, from that many workers that join (loadgen worker --join). Targets
+that name no endpoints get built-in cache nodes, which end with the run. All measurements are kept in a run directory (loadgen runs list).
 
-A plan with an experiment is run again and again: every variant as often as the experiment says, each time with built-in nodes started
-anew and a run directory of its own. At the end the variants are compared. --variant NAME runs one of them once, --once the variables'
-own values.
+A plan with an experiment is run repeatedly: each variant as often as the experiment says, each time with fresh built-in nodes and its
+own run directory. At the end the variants are compared. --variant NAME runs one variant once; --once runs the plan once with the
+variables' own values.
 
-Variables of the plan take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults.
-Passwords that the plan names with secret("NAME") are looked up in LOADGEN_SECRET_NAME.
+Variables take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults. Passwords that
+the plan names with secret("NAME") are read from LOADGEN_SECRET_NAME.
 
-Ctrl-C stops starting ops, awaits what is outstanding while answers come, and reports; a second one ends at once with what there is.
---timeout is a first Ctrl-C at a time that is known beforehand.`,
+After Ctrl-C no op is started, outstanding ones are awaited while answers arrive, and the run is reported. A second Ctrl-C ends at once and reports what
+there is. --timeout acts like a first Ctrl-C at a set time.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
@@ -90,19 +89,19 @@ Ctrl-C stops starting ops, awaits what is outstanding while answers come, and re
 	flags.add(c.Flags())
 	f := c.Flags()
 	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
-	f.StringVar(&flags.out, "out", "", "write the result as JSON to `FILE` too; what was there is replaced")
-	f.StringVar(&flags.report, "report", "", "write a page on the run or the experiment to `FILE` too, likewise (loadgen report writes other formats)")
+	f.StringVar(&flags.out, "out", "", "also write the result as JSON to `FILE`, overwriting it")
+	f.StringVar(&flags.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it (other formats: loadgen report)")
 	flags.loops.add(f)
-	f.BoolVar(&flags.strict, "strict", false, "take suspect figures for invalid ones: exit code 4")
-	flags.page.add(f, "for Prometheus, while the run goes on,")
+	f.BoolVar(&flags.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
+	flags.page.add(f, "for Prometheus during the run")
 	flags.fleet.add(f)
-	f.BoolVar(&flags.once, "once", false, "run a plan that has an experiment once, with the variables' own values")
-	f.StringVar(&flags.resume, "resume", "", "go on with an `EXPERIMENT` that was cut off: what has been run is kept, the rest is run")
-	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (drawn again and again on a terminal), lines, json (docs/result.md) or none")
-	f.DurationVar(&flags.timeout, "timeout", 0, "end after a `DURATION` as by Ctrl-C (default: when the plan ends)")
-	f.StringArrayVar(&flags.labelTexts, "label", nil, "keep the label `NAME=VALUE` with the run; may be given several times")
-	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command that it calls hook.NAME: `NAME=COMMAND`, its arguments behind it; repeatable, no shell")
-	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
+	f.BoolVar(&flags.once, "once", false, "run a plan with an experiment once, with the variables' own values")
+	f.StringVar(&flags.resume, "resume", "", "resume an `EXPERIMENT` that was cut off: keep the finished runs, run the rest")
+	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (redrawn in place on a terminal), lines, json (docs/result.md) or none")
+	f.DurationVar(&flags.timeout, "timeout", 0, "end after `DURATION`, as by Ctrl-C (default: when the plan ends)")
+	f.StringArrayVar(&flags.labelTexts, "label", nil, "label the run with `NAME=VALUE`; repeatable")
+	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command as hook.NAME: `NAME=COMMAND`, then its arguments; repeatable; no shell")
+	f.BoolVar(&flags.debug, "debug", false, "log debug messages")
 	return c
 }
 
@@ -112,7 +111,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 		return errors.New("--once runs the variables' own values, --variant those of a variant: use one of them")
 	}
 	if f.resume != "" && (f.once || f.variant != "") {
-		return errors.New("--resume goes on with an experiment, --once and --variant run its plan once: use one of them")
+		return errors.New("--resume continues an experiment, --once and --variant run its plan once: use one of them")
 	}
 	if f.timeout < 0 {
 		return fmt.Errorf("--timeout %v: write a positive duration, such as 10m", f.timeout)
@@ -159,7 +158,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	if f.resume != "" {
-		return errors.New("--resume goes on with an experiment, and the plan has none")
+		return errors.New("--resume continues an experiment, and the plan has none")
 	}
 	if err := errors.Join(f.fleet.checkLoss(p), f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr())); err != nil {
 		return err

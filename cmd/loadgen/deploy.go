@@ -21,7 +21,7 @@ import (
 )
 
 func newDeploy() *cobra.Command {
-	return group("deploy", "Print what places loadgen on other machines", newKubernetes(), newSystemd(), newPod())
+	return group("deploy", "Print Kubernetes manifests or systemd units", newKubernetes(), newSystemd(), newPod())
 }
 
 func newKubernetes() *cobra.Command {
@@ -31,10 +31,10 @@ func newKubernetes() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes PLAN.hcl",
 		Short: "Print manifests that run a plan on Kubernetes",
-		Long: `Print manifests that run a plan on Kubernetes 1.33 or later: a Job whose index 0 is the coordinator and whose others are workers, and what it
-needs. The key and the token by which they know each other are written to a file of their own, unless cert-manager makes certificates for them.
+		Long: `Print manifests that run a plan on Kubernetes 1.33 or later: a Job whose index 0 is the coordinator and whose other indexes are workers, and what
+it needs. The key and the token that authenticate them go to a separate file, unless cert-manager issues their certificates.
 
-Variables are not carried over: the plan's defaults count, or write them into the plan.`,
+Variables are not carried over: set their values as defaults in the plan.`,
 		Example: `  loadgen deploy kubernetes plans/hydra.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
   kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
 		Args: one("plan"),
@@ -58,7 +58,7 @@ Variables are not carried over: the plan's defaults count, or write them into th
 				return err
 			}
 			if cmd.Flags().Changed("credentials") {
-				return errors.New("--cert-manager, --credentials: cert-manager makes what the pods know each other by: leave one of them out")
+				return errors.New("--cert-manager, --credentials: cert-manager issues the pods' credentials: leave one of them out")
 			}
 			if err := k.Check(); err != nil {
 				return err
@@ -70,18 +70,18 @@ Variables are not carried over: the plan's defaults count, or write them into th
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&k.Workers, "workers", 3, "have `N` workers beside the coordinator")
-	f.StringVar(&k.Image, "image", "loadgen:"+version(), "run `IMAGE`, made by deploy/Containerfile")
-	f.StringVar(&k.Name, "name", "loadgen", "call all objects `NAME`")
-	f.StringVar(&k.Namespace, "namespace", "", "put them into `NAMESPACE` (default: that of whoever applies them)")
-	f.StringVar(&k.CPU, "cpu", "2", "give each pod that many `PROCESSORS`, no less and no more")
-	f.StringVar(&k.Memory, "memory", "2Gi", "give each pod that much `MEMORY`, likewise")
-	f.DurationVar(&k.Deadline, "deadline", 4*time.Hour, "end all after a `DURATION`")
-	f.StringVar(&k.Storage, "storage", "1Gi", "ask for a volume of that `SIZE` for runs")
-	f.StringVar(&k.StorageClass, "storage-class", "", "of `CLASS`, which several nodes can write to (default: the cluster's own)")
-	f.BoolVar(&k.PodMonitor, "pod-monitor", false, "have Prometheus scrape the coordinator's page: a PodMonitor, for clusters with Prometheus' operator")
-	f.StringVar(&issuer, "cert-manager", "", "have cert-manager make the pods' certificates, by `ISSUER`: NAME or ClusterIssuer/NAME (default: the Secret of --credentials)")
-	f.StringVar(&credentials, "credentials", "loadgen-credentials.yaml", "write the Secret with the key and the token to `FILE`, which must not be there yet")
+	f.IntVar(&k.Workers, "workers", 3, "run `N` workers beside the coordinator")
+	f.StringVar(&k.Image, "image", "loadgen:"+version(), "run `IMAGE`, built by deploy/Containerfile")
+	f.StringVar(&k.Name, "name", "loadgen", "name all objects `NAME`")
+	f.StringVar(&k.Namespace, "namespace", "", "put them in `NAMESPACE` (default: the one they are applied in)")
+	f.StringVar(&k.CPU, "cpu", "2", "give each pod exactly this many `PROCESSORS`")
+	f.StringVar(&k.Memory, "memory", "2Gi", "give each pod exactly this much `MEMORY`")
+	f.DurationVar(&k.Deadline, "deadline", 4*time.Hour, "end the Job after `DURATION`")
+	f.StringVar(&k.Storage, "storage", "1Gi", "request a volume of `SIZE` for runs")
+	f.StringVar(&k.StorageClass, "storage-class", "", "use `CLASS`, which several nodes can write to (default: the cluster's own)")
+	f.BoolVar(&k.PodMonitor, "pod-monitor", false, "add a PodMonitor to scrape the coordinator's page; needs the Prometheus operator")
+	f.StringVar(&issuer, "cert-manager", "", "have cert-manager issue the pods' certificates from `ISSUER`: NAME or ClusterIssuer/NAME (default: the Secret of --credentials)")
+	f.StringVar(&credentials, "credentials", "loadgen-credentials.yaml", "write the Secret with the key and the token to `FILE`, which must not exist yet")
 	return c
 }
 
@@ -101,7 +101,7 @@ func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials strin
 	}
 	file, err := os.OpenFile(credentials, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("--credentials %s: it is there: apply it again, or remove it to have new ones", credentials)
+		return fmt.Errorf("--credentials %s already exists: apply it again, or remove it to get new ones", credentials)
 	}
 	if err != nil {
 		return failed("--credentials: %w", err)
@@ -110,7 +110,7 @@ func printKubernetes(cmd *cobra.Command, k *deploy.Kubernetes, credentials strin
 	if err := errors.Join(err, file.Close()); err != nil {
 		return failed("--credentials: %w", err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "the key and the token are in %s: apply it first, and keep it to yourself\n", credentials)
+	fmt.Fprintf(cmd.ErrOrStderr(), "the key and the token are in %s: apply it first, and keep it secret\n", credentials)
 	if err := k.Manifests(cmd.OutOrStdout()); err != nil {
 		return failed("%w", err)
 	}
@@ -152,7 +152,7 @@ func newSystemd() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&u.Workers, "workers", 3, "wait for `N` workers")
-	g := group("systemd", "Print units for systemd", w, c)
+	g := group("systemd", "Print systemd units", w, c)
 	g.PersistentFlags().StringVar(&u.Program, "program", u.Program, "`PATH` of loadgen on that machine")
 	return g
 }
@@ -171,7 +171,7 @@ func newPod() *cobra.Command {
 	var p pod
 	c := &cobra.Command{
 		Use:    "pod PLAN",
-		Short:  "Be the coordinator or a worker of a Job of loadgen deploy kubernetes, by the pod's index",
+		Short:  "Run the coordinator or a worker in a Job of loadgen deploy kubernetes",
 		Hidden: true,
 		Args:   one("plan"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -182,14 +182,14 @@ func newPod() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVar(&p.index, "index", 0, "of the pod")
-	f.IntVar(&p.workers, "workers", 1, "beside the coordinator")
+	f.IntVar(&p.index, "index", 0, "pod index")
+	f.IntVar(&p.workers, "workers", 1, "number of workers")
 	f.StringVar(&p.coordinator, "coordinator", "", "where workers find it")
 	f.StringVar(&p.credentials, "credentials", "", "directory of the mounted Secret")
-	f.StringVar(&p.certificates, "certificates", "", "directory of cert-manager's, in place of the Secret's")
+	f.StringVar(&p.certificates, "certificates", "", "directory of cert-manager's certificates, instead of the Secret")
 	f.StringVar(&p.runs, "runs", "", "directory for runs")
 	f.StringVar(&p.page, "page", "", "address of the coordinator's page")
-	f.DurationVar(&p.ttl, "ttl", time.Hour, "of the token, from the coordinator's start")
+	f.DurationVar(&p.ttl, "ttl", time.Hour, "token lifetime from the coordinator's start")
 	return c
 }
 

@@ -35,13 +35,13 @@ type fleetFlags struct {
 }
 
 func (f *fleetFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", identity.DefaultName, "`PLACE` that workers come to: socket:NAME in your state directory, or HOST:PORT of this machine, such as 0.0.0.0:7464 for all its addresses")
+	flags.StringVar(&f.listen, "listen", identity.DefaultName, "let workers join at `PLACE`: socket:NAME in your state directory, or HOST:PORT on this machine, such as 0.0.0.0:7464 for all addresses")
 	flags.IntVar(&f.workers, "workers", 0, "wait for `N` workers (loadgen worker) instead of loading from this process")
-	flags.DurationVar(&f.wait, "wait", time.Minute, "fail when the workers have not come within a `DURATION`")
-	flags.BoolVar(&f.process, "worker-process", false, "load from one worker in a process of its own, so that nothing here disturbs it")
-	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "after a `DURATION` without a word from the other, a worker stops loading and the coordinator gives it up")
+	flags.DurationVar(&f.wait, "wait", time.Minute, "fail if the workers have not joined within `DURATION`")
+	flags.BoolVar(&f.process, "worker-process", false, "run one worker in its own process, so that nothing here disturbs it")
+	flags.DurationVar(&f.lease, "lease", rpc.DefaultTiming().Lease, "after `DURATION` of silence, a worker stops its load and the coordinator counts it as lost")
 	addFiles(flags, &f.tls)
-	flags.StringVar(&f.onLoss, "on-worker-loss", "", "`WHAT` to do when a worker is lost: continue with the others, abort, or replace it before the next phase by one that comes within --wait (default: what the plan says, or continue)")
+	flags.StringVar(&f.onLoss, "on-worker-loss", "", "`WHAT` to do when a worker is lost: continue without it, abort, or replace it before the next phase by one that joins within --wait (default: what the plan says, or continue)")
 }
 
 // check finds contradictions. loops are the flags of a worker in this process or started by it.
@@ -50,7 +50,7 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 	case f.workers < 0:
 		return fmt.Errorf("--workers %d: write a number above 0", f.workers)
 	case f.workers > 0 && f.process:
-		return errors.New("--workers waits for workers that were started elsewhere, --worker-process starts one: use one of them")
+		return errors.New("--workers waits for workers started elsewhere, --worker-process starts one: use one of them")
 	case f.workers > 0 && loops.given():
 		return errors.New("--loops, --spin and --pin are for the worker in this process: give them to each loadgen worker")
 	case f.wait <= 0:
@@ -60,9 +60,9 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 	case !slices.Contains([]string{"", plan.Continue, plan.Abort, plan.Replace}, f.onLoss):
 		return fmt.Errorf("--on-worker-loss %q: write continue, abort or replace", f.onLoss)
 	case f.onLoss == plan.Replace && f.workers == 0:
-		return errors.New("--on-worker-loss replace is for workers that come by themselves: give --workers, too")
+		return errors.New("--on-worker-loss replace is for workers that join: add --workers")
 	case f.workers == 0 && !f.tls.IsZero():
-		return errors.New("--tls-ca, --tls-cert and --tls-key are for workers that come by TCP: give --workers and --listen HOST:PORT, too")
+		return errors.New("--tls-ca, --tls-cert and --tls-key are for workers that join over TCP: add --workers and --listen HOST:PORT")
 	case f.workers == 0:
 		return nil
 	}

@@ -22,8 +22,8 @@ type formFlags struct{ out, format string }
 // addForms adds the flags of a command that writes one of these formats.
 func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 	names, suffixes := namesOf(all)
-	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, in place of what was there; its end says the format: "+strings.Join(suffixes, " ")+" (default: to standard output)")
-	c.Flags().StringVar(&f.format, "format", "", "write `FORMAT`: "+either(names)+" (default: as the file's name says, or "+names[0]+")")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, overwriting it; its suffix selects the format: "+strings.Join(suffixes, " ")+" (default: standard output)")
+	c.Flags().StringVar(&f.format, "format", "", "write `FORMAT`: "+either(names)+" (default: by the file's suffix, or "+names[0]+")")
 	if err := c.RegisterFlagCompletionFunc("format", words(names...)); err != nil {
 		panic(err) // no such flag
 	}
@@ -55,7 +55,7 @@ func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 	if f.format != "" {
 		return form[T]{}, fmt.Errorf("--format %s: write %s", f.format, either(names))
 	}
-	return form[T]{}, fmt.Errorf("-o %s: its end says no format: write %s, or --format", f.out, either(suffixes))
+	return form[T]{}, fmt.Errorf("-o %s: its suffix selects no format: write %s, or --format", f.out, either(suffixes))
 }
 
 // into writes what to the file that the flags name, or to w.

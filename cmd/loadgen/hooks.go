@@ -22,7 +22,7 @@ func parseHooks(texts []string) (hooks, error) {
 			return nil, err
 		}
 		if _, twice := all[h.Name]; twice {
-			return nil, fmt.Errorf("--allow-exec names %s twice: give one another name", h.Name)
+			return nil, fmt.Errorf("--allow-exec names %s twice: rename one", h.Name)
 		}
 		all[h.Name] = h
 	}

@@ -237,5 +237,5 @@ func TestMetricsFlagsAreChecked(t *testing.T) {
 	}
 	w := start(t, command(t, "worker", "--http-name", "x"))
 	require.Equal(t, 2, w.wait(60*time.Second))
-	require.Contains(t, w.stderr.String(), "say where with --http HOST:PORT")
+	require.Contains(t, w.stderr.String(), "add --http HOST:PORT")
 }

@@ -36,14 +36,14 @@ type loopFlags struct {
 const noSpin = time.Duration(math.MinInt64)
 
 func (f *loopFlags) add(set *pflag.FlagSet) {
-	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: LOADGEN_LOOPS, or else one less than there are processors)")
-	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, look at the clock for this `TIME` instead of sleeping; 0s: never")
+	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: LOADGEN_LOOPS, or one less than the number of processors)")
+	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, spin for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
-	set.StringVar(&f.pin, "pin", "", "run event loops, and threads of log files, on these `CPUS` and nowhere else, such as 1 or 2,3, or node0 for those of a NUMA node: one by one, then again from the first")
-	set.StringVar(&f.files, "files", "", "read the traces and files of keys and values that plans name below `DIR` (default: where the plan is; a worker without it reads none)")
+	set.StringVar(&f.pin, "pin", "", "run event loops and log file threads only on these `CPUS`, such as 1 or 2,3, or node0 for those of a NUMA node; assigned round-robin")
+	set.StringVar(&f.files, "files", "", "read plans' traces, key files and value files below `DIR` (default: the plan's directory; a worker without it reads none)")
 	f.secrets = new(bindings)
-	set.Var(f.secrets, "secret", "send the secret of a name to these places only: `NAME=HOST:PORT`, where HOST is an address, a network or a name; also NAME=unix://PATH; repeatable (default: where the plan says; a worker without it sends none)")
-	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans below `DIR` and nowhere else (default: in the user's state directory)")
+	set.Var(f.secrets, "secret", "send a secret only to these places: `NAME=HOST:PORT`, where HOST is an address, a network or a name, or NAME=unix://PATH; repeatable (default: where the plan says; a worker without it sends none)")
+	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans only below `DIR` (default: in the user's state directory)")
 }
 
 // given says whether any flag was given that only concerns the worker in this process; the coordinator itself also reads files.
@@ -64,9 +64,9 @@ func (f *loopFlags) check() error {
 			return fmt.Errorf("--files: %w", err)
 		}
 		if info, err := os.Stat(f.files); err != nil {
-			return fmt.Errorf("--files: %w: write a directory that is there", err)
+			return fmt.Errorf("--files: %w: write an existing directory", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("--files: %s is no directory: write one", f.files)
+			return fmt.Errorf("--files: %s is not a directory", f.files)
 		}
 	}
 	if _, err := loopsByDefault(); err != nil {

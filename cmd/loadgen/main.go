@@ -98,7 +98,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	remedy := cmd.CommandPath() + " --help lists those there are"
+	remedy := "see " + cmd.CommandPath() + " --help"
 	if meant := meantCommand(cmd, args[0]); meant != "" {
 		remedy = "did you mean " + meant + "? " + remedy
 	}
@@ -134,7 +134,7 @@ func one(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return fmt.Errorf("%d arguments where one %s is wanted: write %s", len(args), what, cmd.UseLine())
+		return fmt.Errorf("want one %s, got %d arguments: write %s", what, len(args), cmd.UseLine())
 	}
 }
 
@@ -144,23 +144,23 @@ func atMost(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		return fmt.Errorf("%q is one argument too many: write %s", args[n], cmd.UseLine())
+		return fmt.Errorf("unexpected argument %q: write %s", args[n], cmd.UseLine())
 	}
 }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
-		Short: "Load for caches and key-value stores, planned in HCL",
-		Long: `Loadgen drives GET and PUT load, planned in HCL, onto remote caches, and appends to log files. It reports throughput and latency.
+		Short: "Load-test caches and key-value stores from HCL plans",
+		Long: `Loadgen runs HCL plans that send GET and PUT load to remote caches, or append to log files. It reports throughput and latency.
 
-  loadgen coordinator run plans/hydra.hcl    run a plan; built-in cache nodes are started if it names no endpoints
-  loadgen plan check plans/hydra.hcl         find mistakes, predict ops, connections, memory and time
-  loadgen runs list                          what has been run
-  loadgen report -o report.html              a page of the last run
+  loadgen coordinator run plans/hydra.hcl    run a plan; starts built-in cache nodes if it names no endpoints
+  loadgen plan check plans/hydra.hcl         find mistakes; predict ops, connections, memory and time
+  loadgen runs list                          list past runs
+  loadgen report -o report.html              write a page on the last run
 
-Exit codes: 0 all well, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
-user or the plan, 6 something could not be run. The first that applies, of 2 6 5 3 4 1 0.`,
+Exit codes: 0 success, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
+user or the plan, 6 something could not be run. If several apply, the first of 2 6 5 3 4 1 0.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          noCommand,
 		SilenceErrors: true,
@@ -201,7 +201,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		remedy := cmd.CommandPath() + " --help lists those there are"
+		remedy := "see " + cmd.CommandPath() + " --help"
 		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
 			remedy = "did you mean --" + near + "? " + remedy
 		}
@@ -215,7 +215,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q: write a value of type %s", invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
 	}
-	return fmt.Errorf("%w: %s --help says how it is written", err, cmd.CommandPath())
+	return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 }
 
 // nearest returns the command's flag that a typo may have meant, or "".

@@ -32,9 +32,9 @@ func fleetDir() (string, error) {
 
 // addFiles adds the flags for certificates of the user's own PKI.
 func addFiles(flags *pflag.FlagSet, files *identity.Files) {
-	flags.StringVar(&files.CA, "tls-ca", "", "with --tls-cert and --tls-key: accept whom the certificates in `FILE` certify (docs/security.md); read again when it changes")
-	flags.StringVar(&files.Cert, "tls-cert", "", "show the certificate in `FILE`, for people with a PKI of their own")
-	flags.StringVar(&files.Key, "tls-key", "", "the certificate's key is in `FILE`, which nobody but you may read")
+	flags.StringVar(&files.CA, "tls-ca", "", "with --tls-cert and --tls-key: accept peers certified by the CAs in `FILE` (docs/security.md); reread when it changes")
+	flags.StringVar(&files.Cert, "tls-cert", "", "present the certificate in `FILE`, from your own PKI")
+	flags.StringVar(&files.Key, "tls-key", "", "read the certificate's key from `FILE`, which only you may read")
 }
 
 // listenAt returns the place where a coordinator waits for workers.
@@ -55,9 +55,9 @@ type joinFlags struct {
 }
 
 func (f *joinFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.place, "join", identity.DefaultName, "`PLACE` where the coordinator is: socket:NAME on this machine, or HOST:PORT")
-	flags.StringVar(&f.token, "token", "", "join with a `TOKEN` of the coordinator's; other users of this machine can see it in the list of processes")
-	flags.StringVar(&f.tokenFile, "token-file", "", "join with the token that is the first line of `FILE`, which nobody but you may read")
+	flags.StringVar(&f.place, "join", identity.DefaultName, "join the coordinator at `PLACE`: socket:NAME on this machine, or HOST:PORT")
+	flags.StringVar(&f.token, "token", "", "join with the coordinator's `TOKEN`; other users of this machine can see it in the process list")
+	flags.StringVar(&f.tokenFile, "token-file", "", "join with the token on the first line of `FILE`, which only you may read")
 	addFiles(flags, &f.tls)
 }
 

@@ -19,17 +19,17 @@ type pageFlags struct {
 
 // add adds the flags. what says whose metrics they are, and when.
 func (f *pageFlags) add(flags *pflag.FlagSet, what string) {
-	flags.StringVar(&f.means.Address, "http", "", "serve metrics "+what+" at `ADDRESS`, port 0 for any free one; beyond the loopback by TLS, to those who prove who they are (docs/metrics.md)")
-	flags.StringArrayVar(&f.means.Names, "http-name", nil, "the page of --http also goes by `NAME`; requests that name another host are refused")
-	flags.StringVar(&f.means.Cert, "http-cert", "", "with --http-key: show the certificate in `FILE` for the page (default: one of this user's own CA); read again when it changes")
-	flags.StringVar(&f.means.Key, "http-key", "", "the certificate's key is in `FILE`, which nobody but you may read")
-	flags.StringVar(&f.tokenFile, "http-token-file", "", "those who scrape show the token that is the first line of `FILE` (default: one that is kept in the state directory)")
+	flags.StringVar(&f.means.Address, "http", "", "serve metrics "+what+" at `ADDRESS`; port 0 for any free one; beyond the loopback, over TLS to authenticated clients only (docs/metrics.md)")
+	flags.StringArrayVar(&f.means.Names, "http-name", nil, "also serve the page of --http as `NAME`; requests for other hosts are refused")
+	flags.StringVar(&f.means.Cert, "http-cert", "", "with --http-key: serve the page with the certificate in `FILE` (default: one from this user's own CA); reread when it changes")
+	flags.StringVar(&f.means.Key, "http-key", "", "read the certificate's key from `FILE`, which only you may read")
+	flags.StringVar(&f.tokenFile, "http-token-file", "", "require the token on the first line of `FILE` from scrapers (default: one kept in the state directory)")
 }
 
 // check refuses flags that need --http without it.
 func (f *pageFlags) check() error {
 	if f.means.Address == "" && (len(f.means.Names) > 0 || f.means.Cert != "" || f.means.Key != "" || f.tokenFile != "") {
-		return errors.New("--http-name, --http-cert, --http-key and --http-token-file are about the page of --http: say where with --http HOST:PORT")
+		return errors.New("--http-name, --http-cert, --http-key and --http-token-file are about the page of --http: add --http HOST:PORT")
 	}
 	return nil
 }

@@ -34,11 +34,11 @@ func newCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
-		Long: `Find all mistakes in a plan, each with its place and what to write instead, and predict ops, requests, time, sessions,
-connections, memory, log files and the number of metrics. Nothing is run, and no endpoint is asked. Traces and files that the plan names are
-read from beginning to end, and what was found in each is said.
+		Long: `Find all mistakes in a plan, with the place and the remedy for each, and predict ops, requests, time, sessions, connections,
+memory, log files and the number of metrics. Nothing is run, and no endpoint is contacted. Traces and files that the plan names are read
+to the end, and what was found in each is printed.
 
-Of a plan with an experiment every variant is checked, and the time of all runs is predicted. --variant NAME looks at one variant.`,
+For a plan with an experiment, check every variant and predict the time of all runs. --variant NAME checks one variant.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3
   loadgen plan check plans/trace.hcl --files plans`,
@@ -54,7 +54,7 @@ Of a plan with an experiment every variant is checked, and the time of all runs 
 	}
 	flags.add(c.Flags())
 	flags.addFiles(c.Flags())
-	c.Flags().StringVar(&root, "log-root", "", "look whether there is room for log files below `DIR` (default: as of coordinator run)")
+	c.Flags().StringVar(&root, "log-root", "", "check for room for log files below `DIR` (default: as for coordinator run)")
 	return c
 }
 
@@ -148,9 +148,9 @@ func newShow() *cobra.Command {
 	var flags planFlags
 	c := &cobra.Command{
 		Use:   "show PLAN.hcl",
-		Short: "Print a plan as canonical JSON: what every worker gets",
-		Long: `Print a plan as canonical JSON: variables, defaults and conditions are resolved, keys are sorted. These are the bytes that every
-worker gets and that the run's plan digest is of.`,
+		Short: "Print the canonical JSON that every worker gets",
+		Long: `Print a plan as canonical JSON, with variables, defaults and conditions resolved and keys sorted. Every worker gets these bytes,
+and the run's plan digest is their hash.`,
 		Example: "  loadgen plan show plans/hydra.hcl -var w=3",
 		Args:    one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -72,7 +72,7 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 	case errors.As(f.err, &bad):
 		f.err = fmt.Errorf("%s:%w", path, bad)
 	case errors.Is(f.err, regular.ErrLength):
-		f.err = fmt.Errorf("read %s: %w: wait until nobody writes it any more", path, f.err)
+		f.err = fmt.Errorf("read %s: %w: wait until nothing writes to it", path, f.err)
 	}
 	return f
 }

@@ -19,12 +19,11 @@ func newFmt() *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "fmt PLAN.hcl...",
-		Short: "Lay plans out the usual way",
-		Long: `Lay plans out the usual way: two spaces for each level, equals signs of neighbouring lines one below the other. Comments and the
-order of things stay. Each file is rewritten when it changes, and its name printed. A single - reads standard input and writes to
-standard output.
+		Short: "Format plans",
+		Long: `Format plans: two spaces per level, equals signs of adjacent lines aligned. Comments and order are kept. Each file that changes is
+rewritten and its name printed. A single - reads standard input and writes to standard output.
 
-With --check nothing is rewritten: the exit code is 1 when a file would be.`,
+With --check nothing is rewritten: the exit code is 1 if a file would change.`,
 		Example: `  loadgen plan fmt plans/hydra.hcl
   loadgen plan fmt --check plans/hydra.hcl plans/open.hcl
   loadgen plan fmt - <draft.hcl`,
@@ -41,7 +40,7 @@ With --check nothing is rewritten: the exit code is 1 when a file would be.`,
 			return formatFiles(cmd, args, check)
 		},
 	}
-	c.Flags().BoolVar(&check, "check", false, "only name the files that would change")
+	c.Flags().BoolVar(&check, "check", false, "only list the files that would change")
 	return c
 }
 

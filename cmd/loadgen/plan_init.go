@@ -41,10 +41,9 @@ func newInit() *cobra.Command {
 	var flags initFlags
 	c := &cobra.Command{
 		Use:   "init [PLAN.hcl]",
-		Short: "Write a plan to begin with",
-		Long: `Write a plan to begin with, for a driver and endpoints. It runs as it is, and its comments say what may be changed. Without a file
-it is plan.hcl; - is standard output. A file that is there is left alone unless --force is given. Nothing is asked, of you or of the
-endpoints.`,
+		Short: "Write a starter plan",
+		Long: `Write a starter plan for a driver and endpoints. It runs as it is, and its comments say what you can change. The default file is
+plan.hcl; - is standard output. An existing file is kept unless --force is given. Nothing is prompted for, and no endpoint is contacted.`,
 		Example: `  loadgen plan init --driver redis --endpoint 127.0.0.1:6379
   loadgen plan init --driver memcached cache.hcl
   loadgen plan init --driver log wal.hcl
@@ -59,9 +58,9 @@ endpoints.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&flags.driver, "driver", "redis", "load targets that speak as `NAME` does: "+strings.Join(starters(), ", "))
-	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable; none: a built-in node")
-	f.BoolVar(&flags.force, "force", false, "write over a file that is there")
+	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(starters(), ", "))
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node)")
+	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
 	return c
 }
 
@@ -88,7 +87,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
 	}
 	if path != "-" && filepath.Ext(path) != ".hcl" { // an endpoint, as likely as not
-		return fmt.Errorf("%s: write a file that ends in .hcl; a server is named by --endpoint", path)
+		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
 	}
 	text, err := f.text(path)
 	if err != nil {
@@ -139,7 +138,7 @@ func (f *initFlags) write(path string, text []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s is there already: name another file, or write over it with --force", path)
+		return fmt.Errorf("%s already exists: name another file, or overwrite it with --force", path)
 	case err != nil:
 		return failed("%w", err)
 	}
@@ -156,10 +155,10 @@ func (f *initFlags) text(path string) ([]byte, error) {
 	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
 	_, servers := d.(driver.Wire)
 	if _, dials := d.(driver.Dialer); dials {
-		return nil, fmt.Errorf("--driver %[1]s: there is no first plan for it here: docs/%[1]s.md has one in a few lines", f.driver)
+		return nil, fmt.Errorf("--driver %[1]s has no starter plan: docs/%[1]s.md has a short one", f.driver)
 	}
 	if !servers && len(f.endpoints) > 0 {
-		return nil, fmt.Errorf("--endpoint: the driver %s asks no server: leave it out", f.driver)
+		return nil, fmt.Errorf("--endpoint: the driver %s contacts no server: leave it out", f.driver)
 	}
 	quoted := make([]string, len(f.endpoints))
 	for i, e := range f.endpoints {

@@ -32,13 +32,13 @@ type planFlags struct {
 
 // addFiles adds the flag for a command that reads a plan but has no worker.
 func (p *planFlags) addFiles(f *pflag.FlagSet) {
-	f.StringVar(&p.files, "files", "", "read the traces and files of keys and values that the plan names below `DIR` (default: where the plan is)")
+	f.StringVar(&p.files, "files", "", "read the plan's traces, key files and value files below `DIR` (default: the plan's directory)")
 }
 
 func (p *planFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`; repeatable")
 	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; if repeated, the last one wins")
-	f.StringVar(&p.variant, "variant", "", "set variables as the variant `NAME` of the plan's experiment does")
+	f.StringVar(&p.variant, "variant", "", "set variables as in variant `NAME` of the plan's experiment")
 }
 
 // planText is a plan's source, with the values for its variables.
@@ -84,7 +84,7 @@ func otherPlan(path string) string {
 	if near := lang.DidYouMean(filepath.Base(path), there); near != "" {
 		return "did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
 	}
-	return "loadgen plan init writes a plan to begin with"
+	return "loadgen plan init writes a starter plan"
 }
 
 // load reads a plan file and resolves it, asserts included. It writes errors in the plan to w with their positions; its own error then has no text.

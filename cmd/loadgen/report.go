@@ -39,12 +39,12 @@ func newReport() *cobra.Command {
 	var flags reportFlags
 	c := &cobra.Command{
 		Use:   "report [RUN|EXPERIMENT...]",
-		Short: "Report on runs and experiments: as a page, text, Markdown, CSV or JSON",
-		Long: `Report on runs that have finished and on experiments, the last one where none is named.
+		Short: "Report on runs and experiments as HTML, text, Markdown, CSV or JSON",
+		Long: `Report on finished runs and on experiments; by default, on the last one.
 
-The page is one file that needs nothing else, with charts of throughput and latency over time, quantiles and a heatmap from every sample
-that the run has kept; of an experiment, how its variants compare. Text is what the terminal showed; Markdown is for pull requests; CSV
-has a line for each second, or row of a long load; JSON is the result as it is kept, one after another.`,
+HTML is one self-contained page, with charts of throughput and latency over time, and quantiles and a heatmap from every sample that the
+run kept; for an experiment, it compares the variants. Text is what the terminal showed. Markdown is for pull requests. CSV has a line
+per second, or per row of a long load. JSON is the stored results, one after another.`,
 		Example: `  loadgen report -o report.html
   loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown
   loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,
@@ -75,7 +75,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 	for _, id := range ids {
 		s, err := loadSource(root, id, cmd.ErrOrStderr())
 		if err != nil {
-			return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			return fmt.Errorf("%w; see loadgen runs list", err)
 		}
 		all = append(all, s)
 	}

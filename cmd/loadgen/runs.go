@@ -15,7 +15,7 @@ import (
 
 func newRuns() *cobra.Command {
 	var flags runFlags
-	c := group("runs", "Look at what has been run", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newSamples(&flags))
+	c := group("runs", "Manage past runs", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newSamples(&flags))
 	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
 	return c
 }
@@ -44,7 +44,7 @@ func newList(flags *runFlags) *cobra.Command {
 			return report.List(cmd.OutOrStdout(), labelled(runs, labels))
 		},
 	}
-	c.Flags().StringArrayVar(&texts, "label", nil, "only those with the label `NAME=VALUE`; with several, those that have all")
+	c.Flags().StringArrayVar(&texts, "label", nil, "list only runs with the label `NAME=VALUE`; if repeated, with all of them")
 	return c
 }
 
@@ -52,8 +52,8 @@ func newShowRun(flags *runFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show the result of a run or an experiment",
-		Long: `Show the result of a run or an experiment; the last one if none is named. Of an experiment that is going on, or was cut off, the runs so
-far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
+		Long: `Show the result of a run or an experiment; by default, the last one. For an experiment that is still running, or was cut off, compare
+the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 		Example: `  loadgen runs show
   loadgen runs show 20261120T173438Z-hydra-m4-4f2a`,
 		Args: atMost(1),
@@ -77,7 +77,7 @@ far are compared. Pages, Markdown, CSV and JSON come from loadgen report.`,
 			}
 			r, err := rundir.Load(root, id)
 			if err != nil {
-				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
 			return report.Text(cmd.OutOrStdout(), r, report.Options{Width: columnsOf(cmd.OutOrStdout())})
 		},

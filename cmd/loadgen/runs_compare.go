@@ -36,35 +36,34 @@ func newCompare(runs *runFlags) *cobra.Command {
 	flags := compareFlags{runFlags: runs}
 	c := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Compare runs with runs, by the statistics of experiments",
+		Short: "Compare runs, with the statistics of experiments",
 		Long: `Compare runs with other runs. A is the baseline. Each side is
 
   RUN                    one run
-  RUN,RUN,RUN            several, as repetitions of one another
-  RUN..RUN               those of the same plan from the first to the last
+  RUN,RUN,RUN            several runs, as repetitions
+  RUN..RUN               runs of the same plan, from the first to the last
   EXPERIMENT/VARIANT     the runs of a variant that count
 
-or both are experiments, EXPERIMENT EXPERIMENT: then each variant that both have is compared by itself.
+or both are experiments, EXPERIMENT EXPERIMENT: then each variant that both have is compared separately.
 
-What is not the same of plan and environment is named first: nobody kept it the same. Then come the tables of an experiment. A difference
-is called one by the rule of experiments, which wants the spread between restarts: of a single pair of runs it cannot be told.
+Differences in plan and environment are listed first: nothing kept them constant. Then come the tables of an experiment. A difference
+counts as one by the rule of experiments, which needs the spread between restarts: a single pair of runs cannot show one.
 
-Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code when a difference was shown; 2 wrong usage, or a run that
-is not there.`,
+Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code if a difference was shown; 2 wrong usage, or no such run.`,
 		Example: `  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a 20261121T090112Z-hydra-m4-77d0
   loadgen runs compare 20261120T173438Z-hydra-m4-4f2a..20261120T181020Z-hydra-m4-0c1b 20261121T090112Z-hydra-m4-77d0..20261121T093301Z-hydra-m4-be02
   loadgen runs compare 20261120T200000Z-nwr-9b01 20261121T200000Z-nwr-51fe
   loadgen runs compare 20261120T200000Z-nwr-9b01/w=2,r=1 20261121T200000Z-nwr-51fe/w=2,r=1 --format markdown`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return fmt.Errorf("two sides are wanted, not %d: write %s", len(args), cmd.UseLine())
+				return fmt.Errorf("want two sides, got %d: write %s", len(args), cmd.UseLine())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0], args[1]) },
 	}
 	addForms(c, &flags.form, comparisonForms[:])
-	c.Flags().BoolVar(&flags.exitCode, "exit-code", false, "end with exit code 1 when a difference was shown")
+	c.Flags().BoolVar(&flags.exitCode, "exit-code", false, "exit with code 1 if a difference was shown")
 	return c
 }
 
@@ -131,7 +130,7 @@ func between(root, a, b string, words io.Writer) (*comparison.Result, error) {
 // byVariant compares the variants that two experiments share, in the first one's order. It says which variants only one of them has.
 func byVariant(root string, x, y *run.Experiment, words io.Writer) (results []*comparison.Result, err error) {
 	if x.ID == y.ID {
-		return nil, fmt.Errorf("experiment %s stands on both sides: loadgen runs show %s compares its variants", x.ID, x.ID)
+		return nil, fmt.Errorf("experiment %s is on both sides: loadgen runs show %s compares its variants", x.ID, x.ID)
 	}
 	for _, name := range names(x) {
 		if !slices.Contains(names(y), name) {
@@ -211,7 +210,7 @@ func names(x *run.Experiment) (all []string) {
 func runsOfVariant(root, id, variant string) ([]string, error) {
 	x, err := rundir.LoadExperiment(root, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no experiment %s in %s; loadgen runs list names those there are", id, root)
+		return nil, fmt.Errorf("no experiment %s in %s; see loadgen runs list", id, root)
 	}
 	if err != nil {
 		return nil, err
@@ -244,13 +243,13 @@ func runsBetween(root, first, last string) ([]string, error) {
 	from, to := at(first), at(last)
 	switch {
 	case from < 0:
-		return nil, fmt.Errorf("no finished run %s in %s; loadgen runs list names those there are", first, root)
+		return nil, fmt.Errorf("no finished run %s in %s; see loadgen runs list", first, root)
 	case to < 0:
-		return nil, fmt.Errorf("no finished run %s in %s; loadgen runs list names those there are", last, root)
+		return nil, fmt.Errorf("no finished run %s in %s; see loadgen runs list", last, root)
 	case from > to:
 		return nil, fmt.Errorf("the first run is the later one: write %s..%s", last, first)
 	case all[from].PlanDigest != all[to].PlanDigest:
-		return nil, errors.New("the first and the last run had plans that are not the same: name runs one by one, with commas")
+		return nil, errors.New("the first and the last run had different plans: name runs one by one, with commas")
 	}
 	var ids []string
 	for _, s := range all[from : to+1] {
@@ -267,11 +266,11 @@ func kept(root string, ids []string, words io.Writer) ([]comparison.Kept, error)
 	for _, id := range ids {
 		r, err := rundir.Load(root, id)
 		if err != nil {
-			return nil, fmt.Errorf("%w; loadgen runs list names those there are", err)
+			return nil, fmt.Errorf("%w; see loadgen runs list", err)
 		}
 		text, err := rundir.Plan(root, id)
 		if err != nil {
-			fmt.Fprintf(words, "loadgen: %v: it is compared without the plan\n", err)
+			fmt.Fprintf(words, "loadgen: %v: compared without the plan\n", err)
 		}
 		all = append(all, comparison.Kept{Run: r, Plan: text})
 	}

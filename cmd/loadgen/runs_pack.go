@@ -21,15 +21,15 @@ func newExport(flags *runFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export RUN... -o FILE",
 		Short: "Pack runs and experiments into one file, for another machine",
-		Long: `Pack runs and experiments, these with their runs, into one file (tar, gzip), from which loadgen runs import takes them on another
-machine. The same runs make the same file.`,
+		Long: `Pack runs, and experiments with their runs, into one file (tar, gzip), for loadgen runs import on another machine. The same runs make
+the same file.`,
 		Example: "  loadgen runs export 20261120T173438Z-hydra-m4-4f2a -o hydra.tar.gz",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
 				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
 			case out == "":
-				return errors.New("-o FILE is wanted: the file to write")
+				return errors.New("-o FILE is missing")
 			}
 			root, err := flags.root()
 			if err != nil {
@@ -37,7 +37,7 @@ machine. The same runs make the same file.`,
 			}
 			all, err := rundir.Packable(root, args)
 			if err != nil {
-				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
 			if err := output.Replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
 				return failed("%w", err)
@@ -55,10 +55,10 @@ func newImport(flags *runFlags) *cobra.Command {
 	var most int64
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Unpack runs that loadgen runs export has packed",
-		Long: `Unpack runs and experiments that loadgen runs export has packed, "-" from standard input. All of it is checked before any of it is kept:
-names, sizes, digests, checksums of snapshots, and that results are whole in themselves. Runs that are there already, byte for byte, are
-passed over; nothing is overwritten.`,
+		Short: "Unpack runs packed by loadgen runs export",
+		Long: `Unpack runs and experiments packed by loadgen runs export; - reads standard input. Everything is checked before anything is kept: names,
+sizes, digests, snapshot checksums, and that each result is consistent in itself. Runs that are already there, byte for byte, are skipped;
+nothing is overwritten.`,
 		Example: "  loadgen runs import hydra.tar.gz",
 		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ passed over; nothing is overwritten.`,
 			return nil
 		},
 	}
-	c.Flags().Int64Var(&most, "max-size", 4096, "refuse what unfolds to more than so many `MIB`")
+	c.Flags().Int64Var(&most, "max-size", 4096, "refuse to unpack more than this many `MIB`")
 	return c
 }
 
@@ -97,7 +97,7 @@ func newDelete(flags *runFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete RUN...",
 		Short: "Delete runs and experiments",
-		Long: `Delete runs, and experiments with their runs. It asks first; without a terminal it wants --yes. A run that is being written is not
+		Long: `Delete runs, and experiments with their runs. Asks first; without a terminal, --yes is required. A run that is being written is not
 deleted, nor is one of an experiment that stays.`,
 		Example: "  loadgen runs delete 20261120T173438Z-hydra-m4-4f2a",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ deleted, nor is one of an experiment that stays.`,
 			}
 			all, err := rundir.Doomed(root, args)
 			if err != nil {
-				return fmt.Errorf("%w; loadgen runs list names those there are", err)
+				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
 			if !yes {
 				if err := ask(cmd, all); err != nil {
@@ -134,7 +134,7 @@ deleted, nor is one of an experiment that stays.`,
 func ask(cmd *cobra.Command, ids []string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return fmt.Errorf("nobody to ask whether to delete %s: say --yes", strings.Join(ids, ", "))
+		return fmt.Errorf("no terminal to ask whether to delete %s: add --yes", strings.Join(ids, ", "))
 	}
 	for _, id := range ids {
 		fmt.Fprintln(cmd.ErrOrStderr(), id)

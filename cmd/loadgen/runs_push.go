@@ -22,12 +22,11 @@ func newPush(flags *runFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "push URL [RUN...]",
 		Short: "Write runs to a PostgreSQL database, for a team to query",
-		Long: `Write runs, their series and figures to a PostgreSQL database, all that have finished where none is named; an experiment with its runs.
-The tables are in a schema loadgen, which the first push makes (docs/history.md). What is there already is passed over, so that a push can
-be made again.
+		Long: `Write runs, their series and figures to a PostgreSQL database: by default, all finished runs. An experiment brings its runs. The tables
+are in the schema loadgen, which the first push creates (docs/history.md). What is already there is skipped, so a push can be repeated.
 
-The password may stand in the URL, where other users of this machine may see it, or come from PGPASSWORD or ~/.pgpass. A database on
-another machine is asked with sslmode=verify-full unless the URL names another mode.`,
+The password may be in the URL, where other users of this machine may see it, or come from PGPASSWORD or ~/.pgpass. A database on
+another machine is contacted with sslmode=verify-full unless the URL names another mode.`,
 		Example: `  loadgen runs push postgres://loadgen@db.example.org/team
   loadgen runs push 'postgres://loadgen@db.example.org:5433/team?sslmode=verify-full&sslrootcert=ca.pem' 20261120T173438Z-hydra-m4-4f2a`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +49,7 @@ another machine is asked with sslmode=verify-full unless the URL names another m
 			return p.to(ctx, args[0], within)
 		},
 	}
-	c.Flags().DurationVar(&within, "timeout", time.Minute, "give up a run, or the connection, after a `DURATION`")
+	c.Flags().DurationVar(&within, "timeout", time.Minute, "give up on a run, or on connecting, after `DURATION`")
 	return c
 }
 
@@ -100,7 +99,7 @@ func (p *pushing) choose(ids []string) error {
 	p.runs = slices.Compact(p.runs)
 	for _, id := range p.runs {
 		if _, err := rundir.Load(p.root, id); err != nil {
-			return fmt.Errorf("%w; loadgen runs list names those there are", err)
+			return fmt.Errorf("%w; see loadgen runs list", err)
 		}
 	}
 	return nil

@@ -19,11 +19,11 @@ import (
 func newRecover(flags *runFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover RUN",
-		Short: "Make the result of a run whose coordinator died",
-		Long: `Make the result of a run whose coordinator died, or found no room for the result, from the snapshots that it had acknowledged.
+		Short: "Recover a run whose coordinator died",
+		Long: `Rebuild the result of a run whose coordinator died, or had no room for the result, from the snapshots that it had acknowledged.
 
-The result is degraded (exit code 3): it says what is missing, and bounds or estimates the operations that nobody has counted. It is aborted (5)
-or failed (6) if the run was before its coordinator died. From then on it is a run as any other.`,
+The result is degraded (exit code 3): it says what is missing, and bounds or estimates the ops that nobody counted. It is aborted (5) or
+failed (6) if the run already was when its coordinator died. From then on it is a run like any other.`,
 		Example: `  loadgen runs recover 20261120T173438Z-hydra-m4-4f2a`,
 		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ or failed (6) if the run was before its coordinator died. From then on it is a r
 				return failed("recover run %s: %w", args[0], errors.Join(err, dir.Discard()))
 			}
 			if torn > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: the last %d bytes of its snapshots are not whole, and left out\n", torn)
+				fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: the last %d bytes of its snapshots are incomplete, and left out\n", torn)
 			}
 			return finishRecovered(cmd.OutOrStdout(), dir, p, result)
 		},

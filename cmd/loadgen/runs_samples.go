@@ -41,20 +41,20 @@ func newSamples(flags *runFlags) *cobra.Command {
 	f := sampleFlags{runFlags: flags}
 	c := &cobra.Command{
 		Use:   "samples [RUN]",
-		Short: "Write the single ops that a run has kept: as CSV, or for vegeta",
-		Long: `Write the single ops that a run has kept of its phases with samples = N, the last run's where none is named: as they stand in samples.csv of the run's
-directory, or in the forms of vegeta 12, whose report, plot and encode read them.
+		Short: "Write a run's sampled ops, as CSV or for vegeta",
+		Long: `Write the ops sampled in a run's phases with samples = N; by default, the last run's. The format is that of samples.csv in the
+run's directory, or one of vegeta 12's, for its report, plot and encode.
 
-Rates that vegeta makes of them are those of the samples, not of the load. Its latency begins with the request, as --latency service does; with
---latency response it begins when the op was due.`,
+Rates that vegeta computes from them are those of the samples, not of the load. Its latency starts with the request (--latency service),
+or when the op was due (--latency response).`,
 		Example: `  loadgen runs samples
   loadgen runs samples 20261120T173438Z-web-m4-4f2a --phase load --format vegeta-gob | vegeta report
   loadgen runs samples -o load.json --latency response`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
-	c.Flags().StringVar(&f.phase, "phase", "", "only those of `PHASE` (default: of the one phase that has any)")
-	c.Flags().StringVar(&f.latency, "latency", "service", "of vegeta's forms: from the start of an op, `service`, or from when it was due, response")
+	c.Flags().StringVar(&f.phase, "phase", "", "write only samples of `PHASE` (default: the one that has any)")
+	c.Flags().StringVar(&f.latency, "latency", "service", "in vegeta's formats, measure from the op's start, `service`, or from when it was due, response")
 	if err := c.RegisterFlagCompletionFunc("latency", words("service", "response")); err != nil {
 		panic(err) // no such flag
 	}
@@ -105,9 +105,9 @@ func (s *sampled) choose() error {
 	case err != nil:
 		return failed("%w", err)
 	case len(phases) == 0:
-		return fmt.Errorf("run %s has a file of samples without any", s.id)
+		return fmt.Errorf("run %s has a samples file without samples", s.id)
 	case s.phase == "" && len(phases) > 1:
-		return fmt.Errorf("run %s has samples of several phases: say --phase %s", s.id, either(phases))
+		return fmt.Errorf("run %s has samples of several phases: add --phase %s", s.id, either(phases))
 	case s.phase == "":
 		s.phase = phases[0]
 	case !slices.Contains(phases, s.phase):

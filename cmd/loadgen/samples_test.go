@@ -232,7 +232,7 @@ phase "other" {
 		file []byte
 		says string
 	}{
-		{nil, "a file of samples without any"},
+		{nil, "a samples file without samples"},
 		{[]byte("a,b\n"), "line 1 names other columns"},
 		{slices.Concat(lines[0], []byte("load,get,5,4,1,ok,,,,\n")), "line 2: it starts before it is due"},
 		{slices.Concat(lines[0], lines[1], []byte("load,get,-5,4,1,ok,,,,\n")), "line 3: due_unix_ns"},

@@ -21,14 +21,14 @@ func newSelfcheck() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "selfcheck",
-		Short: "Measure what is known beforehand, and look for what disturbs measurements here",
-		Long: `Measure what is known beforehand: replies after a fixed and a drawn time, a queue with one server, a target that stands still. It runs a
-plan as any other, on built-in nodes, and compares what comes out with theory and the floor measured beside it, within 20 µs or a
-per cent or two. It says what this machine costs by itself (clock, timer, scheduler, generator, floor), and what on it
-disturbs a measurement, with the remedy. It takes a quarter of a minute, twice that if something came out wrong, and wants two processors for itself.
+		Short: "Measure loads with known answers, and find what disturbs measurements here",
+		Long: `Measure loads with known answers: replies after a fixed and a random time, a queue with one server, a target that stalls. It runs a
+plan like any other, on built-in nodes, and compares the figures with theory and with a floor measured beside it, within 20 µs or
+1 to 2 %. It reports what this machine itself costs (clock, timer, scheduler, generator, floor), and what disturbs measurements on it,
+with remedies. It takes about 15 seconds, twice that if something came out wrong, and should have two processors to itself.
 
-Exit codes: 0 every answer was right, 4 one was not, and figures from this machine, as it is now, are not to be believed; 5 stopped, 6 it
-could not be run.`,
+Exit codes: 0 every answer was right; 4 one was wrong: do not trust figures from this machine as it is now; 5 stopped; 6 it could not
+be run.`,
 		Example: `  loadgen selfcheck
   loadgen selfcheck --json`,
 		Args: atMost(0),

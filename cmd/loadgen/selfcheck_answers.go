@@ -114,7 +114,7 @@ func (k *knownAnswers) run(ctx context.Context) error {
 	case run.Aborted:
 		return errStopped
 	default:
-		return fmt.Errorf("the plan of the self-check was not carried out: %s", strings.Join(k.result.Verdict.Reasons, "; "))
+		return fmt.Errorf("the plan of the self-check failed: %s", strings.Join(k.result.Verdict.Reasons, "; "))
 	}
 	for _, o := range oracles {
 		text, err := askQueue(k.nodes[o.variable].Endpoints()[0])
@@ -122,7 +122,7 @@ func (k *knownAnswers) run(ctx context.Context) error {
 			k.visits[o.variable], err = selfcheck.ParseVisits(text)
 		}
 		if err != nil {
-			return fmt.Errorf("ask a node what it was given to do: %w", err)
+			return fmt.Errorf("ask a node for its queue: %w", err)
 		}
 	}
 	return k.order

@@ -27,25 +27,25 @@ func newFloor() *cobra.Command {
 	var f floorFlags
 	c := &cobra.Command{
 		Use:   "floor HOST:PORT",
-		Short: "Measure what an op costs a client that does nothing but exchange bytes",
-		Long: `Measure what an op costs a client that does nothing but exchange bytes with a server: the same request again and again, its replies
-counted and not read, nothing measured per op. No client that uses epoll can do with less; the processor time and the system calls per op of
-another one, loadgen included, may be held against it. Pin both sides to processors of their own first, such as with taskset.
+		Short: "Measure what an op costs a client that only exchanges bytes",
+		Long: `Measure what an op costs a client that only exchanges bytes with a server: it repeats one request, counts replies without reading
+them, and measures nothing per op. No epoll client can do with less, so it is the baseline for the processor time and system
+calls per op of any other, loadgen included. First pin each side to its own processors, for example with taskset.
 
-All sessions use one key, which must be there if it is to be got.`,
+All sessions use one key, which must exist for get.`,
 		Example: `  loadgen selfcheck floor 127.0.0.1:6379 --op put --ops 1000000
   loadgen selfcheck floor 127.0.0.1:6379 --sessions 50 --pipeline 16 --ops 3000000`,
 		Args: one("endpoint"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.driver, "driver", "redis", "speak as `NAME` does: redis or memcached")
-	flags.StringVar(&f.op, "op", "get", "send this `OP`: get or put")
-	flags.StringVar(&f.cfg.Key, "key", "key:000000000000", "ask for this `KEY` in all requests")
-	flags.IntVar(&f.cfg.Size, "size", 32, "put a value of so many `BYTES`")
+	flags.StringVar(&f.driver, "driver", "redis", "speak the protocol of `NAME`: redis or memcached")
+	flags.StringVar(&f.op, "op", "get", "send `OP`: get or put")
+	flags.StringVar(&f.cfg.Key, "key", "key:000000000000", "use `KEY` in all requests")
+	flags.IntVar(&f.cfg.Size, "size", 32, "put a value of this many `BYTES`")
 	flags.IntVar(&f.cfg.Sessions, "sessions", 50, "open `N` connections")
-	flags.IntVar(&f.cfg.Pipeline, "pipeline", 1, "write `N` requests of a session together")
-	flags.Int64Var(&f.cfg.Ops, "ops", 1_000_000, "send `N` ops, all sessions together")
+	flags.IntVar(&f.cfg.Pipeline, "pipeline", 1, "write `N` requests of a session at once")
+	flags.Int64Var(&f.cfg.Ops, "ops", 1_000_000, "send `N` ops over all sessions")
 	flags.BoolVar(&f.json, "json", false, "print the figures as JSON")
 	return c
 }

@@ -87,10 +87,10 @@ $`, get.stdout.String())
 
 func TestFloorRefuses(t *testing.T) {
 	for words, args := range map[string][]string{
-		`--driver "null": write redis or memcached`:                                  {"127.0.0.1:1", "--driver", "null"},
-		`--op "delete": write get or put`:                                            {"127.0.0.1:1", "--op", "delete"},
-		`0 sessions, a pipeline of 1 and 1000000 ops: write numbers above 0`:         {"127.0.0.1:1", "--sessions", "0"},
-		`0 arguments where one endpoint is wanted: write loadgen selfcheck floor HO`: {},
+		`--driver "null": write redis or memcached`:                            {"127.0.0.1:1", "--driver", "null"},
+		`--op "delete": write get or put`:                                      {"127.0.0.1:1", "--op", "delete"},
+		`0 sessions, a pipeline of 1 and 1000000 ops: write numbers above 0`:   {"127.0.0.1:1", "--sessions", "0"},
+		`want one endpoint, got 0 arguments: write loadgen selfcheck floor HO`: {},
 	} {
 		p := start(t, command(t, append([]string{"selfcheck", "floor"}, args...)...))
 		require.Equal(t, 2, p.wait(60*time.Second))

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/regular"
 )
 
-func newTarget() *cobra.Command { return group("target", "The built-in target", newServe()) }
+func newTarget() *cobra.Command { return group("target", "Run the built-in target", newServe()) }
 
 // serveFlags are the flags of target serve, as written.
 type serveFlags struct {
@@ -37,22 +37,22 @@ func newServe() *cobra.Command {
 	var parentPipe, attentive bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a cache node that speaks Redis' protocol or memcached's",
-		Long: `Serve a cache node that speaks Redis' protocol (RESP2 and RESP3) or memcached's. Redis' tools and client libraries work with it, by
-GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what they ask of a server beside; memcached's commands are the meta commands mg ms md mn
-and the classic get gets set delete, with version, stats, flush_all and quit.
+		Short: "Serve a cache node that speaks the Redis or memcached protocol",
+		Long: `Serve a cache node that speaks the Redis protocol (RESP2 and RESP3) or memcached's. Redis tools and client libraries work with it,
+through GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what else they ask of a server. Of memcached it has the meta commands
+mg ms md mn and the classic get gets set delete, with version, stats, flush_all and quit.
 
-It keeps to its memory bound by evicting the least recently used keys, counts the requests it got by verb and by peer
-(INFO commandstats, INFO peers; stats, stats peers), and answers late, stands still, drops requests or ends connections on demand. It ends on
-Ctrl-C and says what it got and did.
+It stays within its memory limit by evicting the least recently used keys, and counts requests by verb and by peer (INFO commandstats,
+INFO peers; stats, stats peers). On demand it delays replies, stalls, drops requests or ends connections. It ends on Ctrl-C and prints
+what it received and did.
 
-What is drawn is drawn from --seed. TIMES are a duration, 100us, or a distribution: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA),
-where SIGMA is the standard deviation of the logarithm. Shares are of the GETs, SETs and DELs (mg, ms, md and the like): such a request is carried out and
-counted, and not answered. A connection says nothing more after a dropped one, since replies have the order of their requests.
-INFO faults (stats faults) counts what has happened.
+Random values are drawn from --seed. TIMES is a duration, 100us, or a distribution: exp(MEAN), uniform(LEAST, LARGEST),
+lognormal(MEDIAN, SIGMA), where SIGMA is the standard deviation of the logarithm. A SHARE is of GETs, SETs and DELs (mg, ms, md and the
+like): such a request is carried out and counted, but not answered. After a dropped one its connection sends nothing more, since
+replies keep the order of their requests. INFO faults (stats faults) counts these faults.
 
-With --service it is a queue with one server, whose answers are known beforehand: it keeps when each request came and how long it was worked
-on (INFO queue), from which anybody can compute how long it took.`,
+With --service it is a queue with one server, whose answers are known in advance: it records when each request arrived and how long it
+was worked on (INFO queue), from which anyone can compute how long it took.`,
 		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
   loadgen target serve --listen 127.0.0.1:7001 --protocol memcached
   loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s
@@ -84,21 +84,21 @@ on (INFO queue), from which anybody can compute how long it took.`,
 	}
 	f := c.Flags()
 	f.StringVar(&flags.listen, "listen", "127.0.0.1:7001", "listen on `HOST:PORT`; port 0 for any free one")
-	f.StringVar(&flags.protocol, "protocol", "resp", "`PROTOCOL` that clients speak: resp or memcached")
-	f.StringVar(&flags.memory, "memory", "64MiB", "bound the sum of keys, values and 96 bytes for each entry to `SIZE`")
+	f.StringVar(&flags.protocol, "protocol", "resp", "speak `PROTOCOL`: resp or memcached")
+	f.StringVar(&flags.memory, "memory", "64MiB", "limit the sum of keys, values and 96 bytes per entry to `SIZE`")
 	f.IntVar(&flags.connections, "max-connections", 10_000, "serve `N` connections at a time, and refuse more")
-	f.StringVar(&flags.delay, "delay", "0s", "hold each reply back for a time of `TIMES` after its request came")
-	f.StringVar(&flags.delayLog, "delay-log", "", "write to `FILE`, as CSV, when each request came and how long its reply was held back")
-	f.StringVar(&flags.service, "service", "0s", "work on one request at a time, for a time of `TIMES` each")
-	f.StringVar(&flags.bandwidth, "bandwidth", "0B", "receive `SIZE` a second at most on all connections together, and send as much; 0B for no limit")
-	f.StringVar(&flags.drop, "drop", "0%", "leave a `SHARE` of the requests without an answer, and all behind them on their connections")
+	f.StringVar(&flags.delay, "delay", "0s", "hold each reply for `TIMES` after its request arrived")
+	f.StringVar(&flags.delayLog, "delay-log", "", "write to `FILE`, as CSV, when each request arrived and how long its reply was held")
+	f.StringVar(&flags.service, "service", "0s", "work on one request at a time, for `TIMES` each")
+	f.StringVar(&flags.bandwidth, "bandwidth", "0B", "receive at most `SIZE` per second over all connections, and send at most as much; 0B: no limit")
+	f.StringVar(&flags.drop, "drop", "0%", "do not answer a `SHARE` of the requests, nor any after them on their connections")
 	f.StringVar(&flags.closing, "close", "0%", "close the connection instead of answering, for a `SHARE` of the requests")
 	f.StringVar(&flags.reset, "reset", "0%", "reset the connection (RST) instead of answering, for a `SHARE` of the requests")
-	f.Uint64Var(&flags.seed, "seed", 1, "`SEED` of all that is drawn")
-	f.StringArrayVar(&flags.stalls, "stall", nil, "stand still: `LENGTH@TIME` after the start; repeatable")
-	f.StringVar(&flags.passwordFile, "password-file", "", "ask for the password that is the first line of `FILE`, which nobody but you may read; needed beyond the loopback")
-	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and end with it")
-	f.BoolVar(&attentive, "attentive", false, "look for requests instead of sleeping, while there are any; takes a processor")
+	f.Uint64Var(&flags.seed, "seed", 1, "`SEED` of all random draws")
+	f.StringArrayVar(&flags.stalls, "stall", nil, "stall: `LENGTH@TIME` after the start; repeatable")
+	f.StringVar(&flags.passwordFile, "password-file", "", "require the password on the first line of `FILE`, which only you may read; needed beyond the loopback")
+	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and exit when it ends")
+	f.BoolVar(&attentive, "attentive", false, "poll instead of sleeping while requests arrive; takes a processor")
 	for _, own := range []string{"parent-pipe", "attentive"} { // for nodes that loadgen starts
 		if err := f.MarkHidden(own); err != nil {
 			panic(err) // no such flag
@@ -198,7 +198,7 @@ func refusedPort(cfg cachenode.Config, err error) error {
 	case cfg.Protocol == "memcached":
 		return fmt.Errorf("--listen: %w: this node's memcached protocol has no password, so it serves this machine only: write 127.0.0.1:PORT", err)
 	}
-	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or let clients prove who they are: --password-file FILE, with a password in a file of mode 0600", err)
+	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or authenticate clients: --password-file FILE, with a password in a file of mode 0600", err)
 }
 
 // serveChild serves until the parent's pipe ends; the parent handles signals.

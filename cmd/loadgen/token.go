@@ -24,15 +24,14 @@ func newTokenCreate() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token that workers join with",
-		Long: `Make a token that workers join with, on the machine where the coordinator runs, and as the same user. The coordinator need not run yet.
+		Short: "Create a token that workers join with",
+		Long: `Create a token that workers join with, on the coordinator's machine and as the same user. The coordinator need not be running yet.
 
-Standard output is the token and nothing else; --out writes it to a file that nobody but you may read. It is shown this once: only a hash of it is
-kept. A worker that has joined gets a certificate for a
-day, which it renews by itself, and needs no token when it is started again.
+Standard output is the token alone; --out writes it to a file that only you may read. The token is shown only once: just a hash of it is
+kept. A worker that has joined gets a certificate for one day, renews it by itself, and needs no token when it restarts.
 
-A coordinator that listens beyond the loopback makes a token for its --workers by itself, and prints it. Make others for workers that come
-another time.`,
+A coordinator that listens beyond the loopback creates a token for its --workers by itself, and prints it. Create others for workers that
+join later.`,
 		Example: `  loadgen token create
   loadgen token create --ttl 1h --uses 20
   loadgen token create --out token`,
@@ -60,9 +59,9 @@ another time.`,
 			return nil
 		},
 	}
-	c.Flags().DurationVar(&ttl, "ttl", defaultTTL, "it can be used for a `DURATION`")
-	c.Flags().IntVar(&uses, "uses", 1, "`N` workers can join with it")
-	c.Flags().StringVar(&out, "out", "", "write it to a new `FILE` that nobody but you may read")
+	c.Flags().DurationVar(&ttl, "ttl", defaultTTL, "accept it for `DURATION`")
+	c.Flags().IntVar(&uses, "uses", 1, "let `N` workers join with it")
+	c.Flags().StringVar(&out, "out", "", "write it to a new `FILE` that only you may read")
 	return c
 }
 
@@ -84,7 +83,7 @@ func newTokenList() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List tokens, oldest first",
-		Long:    `List tokens, oldest first: those that can be used, and those that have expired within the last hour. What is secret of them is not kept.`,
+		Long:    `List tokens, oldest first: usable ones, and those that expired within the last hour. Their secrets are not kept.`,
 		Example: `  loadgen token list`,
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -133,9 +132,9 @@ func short(d time.Duration) string {
 func newTokenRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Make a token useless",
-		Long: `Make a token useless. Workers that have joined with it keep their certificates. To shut these out as well, delete fleet/authority.pem in the state
-directory: the next coordinator makes a new key, and all workers have to join anew.`,
+		Short: "Revoke a token",
+		Long: `Revoke a token. Workers that joined with it keep their certificates. To shut them out too, delete fleet/authority.pem in the state
+directory: the next coordinator makes a new key, and all workers must join again.`,
 		Example: `  loadgen token revoke 3f2a91c0`,
 		Args:    one("ID"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

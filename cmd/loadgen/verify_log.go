@@ -80,11 +80,11 @@ func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proo
 	cmd := exec.CommandContext(ctx, exe, "verify-log", name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(claim), &out, &words
 	if err := cmd.Run(); err != nil {
-		return localfile.Proof{}, fmt.Errorf("a process to verify with: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(words.String()))
+		return localfile.Proof{}, fmt.Errorf("verifying process: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(words.String()))
 	}
 	var proof localfile.Proof
 	if err := json.Unmarshal(out.Bytes(), &proof); err != nil {
-		return localfile.Proof{}, fmt.Errorf("what the verifying process says: %w", err)
+		return localfile.Proof{}, fmt.Errorf("output of the verifying process: %w", err)
 	}
 	return proof, nil
 }
@@ -93,7 +93,7 @@ func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proo
 func newVerify() *cobra.Command {
 	return &cobra.Command{
 		Use:    "verify-log DRIVER",
-		Short:  "Look whether log files hold what standard input says that a worker wrote",
+		Short:  "Check that log files hold what standard input says a worker wrote",
 		Args:   one("driver"),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,17 +36,17 @@ func newWorker() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "worker",
 		Short: "Send load for a coordinator",
-		Long: `Send load for a coordinator: come to it, take part in its run, and come again for the next. It may be started before the coordinator,
-and tries until that is there. It opens no port, unless --http asks for one.
+		Long: `Join a coordinator, take part in its run, then wait for the next one. The worker may start before the coordinator, and keeps trying
+until it is there. It opens no port unless --http asks for one.
 
-The two meet in the user's state directory, by a socket that nobody else can use. A coordinator on another machine prints the line to type here:
---join HOST:PORT and a --token. Since other users of this machine see what is typed, the token may also be in a --token-file, or in the environment as
-LOADGEN_TOKEN. The worker gets a certificate for a day and renews it, and needs no token when it is started again. By TCP on the loopback, and without
-a token, the two prove by a key in the state directory that they are the same user's.
+The two meet in the user's state directory, through a socket that nobody else can use. A coordinator on another machine prints the
+command to type here, with --join HOST:PORT and a --token. Since other users of this machine can see command lines, the token may also
+come from a --token-file, or from LOADGEN_TOKEN in the environment. The worker gets a certificate for one day, renews it, and needs no
+token when it restarts. Over TCP on the loopback without a token, a key in the state directory proves that both belong to the same user.
 
-With --policy the owner of this machine bounds what a plan may ask for; a worker refuses the rest by name, before any load.
+With --policy the owner of this machine limits what a plan may ask for; a worker refuses the rest by name, before any load.
 
-Load stops when the coordinator has not been heard of for 10 s (its --lease). Ctrl-C stops at once; the run then goes on without this worker.`,
+Load stops when the coordinator has been silent for 10 s (its --lease). Ctrl-C stops at once; the run then continues without this worker.`,
 		Example: `  loadgen worker --name w1
   loadgen worker --name w2 --once
   loadgen worker --join 10.0.0.7:7464 --token-file token --policy /etc/loadgen/policy.hcl
@@ -56,15 +56,15 @@ Load stops when the coordinator has not been heard of for 10 s (its --lease). Ct
 	}
 	f := c.Flags()
 	flags.join.add(f)
-	f.StringVar(&flags.name, "name", "", "be called `NAME`; no two workers of a run share one (default: this machine's name)")
+	f.StringVar(&flags.name, "name", "", "join as `NAME`, unique within a run (default: this machine's name)")
 	flags.loops.add(f)
-	f.DurationVar(&flags.leaseMax, "lease-max", rpc.DefaultMaxLease, "stop loading after a `DURATION` without a word from the coordinator, though its --lease be longer")
+	f.DurationVar(&flags.leaseMax, "lease-max", rpc.DefaultMaxLease, "stop the load after `DURATION` of silence from the coordinator, even if its --lease is longer")
 	f.StringVar(&flags.policy, "policy", "", "do no more than `FILE` allows, whatever a plan asks for: targets, rate, sessions, directories (docs/security.md)")
-	f.BoolVar(&flags.print, "print-policy", false, "write what --policy allows, and end")
-	f.BoolVar(&flags.once, "once", false, "end after one run")
+	f.BoolVar(&flags.print, "print-policy", false, "print what --policy allows, and exit")
+	f.BoolVar(&flags.once, "once", false, "exit after one run")
 	flags.page.add(f, "of this worker for Prometheus")
-	f.BoolVar(&flags.debug, "debug", false, "log what happens beside the load")
-	f.BoolVar(&flags.parentPipe, "parent-pipe", false, "end with standard input")
+	f.BoolVar(&flags.debug, "debug", false, "log debug messages")
+	f.BoolVar(&flags.parentPipe, "parent-pipe", false, "exit when standard input ends")
 	if err := f.MarkHidden("parent-pipe"); err != nil {
 		panic(err) // no such flag
 	}

@@ -17,7 +17,7 @@ import (
 func (f *workerFlags) readPolicy(words, out io.Writer) error {
 	if f.policy == "" {
 		if f.print {
-			return errors.New("--print-policy: there is no policy: a worker without --policy FILE does what a plan says")
+			return errors.New("--print-policy: no policy: a worker without --policy FILE does what a plan says")
 		}
 		return nil
 	}
