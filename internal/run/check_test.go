@@ -187,6 +187,7 @@ func TestWhatALatencyHas(t *testing.T) {
 	require.NoError(t, new(Latency).check())
 	require.NoError(t, (&Latency{Count: 3, Failed: 1, Min: figure(1)}).check())
 	require.Error(t, (&Latency{Count: 3, Failed: 1}).check(), "the least is known")
+	require.Error(t, (&Latency{Count: 1}).check(), "of one sample, too")
 	for i := range 4 {
 		l := good()
 		*[]**float64{&l.Min, &l.Mean, &l.SD, &l.Max}[i] = nil

@@ -1,6 +1,8 @@
 package pmem
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -55,4 +57,36 @@ func TestRefusedMappingsLeaveOthersAlone(t *testing.T) {
 	}
 	over.Store(true)
 	require.NoError(t, <-taken)
+}
+
+// Mapping pages ahead ends when nobody waits for it any more. Where stores do not go to memory by instructions, and the file is on a disk, it does nothing.
+func TestPopulatingIsGivenUp(t *testing.T) {
+	given, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	for mode, want := range map[Mode]string{CLWB: "map: given up after 0 of 4096 bytes: enough", Msync: ""} {
+		f := &File{kernel: linux{}, mode: mode, data: make([]byte, 4096)}
+		if want == "" {
+			require.NoError(t, f.populate(given))
+			continue
+		}
+		require.EqualError(t, f.populate(given), want)
+		require.NoError(t, f.populate(t.Context()), "the kernel's own error is left to the first access")
+	}
+}
+
+// What takes the file's place before it is opened may be a device: opening it neither waits for it nor makes it the process's terminal.
+func TestOpeningDoesNotWait(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	require.NoError(t, root.WriteFile("file", make([]byte, 4096), 0o600))
+	f, err := OpenIn(root, "file", None)
+	require.NoError(t, err)
+	defer f.Close()
+	conn, err := f.file.SyscallConn()
+	require.NoError(t, err)
+	var flags int
+	require.NoError(t, conn.Control(func(fd uintptr) { flags, err = unix.FcntlInt(fd, unix.F_GETFL, 0) }))
+	require.NoError(t, err)
+	require.NotZero(t, flags&unix.O_NONBLOCK)
 }
