@@ -72,7 +72,7 @@ func TestPodsOfAJob(t *testing.T) {
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 	again := start(t, command(t, "deploy", "kubernetes", plan, "--workers", "2", "--credentials", secret))
 	require.Equal(t, 2, again.wait(60*time.Second))
-	require.Contains(t, again.stderr.String(), "it is there")
+	require.Contains(t, again.stderr.String(), "already exists")
 	require.Empty(t, again.stdout.String())
 
 	credentials := secretOf(t, secret)

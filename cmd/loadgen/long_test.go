@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -99,7 +98,7 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 	require.NoError(t, err)
 	d = &kept{Dir: dir, hours: hours}
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // which the engine leaves behind
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		local := engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: log})
 		defer local.Close()

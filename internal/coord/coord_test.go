@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -436,7 +435,7 @@ func (s *stuck) Sync() error {
 
 // TestStoreHangs for longer than a run waits: the run fails, and returns only once it no longer uses the store, which its owner then closes.
 func TestStoreHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		cfg, store := config(t, local, newFake()), &stuck{}
 		cfg.Store = store
 		r := coord.Run(context.Background(), cfg)

@@ -3,7 +3,6 @@ package coord_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -173,7 +173,7 @@ func TestSnapshotThatDoesNotFollow(t *testing.T) {
 
 // TestLostWorkersLateSnapshotEndsTheRun: a snapshot that comes after its worker's loss was bounded is not accepted, and is no reason to end the run.
 func TestLostWorkersLateSnapshotEndsTheRun(t *testing.T) {
-	synctest.Test(t, testLostWorkersLateSnapshotEndsTheRun)
+	servertest.Bubble(t, testLostWorkersLateSnapshotEndsTheRun)
 }
 
 func testLostWorkersLateSnapshotEndsTheRun(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/search"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -521,7 +522,7 @@ func TestNothingGoesOnBehindARelease(t *testing.T) {
 			return s.c.onDrain(func() { long(busy) })
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			var busy atomic.Bool
 			release := begin(t, &busy)
 			time.Sleep(5 * time.Second)
@@ -546,7 +547,7 @@ func (k *kept) Sync() error                 { k.syncs++; return nil }
 
 // A commit waits 50 ms for others, unless hurried, and includes what came meanwhile.
 func TestCommitsWaitForOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		k := &kept{}
 		j := newJournal(k)
 		begun := time.Now()
@@ -604,7 +605,7 @@ func TestSnapshotsMemoryIsUsedAgain(t *testing.T) {
 
 // A store is used by one commit at a time, however long that takes.
 func TestTheStoreIsUsedByOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		var one oneUser
 		j := newJournal(&one)
 		var all []*commit
@@ -689,7 +690,7 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 
 // Built-in nodes are their target's endpoints once started. They get 15 s to start, and 10 s to be flushed by the target's name.
 func TestBuiltInNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 		target := s.c.Plan.Targets[0]
 		target.Builtin = &plan.Builtin{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -51,7 +51,7 @@ func TestOpsThatNobodySawAreBoundedOrEstimated(t *testing.T) {
 		"lease over before the last":  {load: "closed {\n sessions = 10\n duration = \"30s\"\n}", lease: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				r := loseOne(t, c.load, c.change, c.lease)
 				require.Equal(t, run.Degraded, r.Verdict.Completeness, r.Verdict.Reasons)
 				require.Len(t, r.Losses, 1)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/stretchr/testify/require"
 )
@@ -21,7 +21,7 @@ func (m *moving) Progress() int64 { return m.done.Load() }
 
 // TestSlowIsNotStuck has a worker make ready for an hour: it may, as long as it gets on, and is given up when it does not.
 func TestSlowIsNotStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		w := new(moving)
 		ctx, cancel := whileMoving(t.Context(), w, answerWithin)
 		defer cancel()
@@ -35,7 +35,7 @@ func TestSlowIsNotStuck(t *testing.T) {
 		require.EqualError(t, context.Cause(ctx), "not ready, and no progress for 30s")
 		require.InDelta(t, answerWithin.Seconds(), time.Since(stuck).Seconds(), 2)
 	})
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		parent, end := context.WithCancel(t.Context())
 		ctx, cancel := whileMoving(parent, nil, answerWithin)
 		end()

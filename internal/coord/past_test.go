@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +15,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -203,7 +203,7 @@ func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {
 
 // TestRecoverASearchThatWasOver before the next phase began: its budget was spent, which the records do not say.
 func TestRecoverASearchThatWasOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		w := newFake()
 		count := queue(9000, new([]worker.Step))
 		w.count = func(ctx context.Context, f *fakeWorker, step worker.Step, t *measure.Totals) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -61,7 +62,7 @@ func TestProbesThatAreSkipped(t *testing.T) {
 		{[]time.Duration{3500 * time.Millisecond, 0}, 9.1, 2, 7},
 		{[]time.Duration{2500 * time.Millisecond, 0, 3500 * time.Millisecond, 0}, 9.1, 3, 6},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			w, k := watching(&sluggish{takes: c.takes, hears: true}, time.Second, time.Minute)
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(c.seconds*1e9), cancel)
@@ -96,7 +97,7 @@ func TestProbesThatTakeTooLong(t *testing.T) {
 		"it hears of its time": {takes: time.Hour, hears: true, after: timeout, want: map[string]string{"": "cut off"}},
 		"too late":             {takes: timeout + moment + 1, after: timeout + moment, want: map[string]string{"": "no answer within 2s"}, late: true},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			w, k := watching(&sluggish{takes: []time.Duration{c.takes, 0}, hears: c.hears}, 0, timeout)
 			var got []run.Probe
 			take := func() run.Probe {
@@ -130,7 +131,7 @@ func TestProbesThatTakeTooLong(t *testing.T) {
 // A probe cut off by the end of the load is left out; one that timed out is not.
 func TestProbesThatTheEndCutsOff(t *testing.T) {
 	for timeout, taken := range map[time.Duration]int{time.Minute: 0, time.Second: 1} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			w, k := watching(&sluggish{takes: []time.Duration{time.Hour}, hears: true}, time.Second, timeout)
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(2500*time.Millisecond, cancel)
@@ -156,7 +157,7 @@ func TestProbesThatCannotBeWritten(t *testing.T) {
 
 // The end of a phase waits until its probes are on disk, without the usual delay.
 func TestTheEndWaitsForProbesToBeKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		w, k := watching(&sluggish{takes: []time.Duration{0}}, 0, time.Second)
 		all := &watch{all: []*watcher{w}}
 		all.begin(t.Context())
@@ -175,7 +176,7 @@ func TestTheEndWaitsForProbesToBeKept(t *testing.T) {
 
 // The load begins once all probes before it have answered. The probes after it begin once those during it have ended.
 func TestProbesOfAPhaseFollowEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		fast, _ := watching(&sluggish{takes: []time.Duration{time.Second}}, 0, time.Minute)
 		slow, _ := watching(&sluggish{takes: []time.Duration{3 * time.Second, 2 * time.Second}}, 0, time.Minute)
 		all := &watch{all: []*watcher{fast, slow}}
@@ -185,7 +186,7 @@ func TestProbesOfAPhaseFollowEachOther(t *testing.T) {
 		require.Equal(t, 5*time.Second, time.Since(slow.c.zero))
 		require.Equal(t, []int{2, 2}, []int{fast.probe.Probe.(*sluggish).taken, slow.probe.Probe.(*sluggish).taken})
 	})
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		w, _ := watching(&sluggish{takes: []time.Duration{0, 10 * time.Second, 0}}, time.Second, time.Minute)
 		all := &watch{all: []*watcher{w}}
 		all.begin(t.Context())
@@ -251,7 +252,7 @@ func (c closing) Close()   { *c.closed++ }
 
 // Emptying built-in nodes is observed as a load is: before and after.
 func TestProbesAroundAFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 		s.c.Plan.Targets[0].Builtin = &plan.Builtin{}
 		s.ph.Clear = &plan.Clear{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -145,7 +145,7 @@ func TestAllAreLostAndNobodyComes(t *testing.T) {
 
 // TestReplacementIsNotAwaited if no worker was lost, or once the user wants the run to end.
 func TestReplacementIsNotAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		cfg, stays := replacing(t)
 		cfg.Workers = cfg.Workers[:1]
 		asked := false
@@ -158,7 +158,7 @@ func TestReplacementIsNotAwaited(t *testing.T) {
 		require.False(t, asked)
 		require.Contains(t, stays.noted(), "prepare second load 0–3 last=true")
 	})
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		cfg, stays := replacing(t)
 		cfg.ReplaceWithin = time.Hour
 		drain := make(chan struct{})

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/reason"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -60,7 +60,7 @@ func TestTimeThatAPhaseHasSpent(t *testing.T) {
 		"read back, and it is emptied":  {past: &past{ahead: &keptRecord{entry: entry{Flush: &flushed{Phase: "p"}}}}, begun: time.Second, want: math.MaxInt64 / 2},
 		"read back, to an error":        {past: &past{err: errors.New("damaged")}, begun: time.Second, want: math.MaxInt64 / 2},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			p := activePhase{c: &coordinator{past: c.past, zero: time.Now()}, ph: &plan.Phase{Name: "p"}, begun: c.begun}
 			time.Sleep(100 * time.Second)
 			require.Equal(t, c.want, p.spent(), name)

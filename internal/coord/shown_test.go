@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -100,7 +101,7 @@ func TestWhatIsShownAhead(t *testing.T) {
 
 // While a worker is silent, each second is shown one second after its end, and no more once the step is over.
 func TestWhenWhatHasComeIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
 		time.Sleep(300 * time.Millisecond)
 		s.at = time.Since(s.c.zero)
@@ -121,7 +122,7 @@ func TestWhenWhatHasComeIsShown(t *testing.T) {
 
 // What a step does is reported each second from the given time on, with its phase, its kind, and the state of the run.
 func TestWhatAStepDoesIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
 		s.say(time.Second, "nobody looks")
 		s.steps[0].Kind = worker.Setup

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -50,7 +50,7 @@ func TestLongWaitsAreTold(t *testing.T) {
 		},
 		strings.NewReplacer(`"log"`, `"null"`, "append", "put").Replace(logPhase): {"fill 1s getting ready", "fill 2s getting ready", "fill 1s ending"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			w := newFake()
 			if text == logPhase {
 				w.count = appended
@@ -67,7 +67,7 @@ func TestLongWaitsAreTold(t *testing.T) {
 
 // TestDeletingIsTold within a second of Ctrl-C: the kernel takes long to free large files.
 func TestDeletingIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		w := newFake()
 		w.prepare = func(ctx context.Context) {
 			<-ctx.Done()

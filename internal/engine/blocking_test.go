@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -40,7 +40,7 @@ func (c slowClient) Close() error { return nil }
 // TestRequestsThatWaitTooLongCostNoClient hands eight requests at a time to a client that carries out two within their timeout. The others time out.
 // The one in progress then costs the client; those that still waited do not.
 func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		p := nullPlan(t, 1, onBlocking+`timeout = "25ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 80\n pipeline = 8\n}")
 		b := newPipedBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
 		b.g.plan, b.g.phase, b.g.target = p, p.Phase("load"), p.Target("t")
@@ -112,7 +112,7 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 func TestTargetOfClientsDies(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		for _, endpoints := range []int{1, 4} {
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				dies := time.Now().Add(500 * time.Millisecond)
 				client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
 					time.Sleep(time.Millisecond)
@@ -144,7 +144,7 @@ func TestTargetOfClientsDies(t *testing.T) {
 // at their own. Neither the load nor closing waits for them.
 func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 	for _, loops := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			release := make(chan struct{})
 			defer close(release)
 			stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
@@ -166,7 +166,7 @@ func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 // TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
 func TestBlockingClientsConnectSideBySide(t *testing.T) {
 	for _, loops := range []int{1, 4} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			var now, most atomic.Int64
 			dial := func(context.Context, string) (driver.Session, error) {
 				for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -186,7 +186,7 @@ func TestBlockingClientsConnectSideBySide(t *testing.T) {
 
 // TestBlockingClientThatCannotConnect ends the others' attempts, and closes those that are connected.
 func TestBlockingClientThatCannotConnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		var dials, closed atomic.Int64
 		dial := func(ctx context.Context, _ string) (driver.Session, error) {
 			if dials.Add(1) == 100 {
@@ -198,7 +198,7 @@ func TestBlockingClientThatCannotConnect(t *testing.T) {
 		require.ErrorContains(t, err, "nobody there")
 		require.Equal(t, dials.Load()-1, closed.Load())
 	})
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		dial := func(ctx context.Context, _ string) (driver.Session, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // over reports whether a context is over, in every way that one can ask.
@@ -25,7 +27,7 @@ func over(t *testing.T, ctx context.Context) bool {
 
 // TestCallContext goes through the ways in which a call's context ends, again and again on the same context.
 func TestCallContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(context.WithValue(t.Context(), t, "value"))
 		defer cancel()
 		c, release := newCallContext(parent)

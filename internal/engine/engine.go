@@ -71,6 +71,7 @@ type Engine struct {
 	halt   atomic.Int32
 	lease  lease
 
+	keeps    bool         // loops keep their threads while they wait
 	progress atomic.Int64 // bytes of files that Prepare has read and written
 
 	newPoller func() (sockets.Poller, error)
@@ -91,10 +92,11 @@ func New(cfg Config) *Engine {
 	if cfg.Suspended == nil {
 		cfg.Suspended = machine.Suspended
 	}
-	if cfg.Sleep == nil {
+	keeps := cfg.Sleep == nil
+	if keeps {
 		cfg.Sleep = napThread
 	}
-	e := &Engine{cfg: cfg, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }}
+	e := &Engine{cfg: cfg, keeps: keeps, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }}
 	e.dial = e.dialer()
 	e.lease.suspended = cfg.Suspended
 	e.lease.until.Store(never)
@@ -128,7 +130,9 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 		}
 		release()
 	}
-	leaveRoom(e.cfg.Loops)
+	if e.keeps {
+		leaveRoom(e.cfg.Loops)
+	}
 	e.run, e.plan, e.locals, e.ready, e.lists = a, p, map[string]*localTarget{}, map[string]bool{}, nil
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {

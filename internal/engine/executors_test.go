@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -177,7 +176,7 @@ func TestExecutorsAgree(t *testing.T) {
 		t.Run(program.name, func(t *testing.T) {
 			target := program.target + "\n latency = \"500us\"\n spread = \"exponential\"\n miss_every = 7\n error_every = 10"
 			loop, _, want := executeLogged(t, Config{Loops: 1}, nullPlan(t, 4, target, mixed+feed), &virtualClock{})
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				blocking, _, got := executeLogged(t, Config{Loops: 1}, nullPlan(t, 4, target+onBlocking, mixed+feed), nil)
 				require.Equal(t, want, got)
 				require.Equal(t, loop.Digest, blocking.Digest)
@@ -208,7 +207,7 @@ func TestTimeoutsOnBothExecutors(t *testing.T) {
 	loop, _ := execute(t, Config{Loops: 1}, nullPlan(t, 1, target, mixed+feed), &virtualClock{})
 	check(t, loop)
 	require.Positive(t, loop.LateReplies)
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		blocking, _ := execute(t, Config{Loops: 1}, nullPlan(t, 1, target+onBlocking, mixed+feed), nil)
 		check(t, blocking)
 	})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -92,7 +91,7 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 
 // TestCallsThatNobodyTookUp has the lease run out while calls are with blocking clients: no more are taken up.
 func TestCallsThatNobodyTookUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
 		e := New(Config{Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
 		defer e.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -16,7 +17,7 @@ import (
 // inBubble runs a test in virtual time, on the blocking executor. The bubble fails it if a goroutine outlives the connections.
 func inBubble(t *testing.T, endpoints int, target, phase string, test func(b *bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		b := newPipedBench(t, redisPlan(t, endpoints, target+onBlocking, phase), "load", time.Millisecond)
 		test(b)
 		b.g.close()
@@ -210,7 +211,7 @@ func TestPipedHostileBytes(t *testing.T) {
 
 // TestPipedGreetingIsRefused opens connections to a server that lets nobody in.
 func TestPipedGreetingIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		p := redisPlan(t, 1, onBlocking, getsForASecond)
 		b := &bench{t: t, net: newVirtualNet(0)}
 		b.refusal = "-NOAUTH Authentication required.\r\n"

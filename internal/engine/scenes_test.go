@@ -3,13 +3,13 @@ package engine
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -194,7 +194,7 @@ func TestScenariosOnBothExecutors(t *testing.T) {
 	for _, target := range []string{"", copies} {
 		loop := newBench(t, redisPlan(t, 3, target, load), "load", time.Millisecond)
 		want := loop.run(worker.Load)
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			b := newPipedBench(t, redisPlan(t, 3, target+"\n executor = \"blocking\"", load), "load", time.Millisecond)
 			defer b.l.tr.close()
 			got := b.run(worker.Load)

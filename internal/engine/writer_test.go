@@ -112,3 +112,14 @@ func TestWhatIsLent(t *testing.T) {
 		require.Equal(t, len(want), n, name)
 	}
 }
+
+// Only the very same memory is the same: equal bytes elsewhere may change by themselves.
+func TestSameBytes(t *testing.T) {
+	a := []byte("abcd")
+	require.True(t, sameBytes(a, a))
+	require.False(t, sameBytes(a, bytes.Clone(a)))
+	require.False(t, sameBytes(a, a[:3]))
+	require.False(t, sameBytes(a[:3], a[1:]))
+	require.False(t, sameBytes(nil, nil))
+	require.False(t, sameBytes(nil, a))
+}

@@ -377,3 +377,28 @@ func TestMedianLeavesOut(t *testing.T) {
 		require.Equal(t, float64(n-k+1), m.Hi, "%d", n)
 	}
 }
+
+// One block has no variance, and so no probability, on either side.
+func TestOneBlockShowsNothing(t *testing.T) {
+	for name, c := range map[string][2][]float64{
+		"of the baseline": {{1}, {2, 3}}, "of the variant": {{1, 2}, {5}}, "of both": {{1}, {2}}, "none": {{1, 2}, nil},
+	} {
+		require.InDelta(t, 1, welch(c[0], c[1]), 0, name)
+	}
+	require.Less(t, welch([]float64{1, 1.1}, []float64{9, 9.1}), 0.01)
+}
+
+// Where no run counts, not every run has values.
+func TestNothingToCollect(t *testing.T) {
+	values := func(*run.Run) []float64 { return []float64{1} }
+	for name, c := range map[string]struct {
+		runs map[string][]*run.Run
+		all  bool
+	}{
+		"no variant": {nil, false}, "no run": {map[string][]*run.Run{"a": nil}, false}, "one": {map[string][]*run.Run{"a": {{}}}, true},
+	} {
+		by, all := (&comparer{runs: c.runs}).collect(values)
+		require.Equal(t, c.all, all, name)
+		require.Equal(t, c.all, len(by) > 0, name)
+	}
+}

@@ -133,6 +133,27 @@ func inits(m *module) []string {
 	}.find(m)
 }
 
+// bubbles finds tests in virtual time that do not call servertest.Bubble, which the race detector survives.
+func bubbles(m *module) []string {
+	var found []string
+	for _, f := range m.files {
+		if f.dir == "internal/servertest" {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok || s.Sel.Name != "Test" {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "synctest" {
+				found = append(found, m.finding(n.Pos(), "synctest.Test: call servertest.Bubble"))
+			}
+			return true
+		})
+	}
+	return found
+}
+
 // skips finds tests that skip themselves without servertest.Require, which names the missing part and fails if the part is required.
 func skips(m *module) []string {
 	var found []string

@@ -33,6 +33,7 @@ var rules = map[string]func(*module) []string{
 	"plans":      plans,
 	"registries": registries,
 	"require":    required,
+	"bubbles":    bubbles,
 	"skips":      skips,
 	"unraced":    unraced,
 	"unsafe":     unsafes,

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/rpc"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // dial opens a stream to the coordinator without a worker behind it.
@@ -116,7 +116,7 @@ func TestDuplicateNameWaits(t *testing.T) {
 // TestLateJoinerIsInTheNextRun keeps a worker that comes too late waiting, and takes it into the next run together with the one
 // that stayed.
 func TestLateJoinerIsInTheNextRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		stay := func(c *rpc.JoinConfig) { c.Once = false }
 		f := newFleet(t)
 		f.join("w1", stay)
@@ -189,7 +189,7 @@ func TestWaitSaysWhoIsMissing(t *testing.T) {
 
 // TestWorkerSaysThatItWaits once, while there is no coordinator: a user who mistyped the address sees nothing else.
 func TestWorkerSaysThatItWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		said := &said{began: time.Now()}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

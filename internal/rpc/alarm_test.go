@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // host is a coordinator's process with one worker, in virtual time. It is awake, or stands still, when a test says so.
@@ -20,7 +21,7 @@ type host struct {
 }
 
 func inHost(t *testing.T, test func(t *testing.T, h host)) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 		h := host{s, newMember(s, &pb.Hello{Name: "w"})}
 		defer h.w.dismiss("the test is over")

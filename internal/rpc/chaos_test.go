@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
@@ -31,7 +31,7 @@ func TestChaos(t *testing.T) {
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if *oneSeed == 0 || *oneSeed == seed {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { verdicts[chaos(t, seed).Verdict.Completeness]++ })
+				servertest.Bubble(t, func(t *testing.T) { verdicts[chaos(t, seed).Verdict.Completeness]++ })
 			})
 		}
 	}
@@ -97,7 +97,7 @@ func chaos(t *testing.T, seed uint64) *run.Run {
 // TestChaosRepeats runs seeds twice: how the run ended, who was lost, why, and up to which snapshot must be the same.
 func TestChaosRepeats(t *testing.T) {
 	ending := func(seed uint64) (text string) {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			r := chaos(t, seed)
 			var losses []string
 			for _, l := range r.Losses {

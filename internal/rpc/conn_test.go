@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // pipe is a worker's stream at the coordinator: what arrives on it, and what was sent.
@@ -87,7 +88,7 @@ func saysHello(name string) *pb.FromWorker {
 
 // serving has a coordinator serve streams in a bubble of time.
 func serving(t *testing.T, test func(t *testing.T, s *Server, join func(*pipe) chan error)) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
 		defer func() {
 			for _, m := range s.members {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -270,7 +269,7 @@ func (f *fleet) close() {
 // virtual runs a test of a fleet of n workers, named w1, w2 and so on, in virtual time.
 func virtual(t *testing.T, n int, test func(t *testing.T, f *fleet)) {
 	servertest.Deadline(t)
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		f := newFleet(t)
 		defer f.close()
 		for i := range n {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // river is a worker's stream with everything in flight on it, and the coordinator's end.
@@ -159,7 +159,7 @@ func (c narrow) Write(b []byte) (int, error) {
 func TestHeartbeatsOvertakeOnASlowLink(t *testing.T) {
 	for name, sizes := range map[string][]int{"many": {100: 5000}, "large": {0: 600_000}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				var words strings.Builder // of one goroutine at a time: timers of one member
 				lis := bufconn.Listen(1 << 20)
 				server, err := Listen(Config{Place: Trusting("memory", lis, nil), Timing: DefaultTiming(), Logger: slog.New(slog.NewTextHandler(&words, nil))})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -427,7 +427,7 @@ func (l laborious) Prepare(ctx context.Context, step worker.Step) (worker.Ready,
 
 // TestSlowWorkerIsAwaited: a worker writes large files for longer than the coordinator would wait for an idle one, and the user is told its progress.
 func TestSlowWorkerIsAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		f := newFleet(t)
 		defer f.close()
 		f.join("w1")
@@ -454,7 +454,7 @@ func TestAliveButStuck(t *testing.T) {
 		"run":     "it is alive, but has counted nothing for 30s",
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				f := newFleet(t)
 				defer f.close()
 				f.join("w1")

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -24,7 +24,7 @@ type far struct {
 
 // atFar tests a remote worker in a synctest bubble.
 func atFar(t *testing.T, test func(t *testing.T, w *far)) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		timing := DefaultTiming()
 		timing.Lost = time.Hour // but for what a test is about
 		s := newServer(Config{Timing: timing, Logger: slog.New(slog.DiscardHandler)})

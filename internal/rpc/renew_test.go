@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // unreachable is the place of a coordinator that does not exist. It calls a function before each attempt to reach it.
@@ -35,7 +35,7 @@ func unreachable(enrol func(context.Context) error) JoinConfig {
 
 // TestCertificateIsLookedAtWhileAWorkerRuns, every minute and whatever the worker does; that ends with the worker.
 func TestCertificateIsLookedAtWhileAWorkerRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		var looked atomic.Int64
 		cfg := unreachable(func(context.Context) error { looked.Add(1); return nil })
 		end := keepEnrolled(t.Context(), cfg)
@@ -75,7 +75,7 @@ func TestRenewalsThatFailAreTold(t *testing.T) {
 		"not one":      {nil, 0},
 		"it is no use": {func(context.Context) error { return &identity.RefusedError{Reason: "revoked"} }, 3},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			var logs bytes.Buffer
 			cfg := unreachable(c.enrol)
 			cfg.Logger = slog.New(slog.NewTextHandler(&logs, nil))

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -17,7 +17,7 @@ import (
 // long it took is the same to the byte.
 func TestFleetEqualsOneProcess(t *testing.T) {
 	var want, wantSeries string
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		m := newMill()
 		e := newEngine(m, nil)
 		r := coord.Run(context.Background(), config(t, "iterations = 500", []worker.Member{{Name: "local", Worker: e}}))

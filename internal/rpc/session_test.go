@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -36,7 +37,7 @@ func TestWhenARunIsGivenUp(t *testing.T) {
 			true, 10 * time.Second, 20 * time.Second, 5*time.Second + 1, true,
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			s := echoing(t, new(time.Duration))
 			s.cfg.Suspended = func() time.Duration { return c.slept }
 			if c.run {
@@ -56,7 +57,7 @@ func (progressing) Progress() int64 { return 42 }
 
 // A heartbeat reports what is known: nothing about the clocks before they were compared, and then an uncertainty of half a round trip.
 func TestWhatAHeartbeatSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := echoing(t, new(time.Duration))
 		time.Sleep(3 * time.Second)
 		require.Equal(t, &pb.Heartbeat{SentNs: 3e9}, s.heartbeat())
@@ -94,7 +95,7 @@ func TestHowLongAProcessWasAwake(t *testing.T) {
 		require.Equal(t, c.counts, a.read()-before, "%v", c.goesBy)
 		require.Equal(t, c.counts, a.read()-before, "at the same time")
 	}
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		began, done := time.Now(), make(chan struct{})
 		a := &awake{now: func() time.Duration { return time.Since(began) }, beat: beat}
 		ended := make(chan struct{})
@@ -111,7 +112,7 @@ func TestHowLongAProcessWasAwake(t *testing.T) {
 
 // An alarm rings once, a period after it was last set, however often that was.
 func TestAlarmThatIsSetAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		began := time.Now()
 		clock := &awake{now: func() time.Duration { return time.Since(began) }, beat: time.Hour}
 		var rang []time.Duration
@@ -150,7 +151,7 @@ func TestWhatIsDoneUnderALease(t *testing.T) {
 		"renewed":  {5 * time.Second, func(s *session) { s.lease = 9 * time.Second }, 9 * time.Second, errLapsed},
 		"the end":  {5 * time.Second, func(s *session) { s.abandon() }, 2 * time.Second, context.Canceled},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			s := echoing(t, new(time.Duration))
 			s.lease = c.lease
 			time.AfterFunc(2*time.Second, func() {
@@ -166,7 +167,7 @@ func TestWhatIsDoneUnderALease(t *testing.T) {
 			time.Sleep(time.Minute)
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		s := echoing(t, new(time.Duration))
 		s.lease = time.Minute
 		ctx, stop := s.leased()
@@ -185,7 +186,7 @@ func TestWorkersWaitForTheirTurn(t *testing.T) {
 		"another":   {32 * time.Millisecond, time.Hour, 32 * time.Millisecond},
 		"the end":   {32 * time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			s := echoing(t, new(time.Duration))
 			s.turn = c.turn
 			time.AfterFunc(c.ends, s.abandon)
@@ -299,7 +300,7 @@ func TestHowAStreamEnds(t *testing.T) {
 			sent: []any{"heartbeat", "heartbeat", "it was stopped on its own machine", ""},
 		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Suspended: func() time.Duration { return 0 }}, nil)
 			defer s.end()
 			s.stream.beat = true

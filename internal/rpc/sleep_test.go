@@ -3,7 +3,6 @@ package rpc_test
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/engine"
 	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // TestEchoFromBeforeASleepRenewsNothing suspends a worker's machine for longer than its lease, while its clock hardly moves. The echo of a heartbeat
@@ -18,7 +18,7 @@ import (
 func TestEchoFromBeforeASleepRenewsNothing(t *testing.T) {
 	for slept, ends := range map[time.Duration]time.Duration{11 * time.Second: 5500 * time.Millisecond, 2 * time.Second: 30 * time.Second} {
 		t.Run(slept.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
 				f := newFleet(t)
 				defer f.close()
 				var suspended atomic.Int64

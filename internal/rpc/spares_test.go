@@ -6,13 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // silent is a stream on which nothing comes.
@@ -40,7 +40,7 @@ func (d *door) come(name string) (m *member, refused string) {
 }
 
 func atDoor(t *testing.T, spares bool, test func(t *testing.T, d *door)) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		d := &door{Server: newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler), Spares: spares})}
 		test(t, d)
 		for _, m := range d.members {

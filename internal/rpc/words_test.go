@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/identity"
 	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // letters is a stream that records what is sent on it.
@@ -54,7 +55,7 @@ func TestWhatIsSaidBeforeAWorkerLeaves(t *testing.T) {
 		"not taken":   {100 * time.Millisecond, time.Hour, []any{"heartbeat", uint64(7), goodbye, ""}, 500 * time.Millisecond},
 		"no link":     {time.Hour, time.Hour, []any{"heartbeat", goodbye, ""}, 500 * time.Millisecond},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		servertest.Bubble(t, func(t *testing.T) {
 			s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Suspended: func() time.Duration { return 0 }}, nil)
 			defer s.end()
 			s.stream.flight.sent = flightBytes // of what came before
@@ -106,7 +107,7 @@ func TestOrdersAreAcknowledged(t *testing.T) {
 
 // A worker may load until one lease after its newest heartbeat, on the run clock.
 func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		timing := DefaultTiming()
 		timing.Lease = 7 * time.Second
 		s := newServer(Config{Timing: timing, Logger: slog.New(slog.DiscardHandler)})
@@ -132,7 +133,7 @@ func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
 
 // A worker that the run does not need is neither suspected nor lost when it is silent.
 func TestNobodyMissesWhoWasDismissed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		var logs bytes.Buffer
 		s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.NewTextHandler(&logs, nil))})
 		stays, goes := newMember(s, &pb.Hello{Name: "stays"}), newMember(s, &pb.Hello{Name: "goes"})
@@ -215,7 +216,7 @@ func TestDefaultsOfAWorker(t *testing.T) {
 
 // Each pause between attempts is twice the last, from 50 ms to 2 s, less a random part of at most half.
 func TestPausesBetweenAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		for _, whole := range []bool{false, true} {
 			b := backoff{random: func(below int64) int64 {
 				if whole {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/rpc"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/plan/display"
@@ -282,7 +282,7 @@ func TestWhatHooksAreTold(t *testing.T) {
 
 // TestLimits of time end what listens, and say afterwards whether it was they.
 func TestLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		drain := make(chan struct{})
 		none, reached := limited(drain, 0, time.Second)
 		require.Equal(t, (<-chan struct{})(drain), none)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // stopwatch returns a clock that starts at 0.
@@ -20,7 +22,7 @@ func stopwatch() func() int64 {
 
 // TestPipeWritesNothingAfterTheLease hands over bytes that may not leave any more.
 func TestPipeWritesNothingAfterTheLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		over := func(now int64) bool { return now >= int64(time.Second) }
 		p := NewPipes(stopwatch(), over, func(context.Context, int32) (net.Conn, error) { return near, nil })
@@ -46,7 +48,7 @@ func TestPipeWritesNothingAfterTheLease(t *testing.T) {
 
 // TestPipeKeepsReading has bytes, an end and an error wait for the loop in their order.
 func TestPipeKeepsReading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		over := func(int64) bool { return false }
 		p := NewPipes(stopwatch(), over, func(_ context.Context, token int32) (net.Conn, error) {
