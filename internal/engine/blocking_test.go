@@ -140,6 +140,33 @@ func TestTargetOfClientsDies(t *testing.T) {
 	}
 }
 
+// TestClientsThatAreGoneGetNoCalls loses one of a session's two clients for good. The other carries out what is due from then on.
+func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var calls, dials atomic.Int64
+		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if calls.Add(1) == 1 {
+				return errors.New("it hung up")
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		dial := func(context.Context, string) (driver.Session, error) {
+			if dials.Add(1) > 2 {
+				return nil, errors.New("it takes no more")
+			}
+			return client, nil
+		}
+		final, err := driveClients(t, 1, 1, dial, `timeout = "100ms"`, "closed {\n sessions = 1\n duration = \"500ms\"\n pipeline = 2\n}")
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Greater(t, dials.Load(), int64(2))
+		require.EqualValues(t, 1, get.Outcomes[driver.Error])
+		require.Zero(t, get.Outcomes[driver.Timeout])
+		require.Greater(t, get.Outcomes[driver.OK], uint64(300))
+	})
+}
+
 // TestClientsThatIgnoreTheirDeadline has clients that never return: their calls are given up a little after the deadline, and calls that wait behind
 // at their own. Neither the load nor closing waits for them.
 func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
