@@ -254,3 +254,12 @@ func TestLookingInVainIsNotWork(t *testing.T) {
 		require.InDelta(t, 0.98, share, 0.02, "all but 20 µs and a few steps of each millisecond")
 	}
 }
+
+// What the kernel counts is not known of connections that it does not show this process as sockets, nor where there are none.
+func TestTrafficThatNobodyCounts(t *testing.T) {
+	require.Nil(t, new(group).traffic())
+	_, known := (&wire{out: new(piped)}).traffic()
+	require.False(t, known)
+	g := &group{loops: []*loop{{lanes: []*lane{{tr: &wire{out: new(piped)}}}}}}
+	require.Nil(t, g.traffic())
+}
