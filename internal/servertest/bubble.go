@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 )
 
-// bubbles counts the bubbles that go on, and how many processors the tests outside of them had.
+// bubbles counts the running bubbles, and keeps GOMAXPROCS as it was before the first of them.
 var bubbles struct {
 	sync.Mutex
 	n, processors int
 }
 
-// Bubble is [synctest.Test]. With the race detector it runs on one processor: Go 1.26 gives all timers of a bubble one context of the detector
-// (runtime/time.go, unlockAndRun), and a timer on a channel that nobody waited on when it was due runs on the goroutine that looks at the channel next.
-// Two goroutines that do so at once enter and leave functions in that context at once, and the detector dies of what comes of it: SIGSEGV in SlotLock
-// or StackDepotBase::Put. Races are found all the same, as goroutines still take turns.
+// Bubble is [synctest.Test]. With the race detector it runs on one processor. Go 1.26 shares one race context between all timers of a bubble
+// (runtime/time.go, unlockAndRun), and a channel timer that nobody was blocked on when it expired runs on whichever goroutine looks at the channel next.
+// If two goroutines do so at once, they corrupt that context, and the detector crashes with SIGSEGV in SlotLock or StackDepotBase::Put. On one processor
+// goroutines still take turns, so races are still found.
 func Bubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	if raced {
