@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,10 +50,7 @@ func (g *group) sides() []*side { return append([]*side{&g.side}, g.others...) }
 
 // openGroup connects the sessions that a phase's first step names.
 func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error) {
-	g := &group{plan: e.plan, sessions: step.To - step.From}
-	if g.phase = e.plan.Phase(step.Phase); g.phase == nil {
-		return nil, errors.New("the plan has no such phase")
-	}
+	g := &group{plan: e.plan, phase: e.plan.Phase(step.Phase), sessions: step.To - step.From}
 	g.executor = e.plan.ExecutorOf(g.phase)
 	unhurried := ctx // writing files has no time limit
 	ctx, cancel := context.WithTimeout(ctx, openWithin)

@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -248,12 +249,59 @@ func TestLapsedLogs(t *testing.T) {
 	require.Empty(t, final.Log.Proof.Wrong)
 }
 
-func TestWorkerWithoutADirectoryForLogs(t *testing.T) {
-	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }"))
-	e, _ := localEngine(t, p)
-	e.cfg.LogRoot = nil
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.EqualError(t, err, `target "wal": this worker has no directory for log files`)
+// TestLogsThatCannotBeOpened end the preparation with the reason.
+func TestLogsThatCannotBeOpened(t *testing.T) {
+	for want, change := range map[string]func(e *Engine){
+		"this worker has no directory for log files": func(e *Engine) { e.cfg.LogRoot = nil },
+		"the disk is gone": func(e *Engine) {
+			e.cfg.LogRoot = func() (string, error) { return "", errors.New("the disk is gone") }
+		},
+		"no such file or directory": func(e *Engine) {
+			e.cfg.LogRoot = func() (string, error) { return "/nowhere", nil }
+		},
+		"log_bytes: ": func(e *Engine) { e.cfg.Policy = &policy.Policy{LogBytes: 1 << 10} },
+	} {
+		p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }"))
+		e, _ := localEngine(t, p)
+		change(e)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.ErrorContains(t, err, `target "wal": `)
+		require.ErrorContains(t, err, want)
+		require.Empty(t, e.locals)
+	}
+}
+
+// TestLogThatFailedIsNotUsedAgain: the kernel may return data that never reached the disk.
+func TestLogThatFailedIsNotUsedAgain(t *testing.T) {
+	e, root := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { duration = \"1h\" }")+
+		logPhase("again", "ops = { append = 1 }\n closed { iterations = 1 }")))
+	final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0.pmlog"), 0) })
+	require.NotEmpty(t, final.Log.Failure)
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("again"), worker.Load))
+	require.EqualError(t, err, `target "wal": its files are not to be used any more: they failed in phase "write"`)
+	e.Close()
+	left, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestLogsThatCannotBeVerified say why not.
+func TestLogsThatCannotBeVerified(t *testing.T) {
+	for want, verify := range map[string]func(context.Context, string, []byte) (localfile.Proof, error){
+		"this worker starts no process to verify with": nil,
+		"no memory": func(context.Context, string, []byte) (localfile.Proof, error) {
+			return localfile.Proof{}, errors.New("no memory")
+		},
+	} {
+		e, root := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 10 }")))
+		e.cfg.Verify = verify
+		final := carryOut(t, e, "write", nil)
+		require.Nil(t, final.Log.Proof)
+		require.Equal(t, want, final.Log.Unproven)
+		left, err := os.ReadDir(root)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 }
 
 // TestNoAllocationPerLogOp counts allocations of the real loop over real files.

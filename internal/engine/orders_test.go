@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/pace"
 	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/sockets"
@@ -202,5 +205,75 @@ func TestWhatMayGoWhere(t *testing.T) {
 	require.NoError(t, e.allowance(struct{ User driver.Secret }{config.User})(to, ""))
 	e.cfg.Allow = nil
 	e.cfg.Policy = new(policy.Policy)
-	require.NotNil(t, e.allowance(config), "the policy is asked of what has no secret, too")
+	require.ErrorContains(t, e.allowance(config)(to, ""), "127.0.0.1:7001", "the policy is asked of what has no secret, too")
+	asked = nil
+	e.cfg.Allow = func(string, netip.AddrPort, string) error { return refused }
+	require.ErrorContains(t, e.allowance(config)(to, ""), "127.0.0.1:7001")
+	require.Empty(t, asked, "the policy comes before secrets")
+}
+
+// Secrets are found wherever a driver's config has them.
+func TestSecretsOfAConfig(t *testing.T) {
+	secret := func(name string) driver.Secret { return driver.Secret{Name: name} }
+	type inner struct{ Token driver.Secret }
+	pointed := secret("pointed")
+	require.Equal(t, []string{"plain", "in a list", "also", "in an array", "pointed", "in a struct", "in an interface"}, secretsOf(reflect.ValueOf(&struct {
+		Name    string
+		Plain   driver.Secret
+		List    []driver.Secret
+		Array   [1]inner
+		Pointer *driver.Secret
+		None    *driver.Secret
+		Struct  inner
+		Any     any
+		hidden  driver.Secret
+	}{
+		"name", secret("plain"),
+		[]driver.Secret{secret("in a list"), secret("also")},
+		[1]inner{{secret("in an array")}},
+		&pointed, nil,
+		inner{secret("in a struct")},
+		inner{secret("in an interface")},
+		secret("hidden"),
+	})))
+}
+
+// An engine takes one plan, whose bytes are those that the coordinator meant, and runs nothing that it has not prepared.
+func TestAssignmentsOutOfTurn(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n iterations = 1\n}")
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	of := func(text []byte) worker.Assignment {
+		return worker.Assignment{RunID: "r1", Plan: text, Digest: plan.Digest(canonical), Workers: 1}
+	}
+	run := func(e *Engine) error {
+		_, err := e.Run(t.Context(), 0, func(*measure.Snapshot) (func() error, error) { return nil, errors.New("it runs") })
+		return err
+	}
+	e := New(Config{Drivers: []driver.Driver{null.Driver{}}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Spin: -1})
+	defer e.Close()
+	require.ErrorIs(t, run(e), errUnprepared)
+	require.ErrorContains(t, e.Assign(t.Context(), of(canonical[1:])), "plan of run r1: ")
+	other := of(canonical)
+	other.Digest = plan.Digest(canonical[1:])
+	require.ErrorContains(t, e.Assign(t.Context(), other), "plan of run r1: digest is ")
+	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
+	require.ErrorIs(t, err, errUnassigned)
+
+	e.cfg.Pin = []int{1023}
+	require.ErrorContains(t, e.Assign(t.Context(), of(canonical)), "run a thread on CPU 1023")
+	e.cfg.Pin = nil
+	require.NoError(t, e.Assign(t.Context(), of(canonical)))
+	require.ErrorIs(t, e.Assign(t.Context(), of(canonical)), errAssigned)
+	require.ErrorIs(t, run(e), errUnprepared)
+	step := stepOf(p.Phase("load"), worker.Load)
+	step.Phase = "unload"
+	_, err = e.Prepare(t.Context(), step)
+	require.ErrorContains(t, err, `the plan has no phase "unload"`)
+	e.cfg.Drivers = nil
+	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
+	require.ErrorContains(t, err, "is not in this build")
+	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
+	require.ErrorIs(t, err, errSpent)
+	require.ErrorIs(t, run(e), errUnprepared)
 }

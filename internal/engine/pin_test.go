@@ -34,6 +34,16 @@ func TestPinnedThread(t *testing.T) {
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
 	require.Equal(t, all, now)
 
+	var one unix.CPUSet // what only this thread is restricted to
+	one.Set(cpu)
+	require.NoError(t, unix.SchedSetaffinity(0, &one))
+	release, err = ownThread(cpu)
+	require.NoError(t, err)
+	release()
+	require.NoError(t, unix.SchedGetaffinity(0, &now))
+	require.Equal(t, one, now)
+	require.NoError(t, unix.SchedSetaffinity(0, &all))
+
 	_, err = ownThread(1023)
 	require.ErrorContains(t, err, "run a thread on CPU 1023: invalid argument: write CPUs in --pin that are in /sys/devices/system/cpu/online")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
@@ -73,6 +74,22 @@ func TestKeysOfAFileAreHeldOnce(t *testing.T) {
 	of.SHA256, of.Length = write("c\nd\n"), 4
 	_, err = e.keysOf(ended, plan.Keys{Count: 2, File: &of})
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A phase whose dataset's files are not there is not prepared.
+func TestFilesOfADatasetAreThere(t *testing.T) {
+	e := New(Config{Open: in(t.TempDir())})
+	e.plan = nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	ph, data := e.plan.Phase("load"), e.plan.Dataset("d")
+	all, err := e.filesOf(t.Context(), ph)
+	require.NoError(t, err)
+	require.Equal(t, map[string]workload.Files{"d": {}}, all)
+	data.Values.File = &file.ValueFile{EntryFile: file.EntryFile{Path: "values.txt"}}
+	_, err = e.filesOf(t.Context(), ph)
+	require.ErrorContains(t, err, `file of values "values.txt": open`)
+	data.Keys.File = &file.EntryFile{Path: "keys.txt"}
+	_, err = e.filesOf(t.Context(), ph)
+	require.ErrorContains(t, err, `file of keys "keys.txt": open`)
 }
 
 // Values of a file are kept beside its keys, and differ in another encoding.

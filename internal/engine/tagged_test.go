@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -138,6 +142,86 @@ func TestRepliesThatNeverCome(t *testing.T) {
 		require.Zero(t, also.reconnects)
 	})
 }
+
+// TestConnectionOfAReplyThatNeverComes is lost in the end, although replies to others come: or the ids that a server forgets would add up.
+func TestConnectionOfAReplyThatNeverComes(t *testing.T) {
+	onBothExecutors(t, 50*time.Millisecond, func(t *testing.T, target string) {
+		s := serveTickets(t, func(n int, reply []byte) []byte {
+			if n%400 == 100 {
+				return nil
+			}
+			return reply
+		})
+		_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{ticket.Driver{}}},
+			ticketPlan(s.addr, target, "open {\n rate = 1000\n duration = \"2s\"\n sessions = 1\n pipeline = 16\n}"))
+		require.NoError(t, err)
+		require.Positive(t, final.Totals.Reconnects)
+		texts := maps.Collect(final.Totals.Errors.All())
+		require.Contains(t, texts, "n0 ("+s.addr+"): no reply to a request for 500ms, while others were answered")
+	})
+}
+
+// TestCodecsThatCannotBeUsed end the preparation with the reason.
+func TestCodecsThatCannotBeUsed(t *testing.T) {
+	s := serveTickets(t, nil)
+	for want, codec := range map[string]func() (driver.Codec, error){
+		"no memory for it":   func() (driver.Codec, error) { return nil, errors.New("no memory for it") },
+		"driver panicked at": func() (driver.Codec, error) { panic("a bug") },
+	} {
+		onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+			_, _, err := driveLines(t, Config{Loops: 2, Drivers: []driver.Driver{coded{make: codec}}}, ticketPlan(s.addr, target, ticketLoad))
+			require.ErrorContains(t, err, want)
+		})
+	}
+}
+
+// TestWhatCodecsCannotDo is refused when a phase asks for it.
+func TestWhatCodecsCannotDo(t *testing.T) {
+	plain, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
+	require.NoError(t, err)
+	tagged, err := ticket.Driver{}.NewCodec(driver.Link{})
+	require.NoError(t, err)
+	one, clustered := &side{target: &plan.Target{Driver: "a"}}, &side{target: &plan.Target{Driver: "a"}, cluster: newCluster(nil, redis.Driver{})}
+	for _, c := range []struct {
+		side  *side
+		codec driver.Codec
+		batch int
+		want  string
+	}{
+		{one, plain, 2, ""},
+		{one, tagged, 1, ""},
+		{one, perConnection{plain}, 2, ""},
+		{one, tagged, 2, `driver "a" puts one key in a request, whose reply has an id: leave batch out of the phase`},
+		{clustered, plain, 2, ""},
+		{clustered, tagged, 1, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
+		{clustered, perConnection{plain}, 1, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
+	} {
+		err := (&group{phase: &plan.Phase{Batch: c.batch}}).checkCodec(c.side, c.codec)
+		if c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.want)
+		}
+	}
+	clustered.cluster.side = clustered
+	_, err = newRoutes(clustered.cluster, plain)
+	require.NoError(t, err)
+	_, err = newRoutes(clustered.cluster, tagged)
+	require.EqualError(t, err, `driver "redis" does not read redirects`)
+}
+
+// perConnection is a codec whose connections have codecs of their own.
+type perConnection struct{ driver.Codec }
+
+func (c perConnection) Connection(string) (driver.Codec, error) { return c.Codec, nil }
+
+// coded is the ticket driver with a test's codec.
+type coded struct {
+	ticket.Driver
+	make func() (driver.Codec, error)
+}
+
+func (c coded) NewCodec(driver.Link) (driver.Codec, error) { return c.make() }
 
 // TestLateRepliesFreeTheirIDs has replies come after their requests have timed out, between others: their ids tell them apart.
 func TestLateRepliesFreeTheirIDs(t *testing.T) {
@@ -345,6 +429,47 @@ func TestHandshakeThatHangs(t *testing.T) {
 		require.ErrorContains(t, err, "no answer")
 		<-ended
 	})
+}
+
+// TestShake has the driver begin a connection by the time that there is for it, and closes one that cannot be used.
+func TestShake(t *testing.T) {
+	x := &side{target: &plan.Target{Name: "t"}}
+	for name, c := range map[string]struct {
+		shake func(ctx context.Context, conn net.Conn) (net.Conn, error)
+		want  string
+	}{
+		"another": {func(_ context.Context, conn net.Conn) (net.Conn, error) { return struct{ net.Conn }{conn}, nil }, ""},
+		"refused": {func(context.Context, net.Conn) (net.Conn, error) { return nil, errors.New("no such user") }, "no such user"},
+		"no answer": {func(_ context.Context, conn net.Conn) (net.Conn, error) {
+			_, err := conn.Read(make([]byte, 1))
+			return conn, err
+		}, "no answer to the handshake in time: "},
+		"its own clock": {func(ctx context.Context, conn net.Conn) (net.Conn, error) {
+			<-ctx.Done()
+			return conn, ctx.Err()
+		}, "no answer to the handshake in time: "},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			made, err := x.shake(ctx, shaking{shake: func(ctx context.Context, conn net.Conn, _ driver.Link) (net.Conn, error) { return c.shake(ctx, conn) }}, near, "n0")
+			if c.want == "" {
+				require.NoError(t, err, name)
+				time.Sleep(time.Minute) // the deadline of the handshake is not that of the connection
+				go func() { _, _ = far.Write([]byte{1}) }()
+				_, err = made.Read(make([]byte, 1))
+				require.NoError(t, err, name)
+				require.NoError(t, made.Close())
+				return
+			}
+			require.ErrorContains(t, err, c.want, name)
+			require.Nil(t, made)
+			_, err = far.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF, "the connection is closed")
+		})
+	}
 }
 
 // TestTaggedQueue moves entries to the front and back.

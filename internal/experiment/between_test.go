@@ -76,6 +76,12 @@ func TestAPairCannotTell(t *testing.T) {
 	require.False(t, rate.Differs)
 	require.Greater(t, *rate.RatioLo, 4.0, "within the runs there is no doubt")
 	require.Contains(t, rate.Finding, "cannot tell: one repetition does not tell the spread between restarts")
+
+	for _, n := range [][2]int{{1, 2}, {2, 1}, {2, 2}} {
+		c, err := experiment.Between(kept("a", n[0], 1000, random), kept("b", n[1], 1000, random))
+		require.NoError(t, err)
+		require.Empty(t, c.Notes, "%d and %d runs are no pair", n[0], n[1])
+	}
 }
 
 func TestBetweenRefuses(t *testing.T) {

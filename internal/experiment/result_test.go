@@ -307,6 +307,24 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
+// An outlook is only whole if all phases were long enough, in whatever order.
+func TestOutlookOfSeveralPhases(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 1))
+	for _, seconds := range [][2]int{{4, 90}, {90, 4}} {
+		x := begun(described(5, "a", "b"))
+		var runs []*run.Run
+		for _, v := range []string{"a", "b"} {
+			r := measured(x, v, 1, seconds[0], 1000, random)
+			r.Add("again", measured(x, v, 1, seconds[1], 1000, random).Phase["load"])
+			x.Add(r, false)
+			runs = append(runs, r)
+		}
+		lines, all := experiment.Outlook(x, runs)
+		require.False(t, all)
+		require.Len(t, lines, 2)
+	}
+}
+
 // A variant that has not run yet is left out of the outlook.
 func TestOutlookWithoutAVariant(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))

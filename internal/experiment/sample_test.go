@@ -94,6 +94,8 @@ func TestTheFewestValues(t *testing.T) {
 		require.False(t, ok)
 		require.Zero(t, mde)
 	}
+	_, ok := experiment.Foresee(long, single([]float64{0, 0, 0}), 3)
+	require.False(t, ok, "there is no ratio to 0")
 	mde, ok := experiment.Foresee(long, long, 3)
 	require.True(t, ok)
 	require.Positive(t, mde)

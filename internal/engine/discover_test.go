@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// mapped is Redis whose nodes, ticket servers, give a test's answers.
+type mapped struct {
+	redis.Driver
+	nodes func(ctx context.Context, endpoint string) ([]driver.Node, error)
+}
+
+func (m mapped) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]driver.Node, error) {
+	if _, err := (ticket.Driver{}).Identify(ctx, conn, link); err != nil { // the connection is a fresh one
+		return nil, err
+	}
+	return m.nodes(ctx, link.Endpoint)
+}
+
+// allSlots are the slots of a cluster of one node.
+var allSlots = [][2]int{{0, op.NumSlots - 1}}
+
+// clusterSide is a target of servers that take connections. It returns their addresses, too.
+func clusterSide(t *testing.T, servers int) (x *side, addrs []string) {
+	t.Helper()
+	for range servers {
+		addrs = append(addrs, serveTickets(t, nil).addr)
+	}
+	x = &side{target: &plan.Target{Driver: "redis", Endpoints: addrs, Config: redis.Driver{}.NewConfig(), Timeout: time.Second}}
+	x.connect = sockets.Connector{Dial: (&net.Dialer{}).DialContext}
+	require.NoError(t, x.locate(nil))
+	return x, addrs
+}
+
+// TestClusterIsDiscovered asks the endpoints of a target in turn. The nodes that the first answer names become the endpoints, by address.
+func TestClusterIsDiscovered(t *testing.T) {
+	x, addrs := clusterSide(t, 3)
+	var asked []string
+	half := op.NumSlots / 2
+	require.NoError(t, x.discover(t.Context(), mapped{nodes: func(ctx context.Context, endpoint string) ([]driver.Node, error) {
+		_, limited := ctx.Deadline()
+		require.True(t, limited)
+		if asked = append(asked, endpoint); len(asked) == 1 {
+			return nil, errors.New("still loading")
+		}
+		return []driver.Node{
+			{Addr: "10.0.0.10:7001", Slots: [][2]int{{half, op.NumSlots - 1}}},
+			{Addr: "10.0.0.9:7002"},
+			{Addr: "cache.example.org:7001", Aliases: []string{"10.0.0.7:7001"}, Slots: [][2]int{{0, half - 1}}},
+			{Addr: "10.0.0.9:7001"},
+		}, nil
+	}}))
+	require.Equal(t, addrs[:2], asked)
+	var names, texts []string
+	for _, end := range x.endpoints {
+		names, texts = append(names, end.Name), append(texts, end.Text)
+	}
+	require.Equal(t, []string{"n0", "n1", "n2", "n3"}, names)
+	require.Equal(t, []string{"cache.example.org:7001", "10.0.0.9:7001", "10.0.0.9:7002", "10.0.0.10:7001"}, texts)
+	for at, addr := range append(texts, "10.0.0.7:7001") {
+		known, ok := x.cluster.knows(addr)
+		require.True(t, ok)
+		require.Equal(t, at%4, known)
+	}
+	slots := x.cluster.newest.Load()
+	require.Equal(t, []int{half, 0, 0, half}, []int{slots.Held(0), slots.Held(1), slots.Held(2), slots.Held(3)})
+	require.Equal(t, slots, x.placement)
+	require.Empty(t, x.cluster.known.Load().joined)
+}
+
+// TestClustersThatCannotBeLoaded are refused with the reason.
+func TestClustersThatCannotBeLoaded(t *testing.T) {
+	many := func(n int) (nodes []driver.Node) {
+		for i := range n {
+			nodes = append(nodes, driver.Node{Addr: "10.0.0.1:" + strconv.Itoa(1+i)})
+		}
+		nodes[0].Slots = allSlots
+		return nodes
+	}
+	for name, c := range map[string]struct {
+		nodes []driver.Node
+		err   error
+		want  string // "" if it can
+	}{
+		"the largest": {many(mostNodes), nil, ""},
+		"too many":    {many(mostNodes + 1), nil, "a cluster of 1001 nodes, more than 1000"},
+		"a slot that nobody has": {
+			[]driver.Node{{Addr: "10.0.0.1:1", Slots: [][2]int{{0, op.NumSlots - 2}}}},
+			nil,
+			"1 of 16384 slots of the cluster have no node: see redis-cli --cluster check 10.0.0.1:1",
+		},
+		"no answer": {nil, errors.New("still loading"), "still loading\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := clusterSide(t, 2)
+			err := x.discover(t.Context(), mapped{nodes: func(context.Context, string) ([]driver.Node, error) { return c.nodes, c.err }})
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.Nil(t, x.cluster)
+		})
+	}
+}
+
+// TestClusterIsReadAnew reads the map when a loop has doubts, from node after node until one answers. What it says is added to what was known.
+func TestClusterIsReadAnew(t *testing.T) {
+	x, addrs := clusterSide(t, 2)
+	half := op.NumSlots / 2
+	answer := []driver.Node{{Addr: addrs[0], Slots: allSlots}, {Addr: addrs[1]}}
+	asked := make(chan string, 100)
+	fail := true
+	require.NoError(t, x.discover(t.Context(), mapped{nodes: func(_ context.Context, endpoint string) ([]driver.Node, error) {
+		if asked <- endpoint; fail {
+			fail = false
+			return nil, errors.New("still loading")
+		}
+		return answer, nil
+	}}))
+	require.Len(t, asked, 2)
+	<-asked
+	<-asked
+	first, _ := x.cluster.knows(addrs[0])
+	r := &routes{cluster: x.cluster, slots: op.NewSlots(x.cluster.places())}
+	r.renew()
+	require.Equal(t, op.NumSlots, r.slots.Held(first))
+
+	answer, fail = []driver.Node{{Addr: "10.0.0.1:7001", Slots: [][2]int{{0, half - 1}}}}, true
+	x.cluster.start()
+	defer x.cluster.close()
+	for range 3 { // doubts of several loops are one
+		r.suspect()
+	}
+	require.Equal(t, [2]string{x.endpoints[0].Text, x.endpoints[1].Text}, [2]string{<-asked, <-asked})
+	require.Eventually(t, func() bool {
+		r.renew()
+		return r.slots.Held(2) > 0
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, [2]int{half, half}, [2]int{r.slots.Held(first), r.slots.Held(2)})
+	require.Equal(t, "10.0.0.1:7001", x.cluster.newcomer(2).Text)
+
+	r.suspect() // the next node is asked, some time later
+	require.Equal(t, x.endpoints[0].Text, <-asked)
+}
+
+// TestLoadOfACluster loads a real cluster that one replica's address leads to.
+func TestLoadOfACluster(t *testing.T) {
+	nodes := servertest.RedisCluster(t, 3, 1)
+	ready, final, err := driveLines(t, Config{Loops: 2, Drivers: drivers.All()}, fmt.Sprintf(`
+		target "t" {
+			driver    = "redis"
+			endpoints = [%q]
+			cluster   = true
+			timeout   = "30s"
+		}
+		dataset "d" {
+			keys { count = 1000 }
+			values { size = 30 }
+		}
+		phase "load" {
+			target  = target.t
+			dataset = dataset.d
+			ops     = { put = 1 }
+			closed {
+				sessions   = 4
+				iterations = 500
+			}
+		}`, nodes[5].Addr))
+	require.NoError(t, err)
+	var addrs []string
+	for _, node := range nodes {
+		addrs = append(addrs, node.Addr)
+	}
+	require.ElementsMatch(t, addrs, ready.Nodes["t"])
+	require.Equal(t, 4*3, ready.Connections, "none to replicas")
+	require.Len(t, ready.Servers["t"], 6)
+	var all uint64
+	for at, addr := range ready.Nodes["t"] {
+		sent := final.Totals.Request(at, driver.Put)
+		require.Equal(t, measure.Requests{Sent: sent.Sent, Answered: sent.Sent}, *sent)
+		require.Equal(t, slices.Index(addrs, addr) < 3, sent.Sent > 0, "masters and no replicas")
+		all += sent.Sent
+	}
+	require.EqualValues(t, 2000, all)
+}
