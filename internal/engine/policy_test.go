@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"testing"
 	"testing/fstest"
@@ -9,10 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/policy"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // A policy is checked against everything that an interval did: the ops of all verbs, however they ended, the bytes both ways, and the time since the
@@ -54,6 +60,82 @@ func TestAPolicyIsAskedAboutAllThatWasDone(t *testing.T) {
 		}
 		require.ErrorContains(t, err, c.want, name)
 	}
+}
+
+// What a worker's part of a phase needs is known before it begins, and the policy is asked about all of it. A worker without sessions needs nothing.
+func TestAPolicyIsAskedAboutWhatAPhaseNeeds(t *testing.T) {
+	const closed = "closed {\n sessions = 8\n duration = \"10s\"\n}"
+	const open = "open {\n rate = 100\n duration = \"10s\"\n sessions = 8\n}"
+	for name, c := range map[string]struct {
+		of   policy.Policy
+		load string
+		want string
+	}{
+		"sessions":       {policy.Policy{Sessions: 3}, closed, "sessions: 4 is more than 3"},
+		"as many as may": {policy.Policy{Sessions: 4, Connections: 8, Duration: 10 * time.Second, Rate: 50}, open, ""},
+		"connections":    {policy.Policy{Connections: 7}, closed, "connections: 8 is more than 7"},
+		"a closed load":  {policy.Policy{Duration: 9 * time.Second}, closed, "duration: 10s is more than 9s"},
+		"an open load":   {policy.Policy{Duration: 9 * time.Second}, open, "duration: 10s is more than 9s"},
+		"rate":           {policy.Policy{Rate: 49}, open, "rate: 50/s is more than 49/s"},
+		"no rate":        {policy.Policy{Rate: 1}, closed, ""},
+	} {
+		p := redisPlan(t, 2, "", "ops = { get = 1 }\n"+c.load)
+		g := &group{plan: p, phase: p.Phase("load"), sessions: 4}
+		g.target, g.driver, g.clients = p.Target("t"), redis.Driver{}, 1
+		require.NoError(t, g.locate(nil))
+		err := g.checkPolicy(&c.of)
+		if c.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.EqualError(t, err, "this worker's policy: "+c.want, name)
+		}
+		require.NoError(t, g.checkPolicy(nil))
+		g.sessions = 0
+		require.NoError(t, g.checkPolicy(&c.of))
+	}
+}
+
+// A load that does more than it may, which nobody could know before, is ended.
+func TestALoadBeyondThePolicyEnds(t *testing.T) {
+	s := serveTickets(t, nil)
+	there, err := policy.ParsePlace(s.addr)
+	require.NoError(t, err)
+	for want, of := range map[string]policy.Policy{
+		"":       {Targets: []policy.Place{there}},
+		"rate: ": {Targets: []policy.Place{there}, Rate: 10},
+		"this worker's policy: targets: " + s.addr + " is none of them": {},
+	} {
+		for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+			began := time.Now()
+			err := runUnder(t, &of, ticketPlan(s.addr, fmt.Sprintf("executor = %q\ntimeout = \"30s\"", executor), "closed {\n sessions = 2\n iterations = 1500\n think = \"1ms\"\n}"))
+			if want == "" {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorContains(t, err, want)
+			require.Less(t, time.Since(began), 30*time.Second)
+		}
+	}
+}
+
+// runUnder carries a plan's phase out under a policy.
+func runUnder(t *testing.T, of *policy.Policy, text string) error {
+	t.Helper()
+	p, diags := plan.Parse([]byte("plan \"test\" {}\n"+text), "test.hcl", []driver.Driver{ticket.Driver{}})
+	require.Empty(t, diags)
+	resolved, diags := p.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	canonical, err := resolved.Canonical()
+	require.NoError(t, err)
+	e := New(Config{Drivers: []driver.Driver{ticket.Driver{}}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Spin: -1, Policy: of})
+	defer e.Close()
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	if _, err := e.Prepare(t.Context(), stepOf(resolved.Phase("load"), worker.Load)); err != nil {
+		return err
+	}
+	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	require.Equal(t, err != nil, final.Stopped)
+	return err
 }
 
 // The watch of the machine reports what it saw, or why it saw nothing.
