@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -31,6 +35,36 @@ func TestDial(t *testing.T) {
 	_, err = Dial(t.Context(), target, s.addr, nil, nil)
 	require.ErrorContains(t, err, "ca.pem")
 	require.ErrorContains(t, err, "opens no files")
+}
+
+// halfway is a driver whose clients fail once they have connected.
+type halfway struct {
+	driver.Driver
+	made chan net.Conn
+}
+
+func (halfway) Name() string { return "halfway" }
+
+func (h halfway) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	conn, err := link.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.made <- conn
+	return nil, errors.New("no such user")
+}
+
+// What a client has connected before it fails is closed.
+func TestClientsThatFailLeaveNoConnection(t *testing.T) {
+	h := halfway{null.Driver{}, make(chan net.Conn, 100)}
+	_, _, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{h}}, strings.Replace(linePlan(serveTickets(t, nil).addr, "", lineLoad), "liner", "halfway", 1))
+	require.ErrorContains(t, err, "no such user")
+	close(h.made)
+	require.NotEmpty(t, h.made)
+	for conn := range h.made {
+		_, err := conn.Write([]byte("x"))
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
 }
 
 // A file of certificates may have 4 MiB.

@@ -176,3 +176,28 @@ func TestVersionsAreOfOnePutEach(t *testing.T) {
 		}
 	}
 }
+
+// Keys of a batch end as their requests do: those whose server answers too late have timed out, and the others not.
+func TestKeysOfABatchTimeOut(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 2, `timeout = "20ms"`, "ops = { get = 1 }\nbatch = 4\nclosed {\n sessions = 2\n iterations = 200\n}"), "load", time.Millisecond)
+		b.indirect = indirect
+		late := 0
+		b.server(1).latency = func(int) time.Duration {
+			if late++; late%5 == 0 {
+				return 30 * time.Millisecond
+			}
+			return time.Millisecond
+		}
+		totals := b.run(worker.Load)
+		get := totals.Ops[driver.Get]
+		require.Positive(t, totals.LateReplies)
+		require.Zero(t, totals.Request(0, driver.Get).Timeout)
+		require.Positive(t, get.Outcomes[driver.Timeout])
+		keys := get.Keys.Outcomes
+		require.Equal(t, get.Keys.Due, keys[driver.OK]+keys[driver.Miss]+keys[driver.Timeout])
+		require.LessOrEqual(t, keys[driver.Timeout], 4*get.Outcomes[driver.Timeout])
+		require.GreaterOrEqual(t, keys[driver.Timeout], get.Outcomes[driver.Timeout])
+		require.Zero(t, get.Outcomes[driver.Error])
+	}
+}

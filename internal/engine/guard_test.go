@@ -137,6 +137,11 @@ func TestPanicOfACodec(t *testing.T) {
 					require.Positive(t, n)
 					require.Contains(t, text, "guard_test.go:")
 					require.Positive(t, totals.Reconnects)
+					for _, o := range totals.Ops {
+						if o != nil && in == "request" {
+							require.Zero(t, o.Outcomes[driver.Timeout], "nobody waits for replies to requests that were not made")
+						}
+					}
 				})
 			}
 		}

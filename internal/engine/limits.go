@@ -15,7 +15,10 @@ import (
 const MostPerLoop = 10e6
 
 // DefaultLoops is the number of event loops of a worker that sets none.
-func DefaultLoops() int { return max(1, runtime.NumCPU()-1) }
+func DefaultLoops() int { return loopsOf(runtime.NumCPU()) }
+
+// loopsOf leaves a processor to the coordinator and the servers, unless there is only one.
+func loopsOf(processors int) int { return max(1, processors-1) }
 
 // checkLimits compares what this worker's part of the phase needs with what the process may have.
 func (g *group) checkLimits(loops int) error {

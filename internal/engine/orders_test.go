@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,7 +156,9 @@ func TestHowLongLoopsLook(t *testing.T) {
 	require.Equal(t, DefaultLoops(), New(Config{}).cfg.Loops)
 	require.Equal(t, DefaultLoops(), New(Config{Loops: -1}).cfg.Loops)
 	require.Equal(t, 1, New(Config{Loops: 1}).cfg.Loops)
-	require.Equal(t, max(1, runtime.NumCPU()-1), DefaultLoops())
+	for processors, loops := range map[int]int{1: 1, 2: 1, 3: 2, 64: 63} {
+		require.Equal(t, loops, loopsOf(processors))
+	}
 }
 
 // Servers are prepared once in a run, and again if that failed.

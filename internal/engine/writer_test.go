@@ -2,7 +2,9 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -10,11 +12,42 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // opaque hides what a codec offers besides its methods.
 type opaque struct{ driver.Codec }
+
+// unlike is a codec whose requests with a verb differ in more than key and value: they are numbered.
+type unlike struct {
+	driver.Codec
+	made *int
+}
+
+func (c unlike) Offsets(*driver.Request) (int, int) { return -1, 0 }
+
+func (c unlike) AppendRequest(dst []byte, req *driver.Request) []byte {
+	*c.made++
+	return c.Codec.AppendRequest(dst, req)
+}
+
+// TestRequestsThatAreUnlike are all made by the codec: there is no form of them, whichever way is taken.
+func TestRequestsThatAreUnlike(t *testing.T) {
+	for _, target := range []string{"", "replication {\n coordinate = \"client\"\n n = 2\n w = 2\n r = 1\n}"} {
+		for _, size := range []int{100, 2 * leastLent} {
+			b := newBench(t, redisPlanOf(t, 2, fmt.Sprintf("size = %d", size), target, "ops = { put = 1 }\nclosed {\n sessions = 2\n iterations = 100\n pipeline = 4\n}"), "load", time.Millisecond)
+			made := 0
+			w := b.l.tr.(*wire)
+			*w.codec = *newGuarded(unlike{w.codec.codec, &made}, w.codec.hold)
+			totals := b.run(worker.Load)
+			require.EqualValues(t, 200, totals.Ops[driver.Put].Outcomes[driver.OK])
+			sent := totals.Request(0, driver.Put).Sent + totals.Request(1, driver.Put).Sent
+			require.GreaterOrEqual(t, made, 200) // copies to several servers are made once
+			require.Equal(t, int(sent), *b.server(0).got["SET"]+*b.server(1).got["SET"])
+		}
+	}
+}
 
 // TestWriterIsTheCodec encodes ops of any verb, key and size, one after another, with and without the codec's layout.
 func TestWriterIsTheCodec(t *testing.T) {
@@ -22,7 +55,7 @@ func TestWriterIsTheCodec(t *testing.T) {
 		codec, err := d.NewCodec(driver.Link{Config: d.NewConfig()})
 		require.NoError(t, err)
 		require.Implements(t, (*driver.Layout)(nil), codec)
-		for _, c := range []driver.Codec{codec, opaque{codec}} {
+		for _, c := range []driver.Codec{codec, opaque{codec}, unlike{codec, new(int)}} {
 			rapid.Check(t, func(t *rapid.T) {
 				w := newWriter(newGuarded(c, new(hold)), false)
 				var got, want []byte
@@ -74,6 +107,7 @@ func TestWhatIsLent(t *testing.T) {
 		"made":               {codec, true, func(o *op.Op) { o.Value.Maker = new(op.Verbatim) }, false, false},
 		"to one place":       {codec, false, func(*op.Op) {}, false, false},
 		"without a layout":   {opaque{codec}, true, func(*op.Op) {}, false, false},
+		"unlike others":      {unlike{codec, new(int)}, true, func(*op.Op) {}, false, false},
 		"a panic":            {&brittle{Codec: codec, in: "request", left: 1}, true, func(*op.Op) {}, false, false},
 		"as the one before":  {codec, true, func(*op.Op) {}, true, true},
 		"another key":        {codec, true, func(o *op.Op) { o.Key = []byte("another key") }, true, true},
