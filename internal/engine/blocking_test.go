@@ -190,6 +190,29 @@ func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 	}
 }
 
+// TestClientsThatAnswerTooLate has clients that ignore their deadline and answer after it: the ops have timed out, and the answers are late.
+func TestClientsThatAnswerTooLate(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var n atomic.Int64
+		slow := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if n.Add(1)%10 == 0 {
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		final, err := driveClients(t, 1, 1, always(slow), `timeout = "100ms"`, "closed {\n sessions = 1\n duration = \"5s\"\n}")
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Zero(t, get.Outcomes[driver.Error])
+		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout])
+		late := final.Totals.LateReplies
+		require.Greater(t, late, uint64(2))
+		require.LessOrEqual(t, late, get.Outcomes[driver.Timeout])
+		require.LessOrEqual(t, uint64(n.Load()), get.Outcomes[driver.OK]+late+1, "each call is answered in time, or late, or is in progress at the end")
+	})
+}
+
 // TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
 func TestBlockingClientsConnectSideBySide(t *testing.T) {
 	for _, loops := range []int{1, 4} {

@@ -19,7 +19,7 @@ import (
 const joinedPort = firstPort + 9
 
 // clusterLoad is a thousand gets on three scripted servers, of which the first two have the slots.
-func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
+func clusterLoad(t *testing.T, words map[int]string, changes ...func(*bench)) (*bench, measure.Totals) {
 	b := &bench{t: t, net: newVirtualNet(10), slotless: 1}
 	p := redisPlan(t, 3, "cluster = true", `
 		ops = { get = 1 }
@@ -32,6 +32,9 @@ func clusterLoad(t *testing.T, words map[int]string) (*bench, measure.Totals) {
 	b.net.server(joinedPort, time.Millisecond)
 	for i, w := range words {
 		b.server(i).words = []byte(w)
+	}
+	for _, change := range changes {
+		change(b)
 	}
 	totals := b.run(worker.Load)
 	require.Zero(t, totals.Ops[driver.Get].InFlight)
@@ -62,6 +65,24 @@ func TestClusterRoutes(t *testing.T) {
 		require.Zero(t, *b.server(1).got["ASKING"])
 		require.Equal(t, 4, *b.server(2).got["PING"], "one connection for each session, made when it was needed")
 		require.GreaterOrEqual(t, get.Service[measure.ClassMiss].Max(), int64(2*time.Millisecond), "an op's time has its redirects in it")
+		require.Zero(t, totals.Reconnects)
+	})
+	t.Run("asked, and answered late and in pieces", func(t *testing.T) {
+		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-ASK 7 127.0.0.1:%d\r\n", firstPort+2)}, func(b *bench) {
+			late := 0
+			b.server(2).piece = 2
+			b.server(2).latency = func(int) time.Duration {
+				if late++; late%50 == 0 {
+					return 1200 * time.Millisecond
+				}
+				return time.Millisecond
+			}
+		})
+		get := totals.Ops[driver.Get]
+		require.Positive(t, get.Outcomes[driver.Timeout])
+		require.EqualValues(t, 1000, get.Outcomes[driver.Miss]+get.Outcomes[driver.Timeout])
+		require.Positive(t, totals.LateReplies)
+		require.LessOrEqual(t, totals.LateReplies, get.Outcomes[driver.Timeout])
 		require.Zero(t, totals.Reconnects)
 	})
 	t.Run("moved", func(t *testing.T) {

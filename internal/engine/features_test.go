@@ -201,3 +201,28 @@ func TestKeysOfABatchTimeOut(t *testing.T) {
 		require.Zero(t, get.Outcomes[driver.Error])
 	}
 }
+
+// A reply that comes after its op has timed out is one reply, however many pieces it comes in.
+func TestLateRepliesInPieces(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 1, `timeout = "20ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 100\n}"), "load", time.Millisecond)
+		b.indirect = indirect
+		for i := range 100 {
+			b.server(0).keys[fmt.Sprintf("key:%012d", i)] = []byte("$30\r\n" + strings.Repeat("x", 30) + "\r\n")
+		}
+		b.server(0).piece = 7
+		n := 0
+		b.server(0).latency = func(int) time.Duration {
+			if n++; n%5 == 0 {
+				return 30 * time.Millisecond
+			}
+			return time.Millisecond
+		}
+		totals := b.run(worker.Load)
+		get := totals.Ops[driver.Get]
+		require.Greater(t, get.Outcomes[driver.Timeout], uint64(20))
+		require.EqualValues(t, 200, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout])
+		require.InDelta(t, get.Outcomes[driver.Timeout], totals.LateReplies, 2, "but the last")
+		require.Zero(t, totals.Reconnects)
+	}
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -322,6 +323,34 @@ func TestReconnect(t *testing.T) {
 	got := b.run(worker.Load)
 	require.EqualValues(t, 3, got.Reconnects)
 	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
+}
+
+// TestServerThatDoesNotGreet is connected to again and again: each attempt is given up in time, and the load goes on once the server answers.
+func TestServerThatDoesNotGreet(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 1, `timeout = "100ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"20s\"\n}"), "load", time.Millisecond)
+		b.indirect = indirect
+		start := time.Duration(b.net.clock.t)
+		b.net.at(start+time.Second, func() {
+			b.server(0).mute = true
+			b.server(0).sever()
+		})
+		b.net.at(start+10*time.Second, func() { b.server(0).mute = false })
+		greeted := *b.server(0).got["PING"]
+		got := b.run(worker.Load)
+		require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(2*7000))
+		require.EqualValues(t, 2, got.Reconnects)
+		attempts := *b.server(0).got["PING"] - greeted
+		require.Greater(t, attempts, 2*3, "a second to answer, and at most one until the next attempt")
+		require.Less(t, attempts, 2*10)
+		n := uint64(0)
+		for text, times := range got.Errors.All() {
+			if strings.HasSuffix(text, ": connect: no answer") {
+				n += times
+			}
+		}
+		require.GreaterOrEqual(t, n, uint64(attempts-2))
+	}
 }
 
 func TestErrorReplies(t *testing.T) {

@@ -3,8 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"log/slog"
+	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -95,6 +96,33 @@ func TestAPolicyIsAskedAboutWhatAPhaseNeeds(t *testing.T) {
 	}
 }
 
+// A name is as good as the addresses that it stands for, and a Unix socket is one by its path.
+func TestThePolicyIsAskedOfWhatANameStandsFor(t *testing.T) {
+	s := serveTickets(t, nil)
+	_, port, err := net.SplitHostPort(s.addr)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer listener.Close()
+	for _, c := range []struct{ allowed, network, addr, want string }{
+		{"127.0.0.1:" + port, "tcp4", "localhost:" + port, ""},
+		{"127.0.0.2:" + port, "tcp4", "localhost:" + port, "targets: 127.0.0.1:" + port + " is none of them"},
+		{"unix://" + path, "unix", path, ""},
+		{"unix://" + path + "2", "unix", path, "targets: "},
+	} {
+		place, err := policy.ParsePlace(c.allowed)
+		require.NoError(t, err)
+		conn, err := New(Config{Policy: &policy.Policy{Targets: []policy.Place{place}}}).dial(t.Context(), c.network, c.addr)
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+}
+
 // A load that does more than it may, which nobody could know before, is ended.
 func TestALoadBeyondThePolicyEnds(t *testing.T) {
 	s := serveTickets(t, nil)
@@ -125,15 +153,12 @@ func runUnder(t *testing.T, of *policy.Policy, text string) error {
 	require.Empty(t, diags)
 	resolved, diags := p.Resolve(plan.Vars{})
 	require.Empty(t, diags)
-	canonical, err := resolved.Canonical()
-	require.NoError(t, err)
-	e := New(Config{Drivers: []driver.Driver{ticket.Driver{}}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Spin: -1, Policy: of})
+	e := assigned(t, Config{Drivers: []driver.Driver{ticket.Driver{}}, Loops: 1, Policy: of}, resolved)
 	defer e.Close()
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	if _, err := e.Prepare(t.Context(), stepOf(resolved.Phase("load"), worker.Load)); err != nil {
 		return err
 	}
-	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	final, err := e.Run(t.Context(), e.now(), takeAll)
 	require.Equal(t, err != nil, final.Stopped)
 	return err
 }

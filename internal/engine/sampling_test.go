@@ -160,3 +160,18 @@ func TestSamplesOfWebKnowStatusAndBytes(t *testing.T) {
 	}
 	require.Len(t, seen, 2)
 }
+
+// An op of which several requests failed for different reasons has no single reason, one whose requests all failed for the same has that.
+func TestWhyAnOpFailed(t *testing.T) {
+	l := &loop{sampling: new(sampling), rec: new(measure.Totals)}
+	for _, c := range []struct {
+		said []string
+		want string
+	}{{[]string{"a"}, "a"}, {[]string{"a", "a"}, "a"}, {[]string{"a", "b"}, string(severalErrors)}, {[]string{"a", "b", "b"}, string(severalErrors)}} {
+		l.sampling.forget()
+		for _, text := range c.said {
+			l.wrong([]byte(text))
+		}
+		require.Equal(t, c.want, string(l.sampling.why))
+	}
+}

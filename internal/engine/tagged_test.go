@@ -175,6 +175,35 @@ func TestCodecsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// untaggable is a codec that panics once when it is to tell the id of a reply.
+type untaggable struct {
+	driver.Tagged
+	once *atomic.Bool
+}
+
+func (c untaggable) Tag(b []byte) (id uint32, ok bool) {
+	if id, ok = c.Tagged.Tag(b); id > 3 && c.once.CompareAndSwap(false, true) {
+		panic("a bug")
+	}
+	return id, ok
+}
+
+// TestPanicOfTag loses the connection, whose replies nobody can tell apart any more.
+func TestPanicOfTag(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		var once atomic.Bool
+		codec := func() (driver.Codec, error) {
+			plain, err := ticket.Driver{}.NewCodec(driver.Link{})
+			return untaggable{plain.(driver.Tagged), &once}, err
+		}
+		_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{coded{make: codec}}}, ticketPlan(serveTickets(t, nil).addr, target, lastingLoad))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, final.Totals.Reconnects)
+		n, _ := panicsOf(final.Totals)
+		require.EqualValues(t, 1, n)
+	})
+}
+
 // TestWhatCodecsCannotDo is refused when a phase asks for it.
 func TestWhatCodecsCannotDo(t *testing.T) {
 	plain, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})

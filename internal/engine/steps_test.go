@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/drivers"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// assigned is an engine that a plan has been assigned to.
+func assigned(t *testing.T, cfg Config, p *plan.Plan) *Engine {
+	t.Helper()
+	cfg.Spin = -1
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Drivers == nil {
+		cfg.Drivers = drivers.All()
+	}
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	e := New(cfg)
+	t.Cleanup(e.Close)
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{RunID: "r1", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	return e
+}
+
+// takeAll is a sink.
+func takeAll(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil }
+
+// tracePlan is a plan whose phase replays a trace, and the directory of it.
+func tracePlan(t *testing.T, text string) (p *plan.Plan, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(text), 0o600))
+	p = nullPlan(t, 1, "", "open {\n trace { file = \"trace.csv\" }\n sessions = 2\n pipeline = 4\n}")
+	sum := sha256.Sum256([]byte(text))
+	lines := int64(strings.Count(text, "\n"))
+	o := p.Phases[0].Open
+	o.Duration = time.Minute
+	o.Trace.Form, o.Trace.SHA256, o.Trace.Length, o.Trace.Lines = "cache", hex.EncodeToString(sum[:]), int64(len(text)), lines
+	o.Trace.Ops = []plan.TraceCount{{Op: "get", Lines: lines}}
+	return p, dir
+}
+
+// A phase's trace is opened when a step is prepared, and only if it is the file that the plan was checked with; it is read while the step runs.
+func TestStepOfATrace(t *testing.T) {
+	const text = "70.0,key:1,5,10,1,get,0\n70.1,key:2,5,10,1,get,0\n70.2,key:1,5,10,1,get,0\n"
+	p, dir := tracePlan(t, text)
+	e := assigned(t, Config{Loops: 2, Open: in(dir)}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	final, err := e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, final.Totals.Ops[driver.Get].Due)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(strings.ToUpper(text)), 0o600))
+	e = assigned(t, Config{Loops: 2, Open: in(dir)}, p)
+	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.ErrorContains(t, err, `trace "trace.csv" is not the file that the plan was checked with`)
+	require.Equal(t, isSpent, e.stage)
+}
+
+// A step that the phase does not have is not prepared.
+func TestStepThatAPhaseLacks(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	e := assigned(t, Config{Loops: 1}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Clear))
+	require.ErrorContains(t, err, `phase "load" has no clear step`)
+	require.Equal(t, isSpent, e.stage)
+}
+
+// A step ends early once the target has answered with as many errors as the plan bears.
+func TestStepThatStopsAfterErrors(t *testing.T) {
+	p := nullPlan(t, 1, "error_every = 1", "ops = { get = 1 }\nstop_after = 20\nclosed {\n sessions = 2\n iterations = 1000\n}")
+	e := assigned(t, Config{Loops: 1}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	final, err := e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.True(t, final.Stopped)
+	require.Less(t, final.Totals.Ops[driver.Get].Due, uint64(1000))
+}
+
+// A loop runs on the CPU that it is pinned to.
+func TestStepOnAPinnedLoop(t *testing.T) {
+	var may unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &may))
+	cpu := 0
+	for !may.IsSet(cpu) {
+		cpu++
+	}
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	e := assigned(t, Config{Loops: 1, Pin: []int{cpu}}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	var on atomic.Int64
+	e.group.loops[0].lanes[0].tr = &watched{transport: e.group.loops[0].lanes[0].tr, look: func() { on.Store(int64(onCPU())) }}
+	e.group.loops[0].tr = e.group.loops[0].lanes[0].tr
+	_, err = e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.EqualValues(t, cpu, on.Load())
+}
+
+// watched is a transport with a look at each wait.
+type watched struct {
+	transport
+	look func()
+}
+
+func (w *watched) wait(d time.Duration) bool {
+	w.look()
+	return w.transport.wait(d)
+}
+
+// A sink that fails ends the step, whether it fails at once or when what it took is to be kept.
+func TestStepWhoseSinkFails(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, sink := range []worker.Sink{
+		func(*measure.Snapshot) (func() error, error) { return nil, full },
+		func(*measure.Snapshot) (func() error, error) { return func() error { return full }, nil },
+	} {
+		p := nullPlan(t, 1, `latency = "1ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
+		e := assigned(t, Config{Loops: 2}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		_, err = e.Run(t.Context(), e.now(), sink)
+		require.ErrorIs(t, err, full)
+	}
+}
+
+// tidying is the ticket driver with something on its servers that is made before a load and removed after a clear phase.
+type tidying struct {
+	ticket.Driver
+	made, removed *atomic.Int64
+	fails         bool
+}
+
+func (d tidying) Prepare(context.Context, net.Conn, driver.Link) error {
+	d.made.Add(1)
+	return nil
+}
+
+func (d tidying) CleanUp(context.Context, net.Conn, driver.Link) error {
+	d.removed.Add(1)
+	if d.fails {
+		return errors.New("not now")
+	}
+	return nil
+}
+
+// What a driver has made is removed after a clear phase that ran to its end, and made again before the next load.
+func TestCleaningUp(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		d := tidying{made: new(atomic.Int64), removed: new(atomic.Int64), fails: fails}
+		file, diags := plan.Parse([]byte("plan \"test\" {}\n"+ticketPlan(serveTickets(t, nil).addr, "", ticketLoad)+
+			"\nphase \"wipe\" {\n target = target.t\n dataset = dataset.d\n clear {}\n}"), "test.hcl", []driver.Driver{d})
+		require.Empty(t, diags)
+		p, diags := file.Resolve(plan.Vars{})
+		require.Empty(t, diags)
+		var said strings.Builder
+		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{d}, Logger: slog.New(slog.NewTextHandler(&said, nil))}, p)
+		for _, step := range []struct {
+			phase         int
+			kind          worker.StepKind
+			stop          bool
+			made, removed int64
+		}{{0, worker.Load, false, 1, 0}, {0, worker.Load, false, 1, 0}, {1, worker.Clear, true, 1, 0}, {1, worker.Clear, false, 1, 1}, {0, worker.Load, false, 2, 1}} {
+			e.halt.Store(goOn)
+			_, err := e.Prepare(t.Context(), stepOf(p.Phases[step.phase], step.kind))
+			require.NoError(t, err)
+			if step.stop {
+				e.Drain()
+			}
+			_, err = e.Run(t.Context(), e.now(), takeAll)
+			require.NoError(t, err)
+			require.Equal(t, [2]int64{step.made, step.removed}, [2]int64{d.made.Load(), d.removed.Load()}, "%+v", step)
+		}
+		require.Equal(t, fails, strings.Contains(said.String(), `msg="server is not cleaned up" target=t error=`), said.String())
+	}
+}
