@@ -67,6 +67,26 @@ func TestOneServerDown(t *testing.T) {
 	}
 }
 
+// What populates a target has every copy acknowledged, whatever W is: a load that only reads could not tell a copy that is missing from a stale one.
+func TestPopulateWantsEveryCopy(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 3, "replication {\n coordinate = \"client\"\n n = 3\n w = 1\n r = 1\n}", "populate {\n sessions = 2\n}"), "load", time.Millisecond)
+		b.server(2).latency = func(int) time.Duration { return 3 * time.Millisecond }
+		if down {
+			b.server(1).down = true
+			b.server(1).sever()
+		}
+		put := b.run(worker.Populate).Ops[driver.Put]
+		require.EqualValues(t, 100, put.Due)
+		if down {
+			require.Equal(t, put.Due, put.Outcomes[driver.QuorumFailed])
+			continue
+		}
+		require.Equal(t, put.Due, put.Outcomes[driver.OK])
+		require.GreaterOrEqual(t, put.Service[measure.ClassOK].Min(), int64(3*time.Millisecond))
+	}
+}
+
 // TestOpTimeout has the op's deadline pass long before the requests': the op fails, its requests are still awaited.
 func TestOpTimeout(t *testing.T) {
 	p := redisPlan(t, 3, "timeout = \"1s\"\nreplication {\n coordinate = \"client\"\n n = 3\n w = 3\n r = 1\n timeout = \"20ms\"\n}", `

@@ -263,3 +263,12 @@ func TestTrafficThatNobodyCounts(t *testing.T) {
 	g := &group{loops: []*loop{{lanes: []*lane{{tr: &wire{out: new(piped)}}}}}}
 	require.Nil(t, g.traffic())
 }
+
+// Of the time that a thread waits for a processor, what waking up takes each time counts for nothing.
+func TestWaitingBeyondWaking(t *testing.T) {
+	earlier := queueing{waited: 1_000_000, times: 10}
+	require.EqualValues(t, 70_000, queueing{waited: 1_100_000, times: 13}.beyond(earlier))
+	require.Zero(t, queueing{waited: 1_030_000, times: 13}.beyond(earlier))
+	require.Zero(t, queueing{waited: 1_020_000, times: 13}.beyond(earlier))
+	require.Zero(t, earlier.beyond(earlier))
+}
