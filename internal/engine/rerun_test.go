@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +120,45 @@ func TestRerunOfABrokenTrace(t *testing.T) {
 	began, totals := b.replay()
 	require.EqualValues(t, len(began.at), dueIn(&totals))
 	require.Less(t, b.net.clock.t-b.l.origin, int64(2*time.Second))
+}
+
+// onlyForward is a trace that cannot be gone back in.
+type onlyForward struct{ *strings.Reader }
+
+func (onlyForward) Seek(int64, int) (int64, error) { return 0, errors.New("only forward") }
+func (onlyForward) Close() error                   { return nil }
+
+// A trace is gone back in only to be read again; if that fails, the load has failed.
+func TestTraceThatIsReadOnce(t *testing.T) {
+	_, text := recorded(500)
+	for more, want := range map[string]string{"": "", "loop = true": "only forward"} {
+		b := newRerunBench(t, more, "sessions = 4\n iterations = 1000", text, 100*time.Microsecond)
+		b.g.trace = func(context.Context) (io.ReadSeekCloser, error) { return onlyForward{strings.NewReader(text)}, nil }
+		b.equip(worker.Load)
+		b.l.run()
+		err := b.l.feed.(reading).close()
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
+// A trace that cannot be opened, or whose form is another, fails the load.
+func TestTraceThatCannotBeOpened(t *testing.T) {
+	for want, open := range map[string]func(context.Context) (io.ReadSeekCloser, error){
+		"no more files": func(context.Context) (io.ReadSeekCloser, error) { return nil, errors.New("no more files") },
+		"trace trace.csv:1:1: ": func(context.Context) (io.ReadSeekCloser, error) {
+			return onlyForward{strings.NewReader("{}\n")}, nil
+		},
+	} {
+		b := newRerunBench(t, "", "sessions = 4", "", 100*time.Microsecond)
+		b.g.trace = open
+		b.equip(worker.Load)
+		b.l.run()
+		require.ErrorContains(t, b.l.feed.(reading).close(), want)
+	}
 }
 
 // Giving out lines allocates nothing once there is room.
