@@ -85,6 +85,14 @@ func TestClusterRoutes(t *testing.T) {
 		require.LessOrEqual(t, totals.LateReplies, get.Outcomes[driver.Timeout])
 		require.Zero(t, totals.Reconnects)
 	})
+	t.Run("down", func(t *testing.T) {
+		b, totals := clusterLoad(t, nil, func(b *bench) {
+			b.server(0).down = true
+			b.server(0).sever()
+		})
+		require.Positive(t, totals.Request(0, driver.Get).Refused)
+		require.Len(t, b.g.cluster.doubt, 1, "its slots may have gone to another")
+	})
 	t.Run("moved", func(t *testing.T) {
 		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 127.0.0.1:%d\r\n", firstPort+2)})
 		require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])

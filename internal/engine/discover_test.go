@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/sockets"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -202,4 +203,35 @@ func TestLoadOfACluster(t *testing.T) {
 		all += sent.Sent
 	}
 	require.EqualValues(t, 2000, all)
+}
+
+// Which processes serve a target is known from a phase's first step on, and before its load's connections are open.
+func TestServersAreFoundFromTheSetupOn(t *testing.T) {
+	p := parsePlan(t, fmt.Sprintf(`
+		target "t" {
+			driver    = "redis"
+			endpoints = [%q]
+			timeout   = "30s"
+		}
+		dataset "d" {
+			keys {
+				count = 10
+				scope = "session"
+			}
+			values { size = 30 }
+		}
+		phase "load" {
+			target  = target.t
+			dataset = dataset.d
+			setup { ops = { put = 1 } }
+			ops = { get = 1 }
+			closed { iterations = 10 }
+		}`, servertest.Redis(t)))
+	for _, kind := range []worker.StepKind{worker.Setup, worker.Load} {
+		e := assigned(t, Config{Loops: 1}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], kind))
+		require.NoError(t, err)
+		require.NoError(t, e.group.hosted.err)
+		require.Len(t, e.group.hosted.pids, 1)
+	}
 }

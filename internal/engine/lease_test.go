@@ -143,3 +143,19 @@ func TestSleepOfTheMachineCountsAgainstTheLease(t *testing.T) {
 		}
 	}
 }
+
+// How long the machine slept is looked up at most once a millisecond, and at the first timestamp after that.
+func TestLooksAtTheSleepOfTheMachine(t *testing.T) {
+	looks, slept := 0, time.Duration(0)
+	le := lease{suspended: func() time.Duration { looks++; return slept }}
+	le.set(time.Second)
+	for now := range int64(10_000) {
+		require.False(t, le.over(now*int64(time.Microsecond)/2))
+	}
+	require.Equal(t, 5, looks)
+	slept = 2 * time.Second
+	require.False(t, le.over(5*int64(time.Millisecond)-1))
+	require.True(t, le.over(5*int64(time.Millisecond)))
+	slept = 0
+	require.True(t, le.over(7*int64(time.Millisecond)), "it never falls")
+}

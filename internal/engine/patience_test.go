@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,35 @@ func TestPreparingEndsThoughAFileDoesNotAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A file is read to its end, from any place, until its context ends; then nothing more of it is read, not even what is there.
+func TestPatientReads(t *testing.T) {
+	text := strings.Repeat("0123456789", readAtOnce/4)
+	errEnough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	file := newPatient(ctx, inMemory{strings.NewReader(text)})
+	all, err := io.ReadAll(file)
+	require.NoError(t, err)
+	require.Equal(t, text, string(all))
+	n, err := file.Read(make([]byte, 10))
+	require.Zero(t, n)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = file.Seek(5, io.SeekStart)
+	require.NoError(t, err)
+	some := make([]byte, 3)
+	n, err = file.Read(some)
+	require.NoError(t, err)
+	require.Equal(t, "567", string(some[:n]))
+	cancel(errEnough)
+	n, err = file.Read(some)
+	require.Zero(t, n)
+	require.ErrorIs(t, err, errEnough)
+}
+
+// inMemory is a file without a descriptor.
+type inMemory struct{ io.ReadSeeker }
+
+func (inMemory) Close() error { return nil }
 
 // A replay whose trace stops answering in its midst ends when the step does.
 func TestReplayEndsThoughItsTraceDoesNotAnswer(t *testing.T) {

@@ -204,6 +204,49 @@ func TestPanicOfTag(t *testing.T) {
 	})
 }
 
+// TestConnectionsThatGetNoCodec are none: the phase does not begin without one, and a lost one is made again until it has one.
+func TestConnectionsThatGetNoCodec(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		for _, fails := range []int64{1, 4} { // of a session's first connection, or of one that is made again
+			plain, err := ticket.Driver{}.NewCodec(driver.Link{})
+			require.NoError(t, err)
+			var asked atomic.Int64
+			codec := func() (driver.Codec, error) {
+				return sparing{plain.(driver.Tagged), func() error {
+					if asked.Add(1) == fails {
+						return errors.New("no codec left")
+					}
+					return nil
+				}}, nil
+			}
+			var once atomic.Bool
+			s := serveTickets(t, func(n int, reply []byte) []byte {
+				if n >= 500 && once.CompareAndSwap(false, true) {
+					return []byte("4000000000 ok\n")
+				}
+				return reply
+			})
+			_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{coded{make: codec}}}, ticketPlan(s.addr, target, lastingLoad))
+			if fails == 1 {
+				require.ErrorContains(t, err, "no codec left")
+				continue
+			}
+			require.NoError(t, err)
+			require.EqualValues(t, 1, final.Totals.Reconnects)
+			require.EqualValues(t, 5, asked.Load())
+			require.Contains(t, maps.Collect(final.Totals.Errors.All()), "n0 ("+s.addr+"): no codec left")
+		}
+	})
+}
+
+// sparing is a codec that may have none for a connection.
+type sparing struct {
+	driver.Tagged
+	asked func() error
+}
+
+func (s sparing) Connection(string) (driver.Codec, error) { return s.Tagged, s.asked() }
+
 // TestWhatCodecsCannotDo is refused when a phase asks for it.
 func TestWhatCodecsCannotDo(t *testing.T) {
 	plain, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
