@@ -153,6 +153,20 @@ func TestReplayKeepsTheTimesOfTheTrace(t *testing.T) {
 	}
 }
 
+// At a rate of the plan's own, ops are due at even intervals whatever the trace says.
+func TestReplayAtEvenIntervals(t *testing.T) {
+	const n, rate = 20_000, 4000
+	_, text := recorded(n)
+	b := newReplayBench(t, "sessions = 4\n pipeline = 64", text, n, 100*time.Microsecond)
+	b.g.phase.Open.Trace.Even, b.g.phase.Open.Rate = true, rate
+	began, totals := b.replay()
+	require.Len(t, began.at, n)
+	for i := range uint64(n) {
+		require.InDelta(t, b.l.origin+int64(i)*1e9/rate, began.at[i], 20_000, "op %d", i)
+	}
+	require.EqualValues(t, n, dueIn(&totals))
+}
+
 // While a target stands still, ops wait for their sessions and count from their due times. None is lost, and each key keeps its order.
 func TestReplayOfAStall(t *testing.T) {
 	const n = 10_000

@@ -181,11 +181,22 @@ func TestCleaningUp(t *testing.T) {
 		for _, step := range []struct {
 			phase         int
 			kind          worker.StepKind
-			stop          bool
+			idle, stop    bool
 			made, removed int64
-		}{{0, worker.Load, false, 1, 0}, {0, worker.Load, false, 1, 0}, {1, worker.Clear, true, 1, 0}, {1, worker.Clear, false, 1, 1}, {0, worker.Load, false, 2, 1}} {
+		}{
+			{0, worker.Load, false, false, 1, 0},
+			{0, worker.Load, false, false, 1, 0},
+			{1, worker.Clear, false, true, 1, 0},
+			{1, worker.Clear, true, false, 1, 0},
+			{1, worker.Clear, false, false, 1, 1},
+			{0, worker.Load, false, false, 2, 1},
+		} {
 			e.halt.Store(goOn)
-			_, err := e.Prepare(t.Context(), stepOf(p.Phases[step.phase], step.kind))
+			order := stepOf(p.Phases[step.phase], step.kind)
+			if step.idle { // the sessions are other workers'
+				order.To = 0
+			}
+			_, err := e.Prepare(t.Context(), order)
 			require.NoError(t, err)
 			if step.stop {
 				e.Drain()
