@@ -235,3 +235,44 @@ func TestServersAreFoundFromTheSetupOn(t *testing.T) {
 		require.Len(t, e.group.hosted.pids, 1)
 	}
 }
+
+// wordless is a cluster whose codec has nothing but a codec's methods.
+type wordless struct{ mapped }
+
+func (w wordless) NewCodec(link driver.Link) (driver.Codec, error) {
+	codec, err := w.mapped.NewCodec(link)
+	return opaque{codec}, err
+}
+
+// A driver that cannot read redirects loads no cluster.
+func TestClusterOfADriverWithoutRedirects(t *testing.T) {
+	addr := serveTickets(t, nil).addr
+	d := wordless{mapped{nodes: func(context.Context, string) ([]driver.Node, error) {
+		return []driver.Node{{Addr: addr, Slots: allSlots}}, nil
+	}}}
+	file, diags := plan.Parse(fmt.Appendf(nil, `
+		plan "test" {}
+		target "t" {
+			driver    = "redis"
+			endpoints = [%q]
+			cluster   = true
+		}
+		dataset "d" {
+			keys { count = 10 }
+			values { size = 30 }
+		}
+		phase "load" {
+			target  = target.t
+			dataset = dataset.d
+			ops     = { put = 1 }
+			closed { iterations = 10 }
+		}`, addr), "test.hcl", []driver.Driver{d})
+	require.Empty(t, diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	g := &group{plan: p, phase: p.Phases[0], sessions: 1, executor: plan.EventLoop}
+	g.target, g.driver = p.Target("t"), d
+	g.cluster = newCluster(&g.side, d)
+	_, err := g.newWire(New(Config{Loops: 1}), &lane{l: new(loop), side: &g.side}, d, 10)
+	require.EqualError(t, err, `driver "redis" does not read redirects`)
+}

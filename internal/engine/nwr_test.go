@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -145,6 +146,29 @@ func TestReadsFallBack(t *testing.T) {
 }
 
 // TestForeignValues reads values that loadgen did not write: they count as answers, and are counted.
+// TestForeignValuesAreCounted has servers answer with values that nobody put, in each way that ops are carried out; they are foreign if values are
+// checked, and nobody looks if not.
+func TestForeignValuesAreCounted(t *testing.T) {
+	for _, checked := range []bool{true, false} {
+		for phase, keys := range map[string]uint64{"": 200, "batch = 4": 800} {
+			for _, indirect := range []bool{false, true} {
+				p := redisPlanOf(t, 1, fmt.Sprintf("size = 100\n checked = %t", checked), "", "ops = { get = 1 }\n"+phase+"\nclosed {\n sessions = 2\n iterations = 100\n}")
+				b := newBench(t, p, "load", time.Millisecond)
+				b.indirect = indirect
+				for i := range 100 {
+					b.server(0).keys[fmt.Sprintf("key:%012d", i)] = []byte("$5\r\nhello\r\n")
+				}
+				got := b.run(worker.Load)
+				require.EqualValues(t, 200, got.Ops[driver.Get].Due)
+				if !checked {
+					keys = 0
+				}
+				require.Equal(t, keys, got.Foreign, "%q, indirect=%t", phase, indirect)
+			}
+		}
+	}
+}
+
 func TestForeignValues(t *testing.T) {
 	p := redisPlan(t, 3, nwr321, `
 		ops = { get = 1 }

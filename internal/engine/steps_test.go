@@ -66,8 +66,9 @@ func TestStepOfATrace(t *testing.T) {
 	const text = "70.0,key:1,5,10,1,get,0\n70.1,key:2,5,10,1,get,0\n70.2,key:1,5,10,1,get,0\n"
 	p, dir := tracePlan(t, text)
 	e := assigned(t, Config{Loops: 2, Open: in(dir)}, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	ready, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 	require.NoError(t, err)
+	require.Equal(t, worker.Ready{Sessions: 2, Executor: plan.EventLoop, Loops: 2}, ready, "how many ops a worker has is found out by reading")
 	final, err := e.Run(t.Context(), e.now(), takeAll)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, final.Totals.Ops[driver.Get].Due)
