@@ -178,7 +178,7 @@ func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients [
 	return err
 }
 
-// serve is a client's goroutine. It ends when calls is closed.
+// serve is a client's goroutine. It ends when the transport is closed.
 func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
 	calling, release := newCallContext(ctx)
 	defer release()
@@ -186,24 +186,18 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 		if b.l.lease.over(b.l.clock.now()) || !call.take() {
 			continue // the loop ends by itself, and takes back untaken calls
 		}
-		if client == nil {
-			call.failed, call.cause, call.end = op.Lost, errors.New("connection lost"), b.l.clock.now()
+		if b.do(calling, call, client) {
 			b.give(call)
 			continue
 		}
-		if !b.do(calling, call, client) {
-			c.hangUp(client)
-			c.up.Store(false)
-			client = nil
-			b.give(call)
-			client = b.redial(ctx, c)
-			continue
-		}
-		b.give(call)
-	}
-	if client != nil {
 		c.hangUp(client)
+		c.up.Store(false)
+		b.give(call)
+		if client = b.redial(ctx, c); client == nil {
+			return // the transport is being closed
+		}
 	}
+	c.hangUp(client)
 }
 
 // do carries out a call and reports whether the client is still usable.

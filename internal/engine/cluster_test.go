@@ -62,6 +62,8 @@ func TestClusterRoutes(t *testing.T) {
 		require.Equal(t, measure.Requests{Sent: asked.Sent, Ask: asked.Sent}, *asked)
 		require.Equal(t, measure.Requests{Sent: asked.Sent, Answered: asked.Sent}, *totals.Request(2, driver.Get))
 		require.EqualValues(t, asked.Sent, *b.server(2).got["ASKING"], "each is announced")
+		const getting, asking = len("*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n"), len("*1\r\n$6\r\nASKING\r\n")
+		require.Equal(t, getting*(1000+int(asked.Sent))+asking*int(asked.Sent), int(get.Out))
 		require.Zero(t, *b.server(1).got["ASKING"])
 		require.Equal(t, 4, *b.server(2).got["PING"], "one connection for each session, made when it was needed")
 		require.GreaterOrEqual(t, get.Service[measure.ClassMiss].Max(), int64(2*time.Millisecond), "an op's time has its redirects in it")

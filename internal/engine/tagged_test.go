@@ -247,6 +247,27 @@ type sparing struct {
 
 func (s sparing) Connection(string) (driver.Codec, error) { return s.Tagged, s.asked() }
 
+// nameless is the ticket driver whose servers do not say who they are.
+type nameless struct{ ticket.Driver }
+
+func (nameless) Identify(context.Context, net.Conn, driver.Link) (map[string]string, error) {
+	return nil, nil
+}
+
+// TestServersThatSayNothingOfThemselves are not among those that did.
+func TestServersThatSayNothingOfThemselves(t *testing.T) {
+	for _, d := range []driver.Driver{ticket.Driver{}, nameless{}} {
+		s := serveTickets(t, nil)
+		ready, _, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{d}}, ticketPlan(s.addr, "", ticketLoad))
+		require.NoError(t, err)
+		want := map[string]map[string]string{}
+		if _, silent := d.(nameless); !silent {
+			want[s.addr] = map[string]string{"server": "ticket", "version": "1"}
+		}
+		require.Equal(t, want, ready.Servers["t"])
+	}
+}
+
 // TestWhatCodecsCannotDo is refused when a phase asks for it.
 func TestWhatCodecsCannotDo(t *testing.T) {
 	plain, err := redis.Driver{}.NewCodec(driver.Link{Config: redis.Driver{}.NewConfig()})
