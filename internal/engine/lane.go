@@ -99,11 +99,8 @@ func (l *loop) wireOf(token int32) *wire {
 	panic("engine: a connection of no target")
 }
 
-// named adds the target's name to an error if the phase has several targets.
+// named adds the target's name to an error of a phase with several targets.
 func (la *lane) named(err error) error {
-	if len(la.l.lanes) == 1 {
-		return err
-	}
 	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
 }
 

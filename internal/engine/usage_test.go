@@ -272,3 +272,17 @@ func TestWaitingBeyondWaking(t *testing.T) {
 	require.Zero(t, queueing{waited: 1_020_000, times: 13}.beyond(earlier))
 	require.Zero(t, earlier.beyond(earlier))
 }
+
+// No share of the time is above 1, however clocks are read.
+func TestNoShareIsAboveOne(t *testing.T) {
+	var j joined
+	j.add(loopUse{productive: 500, waited: 900, waitKnown: true})
+	require.Equal(t, joined{productive: 500}, j, "a loop that took no time has no shares")
+	j.add(loopUse{wall: 1000, productive: 1100, waited: 1100, waitKnown: true})
+	require.Equal(t, joined{productive: 1600, busy: 1, waited: 1, waitKnown: true}, j)
+	g := measure.Generator{Executor: plan.Blocking, CPUSeconds: float64(runtime.NumCPU())}
+	(&joined{}).enter(&g, 0.5)
+	require.InDelta(t, 1, g.Busy, 0)
+	(&joined{}).enter(&g, 4)
+	require.InDelta(t, 0.25, g.Busy, 0)
+}
