@@ -226,3 +226,34 @@ func TestLateRepliesInPieces(t *testing.T) {
 		require.Zero(t, totals.Reconnects)
 	}
 }
+
+// The bytes of ops are those that the servers got and sent, without greetings, in each way that ops are carried out.
+func TestBytesAreThoseOfTheServers(t *testing.T) {
+	const mixed = "ops = { get = 2, put = 2, delete = 1 }\nexpect_hits = 0\n"
+	for name, c := range map[string]struct{ values, target, phase string }{
+		"plain":   {"size = 100", "", mixed},
+		"checked": {"size = 100\n checked = true", "", mixed},
+		"large":   {"size = 20000", "", mixed},
+		"batches": {"size = 100", "", "ops = { get = 1, put = 1 }\nexpect_hits = 0\nbatch = 4\n"},
+		"copies":  {"size = 100", "replication {\n coordinate = \"client\"\n n = 2\n w = 2\n r = 2\n}", mixed},
+		"puts":    {"size = 100", "replication {\n coordinate = \"client\"\n n = 3\n w = 3\n r = 1\n}", "ops = { put = 1 }\n"},
+		"steps":   {"size = 100", "", "expect_hits = 0\nscenario \"s\" {\n step \"put\" {}\n step \"get\" { key = \"same\" }\n}\n"},
+	} {
+		for _, indirect := range []bool{false, true} {
+			b := newBench(t, redisPlanOf(t, 3, c.values, c.target, c.phase+"closed {\n sessions = 3\n pipeline = 4\n iterations = 200\n}"), "load", time.Millisecond)
+			b.indirect = indirect && name != "steps"
+			totals := b.run(worker.Load)
+			var in, out, said, told uint64
+			for _, o := range totals.Ops {
+				if o != nil {
+					in, out = in+o.In, out+o.Out
+				}
+			}
+			for i := range 3 {
+				said, told = said+uint64(b.server(i).said), told+uint64(b.server(i).told)
+			}
+			require.Positive(t, out)
+			require.Equal(t, [2]uint64{said, told}, [2]uint64{in, out}, "%s, indirect=%t", name, indirect)
+		}
+	}
+}

@@ -49,6 +49,8 @@ type virtualServer struct {
 	piece   int                       // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
 	uneven  int                       // when set, what makes its latencies differ from request to request, by key
 	scratch []byte
+	told    int         // bytes of requests, without greetings
+	said    int         // of replies likewise
 	far     farEnd      // of in-memory connections
 	lists   [256][]byte // replies to MGET, of which no more than that are on their way
 }
@@ -227,6 +229,9 @@ func (s *virtualServer) sever() {
 func (s *virtualServer) serve(fd int, sock *virtualSock, b []byte) (int, error) {
 	args, n, used, err := split(b)
 	if err == nil {
+		if string(args[0]) != "PING" {
+			s.told += used
+		}
 		s.answer(fd, sock, args[:n])
 	}
 	return used, err
@@ -272,6 +277,9 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 	reply, latency := s.reply(args)
 	if latency < 0 {
 		return
+	}
+	if string(args[0]) != "PING" {
+		s.said += len(reply)
 	}
 	sock.last = max(sock.last, s.net.clock.t+int64(latency))
 	if s.piece > 0 {
