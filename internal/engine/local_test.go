@@ -2,10 +2,12 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/drivers"
+	logdriver "github.com/loadgen/loadgen/internal/drivers/log"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/policy"
@@ -302,6 +305,69 @@ func TestLogsThatCannotBeVerified(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
+}
+
+// moodyDriver is the log driver whose sessions say to some requests that they are errors or misses.
+type moodyDriver struct {
+	logdriver.Driver
+	failed error // in place of a session
+}
+
+type moodyStore struct {
+	localfile.Store
+	failed error
+}
+
+type moodySession struct {
+	localfile.Session
+	n int
+}
+
+func (d moodyDriver) Open(ctx context.Context, config any, site localfile.Site) (localfile.Store, error) {
+	store, err := d.Driver.Open(ctx, config, site)
+	return moodyStore{store, d.failed}, err
+}
+
+func (s moodyStore) Session(i int) (localfile.Session, error) {
+	session, err := s.Store.Session(i)
+	return &moodySession{Session: session}, cmp.Or(s.failed, err)
+}
+
+func (s *moodySession) Do(req *driver.Request, reply *driver.Reply) error {
+	switch s.n++; s.n % 4 {
+	case 1:
+		reply.Outcome, reply.Message = driver.Error, []byte("no room")
+		return nil
+	case 2:
+		reply.Outcome = driver.Miss
+		return nil
+	}
+	return s.Session.Do(req, reply)
+}
+
+// TestOutcomesOfLogs are what sessions say: an error that a session reports is the op's, and no end of the log.
+func TestOutcomesOfLogs(t *testing.T) {
+	final := carryOutOf(t, 2, moodyDriver{}, logPlan(t, "", logPhase("load", "ops = { append = 1 }\n closed {\n sessions = 2\n iterations = 400\n}")))
+	o := final.Totals.Ops[driver.Append]
+	require.EqualValues(t, 800, o.Due)
+	require.Equal(t, [3]uint64{400, 200, 200}, [3]uint64{o.Outcomes[driver.OK], o.Outcomes[driver.Miss], o.Outcomes[driver.Error]})
+	require.EqualValues(t, 400*100, o.Out, "values that were stored")
+	require.Equal(t, measure.Requests{Sent: 800, Answered: 600, Error: 200}, *final.Totals.Request(0, driver.Append))
+	require.Equal(t, map[string]uint64{"no room": 200}, maps.Collect(final.Totals.Errors.All()))
+	require.Empty(t, final.Log.Failure)
+}
+
+// TestSessionOfALogThatCannotBegin ends the preparation.
+func TestSessionOfALogThatCannotBegin(t *testing.T) {
+	p := logPlan(t, "", logPhase("load", "ops = { append = 1 }\n closed { iterations = 1 }"))
+	root := t.TempDir()
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{moodyDriver{failed: errors.New("no memory")}}, LogRoot: func() (string, error) { return root, nil }}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.ErrorContains(t, err, "no memory")
+	e.Close()
+	left, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // TestNoAllocationPerLogOp counts allocations of the real loop over real files.
