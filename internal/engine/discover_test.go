@@ -273,6 +273,10 @@ func TestClusterOfADriverWithoutRedirects(t *testing.T) {
 	g := &group{plan: p, phase: p.Phases[0], sessions: 1, executor: plan.EventLoop}
 	g.target, g.driver = p.Target("t"), d
 	g.cluster = newCluster(&g.side, d)
-	_, err := g.newWire(New(Config{Loops: 1}), &lane{l: new(loop), side: &g.side}, d, 10)
+	e := New(Config{Loops: 1})
+	_, err := g.newWire(e, &lane{l: new(loop), side: &g.side}, d, 10)
 	require.EqualError(t, err, `driver "redis" does not read redirects`)
+	g.cluster, g.phase.Batch = nil, 2
+	_, err = g.newWire(e, &lane{l: new(loop), side: &g.side}, ticket.Driver{}, 10)
+	require.ErrorContains(t, err, "puts one key in a request")
 }

@@ -172,3 +172,15 @@ func TestPanicOfALocalDriver(t *testing.T) {
 		})
 	}
 }
+
+// A timed driver that owes too many replies gets no more requests, as a connection would: those are refused.
+func TestBacklogOfATimedDriver(t *testing.T) {
+	const beyond = 20
+	p := nullPlan(t, 1, "latency = \"1h\"\ntimeout = \"2ms\"", fmt.Sprintf("ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = %d\n}", backlog+1+beyond))
+	final := carryOutOf(t, 1, null.Driver{}, p)
+	get := final.Totals.Ops[driver.Get]
+	require.EqualValues(t, backlog+1, get.Outcomes[driver.Timeout])
+	require.EqualValues(t, beyond, get.Outcomes[driver.Error])
+	require.EqualValues(t, beyond, get.Causes[op.Refused])
+	require.Equal(t, measure.Requests{Sent: backlog + 1, Timeout: backlog + 1, Refused: beyond}, *final.Totals.Request(0, driver.Get))
+}

@@ -101,6 +101,20 @@ func TestStepThatStopsAfterErrors(t *testing.T) {
 	require.Less(t, final.Totals.Ops[driver.Get].Due, uint64(1000))
 }
 
+// What else ran on the machine is watched while something is measured, and not otherwise.
+func TestWhichStepsAreWatched(t *testing.T) {
+	for phase, kind := range map[string]worker.StepKind{"ops = { get = 1 }\nclosed { iterations = 1 }": worker.Load, "populate {}": worker.Populate} {
+		p := nullPlan(t, 1, "", phase)
+		e := assigned(t, Config{Loops: 1}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], kind))
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		said := final.Generator.Machine != nil || final.Generator.MachineUnknown != ""
+		require.Equal(t, kind.Timed(), said)
+	}
+}
+
 // A loop runs on the CPU that it is pinned to.
 func TestStepOnAPinnedLoop(t *testing.T) {
 	var may unix.CPUSet
@@ -132,19 +146,27 @@ func (w *watched) wait(d time.Duration) bool {
 	return w.transport.wait(d)
 }
 
-// A sink that fails ends the step, whether it fails at once or when what it took is to be kept.
+// A sink that fails ends the step, whether it fails at once or when what it took is to be kept. The first failure is the cause.
 func TestStepWhoseSinkFails(t *testing.T) {
-	full := errors.New("the disk is full")
-	for _, sink := range []worker.Sink{
-		func(*measure.Snapshot) (func() error, error) { return nil, full },
-		func(*measure.Snapshot) (func() error, error) { return func() error { return full }, nil },
-	} {
-		p := nullPlan(t, 1, `latency = "1ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
+	for _, atOnce := range []bool{true, false} {
+		causes := []error{errors.New("the disk is full"), errors.New("it still is"), errors.New("and still is")}
+		n := 0
+		fail := func() error {
+			n++
+			return causes[min(n, len(causes))-1]
+		}
+		p := nullPlan(t, 1, `latency = "1500ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
 		e := assigned(t, Config{Loops: 2}, p)
 		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 		require.NoError(t, err)
-		_, err = e.Run(t.Context(), e.now(), sink)
-		require.ErrorIs(t, err, full)
+		_, err = e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
+			if atOnce {
+				return nil, fail()
+			}
+			return fail, nil
+		})
+		require.Greater(t, n, 1)
+		require.Equal(t, causes[0], err)
 	}
 }
 
