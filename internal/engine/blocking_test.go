@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -188,6 +189,25 @@ func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
 			require.Equal(t, get.Due, get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
 		})
 	}
+}
+
+// TestBacklogOfAClient fills what waits for a client that never returns: what has no room is refused.
+func TestBacklogOfAClient(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			<-release
+			return nil
+		})
+		const beyond, room = 20, 1 + backlog + 1 // the one that it has, and those that wait
+		final, err := driveClients(t, 1, 1, always(stuck), `timeout = "10ms"`, fmt.Sprintf("closed {\n sessions = 1\n iterations = %d\n}", room+beyond))
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Equal(t, measure.Requests{Sent: room, Timeout: room, Refused: beyond}, *final.Totals.Request(0, driver.Get))
+		require.EqualValues(t, room, get.Outcomes[driver.Timeout])
+		require.EqualValues(t, beyond, get.Causes[op.Refused])
+	})
 }
 
 // TestClientsThatAnswerTooLate has clients that ignore their deadline and answer after it: the ops have timed out, and the answers are late.
