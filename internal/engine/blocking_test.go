@@ -233,6 +233,27 @@ func TestClientsThatAnswerTooLate(t *testing.T) {
 	})
 }
 
+// TestWhatACallKeeps is its own copy of bytes that the next op overwrites, and nothing of values that are made anew each time.
+func TestWhatACallKeeps(t *testing.T) {
+	var call blockingCall
+	for _, text := range []string{"first", "the second", "3"} {
+		passing := &op.Verbatim{Bytes: []byte(text)}
+		value := driver.Value{Size: len(text), Maker: passing}
+		call.req = driver.Request{Value: &value}
+		call.keep()
+		copy(passing.Bytes, "xxxxxxxxxx")
+		require.Equal(t, text, string(call.req.Value.AppendTo(nil)))
+		require.NotSame(t, &value, call.req.Value, "nor is the op's value changed")
+		require.Same(t, passing, value.Maker)
+	}
+	value := driver.Value{Size: 10, Seed: 1}
+	for _, v := range []*driver.Value{nil, &value} {
+		call.req = driver.Request{Value: v}
+		call.keep()
+		require.Same(t, v, call.req.Value)
+	}
+}
+
 // TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
 func TestBlockingClientsConnectSideBySide(t *testing.T) {
 	for _, loops := range []int{1, 4} {

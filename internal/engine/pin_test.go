@@ -19,8 +19,15 @@ func TestPinnedThread(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	require.NoError(t, err)
+	slack := func() int {
+		ns, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		require.NoError(t, err)
+		return ns
+	}
+	before := slack()
 	release, err := ownThread(cpu)
 	require.NoError(t, err)
+	require.Equal(t, 1, slack(), "the kernel wakes it when it asked to be woken")
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
 	require.Equal(t, 1, now.Count())
 	require.True(t, now.IsSet(cpu))
@@ -28,6 +35,7 @@ func TestPinnedThread(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, []int{30, priority}, pinned, "a nice value of -10, which is counted from 20 down, where the process may have it")
 	release()
+	require.Equal(t, before, slack())
 	after, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	require.Equal(t, priority, after)
