@@ -87,6 +87,17 @@ func TestClusterRoutes(t *testing.T) {
 		require.LessOrEqual(t, totals.LateReplies, get.Outcomes[driver.Timeout])
 		require.Zero(t, totals.Reconnects)
 	})
+	t.Run("asked, and lost when nobody asks any more", func(t *testing.T) {
+		b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-ASK 7 127.0.0.1:%d\r\n", firstPort+2)}, func(b *bench) {
+			start := time.Duration(b.net.clock.t)
+			b.net.at(start+20*time.Millisecond, func() { b.server(0).words = nil })
+			b.net.at(start+40*time.Millisecond, func() { b.server(2).sever() })
+		})
+		get := totals.Ops[driver.Get]
+		require.EqualValues(t, 1000, get.Outcomes[driver.Miss])
+		require.Equal(t, 4, *b.server(2).got["PING"], "a node without slots is not connected to again")
+		require.Zero(t, totals.Reconnects)
+	})
 	t.Run("down", func(t *testing.T) {
 		b, totals := clusterLoad(t, nil, func(b *bench) {
 			b.server(0).down = true

@@ -156,6 +156,29 @@ func TestDrainCutsScenarios(t *testing.T) {
 	require.Less(t, time.Duration(b.net.clock.t-began), 1200*time.Millisecond)
 }
 
+// A scenario whose step is under way when the load is drained ends with that step, and counts as cut unless it was the last.
+func TestDrainCutsScenariosBetweenSteps(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", `
+		scenario "three" {
+			step "get" {}
+			step "get" {}
+			step "put" {}
+		}
+		closed {
+			sessions = 50
+			duration = "10s"
+		}`), "load", time.Millisecond)
+	b.server(0).uneven = 1 // sessions are at different steps
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.e.Drain() })
+	got := b.run(worker.Load)
+	s := got.Scenarios[0]
+	done := s.Outcomes[driver.OK] + s.Outcomes[driver.Miss]
+	require.Equal(t, s.Due, done+uint64(s.InFlight))
+	require.Equal(t, got.Ops[driver.Put].Due, done, "those that came to their last step have ended")
+	require.InDelta(t, 33, s.InFlight, 16)
+	require.Zero(t, got.Ops[driver.Get].InFlight+got.Ops[driver.Put].InFlight)
+}
+
 // A scenario that was due and found no room is shed as a whole; only its first op was due.
 func TestScenariosAreShed(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", `
