@@ -227,6 +227,19 @@ func TestLateRepliesInPieces(t *testing.T) {
 	}
 }
 
+// A pipeline of large values takes more parts than the kernel takes in one call: they leave in several, in order and whole.
+func TestMoreLargeValuesThanOneWriteTakes(t *testing.T) {
+	const depth = 2 * mostParts
+	b := newBench(t, redisPlanOf(t, 1, "size = 20000", "", fmt.Sprintf("ops = { put = 1 }\nclosed {\n sessions = 1\n pipeline = %d\n iterations = %d\n}", depth, 3*depth)), "load", time.Millisecond)
+	b.server(0).put = func(value []byte) { require.Len(t, value, 20000) }
+	totals := b.run(worker.Load)
+	put := totals.Ops[driver.Put]
+	require.EqualValues(t, 3*depth, put.Outcomes[driver.OK])
+	require.EqualValues(t, 3*depth, *b.server(0).got["SET"])
+	require.EqualValues(t, b.server(0).told, put.Out)
+	require.Zero(t, totals.Reconnects)
+}
+
 // The bytes of ops are those that the servers got and sent, without greetings, in each way that ops are carried out.
 func TestBytesAreThoseOfTheServers(t *testing.T) {
 	const mixed = "ops = { get = 2, put = 2, delete = 1 }\nexpect_hits = 0\n"

@@ -101,6 +101,37 @@ func TestStepThatStopsAfterErrors(t *testing.T) {
 	require.Less(t, final.Totals.Ops[driver.Get].Due, uint64(1000))
 }
 
+// A step begins at the time that it was told, unless it is called off or the lease ends before.
+func TestStepBeginsWhenItIsDue(t *testing.T) {
+	for name, meanwhile := range map[string]func(e *Engine, cancel func()){
+		"begins":        func(*Engine, func()) {},
+		"called off":    func(_ *Engine, cancel func()) { cancel() },
+		"lease is over": func(e *Engine, _ func()) { e.SetLease(e.now()) },
+	} {
+		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 10 }")
+		e := assigned(t, Config{Loops: 2}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := time.Hour
+		if name == "begins" {
+			wait = 300 * time.Millisecond
+		}
+		at := e.now() + wait
+		time.AfterFunc(100*time.Millisecond, func() { meanwhile(e, cancel) })
+		final, err := e.Run(ctx, at, takeAll)
+		cancel()
+		require.NoError(t, err)
+		require.Equal(t, name == "lease is over", final.Expired, name)
+		if name == "begins" {
+			require.GreaterOrEqual(t, final.Totals.Span.First, int64(at))
+			require.EqualValues(t, 10, final.Totals.Ops[driver.Get].Due)
+			continue
+		}
+		require.Nil(t, final.Totals.Ops[driver.Get], name)
+	}
+}
+
 // What else ran on the machine is watched while something is measured, and not otherwise.
 func TestWhichStepsAreWatched(t *testing.T) {
 	for phase, kind := range map[string]worker.StepKind{"ops = { get = 1 }\nclosed { iterations = 1 }": worker.Load, "populate {}": worker.Populate} {
