@@ -325,6 +325,39 @@ func TestReconnect(t *testing.T) {
 	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
 }
 
+// TestSlowCollector does not take a loop's intervals for a while: the loop goes on, and joins what it counted meanwhile into one.
+func TestSlowCollector(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 1000\n duration = \"6s\"\n sessions = 4\n}"), "load", time.Millisecond)
+	b.equip(worker.Load)
+	parts := make(chan part, 2)
+	b.l.parts = parts
+	var all []part
+	take := func() {
+		for len(parts) > 0 {
+			all = append(all, <-parts)
+		}
+	}
+	begun := b.l.origin
+	b.net.at(time.Duration(begun)+4500*time.Millisecond, take)
+	b.net.at(time.Duration(begun)+5900*time.Millisecond, take)
+	b.l.run()
+	take()
+	var due []uint64
+	for i, p := range all {
+		due = append(due, p.totals.Ops[driver.Get].Due)
+		require.Equal(t, i == len(all)-1, p.final)
+		if i > 0 {
+			require.Greater(t, p.upTo, all[i-1].upTo)
+		}
+	}
+	sum := uint64(0)
+	for _, n := range due {
+		sum += n
+	}
+	require.EqualValues(t, 6000, sum)
+	require.InDelta(t, 3000, due[2], 1100, "the third to fifth second: %v", due)
+}
+
 // TestServerThatDoesNotGreet is connected to again and again: each attempt is given up in time, and the load goes on once the server answers.
 func TestServerThatDoesNotGreet(t *testing.T) {
 	for _, indirect := range []bool{false, true} {
