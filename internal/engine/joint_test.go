@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -115,6 +116,51 @@ func testTargetsOfKinds(t *testing.T, executor, source, dest string) {
 			if got[target] != nil {
 				require.EqualValues(t, sent[v], got[target](v), "target %d, %v", target, v)
 			}
+		}
+	}
+}
+
+// TestSpansThatAreDue has spans begin when they are due, and the loop wait meanwhile, whatever its targets are.
+func TestSpansThatAreDue(t *testing.T) {
+	for executor, names := range map[string][]string{plan.EventLoop: {"ticket", "null"}, plan.Blocking: {"ticket", "null", "callee"}} {
+		for _, name := range names {
+			t.Run(name+", "+executor, func(t *testing.T) {
+				endpoint := "a"
+				if name == "ticket" {
+					endpoint = serveTickets(t, nil).addr
+				}
+				body := fmt.Sprintf("driver = %q\nendpoints = [%q]", name, endpoint)
+				called := &callee{Driver: null.Driver{}, got: map[string]int{}}
+				_, final, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{ticket.Driver{}, null.Driver{}, called}},
+					spanPlan(body, body, executor, "open {\n rate = 100\n arrivals = \"constant\"\n duration = \"300ms\"\n sessions = 4\n}"))
+				require.NoError(t, err)
+				s := final.Totals.Scenarios[0]
+				require.EqualValues(t, 30, s.Due)
+				require.EqualValues(t, 30, s.Outcomes[driver.OK]+s.Outcomes[driver.Miss])
+				require.Less(t, final.Generator.Busy, 0.9, "it waits without being busy")
+			})
+		}
+	}
+}
+
+// TestJointWaitsForNothing says that nothing has happened if nothing has: what a loop does then is no work.
+func TestJointWaitsForNothing(t *testing.T) {
+	for executor, name := range map[string]string{plan.EventLoop: "ticket", plan.Blocking: "callee"} {
+		endpoint := "a"
+		if name == "ticket" {
+			endpoint = serveTickets(t, nil).addr
+		}
+		body := fmt.Sprintf("driver = %q\nendpoints = [%q]", name, endpoint)
+		ds := []driver.Driver{ticket.Driver{}, &callee{Driver: null.Driver{}, got: map[string]int{}}}
+		file, diags := plan.Parse([]byte("plan \"test\" {}\n"+spanPlan(body, body, executor, "closed { iterations = 1 }")), "test.hcl", ds)
+		require.Empty(t, diags)
+		p, diags := file.Resolve(plan.Vars{})
+		require.Empty(t, diags)
+		e := assigned(t, Config{Loops: 1, Drivers: ds}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		for _, d := range []time.Duration{0, time.Millisecond} {
+			require.False(t, e.group.loops[0].tr.wait(d), executor)
 		}
 	}
 }

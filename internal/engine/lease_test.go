@@ -159,3 +159,20 @@ func TestLooksAtTheSleepOfTheMachine(t *testing.T) {
 	slept = 0
 	require.True(t, le.over(7*int64(time.Millisecond)), "it never falls")
 }
+
+// A request that its program sends when the lease has just ended is refused, also where there is no connection to send it on.
+func TestNothingIsSentToATimedDriverAfterTheLease(t *testing.T) {
+	e := assigned(t, Config{Loops: 1}, nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }"))
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
+	require.NoError(t, err)
+	l := e.group.loops[0]
+	tr := l.tr.(*timed)
+	req := driver.Request{Verb: driver.Get, Key: []byte("key")}
+	e.SetLease(e.now())
+	require.False(t, tr.send(l.sessions[0], new(opState), &req))
+	require.Zero(t, tr.owed[0])
+	e.SetLease(time.Hour)
+	l.lapsed = false
+	require.True(t, tr.send(l.sessions[0], new(opState), &req))
+	require.Equal(t, 1, tr.owed[0])
+}

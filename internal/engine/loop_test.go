@@ -325,6 +325,17 @@ func TestReconnect(t *testing.T) {
 	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
 }
 
+// TestWaitingForTheBoundOnAllSessions counts as waiting for room what starts late because as many ops as may be are in flight.
+func TestWaitingForTheBoundOnAllSessions(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 4000\n duration = \"1s\"\n sessions = 10\n pipeline = 4\n in_flight = 2\n}"), "load", time.Millisecond)
+	got := b.run(worker.Load)
+	due := got.Ops[driver.Get].Due
+	require.Less(t, due, uint64(4001))
+	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
+	require.Greater(t, late, int(due)*8/10, "two in flight, a millisecond each, are half of what is due")
+	require.InDelta(t, late, above(&got.Waited, 10*time.Millisecond), 5)
+}
+
 // TestSlowCollector does not take a loop's intervals for a while: the loop goes on, and joins what it counted meanwhile into one.
 func TestSlowCollector(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 1000\n duration = \"6s\"\n sessions = 4\n}"), "load", time.Millisecond)

@@ -161,6 +161,45 @@ func TestTraceThatCannotBeOpened(t *testing.T) {
 	}
 }
 
+// endless is a trace that says the same over and over.
+type endless struct {
+	line []byte
+	at   int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = e.line[e.at]
+		e.at = (e.at + 1) % len(e.line)
+	}
+	return len(p), nil
+}
+
+func (e *endless) Seek(int64, int) (int64, error) { return 0, nil }
+func (e *endless) Close() error                   { return nil }
+
+// Reading ahead ends with the step, also in the midst of lines that are all for other loops.
+func TestReadingAheadEnds(t *testing.T) {
+	for key := range 20 {
+		b := newRerunBench(t, "", "sessions = 4", "", 100*time.Microsecond)
+		b.part(0, 1)
+		b.g.trace = func(context.Context) (io.ReadSeekCloser, error) {
+			return &endless{line: fmt.Appendf(nil, "70.0,key:%d,5,10,1,get,0\n", key)}, nil
+		}
+		b.equip(worker.Load)
+		feed := b.l.feed.(reading)
+		feed.open()
+		ended := make(chan error, 1)
+		go func() { ended <- feed.close() }()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(time.Minute):
+			require.FailNow(t, "it reads on")
+		}
+	}
+}
+
 // Giving out lines allocates nothing once there is room.
 func TestRerunAllocatesNothing(t *testing.T) {
 	_, text := recorded(5000)

@@ -5,15 +5,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -175,6 +179,75 @@ type watched struct {
 func (w *watched) wait(d time.Duration) bool {
 	w.look()
 	return w.transport.wait(d)
+}
+
+// An engine that is closed leaves nothing behind: no file, no connection and no goroutine, whatever it has loaded.
+func TestClosedEngineLeavesNothingBehind(t *testing.T) {
+	const load = "closed {\n sessions = 3\n iterations = 50\n}"
+	trace, dir := tracePlan(t, strings.Repeat("70.0,key:1,5,10,1,get,0\n", 3000))
+	for name, p := range map[string]*plan.Plan{
+		"null":                 nullPlan(t, 2, "", "ops = { get = 1 }\n"+load),
+		"null, blocking":       nullPlan(t, 2, onBlocking, "ops = { get = 1 }\n"+load),
+		"a trace":              trace,
+		"log":                  logPlan(t, "", logPhase("load", "ops = { append = 1 }\n"+load)),
+		"tickets":              ticketsOf(t, plan.EventLoop, load),
+		"tickets, blocking":    ticketsOf(t, plan.Blocking, load),
+		"tickets, and no time": ticketsOf(t, plan.EventLoop, "open {\n sessions = 3\n rate = 1000\n duration = \"1h\"\n}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, goroutines := openFiles(t), runtime.NumGoroutine()
+			root := t.TempDir()
+			e := assigned(t, Config{
+				Loops: 2, Open: in(dir), LogRoot: func() (string, error) { return root, nil }, Drivers: append(drivers.All(), ticket.Driver{}),
+			}, p)
+			rounds := 2
+			if name == "log" {
+				rounds = 1 // its files are gone after the last phase that has them
+			}
+			for range rounds {
+				_, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				_, err = e.Run(ctx, e.now(), takeAll)
+				cancel()
+				require.NoError(t, err)
+				e.halt.Store(goOn)
+			}
+			e.Close()
+			left := []string{}
+			if !assert.Eventually(t, func() bool {
+				left = slices.DeleteFunc(openFiles(t), func(file string) bool { return slices.Contains(files, file) })
+				return len(left) == 0 && runtime.NumGoroutine() <= goroutines+1 // the one that this runs on
+			}, 10*time.Second, 10*time.Millisecond) {
+				stacks := make([]byte, 1<<20)
+				t.Logf("%v\n%s", left, stacks[:runtime.Stack(stacks, true)])
+			}
+		})
+	}
+}
+
+// ticketsOf is a plan with a load on a ticket server.
+func ticketsOf(t *testing.T, executor, load string) *plan.Plan {
+	t.Helper()
+	text := ticketPlan(serveTickets(t, nil).addr, fmt.Sprintf("executor = %q", executor), load)
+	file, diags := plan.Parse([]byte("plan \"test\" {}\n"+text), "test.hcl", []driver.Driver{ticket.Driver{}})
+	require.Empty(t, diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.Empty(t, diags)
+	return p
+}
+
+// openFiles lists what this process has open.
+func openFiles(t *testing.T) (files []string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && !strings.HasPrefix(to, "/proc/self/fd") {
+			files = append(files, to)
+		}
+	}
+	return files
 }
 
 // A sink that fails ends the step, whether it fails at once or when what it took is to be kept. The first failure is the cause.
