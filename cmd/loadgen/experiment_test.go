@@ -227,8 +227,8 @@ experiment {
 	require.Contains(t, quick.Finding, "baseline")
 	require.GreaterOrEqual(t, *quick.Score, 0.001)
 	require.GreaterOrEqual(t, *slow.Score, 0.1)
-	require.Equal(t, 3, slow.Values)
 	if !l.disturbed(x) {
+		require.Equal(t, 3, slow.Values)
 		require.Greater(t, *slow.Ratio, 20.0)
 		require.True(t, slow.Differs, slow.Finding)
 		require.Equal(t, "differs", strings.TrimSuffix(slow.Finding, busy))
@@ -305,15 +305,19 @@ experiment {
 	require.Equal(t, exit.Aborted, x.ExitCode)
 	require.Equal(t, map[string]run.Stop{"short": run.StopFinished, "long": run.StopAborted}, stops(x))
 	require.Len(t, x.Runs, 6)
-	counted := 0
+	rates := 0 // a run of 50 ms that had no processor does not count, or has too few ops for a rate
 	for _, one := range x.Runs[:5] {
-		if one.Counts() {
-			counted++
-		} else {
-			require.Equal(t, run.Invalid, one.Verdict.Validity, "for want of a processor")
+		if !one.Counts() {
+			require.Equal(t, run.Invalid, one.Verdict.Validity)
+			continue
+		}
+		r, err := rundir.Load(l.runs, one.ID)
+		require.NoError(t, err)
+		if r.Phase["load"].Op["get"].Rate != nil {
+			rates++
 		}
 	}
-	require.Equal(t, counted, figure(t, x, "short", "rate").Values)
+	require.Equal(t, rates, figure(t, x, "short", "rate").Values)
 	require.Contains(t, x.Verdict.Reasons[0], "stopped by the user after 6 runs")
 }
 
