@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -304,6 +305,93 @@ func TestLogsThatCannotBeVerified(t *testing.T) {
 		left, err := os.ReadDir(root)
 		require.NoError(t, err)
 		require.Empty(t, left)
+	}
+}
+
+// TestFilesThatWorkersWouldShare are refused: each worker has files of its own.
+func TestFilesThatWorkersWouldShare(t *testing.T) {
+	for scope, want := range map[string]string{
+		"":                    `target "wal": each of 2 workers has files of its own, and all share the keys of dataset "d": write keys { scope = "session" } there, or use one worker`,
+		"scope = \"session\"": "",
+	} {
+		for workers := 1; workers <= 2; workers++ {
+			p := parsePlan(t, `
+				target "wal" {
+					driver = "files"
+					sync   = "none"
+				}
+				dataset "d" {
+					keys {
+						count = 8
+						`+scope+`
+					}
+					values { size = 100 }
+				}
+				`+logPhase("load", "ops = { put = 1 }\n closed {\n sessions = 2\n iterations = 4\n}"))
+			e, _ := localEngine(t, p)
+			e.run.Workers = workers
+			_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+			if want == "" || workers == 1 {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, want)
+			}
+		}
+	}
+}
+
+// endingStore is a store whose end is a test's.
+type endingStore struct {
+	localfile.Store
+	claim         []byte
+	failed, stays error
+}
+
+func (c endingStore) Close() ([]byte, error) {
+	claim, err := c.Store.Close()
+	if c.claim == nil {
+		claim = nil
+	}
+	return claim, cmp.Or(c.failed, err)
+}
+
+func (c endingStore) Remove() error { return cmp.Or(c.stays, c.Store.Remove()) }
+
+// TestHowALogIsSettled says what became of what was written, and why it is not proven.
+func TestHowALogIsSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		store          endingStore
+		unproven, said string
+		again          string // why a later phase does not load the same files
+	}{
+		"proven":      {endingStore{claim: []byte{1}}, "", "", ""},
+		"not closed":  {endingStore{claim: []byte{1}, failed: errors.New("no space")}, "no space", "", `failed in phase "write"`},
+		"no claim":    {endingStore{}, "the layout keeps nothing that could be verified", "", ""},
+		"not removed": {endingStore{claim: []byte{1}, stays: errors.New("busy")}, "", `msg="remove log files" err=busy`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n iterations = 10\n}")+
+				logPhase("again", "ops = { append = 1 }\n closed {\n iterations = 10\n}"))
+			e, _ := localEngine(t, p)
+			var said bytes.Buffer
+			e.cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+			for i, phase := range []string{"write", "again"} {
+				step := stepOf(p.Phase(phase), worker.Load)
+				_, err := e.Prepare(t.Context(), step)
+				if i == 1 && c.again != "" {
+					require.ErrorContains(t, err, c.again)
+					return
+				}
+				require.NoError(t, err)
+				c.store.Store = e.group.files.store
+				e.group.files.store = c.store
+				final, err := e.Run(t.Context(), e.now(), takeAll)
+				require.NoError(t, err)
+				require.Equal(t, c.unproven, final.Log.Unproven)
+				require.Equal(t, c.unproven == "", final.Log.Proof != nil)
+			}
+			require.Equal(t, c.said != "", strings.Contains(said.String(), cmp.Or(c.said, "remove")), said.String())
+		})
 	}
 }
 

@@ -68,6 +68,32 @@ func TestOneServerDown(t *testing.T) {
 	}
 }
 
+// While no server is there, ops fail at once; they go on when the servers are back.
+func TestAllServersDown(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 3, nwr321, "ops = { put = 1 }\nclosed {\n sessions = 2\n pipeline = 4\n duration = \"3s\"\n}"), "load", time.Millisecond)
+		b.indirect = indirect
+		start := time.Duration(b.net.clock.t)
+		b.net.at(start+time.Second, func() {
+			for i := range 3 {
+				b.server(i).down = true
+				b.server(i).sever()
+			}
+		})
+		b.net.at(start+1500*time.Millisecond, func() {
+			for i := range 3 {
+				b.server(i).down = false
+			}
+		})
+		got := b.run(worker.Load)
+		put := got.Ops[driver.Put]
+		require.Equal(t, put.Due, put.Outcomes[driver.OK]+put.Outcomes[driver.QuorumFailed])
+		require.Greater(t, put.Outcomes[driver.OK], uint64(8*1500))
+		require.Greater(t, put.Causes[op.Refused], uint64(8), "and not only those that were in flight")
+		require.EqualValues(t, 6, got.Reconnects)
+	}
+}
+
 // What populates a target has every copy acknowledged, whatever W is: a load that only reads could not tell a copy that is missing from a stale one.
 func TestPopulateWantsEveryCopy(t *testing.T) {
 	for _, down := range []bool{false, true} {

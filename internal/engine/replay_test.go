@@ -230,6 +230,35 @@ func TestReplaySheds(t *testing.T) {
 	}
 }
 
+// A replay that a stalled target ends sheds all that was due, a few thousand ops in each turn.
+func TestReplayShedsALongQueue(t *testing.T) {
+	const n = 4 * shedEach
+	_, text := recorded(n)
+	b := newReplayBench(t, "sessions = 4\n pipeline = 1", text, n, time.Millisecond)
+	b.g.phase.Open.Duration = time.Minute
+	b.net.at(time.Duration(b.net.clock.t)+100*time.Millisecond, func() { b.server(0).latency = func(int) time.Duration { return -1 } })
+	b.net.at(time.Duration(b.net.clock.t)+100*time.Millisecond, func() { b.server(1).latency = func(int) time.Duration { return -1 } })
+	b.net.at(time.Duration(b.net.clock.t)+7*time.Second, func() { b.e.Drain() })
+	began, totals := b.replay()
+	due, shed, ended := uint64(0), uint64(0), uint64(0)
+	for _, o := range totals.Ops {
+		if o == nil {
+			continue
+		}
+		due, shed = due+o.Due, shed+o.Outcomes[driver.Shed]
+		ended += uint64(o.InFlight)
+		for outcome, times := range o.Outcomes {
+			if driver.Outcome(outcome) != driver.Shed {
+				ended += times
+			}
+		}
+	}
+	require.Equal(t, due, shed+ended)
+	require.EqualValues(t, len(began.at), ended)
+	require.Greater(t, shed, uint64(2*shedEach))
+	require.Less(t, due, uint64(n), "what was not due yet is nobody's")
+}
+
 // A trace that is cut off while it is read, or that changed, is an error and not a shorter load.
 func TestReplayOfABrokenTrace(t *testing.T) {
 	_, text := recorded(5000)
