@@ -137,7 +137,7 @@ func TestCertificatesOfAnOwnPKI(t *testing.T) {
 			require.NoError(t, err)
 			began := time.Now()
 			ofWorker, ofCoord := shake(t, worker, coordinator)
-			require.Less(t, time.Since(began), Within)
+			require.Less(t, time.Since(began), time.Second)
 			if c.ofWorker != "" {
 				require.ErrorContains(t, ofWorker, c.ofWorker)
 			}

@@ -116,7 +116,7 @@ func TestCleartextIsRefused(t *testing.T) {
 	cc, err := grpc.NewClient("passthrough:///"+place.Name, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer cc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	stream, err := pb.NewControlClient(cc).Join(ctx)
 	if err == nil {
