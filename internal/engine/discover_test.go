@@ -250,8 +250,7 @@ func TestClusterOfADriverWithoutRedirects(t *testing.T) {
 	d := wordless{mapped{nodes: func(context.Context, string) ([]driver.Node, error) {
 		return []driver.Node{{Addr: addr, Slots: allSlots}}, nil
 	}}}
-	file, diags := plan.Parse(fmt.Appendf(nil, `
-		plan "test" {}
+	p := parsePlanFor(t, []driver.Driver{d}, fmt.Sprintf(`
 		target "t" {
 			driver    = "redis"
 			endpoints = [%q]
@@ -266,10 +265,7 @@ func TestClusterOfADriverWithoutRedirects(t *testing.T) {
 			dataset = dataset.d
 			ops     = { put = 1 }
 			closed { iterations = 10 }
-		}`, addr), "test.hcl", []driver.Driver{d})
-	require.Empty(t, diags)
-	p, diags := file.Resolve(plan.Vars{})
-	require.Empty(t, diags)
+		}`, addr))
 	g := &group{plan: p, phase: p.Phases[0], sessions: 1, executor: plan.EventLoop}
 	g.target, g.driver = p.Target("t"), d
 	g.cluster = newCluster(&g.side, d)

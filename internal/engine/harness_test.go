@@ -24,8 +24,14 @@ import (
 // parsePlan resolves the text of a plan without its plan block.
 func parsePlan(t testing.TB, text string) *plan.Plan {
 	t.Helper()
+	return parsePlanFor(t, drivers.All(), text)
+}
+
+// parsePlanFor is parsePlan for a test's own drivers.
+func parsePlanFor(t testing.TB, all []driver.Driver, text string) *plan.Plan {
+	t.Helper()
 	servertest.Deadline(t)
-	file, diags := plan.Parse([]byte("plan \"test\" { seed = 7 }\n"+text), "test.hcl", drivers.All())
+	file, diags := plan.Parse([]byte("plan \"test\" { seed = 7 }\n"+text), "test.hcl", all)
 	require.Empty(t, diags)
 	p, diags := file.Resolve(plan.Vars{})
 	require.Empty(t, diags)

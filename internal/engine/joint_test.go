@@ -152,10 +152,7 @@ func TestJointWaitsForNothing(t *testing.T) {
 		}
 		body := fmt.Sprintf("driver = %q\nendpoints = [%q]", name, endpoint)
 		ds := []driver.Driver{ticket.Driver{}, &callee{Driver: null.Driver{}, got: map[string]int{}}}
-		file, diags := plan.Parse([]byte("plan \"test\" {}\n"+spanPlan(body, body, executor, "closed { iterations = 1 }")), "test.hcl", ds)
-		require.Empty(t, diags)
-		p, diags := file.Resolve(plan.Vars{})
-		require.Empty(t, diags)
+		p := parsePlanFor(t, ds, spanPlan(body, body, executor, "closed { iterations = 1 }"))
 		e := assigned(t, Config{Loops: 1, Drivers: ds}, p)
 		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 		require.NoError(t, err)

@@ -149,13 +149,10 @@ func TestALoadBeyondThePolicyEnds(t *testing.T) {
 // runUnder carries a plan's phase out under a policy.
 func runUnder(t *testing.T, of *policy.Policy, text string) error {
 	t.Helper()
-	p, diags := plan.Parse([]byte("plan \"test\" {}\n"+text), "test.hcl", []driver.Driver{ticket.Driver{}})
-	require.Empty(t, diags)
-	resolved, diags := p.Resolve(plan.Vars{})
-	require.Empty(t, diags)
-	e := assigned(t, Config{Drivers: []driver.Driver{ticket.Driver{}}, Loops: 1, Policy: of}, resolved)
+	p := parsePlanFor(t, []driver.Driver{ticket.Driver{}}, text)
+	e := assigned(t, Config{Drivers: []driver.Driver{ticket.Driver{}}, Loops: 1, Policy: of}, p)
 	defer e.Close()
-	if _, err := e.Prepare(t.Context(), stepOf(resolved.Phase("load"), worker.Load)); err != nil {
+	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load)); err != nil {
 		return err
 	}
 	final, err := e.Run(t.Context(), e.now(), takeAll)

@@ -230,11 +230,7 @@ func TestClosedEngineLeavesNothingBehind(t *testing.T) {
 func ticketsOf(t *testing.T, executor, load string) *plan.Plan {
 	t.Helper()
 	text := ticketPlan(serveTickets(t, nil).addr, fmt.Sprintf("executor = %q", executor), load)
-	file, diags := plan.Parse([]byte("plan \"test\" {}\n"+text), "test.hcl", []driver.Driver{ticket.Driver{}})
-	require.Empty(t, diags)
-	p, diags := file.Resolve(plan.Vars{})
-	require.Empty(t, diags)
-	return p
+	return parsePlanFor(t, []driver.Driver{ticket.Driver{}}, text)
 }
 
 // openFiles lists what this process has open.
@@ -298,11 +294,8 @@ func (d tidying) CleanUp(context.Context, net.Conn, driver.Link) error {
 func TestCleaningUp(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		d := tidying{made: new(atomic.Int64), removed: new(atomic.Int64), fails: fails}
-		file, diags := plan.Parse([]byte("plan \"test\" {}\n"+ticketPlan(serveTickets(t, nil).addr, "", ticketLoad)+
-			"\nphase \"wipe\" {\n target = target.t\n dataset = dataset.d\n clear {}\n}"), "test.hcl", []driver.Driver{d})
-		require.Empty(t, diags)
-		p, diags := file.Resolve(plan.Vars{})
-		require.Empty(t, diags)
+		p := parsePlanFor(t, []driver.Driver{d}, ticketPlan(serveTickets(t, nil).addr, "", ticketLoad)+
+			"\nphase \"wipe\" {\n target = target.t\n dataset = dataset.d\n clear {}\n}")
 		var said strings.Builder
 		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{d}, Logger: slog.New(slog.NewTextHandler(&said, nil))}, p)
 		for _, step := range []struct {
