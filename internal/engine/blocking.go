@@ -382,7 +382,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	b.l.rec.AddBytes(call.req.Verb, 0, call.out)
 	st.out += int64(call.out)
 	if call.ok {
-		b.lane.programs.replied(call.request(), &call.reply, call.in, call.end)
+		b.lane.programs.replied(call.request(), &call.reply, nil, call.in, call.end)
 	} else {
 		b.l.panicked(st.session, call.cause, call.end)
 		b.fail(call, call.failed, call.cause, call.end)

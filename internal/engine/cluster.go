@@ -286,16 +286,16 @@ func (r *routes) suspect() {
 func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
 
 // redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call.
-func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
+func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
-	addr, ask, ok := r.codec.redirect(message)
+	addr, ask, ok, err := r.codec.redirect(message)
 	if !ok || !ask {
 		r.suspect()
 	}
 	if !ok {
-		return nil
+		return nil, err
 	}
 	at, known := r.knows(string(addr))
 	if !known {
@@ -307,7 +307,7 @@ func (r *routes) redirect(endpoint int, message []byte) *op.Redirect {
 		at = r.place(string(addr))
 	}
 	r.to = op.Redirect{Endpoint: at, Ask: ask}
-	return &r.to
+	return &r.to, nil
 }
 
 // Why an op ends at a redirect.

@@ -106,6 +106,12 @@ func TestClusterRoutes(t *testing.T) {
 		require.Positive(t, totals.Request(0, driver.Get).Refused)
 		require.Len(t, b.g.cluster.doubt, 1, "its slots may have gone to another")
 	})
+	t.Run("moved, in words that break the driver", func(t *testing.T) {
+		b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 127.0.0.1:%d\r\n", firstPort+2)}, func(b *bench) { b.breakCodec("redirect", 8) })
+		n, _ := panicsOf(&totals)
+		require.Positive(t, n)
+		require.Equal(t, [2]int{4 + int(n), 4}, [2]int{*b.server(0).got["PING"], *b.server(1).got["PING"]}, "each is an error of the connection on which they came")
+	})
 	t.Run("moved", func(t *testing.T) {
 		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 127.0.0.1:%d\r\n", firstPort+2)})
 		require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])

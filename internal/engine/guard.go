@@ -169,10 +169,11 @@ func (g *guarded) connection(endpoint string) (own *guarded, err error) {
 	return newGuarded(c, g.hold), nil
 }
 
-func (g *guarded) redirect(message []byte) (addr []byte, ask, ok bool) {
+func (g *guarded) redirect(message []byte) (addr []byte, ask, ok bool, err error) {
 	g.hold.lend()
-	defer g.done(&g.fault)
-	return g.redirector.Redirect(message)
+	defer g.done(&err)
+	addr, ask, ok = g.redirector.Redirect(message)
+	return addr, ask, ok, nil
 }
 
 // A session whose driver panics goes on with a new connection up to mostPanics times within panicWindow. One more, and the step fails.

@@ -273,8 +273,8 @@ func TestEachCallOfACodecIsGuarded(t *testing.T) {
 		"outline":        {func(g *guarded) ([]any, error) { return own(g.outline(nil, 0)) }, []any{8}, nil},
 		"tag":            {func(g *guarded) ([]any, error) { id, ok, err := g.tag(nil); return []any{int(id), ok}, err }, []any{12, true}, nil},
 		"redirect": {func(g *guarded) ([]any, error) {
-			to, ask, ok := g.redirect(nil)
-			return []any{string(to), ask, ok}, nil
+			to, ask, ok, err := g.redirect(nil)
+			return []any{string(to), ask, ok}, err
 		}, []any{"there", true, true}, nil},
 		"connection": {func(g *guarded) ([]any, error) {
 			c, err := g.connection("a:1")
@@ -353,7 +353,7 @@ func TestALoopIsLetGoBeforeWhatIsRare(t *testing.T) {
 			w.l.hold.before(0, 0)
 			w.letGo(c)
 		},
-		"redirected": func(w *wire, c *wireConn) { w.lane.routes.redirect(0, []byte("MOVED 1 :7009")) },
+		"redirected": func(w *wire, c *wireConn) { _, _ = w.lane.routes.redirect(0, []byte("MOVED 1 :7009")) },
 	} {
 		b := newBench(t, redisPlan(t, 1, "cluster = true", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
 		b.run(worker.Load)

@@ -88,29 +88,30 @@ func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole b
 	c.queue.take(1)
 	if r.keys > 0 {
 		p.repliedBatch(r, w.replies[:r.keys], took, now)
-	} else {
-		p.replied(r, &w.reply, took, now)
+		return took, true, nil
 	}
-	return took, true, nil
+	var to *op.Redirect
+	if w.reply.Outcome == driver.Error {
+		to, err = p.lane.routes.redirect(c.endpoint, w.reply.Message)
+	}
+	p.replied(r, &w.reply, to, took, now)
+	return took, true, err
 }
 
-// replied takes a reply to a request; n is its length in bytes.
-func (p *programs) replied(r request, reply *driver.Reply, n int, now int64) {
+// replied takes a reply to a request. to is where it sends the request, nil for nowhere; n is its length in bytes.
+func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n int, now int64) {
 	l := p.l
 	l.answers = now
 	ledger := p.lane.requests(r.endpoint, r.verb)
 	ev := p.event(r, op.Replied)
-	ev.Reply = reply
-	if reply.Outcome == driver.Error {
-		ev.Redirect = p.lane.routes.redirect(r.endpoint, reply.Message)
-	}
+	ev.Reply, ev.Redirect = reply, to
 	switch {
 	case reply.Outcome != driver.Error:
 		ledger.Answered++
-	case ev.Redirect == nil:
+	case to == nil:
 		ledger.Error++
 		l.wrong(l.said.of(reply.Message))
-	case ev.Redirect.Ask:
+	case to.Ask:
 		ledger.Ask++
 	default:
 		ledger.Moved++

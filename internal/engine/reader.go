@@ -44,9 +44,6 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	}
 	c.heard = now
 	rest, err := w.parse(c, room[:kept+n], now)
-	if err == nil {
-		err = c.codec.took()
-	}
 	if n := c.freed; n > 0 {
 		c.freed = 0
 		w.l.feed.freed(w.session(c), n, now, false)

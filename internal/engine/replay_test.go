@@ -123,6 +123,28 @@ func TestReplayOfLinesWithoutSizes(t *testing.T) {
 	}
 }
 
+// Puts that are alike but for their TTLs are each asked for with its own.
+func TestReplayedPutsKeepTheirTTLs(t *testing.T) {
+	b := newReplayBench(t, "", `{"time":1,"op":"set","key":"a","size":7,"ttl":1}
+{"time":2,"op":"set","key":"b","size":7,"ttl":200}
+{"time":3,"op":"set","key":"c","size":7,"ttl":0}
+{"time":4,"op":"set","key":"d","size":7,"ttl":1}
+`, 4, time.Millisecond)
+	b.g.phase.Open.Trace.Form = "json"
+	b.equip(worker.Load)
+	b.l.run()
+	require.NoError(t, b.l.feed.(reading).close())
+	want := 0
+	for _, ttl := range []string{"EX 1", "EX 200", "", "EX 1"} {
+		words := append([]string{"SET", "a", "1234567"}, strings.Fields(ttl)...)
+		want += len(fmt.Sprintf("*%d\r\n", len(words)))
+		for _, w := range words {
+			want += len(fmt.Sprintf("$%d\r\n%s\r\n", len(w), w))
+		}
+	}
+	require.Equal(t, want, b.server(0).told+b.server(1).told, "bytes of requests")
+}
+
 // dueIn returns how many ops were due.
 func dueIn(t *measure.Totals) (n uint64) {
 	for _, o := range t.Ops {

@@ -111,7 +111,7 @@ func (t *timed) fire(tm timer, now int64) {
 		return
 	}
 	t.reply = c.reply
-	t.lane.programs.replied(request{st: c.st, endpoint: c.endpoint, verb: c.verb, tag: c.tag}, &t.reply, len(t.reply.Value), now)
+	t.lane.programs.replied(request{st: c.st, endpoint: c.endpoint, verb: c.verb, tag: c.tag}, &t.reply, nil, len(t.reply.Value), now)
 }
 
 func (t *timed) wait(d time.Duration) bool {

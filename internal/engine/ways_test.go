@@ -84,6 +84,10 @@ func TestRunsAreTheProgram(t *testing.T) {
 		{name: "shedding", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n on_full = \"shed\"\n}"},
 		{name: "late replies", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, 30*time.Millisecond)},
 		{name: "silence", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, -1)},
+		{
+			name: "so many replies lost that there is no room", endpoints: 2, target: `timeout = "20ms"`, script: slow(5, -1),
+			phase: strings.Replace(closed, "pipeline = 5", "pipeline = 40", 1),
+		},
 		{name: "broken connections", endpoints: 2, phase: closed, script: func(b *bench) {
 			for _, at := range []time.Duration{200, 300, 900} {
 				b.net.at(time.Duration(b.net.clock.t)+at*time.Millisecond, b.server(0).sever)
