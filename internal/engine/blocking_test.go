@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,6 +108,30 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	require.NoError(t, err)
 	require.NoError(t, final.Totals.CheckValid())
 	return final, nil
+}
+
+// What a client leaves running ends with its call, not with the call's deadline.
+func TestClientsContextEndsWithTheCall(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var ends []time.Duration
+		var left sync.WaitGroup
+		client := doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+			began, done := time.Now(), ctx.Done()
+			left.Go(func() {
+				select {
+				case <-done:
+				case <-time.After(10 * time.Second):
+				}
+				ends = append(ends, time.Since(began))
+			})
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		_, err := driveClients(t, 1, 1, always(client), "", "closed {\n sessions = 1\n think = \"100ms\"\n iterations = 3\n}")
+		require.NoError(t, err)
+		left.Wait()
+		require.Equal(t, []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}, ends)
+	})
 }
 
 // TestTargetOfClientsDies has clients that fail and cannot be connected again: later ops fail, and the load ends on time.

@@ -106,6 +106,17 @@ func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Fi
 	return final
 }
 
+// A worker that no session of a log falls to writes none.
+func TestIdleWorkerWritesNoLog(t *testing.T) {
+	e, root := localEngine(t, logPlan(t, "", logPhase("load", "ops = { append = 1 }\nclosed {\n sessions = 1\n iterations = 5\n}")))
+	ready, err := e.Prepare(t.Context(), worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
+	require.NoError(t, err)
+	require.Zero(t, ready.Sessions)
+	names, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
 // logFiles returns the contents of an engine's log files, by name.
 func logFiles(e *Engine) (contents [][]byte) {
 	root, _ := e.cfg.LogRoot()

@@ -463,6 +463,17 @@ func TestRecordersOfEarlierSteps(t *testing.T) {
 	require.Len(t, b.snaps, 8)
 }
 
+// A step that follows one that was ended early, such as a load after a warm-up that is steady, is as long as any.
+func TestTheStepAfterOneThatWasDrained(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"3s\"\n}"), "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, b.e.Drain)
+	first := b.run(worker.Load)
+	b.e.halt.Store(goOn)
+	second := b.run(worker.Load)
+	require.InDelta(t, 1000, first.Ops[driver.Get].Due, 15)
+	require.InDelta(t, 3000, second.Ops[driver.Get].Due, 45)
+}
+
 // TestHungConnectionIsReopenedInTime keeps sending to a server that hangs: the connection is opened again after twice the timeout, whatever
 // younger requests wait on it.
 func TestHungConnectionIsReopenedInTime(t *testing.T) {
