@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -349,6 +350,26 @@ func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
 	const more = 4 * 20_000
 	short, long := allocated("1000"), allocated("21000")
 	require.Less(t, float64(max(long, short)-short)/more, 0.05)
+}
+
+// The executor's own time is what the loop was not idle, or what calls waited for it on the mean of all that may be under way; never more than all.
+func TestTheExecutorsOwnTime(t *testing.T) {
+	for _, tt := range []struct {
+		idle, late int64
+		clients    int
+		want       int64
+	}{
+		{idle: 90, late: 400, clients: 2, want: 50}, // four sessions of two calls
+		{idle: 90, late: 400, clients: 1, want: 100},
+		{idle: 90, late: 400, clients: 5, want: 50},
+		{idle: 30, late: 400, clients: 2, want: 70},
+		{idle: 90, late: 4000, clients: 2, want: 100},
+		{idle: 200, want: 0, clients: 2},
+	} {
+		b := &blocking{l: &loop{sessions: make([]*session, 4), pipeline: 2}, endpoints: make([]sockets.Endpoint, 1), clients: tt.clients, idle: tt.idle, late: tt.late}
+		require.Equal(t, tt.want, b.own(100), tt)
+		require.EqualValues(t, 100, b.own(100), "idle time counts once")
+	}
 }
 
 // TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops

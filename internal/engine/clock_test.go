@@ -33,4 +33,10 @@ func TestTheLastPartOfAWaitIsNotSlept(t *testing.T) {
 		c.sleep(tt.wait)
 		require.Equal(t, tt.want, napped, "%+v", tt)
 	}
+	for executor, want := range map[string]time.Duration{"event loop": 850 * time.Microsecond, "blocking": time.Millisecond} {
+		var napped time.Duration
+		e := assigned(t, Config{Sleep: func(d time.Duration) { napped = d }}, nullPlan(t, 1, "executor = \""+executor+"\"", "ops = { get = 1 }\nclosed {\n iterations = 1\n}"))
+		e.clock.sleep(time.Millisecond)
+		require.Equal(t, want, napped, executor)
+	}
 }

@@ -149,6 +149,7 @@ func TestClusterIsReadAnew(t *testing.T) {
 	answer, fail = []driver.Node{{Addr: "10.0.0.1:7001", Slots: [][2]int{{0, half - 1}}}}, true
 	x.cluster.start()
 	defer x.cluster.close()
+	began := time.Now()
 	for range 3 { // doubts of several loops are one
 		r.suspect()
 	}
@@ -162,6 +163,7 @@ func TestClusterIsReadAnew(t *testing.T) {
 
 	r.suspect() // the next node is asked, some time later
 	require.Equal(t, x.endpoints[0].Text, <-asked)
+	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
 }
 
 // TestLoadOfACluster loads a real cluster that one replica's address leads to.

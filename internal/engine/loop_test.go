@@ -171,6 +171,7 @@ func TestALateLoopIsNoWantOfRoom(t *testing.T) {
 	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
 	require.Greater(t, late, 180)
 	require.Less(t, above(&got.Waited, 10*time.Millisecond), late/10)
+	require.Zero(t, b.l.excess, "the nanoseconds that a cycle takes longer are none")
 }
 
 func TestOpenLoopSheds(t *testing.T) {

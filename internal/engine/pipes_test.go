@@ -263,6 +263,17 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
 }
 
+// Only writes to pipes, which TLS goes through, are cut.
+func TestOnlyPipesCutWrites(t *testing.T) {
+	cuts := func(b *bench) int {
+		c := &wireConn{out: make([]byte, 40_000)}
+		b.l.tr.(*wire).split(c, 0, 1000)
+		return len(c.cuts)
+	}
+	inBubble(t, 1, "", getsForASecond, func(b *bench) { require.Equal(t, 2, cuts(b)) })
+	require.Zero(t, cuts(newBench(t, redisPlan(t, 1, "", getsForASecond), "load", 0)))
+}
+
 // Requests that were handed over count as sent when their write began, and their op starts then, unless another of its requests left earlier.
 // Requests behind them have not left.
 func TestWhenWhatWasHandedOverBegan(t *testing.T) {

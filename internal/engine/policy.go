@@ -15,18 +15,21 @@ import (
 func (e *Engine) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{}
 	if e.cfg.Policy != nil {
-		d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
-			if network == "unix" {
-				return e.cfg.Policy.Admit(netip.AddrPort{}, address)
-			}
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return e.cfg.Policy.Admit(to, "")
-		}
+		d.ControlContext = e.admit
 	}
 	return d.DialContext
+}
+
+// admit returns an error if the policy does not allow connections to an address.
+func (e *Engine) admit(_ context.Context, network, address string, _ syscall.RawConn) error {
+	if network == "unix" {
+		return e.cfg.Policy.Admit(netip.AddrPort{}, address)
+	}
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return e.cfg.Policy.Admit(to, "")
 }
 
 // checkPolicy compares what this worker's part of the phase needs with what the worker's policy allows.

@@ -121,6 +121,10 @@ func TestThePolicyIsAskedOfWhatANameStandsFor(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
 	}
+	all, err := policy.ParsePlace("0.0.0.0/0:1-65535")
+	require.NoError(t, err)
+	e := New(Config{Policy: &policy.Policy{Targets: []policy.Place{all}}})
+	require.ErrorContains(t, e.admit(t.Context(), "tcp4", "localhost:7001", nil), "localhost", "the check is of addresses")
 }
 
 // A load that does more than it may, which nobody could know before, is ended.

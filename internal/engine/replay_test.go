@@ -123,6 +123,15 @@ func TestReplayOfLinesWithoutSizes(t *testing.T) {
 	}
 }
 
+// A worker that is sent a form of traces that it does not know says so.
+func TestReplayOfAnUnknownForm(t *testing.T) {
+	b := newReplayBench(t, "", "1,key:1,5,1,1,get,0\n", 1, time.Millisecond)
+	b.g.phase.Open.Trace.Form = "tape"
+	b.equip(worker.Load)
+	b.l.run()
+	require.ErrorContains(t, b.l.feed.(reading).close(), "tape")
+}
+
 // Puts that are alike but for their TTLs are each asked for with its own.
 func TestReplayedPutsKeepTheirTTLs(t *testing.T) {
 	b := newReplayBench(t, "", `{"time":1,"op":"set","key":"a","size":7,"ttl":1}

@@ -14,12 +14,25 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot has the same
-// bytes, and the servers hold the same values.
-func TestRunsAreTheProgram(t *testing.T) {
-	const mixed = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
-	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
-	const closed = mixed + `
+// wayCase is a load that both ways of carrying out its ops have to carry out alike.
+type wayCase struct {
+	name      string
+	endpoints int
+	target    string
+	values    string
+	phase     string
+	script    func(b *bench)
+}
+
+// plainMix and quorumMix are the ops of most cases.
+const (
+	plainMix  = "ops = { get = 3, put = 2, delete = 1 }\nmax_bad = 1\n"
+	quorumMix = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
+)
+
+// plainCases are loads of plain ops, with everything that can happen to them.
+func plainCases() []wayCase {
+	const closed = plainMix + `
 		closed {
 			sessions = 3
 			duration = "1300ms"
@@ -29,16 +42,9 @@ func TestRunsAreTheProgram(t *testing.T) {
 	slow := func(n int, d time.Duration) func(b *bench) {
 		return func(b *bench) { b.server(0).latency = every(n, d) }
 	}
-	cases := []struct {
-		name      string
-		endpoints int
-		target    string
-		values    string
-		phase     string
-		script    func(b *bench)
-	}{
+	return []wayCase{
 		{name: "closed", endpoints: 1, phase: closed},
-		{name: "a long pipeline", endpoints: 1, phase: mixed + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
+		{name: "a long pipeline", endpoints: 1, phase: plainMix + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
 		{name: "checked values", endpoints: 1, values: "size = 40\n checked = true", phase: short},
 		{name: "values that compress", endpoints: 1, values: "size = 200\n compressibility = 0.3", phase: short},
 		{name: "values of many sizes", endpoints: 1, values: "size = \"uniform(24B, 200B)\"", phase: short},
@@ -46,10 +52,10 @@ func TestRunsAreTheProgram(t *testing.T) {
 		{name: "values of 1 KiB", endpoints: 1, values: "size = \"1KiB\"", phase: short},
 		{
 			name: "checked values of 1 KiB in a long pipeline", endpoints: 1, values: "size = \"1KiB\"\n checked = true",
-			phase: mixed + "closed {\n sessions = 2\n duration = \"100ms\"\n pipeline = 150\n}",
+			phase: plainMix + "closed {\n sessions = 2\n duration = \"100ms\"\n pipeline = 150\n}",
 		},
 		{name: "several endpoints", endpoints: 3, phase: closed},
-		{name: "iterations end", endpoints: 1, phase: mixed + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
+		{name: "iterations end", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n iterations = 333\n pipeline = 7\n}"},
 		{name: "large values", endpoints: 2, values: "size = \"20KiB\"", phase: short},
 		{name: "large values on broken connections", endpoints: 2, values: "size = \"9KiB\"", phase: short, script: func(b *bench) {
 			for _, at := range []time.Duration{100, 200} {
@@ -77,11 +83,11 @@ func TestRunsAreTheProgram(t *testing.T) {
 				b.net.at(time.Duration(b.net.clock.t)+time.Duration(at)*5*time.Millisecond+time.Duration(at)*100*time.Nanosecond, b.server(0).sever)
 			}
 		}},
-		{name: "ramp and think time", endpoints: 2, phase: mixed + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
+		{name: "ramp and think time", endpoints: 2, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n pipeline = 3\n think = \"3ms\"\n ramp = \"1s\"\n}"},
 		{name: "a hit ratio", endpoints: 1, phase: "ops = { get = 1 }\nhit_ratio = \"60%\"\nclosed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"},
-		{name: "open", endpoints: 2, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
-		{name: "open without room", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n pipeline = 2\n in_flight = 3\n drain = \"100ms\"\n}"},
-		{name: "shedding", endpoints: 1, phase: mixed + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n on_full = \"shed\"\n}"},
+		{name: "open", endpoints: 2, phase: plainMix + "open {\n rate = 3000\n duration = \"2s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
+		{name: "open without room", endpoints: 1, phase: plainMix + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n pipeline = 2\n in_flight = 3\n drain = \"100ms\"\n}"},
+		{name: "shedding", endpoints: 1, phase: plainMix + "open {\n rate = 3000\n duration = \"2s\"\n sessions = 2\n on_full = \"shed\"\n}"},
 		{name: "late replies", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, 30*time.Millisecond)},
 		{name: "silence", endpoints: 1, target: `timeout = "20ms"`, phase: closed, script: slow(100, -1)},
 		{
@@ -110,13 +116,19 @@ func TestRunsAreTheProgram(t *testing.T) {
 		}},
 		{name: "lease", endpoints: 1, phase: closed, script: func(b *bench) { b.e.SetLease(700 * time.Millisecond) }},
 	}
-	for _, c := range cases {
+}
+
+// TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot has the same
+// bytes, and the servers hold the same values.
+func TestRunsAreTheProgram(t *testing.T) {
+	mixes := map[string]string{"": plainMix, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
+	for _, c := range plainCases() {
 		for name, mix := range mixes {
 			if !servertest.Whole() && name != "" {
 				continue // one goroutine does it all
 			}
 			t.Run(name+c.name, func(t *testing.T) {
-				phase := strings.Replace(c.phase, mixed, mix, 1)
+				phase := strings.Replace(c.phase, plainMix, mix, 1)
 				values := cmp.Or(c.values, "size = 100")
 				if !servertest.Whole() {
 					values = strings.Replace(values, "200KiB", "20KiB", 1)
@@ -165,26 +177,19 @@ func TestOwnOpsRunAsTheProgram(t *testing.T) {
 	}
 }
 
-// TestQuorumsAreTheProgram does the same with quorum ops, both on as many endpoints as a key lives on and on more.
-func TestQuorumsAreTheProgram(t *testing.T) {
-	const mixed = "ops = { get = 1, put = 3, delete = 1 }\nmax_bad = 1\n"
-	mixes := map[string]string{"": mixed, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
-	const closed = mixed + "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 20\n}"
+// quorumCases are loads of quorum ops on at least three endpoints.
+func quorumCases() []wayCase {
+	const closed = quorumMix + "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 20\n}"
 	replicated := func(w int, timeout string) string {
 		return fmt.Sprintf("replication {\n coordinate = \"client\"\n n = 3\n w = %d\n r = 2\n timeout = %q\n}", w, timeout)
 	}
 	after := func(b *bench, d time.Duration, do func()) { b.net.at(time.Duration(b.net.clock.t)+d, do) }
-	cases := []struct {
-		name   string
-		target string
-		phase  string
-		script func(b *bench)
-	}{
+	return []wayCase{
 		{name: "closed", target: nwr321, phase: closed},
 		{name: "all three", target: replicated(3, "1s"), phase: closed},
-		{name: "a long pipeline", target: nwr321, phase: mixed + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
-		{name: "iterations end", target: nwr321, phase: mixed + "closed {\n sessions = 2\n iterations = 333\n pipeline = 7\n}"},
-		{name: "open", target: nwr321, phase: mixed + "open {\n rate = 3000\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
+		{name: "a long pipeline", target: nwr321, phase: quorumMix + "closed {\n sessions = 2\n duration = \"300ms\"\n pipeline = 150\n}"},
+		{name: "iterations end", target: nwr321, phase: quorumMix + "closed {\n sessions = 2\n iterations = 333\n pipeline = 7\n}"},
+		{name: "open", target: nwr321, phase: quorumMix + "open {\n rate = 3000\n duration = \"1s\"\n arrivals = \"poisson\"\n sessions = 4\n pipeline = 2\n}"},
 		{name: "late replies", target: "timeout = \"20ms\"\n" + nwr321, phase: closed, script: func(b *bench) { b.server(1).latency = every(50, 30*time.Millisecond) }},
 		// One session: with several, the order in which op deadlines are checked depends on places in tables, and so does who is served first.
 		{name: "the op's deadline", target: replicated(3, "10ms"), phase: strings.Replace(closed, "sessions = 3", "sessions = 1", 1), script: func(b *bench) {
@@ -218,25 +223,34 @@ func TestQuorumsAreTheProgram(t *testing.T) {
 		}},
 		{name: "lease", target: nwr321, phase: closed, script: func(b *bench) { b.e.SetLease(700 * time.Millisecond) }},
 	}
-	for i, c := range cases {
+}
+
+// TestQuorumsAreTheProgram does the same with quorum ops, both on as many endpoints as a key lives on and on more.
+func TestQuorumsAreTheProgram(t *testing.T) {
+	mixes := map[string]string{"": quorumMix, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
+	for i, c := range quorumCases() {
 		for _, endpoints := range []int{3, 5} {
 			for name, mix := range mixes {
 				if !servertest.Whole() && (name != "" || endpoints == 5 || i%2 > 0) {
 					continue // one goroutine does it all
 				}
 				t.Run(fmt.Sprintf("%s%s, %d endpoints", name, c.name, endpoints), func(t *testing.T) {
-					script := func(b *bench) {
-						for i := range endpoints {
-							b.server(i).latency = every(1, time.Duration(i+1)*time.Millisecond)
-						}
-						if c.script != nil {
-							c.script(b)
-						}
-					}
-					p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, mixed, mix, 1))
-					require.Equal(t, playWay(t, p, script, false), playWay(t, p, script, true))
+					p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, quorumMix, mix, 1))
+					require.Equal(t, playWay(t, p, c.unequal(endpoints), false), playWay(t, p, c.unequal(endpoints), true))
 				})
 			}
+		}
+	}
+}
+
+// unequal is the case's script, with endpoints that take 1 ms, 2 ms and so on.
+func (c *wayCase) unequal(endpoints int) func(b *bench) {
+	return func(b *bench) {
+		for i := range endpoints {
+			b.server(i).latency = every(1, time.Duration(i+1)*time.Millisecond)
+		}
+		if c.script != nil {
+			c.script(b)
 		}
 	}
 }
