@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -241,6 +242,26 @@ func TestPipedLoadEndsWithTheLease(t *testing.T) {
 			require.EqualValues(t, b.server(0).requests("GET"), got.Request(0, driver.Get).Sent)
 		})
 	}
+}
+
+// What was handed over and not written when the lease ended has not left.
+func TestWhatWasHandedOverIsTakenBack(t *testing.T) {
+	inBubble(t, 1, "", getsForASecond, func(b *bench) {
+		b.equip(worker.Load)
+		w := b.l.tr.(*wire)
+		c, ledger := w.conns[0], b.l.rec.Request(0, driver.Get)
+		for range 2 {
+			c.queue.push(pending{n: 1, verb: driver.Get})
+		}
+		ledger.Sent, c.handed = 2, 2
+		b.e.SetLease(0)
+		_, err := w.poll.(*sockets.Pipes).Hand(c.fd, []byte("*1\r\n$4\r\nPING\r\n"), nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		w.recall()
+		require.Equal(t, measure.Requests{Refused: 2}, *ledger)
+		require.EqualValues(t, 2, w.recalled[driver.Get])
+	})
 }
 
 // TestWritesEndBetweenRequests gathers requests of several sizes: none is cut, and none shares a write with others that would make it longer
