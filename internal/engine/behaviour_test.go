@@ -77,7 +77,7 @@ func behaviours() (all []behaviour) {
 		{name: "think time by chance", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n think = \"10ms\"\n}"},
 		{name: "waiting for room", endpoints: 1, phase: plainMix + "open {\n rate = 4000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 4\n in_flight = 3\n drain = \"500ms\"\n}"},
 		{name: "shedding for want of room", endpoints: 1, phase: plainMix + "open {\n rate = 4000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 4\n in_flight = 3\n on_full = \"shed\"\n}"},
-		{name: "scenarios", endpoints: 2, phase: checkout + "closed {\n sessions = 4\n duration = \"1s\"\n}"},
+		{name: "scenarios", endpoints: 2, phase: "samples = 40\n" + checkout + "closed {\n sessions = 4\n duration = \"1s\"\n}"},
 		{name: "scenarios in a schedule", endpoints: 2, phase: checkout + "open {\n rate = 500\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 6\n}"},
 		{name: "scenarios that find no room", endpoints: 2, phase: checkout + "max_bad = 1\nopen {\n rate = 3000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 3\n on_full = \"shed\"\n}"},
 		{name: "late scenarios", endpoints: 2, target: `timeout = "20ms"`, phase: checkout + "max_bad = 1\n" + closed, script: late},
@@ -213,7 +213,14 @@ func tell(b *bench, t *measure.Totals) string {
 		}
 		line("server %d got%s in %d bytes, said %d, holds %d keys %x", port, got, s.told, s.said, len(s.keys), sum)
 	}
-	line("over after %v in %d snapshots", micros(b.net.clock.t-b.l.origin), len(b.snaps))
+	var received, sent int64
+	samples := 0
+	for i := range b.snaps {
+		for _, o := range b.snaps[i].Samples.Ops() {
+			samples, received, sent = samples+1, received+o.In, sent+o.Out
+		}
+	}
+	line("over after %v in %d snapshots with %d samples in %d out %d", micros(b.net.clock.t-b.l.origin), len(b.snaps), samples, received, sent)
 	return out.String()
 }
 

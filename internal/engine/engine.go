@@ -80,9 +80,7 @@ type Engine struct {
 
 // New returns an engine that has no assignment.
 func New(cfg Config) *Engine {
-	if cfg.Loops <= 0 {
-		cfg.Loops = DefaultLoops()
-	}
+	cfg.Loops = cmp.Or(cfg.Loops, DefaultLoops())
 	if cfg.Spin == 0 {
 		cfg.Spin = DefaultSpin
 		if len(cfg.Pin) > 0 {

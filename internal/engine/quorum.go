@@ -345,9 +345,6 @@ func (q *quorum) failed(c *wireConn, p *pending, kind op.EventKind, now int64) {
 }
 
 func (q *quorum) sweep(now int64) int64 {
-	if q.l.opTimeout == 0 {
-		return never
-	}
 	next := now + q.l.opTimeout
 	for _, b := range q.slab {
 		if b.open == 0 || !b.running() {

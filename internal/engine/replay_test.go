@@ -346,8 +346,11 @@ func TestReplayOfATraceThatIsReadTooSlowly(t *testing.T) {
 		late = true
 		close(disk.free)
 	})
+	var wake int64
+	b.net.at(time.Duration(b.net.clock.t)+3*time.Second, func() { wake = b.l.feed.next() - b.net.clock.t })
 	began, totals := b.replay()
 	require.True(t, late)
+	require.Greater(t, wake, -int64(time.Millisecond), "the loop sleeps while it waits for the trace")
 	require.Len(t, began.at, n)
 	require.Greater(t, totals.Ops[driver.Get].Lag.Max(), int64(time.Second), "what was late counts from when it was due")
 }

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/machine"
+	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -31,6 +34,20 @@ func TestPinnedLogThreads(t *testing.T) {
 		require.True(t, thread.Pinned)
 		require.Equal(t, []int{last, last, node, node}, []int{thread.CPU, thread.CPUAtEnd, thread.Node, thread.NodeAtEnd})
 	}
+}
+
+// Time in the sessions is not the generator's, however little else there is to do.
+func TestTimeInSessionsIsTheTargets(t *testing.T) {
+	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\nclosed {\n sessions = 1\n iterations = 20\n}")))
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), worker.Load))
+	require.NoError(t, err)
+	e.group.loops[0].tr.(*thread).sessions[0] = working{func() error { return nil }, func() error {
+		time.Sleep(5 * time.Millisecond)
+		return nil
+	}}
+	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	require.NoError(t, err)
+	require.Less(t, final.Generator.ProductiveSeconds, 0.05, "of 0.1 s")
 }
 
 func TestParseOnCPU(t *testing.T) {
