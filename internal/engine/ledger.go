@@ -91,18 +91,17 @@ func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
 	}
 }
 
-// shed counts an op that was due and will never start. It returns false if the stream has ended.
-func (l *loop) shed(stream *workload.Stream) bool {
+// shed counts the stream's next op, which was due and will never start.
+func (l *loop) shed(stream *workload.Stream) {
 	if l.scenes != nil {
-		return l.scenes.drop(stream)
+		l.scenes.drop(stream)
+		return
 	}
 	st := l.take()
-	defer l.release(st)
-	if !stream.Next(&st.Op) {
-		return false
+	if stream.Next(&st.Op) {
+		l.count(&st.Op)
+		l.rec.Shed(st.Verb, 1)
+		l.rec.ShedKeys(st.Verb, len(st.Batch))
 	}
-	l.count(&st.Op)
-	l.rec.Shed(st.Verb, 1)
-	l.rec.ShedKeys(st.Verb, len(st.Batch))
-	return true
+	l.release(st)
 }

@@ -186,7 +186,7 @@ func (f *openFeed) shedSome() {
 			f.l.shed(&s.streams[0].ops)
 			f.advance(s)
 		}
-		s.streams, s.queued = nil, false
+		s.streams = nil
 	}
 	f.live = 0
 }

@@ -71,11 +71,16 @@ func TestShortPartialsAreKept(t *testing.T) {
 	first := &c.in[0]
 	w.letGo(c)
 	require.Zero(t, w.partials.taken.Load(), "what is kept is nobody's")
+	for _, had := range []int{leastPartial / 2, leastPartial} { // which ask for less than there is, and for all of it
+		c.in = make([]byte, had)
+		require.NoError(t, w.makeRoom(c))
+		require.Same(t, first, &c.in[0])
+		require.EqualValues(t, cap(c.in), w.partials.taken.Load())
+		require.EqualValues(t, 2*leastPartial, cap(c.in), "all of it is used")
+		w.letGo(c)
+	}
 	c.in = make([]byte, leastPartial/2)
 	require.NoError(t, w.makeRoom(c))
-	require.Same(t, first, &c.in[0])
-	require.EqualValues(t, cap(c.in), w.partials.taken.Load())
-	require.EqualValues(t, 2*leastPartial, cap(c.in), "all of it is used")
 
 	for range 10 {
 		require.NoError(t, w.makeRoom(c))

@@ -261,6 +261,7 @@ func TestWhatWasHandedOverIsTakenBack(t *testing.T) {
 		w.recall()
 		require.Equal(t, measure.Requests{Refused: 2}, *ledger)
 		require.EqualValues(t, 2, w.recalled[driver.Get])
+		require.Zero(t, c.handed, "they are not there to be taken back again")
 	})
 }
 

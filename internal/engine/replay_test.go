@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
+	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -120,6 +121,14 @@ func TestReplayOfLinesWithoutSizes(t *testing.T) {
 		"bare": {Size: 300, TTL: 90_000}, "sized": {Size: 7, TTL: 90_000}, "brief": {Size: 300, TTL: 500}, "lasting": {},
 	} {
 		require.Equal(t, want, driver.Value{Size: s.values[key].Size, TTL: s.values[key].TTL}, key)
+	}
+}
+
+// A rate of its own takes the place of a trace's times, however low it is.
+func TestReplayAtARate(t *testing.T) {
+	line := &trace.Record{At: 7}
+	for rate, want := range map[float64]int64{0: 7, 0.5: 6e9, 1: 3e9, 100: 3e7} {
+		require.Equal(t, want, (&tape{t: &plan.Trace{Speed: 1}, rate: rate, n: 3}).dueOf(line), rate)
 	}
 }
 

@@ -150,20 +150,17 @@ func (x *scenes) stop(now int64) {
 }
 
 // drop counts a scenario that was due and never starts, and its first op, which was due with it.
-func (x *scenes) drop(stream *workload.Stream) bool {
-	number, _, ok := stream.NextScenario(x.shed)
-	if !ok {
-		return false
+func (x *scenes) drop(stream *workload.Stream) {
+	if number, _, ok := stream.NextScenario(x.shed); ok {
+		rec := x.l.rec
+		rec.AddScenario(number)
+		rec.ShedScenario(number)
+		x.l.count(&x.shed[0])
+		rec.Shed(x.shed[0].Verb, 1)
+		first := measure.Step{Scenario: number}
+		rec.AddStep(first)
+		rec.ShedStep(first)
 	}
-	rec := x.l.rec
-	rec.AddScenario(number)
-	rec.ShedScenario(number)
-	x.l.count(&x.shed[0])
-	rec.Shed(x.shed[0].Verb, 1)
-	first := measure.Step{Scenario: number}
-	rec.AddStep(first)
-	rec.ShedStep(first)
-	return true
 }
 
 // sweep sweeps the ops of every lane.
