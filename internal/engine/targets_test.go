@@ -92,6 +92,16 @@ func twoTargets(t testing.TB, load string) *plan.Plan {
 		}`, load))
 }
 
+// A wait that ends with one reply, from any target, was not for nothing.
+func TestOneReplyEndsAWait(t *testing.T) {
+	b := newBench(t, twoTargets(t, "closed {\n sessions = 1\n iterations = 1\n}"), "load", time.Millisecond)
+	b.equip(worker.Load)
+	b.l.enter()
+	require.True(t, b.l.cycle())
+	require.EqualValues(t, 1, *b.server(0).got["GET"])
+	require.Zero(t, b.l.woken)
+}
+
 // TestSchedulesOverTwoTargets runs ten thousand schedules of answers, silence and lost connections: every request is counted in its target's row, as
 // often as the target got it, and both ledgers balance, also if a get issues a put to the other target.
 func TestSchedulesOverTwoTargets(t *testing.T) {

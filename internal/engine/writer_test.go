@@ -157,3 +157,27 @@ func TestSameBytes(t *testing.T) {
 	require.False(t, sameBytes(nil, nil))
 	require.False(t, sameBytes(nil, a))
 }
+
+// Ops that are alike but for their keys and values are made many at a time: reads, and puts of small values that are text.
+func TestOpsThatFitASheet(t *testing.T) {
+	for _, tt := range []struct {
+		ops, values string
+		endpoints   int
+		fits        bool
+	}{
+		{"get = 1", "size = 100", 1, true},
+		{"get = 1", "size = 100000", 1, true},
+		{"put = 1", "size = 100", 1, true},
+		{"put = 1", fmt.Sprintf("size = %d", leastLent-1), 1, true},
+		{"put = 1", fmt.Sprintf("size = %d", leastLent), 1, false},
+		{"put = 1", "size = 100\n checked = true", 1, true},
+		{"put = 1", "size = \"uniform(24B, 200B)\"", 1, false},
+		{"get = 1, put = 1", "size = 100", 1, false},
+		{"get = 1", "size = 100", 2, false},
+	} {
+		b := newBench(t, redisPlanOf(t, tt.endpoints, tt.values, "", "ops = { "+tt.ops+" }\nclosed {\n iterations = 1\n}"), "load", 0)
+		b.equip(worker.Load)
+		require.Equal(t, tt.fits, b.l.tr.(*wire).writer.sheet.fits, "%+v", tt)
+		b.g.close()
+	}
+}
