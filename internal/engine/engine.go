@@ -80,7 +80,9 @@ type Engine struct {
 
 // New returns an engine that has no assignment.
 func New(cfg Config) *Engine {
-	cfg.Loops = cmp.Or(cfg.Loops, DefaultLoops())
+	if cfg.Loops <= 0 {
+		cfg.Loops = DefaultLoops()
+	}
 	if cfg.Spin == 0 {
 		cfg.Spin = DefaultSpin
 		if len(cfg.Pin) > 0 {
