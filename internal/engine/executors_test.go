@@ -233,4 +233,6 @@ func TestIdleWorker(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, snapshots)
 	require.Nil(t, final.Totals.Ops[driver.Get])
+	_, err = e.Run(ctx, 0, nil)
+	require.ErrorIs(t, err, errUnprepared, "a step is carried out once")
 }

@@ -162,6 +162,21 @@ func TestJointWaitsForNothing(t *testing.T) {
 	}
 }
 
+// A wait that ends with a call that a client returns was not for nothing.
+func TestOneCallEndsAWait(t *testing.T) {
+	body := "driver = \"callee\"\nendpoints = [\"a\"]"
+	ds := []driver.Driver{&callee{Driver: null.Driver{}, got: map[string]int{}}}
+	p := parsePlanFor(t, ds, spanPlan(body, body, plan.Blocking, "closed { iterations = 1 }"))
+	e := assigned(t, Config{Loops: 1, Drivers: ds}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	l := e.group.loops[0]
+	l.begin(e.clock.now(), make(chan part, 10))
+	l.enter()
+	require.True(t, l.cycle())
+	require.Zero(t, l.woken)
+}
+
 // TestOneOfTwoTargetsRefuses has the connections of one target fail to be made. The error names the target.
 func TestOneOfTwoTargetsRefuses(t *testing.T) {
 	for _, executor := range []string{plan.EventLoop, plan.Blocking} {

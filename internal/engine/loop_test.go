@@ -464,6 +464,19 @@ func TestRecordersOfEarlierSteps(t *testing.T) {
 	require.Len(t, b.snaps, 8)
 }
 
+// An op was late for the loop's sake if it was due in a stretch for which the loop was late. Stretches that touch are one.
+func TestStretches(t *testing.T) {
+	var away stretch
+	away.extend(5, 10)
+	for at, held := range map[int64]bool{4: false, 5: true, 7: true, 10: true, 11: false} {
+		require.Equal(t, held, away.holds(at), at)
+	}
+	away.extend(10, 20)
+	require.Equal(t, stretch{5, 20}, away)
+	away.extend(21, 30)
+	require.Equal(t, stretch{21, 30}, away)
+}
+
 // A step that follows one that was ended early, such as a load after a warm-up that is steady, is as long as any.
 func TestTheStepAfterOneThatWasDrained(t *testing.T) {
 	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"3s\"\n}"), "load", time.Millisecond)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -29,6 +30,16 @@ func (w *wire) fill(t *testing.T, c *wireConn) error {
 		c.in = c.in[:cap(c.in)]
 		c.in[len(c.in)-1] = 1 // it is there
 	}
+}
+
+// Replies have the room that the plan's values need.
+func TestRepliesHaveTheRoomThatThePlanNeeds(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 7\n iterations = 1\n}")
+	e := assigned(t, Config{}, p)
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	require.Equal(t, p.ReplyBytes(p.Phases[0], 7), e.group.partials.expected)
+	require.Positive(t, e.group.partials.expected)
 }
 
 // TestPartialRepliesShareTheirMemory fills it from two loops: what one has, the other does not get, and the plan's own values come on top.

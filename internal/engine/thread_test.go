@@ -48,6 +48,9 @@ func TestTimeInSessionsIsTheTargets(t *testing.T) {
 	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
 	require.NoError(t, err)
 	require.Less(t, final.Generator.ProductiveSeconds, 0.05, "of 0.1 s")
+
+	require.EqualValues(t, 30, (&thread{inside: 50, slept: 20}).own(100))
+	require.Zero(t, (&thread{inside: 70, slept: 40}).own(100), "the clock was read at different times")
 }
 
 func TestParseOnCPU(t *testing.T) {
