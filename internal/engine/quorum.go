@@ -347,7 +347,7 @@ func (q *quorum) failed(c *wireConn, p *pending, kind op.EventKind, now int64) {
 func (q *quorum) sweep(now int64) int64 {
 	next := now + q.l.opTimeout
 	for _, b := range q.slab {
-		if !b.running() {
+		if b.open == 0 || !b.running() {
 			continue
 		}
 		if deadline := b.begun + q.l.opTimeout; deadline > now {
