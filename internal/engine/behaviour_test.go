@@ -75,6 +75,13 @@ func behaviours() (all []behaviour) {
 		}},
 		{name: "a ramp", endpoints: 2, phase: plainMix + "open {\n rate = 2000\n duration = \"2s\"\n ramp = \"1s\"\n arrivals = \"constant\"\n sessions = 8\n}"},
 		{name: "think time by chance", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n think = \"10ms\"\n}"},
+		{name: "a loop that stands still", endpoints: 2, phase: plainMix + "open {\n rate = 2000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 2\n drain = \"1s\"\n}", script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+400*time.Millisecond, func() { b.net.clock.t += int64(30 * time.Millisecond) })
+			b.net.at(time.Duration(b.net.clock.t)+600*time.Millisecond, func() { b.net.clock.t += int64(300 * time.Millisecond) })
+		}},
+		{name: "a closed loop that stands still", endpoints: 1, phase: plainMix + closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+400*time.Millisecond, func() { b.net.clock.t += int64(260 * time.Millisecond) })
+		}},
 		{name: "waiting for room", endpoints: 1, phase: plainMix + "open {\n rate = 4000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 4\n in_flight = 3\n drain = \"500ms\"\n}"},
 		{name: "shedding for want of room", endpoints: 1, phase: plainMix + "open {\n rate = 4000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 4\n in_flight = 3\n on_full = \"shed\"\n}"},
 		{name: "scenarios", endpoints: 2, phase: "samples = 40\n" + checkout + "closed {\n sessions = 4\n duration = \"1s\"\n}"},
@@ -107,6 +114,16 @@ func behaviours() (all []behaviour) {
 			return b, totals
 		}})
 	}
+	all = append(all, behaviour{"replay: twice as fast", func(t *testing.T) (*bench, measure.Totals) {
+		b := newReplayBench(t, "sessions = 4\n pipeline = 4", text, 2000, 700*time.Microsecond)
+		b.g.phase.Open.Trace.Speed = 2
+		_, totals := b.replay()
+		return b, totals
+	}}, behaviour{"rerun: again and again", func(t *testing.T) (*bench, measure.Totals) {
+		b := newRerunBench(t, "loop = true", "sessions = 5\n pipeline = 2\n iterations = 900", text, 700*time.Microsecond)
+		_, totals := b.replay()
+		return b, totals
+	}})
 	for name, load := range map[string]string{"as fast as it goes": "sessions = 4\n pipeline = 4", "thinking": "sessions = 3\n think = \"2ms\"\n ramp = \"100ms\""} {
 		all = append(all, behaviour{"rerun: " + name, func(t *testing.T) (*bench, measure.Totals) {
 			b := newRerunBench(t, "", load, text, 700*time.Microsecond)
