@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,27 +110,73 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	return final, nil
 }
 
+// A client that cannot be made again is tried at 10 ms, 20 ms and so on, up to every second. Each attempt may take a second, or the timeout if that
+// is longer.
+func TestClientsAreMadeAgainEverLessOften(t *testing.T) {
+	for timeout, may := range map[string]time.Duration{"20ms": time.Second, "3s": 3 * time.Second} {
+		servertest.Bubble(t, func(t *testing.T) {
+			var tried []time.Duration
+			var last time.Time
+			dial := func(ctx context.Context, _ string) (driver.Session, error) {
+				now := time.Now()
+				if !last.IsZero() {
+					until, _ := ctx.Deadline()
+					require.Equal(t, may, until.Sub(now))
+					tried = append(tried, now.Sub(last))
+					last = now
+					return nil, errors.New("nobody is there")
+				}
+				return doing(func(context.Context, *driver.Request, *driver.Reply) error {
+					last = time.Now()
+					return errors.New("gone")
+				}), nil
+			}
+			_, err := driveClients(t, 1, 1, dial, "timeout = \""+timeout+"\"", "closed {\n sessions = 1\n duration = \"4s\"\n}")
+			require.NoError(t, err)
+			var want []time.Duration
+			for _, ms := range []int{0, 10, 20, 40, 80, 160, 320, 640, 1000} {
+				want = append(want, time.Duration(ms)*time.Millisecond)
+			}
+			require.Equal(t, want, tried[:len(want)])
+		})
+	}
+}
+
+// A phase whose clients cannot be made ends after ten seconds.
+func TestClientsThatAreNeverMade(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		began := time.Now()
+		hangs := func(ctx context.Context, _ string) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		_, err := driveClients(t, 1, 1, hangs, "", "closed {\n sessions = 1\n iterations = 1\n}")
+		require.ErrorContains(t, err, "connect to n0 (e0)")
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
 // What a client leaves running ends with its call, not with the call's deadline.
 func TestClientsContextEndsWithTheCall(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
-		var ends []time.Duration
-		var left sync.WaitGroup
+		ends := make(chan time.Duration, 3)
 		client := doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
 			began, done := time.Now(), ctx.Done()
-			left.Go(func() {
+			go func() {
 				select {
 				case <-done:
 				case <-time.After(10 * time.Second):
 				}
-				ends = append(ends, time.Since(began))
-			})
+				ends <- time.Since(began)
+			}()
 			time.Sleep(time.Millisecond)
 			return nil
 		})
 		_, err := driveClients(t, 1, 1, always(client), "", "closed {\n sessions = 1\n think = \"100ms\"\n iterations = 3\n}")
 		require.NoError(t, err)
-		left.Wait()
-		require.Equal(t, []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}, ends)
+		for range cap(ends) {
+			require.Equal(t, time.Millisecond, <-ends)
+		}
 	})
 }
 

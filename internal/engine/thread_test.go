@@ -15,24 +15,26 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// TestPinnedLogThreads pins both threads of a load to the last CPU that there is.
+// TestPinnedLogThreads pins both threads of a load to the first CPU that there is, and to the last.
 func TestPinnedLogThreads(t *testing.T) {
 	var all unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &all))
-	last := 0
+	var cpus []int
 	for cpu := range len(all) * 64 {
 		if all.IsSet(cpu) {
-			last = cpu
+			cpus = append(cpus, cpu)
 		}
 	}
-	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 2\n iterations = 1000\n}")))
-	e.cfg.Pin = []int{last}
-	threads := carryOut(t, e, "write", nil).Log.Threads
-	require.Len(t, threads, 2)
-	node := machine.NodeOf(os.DirFS("/"), last)
-	for _, thread := range threads {
-		require.True(t, thread.Pinned)
-		require.Equal(t, []int{last, last, node, node}, []int{thread.CPU, thread.CPUAtEnd, thread.Node, thread.NodeAtEnd})
+	for _, cpu := range []int{cpus[0], cpus[len(cpus)-1]} {
+		e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 2\n iterations = 1000\n}")))
+		e.cfg.Pin = []int{cpu}
+		threads := carryOut(t, e, "write", nil).Log.Threads
+		require.Len(t, threads, 2)
+		node := machine.NodeOf(os.DirFS("/"), cpu)
+		for _, thread := range threads {
+			require.True(t, thread.Pinned)
+			require.Equal(t, []int{cpu, cpu, node, node}, []int{thread.CPU, thread.CPUAtEnd, thread.Node, thread.NodeAtEnd})
+		}
 	}
 }
 
