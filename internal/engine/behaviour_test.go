@@ -48,10 +48,10 @@ func behaviours() (all []behaviour) {
 		all = append(all, behaviour{"plain: " + c.name, c.of(worker.Load)})
 	}
 	for _, c := range quorumCases() {
-		for _, c.endpoints = range []int{3, 5} {
-			unequal := c
-			unequal.script = c.unequal(c.endpoints)
-			all = append(all, behaviour{fmt.Sprintf("quorum of %d: %s", c.endpoints, c.name), unequal.of(worker.Load)})
+		for _, endpoints := range []int{3, 5} {
+			on := c
+			on.endpoints, on.script = endpoints, c.unequal(endpoints)
+			all = append(all, behaviour{fmt.Sprintf("quorum of %d: %s", endpoints, c.name), on.of(worker.Load)})
 		}
 	}
 	const closed = "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"
@@ -74,7 +74,7 @@ func behaviours() (all []behaviour) {
 			b.net.at(time.Duration(b.net.clock.t)+300*time.Millisecond, func() { b.server(0).latency = every(1, -1) })
 		}},
 		{name: "a ramp", endpoints: 2, phase: plainMix + "open {\n rate = 2000\n duration = \"2s\"\n ramp = \"1s\"\n arrivals = \"constant\"\n sessions = 8\n}"},
-		{name: "think time by chance", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n think = \"10ms\"\n}"},
+		{name: "think time", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n think = \"10ms\"\n}"},
 		{name: "a loop that stands still", endpoints: 2, phase: plainMix + "open {\n rate = 2000\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 10\n pipeline = 2\n drain = \"1s\"\n}", script: func(b *bench) {
 			b.net.at(time.Duration(b.net.clock.t)+400*time.Millisecond, func() { b.net.clock.t += int64(30 * time.Millisecond) })
 			b.net.at(time.Duration(b.net.clock.t)+600*time.Millisecond, func() { b.net.clock.t += int64(300 * time.Millisecond) })
@@ -105,31 +105,30 @@ func behaviours() (all []behaviour) {
 		all = append(all, behaviour{"populate: " + c.name, c.of(worker.Populate)})
 	}
 	_, text := recorded(2000)
-	for name, load := range map[string]string{
-		"as it was": "sessions = 4\n pipeline = 4", "without room": "sessions = 2\n drain = \"100ms\"", "shed": "sessions = 1\n on_full = \"shed\"",
-	} {
-		all = append(all, behaviour{"replay: " + name, func(t *testing.T) (*bench, measure.Totals) {
-			b := newReplayBench(t, load, text, 2000, 700*time.Microsecond)
+	replayed := func(name string, prepare func(t *testing.T) *bench) {
+		all = append(all, behaviour{name, func(t *testing.T) (*bench, measure.Totals) {
+			b := prepare(t)
 			_, totals := b.replay()
 			return b, totals
 		}})
 	}
-	all = append(all, behaviour{"replay: twice as fast", func(t *testing.T) (*bench, measure.Totals) {
-		b := newReplayBench(t, "sessions = 4\n pipeline = 4", text, 2000, 700*time.Microsecond)
+	const takes = 700 * time.Microsecond
+	for name, load := range map[string]string{
+		"as it was": "sessions = 4\n pipeline = 4", "without room": "sessions = 2\n drain = \"100ms\"", "shed": "sessions = 1\n on_full = \"shed\"",
+	} {
+		replayed("replay: "+name, func(t *testing.T) *bench { return newReplayBench(t, load, text, 2000, takes) })
+	}
+	replayed("replay: twice as fast", func(t *testing.T) *bench {
+		b := newReplayBench(t, "sessions = 4\n pipeline = 4", text, 2000, takes)
 		b.g.phase.Open.Trace.Speed = 2
-		_, totals := b.replay()
-		return b, totals
-	}}, behaviour{"rerun: again and again", func(t *testing.T) (*bench, measure.Totals) {
-		b := newRerunBench(t, "loop = true", "sessions = 5\n pipeline = 2\n iterations = 900", text, 700*time.Microsecond)
-		_, totals := b.replay()
-		return b, totals
-	}})
-	for name, load := range map[string]string{"as fast as it goes": "sessions = 4\n pipeline = 4", "thinking": "sessions = 3\n think = \"2ms\"\n ramp = \"100ms\""} {
-		all = append(all, behaviour{"rerun: " + name, func(t *testing.T) (*bench, measure.Totals) {
-			b := newRerunBench(t, "", load, text, 700*time.Microsecond)
-			_, totals := b.replay()
-			return b, totals
-		}})
+		return b
+	})
+	for name, load := range map[string][2]string{
+		"as fast as it goes": {"", "sessions = 4\n pipeline = 4"},
+		"thinking":           {"", "sessions = 3\n think = \"2ms\"\n ramp = \"100ms\""},
+		"again and again":    {"loop = true", "sessions = 5\n pipeline = 2\n iterations = 900"},
+	} {
+		replayed("rerun: "+name, func(t *testing.T) *bench { return newRerunBench(t, load[0], load[1], text, takes) })
 	}
 	for name, words := range map[string]string{"as it is": "", "moved": "-MOVED 7 127.0.0.1:%d\r\n", "asked": "-ASK 7 127.0.0.1:%d\r\n"} {
 		all = append(all, behaviour{"cluster: " + name, func(t *testing.T) (*bench, measure.Totals) {

@@ -285,7 +285,8 @@ func (r *routes) suspect() {
 // idle reports whether an endpoint has no slots, so that requests reach it only by redirects.
 func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
 
-// redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call.
+// redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call. It fails if
+// the driver panics.
 func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
 	if r == nil {
 		return nil, nil
