@@ -24,10 +24,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// behaviour is a load in virtual time.
+// behaviour is a load in virtual time, which writes down what it did.
 type behaviour struct {
 	name string
-	play func(t *testing.T) (*bench, measure.Totals)
+	play func(t *testing.T) string
+}
+
+// onBench is a load on a loop of its own.
+func onBench(name string, play func(t *testing.T) (*bench, measure.Totals)) behaviour {
+	return behaviour{name, func(t *testing.T) string {
+		b, totals := play(t)
+		return tell(b, &totals)
+	}}
 }
 
 // of is a load on scripted Redis servers.
@@ -45,13 +53,13 @@ func (c wayCase) of(kind worker.StepKind) func(t *testing.T) (*bench, measure.To
 // behaviours are loads of every kind that a loop carries out, with what can happen to them.
 func behaviours() (all []behaviour) {
 	for _, c := range plainCases() {
-		all = append(all, behaviour{"plain: " + c.name, c.of(worker.Load)})
+		all = append(all, onBench("plain: "+c.name, c.of(worker.Load)))
 	}
 	for _, c := range quorumCases() {
 		for _, endpoints := range []int{3, 5} {
 			on := c
 			on.endpoints, on.script = endpoints, c.unequal(endpoints)
-			all = append(all, behaviour{fmt.Sprintf("quorum of %d: %s", endpoints, c.name), on.of(worker.Load)})
+			all = append(all, onBench(fmt.Sprintf("quorum of %d: %s", endpoints, c.name), on.of(worker.Load)))
 		}
 	}
 	const closed = "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"
@@ -94,7 +102,7 @@ func behaviours() (all []behaviour) {
 		{name: "sixteen copies", endpoints: 17, target: "replication {\n coordinate = \"client\"\n n = 16\n w = 16\n r = 16\n}", phase: quorumMix + "closed {\n sessions = 2\n iterations = 50\n}"},
 		{name: "reads from one copy at a time", endpoints: 3, target: "timeout = \"20ms\"\nreplication {\n coordinate = \"client\"\n n = 3\n w = 2\n r = 1\n read_fanout = \"r\"\n read_from = \"random\"\n}", phase: plainMix + closed, script: late},
 	} {
-		all = append(all, behaviour{"others: " + c.name, c.of(worker.Load)})
+		all = append(all, onBench("others: "+c.name, c.of(worker.Load)))
 	}
 	for _, c := range []wayCase{
 		{name: "plain", endpoints: 2},
@@ -102,15 +110,15 @@ func behaviours() (all []behaviour) {
 		{name: "quorum", endpoints: 3, target: nwr321, script: dies},
 	} {
 		c.phase = "populate {\n sessions = 2\n pipeline = 5\n}"
-		all = append(all, behaviour{"populate: " + c.name, c.of(worker.Populate)})
+		all = append(all, onBench("populate: "+c.name, c.of(worker.Populate)))
 	}
 	_, text := recorded(2000)
 	replayed := func(name string, prepare func(t *testing.T) *bench) {
-		all = append(all, behaviour{name, func(t *testing.T) (*bench, measure.Totals) {
+		all = append(all, onBench(name, func(t *testing.T) (*bench, measure.Totals) {
 			b := prepare(t)
 			_, totals := b.replay()
 			return b, totals
-		}})
+		}))
 	}
 	const takes = 700 * time.Microsecond
 	for name, load := range map[string]string{
@@ -131,23 +139,26 @@ func behaviours() (all []behaviour) {
 		replayed("rerun: "+name, func(t *testing.T) *bench { return newRerunBench(t, load[0], load[1], text, takes) })
 	}
 	for name, words := range map[string]string{"as it is": "", "moved": "-MOVED 7 127.0.0.1:%d\r\n", "asked": "-ASK 7 127.0.0.1:%d\r\n"} {
-		all = append(all, behaviour{"cluster: " + name, func(t *testing.T) (*bench, measure.Totals) {
+		all = append(all, onBench("cluster: "+name, func(t *testing.T) (*bench, measure.Totals) {
 			if words == "" {
 				return clusterLoad(t, nil)
 			}
 			return clusterLoad(t, map[int]string{0: fmt.Sprintf(words, firstPort+2)})
-		}})
+		}))
 	}
 	for _, program := range replicated {
 		for name, feed := range map[string]string{
 			"closed": "closed {\n sessions = 3\n iterations = 300\n pipeline = 2\n think = \"1ms\"\n}", "open": "open {\n rate = 2000\n duration = \"1s\"\n arrivals = \"constant\"\n}",
 		} {
-			all = append(all, behaviour{fmt.Sprintf("null: %s, %s", program.name, name), func(t *testing.T) (*bench, measure.Totals) {
+			all = append(all, onBench(fmt.Sprintf("null: %s, %s", program.name, name), func(t *testing.T) (*bench, measure.Totals) {
 				target := program.target + "\n timeout = \"2ms\"\n latency = \"500us\"\n spread = \"exponential\"\n miss_every = 7\n error_every = 50"
 				totals, _ := execute(t, Config{Loops: 1}, nullPlan(t, 4, target, mixed+feed), &virtualClock{})
 				return nil, totals
-			}})
+			}))
 		}
+	}
+	for _, c := range engineCases() {
+		all = append(all, behaviour{c.name, c.play})
 	}
 	slices.SortFunc(all, func(a, b behaviour) int { return strings.Compare(a.name, b.name) })
 	return all
@@ -171,8 +182,7 @@ func TestBehaviour(t *testing.T) {
 			continue // one goroutine does it all
 		}
 		t.Run(c.name, func(t *testing.T) {
-			b, totals := c.play(t)
-			told := strings.TrimRight(tell(b, &totals), "\n")
+			told := strings.TrimRight(c.play(t), "\n")
 			fmt.Fprintf(&file, "%s\n%s\n\n", c.name, told)
 			if !*update {
 				require.Equal(t, want[c.name], told)

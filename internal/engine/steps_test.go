@@ -53,16 +53,21 @@ func takeAll(*measure.Snapshot) (func() error, error) { return func() error { re
 // tracePlan is a plan whose phase replays a trace, and the directory of it.
 func tracePlan(t *testing.T, text string) (p *plan.Plan, dir string) {
 	t.Helper()
+	p = nullPlan(t, 1, "", "open {\n trace { file = \"trace.csv\" }\n sessions = 2\n pipeline = 4\n}")
+	p.Phases[0].Open.Duration = time.Minute
+	return p, keepTrace(t, p.Phases[0].Trace(), text)
+}
+
+// keepTrace keeps a trace's text in a directory, and what it is in the plan.
+func keepTrace(t *testing.T, trace *plan.Trace, text string) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(text), 0o600))
-	p = nullPlan(t, 1, "", "open {\n trace { file = \"trace.csv\" }\n sessions = 2\n pipeline = 4\n}")
 	sum := sha256.Sum256([]byte(text))
 	lines := int64(strings.Count(text, "\n"))
-	o := p.Phases[0].Open
-	o.Duration = time.Minute
-	o.Trace.Form, o.Trace.SHA256, o.Trace.Length, o.Trace.Lines = "cache", hex.EncodeToString(sum[:]), int64(len(text)), lines
-	o.Trace.Ops = []plan.TraceCount{{Op: "get", Lines: lines}}
-	return p, dir
+	trace.Form, trace.SHA256, trace.Length, trace.Lines = "cache", hex.EncodeToString(sum[:]), int64(len(text)), lines
+	trace.Ops = []plan.TraceCount{{Op: "get", Lines: lines}}
+	return dir
 }
 
 // A phase's trace is opened when a step is prepared, and only if it is the file that the plan was checked with; it is read while the step runs.
