@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/exit"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -89,4 +90,69 @@ func TestTimeOfDayIsOff(t *testing.T) {
 			require.Equal(t, after["get"]-before["get"], gets.OK)
 		})
 	}
+}
+
+// sleepPlan loads for longer than a machine sleeps.
+const sleepPlan = `
+plan "sleep" {}
+variable "nodes" { type = list(string) }
+target "t" {
+	driver    = "redis"
+	endpoints = var.nodes
+	timeout   = "2s"
+}
+dataset "d" {
+	keys { count = 100 }
+	values { size = 100 }
+}
+phase "puts" {
+	target  = target.t
+	dataset = dataset.d
+	ops     = { put = 1 }
+	open {
+		sessions = 4
+		rate     = "40/s"
+		arrivals = "constant"
+		duration = "40s"
+	}
+}
+`
+
+// TestMachineThatSleeps: the machine of one of two workers is suspended in the middle of a load, for longer than the lease. The other worker carries
+// on. The clock that the lease is measured with stood still meanwhile; nevertheless the worker sends nothing more once its machine is awake.
+func TestMachineThatSleeps(t *testing.T) {
+	t.Parallel()
+	exe, err := exec.LookPath("loadgen")
+	require.NoError(t, err)
+	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
+	plan := filepath.Join(t.TempDir(), "plan.hcl")
+	require.NoError(t, os.WriteFile(plan, []byte(sleepPlan), 0o600))
+	n := newNetworked(t, 4, 1, plan)
+	before := n.calls()[0]
+	l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m")
+	line := invited(t, l)
+	ours := n.worker(n.Machines[1], "w1", line)
+	guest := guests.BootOn(n.Machines[2], fmt.Sprintf(`
+/loadgen worker --name w2 --once --loops 1 %s &
+until grep -q ':18EB 01 ' /proc/net/tcp; do sleep 0.2; done
+sleep 5
+before=$(date +%%s)
+echo +20 > /sys/class/rtc/rtc0/wakealarm
+echo mem > /sys/power/state
+echo SLEPT $(($(date +%%s)-before)) seconds
+wait $!
+`, line))
+	r := l.result(5 * time.Minute)
+	said := guest.Wait()
+	require.Zero(t, ours.wait(60*time.Second), "%s", &ours.stderr)
+	require.Regexp(t, `SLEPT (19|2\d) seconds\n`, said)
+	require.Regexp(t, `msg="this machine was suspended" for=(1[89]|2\d)\.`, said)
+
+	calls, puts := n.calls()[0]["put"]-before["put"], r.Phase["puts"].Op["put"]
+	require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
+	require.Len(t, r.Losses, 1)
+	require.Equal(t, "w2", r.Losses[0].Worker)
+	require.GreaterOrEqual(t, calls, puts.OK)
+	require.LessOrEqual(t, calls, puts.Sent+r.Losses[0].UnseenOps)
+	require.Less(t, calls-puts.Sent, uint64(2*20), "it reports its 20 ops a second every second, and after the sleep it had 15 s to go")
 }
