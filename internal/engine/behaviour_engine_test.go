@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,14 +29,16 @@ import (
 
 // moods says how often a scripted client, or a session of scripted files, does what, in thousandths of requests.
 type moods struct {
-	miss, err, fail, panic, hang, late int
-	down                               [2]time.Duration // since the driver was made: nobody can be reached meanwhile
+	miss, err, fail, panic int
+	hang, late, stick      int              // until the deadline, a little longer, and so long that the call is given up
+	down                   [2]time.Duration // since the driver was made: nobody can be reached meanwhile
 }
 
 // moody carries requests out by moods. What becomes of a request depends on it and its endpoint alone, and takes a time that no two requests share, so
 // that it does not matter which goroutine is first.
 type moody struct {
 	moods
+	wired   bool // its clients have connections
 	timeout time.Duration
 	began   time.Time
 	mu      sync.Mutex
@@ -67,6 +71,8 @@ func (m *moody) carry(ctx context.Context, endpoint string, req *driver.Request,
 		return ctx.Err()
 	case of(m.late):
 		time.Sleep(m.timeout)
+	case of(m.stick):
+		time.Sleep(m.timeout + time.Duration(overtime))
 	case of(m.fail):
 		time.Sleep(takes / 2)
 		return errors.New("gone")
@@ -123,14 +129,61 @@ type moodyClients struct {
 
 func (moodyClients) Name() string { return "moody" }
 
-func (d moodyClients) Dial(_ context.Context, link driver.Link) (driver.Session, error) {
+func (d moodyClients) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
 	time.Sleep(37 * time.Microsecond)
 	if d.isDown() {
 		return nil, errors.New("nobody is there")
 	}
-	return doing(func(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
-		return d.carry(ctx, link.Endpoint, req, reply)
-	}), nil
+	c := &moodyClient{d.moody, link.Endpoint, nil}
+	if d.wired {
+		conn, err := link.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.conn = conn
+	}
+	return c, nil
+}
+
+type moodyClient struct {
+	*moody
+	endpoint string
+	conn     net.Conn // nil: it needs none
+}
+
+func (c *moodyClient) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	err := c.carry(ctx, c.endpoint, req, reply)
+	if err != nil || c.conn == nil {
+		return err
+	}
+	out := append([]byte{0, 0}, req.Key...)
+	if req.Value != nil {
+		out = req.Value.AppendTo(out)
+	}
+	out[0], out[1] = byte(len(out)), byte(5+len(reply.Value))
+	if _, err := c.conn.Write(out); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(c.conn, make([]byte, out[1]))
+	return err
+}
+
+func (*moodyClient) Close() error { return nil } // which leaves the connection to whoever made it
+
+// echo answers on a connection with as many bytes as it is asked for. A request begins with its length and that of the reply.
+func echo(conn net.Conn) {
+	var head [2]byte
+	for {
+		if _, err := io.ReadFull(conn, head[:]); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(conn, make([]byte, head[0]-2)); err != nil {
+			return
+		}
+		if _, err := conn.Write(make([]byte, head[1])); err != nil {
+			return
+		}
+	}
 }
 
 // moodyFiles is a driver of local files that are not there. Its sessions have moods.
@@ -195,6 +248,8 @@ type engineCase struct {
 	from, to  int    // the sessions of this worker; 0: all
 	other     string // a second target
 	trace     bool   // the phase replays one
+	wired     bool   // its clients have connections
+	again     bool   // it is carried out twice
 }
 
 // timekeeper is a transport that remembers what its own time was.
@@ -211,7 +266,7 @@ func (o *timekeeper) own(wall int64) int64 {
 // play carries the load out and writes down what it did.
 func (c engineCase) play(t *testing.T) (told string) {
 	servertest.Bubble(t, func(t *testing.T) {
-		m := &moody{moods: c.moods, began: time.Now(), got: map[string]*heard{}}
+		m := &moody{moods: c.moods, wired: c.wired, began: time.Now(), got: map[string]*heard{}}
 		m.timeout = 20_123_457
 		d, name, reach := driver.Driver(moodyClients{null.Driver{}, m}), "moody", onBlocking+"endpoints = [\"e0\", \"e1\", \"e2\", \"e3\"]"
 		if c.endpoints == 0 {
@@ -247,56 +302,72 @@ func (c engineCase) play(t *testing.T) (told string) {
 			Loops: max(1, c.loops), Drivers: []driver.Driver{d, null.Driver{}}, Sleep: time.Sleep, Open: in(dir),
 			LogRoot: func() (string, error) { return "/", nil },
 		}, p)
+		e.dial = func(context.Context, string, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go echo(there)
+			return here, nil
+		}
 		step := stepOf(p.Phase("load"), cmp.Or(c.kind, worker.Load))
 		if c.to > 0 {
 			step.From, step.To = c.from, c.to
 		}
-		ready, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
-		var owners []*timekeeper
-		for _, l := range e.group.loops {
-			if c.busy {
-				l.programs.Program = busily{l.programs.Program}
-			}
-			if c.endpoints > 0 {
-				o := &timekeeper{transport: l.tr}
-				l.tr = o
-				owners = append(owners, o)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		began := time.Now()
-		if c.meanwhile != nil {
-			time.AfterFunc(500_500_500, func() { c.meanwhile(e, cancel) })
-		}
-		var snaps []string
-		final, err := e.Run(ctx, e.now()+time.Millisecond, func(s *measure.Snapshot) (func() error, error) {
-			snaps = append(snaps, fmt.Sprintf("%d samples up to %v", len(s.Samples.Ops()), micros(s.To-s.From)))
-			return s.CheckValid, nil
-		})
-		took := time.Since(began)
 		var out strings.Builder
-		fmt.Fprintf(&out, "\tready: %d sessions, %d connections, %d ops, %d loops, %s\n", ready.Sessions, ready.Connections, ready.Ops, ready.Loops, ready.Executor)
-		out.WriteString(tell(nil, final.Totals))
-		for _, at := range slices.Sorted(maps.Keys(m.got)) {
-			fmt.Fprintf(&out, "\t%s %s\n", at, m.got[at].tell())
+		began := time.Now()
+		if c.again {
+			step.Last = false
+			c.carryOut(t, e, m, step, &out)
+			step.Seq, step.Last = 1, true
 		}
-		for i, o := range owners {
-			fmt.Fprintf(&out, "\tloop %d was busy for %v\n", i, micros(o.took))
-		}
-		if c.endpoints == 0 {
-			fmt.Fprintf(&out, "\tbusy %.4f, productive %v\n", final.Generator.Busy, micros(int64(final.Generator.ProductiveSeconds*1e9)))
-		}
-		if err != nil {
-			fmt.Fprintf(&out, "\tfailed: %v\n", err)
-		}
-		fmt.Fprintf(&out, "\tover after %v, stopped %v, expired %v: %s\n", took.Round(time.Microsecond), final.Stopped, final.Expired, strings.Join(snaps, ", "))
+		c.carryOut(t, e, m, step, &out)
 		e.Close()
 		fmt.Fprintf(&out, "\tclosed after %v\n", time.Since(began).Round(time.Microsecond))
 		told = lineNumbers.ReplaceAllString(out.String(), ".go")
 	})
 	return told
+}
+
+// carryOut carries a step out and writes down what it did.
+func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step, out io.Writer) {
+	ready, err := e.Prepare(t.Context(), step)
+	require.NoError(t, err)
+	var owners []*timekeeper
+	for _, l := range e.group.loops {
+		if c.busy {
+			l.programs.Program = busily{l.programs.Program}
+		}
+		if c.endpoints > 0 {
+			o := &timekeeper{transport: l.tr}
+			l.tr = o
+			owners = append(owners, o)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began := time.Now()
+	if c.meanwhile != nil {
+		time.AfterFunc(500_500_500, func() { c.meanwhile(e, cancel) })
+	}
+	var snaps []string
+	final, err := e.Run(ctx, e.now()+time.Millisecond, func(s *measure.Snapshot) (func() error, error) {
+		snaps = append(snaps, fmt.Sprintf("%d samples up to %v", len(s.Samples.Ops()), micros(s.To-s.From)))
+		return s.CheckValid, nil
+	})
+	took := time.Since(began)
+	fmt.Fprintf(out, "\tready: %d sessions, %d connections, %d ops, %d loops, %s\n", ready.Sessions, ready.Connections, ready.Ops, ready.Loops, ready.Executor)
+	fmt.Fprint(out, tell(nil, final.Totals))
+	for _, at := range slices.Sorted(maps.Keys(m.got)) {
+		fmt.Fprintf(out, "\t%s %s\n", at, m.got[at].tell())
+	}
+	for i, o := range owners {
+		fmt.Fprintf(out, "\tloop %d was busy for %v\n", i, micros(o.took))
+	}
+	if c.endpoints == 0 {
+		fmt.Fprintf(out, "\tbusy %.4f, productive %v\n", final.Generator.Busy, micros(int64(final.Generator.ProductiveSeconds*1e9)))
+	}
+	if err != nil {
+		fmt.Fprintf(out, "\tfailed: %v\n", err)
+	}
+	fmt.Fprintf(out, "\tover after %v, stopped %v, expired %v: %s\n", took.Round(time.Microsecond), final.Stopped, final.Expired, strings.Join(snaps, ", "))
 }
 
 // lineNumbers are those of the code.
@@ -343,15 +414,16 @@ func engineCases() (all []engineCase) {
 		"panic":                {panic: 15},
 		"hang":                 {hang: 10},
 		"answer late":          {late: 10},
-		"do it all":            {fail: 5, panic: 1, hang: 5, late: 5},
+		"stick":                {stick: 5},
+		"do it all":            {fail: 5, panic: 1, hang: 5, late: 5, stick: 1},
 		"are down for a while": {down: [2]time.Duration{300 * time.Millisecond, 600 * time.Millisecond}},
 	} {
 		m = with(m)
 		all = append(all,
 			engineCase{name: "clients that " + name, endpoints: 2, moods: m, phase: closed},
-			engineCase{name: "clients that " + name + ", in a schedule", endpoints: 3, moods: m, phase: open},
-			engineCase{name: "a quorum of clients that " + name, endpoints: 4, moods: m, target: nwr321, phase: closed})
-		if m.hang == 0 && m.down[1] == 0 {
+			engineCase{name: "clients that " + name + ", in a schedule", endpoints: 3, moods: m, phase: open, wired: true},
+			engineCase{name: "a quorum of clients that " + name, endpoints: 4, moods: m, target: nwr321, phase: closed, wired: name == "do it all"})
+		if m.hang == 0 && m.stick == 0 && m.down[1] == 0 {
 			all = append(all,
 				engineCase{name: "files that " + name, moods: m, phase: closed},
 				engineCase{name: "files that " + name + ", in a schedule", moods: m, phase: open})
@@ -385,6 +457,11 @@ func engineCases() (all []engineCase) {
 		)
 	}
 	return append(all,
+		engineCase{name: "clients: with connections", endpoints: 2, moods: mostly, phase: closed, wired: true, again: true},
+		engineCase{name: "clients: twice", endpoints: 2, moods: with(moods{fail: 5, hang: 2}), phase: open, busy: true, again: true},
+		engineCase{name: "clients: a quorum twice", loops: 2, endpoints: 3, moods: with(moods{fail: 5, hang: 2}), target: nwr321, phase: closed, again: true},
+		engineCase{name: "files: twice", moods: with(moods{}), phase: open, again: true},
+		engineCase{name: "files: a closed load twice", moods: with(moods{}), phase: closed, again: true},
 		engineCase{name: "clients: two loops", loops: 2, endpoints: 2, moods: mostly, phase: closed},
 		engineCase{name: "clients: four loops and a schedule", loops: 4, endpoints: 2, moods: mostly, phase: open},
 		engineCase{name: "clients: a busy loop", endpoints: 1, moods: mostly, phase: closed, busy: true},
