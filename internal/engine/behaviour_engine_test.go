@@ -252,14 +252,18 @@ type engineCase struct {
 	again     bool   // it is carried out twice
 }
 
+// owner is a transport that knows its own time.
+type owner interface{ own(wall int64) int64 }
+
 // timekeeper is a transport that remembers what its own time was.
 type timekeeper struct {
 	transport
-	took int64
+	inner owner
+	took  int64
 }
 
 func (o *timekeeper) own(wall int64) int64 {
-	o.took = o.transport.(interface{ own(wall int64) int64 }).own(wall)
+	o.took = o.inner.own(wall)
 	return o.took
 }
 
@@ -335,15 +339,15 @@ func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step
 		if c.busy {
 			l.programs.Program = busily{l.programs.Program}
 		}
-		if c.endpoints > 0 {
-			o := &timekeeper{transport: l.tr}
+		if keeps, ok := l.tr.(owner); ok && c.endpoints > 0 {
+			o := &timekeeper{transport: l.tr, inner: keeps}
 			l.tr = o
 			owners = append(owners, o)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	began := time.Now()
+	began := e.now()
 	if c.meanwhile != nil {
 		time.AfterFunc(500_500_500, func() { c.meanwhile(e, cancel) })
 	}
@@ -352,7 +356,7 @@ func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step
 		snaps = append(snaps, fmt.Sprintf("%d samples up to %v", len(s.Samples.Ops()), micros(s.To-s.From)))
 		return s.CheckValid, nil
 	})
-	took := time.Since(began)
+	took := e.now() - began
 	fmt.Fprintf(out, "\tready: %d sessions, %d connections, %d ops, %d loops, %s\n", ready.Sessions, ready.Connections, ready.Ops, ready.Loops, ready.Executor)
 	fmt.Fprint(out, tell(nil, final.Totals))
 	for _, at := range slices.Sorted(maps.Keys(m.got)) {
@@ -367,7 +371,7 @@ func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step
 	if err != nil {
 		fmt.Fprintf(out, "\tfailed: %v\n", err)
 	}
-	fmt.Fprintf(out, "\tover after %v, stopped %v, expired %v: %s\n", took.Round(time.Microsecond), final.Stopped, final.Expired, strings.Join(snaps, ", "))
+	fmt.Fprintf(out, "\tover after %v, stopped %v, expired %v: %s\n", micros(int64(took)), final.Stopped, final.Expired, strings.Join(snaps, ", "))
 }
 
 // lineNumbers are those of the code.
@@ -473,4 +477,65 @@ func engineCases() (all []engineCase) {
 		engineCase{name: "clients: scenarios", endpoints: 2, moods: with(moods{fail: 5}), phase: checkout + "max_bad = 1\nclosed {\n sessions = 4\n duration = \"1s\"\n}"},
 		engineCase{name: "clients: scenarios in a schedule", endpoints: 2, moods: with(moods{fail: 5}), phase: checkout + "max_bad = 1\nopen {\n rate = 700\n duration = \"1s\"\n arrivals = \"constant\"\n sessions = 6\n}"},
 	)
+}
+
+// phases is a plan whose steps one engine carries out, one after another.
+func phases(scope string, order ...worker.StepKind) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		populate, setup := "phase \"populate\" {\n target = target.t\n dataset = dataset.d\n populate { sessions = 5 }\n}", ""
+		if scope == "session" {
+			populate, setup = "", "setup { ops = { put = 1 } }"
+		}
+		p := parsePlan(t, fmt.Sprintf(`
+			target "t" {
+				driver     = "null"
+				endpoints  = ["e0", "e1"]
+				timeout    = "2ms"
+				latency    = "500us"
+				spread     = "exponential"
+				miss_every = 7
+			}
+			dataset "d" {
+				keys {
+					count = 50
+					scope = %q
+				}
+				values { size = 100 }
+			}
+			%s
+			phase "load" {
+				target      = target.t
+				dataset     = dataset.d
+				ops         = { get = 2, put = 1 }
+				max_bad     = 1
+				expect_hits = 0
+				%s
+				closed {
+					sessions = 6
+					duration = "1500ms"
+					pipeline = 2
+				}
+			}
+			phase "clear" {
+				target  = target.t
+				dataset = dataset.d
+				clear {}
+			}`, scope, populate, setup))
+		e := assigned(t, Config{Loops: 1}, p)
+		e.clock = &virtualClock{tick: 10}
+		var out strings.Builder
+		for i, kind := range order {
+			phase := p.Phase(string(kind))
+			if kind == worker.Setup {
+				phase = p.Phase("load")
+			}
+			step := stepOf(phase, kind)
+			step.Seq, step.Last = i, kind != worker.Setup && (i+1 == len(order) || order[i+1] != kind)
+			if phase.Sessions() > 1 {
+				step.From++ // the first is another worker's
+			}
+			engineCase{endpoints: 2}.carryOut(t, e, &moody{}, step, &out)
+		}
+		return out.String()
+	}
 }

@@ -157,6 +157,10 @@ func behaviours() (all []behaviour) {
 			}))
 		}
 	}
+	all = append(all,
+		behaviour{"phases: keys that all share", phases("shared", worker.Populate, worker.Load, worker.Load, worker.Clear, worker.Load)},
+		behaviour{"phases: keys of each session", phases("session", worker.Setup, worker.Load, worker.Load, worker.Clear)},
+	)
 	for _, c := range engineCases() {
 		all = append(all, behaviour{c.name, c.play})
 	}
