@@ -66,8 +66,9 @@ type blockingCall struct {
 	conn   *blockingConn
 	st     *opState
 	req    driver.Request
-	put    driver.Value // what req.Value points to if its bytes would not last
-	copied op.Verbatim  // a copy of those bytes
+	key    []byte       // holds req.Key
+	put    driver.Value // holds req.Value
+	copied op.Verbatim  // holds its bytes, if they are given
 	handed int64        // when it was handed over, on the run clock
 	start  int64        // when Do began; 0 if it never did
 	end    int64
@@ -259,7 +260,7 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 		return false
 	}
 	call := b.call()
-	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), value: call.value, words: call.words, copied: call.copied}
+	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), key: call.key, value: call.value, words: call.words, copied: call.copied}
 	call.keep()
 	select {
 	case c.calls <- call:
@@ -296,17 +297,19 @@ func (b *blocking) give(call *blockingCall) {
 	}
 }
 
-// keep copies the bytes of a value that would not last until the call's turn.
+// keep copies what the request points to. A client may stay with a request that has been given up, while the loop begins another op in its place.
 func (c *blockingCall) keep() {
-	v := c.req.Value
-	if v == nil {
+	c.key = append(c.key[:0], c.req.Key...)
+	c.req.Key = c.key
+	if c.req.Value == nil {
 		return
 	}
-	if bytes, ok := v.Maker.(*op.Verbatim); ok {
-		c.copied.Bytes = append(c.copied.Bytes[:0], bytes.Bytes...)
-		c.put = *v
-		c.put.Maker, c.req.Value = &c.copied, &c.put
+	c.put = *c.req.Value
+	if given, ok := c.put.Maker.(*op.Verbatim); ok {
+		c.copied.Bytes = append(c.copied.Bytes[:0], given.Bytes...)
+		c.put.Maker = &c.copied
 	}
+	c.req.Value = &c.put
 }
 
 func (b *blocking) call() *blockingCall {

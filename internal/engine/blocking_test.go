@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
@@ -304,25 +305,56 @@ func TestClientsThatAnswerTooLate(t *testing.T) {
 	})
 }
 
-// TestWhatACallKeeps is its own copy of bytes that the next op overwrites, and nothing of values that are made anew each time.
+// TestWhatACallKeeps is its own copy of a key and a value, whose memory the next op takes.
 func TestWhatACallKeeps(t *testing.T) {
 	var call blockingCall
 	for _, text := range []string{"first", "the second", "3"} {
 		passing := &op.Verbatim{Bytes: []byte(text)}
-		value := driver.Value{Size: len(text), Maker: passing}
-		call.req = driver.Request{Value: &value}
+		key, value := []byte("key:"+text), driver.Value{Size: len(text), Maker: passing}
+		call.req = driver.Request{Key: key, Value: &value}
 		call.keep()
+		copy(key, "xxxxxxxxxx")
 		copy(passing.Bytes, "xxxxxxxxxx")
+		value.Size = 2
+		require.Equal(t, "key:"+text, string(call.req.Key))
 		require.Equal(t, text, string(call.req.Value.AppendTo(nil)))
-		require.NotSame(t, &value, call.req.Value, "nor is the op's value changed")
 		require.Same(t, passing, value.Maker)
 	}
 	value := driver.Value{Size: 10, Seed: 1}
-	for _, v := range []*driver.Value{nil, &value} {
-		call.req = driver.Request{Value: v}
-		call.keep()
-		require.Same(t, v, call.req.Value)
-	}
+	want := string(value.AppendTo(nil))
+	call.req = driver.Request{Value: &value}
+	call.keep()
+	value.Seed = 2
+	require.Equal(t, want, string(call.req.Value.AppendTo(nil)))
+	call.req = driver.Request{}
+	call.keep()
+	require.Nil(t, call.req.Value)
+}
+
+// A client that stays with a request after its deadline has that request's key and value to the end, whatever ops have begun meanwhile.
+func TestClientThatStaysHasItsOwnRequest(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var n, stayed atomic.Int64
+		client := doing(func(_ context.Context, req *driver.Request, _ *driver.Reply) error {
+			told := func() string { return fmt.Sprintf("%s %x", req.Key, req.Value.AppendTo(nil)) }
+			before := told()
+			if n.Add(1)%20 == 0 {
+				time.Sleep(time.Second)
+				stayed.Add(1)
+			}
+			time.Sleep(time.Millisecond)
+			assert.Equal(t, before, told())
+			return nil
+		})
+		p := nullPlan(t, 1, onBlocking+`timeout = "100ms"`, "ops = { put = 1 }\nclosed {\n sessions = 2\n pipeline = 3\n duration = \"5s\"\n}")
+		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{dialed{null.Driver{}, always(client)}}, Sleep: time.Sleep}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		require.Greater(t, final.Totals.Ops[driver.Put].Outcomes[driver.OK], uint64(100))
+		require.Greater(t, stayed.Load(), int64(5))
+	})
 }
 
 // TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
