@@ -72,6 +72,9 @@ func behaviours() (all []behaviour) {
 		})
 		b.net.at(time.Duration(b.net.clock.t)+700*time.Millisecond, func() { b.server(0).down = false })
 	}
+	abandoned := func(b *bench) {
+		b.net.at(time.Duration(b.net.clock.t)+400*time.Millisecond, func() { b.e.halt.Store(abandon) })
+	}
 	for _, c := range []wayCase{
 		{name: "batches", endpoints: 3, phase: hits + "batch = 4\n" + closed},
 		{name: "late batches", endpoints: 2, target: `timeout = "20ms"`, phase: hits + "batch = 4\n" + closed, script: late},
@@ -80,6 +83,28 @@ func behaviours() (all []behaviour) {
 		{name: "a node that dies and comes back", endpoints: 2, phase: plainMix + closed, script: dies},
 		{name: "a node that falls silent", endpoints: 2, target: `timeout = "20ms"`, phase: "max_bad = 1\nexpect_hits = 0\nops = { get = 1 }\n" + closed, script: func(b *bench) {
 			b.net.at(time.Duration(b.net.clock.t)+300*time.Millisecond, func() { b.server(0).latency = every(1, -1) })
+		}},
+		{name: "a server that does not greet", endpoints: 2, target: `timeout = "1500ms"`, phase: plainMix + "closed {\n sessions = 3\n duration = \"6s\"\n think = \"10ms\"\n}", script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+200*time.Millisecond, func() {
+				b.server(0).mute = true
+				b.server(0).sever()
+			})
+			b.net.at(time.Duration(b.net.clock.t)+700*time.Millisecond, b.server(1).sever)
+			b.net.at(time.Duration(b.net.clock.t)+4*time.Second, func() { b.server(0).mute = false })
+		}},
+		{name: "abandoned", endpoints: 2, phase: plainMix + closed, script: abandoned},
+		{name: "abandoned batches", endpoints: 2, phase: hits + "batch = 4\n" + closed, script: abandoned},
+		{name: "an abandoned quorum", endpoints: 3, target: nwr321, phase: plainMix + closed, script: abandoned},
+		{name: "abandoned scenarios", endpoints: 2, phase: checkout + "max_bad = 1\n" + closed, script: abandoned},
+		{name: "drained batches", endpoints: 2, phase: hits + "batch = 4\n" + closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+400*time.Millisecond, func() {
+				b.server(0).latency = every(1, -1)
+				b.e.Drain()
+			})
+		}},
+		{name: "late garbage", endpoints: 2, target: `timeout = "20ms"`, phase: plainMix + closed, script: func(b *bench) {
+			b.server(0).latency = every(1, 30*time.Millisecond)
+			b.net.at(time.Duration(b.net.clock.t)+300*time.Millisecond, func() { b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n") })
 		}},
 		{name: "a ramp", endpoints: 2, phase: plainMix + "open {\n rate = 2000\n duration = \"2s\"\n ramp = \"1s\"\n arrivals = \"constant\"\n sessions = 8\n}"},
 		{name: "think time", endpoints: 1, phase: plainMix + "closed {\n sessions = 4\n duration = \"2s\"\n think = \"10ms\"\n}"},
@@ -276,7 +301,7 @@ func tellOp(o *measure.Op) string {
 		out += fmt.Sprintf("; ack %d %s", k+1, tellTimes(&o.Acks[k]))
 	}
 	if o.Keys.Due > 0 {
-		out += fmt.Sprintf("; keys %d %v", o.Keys.Due, o.Keys.Outcomes)
+		out += fmt.Sprintf("; keys %d %v, in flight %d", o.Keys.Due, o.Keys.Outcomes, o.Keys.InFlight)
 	}
 	for i, step := range o.Steps {
 		out += fmt.Sprintf("; step %d due %d %v", i, step.Due, step.Outcomes)

@@ -155,6 +155,36 @@ func TestWhichStepsAreWatched(t *testing.T) {
 	}
 }
 
+// A loop may be held while a load over sockets is measured, and at no other time: what else a loop waits for may park it.
+func TestWhichLoopsAreHeld(t *testing.T) {
+	const load = "closed {\n sessions = 2\n iterations = 5\n}"
+	text := ticketPlan(serveTickets(t, nil).addr, "", load) + "\nphase \"wipe\" {\n target = target.t\n dataset = dataset.d\n clear {}\n}"
+	all := append(drivers.All(), ticket.Driver{})
+	for name, c := range map[string]struct {
+		p    *plan.Plan
+		kind worker.StepKind
+		held bool
+	}{
+		"sockets":                {parsePlanFor(t, all, text), worker.Load, true},
+		"sockets, not measured":  {parsePlanFor(t, all, text), worker.Clear, false},
+		"sockets, by goroutines": {ticketsOf(t, plan.Blocking, load), worker.Load, false},
+		"timers":                 {nullPlan(t, 1, "", "ops = { get = 1 }\n"+load), worker.Load, false},
+	} {
+		e := assigned(t, Config{Loops: 1, Drivers: all}, c.p)
+		phase := c.p.Phases[0]
+		if c.kind == worker.Clear {
+			phase = c.p.Phase("wipe")
+		}
+		_, err := e.Prepare(t.Context(), stepOf(phase, c.kind))
+		require.NoError(t, err)
+		l := e.group.loops[0]
+		_, err = e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		require.Equal(t, c.held, l.hold.may, name)
+		require.False(t, l.hold.held, name)
+	}
+}
+
 // A loop runs on the CPU that it is pinned to.
 func TestStepOnAPinnedLoop(t *testing.T) {
 	var may unix.CPUSet

@@ -59,6 +59,7 @@ func TestParseOnCPU(t *testing.T) {
 	const rest = " S 1 1 1 0 -1 4194560 7 0 0 0 0 0 0 0 20 0 8 0 100 1000 10 18446744073709551615 1 1 0 0 0 0 0 0 2143420159 0 0 0 17"
 	require.Equal(t, 5, parseOnCPU([]byte("77 (loadgen)"+rest+" 5 0 0 0 0 0\n")))
 	require.Equal(t, 6, parseOnCPU([]byte("77 (a (b) c)"+rest+" 6")))
+	require.Equal(t, 127, parseOnCPU([]byte("77 (loadgen)"+rest+" 127 0\n")))
 	for _, line := range []string{"", "loadgen" + rest + " 5", "77 (loadgen)" + rest, "77 (loadgen" + rest + " x 0", "77 (loadgen)" + rest + " 99999"} {
 		require.Equal(t, -1, parseOnCPU([]byte(line)), line)
 	}
