@@ -38,28 +38,35 @@ func onBench(name string, play func(t *testing.T) (*bench, measure.Totals)) beha
 	}}
 }
 
-// of is a load on scripted Redis servers.
-func (c wayCase) of(kind worker.StepKind) func(t *testing.T) (*bench, measure.Totals) {
-	return func(t *testing.T) (*bench, measure.Totals) {
+// of is a load on scripted Redis servers, and the same load once more unless the first was made to end early.
+func (c wayCase) of(name string, kind worker.StepKind) behaviour {
+	return behaviour{name + c.name, func(t *testing.T) string {
 		b := newBench(t, redisPlanOf(t, c.endpoints, cmp.Or(c.values, "size = 100"), c.target, c.phase), "load", time.Millisecond)
 		t.Cleanup(b.g.close)
 		if c.script != nil {
 			c.script(b)
 		}
-		return b, b.run(kind)
-	}
+		first := b.run(kind)
+		told := tell(b, &first)
+		if b.e.halt.Load() != goOn || b.l.lapsed {
+			return told
+		}
+		b.snaps = nil
+		second := b.run(kind)
+		return told + tell(b, &second)
+	}}
 }
 
 // behaviours are loads of every kind that a loop carries out, with what can happen to them.
 func behaviours() (all []behaviour) {
 	for _, c := range plainCases() {
-		all = append(all, onBench("plain: "+c.name, c.of(worker.Load)))
+		all = append(all, c.of("plain: ", worker.Load))
 	}
 	for _, c := range quorumCases() {
 		for _, endpoints := range []int{3, 5} {
 			on := c
 			on.endpoints, on.script = endpoints, c.unequal(endpoints)
-			all = append(all, onBench(fmt.Sprintf("quorum of %d: %s", endpoints, c.name), on.of(worker.Load)))
+			all = append(all, on.of(fmt.Sprintf("quorum of %d: ", endpoints), worker.Load))
 		}
 	}
 	const closed = "closed {\n sessions = 3\n duration = \"1s\"\n pipeline = 5\n}"
@@ -127,7 +134,7 @@ func behaviours() (all []behaviour) {
 		{name: "sixteen copies", endpoints: 17, target: "replication {\n coordinate = \"client\"\n n = 16\n w = 16\n r = 16\n}", phase: quorumMix + "closed {\n sessions = 2\n iterations = 50\n}"},
 		{name: "reads from one copy at a time", endpoints: 3, target: "timeout = \"20ms\"\nreplication {\n coordinate = \"client\"\n n = 3\n w = 2\n r = 1\n read_fanout = \"r\"\n read_from = \"random\"\n}", phase: plainMix + closed, script: late},
 	} {
-		all = append(all, onBench("others: "+c.name, c.of(worker.Load)))
+		all = append(all, c.of("others: ", worker.Load))
 	}
 	for _, c := range []wayCase{
 		{name: "plain", endpoints: 2},
@@ -135,7 +142,7 @@ func behaviours() (all []behaviour) {
 		{name: "quorum", endpoints: 3, target: nwr321, script: dies},
 	} {
 		c.phase = "populate {\n sessions = 2\n pipeline = 5\n}"
-		all = append(all, onBench("populate: "+c.name, c.of(worker.Populate)))
+		all = append(all, c.of("populate: ", worker.Populate))
 	}
 	_, text := recorded(2000)
 	replayed := func(name string, prepare func(t *testing.T) *bench) {
