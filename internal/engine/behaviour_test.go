@@ -2,10 +2,12 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -99,6 +101,17 @@ func behaviours() (all []behaviour) {
 			b.net.at(time.Duration(b.net.clock.t)+700*time.Millisecond, b.server(1).sever)
 			b.net.at(time.Duration(b.net.clock.t)+4*time.Second, func() { b.server(0).mute = false })
 		}},
+		{name: "a server that is no longer allowed", endpoints: 2, phase: plainMix + closed, script: func(b *bench) {
+			b.net.at(time.Duration(b.net.clock.t)+300*time.Millisecond, func() {
+				b.g.connect.Allow = func(to netip.AddrPort, _ string) error {
+					if to.Port() == firstPort+1 {
+						return errors.New("not here")
+					}
+					return nil
+				}
+				b.server(1).sever()
+			})
+		}},
 		{name: "abandoned", endpoints: 2, phase: plainMix + closed, script: abandoned},
 		{name: "abandoned batches", endpoints: 2, phase: hits + "batch = 4\n" + closed, script: abandoned},
 		{name: "an abandoned quorum", endpoints: 3, target: nwr321, phase: plainMix + closed, script: abandoned},
@@ -153,6 +166,18 @@ func behaviours() (all []behaviour) {
 		}))
 	}
 	const takes = 700 * time.Microsecond
+	for name, halted := range map[string]int32{"drained": drain, "abandoned": abandon} {
+		replayed("replay: "+name, func(t *testing.T) *bench {
+			b := newReplayBench(t, "sessions = 2", text, 2000, takes)
+			b.net.at(time.Duration(b.net.clock.t)+200*time.Millisecond, func() { b.e.halt.Store(halted) })
+			return b
+		})
+		replayed("rerun: "+name, func(t *testing.T) *bench {
+			b := newRerunBench(t, "loop = true", "sessions = 5\n pipeline = 2\n iterations = 9000", text, takes)
+			b.net.at(time.Duration(b.net.clock.t)+200*time.Millisecond, func() { b.e.halt.Store(halted) })
+			return b
+		})
+	}
 	for name, load := range map[string]string{
 		"as it was": "sessions = 4\n pipeline = 4", "without room": "sessions = 2\n drain = \"100ms\"", "shed": "sessions = 1\n on_full = \"shed\"",
 	} {

@@ -204,3 +204,14 @@ func TestTrafficOfLostConnections(t *testing.T) {
 	got, _ = w.traffic()
 	require.Equal(t, sockets.Traffic{BytesSent: again, Retransmits: 1}, got)
 }
+
+// A loop with many connections makes some at a time, as many as may be.
+func TestConnectionsAreMadeSomeAtATime(t *testing.T) {
+	for sessions, most := range map[int]int{20: 40, maxOpening/2 - 1: maxOpening - 2, maxOpening / 2: maxOpening, 300: maxOpening} {
+		b := newBench(t, redisPlan(t, 2, "", fmt.Sprintf("ops = { get = 1 }\nclosed {\n sessions = %d\n iterations = 1\n}", sessions)), "load", time.Millisecond)
+		require.Equal(t, most, b.net.most)
+		require.Zero(t, b.l.tr.(*wire).inMaking)
+		require.Equal(t, 2*sessions, b.l.tr.(*wire).up)
+		b.g.close()
+	}
+}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -174,4 +176,19 @@ func TestHowMuchRepliesMayTake(t *testing.T) {
 	require.Error(t, p.take(1, 0))
 	p.give(131 << 20)
 	require.Zero(t, p.taken.Load())
+}
+
+// A server whose reply takes more memory than there is for it loses its connection, and the load goes on.
+func TestReplyWithoutEnd(t *testing.T) {
+	b := newBench(t, redisPlanOf(t, 1, "size = 100\n checked = true", "", "ops = { get = 1 }\nmax_bad = 1\nclosed {\n sessions = 1\n iterations = 3\n}"), "load", time.Millisecond)
+	b.g.partials.expected = 1<<20 - sparePartial // so that 1 MiB is left for all
+	b.server(0).words = fmt.Appendf(nil, "$%d\r\n%s\r\n", 4<<20, bytes.Repeat([]byte("x"), 4<<20))
+	b.server(0).piece = 100_000
+	got := b.run(worker.Load)
+	require.EqualValues(t, 3, got.Ops[driver.Get].Outcomes[driver.Error])
+	require.Positive(t, got.Reconnects)
+	for text := range got.Errors.All() {
+		require.Contains(t, text, "all that have not come whole would take more than 1 MiB")
+	}
+	require.Zero(t, b.g.partials.taken.Load())
 }

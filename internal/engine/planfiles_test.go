@@ -168,4 +168,6 @@ func TestRequestsOfAFileAreHeldWithTheirBodies(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "body")))
 	_, err = read(of)
 	require.EqualError(t, err, refusal)
+	_, err = New(Config{Open: in(dir)}).openBody(t.Context(), "body")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -53,6 +54,20 @@ func TestTimeInSessionsIsTheTargets(t *testing.T) {
 
 	require.EqualValues(t, 30, (&thread{inside: 50, slept: 20}).own(100))
 	require.Zero(t, (&thread{inside: 70, slept: 40}).own(100), "the clock was read at different times")
+}
+
+// A meter tells how long its thread waited for a processor if the kernel counts that.
+func TestMeterTellsWaitsThatItKnows(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	m := newMeter()
+	defer m.close()
+	m.begin()
+	use := m.since(time.Hour.Nanoseconds(), 0)
+	_, err := os.ReadFile("/proc/thread-self/schedstat")
+	require.Equal(t, err == nil, use.waitKnown)
+	require.EqualValues(t, time.Hour, use.wall)
+	require.True(t, 0 <= use.waited && use.waited < use.wall)
 }
 
 func TestParseOnCPU(t *testing.T) {

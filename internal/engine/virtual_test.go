@@ -33,6 +33,8 @@ type virtualNet struct {
 	events  []virtualEvent // a heap
 	seq     uint64
 	ready   []int // descriptors that have something to read or to say
+	making  int   // connections that are being made
+	most    int   // at a time, so far
 }
 
 // virtualServer answers requests of the Redis protocol.
@@ -155,6 +157,8 @@ func (n *virtualNet) Connect(to *sockets.Endpoint, token int32) (int, error) {
 		s.failed = unix.ECONNREFUSED
 	}
 	n.socks = append(n.socks, s)
+	n.making++
+	n.most = max(n.most, n.making)
 	fd := len(n.socks) - 1
 	n.wake(fd)
 	return fd, nil
@@ -163,6 +167,9 @@ func (n *virtualNet) Connect(to *sockets.Endpoint, token int32) (int, error) {
 func (n *virtualNet) Connected(fd int) error { return n.socks[fd].failed }
 
 func (n *virtualNet) Watch(fd int, _ int32, write bool) error {
+	if !n.socks[fd].made {
+		n.making--
+	}
 	n.socks[fd].made, n.socks[fd].writing = true, write
 	return nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,4 +103,36 @@ func TestRequestsLeaveBitByBit(t *testing.T) {
 	require.False(t, c.blocked)
 	require.GreaterOrEqual(t, cap(w.buffer()), 300_000)
 	require.Zero(t, w.kept)
+}
+
+// A write has a bounded number of parts, whatever is still to be written; what it leaves comes with the next.
+func TestPartsOfAWrite(t *testing.T) {
+	for _, values := range []int{0, 1, mostParts/2 - 1, mostParts / 2, mostParts, 3 * mostParts} {
+		c := &wireConn{}
+		var want []byte
+		for i := range values {
+			c.out = fmt.Appendf(c.out, "put %d ", i)
+			text := fmt.Appendf(nil, "value %d ", i)
+			want = append(append(want, c.out[len(c.out)-len(fmt.Sprintf("put %d ", i)):]...), text...)
+			c.lent = append(c.lent, lent{at: len(c.out), text: text})
+		}
+		c.out, want = append(c.out, "end"...), append(want, "end"...)
+		parts, size := c.parts(nil)
+		require.Equal(t, min(2*values+1, mostParts), len(parts))
+		got := bytes.Join(parts, nil)
+		require.Len(t, got, size)
+		require.True(t, bytes.HasPrefix(want, got))
+	}
+}
+
+// Where a connection may go: to an address that is known, or to a socket in the file system.
+func TestConnectionsGoWhereTheyCan(t *testing.T) {
+	o := &immediate{w: &wire{lane: &lane{side: new(side)}}}
+	for text, want := range map[string]error{"unix:///run/cache.sock": nil, "cache.example.org:6379": errUnknownAddress} {
+		end := sockets.NewEndpoint("n0", text)
+		require.Equal(t, want, o.admits(&end), text)
+	}
+	end := sockets.NewEndpoint("n0", "10.0.0.1:6379")
+	end.Addr = netip.MustParseAddrPort(end.Text)
+	require.NoError(t, o.admits(&end))
 }
