@@ -319,6 +319,14 @@ func TestLogsThatCannotBeVerified(t *testing.T) {
 	}
 }
 
+// Files that are gone take nothing of what a worker may write.
+func TestRemovedFilesTakeNoRoom(t *testing.T) {
+	of := &localTarget{bytes: 1 << 20, left: []localfile.Store{paperStore{}}}
+	of.remove(slog.New(slog.DiscardHandler))
+	require.Zero(t, of.bytes)
+	require.Empty(t, of.left)
+}
+
 // TestFilesThatWorkersWouldShare are refused: each worker has files of its own.
 func TestFilesThatWorkersWouldShare(t *testing.T) {
 	for scope, want := range map[string]string{

@@ -152,7 +152,7 @@ func TestHowLongLoopsLook(t *testing.T) {
 	} {
 		require.Equal(t, tt.want, New(Config{Pin: tt.pin, Spin: tt.spin}).cfg.Spin, "%+v", tt)
 	}
-	require.NotEqual(t, DefaultSpin, PinnedSpin)
+	require.Equal(t, [2]time.Duration{50 * time.Microsecond, 200 * time.Microsecond}, [2]time.Duration{DefaultSpin, PinnedSpin}, "as Config says")
 	require.Equal(t, DefaultLoops(), New(Config{}).cfg.Loops)
 	require.Equal(t, DefaultLoops(), New(Config{Loops: -1}).cfg.Loops)
 	require.Equal(t, 1, New(Config{Loops: 1}).cfg.Loops)
