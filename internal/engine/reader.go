@@ -76,7 +76,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for len(b) > 0 {
 		n, whole, err := w.take(c, b, now)
 		b = b[n:]
-		if err == nil && !whole && len(b) > mostMoved && c.skipped.size == 0 {
+		if err == nil && !whole && len(b) > mostMoved {
 			_, err = w.resume(c, b)
 		}
 		if err != nil || !whole {
@@ -92,7 +92,7 @@ func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
 		return true, nil
 	}
 	whole, err = c.codec.resume(b, &c.progress)
-	if whole || err != nil {
+	if whole {
 		c.progress = driver.Progress{}
 	}
 	return whole, err
@@ -208,7 +208,7 @@ func (w *wire) keep(c *wireConn, rest []byte) {
 		}
 	case c.in == nil:
 		c.in = append(w.buffer(), rest...)
-	case cap(c.in) >= len(rest) && &c.in[:1][0] == &rest[0]: // it was read in place
+	case &c.in[:1][0] == &rest[0]: // it was read in place
 		c.in = rest
 	default:
 		c.in = append(c.in[:0], rest...)
