@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -79,19 +80,30 @@ func TestPartialRepliesShareTheirMemory(t *testing.T) {
 func TestShortPartialsAreKept(t *testing.T) {
 	w := partialWire(new(partials), 1)
 	c := w.conns[0]
+	was := c.in
 	require.NoError(t, w.makeRoom(c))
 	require.NoError(t, w.makeRoom(c))
+	require.Same(t, &was[0], &w.buffer()[:1][0], "so is what it was in before")
 	first := &c.in[0]
 	w.letGo(c)
 	require.Zero(t, w.partials.taken.Load(), "what is kept is nobody's")
 	for _, had := range []int{leastPartial / 2, leastPartial} { // which ask for less than there is, and for all of it
-		c.in = make([]byte, had)
+		require.Equal(t, 2*leastPartial, w.spared)
+		c.in = bytes.Repeat([]byte("x"), had)
+		begins := bytes.Clone(c.in)
 		require.NoError(t, w.makeRoom(c))
+		require.Zero(t, w.spared)
 		require.Same(t, first, &c.in[0])
+		require.Equal(t, begins, c.in)
 		require.EqualValues(t, cap(c.in), w.partials.taken.Load())
 		require.EqualValues(t, 2*leastPartial, cap(c.in), "all of it is used")
 		w.letGo(c)
 	}
+	c.in = make([]byte, 2*leastPartial) // which asks for more
+	require.NoError(t, w.makeRoom(c))
+	require.Equal(t, [2]int{4 * leastPartial, 2 * leastPartial}, [2]int{cap(c.in), w.spared})
+	w.letGo(c)
+	w.unmapAll()
 	c.in = make([]byte, leastPartial/2)
 	require.NoError(t, w.makeRoom(c))
 
@@ -155,6 +167,36 @@ func TestWhichBuffersAreKept(t *testing.T) {
 	}
 }
 
+// Memory from the kernel goes back to it once: what is too large to be kept at once, all other with the connections.
+func TestMemoryIsGivenBackOnce(t *testing.T) {
+	w := partialWire(new(partials), 3)
+	var rooms [][]byte
+	for _, c := range w.conns {
+		require.NoError(t, w.makeRoom(c))
+		rooms = append(rooms, c.in[:cap(c.in)])
+	}
+	w.spared = keptBytes
+	w.letGo(w.conns[0])
+	w.spared = 0
+	w.letGo(w.conns[1])
+	require.ErrorIs(t, unix.Munmap(rooms[0]), unix.EINVAL, "it is not this process's any more")
+	for range 2 {
+		w.unmapAll()
+		require.Nil(t, w.conns[2].in)
+		require.Zero(t, w.spared)
+		require.Zero(t, w.partials.taken.Load())
+	}
+	for _, room := range rooms[1:] {
+		require.ErrorIs(t, unix.Munmap(room), unix.EINVAL)
+	}
+	require.PanicsWithValue(t, "engine: give back memory of a reply: invalid argument", func() { unmap(rooms[0]) })
+
+	c := &wireConn{in: append(make([]byte, 0, 100), "abc"...)}
+	w.letGo(c)
+	require.Nil(t, c.in)
+	require.Equal(t, 100, cap(w.buffer()), "what is not the kernel's is for other replies")
+}
+
 // Memory that the kernel refuses is not counted as taken.
 func TestMemoryThatIsNotGiven(t *testing.T) {
 	w := partialWire(new(partials), 1)
@@ -162,6 +204,10 @@ func TestMemoryThatIsNotGiven(t *testing.T) {
 	c.mapped = true // which its bytes are not
 	require.ErrorContains(t, w.makeRoom(c), "memory for a reply of more than 131070 bytes: invalid argument")
 	require.Zero(t, w.partials.taken.Load())
+	c.mapped = false
+	require.ErrorIs(t, w.move(c, 0), unix.EINVAL, "there is no memory of no bytes")
+	require.False(t, c.mapped)
+	require.Len(t, c.in, 131070)
 }
 
 // Replies get what the plan's values need plus 128 MiB, to the byte. A reply that would take more gets nothing, and the error says how long it is so
