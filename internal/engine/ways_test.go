@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -253,6 +254,89 @@ func (c *wayCase) unequal(endpoints int) func(b *bench) {
 			c.script(b)
 		}
 	}
+}
+
+// Plain ops and quorums have ways of their own where these do what the program does.
+func TestWhichWayOpsTake(t *testing.T) {
+	const closed = "\nclosed {\n sessions = 1\n iterations = 5\n}"
+	const one = "replication {\n coordinate = \"client\"\n n = 3\n w = 2\n r = 1\n read_fanout = \"r\"\n}"
+	for _, tt := range []struct {
+		target, phase string
+		way           way
+	}{
+		{"", "ops = { get = 1 }", new(runs)},
+		{onBlocking, "ops = { get = 1 }", new(runs)},
+		{"cluster = true", "ops = { get = 1 }", new(programs)},
+		{"", "ops = { get = 1 }\nbatch = 2", new(programs)},
+		{"", "scenario \"one\" { \n step \"get\" {}\n}", new(scenes)},
+		{nwr321, "ops = { get = 1, put = 1 }", new(quorum)},
+		{nwr321 + onBlocking, "ops = { get = 1, put = 1 }", new(programs)},
+		{one, "ops = { get = 1, put = 1 }", new(programs)},
+		{one, "ops = { put = 1 }", new(quorum)},
+		{one + onBlocking, "ops = { put = 1 }", new(programs)},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			p := redisPlan(t, 3, tt.target, tt.phase+closed)
+			b := &bench{t: t, net: newVirtualNet(0)}
+			var c clock = b.net.clock
+			if p.Targets[0].Executor == plan.Blocking {
+				c = &wallClock{zero: time.Now(), nap: time.Sleep}
+			}
+			require.NoError(t, b.connect(p, "load", 0, c))
+			b.equip(worker.Load)
+			require.IsType(t, tt.way, b.l.way, "%+v", tt)
+			b.l.tr.close()
+			time.Sleep(time.Minute) // until servers have found that nobody listens any more
+		})
+	}
+}
+
+// What a step is carried out with depends on the step, and not on those before it.
+func TestEachStepIsCarriedOutInItsOwnWay(t *testing.T) {
+	plain := func(more string) *bench {
+		return newBench(t, redisPlan(t, 1, "", "ops = { put = 1 }\nclosed {\n iterations = 5\n}\n"+more), "load", 0)
+	}
+	traced := newReplayBench(t, "", "1,key:1,5,1,1,get,0\n", 1, 0)
+	for _, tt := range []struct {
+		name     string
+		b        *bench
+		way      way
+		ordinals uint64
+		sampled  bool
+		exact    bool // the codec makes each request
+	}{
+		{"plain", plain(""), new(runs), 0, false, false},
+		{"sampled", plain("samples = 1"), new(runs), 0, true, false},
+		{"grows", plain("growth {}"), new(programs), 1, false, false},
+		{"replayed", traced, new(programs), 0, false, true},
+	} {
+		l := tt.b.l
+		for _, kind := range []worker.StepKind{worker.Load, worker.Setup} {
+			source, err := workload.New(tt.b.g.plan, tt.b.g.phase, workload.Step{Kind: workload.Kind(worker.Load)})
+			require.NoError(t, err)
+			tt.b.g.choose(l, source, stepOf(tt.b.g.phase, kind))
+			if kind == worker.Setup {
+				tt.way, tt.ordinals, tt.sampled, tt.exact = new(runs), 0, false, false
+			}
+			require.IsType(t, tt.way, l.way, "%s, %v", tt.name, kind)
+			require.Equal(t, tt.ordinals, l.ordinals, "%s, %v", tt.name, kind)
+			require.Equal(t, tt.sampled, l.sampling != nil, "%s, %v", tt.name, kind)
+			require.Equal(t, tt.exact, l.tr.(*wire).writer.exact, "%s, %v", tt.name, kind)
+		}
+	}
+}
+
+// Puts into two datasets on a target are each asked for with their own TTL.
+func TestPutsOfTwoDatasetsKeepTheirTTLs(t *testing.T) {
+	p := redisPlan(t, 1, "", "scenario \"both\" { \n step \"put\" {}\n step \"put\" {}\n}\nclosed {\n iterations = 3\n}")
+	lasting := *p.Datasets[0]
+	lasting.Name, lasting.Values.TTL = "e", 200*time.Second
+	p.Datasets = append(p.Datasets, &lasting)
+	p.Phases[0].Scenarios[0].Steps[1].Dataset = "e"
+	b := newBench(t, p, "load", time.Millisecond)
+	b.run(worker.Load)
+	const put, expires = len("*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000000\r\n$100\r\n\r\n") + 100, len("$2\r\nEX\r\n$3\r\n200\r\n")
+	require.Equal(t, 6*put+3*expires, b.server(0).told)
 }
 
 // every is the latency of a server that lets each n-th request wait for so long, and the others for a millisecond.
