@@ -135,7 +135,7 @@ func (w *wire) lose(c *wireConn, why error) {
 		w.ended.Add(w.counted(c))
 		w.poll.Close(c.fd)
 	}
-	c.state, c.fd, c.blocked, c.greets, c.broken = isDown, -1, false, 0, nil
+	c.state, c.fd, c.blocked, c.broken = isDown, -1, false, nil
 	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
 	c.drop(w)
 	end := w.lane.side.endpoint(c.endpoint)
