@@ -190,7 +190,7 @@ func (w *writer) laidOut(stream workload.Stream) bool {
 		return false
 	}
 	copies := sheetSize
-	if o.Verb.Stores() && o.Value.Size > mostStamped {
+	if o.Value.Size > mostStamped {
 		copies = 1
 	}
 	w.sheet = sheet{
