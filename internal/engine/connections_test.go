@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"math"
+	"net/netip"
 	"runtime"
 	"syscall"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
@@ -166,7 +171,9 @@ func TestWhoGivesAPollerUp(t *testing.T) {
 		n := &releasing{virtualNet: b.net}
 		w.poll, w.base = n, base
 		fds := []int{w.conns[0].fd, w.conns[1].fd}
+		require.NoError(t, w.makeRoom(w.conns[0]))
 		w.close()
+		require.Zero(t, w.partials.taken.Load(), "memory of replies is given back")
 		require.Equal(t, want, n.released, "%d", base)
 		require.Equal(t, fds, n.closed)
 		w.close()
@@ -214,4 +221,305 @@ func TestConnectionsAreMadeSomeAtATime(t *testing.T) {
 		require.Equal(t, 2*sessions, b.l.tr.(*wire).up)
 		b.g.close()
 	}
+}
+
+// newWireBench is a bench with so many connections to one server, and its wire, which works over a poller that notes its calls. Time stands still
+// unless somebody waits.
+func newWireBench(t *testing.T, sessions int) (*bench, *wire, *notebook) {
+	t.Helper()
+	b := newBench(t, redisPlan(t, 1, "", fmt.Sprintf("ops = { get = 1 }\nclosed {\n sessions = %d\n iterations = 1\n}", sessions)), "load", 0)
+	b.equip(worker.Load)
+	w, n := b.l.tr.(*wire), &notebook{Poller: b.net}
+	w.poll, b.net.clock.tick = n, 0
+	return b, w, n
+}
+
+// newSlotlessBench is a bench with a session on a cluster of two nodes, and its wire. The second node has no slots, and no connection yet.
+func newSlotlessBench(t *testing.T) (*bench, *wire) {
+	t.Helper()
+	b := &bench{t: t, net: newVirtualNet(10), slotless: 1}
+	p := redisPlan(t, 2, "cluster = true", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}")
+	require.NoError(t, b.connect(p, "load", 0, b.net.clock))
+	b.equip(worker.Load)
+	return b, b.l.tr.(*wire)
+}
+
+// Opening ends when all connections are made or one cannot be made, when its time is over, or when the step is abandoned.
+func TestHowOpeningEnds(t *testing.T) {
+	const late = "connect to n0 (127.0.0.1:7001): no answer in time; 0 of 3 connections were made"
+	for name, tt := range map[string]struct {
+		mute    bool
+		allow   func(netip.AddrPort, string) error
+		halt    int32
+		fails   map[string]error
+		want    string
+		after   time.Duration
+		dialled int
+	}{
+		"made": {dialled: 3},
+		"refused": {
+			fails: map[string]error{"connect": errors.New("no way")}, want: "connect to n0 (127.0.0.1:7001): no way",
+			after: time.Duration(maxSleep), dialled: 1, // it is noticed after the next wait
+		},
+		"not allowed": {
+			allow: func(netip.AddrPort, string) error { return errors.New("not there") }, want: "connect to n0 (127.0.0.1:7001): not there",
+			after: time.Duration(maxSleep),
+		},
+		"lost":      {fails: map[string]error{"write": errors.New("no way")}, want: "connect to n0 (127.0.0.1:7001): write: no way", dialled: 3},
+		"in vain":   {mute: true, want: late, after: 1020 * time.Millisecond, dialled: 3},
+		"abandoned": {mute: true, halt: abandon, want: late, dialled: 3},
+	} {
+		b, w, n := newWireBench(t, 3)
+		w = newWire(&b.l.lane, n, w.codec.codec)
+		b.l.tr, n.fails, b.server(0).mute, b.g.connect.Allow = w, tt.fails, tt.mute, tt.allow
+		b.e.halt.Store(tt.halt)
+		begun := b.net.clock.t
+		err := w.open(begun + int64(1020*time.Millisecond))
+		require.EqualValues(t, tt.after, b.net.clock.t-begun, name)
+		var calls []string
+		for _, call := range n.calls {
+			if call == "connect 0" || call == "connect 1" || call == "connect 2" {
+				calls = append(calls, call)
+			}
+		}
+		require.Len(t, calls, tt.dialled, name)
+		require.NotContains(t, n.calls, "close 0", "what was not made is not closed")
+		require.EqualValues(t, never, b.l.timers.next(), "nothing is tried again")
+		require.False(t, w.opening)
+		if tt.want == "" {
+			require.NoError(t, err)
+			require.Equal(t, [2]int{3, 0}, [2]int{w.up, w.inMaking})
+			continue
+		}
+		require.EqualError(t, err, tt.want, name)
+		require.Zero(t, w.up)
+	}
+}
+
+// codecless is a codec that has none for any connection.
+type codecless struct{ driver.Codec }
+
+func (codecless) Connection(string) (driver.Codec, error) { return nil, errors.New("no codec left") }
+
+// A connection that fails while it begins is lost, with the reason, and nothing more is done with it.
+func TestConnectionsThatFailAsTheyBegin(t *testing.T) {
+	for fails, tt := range map[string]struct {
+		codec func(driver.Codec) driver.Codec
+		want  string
+	}{
+		"connected": {want: "no way"},
+		"watch":     {want: "no way"},
+		"write":     {want: "write: no way"},
+		"codec":     {func(c driver.Codec) driver.Codec { return codecless{c} }, "no codec left"},
+		"greeting":  {func(c driver.Codec) driver.Codec { return &brittle{Codec: c, in: "greet", left: 1} }, "driver panicked at guard_test.go:"},
+	} {
+		b, w, n := newWireBench(t, 2)
+		c := w.conns[0]
+		w.lose(c, io.EOF)
+		w.dial(c)
+		fd := c.fd
+		b.l.rec.Errors = measure.Errors{}
+		n.calls, n.fails = nil, map[string]error{fails: errors.New("no way")}
+		if tt.codec != nil {
+			*w.codec = *newGuarded(tt.codec(w.codec.codec), w.codec.hold)
+		}
+		w.connected(c)
+		require.Equal(t, isDown, c.state, fails)
+		require.Equal(t, [2]int{1, 0}, [2]int{w.up, w.inMaking}, fails)
+		require.Equal(t, fmt.Sprint("close ", fd), n.calls[len(n.calls)-1], fails)
+		require.EqualValues(t, 1, b.l.rec.Errors.Total(), fails)
+		for text := range b.l.rec.Errors.All() {
+			require.Contains(t, text, "n0 (127.0.0.1:7001): "+tt.want, fails)
+		}
+		require.Nil(t, c.out, fails)
+	}
+}
+
+// tacit is a codec that begins no connection with a greeting.
+type tacit struct{ driver.Codec }
+
+func (tacit) Greet(dst []byte) ([]byte, int) { return dst, 0 }
+
+// A connection without a greeting is up once it is made. What waits for it is the first that is written, and its next loss is as a first one.
+func TestConnectionsWithoutAGreeting(t *testing.T) {
+	b, w, n := newWireBench(t, 2)
+	c := w.conns[0]
+	w.lose(c, io.EOF)
+	c.backoff = lastBackoff
+	w.dial(c)
+	*w.codec = *newGuarded(tacit{w.codec.codec}, w.codec.hold)
+	c.held = []byte("get")
+	w.recycle(make([]byte, 0, 4096))
+	n.calls = nil
+	kept := w.kept
+	w.connected(c)
+	require.Equal(t, isUp, c.state)
+	require.Equal(t, [2]int{2, 0}, [2]int{w.up, w.inMaking})
+	require.EqualValues(t, 1, b.l.rec.Reconnects)
+	require.Equal(t, kept, w.kept, "the buffer of the greeting is given back")
+	require.Equal(t, []string{fmt.Sprint("connected ", c.fd), fmt.Sprint("watch ", c.fd, " false")}, n.calls)
+	w.touch(c)
+	require.Len(t, w.dirty, 1)
+	w.flush()
+	require.Equal(t, fmt.Sprint("write ", c.fd, " get"), n.calls[2])
+	require.Nil(t, c.held)
+	w.lose(c, io.EOF)
+	require.Equal(t, firstBackoff, c.backoff)
+}
+
+// An attempt to connect has as long as a request, and at least a second, from when it began.
+func TestAttemptsThatAreGivenUp(t *testing.T) {
+	for timeout, limit := range map[time.Duration]time.Duration{time.Millisecond: time.Second, time.Minute: time.Minute} {
+		b, w, _ := newWireBench(t, 1)
+		c := w.conns[0]
+		b.net.clock.t, w.timeout = int64(time.Hour), int64(timeout)
+		w.lose(c, io.EOF)
+		w.dial(c)
+		end := int64(time.Hour + limit)
+		require.Equal(t, min(end, int64(time.Hour+timeout)), w.sweep(int64(time.Hour)))
+		w.sweep(end - 1)
+		require.Equal(t, isConnecting, c.state)
+		w.sweep(end)
+		require.Equal(t, isDown, c.state)
+	}
+}
+
+// endings is a way that notes how requests end.
+type endings struct {
+	bulkWay // nothing else of it is called
+	l       *loop
+	told    []string
+	then    func() // called after the next one
+}
+
+func (e *endings) failed(_ *wireConn, p *pending, kind op.EventKind, _ int64) {
+	e.told = append(e.told, fmt.Sprintf("%d %v, sent at %d: %s", p.n, kind, p.sent, e.l.sampling.why))
+	if then := e.then; then != nil {
+		e.then = nil
+		then()
+	}
+}
+
+func (e *endings) settle(c *wireConn, got *answers, _ int64) {
+	for _, r := range got.runs {
+		e.told = append(e.told, fmt.Sprintf("%d of %d %v, %d bytes", r.n, got.n, r.outcome, got.bytes))
+	}
+	c.queue.take(got.n)
+}
+
+// fill gives a connection five entries of requests, which can be told apart by how many they stand for: first, and one more each. The first has timed
+// out, and the last two have not been written.
+func (c *wireConn) fill(first int32) {
+	for i, sent := range []int64{1, 2, 3, 0, 0} {
+		c.queue.push(pending{n: first + int32(i), sent: sent, dead: i == 0})
+	}
+	c.queue.dead, c.fresh = 1, 2
+}
+
+// Requests are lost with their connection, or refused if they were only gathered for it. One that had timed out has ended before. Nothing is left of
+// the connection, and another attempt will be made.
+func TestWhatIsLostWithAConnection(t *testing.T) {
+	b, w, n := newWireBench(t, 2)
+	ends := &endings{l: b.l}
+	b.l.sampling = new(sampling)
+	w.use(ends)
+	c := w.conns[0]
+	c.fill(1)
+	c.out, c.in, c.held = make([]byte, 1, 600), make([]byte, 1, 700), make([]byte, 1, 800)
+	c.gone, c.behind, c.handed, c.cuts, c.blocked = 1, 1, 1, []int{1}, true
+	kept, now := w.kept, b.net.clock.t
+	w.lose(c, errors.New("gone"))
+	const why = "n0 (127.0.0.1:7001): gone"
+	require.Equal(t, []string{
+		"2 lost, sent at 2: " + why, "3 lost, sent at 3: " + why,
+		fmt.Sprintf("4 refused, sent at %d: %s", now, why), fmt.Sprintf("5 refused, sent at %d: %s", now, why),
+	}, ends.told)
+	require.Equal(t, map[string]uint64{why: 1}, maps.Collect(b.l.rec.Errors.All()))
+	require.Empty(t, b.l.sampling.why, "it is not why others fail")
+	require.Equal(t, []string{"close 0"}, n.calls)
+	require.Equal(t, kept+600+700+800, w.kept, "buffers are given back")
+	require.Equal(t, [2]int{1, 0}, [2]int{w.up, w.inMaking})
+	require.Equal(t, [3]int{}, [3]int{c.queue.len(), c.queue.owed, c.queue.dead})
+	require.Empty(t, c.cuts)
+	c.queue, c.cuts, c.codec = queue{}, nil, nil
+	require.Equal(t, wireConn{state: isDown, wasUp: true, fd: -1, backoff: firstBackoff, heard: c.heard, since: c.since, greetAll: c.greetAll}, *c)
+	next := b.l.timers.pop()
+	require.Equal(t, timer{kind: reconnect, arg: w.token(c)}, timer{kind: next.kind, arg: next.arg, n: next.n})
+
+	ends.told = nil
+	w.lose(w.conns[1], io.EOF)
+	require.Empty(t, ends.told, "what was lost is not lost again")
+	require.Equal(t, kept+600+700+800, w.kept)
+	w.close()
+	require.Equal(t, []string{"close 0", "close 1"}, n.calls)
+}
+
+// When a request is lost, its op may begin others, which may lose another connection. Then both lose their own requests, each for its reason.
+func TestLosingAConnectionMeanwhile(t *testing.T) {
+	b, w, _ := newWireBench(t, 2)
+	ends := &endings{l: b.l}
+	b.l.sampling = new(sampling)
+	w.use(ends)
+	first, second := w.conns[0], w.conns[1]
+	first.fill(1)
+	w.lose(first, errors.New("some reason that is longer"))
+	first.fill(1)
+	second.fill(11)
+	ends.told = nil
+	ends.then = func() { w.lose(second, errors.New("second")) }
+	w.lose(first, errors.New("first"))
+	now := b.net.clock.t
+	of := func(n int, kind op.EventKind, sent int64, why string) string {
+		return fmt.Sprintf("%d %v, sent at %d: n0 (127.0.0.1:7001): %s", n, kind, sent, why)
+	}
+	require.Equal(t, []string{
+		of(2, op.Lost, 2, "first"),
+		of(12, op.Lost, 2, "second"), of(13, op.Lost, 3, "second"), of(14, op.Refused, now, "second"), of(15, op.Refused, now, "second"),
+		of(3, op.Lost, 3, "first"), of(4, op.Refused, now, "first"), of(5, op.Refused, now, "first"),
+	}, ends.told)
+}
+
+// The waits between attempts to connect double, up to a second. Each is drawn: half as long to half as long again.
+func TestWaitsBetweenAttempts(t *testing.T) {
+	b, w, _ := newWireBench(t, 1)
+	c := w.conns[0]
+	for _, wait := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+		wait *= time.Millisecond
+		before, least, most := c.backoff, int64(math.MaxInt64), int64(0)
+		for range 1000 {
+			c.backoff = before
+			w.lose(c, io.EOF)
+			d := b.l.timers.pop().at - b.net.clock.t
+			least, most = min(least, d), max(most, d)
+		}
+		require.Equal(t, wait, c.backoff)
+		require.InEpsilon(t, wait/2, least, 0.02)
+		require.GreaterOrEqual(t, least, int64(wait/2))
+		require.InEpsilon(t, wait*3/2, most, 0.02)
+		require.Less(t, most, int64(wait*3/2))
+	}
+}
+
+// When it is time, a connection that is down is dialled. One to a cluster node without slots stays down until a request is to go there, though it was
+// up and was lost.
+func TestWhichConnectionsAreMadeAgain(t *testing.T) {
+	b, w := newSlotlessBench(t)
+	n := &notebook{Poller: b.net}
+	w.poll, w.base = n, 100
+	busy, idle := w.conns[0], w.conns[1]
+	fire := func(c *wireConn) { w.fire(timer{arg: w.token(c)}, 0) }
+	fire(busy)
+	require.Equal(t, isUp, busy.state)
+	require.Empty(t, n.calls)
+	w.lose(busy, io.EOF)
+	fire(busy)
+	require.Equal(t, isConnecting, busy.state)
+	idle.wasUp, idle.backoff = true, lastBackoff
+	require.Zero(t, w.room(idle), "it was up, and is to be made again first")
+	fire(idle)
+	require.Equal(t, isDown, idle.state)
+	require.Positive(t, w.room(idle))
+	require.Equal(t, isConnecting, idle.state)
+	fire(idle)
+	require.Equal(t, []string{"close 0", "connect 100", "connect 101"}, n.calls)
 }

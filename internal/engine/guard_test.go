@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/drivers/redis"
 	"github.com/loadgen/loadgen/internal/measure"
@@ -319,6 +320,9 @@ func (e telltale) Error() string {
 	return "telltale"
 }
 
+// Is has the error of an endpoint in the file system be explained, and so formatted.
+func (e telltale) Is(err error) bool { return err == unix.ENOENT }
+
 // refusingNet is a network in which everything fails. It notes whether the loop is held during calls that may block.
 type refusingNet struct {
 	*virtualNet
@@ -358,6 +362,7 @@ func TestALoopIsLetGoBeforeWhatIsRare(t *testing.T) {
 		b := newBench(t, redisPlan(t, 1, "cluster = true", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
 		b.run(worker.Load)
 		w := b.l.tr.(*wire)
+		b.g.endpoints[0].Path = "/run/redis.sock"
 		var held []bool
 		w.poll = refusingNet{b.net, telltale{&b.l.hold, &held}}
 		b.l.rec = measure.NewTotals(0, len(b.l.reqNow)/driver.NumVerbs)

@@ -1,7 +1,12 @@
 package engine
 
 import (
+	"context"
+	"io"
+	"net"
 	"slices"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,6 +290,29 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
 }
 
+// A request begins another write if it would not fit in a record with those since the last cut. None is cut itself, and none is empty.
+func TestWhereAnOutputIsCut(t *testing.T) {
+	const most = sockets.RecordSize
+	for _, tt := range []struct{ sizes, want []int }{
+		{[]int{most}, nil},
+		{[]int{most + 1}, nil},
+		{[]int{most / 2, most / 2}, nil},
+		{[]int{most / 2, most/2 + 1}, []int{most / 2}},
+		{[]int{1, most - 1, 1}, []int{most}},
+		{[]int{most, 1, 1}, []int{most}},
+		{[]int{most + 1, most - 1, 1, most}, []int{most + 1, 2*most + 1}},
+		{[]int{most, most, most}, []int{most, 2 * most}},
+	} {
+		var c wireConn
+		for _, size := range tt.sizes {
+			before := len(c.out)
+			c.out = append(c.out, make([]byte, size)...)
+			c.split(before, size)
+		}
+		require.Equal(t, tt.want, c.cuts, "%v", tt.sizes)
+	}
+}
+
 // Only writes to pipes, which TLS goes through, are cut.
 func TestOnlyPipesCutWrites(t *testing.T) {
 	cuts := func(b *bench) int {
@@ -316,4 +344,137 @@ func TestWhenWhatWasHandedOverBegan(t *testing.T) {
 			require.Equal(t, want, c.queue.at(i).sent, "%+v: request %d", tt, i)
 		}
 	}
+}
+
+// Bytes leave a pipe when its goroutine writes them. Until then their requests can be taken back; from then on they have begun. Meanwhile the next
+// ones wait, until all before them are written.
+func TestHowRequestsLeaveAPipe(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		began := time.Now()
+		var over atomic.Bool
+		p := sockets.NewPipes(
+			func() int64 { return int64(time.Since(began)) },
+			func(int64) bool { return over.Load() },
+			func(context.Context, int32) (net.Conn, error) { return near, nil },
+		)
+		fd, err := p.Connect(nil, 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		w := &wire{l: new(loop), poll: p, ready: make([]sockets.Readiness, 1)}
+		o := newOutlet(w, p)
+		c := &wireConn{fd: fd}
+		gather := func() {
+			c.queue.push(pending{n: 1})
+			c.fresh, c.out, c.cuts = 1, []byte("request"), []int{3}
+			o.gathered(c)
+			c.fresh = 0
+		}
+		pass := func(took int, err error) {
+			t.Helper()
+			n, whole, failed := o.pass(c)
+			synctest.Wait()
+			require.Equal(t, []any{took, false, err}, []any{n, whole, failed})
+		}
+		waiting := func(handed, behind int) {
+			t.Helper()
+			require.Equal(t, [2]int{handed, behind}, [2]int{c.handed, c.behind})
+		}
+		sent := func(want ...time.Duration) {
+			t.Helper()
+			for i, at := range want {
+				require.EqualValues(t, at, c.queue.at(i).sent, "request %d", i)
+			}
+		}
+		take := func() {
+			t.Helper()
+			_, err := io.ReadFull(far, make([]byte, len("request")))
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+
+		time.Sleep(5 * time.Second)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		require.Empty(t, c.cuts)
+		require.Zero(t, o.withdraw(c), "its write has begun")
+		waiting(1, 0)
+		gather()
+		pass(0, sockets.ErrAgain)
+		waiting(0, 1)
+		require.Equal(t, []int{3}, c.cuts)
+		sent(5*time.Second, 0)
+		take()
+		time.Sleep(time.Second)
+		pass(7, nil)
+		waiting(1, 0)
+		take()
+		time.Sleep(time.Second)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		sent(5*time.Second, 6*time.Second, 0)
+		take()
+		time.Sleep(time.Second)
+		_, err = far.Write([]byte("reply"))
+		require.NoError(t, err)
+		synctest.Wait()
+		_, err = p.Read(fd, make([]byte, 10))
+		require.NoError(t, err)
+		require.EqualValues(t, 8*time.Second, o.arrival(c))
+		waiting(0, 0)
+		sent(5*time.Second, 6*time.Second, 7*time.Second)
+		_, err = o.wait(0)
+		require.NoError(t, err)
+		require.False(t, w.l.lapsed)
+
+		over.Store(true)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		_, err = o.wait(0)
+		require.NoError(t, err)
+		require.True(t, w.l.lapsed)
+		require.False(t, o.date(c))
+		gather()
+		pass(0, sockets.ErrAgain)
+		waiting(1, 1)
+		sent(5*time.Second, 6*time.Second, 7*time.Second, 0, 0)
+		require.Equal(t, 1, o.withdraw(c))
+		require.Zero(t, o.withdraw(c), "it is taken back already")
+		require.Zero(t, o.withdraw(&wireConn{fd: -1}), "a connection that is down has handed nothing over")
+		c.handed, c.behind = 0, 0
+		pass(7, nil) // of no request, such as a greeting
+		waiting(0, 0)
+		require.True(t, o.date(c))
+		p.Close(fd)
+		p.Release()
+		require.NoError(t, far.Close())
+	})
+}
+
+// cutOff is a connection that the other end has reset.
+type cutOff struct{ net.Conn }
+
+func (cutOff) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
+
+// Nothing is handed over to a pipe whose connection has failed.
+func TestAPipeThatHasFailedTakesNothing(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		p := sockets.NewPipes(func() int64 { return 0 }, func(int64) bool { return false }, func(context.Context, int32) (net.Conn, error) { return cutOff{near}, nil })
+		fd, err := p.Connect(nil, 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		c := &wireConn{fd: fd, behind: 1, out: []byte("request")}
+		n, whole, err := newOutlet(&wire{poll: p}, p).pass(c)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Zero(t, n)
+		require.False(t, whole)
+		require.Equal(t, 1, c.behind)
+		p.Close(fd)
+		p.Release()
+		require.NoError(t, far.Close())
+	})
 }
