@@ -457,6 +457,27 @@ func TestWhatIsUnwritten(t *testing.T) {
 	require.Equal(t, 421, (&wireConn{fresh: 1, behind: 20, handed: 400}).unwritten())
 }
 
+// A connection takes as many requests of programs as may be outstanding. Each counts with its bytes.
+func TestRequestsOutstandingAreBounded(t *testing.T) {
+	b, w, _ := newWireBench(t, 1)
+	w.limit = 3
+	s, c := b.l.sessions[0], w.conns[0]
+	st := &opState{Op: op.Op{Verb: driver.Get, Key: []byte("key:000000000001")}}
+	send := func() bool { return w.send(s, st, &driver.Request{Verb: driver.Get, Key: st.Key}) }
+	const size = len("*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000001\r\n")
+	for range 3 {
+		require.True(t, send())
+	}
+	require.False(t, send())
+	require.Len(t, c.out, 3*size)
+	require.EqualValues(t, 3*size, st.out)
+	require.Equal(t, [2]uint64{0, 3 * uint64(size)}, [2]uint64{b.l.rec.Ops[driver.Get].In, b.l.rec.Ops[driver.Get].Out})
+	require.Equal(t, [3]int{3, 3, 3}, [3]int{c.queue.len(), c.queue.owed, c.fresh})
+	c.queue.take(1)
+	require.True(t, send())
+	require.False(t, send())
+}
+
 // The part of a batch that goes to an endpoint is a batch, though it may have a single key.
 func TestBatchesOfOneKey(t *testing.T) {
 	c := &wireConn{codec: newGuarded(new(bustling), new(hold))}
