@@ -511,7 +511,9 @@ func TestWhichConnectionsAreMadeAgain(t *testing.T) {
 	fire(busy)
 	require.Equal(t, isUp, busy.state)
 	require.Empty(t, n.calls)
+	require.Empty(t, b.g.cluster.doubt)
 	w.lose(busy, io.EOF)
+	require.Len(t, b.g.cluster.doubt, 1, "its slots may have gone to another")
 	fire(busy)
 	require.Equal(t, isConnecting, busy.state)
 	idle.wasUp, idle.backoff = true, lastBackoff

@@ -454,6 +454,23 @@ func TestHowRequestsLeaveAPipe(t *testing.T) {
 	})
 }
 
+// What a flush has handed over has not left yet.
+func TestAFlushHandsOver(t *testing.T) {
+	inBubble(t, 1, "", getsForASecond, func(b *bench) {
+		b.equip(worker.Load)
+		w := b.l.tr.(*wire)
+		c := w.conns[0]
+		w.touch(c)
+		c.out = append(c.out, "*1\r\n$4\r\nPING\r\n"...)
+		for range 2 {
+			c.queue.push(pending{n: 1, verb: driver.Get})
+			c.fresh++
+		}
+		w.flush()
+		require.Equal(t, [3]int{2, 0, 0}, [3]int{c.handed, c.behind, c.fresh})
+	})
+}
+
 // cutOff is a connection that the other end has reset.
 type cutOff struct{ net.Conn }
 

@@ -402,6 +402,10 @@ func TestWhatAFlushWrites(t *testing.T) {
 		require.False(t, c.dirty)
 	}
 	require.Equal(t, "get get", string(blocked.out)+" "+string(down.out))
+	w.touch(free)
+	b.e.SetLease(0)
+	w.flush()
+	require.Len(t, n.calls, 1, "the lease is over")
 }
 
 // Requests begin when they are written, and so do their ops, unless another of an op's requests was written before.
@@ -424,8 +428,15 @@ func TestWhenRequestsBegin(t *testing.T) {
 func TestRequestsThatHaveNotLeftAreTakenBack(t *testing.T) {
 	b, w, _ := newWireBench(t, 1)
 	for _, tt := range []struct{ sent, behind, fresh, dead, want int }{
-		{0, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {3, 0, 1, 0, 1}, {3, 1, 0, 0, 1}, {3, 1, 2, 0, 3}, {0, 1, 1, 0, 2},
-		{2, 0, 2, 3, 1}, {2, 0, 1, 3, 0}, {3, 0, 1, 2, 1},
+		{0, 0, 0, 0, 0},
+		{3, 0, 0, 0, 0},
+		{3, 0, 1, 0, 1},
+		{3, 1, 0, 0, 1},
+		{3, 1, 2, 0, 3},
+		{0, 1, 1, 0, 2},
+		{2, 0, 2, 3, 1},
+		{2, 0, 1, 3, 0},
+		{3, 0, 1, 2, 1},
 	} {
 		c, ledger := w.conns[0], b.l.rec.Request(0, driver.Get)
 		c.queue, c.behind, c.fresh = queue{}, tt.behind, tt.fresh
