@@ -259,6 +259,7 @@ func TestWhatWasHandedOverIsTakenBack(t *testing.T) {
 			c.queue.push(pending{n: 1, verb: driver.Get})
 		}
 		ledger.Sent, c.handed = 2, 2
+		synctest.Wait() // until the write of the greeting is over
 		b.e.SetLease(0)
 		_, err := w.poll.(*sockets.Pipes).Hand(c.fd, []byte("*1\r\n$4\r\nPING\r\n"), nil)
 		require.NoError(t, err)
@@ -466,6 +467,7 @@ func TestAFlushHandsOver(t *testing.T) {
 			c.queue.push(pending{n: 1, verb: driver.Get})
 			c.fresh++
 		}
+		synctest.Wait() // until the write of the greeting is over
 		w.flush()
 		require.Equal(t, [3]int{2, 0, 0}, [3]int{c.handed, c.behind, c.fresh})
 	})
