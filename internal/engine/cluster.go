@@ -98,6 +98,9 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	var nodes []driver.Node
 	err := c.side.talk(ctx, end, func(conn *sockets.Witness) (err error) {
 		nodes, err = c.driver.Nodes(ctx, conn, c.side.link(end.Text))
+		if err == nil && len(nodes) == 0 {
+			return errors.New("it names no node of its cluster")
+		}
 		return err
 	})
 	return nodes, err

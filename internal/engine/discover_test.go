@@ -110,6 +110,7 @@ func TestClustersThatCannotBeLoaded(t *testing.T) {
 			"1 of 16384 slots of the cluster have no node: see redis-cli --cluster check 10.0.0.1:1",
 		},
 		"no answer": {nil, errors.New("still loading"), "still loading\n"},
+		"no node":   {nil, nil, ": it names no node of its cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _ := clusterSide(t, 2)
