@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -304,7 +305,7 @@ func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
 	at, known := r.knows(string(addr))
 	if !known {
 		r.codec.hold.release()
-		if len(addr) > 0 && addr[0] == ':' { // another port of the same host
+		if bytes.LastIndexByte(addr, ':') == 0 { // another port of the same host
 			host, _, _ := net.SplitHostPort(r.side.endpoint(endpoint).Text)
 			addr = []byte(net.JoinHostPort(host, string(addr[1:])))
 		}

@@ -196,6 +196,63 @@ func TestClusterPlaces(t *testing.T) {
 	require.Equal(t, 1, slots.Missing())
 }
 
+// signpost is a codec whose errors lead where a test says.
+type signpost struct {
+	driver.Codec
+	to      string
+	ask, ok bool
+}
+
+func (signpost) ParseAsking([]byte) (int, error)        { return 0, nil }
+func (s signpost) Redirect([]byte) ([]byte, bool, bool) { return []byte(s.to), s.ask, s.ok }
+
+// A redirect leads to the node that its address names, which may be another port of the host that it came from. Only one that asks for a single request
+// leaves the map beyond doubt.
+func TestWhereRedirectsLead(t *testing.T) {
+	for _, tt := range []struct {
+		signpost
+		endpoint int
+		doubt    bool
+		joins    string // the node's address, if it is a new one
+	}{
+		{signpost{to: "10.0.0.2:1", ok: true}, 1, true, ""},
+		{signpost{to: "10.0.0.2:1", ok: true, ask: true}, 1, false, ""},
+		{signpost{to: ":2", ok: true}, 2, true, "10.0.0.2:2"},
+		{signpost{to: "10.0.0.3:1", ok: true, ask: true}, 2, false, "10.0.0.3:1"},
+		{signpost{to: "::1:1", ok: true, ask: true}, 2, false, "[::1]:1"},
+		{signpost{to: "", ok: true}, -1, true, ""},
+		{signpost{to: "", ok: true, ask: true}, -1, false, ""},
+		{signpost{to: "cache.example.org:1", ok: true}, -1, true, ""},
+	} {
+		c := newCluster(&side{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1"), sockets.NewEndpoint("n1", "10.0.0.2:1")}}, nil)
+		c.name(0, "10.0.0.1:1")
+		c.name(1, "10.0.0.2:1")
+		r := &routes{cluster: c, codec: newGuarded(tt.signpost, new(hold))}
+		to, err := r.redirect(1, nil)
+		require.NoError(t, err)
+		require.Equal(t, &op.Redirect{Endpoint: tt.endpoint, Ask: tt.ask}, to, "%+v", tt)
+		require.Equal(t, tt.doubt, len(c.doubt) > 0, "%+v", tt)
+		if tt.joins != "" {
+			require.Equal(t, tt.joins, c.newcomer(2).Text)
+		}
+	}
+	for _, ask := range []bool{false, true} { // which means nothing without a redirect
+		c := newCluster(&side{}, nil)
+		to, err := (&routes{cluster: c, codec: newGuarded(signpost{ask: ask}, new(hold))}).redirect(0, nil)
+		require.NoError(t, err)
+		require.Nil(t, to)
+		require.Len(t, c.doubt, 1, "any other error is reason for doubt")
+	}
+}
+
+// An op that ends at a redirect says why.
+func TestWhyRedirectsEnd(t *testing.T) {
+	require.Equal(t, "redirected to a node that has joined and is known by its name only, or after 8 others", string(ending(&op.Redirect{Endpoint: -1})))
+	for endpoint := range 2 {
+		require.Equal(t, fmt.Sprintf("redirected more than %d times", op.MaxRedirects), string(ending(&op.Redirect{Endpoint: endpoint})))
+	}
+}
+
 // Loops look up nodes, and let them join, without waiting for each other: a loop that parks while it is held ends the process.
 func TestLoopsShareTheNodesOfACluster(t *testing.T) {
 	c := newCluster(&side{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1")}}, nil)
