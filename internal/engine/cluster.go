@@ -156,7 +156,7 @@ func (c *cluster) place(addr string, aliases ...string) int {
 			return -1
 		}
 		if at = c.join(ip); at < 0 {
-			return -1
+			return at
 		}
 	}
 	if known && !slices.ContainsFunc(aliases, func(alias string) bool { return !c.names(at, alias) }) {
@@ -169,8 +169,9 @@ func (c *cluster) place(addr string, aliases ...string) int {
 // join returns the endpoint with an IP address, and gives it a place if it has none; −1 if none is left.
 func (c *cluster) join(ip netip.AddrPort) (at int) {
 	c.change(func(d *directory) {
-		known := false
-		if at, known = d.index[ip.String()]; known {
+		there, known := d.index[ip.String()]
+		if known {
+			at = there
 			return
 		}
 		if at = -1; len(d.joined) < mostNew {

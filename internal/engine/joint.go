@@ -31,7 +31,7 @@ func newJoint(l *loop) transport {
 	j := &joint{l: l}
 	c := &clients{joint: j, bell: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	c.pipes, _ = l.poll.(*sockets.Pipes)
-	base := int32(0)
+	var base int32
 	for _, la := range l.lanes {
 		switch tr := la.tr.(type) {
 		case *wire:

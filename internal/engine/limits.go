@@ -26,18 +26,16 @@ func (g *group) checkLimits(loops int) error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return fmt.Errorf("read the limit on open files: %w", err)
 	}
-	clients, connected := map[string]int{}, 0
+	clients, each := map[string]int{}, 0
 	for _, x := range g.sides() {
 		n := x.clients * len(x.endpoints)
 		clients[x.target.Name] = n
 		if _, timed := x.driver.(driver.Timed); !timed { // sessions of all other drivers take file descriptors
-			connected += n
+			each += n
 		}
 	}
-	if connected > 0 {
-		if short := g.phase.FilesShort(g.sessions, connected, int64(min(files.Cur, math.MaxInt64))); short != "" {
-			return errors.New(short)
-		}
+	if err := g.checkFiles(each, files.Cur); err != nil {
+		return err
 	}
 	if short := g.plan.MemoryShort(g.phase, g.sessions, clients, available()); short != "" {
 		return errors.New(short)
@@ -45,11 +43,19 @@ func (g *group) checkLimits(loops int) error {
 	return g.checkRate(min(loops, g.sessions))
 }
 
-// checkRate compares the rate of this worker's part of the phase with what so many loops can send.
-func (g *group) checkRate(loops int) error {
-	if g.sessions == 0 {
+// checkFiles compares how many files the sessions open, each so many, with the limit.
+func (g *group) checkFiles(each int, limit uint64) error {
+	if each == 0 {
 		return nil
 	}
+	if short := g.phase.FilesShort(g.sessions, each, int64(min(limit, math.MaxInt64))); short != "" {
+		return errors.New(short)
+	}
+	return nil
+}
+
+// checkRate compares the rate of this worker's part of the phase with what so many loops can send.
+func (g *group) checkRate(loops int) error {
 	here := float64(g.sessions) / float64(g.phase.Sessions())
 	need, most := g.phase.OpsPerSecond()*here, MostPerLoop*float64(loops)
 	if need <= most {

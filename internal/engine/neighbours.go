@@ -24,16 +24,6 @@ func findServers(endpoints []sockets.Endpoint) hosted {
 	if err != nil {
 		return hosted{err: err}
 	}
-	local := func(a netip.Addr) bool {
-		return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
-			n, ok := of.(*net.IPNet)
-			if !ok {
-				return false
-			}
-			own, ok := netip.AddrFromSlice(n.IP)
-			return ok && own.Unmap() == a.WithZone("")
-		})
-	}
 	var all []machine.Endpoint
 	for _, e := range endpoints {
 		at := machine.Endpoint{Addr: e.Addr, Path: e.Path}
@@ -42,8 +32,20 @@ func findServers(endpoints []sockets.Endpoint) hosted {
 		}
 		all = append(all, at)
 	}
-	pids, err := machine.Servers(os.DirFS("/"), all, local)
+	pids, err := machine.Servers(os.DirFS("/"), all, func(a netip.Addr) bool { return isHere(a, addrs) })
 	return hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
+}
+
+// isHere reports whether an address is this machine's, whose interfaces have addrs.
+func isHere(a netip.Addr, addrs []net.Addr) bool {
+	return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
+		n, ok := of.(*net.IPNet)
+		if !ok {
+			return false
+		}
+		own, ok := netip.AddrFromSlice(n.IP)
+		return ok && own.Unmap() == a.WithZone("")
+	})
 }
 
 // neighbours watches what else runs on the machine while a load is measured.

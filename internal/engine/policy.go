@@ -34,7 +34,7 @@ func (e *Engine) admit(_ context.Context, network, address string, _ syscall.Raw
 
 // checkPolicy compares what this worker's part of the phase needs with what the worker's policy allows.
 func (g *group) checkPolicy(p *policy.Policy) error {
-	if p == nil || g.sessions == 0 {
+	if g.sessions == 0 {
 		return nil
 	}
 	need := policy.Need{Sessions: g.sessions, Rate: g.phase.OpsPerSecond() * float64(g.sessions) / float64(g.phase.Sessions())}
