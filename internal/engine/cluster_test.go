@@ -170,13 +170,24 @@ func TestClusterPlaces(t *testing.T) {
 	c := newCluster(&side{endpoints: []sockets.Endpoint{first}}, nil)
 	c.name(0, "[::1]:7001")
 	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
+	c.enter(op.NewSlots(c.places()), []driver.Node{{Addr: "10.0.0.3:1"}}) // which has no slots, and gets no place
 	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
 	require.Equal(t, "[::1]:7002", c.newcomer(1).Text)
-	for _, form := range []string{"[::1]:7002", "::1:7002", "cache.example.org:7002"} {
-		at, known := c.knows(form)
-		require.True(t, known)
-		require.Equal(t, 1, at)
+	require.Equal(t, 0, c.place("[::1]:7001", "first.example.org:7001"), "a node that is known has a new name")
+	knows := func(endpoint int, names ...string) {
+		for _, name := range names {
+			at, known := c.knows(name)
+			require.True(t, known, name)
+			require.Equal(t, endpoint, at, name)
+		}
 	}
+	knows(1, "[::1]:7002", "::1:7002", "cache.example.org:7002")
+	knows(0, "[::1]:7001", "::1:7001", "first.example.org:7001")
+	require.Equal(t, 1, c.place("[::1]:7002", "first.example.org:7001"), "a name has moved")
+	knows(1, "first.example.org:7001")
+	before := c.known.Load()
+	require.Equal(t, 1, c.place("[::1]:7002", "first.example.org:7001", "cache.example.org:7002"))
+	require.Same(t, before, c.known.Load(), "there is nothing new")
 	for _, none := range []string{"", ":7001", "::1", "10.0.0.1", "10.0.0.1:x", "cache.example.org:7003"} {
 		require.Equal(t, -1, c.place(none), none)
 	}
@@ -184,6 +195,8 @@ func TestClusterPlaces(t *testing.T) {
 		require.Equal(t, 1+i, c.place(fmt.Sprintf("10.0.0.1:%d", i)))
 	}
 	require.Equal(t, -1, c.place("10.0.0.2:1"), "there is no place left")
+	_, known := c.knows("10.0.0.2:1")
+	require.False(t, known)
 	require.Equal(t, mostNew, c.place("10.0.0.1:7"))
 
 	slots := op.NewSlots(c.places())
@@ -206,7 +219,7 @@ type signpost struct {
 func (signpost) ParseAsking([]byte) (int, error)        { return 0, nil }
 func (s signpost) Redirect([]byte) ([]byte, bool, bool) { return []byte(s.to), s.ask, s.ok }
 
-// A redirect leads to the node that its address names, which may be another port of the host that it came from. Only one that asks for a single request
+// A redirect leads to the node that its address names, which may be another port of the host that it came from. Only one that is for a single request
 // leaves the map beyond doubt.
 func TestWhereRedirectsLead(t *testing.T) {
 	for _, tt := range []struct {

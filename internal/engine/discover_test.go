@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -165,6 +166,75 @@ func TestClusterIsReadAnew(t *testing.T) {
 	r.suspect() // the next node is asked, some time later
 	require.Equal(t, x.endpoints[0].Text, <-asked)
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
+}
+
+// hearsay is Redis whose nodes a test names without asking anybody.
+type hearsay struct {
+	redis.Driver
+	nodes func(ctx context.Context, endpoint string) ([]driver.Node, error)
+}
+
+func (h hearsay) Nodes(ctx context.Context, _ net.Conn, link driver.Link) ([]driver.Node, error) {
+	return h.nodes(ctx, link.Endpoint)
+}
+
+// hearsayOf is a cluster of three nodes whose slots are nobody's, in virtual time.
+func hearsayOf(t *testing.T, nodes func(ctx context.Context, endpoint string) ([]driver.Node, error)) *cluster {
+	x := &side{target: &plan.Target{Driver: "redis", Endpoints: []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}, Config: redis.Driver{}.NewConfig()}}
+	x.connect.Dial = func(context.Context, string, string) (net.Conn, error) {
+		here, _ := net.Pipe()
+		return here, nil
+	}
+	require.NoError(t, x.locate(nil))
+	c := newCluster(x, hearsay{nodes: nodes})
+	c.newest.Store(op.NewSlots(c.places()))
+	return c
+}
+
+// A map in doubt is read from one node after another until one answers, each within a second. The next time begins with the node after that, and at
+// least 100 ms later.
+func TestWhenAMapIsReadAnew(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		began := time.Now()
+		var asked []string
+		c := hearsayOf(t, func(ctx context.Context, endpoint string) ([]driver.Node, error) {
+			asked = append(asked, fmt.Sprintf("%s after %v", endpoint, time.Since(began)))
+			if len(asked) == 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return []driver.Node{{Addr: endpoint, Slots: allSlots}}, nil
+		})
+		r := &routes{cluster: c}
+		c.start()
+		for _, at := range []time.Duration{0, 2 * time.Second, 2010 * time.Millisecond} {
+			time.Sleep(at - time.Since(began))
+			r.suspect()
+		}
+		time.Sleep(time.Second)
+		c.close()
+		require.Equal(t, []string{"10.0.0.1:1 after 0s", "10.0.0.2:1 after 1s", "10.0.0.3:1 after 2s", "10.0.0.1:1 after 2.1s"}, asked)
+	})
+}
+
+// A cluster is closed when nobody is asked for its map any more.
+func TestClosingWaitsForTheMap(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		asked, over := 0, 0
+		c := hearsayOf(t, func(ctx context.Context, _ string) ([]driver.Node, error) {
+			asked++
+			<-ctx.Done()
+			time.Sleep(10 * time.Millisecond)
+			over++
+			return nil, ctx.Err()
+		})
+		c.start()
+		(&routes{cluster: c}).suspect()
+		synctest.Wait()
+		require.Equal(t, 1, asked)
+		c.close()
+		require.Equal(t, asked, over)
+	})
 }
 
 // TestLoadOfACluster loads a real cluster that one replica's address leads to.

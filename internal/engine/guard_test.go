@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +174,36 @@ func TestPanicOfACodecNowAndThen(t *testing.T) {
 	}
 	require.NoError(t, b.l.fault)
 	require.Len(t, b.l.panics[b.l.sessions[0]], mostPanics)
+}
+
+// The window is the last minute, wherever it is in a run, and the first session that fails for its panics is the one that is named. The first three
+// panics are logged.
+func TestPanicsOfSeveralSessions(t *testing.T) {
+	const late = 10 * int64(time.Minute)
+	var halt atomic.Int32
+	var logged strings.Builder
+	a, b := &session{id: 4}, &session{id: 5}
+	l := &loop{halt: &halt, log: slog.New(slog.NewTextHandler(&logged, nil))}
+	for i := range int64(mostPanics) {
+		l.panicked(a, fmt.Errorf("read: %w", &panics.Error{Value: "index out of range"}), late+i)
+	}
+	l.panicked(a, errors.New("read: connection reset"), late+10)
+	require.NoError(t, l.fault, "only panics count")
+	require.Equal(t, goOn, halt.Load())
+	l.panicked(a, &panics.Error{}, late+panicWindow-1)
+	require.ErrorContains(t, l.fault, "session 4: ")
+	require.Equal(t, drain, halt.Load())
+	l.log = nil // nobody listens
+	for i := range int64(mostPanics + 1) {
+		l.panicked(b, &panics.Error{}, late+i)
+	}
+	require.ErrorContains(t, l.fault, "session 4: ")
+	require.Equal(t, 3, strings.Count(logged.String(), `msg="driver panicked" session=4 value="index out of range"`), logged.String())
+	require.Equal(t, 3, strings.Count(logged.String(), "\n"), logged.String())
+
+	quiet := &loop{halt: &halt}
+	quiet.panicked(a, &panics.Error{}, late)
+	require.Len(t, quiet.panics[a], 1)
 }
 
 // A loop that is held when the driver panics is let go: the runtime ends a process that panics while it is held.
@@ -401,4 +434,6 @@ func TestBatchesGrowTheirBufferOnce(t *testing.T) {
 	} {
 		require.Equal(t, c.allocs, testing.AllocsPerRun(10, func() { g.batch(c.dst, c.verb, items) }), c.name)
 	}
+	long := []driver.Item{{Key: bytes.Repeat([]byte("key"), 4<<10)}, {Key: bytes.Repeat([]byte("key"), 4<<10)}}
+	require.Equal(t, once, testing.AllocsPerRun(10, func() { g.batch(nil, driver.Get, long) }), "keys that take more than what is around them")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
@@ -175,6 +178,141 @@ func TestOneCallEndsAWait(t *testing.T) {
 	l.enter()
 	require.True(t, l.cycle())
 	require.Zero(t, l.woken)
+}
+
+// noted is a transport that notes what it is asked to do.
+type noted struct {
+	transport
+	name string
+	done *[]string
+	next int64 // when to look again
+}
+
+func (n noted) note(what string)                    { *n.done = append(*n.done, n.name+" "+what) }
+func (n noted) flush()                              { n.note("flush") }
+func (n noted) recall()                             { n.note("recall") }
+func (n noted) close()                              { n.note("close") }
+func (n noted) outstanding(into []measure.Requests) { into[0].InFlight += n.next }
+func (n noted) sweep(int64) int64                   { return n.next }
+
+// What a loop does for its targets it does for all of them. The first one closes the poller that they share, so it is closed last.
+func TestAllTargetsTakePart(t *testing.T) {
+	var done []string
+	l := new(loop)
+	for i, name := range []string{"a", "b", "c"} {
+		l.lanes = append(l.lanes, &lane{l: l, tr: noted{name: name, done: &done, next: []int64{5, 3, 4}[i]}})
+	}
+	j := newJoint(l)
+	j.flush()
+	j.recall()
+	j.close()
+	require.Equal(t, []string{"a flush", "b flush", "c flush", "a recall", "b recall", "c recall", "c close", "b close", "a close"}, done)
+	require.EqualValues(t, 3, j.sweep(0), "it looks again when the first of them has to")
+	owed := make([]measure.Requests, 1)
+	j.outstanding(owed)
+	require.EqualValues(t, 12, owed[0].InFlight)
+}
+
+// naps is a clock that notes for how long it is slept on.
+type naps struct {
+	clock
+	taken []time.Duration
+}
+
+func (n *naps) sleep(d time.Duration) { n.taken = append(n.taken, d) }
+
+// Targets that nothing is sent to let the loop sleep, to the nanosecond, and nothing happens meanwhile.
+func TestWaitWithoutConnections(t *testing.T) {
+	c := new(naps)
+	j := newJoint(&loop{clock: c, lanes: []*lane{{tr: new(timed)}, {tr: new(timed)}}})
+	for _, d := range []time.Duration{0, 1, time.Second} {
+		require.False(t, j.wait(d))
+	}
+	require.Equal(t, []time.Duration{1, time.Second}, c.taken)
+}
+
+// Requests that replies lead to leave once for each session and target, after everything that came from there, in whichever order it came.
+func TestRequestsLeaveOnceForEachSession(t *testing.T) {
+	var done []string
+	l := &loop{sessions: []*session{{}, {}}}
+	wireOf := func(places int) *wire {
+		w := &wire{l: l, places: places}
+		for i := range len(l.sessions) * places {
+			w.conns = append(w.conns, &wireConn{index: int32(i)}) // which are down, so that nothing else happens
+		}
+		return w
+	}
+	l.lanes = []*lane{{tr: wireOf(2)}, {tr: wireOf(1)}, {tr: noted{name: "all", done: &done}}}
+	j := newJoint(l).(*joint)
+	var ready []sockets.Readiness
+	for _, token := range []int32{4, 2, 0, 5, 3, 1} {
+		ready = append(ready, sockets.Readiness{Token: token})
+	}
+	j.handle(ready)
+	require.Len(t, done, 2*2+1, "before each session's on each target, and at the end")
+}
+
+// waiting is a loop with a client that blocks and, if piped, a connection over pipes, before a wait.
+func waiting(t *testing.T, piped bool) (c *clients, b *blocking, flushes *[]string) {
+	l := &loop{clock: &wallClock{zero: time.Now(), nap: time.Sleep}, sealAt: never, sessions: []*session{{}}}
+	b = &blocking{l: l, returned: make(chan *blockingCall, 2)}
+	flushes = new([]string)
+	l.lanes = []*lane{{tr: b}, {tr: noted{name: "all", done: flushes}}}
+	if piped {
+		refuse := func(context.Context, int32) (net.Conn, error) { return nil, errors.New("nobody is there") }
+		pipes := sockets.NewPipes(l.clock.now, func(int64) bool { return false }, refuse)
+		w := &wire{l: l, poll: pipes, places: 1, conns: []*wireConn{{}}, ready: make([]sockets.Readiness, 1)}
+		w.out = newOutlet(w, pipes)
+		l.poll, l.lanes = pipes, append(l.lanes, &lane{tr: w})
+	}
+	c, is := newJoint(l).(*clients)
+	require.True(t, is)
+	return c, b, flushes
+}
+
+// A loop with clients that block waits as long as it may, which counts as idle, unless a call has come back or, over pipes, something has happened to
+// a connection. A client that returns a call ends the wait, also if it does so just before.
+func TestWaitForClients(t *testing.T) {
+	for _, piped := range []bool{false, true} {
+		servertest.Bubble(t, func(t *testing.T) {
+			c, b, flushes := waiting(t, piped)
+			waits := func(d, takes time.Duration, happens bool) {
+				t.Helper()
+				began, idle := time.Now(), b.idle
+				require.Equal(t, happens, c.wait(d))
+				require.Equal(t, takes, time.Since(began))
+				require.EqualValues(t, takes, b.idle-idle)
+			}
+			back := func() { b.returned <- &blockingCall{lost: true} }
+			waits(0, 0, false)
+			waits(1, 1, false)
+			waits(time.Second, time.Second, false)
+			b.ring()
+			waits(time.Hour, 0, false)
+			waits(time.Second, time.Second, false)
+			if !piped {
+				require.Empty(t, *flushes)
+			}
+			back()
+			waits(time.Hour, 0, true)
+			require.NotEmpty(t, *flushes, "what the call led to leaves")
+			time.AfterFunc(time.Minute, func() {
+				back()
+				b.ring()
+			})
+			waits(time.Hour, time.Minute, true)
+			if piped {
+				_, err := c.pipes.Connect(nil, 0)
+				require.NoError(t, err)
+				synctest.Wait()
+				waits(time.Hour, 0, true)
+			}
+			c.l.clock = &virtualClock{tick: 10}
+			idle := b.idle
+			require.False(t, c.wait(0))
+			require.Equal(t, idle, b.idle, "a look is no wait")
+		})
+	}
 }
 
 // TestOneOfTwoTargetsRefuses has the connections of one target fail to be made. The error names the target.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,29 @@ func TestSessionsWithoutConnectionsOpenNoFiles(t *testing.T) {
 	err := limited(p, 1<<31, 1).checkLimits(1)
 	require.ErrorContains(t, err, "memory")
 	require.NotContains(t, err.Error(), "open files")
+}
+
+// Each session's connections take files, of which the limit leaves some for the process itself. Without connections, no limit is too low.
+func TestFilesThatSessionsOpen(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed {\n sessions = 100\n iterations = 1\n }")
+	g := limited(p, 100, 1)
+	require.NoError(t, g.checkFiles(0, 1))
+	require.NoError(t, g.checkFiles(2, 10_000))
+	require.ErrorContains(t, g.checkFiles(2, 150), "200 connections need about ")
+	require.ErrorContains(t, g.checkFiles(1, 50), "100 connections need about ")
+	require.NoError(t, g.checkFiles(1, math.MaxUint64), "there is no limit")
+}
+
+// Memory is for all clients of a session: at each endpoint as many.
+func TestMemoryThatClientsNeed(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\n closed { iterations = 1 }")
+	of := func(clients int) int64 { return p.Memory(p.Phase("load"), 1, map[string]int{"t": clients}) }
+	all := int(available() / (of(1) - of(0))) // clients, of which one session's take all memory that there is
+	g := limited(p, 1, 2)
+	g.clients = all
+	require.ErrorContains(t, g.checkLimits(1), "memory")
+	g.clients = all / 8
+	require.NoError(t, g.checkLimits(1))
 }
 
 func TestRatesThatNoLoopCanSend(t *testing.T) {

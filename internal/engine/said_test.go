@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,10 +42,38 @@ func TestWhatServersRepeatIsCutOut(t *testing.T) {
 		{"", "MOVED 3999 127.0.0.1:6381", "MOVED 3999 127.0.0.1:6381"},
 		{"", "x1234567y", "x…y"},
 		{"key:", "", ""},
+		{"k", "k1k22k-kk3", "k…k…k-kk…"},
+		{"", "12345 123456 999999 a00000 b000000", "12345 … … a00000 b…"},
 	} {
 		s := said{prefix: []byte(c.prefix)}
 		require.Equal(t, c.want, string(s.of([]byte(c.said))), c.said)
 	}
+}
+
+// A word is letters of either case and digits, and is cut out if it has 24 of them. Other characters are kept, however many there are.
+func TestWhichWordsAreCutOut(t *testing.T) {
+	for _, letter := range "azAZ09@`[{~/:" {
+		long := strings.Repeat(string(letter), 24)
+		s := said{}
+		switch {
+		case letter >= '0' && letter <= '9':
+			require.Equal(t, "…", string(s.of([]byte(long))))
+		case strings.ContainsRune("azAZ", letter):
+			require.Equal(t, "…", string(s.of([]byte(long))))
+			require.Equal(t, long[1:], string(s.of([]byte(long[1:]))))
+			require.Equal(t, "…", string(s.of([]byte(long[:18]+"1e2e3e"))))
+		default:
+			require.Equal(t, long, string(s.of([]byte(long))))
+		}
+	}
+}
+
+// Of a long message, the beginning is kept.
+func TestLongMessagesAreCutShort(t *testing.T) {
+	var s said
+	message := []byte(strings.Repeat("no! ", 200))
+	require.Equal(t, message[:512], s.of(message))
+	require.Equal(t, message[:511], s.of(message[:511]))
 }
 
 func TestCuttingOutAllocatesNothing(t *testing.T) {
