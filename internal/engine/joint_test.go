@@ -186,6 +186,12 @@ type noted struct {
 	name string
 	done *[]string
 	next int64 // when to look again
+	err  error // why it cannot be opened
+}
+
+func (n noted) open(int64) error {
+	n.note("open")
+	return n.err
 }
 
 func (n noted) note(what string)                    { *n.done = append(*n.done, n.name+" "+what) }
@@ -211,6 +217,23 @@ func TestAllTargetsTakePart(t *testing.T) {
 	owed := make([]measure.Requests, 1)
 	j.outstanding(owed)
 	require.EqualValues(t, 12, owed[0].InFlight)
+}
+
+// A target that cannot be opened is named, and is the last that is tried.
+func TestOpeningEndsAtTheFirstThatRefuses(t *testing.T) {
+	var done []string
+	l := new(loop)
+	refused := errors.New("no such user")
+	for _, name := range []string{"a", "b", "c"} {
+		x := noted{name: name, done: &done}
+		if name == "b" {
+			x.err = refused
+		}
+		l.lanes = append(l.lanes, &lane{l: l, side: &side{target: &plan.Target{Name: name}}, tr: x})
+	}
+	err := newJoint(l).open(never)
+	require.EqualError(t, err, `target "b": no such user`)
+	require.Equal(t, []string{"a open", "b open"}, done)
 }
 
 // naps is a clock that notes for how long it is slept on.

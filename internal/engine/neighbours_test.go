@@ -4,9 +4,11 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/sockets"
 )
 
@@ -41,4 +43,22 @@ func TestWhichServersAreFound(t *testing.T) {
 		require.ErrorContains(t, findServers([]sockets.Endpoint{end}).err, "the process that listens on "+nobody)
 	}
 	require.NoError(t, findServers([]sockets.Endpoint{{Text: nobody, Addr: netip.MustParseAddrPort(elsewhere)}}).err)
+}
+
+// What was seen of the machine is in the report: here two seconds, of which one was idle and one nobody's who is known.
+func TestNeighboursAreSeen(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	root := fstest.MapFS{
+		"proc/stat":        file("cpu0 100 0 0 100 0 0 0 0 0 0\n"),
+		"proc/self/status": file("Cpus_allowed_list:\t0\n"),
+		"proc/self/stat":   file("7 (loadgen) R 1 7 7 0 -1 0 0 0 0 0 10 20 0 0 20 0 1 0 5\n"),
+	}
+	n := watchNeighbours(root, hosted{})
+	root["proc/stat"] = file("cpu0 200 0 0 200 0 0 0 0 0 0\n")
+	var g measure.Generator
+	n.enter(&g)
+	require.Empty(t, g.MachineUnknown)
+	require.NotNil(t, g.Machine)
+	require.InDelta(t, 0.5, g.Machine.IdleShare, 1e-9)
+	require.InDelta(t, 0.5, g.Machine.OthersShare, 1e-9)
 }

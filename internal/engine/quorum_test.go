@@ -138,6 +138,7 @@ func TestQuorumsAskWhoeverHasRoom(t *testing.T) {
 				require.EqualValues(t, n, put.Due, told)
 				require.Equal(t, [2]uint64{uint64(n - failed), uint64(failed)}, [2]uint64{put.Outcomes[driver.OK], put.Outcomes[driver.QuorumFailed]}, told)
 				require.Equal(t, bytes+int(put.Out), x.told(), told)
+				require.EqualValues(t, sent*len(stored), put.In, told)
 				require.Zero(t, x.l.running, told)
 			}
 		}
