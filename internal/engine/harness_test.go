@@ -47,12 +47,13 @@ type bench struct {
 	l     *loop
 	snaps []measure.Snapshot
 
-	indirect bool    // plain ops are left to their program
-	log      *logged // when set, how ops ended is written to it; they are indirect then
-	refusal  string  // when set, how servers answer the greeting
-	silent   int     // so many endpoints, the last ones, do not answer the greeting
-	slotless int     // so many endpoints of a cluster, the last ones, have no slots
-	unshaken bool    // connections begin without the driver's handshake
+	seen     func(*measure.Snapshot) // when set, is shown each snapshot; what its pointers lead to is only valid until it returns
+	indirect bool                    // plain ops are left to their program
+	log      *logged                 // when set, how ops ended is written to it; they are indirect then
+	refusal  string                  // when set, how servers answer the greeting
+	silent   int                     // so many endpoints, the last ones, do not answer the greeting
+	slotless int                     // so many endpoints of a cluster, the last ones, have no slots
+	unshaken bool                    // connections begin without the driver's handshake
 }
 
 // firstPort is where the scripted servers begin.
@@ -189,7 +190,12 @@ func (b *bench) runStep(step worker.Step) measure.Totals {
 	parts := b.equipStep(step)
 	b.l.run()
 	seq := uint64(0)
-	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s *measure.Snapshot) { b.snaps = append(b.snaps, *s) }}
+	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s *measure.Snapshot) {
+		b.snaps = append(b.snaps, *s)
+		if b.seen != nil {
+			b.seen(s)
+		}
+	}}
 	totals := c.collect(parts)
 	require.NoError(b.t, totals.CheckValid())
 	return totals

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/internal/workload"
@@ -363,6 +364,7 @@ func playWay(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (go
 		script(b)
 	}
 	b.indirect = !direct
+	b.seen = func(s *measure.Snapshot) { got.snapshots = append(got.snapshots, bytesOf(t, s)) }
 	total := b.run(worker.Load)
 	require.Equal(t, direct, b.l.way != way(b.l.programs))
 	due := uint64(0)
@@ -370,9 +372,6 @@ func playWay(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (go
 		due += o.Ledger().Due
 	}
 	require.Positive(t, due)
-	for _, s := range b.snaps {
-		got.snapshots = append(got.snapshots, bytesOf(t, &s))
-	}
 	for i := range b.g.endpoints {
 		got.held = append(got.held, b.server(i).keys)
 	}
