@@ -260,6 +260,7 @@ func TestOpsOfABatchAreCountedAsIfAlone(t *testing.T) {
 			require.Equal(t, want, q.ended)
 			var each []op.Tally
 			for i, x := range b.spans {
+				require.Positive(t, x.n)
 				if at := len(each); i > 0 && (at == from || at == to) {
 					require.NotEqual(t, b.spans[i-1].Tally, x.Tally, "those that have come equally far are one span: %v", b.spans)
 				}
@@ -364,6 +365,20 @@ func TestDeadlinesOfQuorums(t *testing.T) {
 	require.EqualValues(t, 3, put.Causes[op.OpTimeout])
 	require.Empty(t, put.Acks, "a deadline acknowledges nothing")
 	require.Equal(t, 2, x.l.used, "their requests are still awaited")
+}
+
+// A request is made once for all copies, also if it is the first connection that lacks room for some.
+func TestRequestsOfQuorumsAreMadeOnce(t *testing.T) {
+	for _, rooms := range [][3]int{{9, 9, 9}, {2, 9, 9}, {9, 2, 9}, {9, 9, 2}} {
+		x := newQuorumBench(t, drawnAlone, 10)
+		made := 0
+		*x.w.codec = *newGuarded(unlike{x.w.codec.codec, &made}, x.w.codec.hold)
+		x.start(1) // which finds that requests are unlike
+		made = 0
+		x.leave(rooms)
+		x.start(4)
+		require.Equal(t, 4, made, "room for %v", rooms)
+	}
 }
 
 // A codec that panics while it makes a request costs the connections that had room for it, whatever is sent there after it, and no others.
