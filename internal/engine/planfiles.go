@@ -257,14 +257,15 @@ func (e *Engine) readList(ctx context.Context, f *file.EntryFile, count int64, f
 	defer file.Close()
 	set, sum, err := e.readEntries(ctx, file, f, count, from)
 	if err != nil {
-		// The error may quote the file, which only those who have the file themselves may see.
-		if ctx.Err() != nil {
+		if ctx.Err() == nil {
+			if _, again := file.Seek(0, io.SeekStart); again == nil {
+				sum, _ = digest(file.reading(ctx))
+			}
+		}
+		switch { // the error may quote the file, which only those who have the file themselves may see
+		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%s %q: %w", what, f.Path, context.Cause(ctx))
-		}
-		if _, again := file.Seek(0, io.SeekStart); again == nil {
-			sum, _ = digest(file.reading(ctx))
-		}
-		if ctx.Err() == nil && sum != f.SHA256 {
+		case sum != f.SHA256:
 			return nil, notSame(what, f.Path)
 		}
 		return nil, fmt.Errorf("%s %s:%w", what, f.Path, err)

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/plan/file"
@@ -170,4 +173,29 @@ func TestRequestsOfAFileAreHeldWithTheirBodies(t *testing.T) {
 	require.EqualError(t, err, refusal)
 	_, err = New(Config{Open: in(dir)}).openBody(t.Context(), "body")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Whoever calls off reading a file is told nothing of what it holds, not even if that is known to be wrong: nobody knows yet whether it is the file
+// that the plan was checked with.
+func TestFileWhoseReadingIsCalledOff(t *testing.T) {
+	for _, text := range []string{"a\nb\nc\n", "a b\nc\n"} {
+		servertest.Bubble(t, func(t *testing.T) {
+			keys := &stuck{
+				Reader: bytes.NewReader([]byte(text)), size: 6, halt: 4,
+				asked: make(chan struct{}, 1), free: make(chan struct{}), closed: make(chan struct{}),
+			}
+			e := New(Config{Open: func(string) (File, error) { return keys, nil }})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := e.keysOf(ctx, plan.Keys{Count: 3, File: &file.EntryFile{Path: "f", Form: "lines", Length: 6}})
+				ended <- err
+			}()
+			<-keys.asked
+			cancel(errors.New("called off"))
+			require.EqualError(t, <-ended, `file of keys "f": called off`)
+			close(keys.free)
+			<-keys.closed
+		})
+	}
 }
