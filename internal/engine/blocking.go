@@ -210,7 +210,6 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 		return true
 	}
 	calling.begin(left)
-	call.reply = driver.Reply{}
 	in, out := call.conn.meter.Bytes()
 	call.start = b.l.clock.now()
 	err := panics.Safely(func() error { return client.Do(calling, &call.req, &call.reply) })
@@ -368,7 +367,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	at := slices.Index(c.handed, call)
 	c.handed = slices.Delete(c.handed, at, at+1)
 	if call.start != 0 {
-		b.late += max(0, call.start-max(call.handed, c.ended))
+		b.late += call.start - max(call.handed, c.ended)
 		c.ended = call.end
 		if len(c.handed) == 0 { // the next call had to wait for this
 			b.late += max(0, now-call.end)
@@ -457,7 +456,7 @@ func (b *blocking) sweep(now int64) int64 {
 // greater, the mean time for which clients had calls that had not reached them yet, or had returned calls that were not seen yet.
 func (b *blocking) own(wall int64) int64 {
 	abreast := len(b.l.sessions) * min(len(b.endpoints)*b.clients, b.l.pipeline)
-	own := max(0, wall-b.idle, b.late/int64(max(1, abreast)))
+	own := max(wall-b.idle, b.late/int64(abreast))
 	b.idle, b.late = 0, 0
 	for _, c := range b.conns {
 		c.emptied = 0

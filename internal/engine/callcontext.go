@@ -18,7 +18,6 @@ type callContext struct {
 	err      error
 	done     chan struct{} // made on demand; closed once err is set
 	waiting  []*func()     // called once err is set
-	active   bool          // a call is in progress
 	set      bool          // the timer is set
 	timer    *time.Timer
 }
@@ -45,7 +44,7 @@ func newCallContext(parent context.Context) (c *callContext, release func()) {
 func (c *callContext) begin(most time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deadline, c.err, c.done, c.active = time.Now().Add(most), c.parent.Err(), nil, true
+	c.deadline, c.err, c.done = time.Now().Add(most), c.parent.Err(), nil
 	switch { // a timer set for an earlier call fires before this call's deadline
 	case c.timer == nil:
 		c.timer, c.set = time.AfterFunc(most, c.expire), true
@@ -59,7 +58,6 @@ func (c *callContext) begin(most time.Duration) {
 func (c *callContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.active = false
 	c.finish(context.Canceled)
 }
 
@@ -68,7 +66,7 @@ func (c *callContext) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = false
-	if !c.active {
+	if c.err != nil { // no call is in progress, or it was told to end
 		return
 	}
 	if left := time.Until(c.deadline); left > 0 {

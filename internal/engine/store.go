@@ -184,7 +184,6 @@ func (g *group) closeStore() {
 	if f == nil {
 		return
 	}
-	g.files = nil
 	if _, err := f.close(); err != nil {
 		f.log.Warn("close log files", "err", err)
 	}
