@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -118,8 +122,13 @@ func TestClientsAreMadeAgainEverLessOften(t *testing.T) {
 		servertest.Bubble(t, func(t *testing.T) {
 			var tried []time.Duration
 			var last time.Time
+			var before context.Context
 			dial := func(ctx context.Context, _ string) (driver.Session, error) {
 				now := time.Now()
+				if before != nil {
+					require.Error(t, before.Err(), "what an attempt leaves running ends with it")
+				}
+				before = ctx
 				if !last.IsZero() {
 					until, _ := ctx.Deadline()
 					require.Equal(t, may, until.Sub(now))
@@ -357,7 +366,8 @@ func TestClientThatStaysHasItsOwnRequest(t *testing.T) {
 	})
 }
 
-// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes.
+// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes. A loop connects
+// 64 at a time.
 func TestBlockingClientsConnectSideBySide(t *testing.T) {
 	for _, loops := range []int{1, 4} {
 		servertest.Bubble(t, func(t *testing.T) {
@@ -373,7 +383,7 @@ func TestBlockingClientsConnectSideBySide(t *testing.T) {
 			_, err := driveClients(t, loops, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
 			require.NoError(t, err)
 			require.Less(t, time.Since(began), openWithin)
-			require.LessOrEqual(t, most.Load(), int64(loops*64))
+			require.Equal(t, int64(loops*64), most.Load(), "at a time")
 		})
 	}
 }
@@ -386,11 +396,25 @@ func TestBlockingClientThatCannotConnect(t *testing.T) {
 			if dials.Add(1) == 100 {
 				return nil, errors.New("nobody there")
 			}
-			return closing{&closed}, nil
+			return closing{closed: &closed}, nil
 		}
 		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
 		require.ErrorContains(t, err, "nobody there")
 		require.Equal(t, dials.Load()-1, closed.Load())
+	})
+	servertest.Bubble(t, func(t *testing.T) {
+		var dials atomic.Int64
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			if dials.Add(1) == 1 {
+				time.Sleep(time.Millisecond)
+				return nil, errors.New("nobody there")
+			}
+			time.Sleep(2 * time.Millisecond)
+			return doing(nil), nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorContains(t, err, "nobody there")
+		require.EqualValues(t, 64+1, dials.Load(), "those that have begun, and the one that had its turn")
 	})
 	servertest.Bubble(t, func(t *testing.T) {
 		dial := func(ctx context.Context, _ string) (driver.Session, error) {
@@ -405,9 +429,10 @@ func TestBlockingClientThatCannotConnect(t *testing.T) {
 }
 
 // closing is a client that counts how often it was closed.
-type closing struct{ closed *atomic.Int64 }
-
-func (c closing) Do(context.Context, *driver.Request, *driver.Reply) error { return nil }
+type closing struct {
+	doing
+	closed *atomic.Int64
+}
 
 func (c closing) Close() error {
 	c.closed.Add(1)
@@ -447,6 +472,14 @@ func TestTheExecutorsOwnTime(t *testing.T) {
 		require.Equal(t, tt.want, b.own(100), tt)
 		require.EqualValues(t, 100, b.own(100), "idle time counts once")
 	}
+	b := &blocking{l: &loop{sessions: make([]*session, 1), pipeline: 1}, endpoints: make([]sockets.Endpoint, 1), clients: 1}
+	for range 2 {
+		b.idle += 100
+		b.late += 7
+		require.EqualValues(t, 7, b.own(100), "of one call at a time, and once")
+	}
+	b.idle += 100
+	require.Zero(t, b.own(100))
 }
 
 // TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops
@@ -479,19 +512,41 @@ func (unmoved) On(dst []driver.Request, _ op.Event) ([]driver.Request, op.Step) 
 	return dst, op.Step{}
 }
 
+// inFlight is an op of a session that nobody has begun.
+func inFlight(l *loop, s *session) *opState {
+	st := l.take()
+	st.session, st.by = s, l.programs
+	l.occupy(s, 1, 0)
+	return st
+}
+
+// oneClient is a transport of one client, whose goroutine the test is, and an op whose program waits for nothing. Its clock stands still.
+func oneClient(t *testing.T) (*blocking, *blockingConn, *opState) {
+	t.Helper()
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+	b.equip(worker.Load)
+	b.l.programs.Program = unmoved{}
+	b.net.clock.tick = 0
+	tr := &blocking{
+		l: b.l, lane: &b.l.lane, link: b.g.link, endpoints: b.g.endpoints,
+		clients: 1, limit: 2, timeout: time.Second, returned: make(chan *blockingCall, 4),
+	}
+	c := tr.newConn(0)
+	c.up.Store(true)
+	tr.conns = []*blockingConn{c}
+	return tr, c, inFlight(b.l, b.l.sessions[0])
+}
+
+// setClock sets the time of a clock that stands still.
+func (b *blocking) setClock(at int64) { b.l.clock.(*virtualClock).t = at }
+
 // An op starts with the first of its requests that a client takes up; requests that no client takes up do not count.
 func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
 	for _, tt := range []struct{ begun, call, want int64 }{
 		{0, 0, 0}, {0, 7, 7}, {5, 0, 5}, {5, 3, 3}, {5, 5, 5}, {5, 7, 5},
 	} {
-		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
-		b.equip(worker.Load)
-		b.l.programs.Program = unmoved{}
-		tr := &blocking{l: b.l, lane: &b.l.lane, endpoints: b.g.endpoints, clients: 1, limit: 1}
-		c := tr.newConn(0)
-		st := b.l.take()
-		st.session, st.by, st.start = b.l.sessions[0], b.l.programs, tt.begun
-		b.l.occupy(st.session, 1, 0)
+		tr, c, st := oneClient(t)
+		st.start = tt.begun
 		call := &blockingCall{conn: c, st: st, req: driver.Request{Verb: driver.Get}, start: tt.call, end: 9, failed: op.Lost, cause: errors.New("gone")}
 		c.handed = append(c.handed, call)
 		tr.finish(call, 10)
@@ -502,15 +557,14 @@ func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
 // A client takes up a call unless the loop has taken it back or may not load its target any more.
 func TestWhichCallsAClientTakesUp(t *testing.T) {
 	for _, tt := range []struct{ over, back, want bool }{{false, false, true}, {false, true, false}, {true, false, false}, {true, true, false}} {
-		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
-		b.l.lease = &lease{suspended: func() time.Duration { return 0 }}
-		b.l.lease.until.Store(never)
+		tr, c, _ := oneClient(t)
+		tr.setClock(5)
+		tr.l.lease = &lease{suspended: func() time.Duration { return 0 }}
+		tr.l.lease.until.Store(never)
 		if tt.over {
-			b.l.lease.set(1)
+			tr.l.lease.set(1)
 		}
-		tr := &blocking{l: b.l, lane: &b.l.lane, endpoints: b.g.endpoints, clients: 1, limit: 1, timeout: time.Hour, returned: make(chan *blockingCall, 1)}
-		c := tr.newConn(0)
-		call := &blockingCall{conn: c, req: driver.Request{Verb: driver.Get}}
+		call := &blockingCall{conn: c, req: driver.Request{Verb: driver.Get}, handed: 5}
 		if tt.back {
 			require.True(t, call.take())
 		}
@@ -524,5 +578,386 @@ func TestWhichCallsAClientTakesUp(t *testing.T) {
 		require.Equal(t, tt.want, done.Load() == 1, "%+v", tt)
 		require.Equal(t, tt.want, len(tr.returned) == 1, "%+v", tt)
 		require.Equal(t, !tt.want && !tt.back, call.take(), "%+v: the loop can take it back", tt)
+	}
+}
+
+// A client has for a call what is left of its timeout, and never sees one that has waited for too long behind others.
+func TestTimeThatAClientHas(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, c, _ := oneClient(t)
+		calling, release := newCallContext(t.Context())
+		defer release()
+		for waited, left := range map[time.Duration]time.Duration{
+			0: time.Second, 300 * time.Millisecond: 700 * time.Millisecond, time.Second + 1: 0, time.Hour: 0,
+		} {
+			const now = int64(2 * time.Hour)
+			tr.setClock(now)
+			call := blockingCall{conn: c, handed: now - int64(waited)}
+			var had time.Duration
+			require.True(t, tr.do(calling, &call, doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+				by, _ := ctx.Deadline()
+				had = time.Until(by)
+				return nil
+			})), "the client can be used again")
+			require.Equal(t, left, had, "after %v", waited)
+			if left == 0 {
+				require.Equal(t, blockingCall{conn: c, handed: call.handed, end: now, failed: op.RequestTimeout, cause: context.DeadlineExceeded}, call)
+			}
+		}
+	})
+}
+
+// What a client says is kept as it was when the client returned, whatever becomes of the client's buffer.
+func TestWhatAClientSaysIsKept(t *testing.T) {
+	tr, c, _ := oneClient(t)
+	calling, release := newCallContext(t.Context())
+	defer release()
+	call := blockingCall{conn: c, handed: tr.l.clock.now()}
+	for _, text := range []string{"the first", "another", "3"} {
+		value, words := []byte(text), []byte("about "+text)
+		require.True(t, tr.do(calling, &call, doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error {
+			reply.Value, reply.Message = value, words
+			return nil
+		})))
+		clear(value)
+		clear(words)
+		require.Equal(t, text, string(call.reply.Value))
+		require.Equal(t, "about "+text, string(call.reply.Message))
+	}
+}
+
+// Every client is closed: one that has failed at once, the others with their phase.
+func TestClientsAreClosed(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var calls, dials, closed atomic.Int64
+		dial := func(context.Context, string) (driver.Session, error) {
+			dials.Add(1)
+			return closing{func(context.Context, *driver.Request, *driver.Reply) error {
+				if calls.Add(1)%10 == 0 {
+					return errors.New("gone")
+				}
+				return nil
+			}, &closed}, nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 2\n iterations = 50\n}")
+		require.NoError(t, err)
+		require.Greater(t, dials.Load(), int64(5))
+		require.Equal(t, dials.Load(), closed.Load())
+	})
+}
+
+// openConn is a connection that only notes that it was closed.
+type openConn struct {
+	net.Conn
+	closed bool
+}
+
+func (c *openConn) Close() error {
+	c.closed = true
+	return nil
+}
+
+// connectsTo makes a connection that the test has.
+func connectsTo(conn net.Conn) func(context.Context, int) (net.Conn, error) {
+	return func(context.Context, int) (net.Conn, error) { return conn, nil }
+}
+
+// The connection of a client that could not be made after all is closed.
+func TestConnectionOfAClientThatIsNotMade(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("no such user")} {
+		tr, c, _ := oneClient(t)
+		conn := new(openConn)
+		tr.connect = connectsTo(conn)
+		tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
+			_, err := link.Dial(ctx)
+			require.NoError(t, err)
+			return doing(nil), fails
+		}
+		_, err := tr.client(t.Context(), c)
+		require.Equal(t, fails, err)
+		require.Equal(t, fails != nil, conn.closed)
+	}
+}
+
+// A client's connections after its first count as made again, once each; those that could not be made do not.
+func TestWhichConnectionsWereMadeAgain(t *testing.T) {
+	tr, c, _ := oneClient(t)
+	refused := errors.New("refused")
+	for i, tt := range []struct {
+		err  error
+		want uint64
+	}{{refused, 0}, {nil, 0}, {refused, 0}, {nil, 1}, {nil, 2}, {refused, 2}} {
+		tr.connect = func(context.Context, int) (net.Conn, error) { return new(openConn), tt.err }
+		_, err := c.meter.Dial(t.Context())
+		require.Equal(t, tt.err, err)
+		require.False(t, tr.collect(nil), "no call has come back")
+		require.Equal(t, tt.want, tr.l.rec.Reconnects, "attempt %d", i)
+	}
+}
+
+// Clients are made by the deadline, whenever that is on the run clock.
+func TestClientsAreMadeByTheDeadline(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, _, _ := oneClient(t)
+		tr.l.clock = &wallClock{zero: time.Now().Add(-time.Hour)}
+		tr.dial = func(ctx context.Context, _ driver.Link) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		require.ErrorIs(t, tr.open(tr.l.clock.now()+int64(3*time.Second)), context.DeadlineExceeded)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		tr.close()
+	})
+}
+
+// No client waits to return a call: there is room for all that they may have, and for two of each that are no longer awaited.
+func TestRoomForCallsThatComeBack(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, _, _ := oneClient(t)
+		tr.clients = 3
+		tr.dial = func(context.Context, driver.Link) (driver.Session, error) { return doing(nil), nil }
+		require.NoError(t, tr.open(tr.l.clock.now()+int64(time.Second)))
+		for range 3 * (tr.limit + 2) {
+			tr.give(new(blockingCall))
+		}
+		tr.close()
+	})
+}
+
+// A call goes to the client with the fewest calls of those that its session has of its endpoint, are connected and have room.
+func TestWhichClientGetsACall(t *testing.T) {
+	const gone, none = -1, -1
+	for _, tt := range []struct {
+		calls [3]int // of each client
+		want  int
+	}{
+		{[3]int{0, 0, 0}, 0},
+		{[3]int{1, 0, 2}, 0},
+		{[3]int{2, 1, 3}, 1},
+		{[3]int{1, 2, 2}, 1},
+		{[3]int{gone, 2, 1}, 1},
+		{[3]int{gone, 2, 3}, 2},
+		{[3]int{3, 3, 2}, 2},
+		{[3]int{3, 3, 3}, none},
+		{[3]int{3, gone, 3}, none},
+		{[3]int{gone, gone, gone}, none},
+	} {
+		b := &blocking{endpoints: make([]sockets.Endpoint, 2), clients: 3, limit: 3, conns: make([]*blockingConn, 2*2*3)}
+		for i := range b.conns { // the last are those of the second session's second endpoint
+			c := b.newConn(i / b.clients % 2)
+			c.up.Store(true)
+			if i >= 9 {
+				c.up.Store(tt.calls[i-9] != gone)
+				c.handed = make([]*blockingCall, max(0, tt.calls[i-9]))
+			}
+			b.conns[i] = c
+		}
+		got := none
+		if c := b.pick(&session{index: 1}, 1); c != nil {
+			got = len(c.handed)
+			require.GreaterOrEqual(t, slices.Index(b.conns, c), 9, "%v: its own", tt.calls)
+		}
+		require.Equal(t, tt.want, got, "%v", tt.calls)
+	}
+}
+
+// A request for which there is no room leaves no garbage.
+func TestRefusedCallsAllocateNothing(t *testing.T) {
+	tr, c, st := oneClient(t)
+	for range tr.limit { // calls that were given up, and that the client has not come to
+		c.calls <- new(blockingCall)
+	}
+	req := driver.Request{Verb: driver.Get, Key: []byte("key")}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if tr.send(st.session, st, &req) {
+			t.Error("it has no room")
+		}
+	}))
+	require.Empty(t, c.handed)
+}
+
+// The executor keeps a call until its client, if it is free, has it, and an answer until the loop has seen it. A client without a call waits for the
+// executor, except while the loop has nothing to do and before its first call in a step.
+func TestHowLongTheExecutorKeepsCalls(t *testing.T) {
+	tr, c, st := oneClient(t)
+	send := func(at int64) *blockingCall {
+		tr.setClock(at)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		return <-c.calls
+	}
+	back := func(call *blockingCall, start, end, seen int64) {
+		call.start, call.end, call.ok = start, end, true
+		tr.finish(call, seen)
+	}
+	for _, tt := range []struct {
+		idle, handed, start, end, seen int64
+		want                           int64
+		why                            string
+	}{
+		{0, 100, 110, 150, 170, 10 + 20, "on the way there and back"},
+		{30, 250, 250, 300, 300, 80 - 30, "until the loop sent another, of which it was idle for some"},
+		{20, 320, 320, 330, 330, 0, "the loop was idle until then"},
+		{30, 340, 340, 350, 347, 0, "the clock was read at different times"},
+		{3, 350, 0, 400, 450, 0, "the client never had it"},
+		{100, 547, 548, 560, 560, 200 - 103 + 1, "since it had the last one"},
+	} {
+		tr.idle += tt.idle
+		before := tr.late
+		back(send(tt.handed), tt.start, tt.end, tt.seen)
+		require.Equal(t, tt.want, tr.late-before, tt.why)
+	}
+
+	first := send(560)
+	before := tr.late
+	second := send(563)
+	back(first, 565, 600, 620)
+	require.EqualValues(t, 5, tr.late-before, "on the way there; the client has another to do")
+	back(second, 602, 640, 650)
+	require.EqualValues(t, 5+2+10, tr.late-before, "the client was busy with the first until 600")
+
+	tr.own(0)
+	back(send(1000), 1000, 1010, 1010)
+	require.Zero(t, tr.late, "the first of a step")
+}
+
+// What comes back after the end of an interval counts in the next one. Once the lease is over nothing is sealed before the rest of the step: what has
+// not left is still to be taken back.
+func TestCallsThatComeBackAfterAnInterval(t *testing.T) {
+	for _, lapsed := range []bool{false, true} {
+		tr, _, st := oneClient(t)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		call := tr.conns[0].handed[0]
+		call.start, call.end, call.ok = 1, 2, true
+		ended := tr.l.rec
+		tr.l.lapsed, tr.l.sealAt = lapsed, 100
+		tr.setClock(150)
+		require.True(t, tr.collect(call))
+		require.EqualValues(t, 1, tr.l.rec.Request(0, driver.Get).Answered)
+		require.Equal(t, lapsed, tr.l.rec == ended, "lapsed: %v", lapsed)
+
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		again := tr.conns[0].handed[0]
+		again.start, again.end, again.ok = 1, 2, true
+		tr.give(again)
+		require.True(t, tr.collect(nil))
+		require.EqualValues(t, 2, tr.l.rec.Request(0, driver.Get).Answered)
+	}
+}
+
+// A call that no client takes up ends at its deadline, and none does so later. One that a client has may take half a second more, and then its
+// connection is cut.
+func TestWhenCallsAreGivenUp(t *testing.T) {
+	const now, second, half = int64(time.Hour), int64(time.Second), int64(time.Second / 2)
+	for _, tt := range []struct {
+		age   int64
+		taken bool
+		left  int64 // until it is given up; 0: it is
+		cause error
+	}{
+		{age: second - 1, left: 1},
+		{age: second / 4, left: 3 * second / 4},
+		{age: second, cause: context.DeadlineExceeded},
+		{age: second - 1, taken: true, left: 1},
+		{age: second, taken: true, left: half},
+		{age: second + half - 1, taken: true, left: 1},
+		{age: second + half, taken: true, cause: errOverdue},
+	} {
+		tr, c, st := oneClient(t)
+		conn := new(openConn)
+		tr.connect = connectsTo(conn)
+		_, err := c.meter.Dial(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, now+second, tr.sweep(now), "calls of now end then")
+		tr.setClock(now - tt.age)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		call := c.handed[0]
+		if tt.taken {
+			require.True(t, call.take())
+		}
+		next := tr.sweep(now)
+		require.Equal(t, tt.cause == errOverdue, conn.closed, "%+v", tt)
+		if tt.left > 0 {
+			require.Equal(t, now+tt.left, next, "%+v", tt)
+			require.Len(t, c.handed, 1, "%+v", tt)
+			continue
+		}
+		require.Equal(t, now+second, next, "%+v", tt)
+		require.Empty(t, c.handed, "%+v", tt)
+		require.False(t, call.take(), "%+v: no client begins it any more", tt)
+		require.EqualValues(t, 1, tr.l.rec.Request(0, driver.Get).Timeout, "%+v", tt)
+		for text := range tr.l.rec.Errors.All() {
+			require.Contains(t, text, tt.cause.Error())
+		}
+		call.ok = true
+		tr.finish(call, now)
+		require.EqualValues(t, 1, tr.l.rec.LateReplies, "%+v: it comes back all the same", tt)
+	}
+}
+
+// Closing ends the contexts of clients and waits until they return, up to a second and a half. Then it cuts their connections and waits no longer.
+func TestClosingWaitsForClients(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(ctx context.Context, conn net.Conn)
+		want time.Duration
+	}{
+		"returns at once":           {func(ctx context.Context, _ net.Conn) { <-ctx.Done() }, 0},
+		"returns a little later":    {func(ctx context.Context, _ net.Conn) { <-ctx.Done(); time.Sleep(time.Second) }, time.Second},
+		"waits for its connection":  {func(_ context.Context, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, 1500 * time.Millisecond},
+		"returned long before that": {func(context.Context, net.Conn) {}, 0},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			tr, _, st := oneClient(t)
+			tr.l.clock = &wallClock{zero: time.Now()}
+			here, there := net.Pipe()
+			defer there.Close()
+			tr.connect = connectsTo(here)
+			returned := make(chan bool, 1)
+			tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
+				conn, err := link.Dial(ctx)
+				return doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+					tt.do(ctx, conn)
+					returned <- true
+					return nil
+				}), err
+			}
+			tr.timeout = time.Hour
+			require.NoError(t, tr.open(int64(time.Second)))
+			require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+			synctest.Wait()
+			began := time.Now()
+			tr.close()
+			require.Equal(t, tt.want, time.Since(began), name)
+			<-returned
+		})
+	}
+}
+
+// What the kernel has counted is known if any client has made a connection, and is told once.
+func TestTrafficOfClients(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	tr, c, _ := oneClient(t)
+	tr.connect = func(ctx context.Context, _ int) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+	}
+	tr.conns = append(tr.conns, tr.newConn(0)) // which makes none
+	_, known := tr.traffic()
+	require.False(t, known)
+	here, err := c.meter.Dial(t.Context())
+	require.NoError(t, err)
+	defer here.Close()
+	there, err := listener.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	for _, n := range []uint64{5, 0, 300} {
+		_, err = here.Write(make([]byte, n))
+		require.NoError(t, err)
+		_, err = io.ReadFull(there, make([]byte, n))
+		require.NoError(t, err)
+		since, known := tr.traffic()
+		require.True(t, known)
+		require.Equal(t, n, since.BytesSent-since.BytesRetransmitted)
 	}
 }

@@ -216,7 +216,9 @@ func TestDialersConnectionsAreTheExecutors(t *testing.T) {
 				s := serveLines(t, c.network, c.addr, c.tls, 0)
 				d := liner{new(atomic.Int64)}
 				endpoint := c.prefix + s.addr
-				ready, final, err := driveLines(t, Config{Loops: loops, Drivers: []driver.Driver{d}, Open: openAny}, linePlan(endpoint, c.target, lineLoad))
+				var samples measure.Samples
+				cfg, text := Config{Loops: loops, Drivers: []driver.Driver{d}, Open: openAny}, linePlan(endpoint, c.target, "samples = 300\n"+lineLoad)
+				ready, final, err := driveSeen(t, cfg, text, func(s *measure.Snapshot) { samples.Merge(&s.Samples) })
 				require.NoError(t, err)
 				require.Equal(t, 12, ready.Connections)
 				require.Equal(t, "yes", ready.Servers["t"][endpoint]["server"])
@@ -229,6 +231,12 @@ func TestDialersConnectionsAreTheExecutors(t *testing.T) {
 				require.EqualValues(t, 12, s.at.Load())
 				require.EqualValues(t, s.in.Load(), get.Out)
 				require.EqualValues(t, 300*len("yes\n"), get.In)
+				sampled := uint64(0)
+				for _, op := range samples.Ops() {
+					require.EqualValues(t, len("yes\n"), op.In)
+					sampled += uint64(op.Out)
+				}
+				require.Equal(t, get.Out, sampled, "each op knows what it sent")
 				require.Zero(t, final.Totals.Reconnects)
 				if c.network == "unix" {
 					require.Nil(t, final.Generator.TCP)
