@@ -82,6 +82,58 @@ func TestCallContext(t *testing.T) {
 	})
 }
 
+// A function that waits for the end of a call can be taken back, once, and the others are still called.
+func TestCallContextCallsWhoStillWaits(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		c, release := newCallContext(t.Context())
+		defer release()
+		c.begin(time.Second)
+		var called [4]int
+		var stop [4]func() bool
+		for i := range stop {
+			stop[i] = c.AfterFunc(func() { called[i]++ })
+		}
+		for _, i := range []int{1, 0} { // in the midst, and at the front
+			require.True(t, stop[i]())
+			require.False(t, stop[i]())
+		}
+		c.end()
+		synctest.Wait()
+		require.Equal(t, [4]int{0, 0, 1, 1}, called)
+	})
+}
+
+// A call is not over before its deadline, however close to it the timer of an earlier call goes off.
+func TestCallContextEndsToTheNanosecond(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		c, release := newCallContext(t.Context())
+		defer release()
+		c.begin(time.Second)
+		c.end()
+		time.Sleep(time.Nanosecond)
+		c.begin(time.Second)
+		time.Sleep(time.Second - time.Nanosecond)
+		require.False(t, over(t, c))
+		time.Sleep(time.Nanosecond)
+		require.True(t, over(t, c))
+	})
+}
+
+// A context that was released does not end any more, neither by its deadline nor with its parent.
+func TestReleasedCallContext(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(t.Context())
+		_, release := newCallContext(parent)
+		release() // it was never used
+		c, release := newCallContext(parent)
+		c.begin(time.Second)
+		release()
+		time.Sleep(time.Minute)
+		cancel()
+		require.False(t, over(t, c))
+	})
+}
+
 func TestCallContextAllocatesNothing(t *testing.T) {
 	c, release := newCallContext(t.Context())
 	defer release()
