@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"testing"
@@ -52,7 +55,9 @@ func TestTimeInSessionsIsTheTargets(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, final.Generator.ProductiveSeconds, 0.05, "of 0.1 s")
 
-	require.EqualValues(t, 30, (&thread{inside: 50, slept: 20}).own(100))
+	own := thread{inside: 50, slept: 20}
+	require.EqualValues(t, 30, own.own(100))
+	require.EqualValues(t, 100, own.own(100), "it counts once")
 	require.Zero(t, (&thread{inside: 70, slept: 40}).own(100), "the clock was read at different times")
 }
 
@@ -78,6 +83,178 @@ func TestParseOnCPU(t *testing.T) {
 	for _, line := range []string{"", "loadgen" + rest + " 5", "77 (loadgen)" + rest, "77 (loadgen" + rest + " x 0", "77 (loadgen)" + rest + " 99999"} {
 		require.Equal(t, -1, parseOnCPU([]byte(line)), line)
 	}
+}
+
+// newThread is a loop of one session on files, which has so many puts to do. Its step has begun, and its clock moves only in puts.
+func newThread(t *testing.T, puts int, put func(l *loop, reply *driver.Reply)) (*loop, *thread) {
+	t.Helper()
+	p := parsePlanFor(t, []driver.Driver{moodyFiles{}}, fmt.Sprintf(`
+		target "t" {
+			driver  = "paper"
+			timeout = "500ms"
+		}
+		dataset "d" {
+			keys { count = 8 }
+			values { size = 100 }
+		}
+		phase "load" {
+			target  = target.t
+			dataset = dataset.d
+			samples = 10
+			ops     = { put = 1 }
+			closed {
+				iterations = %d
+				pipeline   = 10
+			}
+		}`, puts))
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{moodyFiles{}}, LogRoot: func() (string, error) { return "/", nil }}, p)
+	e.clock = &virtualClock{}
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	l := e.group.loops[0]
+	l.begin(0, make(chan part, 1))
+	tr := l.tr.(*thread)
+	tr.sessions[0] = carries(func(reply *driver.Reply) { put(l, reply) })
+	return l, tr
+}
+
+// carries is a session on files that is a function, which never fails.
+type carries func(reply *driver.Reply)
+
+func (carries) Prepare(*driver.Request) error { return nil }
+
+func (f carries) Do(_ *driver.Request, reply *driver.Reply) error {
+	f(reply)
+	return nil
+}
+
+// begin starts up to n ops of the session, and returns how many there were.
+func (t *thread) begin(n int) int {
+	return t.start(t.l.sessions[0], &t.l.sessions[0].stream, n, 0, t.l.clock.now())
+}
+
+// A thread begins ops for a millisecond at a time, unless the step is abandoned or the lease ends meanwhile. The loop has planned for the time that
+// they take, however long. Neither that nor the time asleep is the loop's own.
+func TestTurnsOfAThread(t *testing.T) {
+	const takes = 400 * time.Microsecond
+	for name, c := range map[string]struct {
+		second func(l *loop) // what happens meanwhile
+		turns  []int         // how many ops each has
+	}{
+		"as many as fit": {func(*loop) {}, []int{3, 3, 1}},
+		"abandoned":      {func(l *loop) { l.halt.Store(abandon) }, []int{2}},
+		"the lease ends": {func(l *loop) { l.lease.set(1) }, []int{2}},
+	} {
+		done := 0
+		l, tr := newThread(t, 7, func(l *loop, _ *driver.Reply) {
+			l.clock.sleep(takes)
+			if done++; done == 2 {
+				c.second(l)
+			}
+		})
+		require.Equal(t, 7, tr.begin(10), "the stream has no more")
+		for turn, want := range c.turns {
+			before := done
+			l.planned = 0
+			require.True(t, tr.wait(time.Hour))
+			require.Equal(t, want, done-before, "%s: turn %d", name, turn)
+			require.EqualValues(t, time.Duration(want)*takes, l.planned, "%s: turn %d", name, turn)
+		}
+		if name != "as many as fit" {
+			continue
+		}
+		began := l.clock.now()
+		for wait := range int64(3) {
+			require.False(t, tr.wait(time.Duration(wait)), "there is nothing to do")
+			began += wait
+			require.Equal(t, began, l.clock.now())
+		}
+		require.EqualValues(t, 1000, tr.own(l.clock.now()+1000))
+	}
+}
+
+// What a thread has done takes no room.
+func TestRoomOfAThread(t *testing.T) {
+	_, tr := newThread(t, 1000, func(*loop, *driver.Reply) {})
+	for range 1000 {
+		require.Equal(t, 1, tr.begin(1))
+		require.True(t, tr.wait(0))
+	}
+	require.Less(t, cap(tr.calls), 10)
+}
+
+// What a thread has not begun is in flight until it is taken back.
+func TestOpsThatAThreadTakesBack(t *testing.T) {
+	l, tr := newThread(t, 3, func(l *loop, _ *driver.Reply) { l.halt.Store(abandon) })
+	require.Equal(t, 3, tr.begin(3))
+	require.True(t, tr.wait(0))
+	outstanding := func() measure.Requests {
+		into := make([]measure.Requests, driver.NumVerbs)
+		tr.outstanding(into)
+		return into[driver.Put]
+	}
+	require.Equal(t, measure.Requests{InFlight: 2}, outstanding())
+	tr.recall()
+	require.Zero(t, outstanding())
+	require.Equal(t, measure.Requests{Sent: 1, Answered: 1, Refused: 2}, *l.rec.Request(0, driver.Put))
+}
+
+// Each op of a thread has its own bytes and its own error. Only values that are stored are sent.
+func TestSamplesOfAThread(t *testing.T) {
+	n := 0
+	l, tr := newThread(t, 5, func(l *loop, reply *driver.Reply) {
+		l.clock.sleep(time.Millisecond)
+		switch n++; n {
+		case 2:
+			reply.Outcome = driver.Miss
+		case 3:
+			reply.Outcome, reply.Message = driver.Error, []byte("no room")
+		case 4:
+			l.clock.sleep(time.Second)
+		case 5:
+			reply.Value = []byte("xyz")
+		}
+	})
+	require.Equal(t, 5, tr.begin(5))
+	for tr.wait(0) {
+	}
+	var all measure.Samples
+	all.Add(10, l.sampling.drawn())
+	type sample struct {
+		outcome driver.Outcome
+		in, out int64
+		why     string
+	}
+	var got []sample
+	for _, o := range all.Ops() {
+		got = append(got, sample{o.Outcome, o.In, o.Out, o.Error})
+	}
+	require.ElementsMatch(t, []sample{
+		{driver.OK, 0, 100, ""}, {driver.Miss, 0, 0, ""}, {driver.Error, 0, 0, "no room"}, {driver.Timeout, 0, 0, ""}, {driver.OK, 3, 100, ""},
+	}, got)
+	put := l.rec.Ops[driver.Put]
+	require.Equal(t, []uint64{3, 200}, []uint64{put.In, put.Out})
+}
+
+// A thread whose step is to end is not given up while its ops end, however long each takes.
+func TestThreadThatStillAnswers(t *testing.T) {
+	l, tr := newThread(t, 1, func(l *loop, _ *driver.Reply) { l.clock.sleep(400 * time.Millisecond) })
+	l.stopped = true
+	require.Equal(t, 1, tr.begin(1))
+	require.True(t, tr.wait(0))
+	require.False(t, l.givenUp(l.clock.now()+patience))
+	require.True(t, l.givenUp(l.clock.now()+patience+1))
+}
+
+// A session that panics is lost, and the log says why.
+func TestPanicOfASessionIsLogged(t *testing.T) {
+	l, tr := newThread(t, 1, func(*loop, *driver.Reply) { panic("blown") })
+	var said bytes.Buffer
+	l.log = slog.New(slog.NewTextHandler(&said, nil))
+	require.Equal(t, 1, tr.begin(1))
+	require.True(t, tr.wait(0))
+	require.Contains(t, said.String(), `msg="driver panicked" session=0 value=blown`)
+	require.True(t, l.sessions[0].retired)
 }
 
 // working is a session on files that does what it is told.
