@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	logdriver "github.com/loadgen/loadgen/internal/drivers/log"
+	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/policy"
@@ -274,7 +276,8 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 		"no such file or directory": func(e *Engine) {
 			e.cfg.LogRoot = func() (string, error) { return "/nowhere", nil }
 		},
-		"log_bytes: ": func(e *Engine) { e.cfg.Policy = &policy.Policy{LogBytes: 1 << 10} },
+		"log_bytes: ":               func(e *Engine) { e.cfg.Policy = &policy.Policy{LogBytes: 1 << 10} },
+		`neither "text" nor a byte`: func(e *Engine) { e.plan.Dataset("d").Values.Fill = "grey" },
 	} {
 		p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }"))
 		e, _ := localEngine(t, p)
@@ -357,6 +360,191 @@ func TestFilesThatWorkersWouldShare(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Workers may share the keys of logs, whose entries say who wrote them.
+func TestLogsOfSeveralWorkers(t *testing.T) {
+	p := logPlan(t, "", logPhase("load", "ops = { append = 1 }\n closed { iterations = 1 }"))
+	e, _ := localEngine(t, p)
+	e.run.Workers = 2
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+}
+
+// paper is a driver of files that are not there. It notes where they were to be, and what became of them.
+type paper struct {
+	moodyFiles
+	sites           []localfile.Site
+	closed, removed int
+	need, open, end error
+	blown           bool // opening panics
+}
+
+func (d *paper) Need(any, localfile.Site) (localfile.Need, error) {
+	return localfile.Need{Bytes: 100}, d.need
+}
+
+func (d *paper) Open(_ context.Context, _ any, site localfile.Site) (localfile.Store, error) {
+	if d.blown {
+		panic("blown")
+	}
+	site.Wrote(7)
+	site.Had = maps.Clone(site.Had)
+	d.sites = append(d.sites, site)
+	return paperFiles{d: d}, d.open
+}
+
+type paperFiles struct {
+	paperStore
+	d *paper
+}
+
+func (paperFiles) Session(int) (localfile.Session, error) {
+	return carries(func(*driver.Reply) {}), nil
+}
+
+func (s paperFiles) Close() ([]byte, error) { s.d.closed++; return nil, s.d.end }
+func (s paperFiles) Remove() error          { s.d.removed++; return nil }
+
+// onPaper has a plan assigned whose phases put once in each session.
+func onPaper(t *testing.T, d *paper, phases string) *Engine {
+	t.Helper()
+	all := []driver.Driver{d, null.Driver{}}
+	return assigned(t, Config{Loops: 1, Drivers: all, LogRoot: func() (string, error) { return "/logs", nil }}, parsePlanFor(t, all, `
+		target "t" { driver = "paper" }
+		target "u" {
+			driver    = "null"
+			endpoints = ["e0"]
+			executor  = "blocking"
+		}
+		dataset "shared" {
+			keys { count = 20 }
+			values { size = 100 }
+		}
+		dataset "own" {
+			keys {
+				count = 8
+				scope = "session"
+			}
+			values { size = 50 }
+		}
+		`+phases))
+}
+
+// paperPhase is a phase of a plan for onPaper.
+func paperPhase(name, target, dataset string, sessions int) string {
+	return fmt.Sprintf(`
+		phase %q {
+			target  = target.%s
+			dataset = dataset.%s
+			ops     = { put = 1 }
+			closed {
+				sessions   = %d
+				iterations = 1
+			}
+		}`, name, target, dataset, sessions)
+}
+
+// Each phase of a target is told what earlier ones have left there, and what it writes can be told from what others wrote. All that they may take
+// together stays within the policy, and is counted as long as it is there.
+func TestWhatAStoreIsTold(t *testing.T) {
+	d := new(paper)
+	phases := paperPhase("a", "t", "shared", 3) + paperPhase("b", "t", "own", 5) + paperPhase("c", "t", "shared", 4)
+	e := onPaper(t, d, phases)
+	steps := []worker.Step{{Phase: "a", From: 1, To: 3}, {Phase: "b", From: 1, To: 4}, {Phase: "c", From: 0, To: 4}}
+	for i := range steps {
+		steps[i].Seq, steps[i].Kind, steps[i].Last = i, worker.Load, true
+	}
+	for i, step := range steps {
+		_, err := e.Prepare(t.Context(), step)
+		require.NoError(t, err)
+		require.EqualValues(t, 7*(i+1), e.Progress(), "bytes written")
+		require.EqualValues(t, 100*(i+1), e.localBytes())
+		_, err = e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+	}
+	require.Zero(t, e.localBytes(), "the last one's files are gone")
+	require.Equal(t, []int{3, 3}, []int{d.closed, d.removed})
+	epochs := map[uint64]bool{}
+	for i, want := range []localfile.Site{
+		{Root: "/logs", Name: "t", From: 1, To: 3, Fresh: true, Had: map[int]bool{}, Value: driver.Value{Size: 100}, Keys: 20},
+		{Root: "/logs", Name: "t", From: 1, To: 4, Had: map[int]bool{1: true, 2: true}, Value: driver.Value{Size: 50}, Keys: 8, Pools: true},
+		{Root: "/logs", Name: "t", From: 0, To: 4, Had: map[int]bool{1: true, 2: true, 3: true}, Held: true, Value: driver.Value{Size: 100}, Keys: 20},
+	} {
+		got := d.sites[i]
+		epochs[got.Epoch] = true
+		require.Equal(t, epochOf("r1", steps[i].Phase), got.Epoch)
+		got.Epoch, got.Memory, got.Wrote = 0, nil, nil
+		require.Equal(t, want, got)
+	}
+	require.Len(t, epochs, 3)
+
+	e = onPaper(t, new(paper), phases)
+	e.cfg.Policy = &policy.Policy{LogBytes: 250}
+	for _, step := range steps[:2] {
+		_, err := e.Prepare(t.Context(), step)
+		require.NoError(t, err)
+		_, err = e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+	}
+	_, err := e.Prepare(t.Context(), steps[2])
+	require.ErrorContains(t, err, "log_bytes: ")
+}
+
+// A store that cannot be opened ends the preparation with the reason, and nothing is known of it later.
+func TestStoresThatCannotBeOpened(t *testing.T) {
+	gone := errors.New("gone")
+	for _, tt := range []struct {
+		fail   func(d *paper)
+		opened int
+		want   string
+	}{
+		{func(d *paper) { d.need = gone }, 0, "gone"},
+		{func(d *paper) { d.open = gone }, 1, "gone"},
+		{func(d *paper) { d.blown = true }, 0, "driver panicked at local_test.go:"},
+	} {
+		d := new(paper)
+		e := onPaper(t, d, paperPhase("a", "t", "shared", 1))
+		tt.fail(d)
+		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
+		require.ErrorContains(t, err, `target "t": `+tt.want)
+		require.Len(t, d.sites, tt.opened)
+		require.Empty(t, e.locals)
+	}
+}
+
+// The files of a phase that was prepared and not carried out are closed and removed before another one is prepared, or with the engine.
+func TestFilesOfAPhaseThatWasGivenUp(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		d := &paper{end: errors.New("no space")}
+		e := onPaper(t, d, paperPhase("a", "t", "shared", 1)+paperPhase("b", "u", "shared", 1))
+		var said bytes.Buffer
+		e.cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
+		require.NoError(t, err)
+		require.Zero(t, d.closed)
+		if next {
+			_, err = e.Prepare(t.Context(), stepOf(e.plan.Phases[1], worker.Load))
+			require.NoError(t, err)
+		} else {
+			e.Close()
+		}
+		require.Equal(t, []int{1, 1}, []int{d.closed, d.removed})
+		require.Contains(t, said.String(), `msg="close log files" err="no space"`)
+		e.Close()
+		require.Equal(t, []int{1, 1}, []int{d.closed, d.removed}, "once")
+	}
+}
+
+// There is a thread for each session of files, and one for the rest of the process.
+func TestThreadsOfFiles(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	e := onPaper(t, new(paper), paperPhase("a", "t", "shared", before+3))
+	ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
+	require.NoError(t, err)
+	require.Equal(t, before+3, ready.Loops)
+	require.Equal(t, before+4, runtime.GOMAXPROCS(0))
 }
 
 // endingStore is a store whose end is a test's.

@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -173,6 +175,139 @@ func TestRequestsOfAFileAreHeldWithTheirBodies(t *testing.T) {
 	require.EqualError(t, err, refusal)
 	_, err = New(Config{Open: in(dir)}).openBody(t.Context(), "body")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// scripted is a file in memory that says what a test wants of itself.
+type scripted struct {
+	*strings.Reader
+	size   int64
+	gone   error // in place of a size
+	closed int
+}
+
+func (s *scripted) Stat() (fs.FileInfo, error) { return sized(s.size), s.gone }
+
+func (s *scripted) Close() error {
+	s.closed++
+	return nil
+}
+
+// A trace is refused if its length cannot be told, is not what the plan says or is not what the file says, or if anything else stands in it. It is
+// closed all the same.
+func TestTracesThatAreRefused(t *testing.T) {
+	const text, refusal = "a\nb\nc\n", `trace "f" is not the file that the plan was checked with: copy that to where the load runs`
+	sum := sha256.Sum256([]byte(text))
+	trace := plan.Trace{File: "f", SHA256: hex.EncodeToString(sum[:]), Length: 6}
+	for _, tt := range []struct {
+		text string
+		size int64
+		gone error
+		want string
+	}{
+		{text, 6, nil, ""},
+		{text, 6, errors.New("stale"), `trace "f": stale`},
+		{text, 7, nil, refusal},
+		{text[:5], 6, nil, refusal},
+		{text + "d", 6, nil, refusal},
+		{"a\nb\nd\n", 6, nil, refusal},
+	} {
+		file := &scripted{Reader: strings.NewReader(tt.text), size: tt.size, gone: tt.gone}
+		_, err := New(Config{Open: func(string) (File, error) { return file, nil }}).openTrace(t.Context(), &trace)
+		require.Equal(t, 1, file.closed, "%+v", tt)
+		if tt.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, tt.want, "%+v", tt)
+	}
+}
+
+// A trace that another file has taken the place of is not read again, even if it looks the same.
+func TestTraceThatWasReplaced(t *testing.T) {
+	const text = "0,key,3,10,1,get,0\n"
+	sum := sha256.Sum256([]byte(text))
+	dir := t.TempDir()
+	path, other, at := filepath.Join(dir, "t.csv"), filepath.Join(dir, "other"), time.Now().Add(-time.Hour)
+	for _, name := range []string{path, other} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(name, at, at))
+	}
+	trace := plan.Trace{File: "t.csv", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text))}
+	open, err := New(Config{Open: in(dir)}).openTrace(t.Context(), &trace)
+	require.NoError(t, err)
+	again, err := open(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+	require.NoError(t, os.Rename(other, path))
+	_, err = open(t.Context())
+	require.ErrorContains(t, err, "is not the file that the plan was checked with")
+}
+
+// Files are read once for as long as consecutive phases use them, and again by a phase that comes back to them.
+func TestFilesAreHeldWhilePhasesUseThem(t *testing.T) {
+	dir := t.TempDir()
+	entries := func(name, text string) file.EntryFile {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		sum := sha256.Sum256([]byte(text))
+		return file.EntryFile{Path: name, Form: "lines", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text)), Bytes: 100}
+	}
+	e := New(Config{Open: in(dir)})
+	e.plan = parsePlan(t, `
+		target "t" {
+			driver    = "null"
+			endpoints = ["e0"]
+		}
+		dataset "d" {
+			keys { count = 2 }
+			values { size = 10 }
+		}
+		dataset "e" {
+			keys { count = 3 }
+			values { size = 10 }
+		}
+		phase "one" {
+			target  = target.t
+			dataset = dataset.d
+			ops     = { put = 1 }
+			closed { iterations = 1 }
+		}
+		phase "two" {
+			target  = target.t
+			dataset = dataset.e
+			ops     = { put = 1 }
+			closed { iterations = 1 }
+		}`)
+	keys, others := entries("keys", "a\nb\n"), entries("others", "c\nd\ne\n")
+	e.plan.Dataset("d").Keys.File, e.plan.Dataset("e").Keys.File = &keys, &others
+	e.plan.Dataset("d").Values.File = &file.ValueFile{EntryFile: entries("values", "value\n"), Encoding: "text", Count: 1}
+	for i, tt := range []struct {
+		phase, dataset     string
+		keys, values, read int
+	}{{"one", "d", 2, 1, 4 + 6}, {"one", "d", 2, 1, 0}, {"two", "e", 3, 0, 6}, {"two", "e", 3, 0, 0}, {"one", "d", 2, 1, 4 + 6}} {
+		before := e.Progress()
+		all, err := e.filesOf(t.Context(), e.plan.Phase(tt.phase))
+		require.NoError(t, err)
+		require.EqualValues(t, tt.read, e.Progress()-before, "bytes read for phase %d", i)
+		require.Len(t, all, 1)
+		require.Equal(t, tt.keys, all[tt.dataset].Keys.Len())
+		if tt.values == 0 {
+			require.Nil(t, all[tt.dataset].Values)
+		} else {
+			require.Equal(t, tt.values, all[tt.dataset].Values.Len())
+		}
+	}
+}
+
+// What is wrong with a file is said if it is the one that the plan was checked with. Requests are keys, and no values.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	const text = "no request\n"
+	sum := sha256.Sum256([]byte(text))
+	of := file.EntryFile{Path: "f", Form: "vegeta", SHA256: hex.EncodeToString(sum[:]), Length: int64(len(text))}
+	e := New(Config{Open: func(string) (File, error) { return &scripted{Reader: strings.NewReader(text), size: of.Length}, nil }})
+	_, err := e.keysOf(t.Context(), plan.Keys{File: &of})
+	require.ErrorContains(t, err, "file of requests, with its bodies, f:1:")
+	_, err = e.valuesOf(t.Context(), plan.Values{File: &file.ValueFile{EntryFile: of}})
+	require.ErrorContains(t, err, `file of values f:values in the form "vegeta": there are lines, csv and json`)
 }
 
 // Whoever calls off reading a file is told nothing of what it holds, not even if that is known to be wrong: nobody knows yet whether it is the file
