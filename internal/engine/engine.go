@@ -263,9 +263,6 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 				}
 			}
 			l.run()
-			if l.fault != nil {
-				e.Drain() // the other loops end, too
-			}
 			if f, ok := l.feed.(reading); ok {
 				return cmp.Or(l.fault, f.close())
 			}
@@ -273,9 +270,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		})
 	}
 	totals := c.collect(parts)
-	if err := loops.Wait(); err != nil && c.err == nil {
-		c.err = err
-	}
+	c.err = cmp.Or(c.err, loops.Wait())
 	final := worker.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed

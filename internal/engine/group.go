@@ -144,9 +144,7 @@ func (g *group) reachOne(ctx context.Context, e *Engine, x *side) (err error) {
 	}
 	x.connect.Allow = e.allowance(x.target.Config)
 	if c, ok := clustered(x.target, x.driver); ok && g.sessions > 0 {
-		if err := x.discover(ctx, c); err != nil {
-			return err
-		}
+		return x.discover(ctx, c)
 	}
 	return nil
 }
@@ -299,7 +297,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: source.Stream(i)})
 		}
 	}
-	// The bounds of the loops sum to the bound of all.
+	// The bounds of the loops sum to the bound of all, but for those that are raised to 1.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
 	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts + o.Drain)}
