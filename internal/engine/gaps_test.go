@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/worker"
 )
@@ -17,9 +16,7 @@ func idleMeter(t *testing.T) *meter {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedstat")
 	require.NoError(t, os.WriteFile(path, []byte("0 0 0\n"), 0o600))
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	require.NoError(t, err)
-	m := &meter{schedstat: fd}
+	m := openMeter(path)
 	t.Cleanup(m.close)
 	return m
 }

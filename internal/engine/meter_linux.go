@@ -15,7 +15,7 @@ import (
 //   - /proc/thread-self/schedstat has three numbers: nanoseconds on a processor, nanoseconds ready to run without one, and how often
 //     it was given one (Documentation/scheduler/sched-stats.rst in Linux). Kernels without CONFIG_SCHED_INFO have no such file.
 type meter struct {
-	schedstat int // descriptor; negative: there is none
+	schedstat int // descriptor; negative: there is none, and nothing can be read
 	cpu       int64
 	queued    queueing
 	seen      queueing // at the last call of kept
@@ -39,8 +39,11 @@ func (q queueing) beyond(earlier queueing) int64 {
 }
 
 // newMeter returns the meter of the thread that calls it.
-func newMeter() *meter {
-	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func newMeter() *meter { return openMeter("/proc/thread-self/schedstat") }
+
+// openMeter returns a meter of the calling thread, whose schedstat is at a path.
+func openMeter(path string) *meter {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		fd = -1
 	}
@@ -94,9 +97,6 @@ func (m *meter) processor() int64 {
 }
 
 func (m *meter) queue() queueing {
-	if m.schedstat < 0 {
-		return queueing{}
-	}
 	// A held loop calls this, too. During a call that is not raw the runtime may take its processor away, and a held goroutine that has to wait for
 	// another processor ends the process.
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&m.line[0])), uintptr(len(m.line)), 0, 0, 0)
