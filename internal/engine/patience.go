@@ -43,7 +43,7 @@ const readAtOnce = 64 << 10
 type patient struct {
 	ctx  context.Context
 	from io.ReadSeekCloser
-	room []byte // the buffer of reads; nil while an abandoned read may write there
+	room []byte // the buffer of reads; once ctx has ended, an abandoned read may still write there, and nobody looks
 	have []byte // what was read into room and not passed on
 	err  error  // after have
 }
@@ -68,11 +68,9 @@ func (p *patient) Read(to []byte) (int, error) {
 
 // fill reads once.
 func (p *patient) fill() {
-	room := p.room
-	p.room = nil // while the read may write there
-	n, err := awaited(p.ctx, func() (int, error) { return p.from.Read(room) }, nil)
+	n, err := awaited(p.ctx, func() (int, error) { return p.from.Read(p.room) }, nil)
 	if p.err = err; p.ctx.Err() == nil { // so the read has returned
-		p.room, p.have = room, room[:n]
+		p.have = p.room[:n]
 	}
 }
 
