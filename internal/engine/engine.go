@@ -226,7 +226,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 	defer stop()
 	measured := g.step.Kind.Timed()
-	use := startUsage(measured, g.executor == plan.Blocking)
+	use := startUsage(os.DirFS("/"), measured, g.executor == plan.Blocking)
 	var others *neighbours
 	if measured {
 		others = watchNeighbours(os.DirFS("/"), g.hosted)

@@ -3,7 +3,6 @@ package engine
 import (
 	"io/fs"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -18,6 +17,7 @@ import (
 
 // usage is what the process had spent when a step began.
 type usage struct {
+	root      fs.FS // with proc and sys
 	now       spending
 	throttled measure.Throttled
 	percent   int
@@ -27,17 +27,17 @@ type usage struct {
 
 // startUsage begins to count. While a step is measured, the collector runs only to keep the process below [memoryLimit]; Prepare has left it a clean
 // heap. Clients that block allocate for each op, so with them it runs as usual.
-func startUsage(measured, blocks bool) usage {
-	u := usage{quiet: measured}
+func startUsage(root fs.FS, measured, blocks bool) usage {
+	u := usage{root: root, quiet: measured}
 	if measured {
-		limit, known := memoryLimit(os.DirFS("/"), taken(), debug.SetMemoryLimit(-1))
+		limit, known := memoryLimit(root, taken(), debug.SetMemoryLimit(-1))
 		u.limit = debug.SetMemoryLimit(limit)
 		u.percent = debug.SetGCPercent(-1)
 		if blocks || !known {
 			debug.SetGCPercent(u.percent)
 		}
 	}
-	u.throttled, _ = machine.Throttled(os.DirFS("/")) // stop gets the same error
+	u.throttled, _ = machine.Throttled(root) // stop gets the same error
 	u.now = spent()
 	return u
 }
@@ -50,7 +50,7 @@ func (u usage) stop() measure.Generator {
 		debug.SetMemoryLimit(u.limit)
 	}
 	g := now.since(u.now)
-	if t, err := machine.Throttled(os.DirFS("/")); err == nil {
+	if t, err := machine.Throttled(u.root); err == nil {
 		g.Throttled = &measure.Throttled{Periods: t.Periods - u.throttled.Periods, Seconds: max(0, t.Seconds-u.throttled.Seconds)}
 	}
 	return g

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -32,6 +36,7 @@ func TestQuantileSince(t *testing.T) {
 func TestParseSchedstat(t *testing.T) {
 	require.Equal(t, queueing{waited: 500629641, times: 131, known: true}, parseSchedstat([]byte("499780212 500629641 131\n")))
 	require.Equal(t, queueing{waited: 2, times: 3, known: true}, parseSchedstat([]byte("1 2 3 more")))
+	require.Equal(t, queueing{waited: math.MaxInt64, known: true}, parseSchedstat([]byte("0 9223372036854775807 0\n")))
 	for _, odd := range []string{"", "1 2", "1 x 3", "1 2 x"} {
 		require.False(t, parseSchedstat([]byte(odd)).known, odd)
 	}
@@ -56,6 +61,41 @@ func TestMeter(t *testing.T) {
 	require.Equal(t, wall, u.wall)
 	require.LessOrEqual(t, u.waited, int64(time.Since(began)))
 	require.Zero(t, (*meter)(nil).since(7, 0).productive, "a loop without a thread of its own")
+}
+
+// A meter tells how long its thread waited since it began, and since the last look, if it could be read both times.
+func TestWhatAMeterTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "schedstat")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write("1 1000000 3\n")
+	m := openMeter(path)
+	defer m.close()
+	flags, err := unix.FcntlInt(uintptr(m.schedstat), unix.F_GETFD, 0)
+	require.NoError(t, err)
+	require.Equal(t, unix.FD_CLOEXEC, flags, "other programs do not inherit it")
+	_, known := m.kept()
+	require.False(t, known)
+	require.False(t, m.since(1, 0).waitKnown)
+	m.begin()
+	write("1 1500000 4\n")
+	for _, want := range []int64{490_000, 0} {
+		others, known := m.kept()
+		require.True(t, known)
+		require.Equal(t, want, others)
+	}
+	require.Equal(t, loopUse{waited: 490_000, waitKnown: true}, m.since(0, int64(time.Hour)), "it looked in vain for all of its time")
+	write("1\n")
+	_, known = m.kept()
+	require.False(t, known)
+	require.False(t, m.since(1, 0).waitKnown)
+	m.cpu = m.processor() - int64(time.Hour)
+	require.InDelta(t, time.Hour, m.since(0, 0).productive, float64(time.Minute))
+
+	none := openMeter(filepath.Join(t.TempDir(), "none"))
+	defer none.close()
+	require.Negative(t, none.schedstat, "a kernel that does not count this")
+	none.begin()
+	require.False(t, none.since(1, 0).waitKnown)
 }
 
 // TestOthersOnTheProcessorAreSeen has another thread compute on the processor of a thread that watches the clock.
@@ -110,6 +150,12 @@ func TestOthersOnTheProcessorAreSeen(t *testing.T) {
 
 func TestGaps(t *testing.T) {
 	var g gaps
+	for kept, times := range map[int64]uint64{199_999: 0, 200_000: 1} {
+		g = gaps{}
+		g.enter(kept, kept, false)
+		require.Equal(t, times, g.times, "%d ns", kept)
+	}
+	g = gaps{}
 	g.enter(leastGap, leastGap/2, false) // the loop's own work, for the other half
 	require.Zero(t, g)
 	g.enter(10*leastGap, 4*leastGap, false)
@@ -132,6 +178,7 @@ func TestLoopsTakenTogether(t *testing.T) {
 	g = measure.Generator{Executor: plan.Blocking, CPUSeconds: 0.9 * float64(runtime.NumCPU())}
 	new(joined).enter(&g, 1)
 	require.InDelta(t, 0.9, g.Busy, 1e-9, "others than the loops work there")
+	require.InDelta(t, g.CPUSeconds, g.ProductiveSeconds, 0)
 	require.Nil(t, g.RunQueueWait)
 	g.Busy = 0
 	new(joined).enter(&g, 0)
@@ -176,6 +223,72 @@ func TestWhatAProcessHasSpent(t *testing.T) {
 	}
 }
 
+// Each figure of a step is the difference of two readings, of which only the largest size is none.
+func TestWhatAStepHasSpent(t *testing.T) {
+	h := func(counts ...uint64) *metrics.Float64Histogram {
+		return &metrics.Float64Histogram{Counts: counts, Buckets: []float64{0, 1, 2, 4}}
+	}
+	began := time.Now()
+	then := spending{
+		at: began, user: 1e9, system: 2e9, minor: 3, major: 4, read: 5, written: 6, maxRSS: 700, cycles: 8, mallocs: 9,
+		pauses: h(1, 1, 1), latencies: h(2, 2, 2),
+	}
+	now := spending{
+		at: began.Add(3 * time.Second), user: 11e9, system: 22e9, minor: 33, major: 44, read: 55, written: 66, maxRSS: 777, cycles: 88, mallocs: 99,
+		pauses: h(99, 1, 2), latencies: h(100, 4, 2),
+	}
+	require.Equal(t, measure.Generator{
+		CPUSeconds: 30, GCCycles: 80, MaxRSSBytes: 777, Mallocs: 90, GCPauseMaxSeconds: 4, SchedLatencyP99Seconds: 2,
+		Spent: measure.Spent{
+			CPUUserSeconds: 10, CPUSystemSeconds: 20, MinorFaults: 30, MajorFaults: 40, BlocksRead: 50, BlocksWritten: 60, ElapsedSeconds: 3,
+		},
+	}, now.since(then))
+}
+
+// While nothing is collected goroutines wait for threads, and the collector stops nobody.
+func TestWaitsAreNoPauses(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC() // so that none is under way
+	then := spent()
+	for range 1000 {
+		done := make(chan struct{})
+		go close(done)
+		<-done
+	}
+	g := spent().since(then)
+	require.Zero(t, g.GCPauseMaxSeconds)
+	require.Positive(t, g.SchedLatencyP99Seconds)
+}
+
+// Memory that the runtime has returned to the system is not taken.
+func TestMemoryThatIsTaken(t *testing.T) {
+	const mib = 1 << 20
+	room := make([]byte, 64*mib)
+	for at := 0; at < len(room); at += 4096 {
+		room[at] = 1
+	}
+	runtime.KeepAlive(room)
+	room = nil
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	require.Greater(t, m.HeapReleased, uint64(60*mib))
+	require.InDelta(t, m.Sys-m.HeapReleased, taken(), 8*mib)
+}
+
+// A step was throttled as often as its control group counted meanwhile; nothing is said where nobody counts.
+func TestThrottlingOfAStep(t *testing.T) {
+	root := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/a\n")}}
+	count := func(periods, micros int) {
+		root["sys/fs/cgroup/a/cpu.stat"] = &fstest.MapFile{Data: fmt.Appendf(nil, "nr_throttled %d\nthrottled_usec %d\n", periods, micros)}
+	}
+	count(5, 1_000_000)
+	u := startUsage(root, false, false)
+	count(8, 1_250_000)
+	require.Equal(t, &measure.Throttled{Periods: 3, Seconds: 0.25}, u.stop().Throttled)
+	require.Nil(t, startUsage(fstest.MapFS{}, false, false).stop().Throttled)
+}
+
 // TestMemoryLimit compares how large a process may grow with what its surroundings have left.
 func TestMemoryLimit(t *testing.T) {
 	const mib = 1 << 20
@@ -198,7 +311,7 @@ func TestMemoryLimit(t *testing.T) {
 
 // TestCollectionWhileMeasured checks how the collector is set in a measured step, and after it.
 func TestCollectionWhileMeasured(t *testing.T) {
-	percent, limit := debug.SetGCPercent(77), debug.SetMemoryLimit(-1)
+	root, percent, limit := os.DirFS("/"), debug.SetGCPercent(77), debug.SetMemoryLimit(-1)
 	defer debug.SetGCPercent(percent)
 	now := func() int {
 		p := debug.SetGCPercent(77)
@@ -206,12 +319,13 @@ func TestCollectionWhileMeasured(t *testing.T) {
 		return p
 	}
 	for _, tt := range []struct {
+		root             fs.FS
 		measured, blocks bool
 		want             int
-	}{{false, false, 77}, {true, false, -1}, {true, true, 77}} {
-		u := startUsage(tt.measured, tt.blocks)
+	}{{root, false, false, 77}, {root, true, false, -1}, {root, true, true, 77}, {fstest.MapFS{}, true, false, 77}} {
+		u := startUsage(tt.root, tt.measured, tt.blocks)
 		require.Equal(t, tt.want, now(), "%+v", tt)
-		if within := debug.SetMemoryLimit(-1); tt.measured {
+		if within := debug.SetMemoryLimit(-1); tt.measured && tt.root == root {
 			require.Less(t, within, int64(math.MaxInt64))
 			require.Greater(t, within, taken())
 		}
@@ -262,6 +376,12 @@ func TestTrafficThatNobodyCounts(t *testing.T) {
 	require.False(t, known)
 	g := &group{loops: []*loop{{lanes: []*lane{{tr: &wire{out: new(piped)}}}}}}
 	require.Nil(t, g.traffic())
+
+	b := newBench(t, redisPlan(t, 2, "", "ops = { get = 1 }\nclosed { iterations = 1 }"), "load", 0)
+	b.l.tr.(*wire).poll = metered{b.net}
+	require.NotNil(t, b.g.traffic())
+	b.g.endpoints[1].Path = "/socket"
+	require.Nil(t, b.g.traffic(), "one of the endpoints is a Unix socket")
 }
 
 // Of the time that a thread waits for a processor, what waking up takes each time counts for nothing.
