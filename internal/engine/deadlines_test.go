@@ -115,3 +115,29 @@ func TestIdleWorkerConnectsToNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, ready.Connections)
 }
+
+// keeping is a driver that keeps the context for which it prepares a server.
+type keeping struct {
+	hanging
+	of *context.Context
+}
+
+func (d keeping) Prepare(ctx context.Context, _ net.Conn, _ driver.Link) error {
+	*d.of = ctx
+	return nil
+}
+
+// What a driver may do to make a phase ready ends when the phase is.
+func TestPreparationEndsItsContext(t *testing.T) {
+	var kept context.Context
+	p := nullPlan(t, 1, onBlocking, "ops = { get = 1 }\nclosed { iterations = 3 }")
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{keeping{hanging{null.Driver{}, ""}, &kept}}}, p)
+	e.dial = func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = there.Close() })
+		return here, nil
+	}
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	require.ErrorIs(t, kept.Err(), context.Canceled)
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,4 +176,29 @@ func TestNothingIsSentToATimedDriverAfterTheLease(t *testing.T) {
 	l.lapsed = false
 	require.True(t, tr.send(l.sessions[0], new(opState), &req))
 	require.Equal(t, 1, tr.owed[0])
+}
+
+// A lease is over at its end, not only after it.
+func TestTheEndOfALease(t *testing.T) {
+	le := lease{suspended: func() time.Duration { return 0 }}
+	le.set(time.Second)
+	for _, now := range []int64{0, 1e9 - 1, 1e9, 1e9 + 1} {
+		require.Equal(t, now >= 1e9, le.over(now), "%d", now)
+	}
+}
+
+// Of what several loops see at a time, the longest sleep counts.
+func TestLoopsThatSeeSleepsAtATime(t *testing.T) {
+	const loops, looks = 4, 100_000
+	var le lease
+	var all sync.WaitGroup
+	for loop := range int64(loops) {
+		all.Go(func() {
+			for look := range int64(looks) {
+				le.see(look*loops + loop)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, loops*looks-1, le.slept.Load())
 }

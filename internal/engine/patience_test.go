@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/loadgen/loadgen/pkg/plan/file"
@@ -135,6 +137,65 @@ func TestPatientReads(t *testing.T) {
 type inMemory struct{ io.ReadSeeker }
 
 func (inMemory) Close() error { return nil }
+
+// damaged is a file of which only the first read succeeds.
+type damaged struct {
+	inMemory
+	reads int
+}
+
+var errDamaged = errors.New("input/output error")
+
+func (d *damaged) Read(p []byte) (int, error) {
+	if d.reads++; d.reads > 1 {
+		return 0, errDamaged
+	}
+	return d.inMemory.Read(p)
+}
+
+// A file that fails is not read again, and everything before that is there, however little is taken at a time.
+func TestPatientReadsEndWithAnError(t *testing.T) {
+	from := &damaged{inMemory: inMemory{strings.NewReader("0123456789")}}
+	file := newPatient(t.Context(), from)
+	text, err := io.ReadAll(iotest.OneByteReader(file))
+	require.ErrorIs(t, err, errDamaged)
+	require.Equal(t, "0123456789", string(text))
+	_, err = file.Read(make([]byte, 10))
+	require.ErrorIs(t, err, errDamaged)
+	require.Equal(t, 2, from.reads)
+}
+
+// What a call returns after its caller has gone on is given to late if there is one and if it is no error. No goroutine is left.
+func TestWhatComesTooLate(t *testing.T) {
+	errCalledOff := errors.New("called off")
+	for name, tt := range map[string]struct {
+		err    error
+		wanted bool
+		want   []string
+	}{
+		"a value":             {nil, true, []string{"it"}},
+		"an error":            {errDamaged, true, nil},
+		"a value, for nobody": {nil, false, nil},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(errCalledOff) })
+			var got []string
+			late := func(value string) { got = append(got, value) }
+			if !tt.wanted {
+				late = nil
+			}
+			value, err := awaited(ctx, func() (string, error) {
+				time.Sleep(time.Minute)
+				return "it", tt.err
+			}, late)
+			require.ErrorIs(t, err, errCalledOff, name)
+			require.Empty(t, value, name)
+			time.Sleep(time.Hour)
+			require.Equal(t, tt.want, got, name)
+		})
+	}
+}
 
 // A replay whose trace stops answering in its midst ends when the step does.
 func TestReplayEndsThoughItsTraceDoesNotAnswer(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/drivers/null"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -173,5 +175,83 @@ func TestWhyAnOpFailed(t *testing.T) {
 			l.wrong([]byte(text))
 		}
 		require.Equal(t, c.want, string(l.sampling.why))
+	}
+}
+
+// Steps, workers and loops each draw from a sequence of their own, in which it does not matter how ops end.
+func TestDrawsAreIndependent(t *testing.T) {
+	drawn := map[string]string{}
+	for _, seq := range []int{0, 1, 2} {
+		for _, from := range []int{0, 1, 2} {
+			for _, loop := range []int{0, 1, 512} {
+				s := newSampling(3, 7, worker.Step{Seq: seq, From: from}, loop, 0)
+				alone := newSampling(3, 7, worker.Step{Seq: seq, From: from}, loop, 0)
+				for due := range int64(1000) {
+					s.ended(&measure.Sample{Due: due}, 1)
+					alone.endedAlone(&measure.Sample{Due: due}, new(opState))
+				}
+				var list, others []int64
+				for _, op := range s.drawn() {
+					list = append(list, op.Due)
+				}
+				for _, op := range alone.drawn() {
+					others = append(others, op.Due)
+				}
+				require.Equal(t, list, others)
+				of := fmt.Sprintf("step %d, sessions from %d, loop %d", seq, from, loop)
+				require.Empty(t, drawn[fmt.Sprint(list)], of)
+				drawn[fmt.Sprint(list)] = of
+			}
+		}
+	}
+}
+
+// A sample has the Unix times of its op, and what is known of the reply until that is forgotten. Only an op that failed has an error.
+func TestWhatASampleSays(t *testing.T) {
+	s := newSampling(100, 7, worker.Step{}, 0, 1000)
+	ends := func(outcome driver.Outcome) { s.ended(&measure.Sample{Due: 1, Start: 2, End: 3, Outcome: outcome}, 1) }
+	s.in, s.code = 30, 503
+	s.because([]byte("no room"))
+	ends(driver.Error)
+	ends(driver.Miss)
+	s.because([]byte("no"))
+	ends(driver.Timeout)
+	s.forget()
+	ends(driver.Error)
+	s.endedAlone(&measure.Sample{Due: 4, Start: 5, End: 6}, &opState{in: 7, out: 8})
+	var said []string
+	for _, op := range s.drawn() {
+		said = append(said, fmt.Sprintf("%d–%d–%d in %d out %d code %d %s", op.Due, op.Start, op.End, op.In, op.Out, op.Code, op.Error))
+	}
+	require.Equal(t, []string{
+		"1001–1002–1003 in 30 out -1 code 503 no room",
+		"1001–1002–1003 in 30 out -1 code 503 ",
+		"1001–1002–1003 in 30 out -1 code 503 no",
+		"1001–1002–1003 in -1 out -1 code 0 ",
+		"1004–1005–1006 in 7 out 8 code 0 ",
+	}, said)
+}
+
+// Samples are in the time of the assignment's wall clock.
+func TestSamplesAreInWallTime(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nsamples = 10\nclosed { iterations = 5 }")
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	e := New(Config{Loops: 1, Spin: -1, Drivers: []driver.Driver{null.Driver{}}, Logger: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	const wall = int64(50 * 365 * 24 * time.Hour)
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), WallNS: wall, Workers: 1}))
+	e.clock = &virtualClock{tick: 10}
+	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	var all measure.Samples
+	_, err = e.Run(t.Context(), e.now(), func(s *measure.Snapshot) (func() error, error) {
+		all.Merge(&s.Samples)
+		return s.CheckValid, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, all.Ops(), 5)
+	for _, op := range all.Ops() {
+		require.InDelta(t, wall, op.Start, float64(time.Second))
 	}
 }
