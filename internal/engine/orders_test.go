@@ -159,6 +159,13 @@ func TestHowLongLoopsLook(t *testing.T) {
 	for processors, loops := range map[int]int{1: 1, 2: 1, 3: 2, 64: 63} {
 		require.Equal(t, loops, loopsOf(processors))
 	}
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }"), "load", 0)
+	for spin, want := range map[time.Duration]int64{-1: 0, 7: 7} {
+		b.e.cfg.Spin = spin
+		l, err := b.g.newLoop(b.e, 0)
+		require.NoError(t, err)
+		require.Equal(t, want, l.spin)
+	}
 }
 
 // Servers are prepared once in a run, and again if that failed.
@@ -254,9 +261,12 @@ func TestAssignmentsOutOfTurn(t *testing.T) {
 	e := New(Config{Drivers: []driver.Driver{null.Driver{}}, Loops: 1, Logger: slog.New(slog.DiscardHandler), Spin: -1})
 	defer e.Close()
 	require.ErrorIs(t, run(e), errUnprepared)
-	require.ErrorContains(t, e.Assign(t.Context(), of(canonical[1:])), "plan of run r1: ")
-	other := of(canonical)
+	other := of(canonical[1:])
 	other.Digest = plan.Digest(canonical[1:])
+	err = e.Assign(t.Context(), other)
+	require.ErrorContains(t, err, "plan of run r1: ")
+	require.NotContains(t, err.Error(), "digest")
+	other.Plan = canonical
 	require.ErrorContains(t, e.Assign(t.Context(), other), "plan of run r1: digest is ")
 	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
 	require.ErrorIs(t, err, errUnassigned)

@@ -41,3 +41,20 @@ func TestRoomIsNotTakenBack(t *testing.T) {
 	defer move(&all)
 	require.Never(t, func() bool { return runtime.GOMAXPROCS(0) != room }, 2500*time.Millisecond, 50*time.Millisecond)
 }
+
+// Beside loops that keep their threads there is room for one more goroutine. Other loops need none, and what there is stays.
+func TestRoomBesideLoops(t *testing.T) {
+	defer runtime.SetDefaultGOMAXPROCS()
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	for _, tt := range []struct {
+		had  int
+		cfg  Config
+		want int
+	}{
+		{1, Config{Loops: 3}, 4}, {3, Config{Loops: 3}, 4}, {4, Config{Loops: 3}, 4}, {5, Config{Loops: 3}, 5}, {1, Config{Loops: 3, Sleep: time.Sleep}, 1},
+	} {
+		runtime.GOMAXPROCS(tt.had)
+		assigned(t, tt.cfg, p)
+		require.Equal(t, tt.want, runtime.GOMAXPROCS(0), "%d loops beside %d processors", tt.cfg.Loops, tt.had)
+	}
+}
