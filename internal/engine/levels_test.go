@@ -178,6 +178,7 @@ func TestPhaseAfterASearch(t *testing.T) {
 	ctx := context.Background()
 	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
 	e.clock = &virtualClock{tick: 10}
+	var searching *group
 	for _, step := range []worker.Step{
 		{Phase: "search", Kind: worker.Load, To: 16, Shape: pace.Shape{Rate: 1000, Duration: time.Second}},
 		{Phase: "search", Kind: worker.Load, To: 16, Level: 1, Shape: pace.Shape{Rate: 2000, Duration: time.Second}},
@@ -191,6 +192,8 @@ func TestPhaseAfterASearch(t *testing.T) {
 		require.EqualValues(t, max(step.Shape.Expected(), 3), final.Totals.Ops[0].Outcomes[0])
 		if step.Phase == "search" {
 			require.Same(t, before, e.group)
+			require.True(t, searching == nil || searching == before, "all levels are on the same connections")
+			searching = before
 		}
 	}
 	require.Nil(t, e.group)

@@ -464,6 +464,16 @@ func TestRecordersOfEarlierSteps(t *testing.T) {
 	require.Len(t, b.snaps, 8)
 }
 
+// What an earlier step left in flight is not counted as ended in this one.
+func TestWhatAnEarlierStepLeftInFlight(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 3\n}"), "load", time.Millisecond)
+	b.l.opsBefore[driver.Get], b.l.keyBefore[driver.Get], b.l.reqBefore[driver.Get].InFlight = 1, 1, 1
+	got := b.run(worker.Load)
+	require.Zero(t, got.Ops[driver.Get].InFlight)
+	require.Zero(t, got.Ops[driver.Get].Keys.InFlight)
+	require.Zero(t, got.Request(0, driver.Get).InFlight)
+}
+
 // An op was late for the loop's sake if it was due in a stretch for which the loop was late. Stretches that touch are one.
 func TestStretches(t *testing.T) {
 	var away stretch

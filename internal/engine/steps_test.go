@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,10 +24,12 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/measure"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // assigned is an engine that a plan has been assigned to.
@@ -87,6 +90,72 @@ func TestStepOfATrace(t *testing.T) {
 	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 	require.ErrorContains(t, err, `trace "trace.csv" is not the file that the plan was checked with`)
 	require.Equal(t, isSpent, e.stage)
+
+	p, dir = tracePlan(t, text+"what\n")
+	e = assigned(t, Config{Loops: 2, Open: in(dir)}, p)
+	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	_, err = e.Run(t.Context(), e.now(), takeAll)
+	require.ErrorContains(t, err, "trace trace.csv:4:1: ", "it was read while the step ran")
+
+	p = nullPlan(t, 1, "", "closed {\n trace {\n file = \"trace.csv\"\n loop = true\n }\n sessions = 2\n iterations = 5\n}")
+	e = assigned(t, Config{Loops: 1, Open: in(keepTrace(t, p.Phases[0].Trace(), text))}, p)
+	ready, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	require.Zero(t, ready.Ops)
+}
+
+// A setup is not part of the load: it has no schedule, and no number of errors ends it.
+func TestSetupOfALoad(t *testing.T) {
+	p := parsePlan(t, `
+		target "t" {
+			driver      = "null"
+			error_every = 1
+		}
+		dataset "d" {
+			keys {
+				count = 10
+				scope = "session"
+			}
+			values { size = 30 }
+		}
+		phase "load" {
+			target     = target.t
+			dataset    = dataset.d
+			ops        = { get = 1 }
+			setup { ops = { put = 1 } }
+			stop_after = 1
+			open {
+				sessions = 3
+				rate     = 1000
+				duration = "1h"
+			}
+		}`)
+	e := assigned(t, Config{Loops: 1}, p)
+	step := stepOf(p.Phases[0], worker.Setup)
+	step.Last = false
+	ready, err := e.Prepare(t.Context(), step)
+	require.NoError(t, err)
+	require.EqualValues(t, 30, ready.Ops)
+	final, err := e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.EqualValues(t, 30, final.Totals.Ops[driver.Put].Outcomes[driver.Error])
+	require.False(t, final.Stopped)
+	ready, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.NoError(t, err)
+	require.Zero(t, ready.Ops)
+	final, err = e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.True(t, final.Stopped)
+}
+
+// A step whose keys are in a file that is not there is not prepared.
+func TestStepWhoseKeysAreNotThere(t *testing.T) {
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	e := assigned(t, Config{Loops: 1, Open: in(t.TempDir())}, p)
+	e.plan.Dataset("d").Keys.File = &file.EntryFile{Path: "keys.txt"}
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	require.ErrorContains(t, err, `file of keys "keys.txt": open`)
 }
 
 // A step that the phase does not have is not prepared.
@@ -155,6 +224,39 @@ func TestWhichStepsAreWatched(t *testing.T) {
 	}
 }
 
+// Before something is measured the heap is tidied, and while event loops are measured it is left alone. Clients that block leave garbage.
+func TestGarbageOfSteps(t *testing.T) {
+	room := make([]byte, 16<<20)
+	defer runtime.KeepAlive(room)
+	defer debug.SetGCPercent(debug.SetGCPercent(77))
+	for name, tt := range map[string]struct {
+		target, phase string
+		kind          worker.StepKind
+		tidied        uint32
+		percent       int
+	}{
+		"event loop": {"", "ops = { get = 1 }\nclosed { iterations = 1 }", worker.Load, 1, -1},
+		"blocking":   {onBlocking, "ops = { get = 1 }\nclosed { iterations = 1 }", worker.Load, 1, 77},
+		"populate":   {"", "populate {}", worker.Populate, 0, 77},
+	} {
+		p := nullPlan(t, 1, tt.target, tt.phase)
+		e := assigned(t, Config{Loops: 1}, p)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], tt.kind))
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		require.Equal(t, tt.tidied, after.NumForcedGC-before.NumForcedGC, name)
+		_, err = e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
+			percent := debug.SetGCPercent(77)
+			debug.SetGCPercent(percent)
+			require.Equal(t, tt.percent, percent, name)
+			return func() error { return nil }, nil
+		})
+		require.NoError(t, err)
+	}
+}
+
 // A loop may be held while a load over sockets is measured, and at no other time: what else a loop waits for may park it.
 func TestWhichLoopsAreHeld(t *testing.T) {
 	const load = "closed {\n sessions = 2\n iterations = 5\n}"
@@ -216,6 +318,109 @@ func (w *watched) wait(d time.Duration) bool {
 	return w.transport.wait(d)
 }
 
+// A loop that does not get its CPU any more runs anywhere, says so, and is not held.
+func TestStepWhoseCPUIsGone(t *testing.T) {
+	var said strings.Builder
+	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{ticket.Driver{}}, Logger: slog.New(slog.NewTextHandler(&said, nil))},
+		ticketsOf(t, plan.EventLoop, "closed {\n iterations = 1\n}"))
+	e.cfg.Pin = []int{1023}
+	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
+	require.NoError(t, err)
+	l := e.group.loops[0]
+	_, err = e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.False(t, l.hold.may)
+	require.Contains(t, said.String(), `msg="event loop runs anywhere" error="run a thread on CPU 1023: `)
+
+	e, _ = localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 1 }")))
+	e.cfg.Pin = []int{1023}
+	require.False(t, carryOut(t, e, "write", nil).Log.Threads[0].Pinned)
+}
+
+// The thread of an event loop goes on with other work after the step.
+func TestLoopsReleaseTheirThreads(t *testing.T) {
+	const steps = 60
+	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
+	e := assigned(t, Config{Loops: 1}, p)
+	step := stepOf(p.Phases[0], worker.Load)
+	step.Last = false
+	seen := map[int64]bool{}
+	for range steps {
+		_, err := e.Prepare(t.Context(), step)
+		require.NoError(t, err)
+		var on atomic.Int64
+		l := e.group.loops[0]
+		l.feed = &beginning{l.feed, func() { on.Store(int64(unix.Gettid())) }}
+		_, err = e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		seen[on.Load()] = true
+	}
+	require.Less(t, len(seen), steps/2)
+}
+
+// beginning is a feed with something to do when its step begins.
+type beginning struct {
+	feed
+	note func()
+}
+
+func (n *beginning) begin() {
+	n.note()
+	n.feed.begin()
+}
+
+// A driver that panics again and again ends the step in all loops, with the reason, unless something else was the first to fail.
+func TestStepWhoseDriverPanics(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, first := range []error{nil, full} {
+		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
+		d := timedFuse{fuse: &fuse{at: map[int64]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true}}}
+		e := assigned(t, Config{Loops: 2, Drivers: []driver.Driver{d}}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
+			return func() error { return nil }, first
+		})
+		require.True(t, final.Stopped)
+		if first == nil {
+			require.ErrorContains(t, err, "4 panics within a minute")
+		} else {
+			require.Equal(t, first, err)
+		}
+	}
+}
+
+// The lease need not end all loops for a step to have expired: some may be done by then.
+func TestLeaseThatEndsOneLoop(t *testing.T) {
+	for lapsed := range 2 {
+		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 5\n}")
+		e := assigned(t, Config{Loops: 2}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		endless := new(lease)
+		endless.set(never)
+		e.group.loops[1-lapsed].lease = endless
+		e.SetLease(e.now())
+		final, err := e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		require.True(t, final.Expired)
+		require.EqualValues(t, 5, final.Totals.Ops[driver.Get].Due)
+	}
+}
+
+// How busy clients keep the processors counts from when their step begins.
+func TestBusyFromTheBeginningOfAStep(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		p := nullPlan(t, 1, onBlocking+`latency = "1us"`, "ops = { get = 1 }\nclosed { iterations = 1000 }")
+		e := assigned(t, Config{Loops: 1, Sleep: time.Sleep}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), 100*time.Second, takeAll)
+		require.NoError(t, err)
+		require.Greater(t, final.Generator.Busy, 0.01, "real processor time in a virtual millisecond")
+	})
+}
+
 // An engine that is closed leaves nothing behind: no file, no connection and no goroutine, whatever it has loaded.
 func TestClosedEngineLeavesNothingBehind(t *testing.T) {
 	const load = "closed {\n sessions = 3\n iterations = 50\n}"
@@ -247,6 +452,10 @@ func TestClosedEngineLeavesNothingBehind(t *testing.T) {
 				cancel()
 				require.NoError(t, err)
 				e.halt.Store(goOn)
+			}
+			if rounds > 1 { // a step that is prepared and never run
+				_, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
+				require.NoError(t, err)
 			}
 			e.Close()
 			left := []string{}
