@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -192,6 +193,7 @@ func TestWhatComesTooLate(t *testing.T) {
 			require.ErrorIs(t, err, errCalledOff, name)
 			require.Empty(t, value, name)
 			time.Sleep(time.Hour)
+			synctest.Wait()
 			require.Equal(t, tt.want, got, name)
 		})
 	}

@@ -67,15 +67,15 @@ func TestMeter(t *testing.T) {
 func TestWhatAMeterTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "schedstat")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	write("1 1000000 3\n")
+	write("1 200000 2\n")
 	m := openMeter(path)
-	defer m.close()
 	flags, err := unix.FcntlInt(uintptr(m.schedstat), unix.F_GETFD, 0)
 	require.NoError(t, err)
 	require.Equal(t, unix.FD_CLOEXEC, flags, "other programs do not inherit it")
 	_, known := m.kept()
 	require.False(t, known)
 	require.False(t, m.since(1, 0).waitKnown)
+	write("1 1000000 3\n")
 	m.begin()
 	write("1 1500000 4\n")
 	for _, want := range []int64{490_000, 0} {
@@ -90,6 +90,10 @@ func TestWhatAMeterTells(t *testing.T) {
 	require.False(t, m.since(1, 0).waitKnown)
 	m.cpu = m.processor() - int64(time.Hour)
 	require.InDelta(t, time.Hour, m.since(0, 0).productive, float64(time.Minute))
+
+	m.close()
+	_, err = unix.FcntlInt(uintptr(m.schedstat), unix.F_GETFD, 0)
+	require.ErrorIs(t, err, unix.EBADF)
 
 	none := openMeter(filepath.Join(t.TempDir(), "none"))
 	defer none.close()
@@ -311,8 +315,10 @@ func TestMemoryLimit(t *testing.T) {
 
 // TestCollectionWhileMeasured checks how the collector is set in a measured step, and after it.
 func TestCollectionWhileMeasured(t *testing.T) {
-	root, percent, limit := os.DirFS("/"), debug.SetGCPercent(77), debug.SetMemoryLimit(-1)
-	defer debug.SetGCPercent(percent)
+	const limit = int64(math.MaxInt64)
+	root := os.DirFS("/")
+	defer debug.SetGCPercent(debug.SetGCPercent(77))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
 	now := func() int {
 		p := debug.SetGCPercent(77)
 		debug.SetGCPercent(p)
