@@ -161,6 +161,7 @@ func TestPreparedConnections(t *testing.T) {
 	ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
 	require.NoError(t, err)
 	require.Equal(t, 6, ready.Connections)
+	require.EqualValues(t, 3, ready.Ops)
 	require.Contains(t, said.String(), "msg=connected phase=load sessions=3 endpoints=2 loops=1")
 	final, err := e.Run(t.Context(), e.now(), takeAll)
 	require.NoError(t, err)

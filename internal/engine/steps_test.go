@@ -105,6 +105,49 @@ func TestStepOfATrace(t *testing.T) {
 	require.Zero(t, ready.Ops)
 }
 
+// A setup does not replay its phase's trace, though a load has opened it.
+func TestSetupBesideATrace(t *testing.T) {
+	p := parsePlan(t, `
+		target "t" {
+			driver = "null"
+		}
+		dataset "d" {
+			keys {
+				count = 10
+				scope = "session"
+			}
+			values { size = 30 }
+		}
+		phase "load" {
+			target  = target.t
+			dataset = dataset.d
+			max_bad = 1
+			setup { ops = { put = 1 } }
+			open {
+				sessions = 2
+				trace { file = "trace.csv" }
+			}
+		}`)
+	p.Phases[0].Open.Duration = time.Minute
+	dir := keepTrace(t, p.Phases[0].Trace(), "70.0,key:1,5,10,1,get,0\n")
+	e := assigned(t, Config{Loops: 1, Open: in(dir)}, p)
+	for _, kind := range []worker.StepKind{worker.Setup, worker.Load, worker.Setup} {
+		step := stepOf(p.Phases[0], kind)
+		step.Last = false
+		ready, err := e.Prepare(t.Context(), step)
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		if kind == worker.Setup {
+			require.EqualValues(t, 20, ready.Ops)
+			require.EqualValues(t, 20, final.Totals.Ops[driver.Put].Due)
+		} else {
+			require.EqualValues(t, 1, final.Totals.Ops[driver.Get].Due)
+			require.NoError(t, os.Remove(filepath.Join(dir, "trace.csv")))
+		}
+	}
+}
+
 // A setup is not part of the load: it has no schedule, and no number of errors ends it.
 func TestSetupOfALoad(t *testing.T) {
 	p := parsePlan(t, `
