@@ -342,7 +342,7 @@ func (g *group) ready(source *workload.Source) worker.Ready {
 	if g.step.Kind.Timed() && g.trace != nil {
 		return r
 	}
-	for i := g.step.From; i < g.step.To && source.Streams() == source.Sessions(); i++ {
+	for i := g.step.From; i < g.step.To; i++ {
 		n, bounded := source.Ops(i)
 		if !bounded {
 			return r
