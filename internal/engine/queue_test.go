@@ -94,6 +94,9 @@ func TestHeapsAreInOrder(t *testing.T) {
 		heapify(h, less)
 		for _, v := range values[begun:] {
 			h = push(h, v, less)
+			for i := 1; i < len(h); i++ {
+				require.LessOrEqual(t, h[(i-1)/2], h[i], "%v", h)
+			}
 		}
 		var got []int
 		for len(h) > 0 {

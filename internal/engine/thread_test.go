@@ -80,6 +80,7 @@ func TestParseOnCPU(t *testing.T) {
 	require.Equal(t, 5, parseOnCPU([]byte("77 (loadgen)"+rest+" 5 0 0 0 0 0\n")))
 	require.Equal(t, 6, parseOnCPU([]byte("77 (a (b) c)"+rest+" 6")))
 	require.Equal(t, 127, parseOnCPU([]byte("77 (loadgen)"+rest+" 127 0\n")))
+	require.Equal(t, 65535, parseOnCPU([]byte("77 (loadgen)"+rest+" 65535 0\n")))
 	for _, line := range []string{"", "loadgen" + rest + " 5", "77 (loadgen)" + rest, "77 (loadgen" + rest + " x 0", "77 (loadgen)" + rest + " 99999"} {
 		require.Equal(t, -1, parseOnCPU([]byte(line)), line)
 	}
