@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/worker"
 )
 
@@ -75,4 +76,29 @@ func TestALoopThatHasNothingOutstandingSleepsAsLongAsItMay(t *testing.T) {
 	require.Equal(t, maxSleep, b.l.wake(0))
 	b.l.running = 1
 	require.Equal(t, maxWatch, b.l.wake(0))
+}
+
+// A late cycle is a gap as far as others had the processor meanwhile. All of it is one if the loop only looked at the clock, and in a closed load if
+// it is long.
+func TestWhichLateCyclesAreGaps(t *testing.T) {
+	const short, long = int64(time.Millisecond), int64(20 * time.Millisecond)
+	known, unknown := idleMeter(t), &meter{schedstat: -1}
+	known.begin()
+	for _, tt := range []struct {
+		excess         int64
+		looked, closed bool
+		meter          *meter
+		gaps           uint64
+	}{
+		{long, false, false, known, 0},
+		{short, true, false, known, 1},
+		{short, true, true, known, 1},
+		{long, true, false, unknown, 0},
+		{long, false, true, known, 1},
+		{long - 1, false, true, known, 0},
+	} {
+		l := &loop{rec: measure.NewTotals(0, 1), gaps: new(gaps), looked: tt.looked, closed: tt.closed, meter: tt.meter}
+		l.overran(tt.excess)
+		require.Equal(t, gaps{times: tt.gaps, total: tt.excess * int64(tt.gaps), longest: tt.excess * int64(tt.gaps)}, *l.gaps, "%+v", tt)
+	}
 }

@@ -78,6 +78,9 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 		"no rate":             {func(s *worker.Step) { s.Shape.Rate, s.Shape.From = 0, 0 }, false, false},
 		"a rate of 0":         {func(s *worker.Step) { s.Shape.Rate = 0 }, false, true},
 		"from 0":              {func(s *worker.Step) { s.Shape.From = 0 }, false, true},
+		"from the rate":       {func(s *worker.Step) { s.Shape.From = s.Shape.Rate }, false, true},
+		"one a second":        {func(s *worker.Step) { s.Shape.From, s.Shape.Rate = 0, 1 }, false, true},
+		"a nanosecond":        {func(s *worker.Step) { s.Shape.Ramp, s.Shape.Duration = 0, 1 }, false, true},
 		"no duration":         {func(s *worker.Step) { s.Shape.Ramp, s.Shape.Duration = 0, 0 }, false, false},
 		"nothing":             {func(s *worker.Step) { s.Shape = pace.Shape{} }, false, false},
 		"nothing, to clear":   {func(s *worker.Step) { s.Shape, s.Kind = pace.Shape{}, worker.Clear }, false, true},
@@ -101,6 +104,8 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 		require.Equal(t, tt.is, checkShape(open, step) == nil, "%s: %v", name, checkShape(open, step))
 		require.Equal(t, tt.is || !tt.both, checkShape(closed, step) == nil, "%s, closed: %v", name, checkShape(closed, step))
 	}
+	open.Open.Trace = new(plan.Trace)
+	require.NoError(t, checkShape(open, worker.Step{Kind: worker.Load}), "a trace says itself when its ops are due")
 }
 
 // Loops are pinned to the CPUs in turn.

@@ -363,3 +363,198 @@ func TestReplayOfATraceThatIsReadTooSlowly(t *testing.T) {
 	require.Len(t, began.at, n)
 	require.Greater(t, totals.Ops[driver.Get].Lag.Max(), int64(time.Second), "what was late counts from when it was due")
 }
+
+// byHand has a test take the place of a tape's reader.
+func (p *tape) byHand() {
+	p.full, p.empty, p.ahead = make(chan *chunk, chunks), make(chan *chunk, chunks), make(chan struct{})
+	close(p.ahead)
+}
+
+// hand hands out lines: when each is due, and for which session it is.
+func (p *tape) hand(lines ...traced) {
+	for i := range lines {
+		lines[i].n, lines[i].length = p.n, 1
+		p.n++
+	}
+	p.full <- &chunk{ops: lines, keys: []byte("k")}
+}
+
+// newReplayFeed is the feed of two sessions with a slot each, for a minute, with a drain of 5 s.
+func newReplayFeed(t *testing.T, text string) (*replayFeed, *starter) {
+	b := newReplayBench(t, "sessions = 2\n"+text, "", 0, 0)
+	w := b.onlyStart()
+	f := b.l.feed.(*replayFeed)
+	f.byHand()
+	f.begin()
+	return f, w
+}
+
+// Lines start when they are due. Those whose session is busy are held, in order, and start when it is free.
+func TestReplayHoldsLinesOfBusySessions(t *testing.T) {
+	f, w := newReplayFeed(t, "")
+	f.hand(traced{due: 10}, traced{due: 50}, traced{due: 50, session: 1}, traced{due: 60}, traced{due: 900, session: 1})
+	require.Equal(t, startsAt+10, f.next())
+	f.due(startsAt + 9)
+	require.Empty(t, w.took())
+	f.due(startsAt + 11)
+	require.Equal(t, []begun{{0, 0, startsAt + 10, startsAt + 11}}, w.took())
+	f.due(startsAt + 70)
+	require.Equal(t, []begun{{1, 2, startsAt + 50, startsAt + 70}}, w.took())
+	require.Equal(t, startsAt+900, f.next())
+	w.end(0, 1, startsAt+150, false)
+	require.Equal(t, []begun{{0, 1, startsAt + 50, startsAt + 150}}, w.took())
+	f.due(startsAt + 901)
+	require.Equal(t, startsAt+901+20_000, f.next(), "the reader is not ahead: look again soon")
+	f.drainAt = startsAt + 1000
+	require.Equal(t, startsAt+1000, f.next())
+	close(f.full)
+	w.end(0, 1, startsAt+950, false)
+	w.end(1, 1, startsAt+950, false)
+	require.Equal(t, []begun{{0, 3, startsAt + 60, startsAt + 950}, {1, 4, startsAt + 900, startsAt + 950}}, w.took())
+	f.due(startsAt + 960)
+	require.True(t, f.done())
+	require.EqualValues(t, never, f.next())
+}
+
+// A line is held behind one that is held already, though there is a free slot, and no more are released than there are slots.
+func TestReplayKeepsTheOrderOfASession(t *testing.T) {
+	f, w := newReplayFeed(t, "pipeline = 2")
+	for range 3 {
+		f.held.hold(w.l.sessions[0], startsAt)
+	}
+	f.hand(traced{}, traced{session: 1})
+	f.due(startsAt + 1)
+	require.Equal(t, []begun{{1, 1, startsAt, startsAt + 1}}, w.took())
+	require.Equal(t, 4, f.held.n)
+	w.l.occupy(w.l.sessions[0], 1, startsAt)
+	w.end(0, 1, startsAt+2, false)
+	require.Len(t, w.took(), 2)
+	require.Equal(t, 2, f.held.n)
+}
+
+// While as many lines are held as may be, the trace is not read on.
+func TestReplayHoldsABoundedNumberOfLines(t *testing.T) {
+	for held, next := range map[int]int64{mostHeld - 1: startsAt + 5, mostHeld: startsAt + 65e9, mostHeld + 1: startsAt + 65e9} {
+		f, w := newReplayFeed(t, "")
+		f.hand(traced{due: 5, session: 1})
+		f.held.n = held
+		require.Equal(t, next, f.next(), "%d", held)
+		f.due(startsAt + 6)
+		require.Equal(t, held < mostHeld, len(w.took()) == 1, "%d", held)
+	}
+	f, _ := newReplayFeed(t, "")
+	f.over, f.held.n = true, 1
+	require.Equal(t, startsAt+65e9, f.next(), "nothing is to be read")
+	require.False(t, f.done())
+}
+
+// A held line waited for its session, unless the loop is to blame for half of that.
+func TestWhichLinesWaited(t *testing.T) {
+	for excess, waited := range map[int64][]int64{0: {1, 100}, 49: {1, 100}, 51: {0, 0}} {
+		f, w := newReplayFeed(t, "")
+		f.hand(traced{}, traced{due: 1})
+		f.due(startsAt + 2)
+		w.l.excess = excess
+		w.end(0, 1, startsAt+101, false)
+		require.Len(t, w.took(), 2)
+		require.Equal(t, waited, []int64{int64(w.l.rec.Waited.Count()), w.l.rec.Waited.Max()}, "%d", excess)
+	}
+}
+
+// Where the plan sheds what finds no room, nothing is held.
+func TestReplayShedsWhatFindsNoRoom(t *testing.T) {
+	f, w := newReplayFeed(t, "on_full = \"shed\"")
+	f.hand(traced{}, traced{}, traced{session: 1}, traced{session: 1}, traced{due: 9})
+	f.due(startsAt + 1)
+	require.Equal(t, []begun{{0, 0, startsAt, startsAt + 1}, {1, 2, startsAt, startsAt + 1}}, w.took())
+	require.Equal(t, 2, w.shed())
+	require.EqualValues(t, 4, w.l.rec.Ops[driver.Get].Due)
+	var digest uint64
+	for n, session := range []uint32{0, 0, 1, 1} {
+		digest += measure.OpDigest(session, uint64(n), driver.Get, []byte("k"), 0)
+	}
+	require.Equal(t, digest, w.l.rec.Digest, "each line was due, shed or not")
+	require.Equal(t, startsAt+9, f.next())
+	w.end(0, 1, startsAt+5, false)
+	require.Empty(t, w.took())
+}
+
+// An op that ends as it begins lets the feed go on by itself, also when ops of other sessions begin and end meanwhile.
+func TestLinesThatEndAtOnce(t *testing.T) {
+	f, w := newReplayFeed(t, "")
+	f.hand(traced{}, traced{session: 1}, traced{}, traced{session: 1}, traced{})
+	f.due(startsAt + 1)
+	require.Len(t, w.took(), 2, "the others are held")
+	w.meanwhile = func(s *session) {
+		w.meanwhile = nil
+		w.end(1, 1, startsAt+3, false) // which starts that session's next op
+		w.end(s.index, 1, startsAt+3, true)
+	}
+	w.end(0, 1, startsAt+2, false)
+	require.Equal(t, []begun{{0, 2, startsAt, startsAt + 2}, {1, 3, startsAt, startsAt + 3}, {0, 4, startsAt, startsAt + 2}}, w.took())
+}
+
+// A replay that is stopped sheds what is held and what was due by then, and is over.
+func TestAStoppedReplayShedsWhatWasDue(t *testing.T) {
+	f, w := newReplayFeed(t, "")
+	f.hand(traced{}, traced{due: 10}, traced{due: 20, session: 1}, traced{due: 21, session: 1})
+	f.due(startsAt + 11)
+	f.stop(startsAt + 20)
+	require.Equal(t, 2, w.shed())
+	require.True(t, f.done())
+	require.EqualValues(t, never, f.next())
+	w.end(0, 1, startsAt+21, false)
+	f.due(startsAt + 22)
+	require.Len(t, w.took(), 1)
+	require.Equal(t, 2, w.shed())
+
+	f, w = newReplayFeed(t, "")
+	f.hand(traced{}, traced{})
+	close(f.full)
+	f.due(startsAt + 1)
+	f.due(startsAt + 2)
+	f.stop(startsAt + 3)
+	require.Equal(t, 1, w.shed(), "the line that was held")
+	f.due(startsAt + 4)
+	require.True(t, f.done(), "the trace has been read to its end")
+}
+
+// A replay that is stopped while its reader is behind waits for the lines that were due.
+func TestAStoppedReplayAwaitsItsReader(t *testing.T) {
+	f, w := newReplayFeed(t, "")
+	f.stop(startsAt + 20)
+	require.False(t, f.done())
+	require.Zero(t, f.next(), "at once")
+	f.hand(traced{due: 20}, traced{due: 21})
+	f.due(startsAt + 65e9)
+	require.Equal(t, 1, w.shed(), "what would have been due later is not")
+	require.True(t, f.done())
+}
+
+// What is shed at the end of a replay is shed in parts, and nothing starts between them.
+func TestALongReplayIsShedInParts(t *testing.T) {
+	for name, end := range map[string]func(f *replayFeed){
+		"stopped":              func(f *replayFeed) { f.stop(startsAt + 1) },
+		"the drain is over":    func(f *replayFeed) { f.due(startsAt + 65e9) },
+		"the drain goes on":    func(f *replayFeed) { f.due(startsAt + 65e9 - 1) },
+		"long after the drain": func(f *replayFeed) { f.due(startsAt + 66e9) },
+	} {
+		f, w := newReplayFeed(t, "")
+		f.hand(make([]traced, 2*shedEach+1)...)
+		close(f.full)
+		end(f)
+		if name == "the drain goes on" {
+			require.Zero(t, w.shed())
+			require.Len(t, w.took(), 1)
+			continue
+		}
+		require.Equal(t, shedEach, w.shed(), name)
+		require.False(t, f.done(), name)
+		f.due(startsAt + 70e9)
+		require.Equal(t, 2*shedEach, w.shed(), name)
+		f.due(startsAt + 71e9)
+		require.Equal(t, 2*shedEach+1, w.shed(), name)
+		require.True(t, f.done(), name)
+		require.Empty(t, w.took(), name)
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -222,4 +223,188 @@ func TestRerunAllocatesNothing(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(100_000, deal))
 	require.NoError(t, f.tape.close())
+}
+
+// newRerunFeed is the feed of two sessions, the third and the fourth of four, with two slots each. All of them may start ops unless there is a ramp.
+func newRerunFeed(t *testing.T, text string) (*rerunFeed, *starter) {
+	b := newRerunBench(t, "", "sessions = 4\n pipeline = 2\n"+text, "", 0)
+	b.part(2, 2)
+	w := b.onlyStart()
+	f := b.l.feed.(*rerunFeed)
+	f.byHand()
+	f.begin()
+	for f.ramp == 0 && b.l.timers.next() == startsAt {
+		f.fire(b.l.timers.pop(), startsAt)
+	}
+	return f, w
+}
+
+// Sessions begin one after another over the ramp, each with all its slots.
+func TestRerunSessionsBeginOverTheRamp(t *testing.T) {
+	f, w := newRerunFeed(t, "ramp = \"8s\"")
+	f.hand(traced{}, traced{session: 1}, traced{session: 1})
+	for session, due := range []int64{startsAt + 4e9, startsAt + 6e9} {
+		require.Equal(t, due, w.l.timers.next())
+		f.fire(w.l.timers.pop(), due+7)
+		require.Equal(t, due+7, f.next(), "there may be lines for it")
+		f.due(due + 8)
+		require.Equal(t, []begun{{0, 0, due + 8, due + 8}, {1, 1, due, due + 7}}[session], w.took()[0])
+	}
+	require.Equal(t, 4, w.l.running+f.idle)
+}
+
+// A line goes to its session if that has a free slot, or is held for it while others have; lines of a session keep their order.
+func TestRerunDealsLines(t *testing.T) {
+	f, w := newRerunFeed(t, "")
+	const now = startsAt + 5
+	f.hand(traced{}, traced{}, traced{}, traced{session: 1}, traced{}, traced{})
+	f.due(now)
+	require.Equal(t, []begun{{0, 0, now, now}, {0, 1, now, now}, {1, 3, now, now}}, w.took())
+	require.Equal(t, now+20_000, f.next(), "the reader is not ahead: look again soon")
+	f.hand(traced{session: 1}, traced{session: 1})
+	f.due(now + 1)
+	require.Equal(t, []begun{{1, 6, now + 1, now + 1}}, w.took())
+	require.EqualValues(t, never, f.next(), "no slot is free")
+	f.hand(traced{})
+	f.due(now + 2)
+	require.Len(t, f.full, 1, "nor is the trace read on")
+	w.end(0, 1, now+3, false)
+	w.end(0, 2, now+4, false)
+	require.Equal(t, []begun{{0, 2, now + 3, now + 3}, {0, 4, now + 4, now + 4}, {0, 5, now + 4, now + 4}}, w.took())
+	w.end(0, 1, now+5, false)
+	require.Equal(t, now+5, f.next())
+	close(f.full)
+	f.due(now + 6)
+	require.Equal(t, []begun{{0, 8, now + 6, now + 6}}, w.took(), "though the other session's next line came before")
+	f.due(now + 7)
+	w.end(1, 1, now+8, false)
+	w.end(0, 1, now+8, false)
+	require.Equal(t, []begun{{1, 7, now + 8, now + 8}}, w.took())
+	f.due(now + 9)
+	require.True(t, f.done())
+	require.EqualValues(t, never, f.next())
+}
+
+// A free slot starts its session's next line after the think time, but not before 10 ms if nothing of its op could be sent.
+func TestWhenAFreeSlotStartsItsNextLine(t *testing.T) {
+	for _, tt := range []struct {
+		think int64
+		held  bool
+		after int64
+	}{
+		{0, false, 0}, {0, true, 10e6}, {1, false, 1}, {4e6, false, 4e6}, {4e6, true, 10e6}, {20e6, true, 20e6},
+	} {
+		f, w := newRerunFeed(t, "")
+		f.think = tt.think
+		f.hand(traced{}, traced{}, traced{})
+		f.due(startsAt)
+		require.Len(t, w.took(), 2)
+		w.end(0, 1, startsAt+5, tt.held)
+		due := startsAt + 5 + tt.after
+		if tt.after > 0 {
+			require.Empty(t, w.took(), "%+v", tt)
+			require.Equal(t, due, w.l.timers.next(), "%+v", tt)
+			f.fire(w.l.timers.pop(), due)
+		}
+		require.Equal(t, []begun{{0, 2, due, due}}, w.took(), "%+v", tt)
+		require.EqualValues(t, never, w.l.timers.next(), "%+v", tt)
+	}
+}
+
+// Nothing starts from the end on, or once the step is stopped.
+func TestTheEndOfARerun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text    string
+		stopped bool
+		now     int64
+		starts  int
+	}{
+		"in time":     {"duration = \"10s\"", false, startsAt + 10e9 - 1, 2},
+		"at the end":  {"duration = \"10s\"", false, startsAt + 10e9, 0},
+		"without one": {"", false, startsAt + 10e9, 2},
+		"stopped":     {"", true, startsAt + 1, 0},
+	} {
+		f, w := newRerunFeed(t, tt.text)
+		f.hand(traced{}, traced{}, traced{}) // of which one is held
+		f.due(startsAt)
+		require.Len(t, w.took(), 2)
+		f.hand(traced{session: 1})
+		if tt.stopped {
+			f.stop(startsAt)
+		}
+		w.end(0, 1, tt.now, false)
+		f.due(tt.now)
+		require.Len(t, w.took(), tt.starts, name)
+		require.Equal(t, tt.starts == 0, f.done(), name)
+	}
+	f, w := newRerunFeed(t, "duration = \"10s\"")
+	f.hand(traced{}, traced{}, traced{})
+	f.due(startsAt)
+	w.end(0, 1, startsAt+10e9, false)
+	f.hand(traced{})
+	f.due(startsAt + 10e9 - 1)
+	require.Len(t, w.took(), 2, "a line is held behind one that is held, though there is a free slot")
+}
+
+// While as many lines are held as may be, and once there are no more, the trace is not read on.
+func TestWhenARerunReadsOn(t *testing.T) {
+	const end = startsAt + 10e9
+	for held, reads := range map[int]bool{mostHeld - 1: true, mostHeld: false, mostHeld + 1: false} {
+		f, w := newRerunFeed(t, "duration = \"10s\"")
+		f.hand(traced{session: 1})
+		f.held.n = held
+		require.Equal(t, reads, f.next() == startsAt, "%d", held)
+		require.Equal(t, !reads, f.next() == end, "%d", held)
+		f.due(startsAt + 1)
+		require.Equal(t, reads, len(w.took()) == 1, "%d", held)
+	}
+	f, w := newRerunFeed(t, "duration = \"10s\"")
+	f.hand(traced{}, traced{}, traced{})
+	f.due(startsAt)
+	close(f.full)
+	f.due(startsAt + 1)
+	require.Equal(t, end, f.next(), "the other session is free, but there is no line for it")
+	require.False(t, f.done(), "a line is held")
+	w.end(0, 1, startsAt+2, false)
+	require.Equal(t, startsAt+2, w.took()[2].now)
+	require.True(t, f.done())
+}
+
+// A turn deals a part of the lines that may be dealt: the loop has replies to read.
+func TestRerunDealsLinesInParts(t *testing.T) {
+	f, w := newRerunFeed(t, "")
+	f.hand(make([]traced, dealEach+10)...)
+	f.due(startsAt)
+	require.Len(t, w.took(), 2)
+	require.Equal(t, dealEach-2, f.held.n)
+	f.due(startsAt)
+	require.Equal(t, dealEach+10-2, f.held.n)
+}
+
+// Sessions that think when the step ends are not those of the next step.
+func TestRerunForgetsThoseWhoThink(t *testing.T) {
+	f, w := newRerunFeed(t, "")
+	f.open()
+	w.l.timers.set(startsAt, startSlots, 0, 1)
+	require.NoError(t, f.close())
+	require.EqualValues(t, never, w.l.timers.next())
+}
+
+// A step begins once the reader of its trace is ahead, or a second later.
+func TestStepsAwaitTheReaderOfTheirTrace(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		replay, _ := newReplayFeed(t, "")
+		rerun, _ := newRerunFeed(t, "")
+		for f, of := range map[feed]*tape{replay: &replay.tape, rerun: &rerun.tape} {
+			for late, waits := range map[bool]time.Duration{false: 0, true: time.Second} {
+				of.byHand()
+				if late {
+					of.ahead = make(chan struct{})
+				}
+				began := time.Now()
+				f.begin()
+				require.Equal(t, waits, time.Since(began), "%T", f)
+			}
+		}
+	})
 }

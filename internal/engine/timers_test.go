@@ -51,3 +51,45 @@ func TestTimersFireInOrder(t *testing.T) {
 		}
 	})
 }
+
+// Timers that are set in the order in which they fire stand in a line, those for the same time and those after the line has fired among them. Only
+// others cost more.
+func TestTimersInOrderStandInALine(t *testing.T) {
+	var ts timers
+	for _, at := range []int64{10, 10, 20} {
+		ts.set(at, reconnect, 0, 1)
+	}
+	require.Empty(t, ts.heap)
+	for range 3 {
+		ts.pop()
+	}
+	ts.set(15, reconnect, 0, 1)
+	require.Empty(t, ts.heap)
+	ts.set(14, reconnect, 0, 1)
+	require.Len(t, ts.heap, 1)
+}
+
+// A full line is used again once half of it has fired. Before, it grows: to move most of it for each timer would take long.
+func TestRoomInTheLineOfTimers(t *testing.T) {
+	for fired, again := range map[int]bool{0: false, 3: false, 4: true, 8: true} {
+		ts := timers{line: make([]timer, 0, 8)}
+		for at := range int64(8) {
+			ts.set(at, reconnect, 0, 1)
+		}
+		for range fired {
+			ts.pop()
+		}
+		ts.set(8, reconnect, 0, 1)
+		require.Equal(t, again, cap(ts.line) == 8, "%d have fired", fired)
+		require.Len(t, ts.line[ts.done:], 9-fired)
+		for at := fired; at <= 8; at++ {
+			require.EqualValues(t, at, ts.pop().at)
+		}
+	}
+	ts := timers{line: make([]timer, 0, 8)}
+	ts.set(1, reconnect, 0, 1)
+	ts.set(2, reconnect, 0, 1)
+	ts.pop()
+	ts.set(3, reconnect, 0, 1)
+	require.Equal(t, 1, ts.done, "a line that has room is not moved")
+}
