@@ -190,7 +190,7 @@ func (l *loop) run() {
 
 // enter sets the step's clocks and timers going.
 func (l *loop) enter() {
-	l.stopped, l.lapsed, l.planned, l.answers = false, false, 0, 0
+	l.stopped, l.lapsed, l.planned = false, false, 0
 	l.woken, l.looked, l.spun = 0, false, 0
 	l.meter.begin()
 	l.countGaps()

@@ -87,10 +87,10 @@ func (f *openFeed) due(now int64) {
 // step starts the session's next op, or sheds it.
 func (f *openFeed) step(s *session, now int64) {
 	st := s.streams[0]
-	if late := now - st.due; late > 0 && f.waited(s, st.due, now) {
-		f.l.rec.Waited.Record(late)
+	if f.waited(s, st.due, now) {
+		f.l.rec.Waited.Record(now - st.due)
 	}
-	if f.shed && (s.active >= f.pipeline || f.l.running >= f.inFlight) {
+	if s.active >= f.pipeline || f.l.running >= f.inFlight { // only if f.shed: otherwise due would not have taken it
 		f.l.shed(&st.ops)
 	} else {
 		f.at = s

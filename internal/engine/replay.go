@@ -80,7 +80,7 @@ func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 }
 
 func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
-	if s == f.busy || f.ending {
+	if s == f.busy {
 		return // due goes on by itself
 	}
 	for s.active < f.pipeline && !f.held.none(s) {
