@@ -165,16 +165,17 @@ func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.L
 
 // identifyOne connects as package net does: it takes the first of a host's addresses that answers, and the load goes there too.
 func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
-	var facts map[string]string
-	err := x.talk(ctx, end, func(conn *sockets.Witness) (err error) {
+	facts := map[string]string{}
+	err := x.talk(ctx, end, func(conn *sockets.Witness) error {
 		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 			end.Addr = at.AddrPort()
 		}
-		facts = map[string]string{}
 		if d != nil {
-			if facts, err = d.Identify(ctx, conn, x.link(end.Text)); err != nil {
+			told, err := d.Identify(ctx, conn, x.link(end.Text))
+			if err != nil {
 				return err
 			}
+			maps.Copy(facts, told)
 		}
 		maps.Copy(facts, x.connect.Facts(conn.Conn))
 		return nil
