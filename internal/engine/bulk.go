@@ -68,13 +68,13 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 	got.n, got.runs = 0, got.runs[:0]
 	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // the values are not looked at
 	if blind {
-		n := 0
+		var n int
 		if n, took, err = w.codec.skim(b, p.verb, most); n > 0 {
 			got.add(driver.OK, n)
 		}
 	}
 	for err == nil && got.n < most && took < len(b) {
-		size := 0
+		var size int
 		if size, err = w.codec.parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
 			break
 		}
@@ -99,7 +99,7 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 		w.l.sampling.forget()
 	}
 	if blind && err == nil && !whole && took < len(b) {
-		size := 0
+		var size int
 		size, err = w.codec.outline(b[took:], verb)
 		took += c.outline(size, len(b)-took)
 	}

@@ -56,7 +56,7 @@ func (p *programs) launch(st *opState, now int64) {
 	}
 	p.starting = nil
 	p.depth--
-	if st.done || !st.used {
+	if st.done {
 		p.l.proceed(s, sc, now, true)
 	}
 }

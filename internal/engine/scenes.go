@@ -67,7 +67,7 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 		x.release(sc)
 		return false
 	}
-	sc.session, sc.at, sc.due, sc.start, sc.outcome = s, 0, due, 0, driver.OK
+	sc.session, sc.at, sc.due, sc.outcome = s, 0, due, driver.OK
 	x.l.rec.AddScenario(sc.number)
 	x.l.occupy(s, 1, now)
 	x.step(sc, due, now)
@@ -95,14 +95,14 @@ func (sc *scene) took(st *opState, outcome driver.Outcome, cause op.EventKind, n
 	}
 }
 
-// proceed continues after a step that has ended: with the next step, or with what the session does next. held says that nothing of the step could be
-// sent, or that the step is still being started.
+// proceed continues after a step that has ended: with the next step, or with what the session does next. held says that the step failed before
+// anything of it could be sent.
 func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	sc.at++
 	over := sc.at == sc.steps || sc.outcome > driver.Miss
 	if !over && !x.l.stopped {
 		think := int64(x.source.Think(sc.number, sc.at))
-		if think == 0 && !held {
+		if think == 0 {
 			x.step(sc, now, now)
 			return
 		}
@@ -142,7 +142,7 @@ func (x *scenes) fire(t timer, now int64) {
 func (x *scenes) stop(now int64) {
 	x.l.timers.drop(nextScene)
 	for _, sc := range x.slab {
-		if sc.used && sc.waits {
+		if sc.waits {
 			x.cut[sc.number]++
 			x.leave(sc, now, false)
 		}
@@ -165,9 +165,6 @@ func (x *scenes) drop(stream *workload.Stream) {
 
 // sweep sweeps the ops of every lane.
 func (x *scenes) sweep(now int64) int64 {
-	if len(x.l.lanes) == 1 {
-		return x.stateful.sweep(now)
-	}
 	next := int64(never)
 	for _, la := range x.l.lanes {
 		next = min(next, la.programs.sweep(now))
