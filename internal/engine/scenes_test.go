@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -55,6 +57,7 @@ func TestClosedScenarios(t *testing.T) {
 			require.InDelta(t, []int{1000, 500, 500}[i], s.Due, 120)
 			require.Equal(t, s.Due, s.Outcomes[driver.OK]+s.Outcomes[driver.Miss])
 			require.Zero(t, s.InFlight)
+			require.Nil(t, s.Growth, "nobody asked for it")
 			response := s.ResponseAll().Answered
 			least := []time.Duration{time.Millisecond, 2 * time.Millisecond, 7 * time.Millisecond}[i] // deletes are answered at once
 			require.InDelta(t, least, response.Min(), float64(200*time.Microsecond))
@@ -177,6 +180,154 @@ func TestDrainCutsScenariosBetweenSteps(t *testing.T) {
 	require.Equal(t, got.Ops[driver.Put].Due, done, "those that came to their last step have ended")
 	require.InDelta(t, 33, s.InFlight, 16)
 	require.Zero(t, got.Ops[driver.Get].InFlight+got.Ops[driver.Put].InFlight)
+}
+
+// A load that is drained awaits the steps that are under way, and starts none that scenarios wait for, however soon it would be due.
+func TestDrainStartsNoStepThatIsWaitedFor(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", `
+		scenario "slow" {
+			step "get" {}
+			step "put" { think = "20ms" }
+		}
+		closed {
+			sessions   = 2
+			iterations = 1
+		}`), "load", 0)
+	b.server(0).latency = func(n int) time.Duration { return []time.Duration{0, 1, 15, 200}[n] * time.Millisecond }
+	b.net.at(time.Duration(b.net.clock.t)+25*time.Millisecond, b.e.Drain) // the put of one was due 4 ms ago, that of the other will be in 10 ms
+	got := b.run(worker.Load)
+	s, put := got.Scenarios[0], got.Ops[driver.Put]
+	require.Equal(t, [3]int{2, 1, 1}, [3]int{int(s.Due), int(s.Outcomes[driver.Miss]), int(s.InFlight)})
+	require.Equal(t, [3]int{1, 1, 0}, [3]int{int(put.Due), int(put.Outcomes[driver.OK]), int(put.InFlight)})
+	require.Equal(t, 1, *b.server(0).got["SET"])
+}
+
+// A step without think time leaves with the read that ends the one before it.
+func TestStepsFollowAtOnce(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", `
+		scenario "modify" {
+			step "get" {}
+			step "put" { key = "same" }
+		}
+		closed { iterations = 1 }`), "load", time.Millisecond)
+	b.equip(worker.Load)
+	b.l.enter()
+	require.True(t, b.l.cycle())
+	require.Equal(t, [2]int{1, 1}, [2]int{*b.server(0).got["GET"], *b.server(0).got["SET"]})
+}
+
+// Ops of steps end by the deadline of their own target's replication, long before their requests are overdue.
+func TestDeadlinesOfSteps(t *testing.T) {
+	const target = `
+		target %q {
+			driver    = "redis"
+			endpoints = ["127.0.0.1:%d"]
+			timeout   = "5s"
+			replication {
+				coordinate = "client"
+				n          = 1
+				w          = 1
+				r          = 1
+				timeout    = "%dms"
+			}
+		}`
+	p := parsePlan(t, fmt.Sprintf(target, "a", firstPort, 30)+fmt.Sprintf(target, "b", firstPort+1, 50)+`
+		dataset "d" {
+			keys { count = 20 }
+			values { size = 30 }
+		}
+		phase "load" {
+			target  = target.a
+			dataset = dataset.d
+			max_bad = 1
+			scenario "copy" {
+				step "put" {}
+				step "put" {
+					target = target.b
+					key    = "same"
+					as     = "write"
+				}
+			}
+			closed { iterations = 3 }
+		}`)
+	for silent, want := range []time.Duration{30 * time.Millisecond, 50 * time.Millisecond} {
+		b := newBench(t, p, "load", time.Millisecond)
+		b.server(silent).latency = every(1, -1)
+		step := b.run(worker.Load)
+		require.EqualValues(t, 3, step.Scenarios[0].Steps[silent].Outcomes[driver.QuorumFailed])
+		took := &step.Scenarios[0].Steps[silent].Response[measure.ClassBad]
+		require.InDelta(t, want, took.Min(), 1e5)
+		require.InDelta(t, want, took.Max(), 1e5)
+	}
+}
+
+// Scenarios are numbered in the order in which they are due, whichever they are, also by a single session.
+func TestGrowthOfScenariosOfAnyLength(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", checkout+"closed { iterations = 50 }\ngrowth {}"), "load", time.Millisecond)
+	got := b.run(worker.Load)
+	var ended [50]uint64
+	for _, s := range got.Scenarios {
+		require.NotNil(t, s.Growth)
+		for i := range s.Growth.Bins {
+			ended[i] += s.Growth.Bins[i].Ended()
+		}
+	}
+	for i, n := range ended {
+		require.EqualValues(t, 1, n, "the %d. scenario", i+1)
+	}
+}
+
+// What is recorded as the change from census to census adds up to what is in flight: the scenarios that have begun and not ended, also for the end of
+// the run, and the steps of those that do not wait. Scenarios that have ended make room for others.
+func TestCensusOfScenarios(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", checkout+"closed { iterations = 1 }"), "load", 0)
+	b.equip(worker.Load)
+	x, random := b.l.scenes, rand.New(rand.NewPCG(1, 1))
+	var begun []*scene
+	cut := map[int]int64{}
+	for range 5000 {
+		i := random.IntN(len(begun) + 1)
+		switch {
+		case i == len(begun) || len(begun) < 5:
+			sc := x.take()
+			sc.number, sc.at = random.IntN(3), 0
+			begun = append(begun, sc)
+		case random.IntN(3) > 0:
+			sc := begun[i]
+			sc.at, sc.waits = random.IntN(len(b.g.phase.Scenarios[sc.number].Steps)), random.IntN(3) == 0
+		default:
+			sc := begun[i]
+			if random.IntN(20) == 0 {
+				cut[sc.number]++
+				x.cut[sc.number]++
+			}
+			x.release(sc)
+			begun[i] = begun[len(begun)-1]
+			begun = begun[:len(begun)-1]
+		}
+		x.census(&b.l.opsNow, &b.l.keyNow)
+		want, got := maps.Clone(cut), map[int]int64{}
+		wantSteps, gotSteps := map[measure.Step]int64{}, map[measure.Step]int64{}
+		for _, sc := range begun {
+			want[sc.number]++
+			if !sc.waits {
+				wantSteps[measure.Step{Scenario: sc.number, Step: sc.at}]++
+			}
+		}
+		for i, s := range b.l.rec.Scenarios {
+			if s.InFlight != 0 {
+				got[i] = s.InFlight
+			}
+			for j, step := range s.Steps {
+				if step.InFlight != 0 {
+					gotSteps[measure.Step{Scenario: i, Step: j}] = step.InFlight
+				}
+			}
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, wantSteps, gotSteps)
+	}
+	require.Len(t, x.slab, minStates)
 }
 
 // A scenario that was due and found no room is shed as a whole; only its first op was due.
