@@ -39,8 +39,8 @@ func (Driver) CleanUp(ctx context.Context, conn net.Conn, link driver.Link) erro
 // are being reopened. A server needs a while to notice that connections are closed.
 func unused(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) {
 	for ctx.Err() == nil {
-		locked, err := rows(ctx, pg, "SELECT pg_try_advisory_lock("+inUse(table)+"), pg_sleep(0.02)")
-		if err == nil && locked[0][0] == "t" {
+		locked, err := holds(ctx, pg, "SELECT pg_try_advisory_lock("+inUse(table)+"), pg_sleep(0.02)")
+		if locked {
 			return true, nil
 		}
 		if err != nil && ctx.Err() == nil {
@@ -52,13 +52,13 @@ func unused(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) 
 
 // dropTable drops the table if the driver created it and it is empty.
 func dropTable(ctx context.Context, pg *pgconn.PgConn, table string) error {
-	own, err := rows(ctx, pg, "BEGIN; SELECT pg_advisory_xact_lock("+making(table)+"); "+
+	own, err := holds(ctx, pg, "BEGIN; SELECT pg_advisory_xact_lock("+making(table)+"); "+
 		"SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid) AND obj_description(oid, 'pg_class') = '"+made+"')")
-	if err != nil || own[1][0] != "t" {
+	if err != nil || !own {
 		return err
 	}
-	filled, err := rows(ctx, pg, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE; SELECT EXISTS (SELECT FROM "+table+")")
-	if err != nil || filled[0][0] == "t" {
+	filled, err := holds(ctx, pg, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE; SELECT EXISTS (SELECT FROM "+table+")")
+	if err != nil || filled {
 		return err
 	}
 	_, err = rows(ctx, pg, "DROP TABLE "+table+"; COMMIT")

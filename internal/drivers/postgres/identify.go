@@ -41,7 +41,7 @@ func identity(ctx context.Context, pg *pgconn.PgConn) map[string]string {
 		return id
 	}
 	for _, row := range told {
-		if row[1] != "" {
+		if len(row) > 1 && row[1] != "" {
 			id[row[0]] = row[1]
 		}
 	}

@@ -57,8 +57,7 @@ func makeTable(ctx context.Context, pg *pgconn.PgConn, table, column string) err
 
 // isThere reads the catalog: within a transaction, to_regclass may use what was cached before.
 func isThere(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) {
-	there, err := rows(ctx, pg, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid))")
-	return err == nil && there[0][0] == "t", err
+	return holds(ctx, pg, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid))")
 }
 
 // checkTable compares the columns with those that the statements need.
@@ -78,7 +77,19 @@ func checkTable(ctx context.Context, pg *pgconn.PgConn, table, column string) er
 	return nil
 }
 
-// rows queries for texts; NULL becomes "".
+// holds asks whether something is so, which the last row of the answer begins with.
+func holds(ctx context.Context, pg *pgconn.PgConn, sql string) (bool, error) {
+	all, err := rows(ctx, pg, sql)
+	if err != nil {
+		return false, err
+	}
+	if len(all) == 0 {
+		return false, errors.New("the server answers without a row where PostgreSQL has one")
+	}
+	return all[len(all)-1][0] == "t", nil
+}
+
+// rows queries for texts, at least one a row; NULL becomes "".
 func rows(ctx context.Context, pg *pgconn.PgConn, sql string) (all [][]string, err error) {
 	results, err := pg.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -86,6 +97,9 @@ func rows(ctx context.Context, pg *pgconn.PgConn, sql string) (all [][]string, e
 	}
 	for _, r := range results {
 		for _, row := range r.Rows {
+			if len(row) == 0 {
+				return nil, errors.New("the server answers with a row without columns")
+			}
 			texts := make([]string, len(row))
 			for i, b := range row {
 				texts[i] = string(b)
