@@ -36,7 +36,9 @@ func (le *lease) over(now int64) bool {
 }
 
 func (le *lease) see(slept int64) {
-	for before := le.slept.Load(); slept > before && !le.slept.CompareAndSwap(before, slept); {
-		before = le.slept.Load()
+	for {
+		if before := le.slept.Load(); slept <= before || le.slept.CompareAndSwap(before, slept) {
+			return
+		}
 	}
 }
