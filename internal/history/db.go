@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,15 @@ func parse(address string) (*pgconn.Config, error) {
 		return nil, errors.New("the database's address is no URL of PostgreSQL: write postgres://USER@HOST:PORT/DATABASE, with characters such as " +
 			"'@' in a password as %40, or leave the password to PGPASSWORD")
 	}
-	query := u.Query()
-	if query.Get("sslmode") == "" && os.Getenv("PGSSLMODE") == "" && !near(u, query) {
-		query.Set("sslmode", "verify-full")
-		u.RawQuery = query.Encode()
+	config, err := pgconn.ParseConfig(address)
+	if err == nil && u.Query().Get("sslmode") == "" && os.Getenv("PGSSLMODE") == "" && !near(config) {
+		// Nothing of the URL is written anew: libpq's rules for it are not those of net/url. The last of several settings counts.
+		separator := "?"
+		if u.RawQuery != "" {
+			separator = "&"
+		}
+		config, err = pgconn.ParseConfig(strings.TrimRight(address, "?&") + separator + "sslmode=verify-full")
 	}
-	config, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errors.New("the database's URL has a setting that PostgreSQL does not know, or a value that does not fit: look at its sslmode, " +
 			"its port, and what stands behind the '?'")
@@ -70,17 +74,16 @@ func parse(address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// near says whether a URL refers to this machine.
-func near(u *url.URL, query url.Values) bool {
-	host := u.Hostname()
-	if other := query.Get("host"); other != "" {
-		host = other
+// near says whether every address that a connection may be made to is this machine's.
+func near(config *pgconn.Config) bool {
+	hosts := []string{config.Host}
+	for _, f := range config.Fallbacks {
+		hosts = append(hosts, f.Host)
 	}
-	if host == "" {
-		host = os.Getenv("PGHOST")
-	}
-	ip := net.ParseIP(host)
-	return host == "" || host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+	return !slices.ContainsFunc(hosts, func(host string) bool {
+		ip := net.ParseIP(host)
+		return host != "localhost" && !strings.HasPrefix(host, "/") && (ip == nil || !ip.IsLoopback())
+	})
 }
 
 // secrets are the forms in which a password may appear.

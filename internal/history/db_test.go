@@ -17,6 +17,9 @@ func TestElsewhereWantsTLS(t *testing.T) {
 		"postgres://u:p@db.example.org/team?sslmode=disable":     "",
 		"postgres://u:p@localhost/team?sslmode=disable":          "",
 		"postgres://u:p@/team?host=/var/run/postgresql":          "",
+		"postgres://u:p@db.example.org/team?":                    "db.example.org",
+		"postgres://u:p@db.example.org/team?ssl=true&":           "db.example.org",
+		"postgres://u:p@/team?host=db.example.org;":              "db.example.org;",
 	} {
 		t.Setenv("PGSSLMODE", "")
 		t.Setenv("PGHOST", "")
@@ -33,6 +36,14 @@ func TestElsewhereWantsTLS(t *testing.T) {
 			require.NotNil(t, other.TLSConfig, "%s: nothing in the clear afterwards", url)
 		}
 	}
+}
+
+// The URL of another machine's database gets an sslmode, and is otherwise as it was written.
+func TestSettingsArriveAsWritten(t *testing.T) {
+	config, err := parse("postgres://u:p@db.example.org/a+team?options=-c%20jit%3Doff&application_name=a+b%2Bc%20d")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"options": "-c jit=off", "application_name": "a+b+c d"}, config.RuntimeParams)
+	require.Equal(t, "a+team", config.Database)
 }
 
 // Whatever is wrong with a URL, the error does not repeat it.

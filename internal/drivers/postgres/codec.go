@@ -133,6 +133,9 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 				return 0, p.lost()
 			}
 			reply.Outcome, reply.Value, reply.Message = p.outcome(), nil, p.text()
+			if s := c.by[verb]; string(p.code) == "26000" && s != nil && s.absent {
+				reply.Message = p.with(unworded)
+			}
 		case kind == 'Z' && len(body) == 1 && (done || failed):
 			if !failed && rows == 0 {
 				c.nothing(verb, reply)

@@ -93,6 +93,7 @@ func TestReplies(t *testing.T) {
 		"deadlock": {driver.Put, []pgproto3.BackendMessage{bound, &pgproto3.ErrorResponse{SeverityUnlocalized: "ERROR", Code: "40P01", Message: "deadlock detected"}, ready}, driver.Conflict, "", "deadlock detected (40P01)"},
 		"no json":  {driver.Put, []pgproto3.BackendMessage{&pgproto3.ErrorResponse{SeverityUnlocalized: "ERROR", Code: "22P02", Message: "invalid input syntax for type json", Detail: "secret"}, ready}, driver.Error, "", `invalid input syntax for type json (22P02): write values that the column takes, such as a record`},
 		"disk":     {driver.Put, []pgproto3.BackendMessage{bound, &pgproto3.ErrorResponse{SeverityUnlocalized: "ERROR", Code: "53100", Message: "could not extend file"}, ready}, driver.Error, "", "could not extend file (53100): make room on the disk of the server's data"},
+		"pooled":   {driver.Get, []pgproto3.BackendMessage{&pgproto3.ErrorResponse{SeverityUnlocalized: "ERROR", Code: "26000", Message: `prepared statement "get" does not exist`}, ready}, driver.Error, "", `prepared statement "get" does not exist (26000): write the server's endpoint, or pool_mode = session in the pooler`},
 		"half":     {driver.Get, []pgproto3.BackendMessage{bound, row, &pgproto3.ErrorResponse{SeverityUnlocalized: "ERROR", Code: "57014", Message: "canceled"}, ready}, driver.Error, "", "canceled (57014): raise the server's statement_timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 		}
 	}
 	for _, s := range all {
-		if link.Run == "" || s.op == "" && table == "" {
+		if link.Run == "" || s.absent {
 			continue // a request that executes it will end in an error
 		}
 		if err := s.prepare(ctx, pg); err != nil {
@@ -113,7 +113,10 @@ func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 			return nil, c.checkURL()
 		}
 	}
-	query := u.Query()
+	query, err := settingsOf(u)
+	if err != nil {
+		return nil, c.checkURL()
+	}
 	query.Set("sslmode", c.mode())
 	query.Set("passfile", "/dev/null")
 	query.Set("connect_timeout", "0") // ctx has the deadline
@@ -123,15 +126,18 @@ func (c *Config) settings(endpoint, password string) (*pgconn.Config, error) {
 		u.Host = endpoint
 	}
 	if c.User != "" {
+		query.Del("user")
 		u.User = url.User(c.User)
 	}
 	if c.Database != "" {
+		query.Del("dbname")
+		query.Del("database")
 		u.Path = "/" + c.Database
 	}
 	if query.Get("application_name") == "" {
 		query.Set("application_name", "loadgen")
 	}
-	u.RawQuery = query.Encode()
+	u.RawQuery = written(query)
 	settings, err := pgconn.ParseConfig(u.String())
 	if err != nil {
 		return nil, errors.New("url, or the worker's environment (PGSSLROOTCERT and its like), has a setting that PostgreSQL does not know, a value that does not fit, or a file that is not there")

@@ -90,7 +90,10 @@ func (c *Config) checkURL() error {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return errors.New(`url is none of PostgreSQL; write "postgres://USER@/DATABASE?SETTING=VALUE"`)
 	}
-	query := u.Query()
+	query, err := settingsOf(u)
+	if err != nil {
+		return errors.New("url has a % that begins no escape; write %25 for a %")
+	}
 	if _, set := u.User.Password(); set || query.Has("password") {
 		return errors.New(`url has a password; write password = secret("NAME") instead: plans are kept`)
 	}
@@ -110,11 +113,32 @@ func (c *Config) mode() string {
 	if c.SSLMode != "" {
 		return c.SSLMode
 	}
-	if u, err := url.Parse(c.URL); err == nil && u.Query().Get("sslmode") != "" {
-		return u.Query().Get("sslmode")
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return "disable"
+	}
+	query, _ := settingsOf(u) // checkURL reports the error
+	switch {
+	case query.Get("sslmode") != "":
+		return query.Get("sslmode")
+	case query.Get("ssl") == "true": // JDBC's word, which libpq takes too
+		return "require"
 	}
 	return "disable"
 }
+
+// settingsOf reads a URL's settings by libpq's rules (fe-connect.c, conninfo_uri_parse_params): '+' and ';' stand for themselves, and the last of
+// several with one name counts.
+func settingsOf(u *url.URL) (url.Values, error) {
+	query, err := url.ParseQuery(strings.NewReplacer("+", "%2B", ";", "%3B").Replace(u.RawQuery))
+	for name, all := range query {
+		query[name] = all[len(all)-1:]
+	}
+	return query, err
+}
+
+// written is the inverse of settingsOf. To libpq, unlike to a form, a '+' is no blank.
+func written(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }
 
 // Driver is the postgres driver. Its zero value is ready to use.
 type Driver struct{}

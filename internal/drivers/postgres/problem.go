@@ -47,9 +47,11 @@ func (p problem) outcome() driver.Outcome {
 const mostWords = 80
 
 // text puts what to do near the front: errors are counted by their first 120 bytes.
-func (p problem) text() []byte {
+func (p problem) text() []byte { return p.with(remedy(string(p.code))) }
+
+func (p problem) with(what string) []byte {
 	text := fmt.Appendf(nil, "%s (%s)", p.message[:min(len(p.message), mostWords)], p.code[:min(len(p.code), 5)])
-	if what := remedy(string(p.code)); what != "" {
+	if what != "" {
 		text = append(append(text, ": "...), what...)
 	}
 	return text
@@ -58,6 +60,11 @@ func (p problem) text() []byte {
 // lost returns the error for a connection that the server ends.
 func (p problem) lost() error { return fmt.Errorf("postgres: %s", p.text()) }
 
+const (
+	unpooled = "write the server's endpoint, or pool_mode = session in the pooler" // one that changes servers between transactions loses statements
+	unworded = `write table in the target, or word the op: op "get" { request { sql = … } }`
+)
+
 // remedies say what to do about an error, by its SQLSTATE or class: PostgreSQL's documentation, appendix A.
 var remedies = map[string]string{
 	"08":    "see the server's log",
@@ -65,9 +72,10 @@ var remedies = map[string]string{
 	"23":    "write a statement or keys that keep the table's constraints",
 	"2BP01": "drop what depends on it first",
 	"25006": "write the endpoint of the primary: this server only reads",
-	"26000": "write table in the target, or word the op: op \"get\" { request { sql = … } }",
+	"26000": unpooled,
 	"28":    "look at user, at the secret that password names, and at the server's pg_hba.conf",
 	"3D000": "make the database (createdb), or write another in database",
+	"42P05": unpooled,
 	"42601": "write the statement in PostgreSQL's SQL",
 	"42501": "grant the user what the statement wants (GRANT), or write another user",
 	"42P01": "have nobody drop the table during the load, or write one that is there",

@@ -197,6 +197,35 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err, "a server without TLS may be loaded without")
 }
 
+// TestSettingsOfTheURLArriveAsWritten, by libpq's rules, which are not those of forms.
+func TestSettingsOfTheURLArriveAsWritten(t *testing.T) {
+	show := driver.Form{Verb: 7, Name: "show", Words: &Form{Request: Request{SQL: "SELECT current_setting($1)", Parameters: []string{"{key}"}}}}
+	address := servertest.Postgres(t)
+	for url, want := range map[string][2]string{
+		"postgres://@/?options=-c%20jit%3Doff":                                  {"jit", "off"},
+		"postgres://@/?application_name=a%20b%2Bc":                              {"application_name", "a b+c"},
+		"postgres://@/?application_name=a+b;c":                                  {"application_name", "a+b;c"},
+		"postgres://@/?application_name=a&application_name=b%26c%3Dd%25%2f%40e": {"application_name", "b&c=d%/@e"},
+		"postgres://@/?dbname=none&user=nobody":                                 {"application_name", "loadgen"}, // database and user take precedence
+	} {
+		l := server(t, address, func(c *Config) { c.URL, c.Table = url, "" }, show)
+		r := session(t, l).Do(t, driver.Request{Verb: 7, Key: []byte(want[0])})
+		require.Equal(t, want[1], string(r[0].Value), "%s: %s", url, r[0].Message)
+	}
+}
+
+// TestPoolersInTransactionMode give every connection's statements to one of the server's.
+func TestPoolersInTransactionMode(t *testing.T) {
+	l := server(t, servertest.Postgres(t), nil)
+	require.NoError(t, prepare(t, l))
+	pg, err := login(t.Context(), dial(t, l), l)
+	require.NoError(t, err)
+	_, all, err := statements(l)
+	require.NoError(t, err)
+	require.NoError(t, all[0].prepare(t.Context(), pg))
+	require.EqualError(t, all[0].prepare(t.Context(), pg), `prepare get: prepared statement "get" already exists (SQLSTATE 42P05): write the server's endpoint, or pool_mode = session in the pooler`)
+}
+
 // TestFullDisk says so, and what to do; the connection goes on.
 func TestFullDisk(t *testing.T) {
 	address := servertest.Postgres(t)

@@ -30,6 +30,7 @@ type statement struct {
 	result     byte           // format of its columns
 	none       driver.Outcome // outcome if no row was found or changed
 	op         string         // the plan's name for it, if the plan words it
+	absent     bool           // nothing prepares it: it needs a table, and the plan wants none
 }
 
 // parameter is one parameter of a statement.
@@ -62,6 +63,7 @@ func statements(link driver.Link) (table string, all []*statement, err error) {
 	}
 	for _, s := range c.own() {
 		if !worded[s.verb] {
+			s.absent = c.Table == ""
 			all, table = append(all, s), c.Table
 		}
 	}
