@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/run/conditions"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -36,6 +38,7 @@ type fakeWorker struct {
 
 	prepare    func(ctx context.Context) // may wait
 	prepareErr error
+	runErr     error    // that it reports, after what it has counted
 	nodes      []string // that it finds in a cluster
 	// count fills in what a step counted; it may wait.
 	count func(ctx context.Context, w *fakeWorker, step worker.Step, t *measure.Totals)
@@ -99,7 +102,7 @@ func (w *fakeWorker) Run(ctx context.Context, at time.Duration, sink worker.Sink
 	if w.lie != nil {
 		w.lie(&final)
 	}
-	return final, err
+	return final, cmp.Or(err, w.runErr)
 }
 
 func (w *fakeWorker) Drain() { w.once.Do(func() { close(w.drained) }) }
@@ -352,6 +355,35 @@ func testWorkerContradictsItself(t *testing.T, join joiner) {
 	r = coord.Run(context.Background(), config(t, join, w))
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons[0], "it has ended step 7, not 0")
+}
+
+// TestAFailureEndsThePhaseForAll at once, in a load of an hour: a worker has reported one. The result names the worker, and has what the other counted
+// until then.
+func TestAFailureEndsThePhaseForAll(t *testing.T) { overBoth(t, testAFailureEndsThePhaseForAll) }
+
+func testAFailureEndsThePhaseForAll(t *testing.T, join joiner) {
+	a, b := newFake(), newFake()
+	text, _, _ := strings.Cut(onePhase, "closed {")
+	cfg := configOf(t, text+"closed {\n sessions = 10\n duration = \"1h\"\n}\n}", join, a, b)
+	began := make(chan struct{})
+	a.count = func(ctx context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+		done(t, 70)
+		close(began)
+		select {
+		case <-w.drained:
+		case <-ctx.Done():
+		}
+	}
+	b.count = func(context.Context, *fakeWorker, worker.Step, *measure.Totals) { <-began }
+	b.runErr = errors.New("session 7: 4 panics within a minute")
+	r := coord.Run(t.Context(), cfg)
+	require.Equal(t, exit.Failed, r.ExitCode)
+	require.Equal(t, []string{`phase "only": worker w1: session 7: 4 panics within a minute`}, r.Verdict.Reasons[:1])
+	require.Equal(t, []string{"", "session 7: 4 panics within a minute"}, []string{r.Fleet[0].Failed, r.Fleet[1].Failed})
+	require.Empty(t, r.Losses)
+	require.EqualValues(t, 70, r.Phase["only"].Op["put"].OK)
+	require.Equal(t, conditions.EndStopped, r.Phase["only"].Ended)
+	require.NoError(t, r.CheckValid())
 }
 
 // TestWorkerEndsWithoutItsLastSnapshot: that must not pass for a run in which the other workers counted nothing.

@@ -22,6 +22,7 @@ type entry struct {
 	Step    *begun              `json:"step,omitempty"`
 	Began   *time.Duration      `json:"began,omitempty"` // when the step before this entry began, on the run clock
 	Final   *finalEntry         `json:"final,omitempty"`
+	Failed  *failure            `json:"failed,omitempty"`
 	Loss    *lossEntry          `json:"loss,omitempty"`
 	Flush   *flushed            `json:"flush,omitempty"`
 	Stop    *stopped            `json:"stop,omitempty"`
@@ -75,6 +76,12 @@ type finalEntry struct {
 	MachineUnknown string            `json:"machine_unknown"`
 	Log            *worker.Log       `json:"log"`
 	Uncertainty    time.Duration     `json:"uncertainty"`
+}
+
+// failure is what a worker reported, which ended its step for all.
+type failure struct {
+	Worker int    `json:"worker"`
+	Why    string `json:"why"`
 }
 
 // lossEntry is a worker that was lost.

@@ -21,6 +21,7 @@ type source struct {
 	whole   bool            // it has finished its part
 	lost    bool            // nothing it counts from now on is accepted
 	counted measure.Account // sum of its snapshots
+	fastest float64         // ops due per nanosecond in its fastest second; 0: it has counted for none
 }
 
 // follows adds a snapshot to its worker's account, or says why the snapshot cannot follow the one before it. Intervals must have no gaps or overlaps,
@@ -41,6 +42,9 @@ func (s *step) follows(worker int, snap *measure.Snapshot) error {
 	}
 	if err := snap.CheckWithin(s.bounds); err != nil {
 		return err
+	}
+	if took := snap.To - snap.From; took >= int64(time.Second)/2 {
+		src.fastest = max(src.fastest, float64(dueOf(&snap.Delta))/float64(took))
 	}
 	src.counted.Add(&snap.Delta)
 	if !src.counted.HasCounted(&snap.Running) {
@@ -123,9 +127,9 @@ func (s *step) lose(worker int, lost *worker.Loss) error {
 	src := &s.sources[worker]
 	loss := *lost
 	loss.Phase, loss.Seq, loss.KnownSeconds = s.ph.Name, src.seq, time.Duration(src.upTo).Seconds()
-	loss.LoadedSeconds = max(loss.KnownSeconds, loss.LoadedSeconds)
+	loss.LoadedSeconds = max(loss.KnownSeconds, min(loss.LoadedSeconds, (s.over()+s.unsure[worker]).Seconds()))
 	if s.joiner != nil && !src.final {
-		loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(lost.LoadedSeconds*1e9))
+		loss.UnseenOps, loss.UnseenEstimated = s.unseen(worker, time.Duration(loss.LoadedSeconds*1e9))
 	}
 	s.strike(worker)
 	s.mu.Unlock()
@@ -141,6 +145,14 @@ func (s *step) strike(worker int) {
 	if s.joiner == nil {
 		return
 	}
+	s.leave(worker)
+	if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
+		s.unread = append(s.unread, s.c.Workers[worker].Name)
+	}
+}
+
+// leave has the others' counts wait for a worker no longer. The caller holds the lock.
+func (s *step) leave(worker int) {
 	src := &s.sources[worker]
 	if !src.final {
 		s.joiner.Add(worker, src.upTo, true, &measure.Totals{})
@@ -149,9 +161,6 @@ func (s *step) strike(worker int) {
 	known := src.counted.Counters()
 	s.unfinished.Merge(&known)
 	src.lost = true
-	if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
-		s.unread = append(s.unread, s.c.Workers[worker].Name)
-	}
 }
 
 // lose marks a worker as lost. It returns an error when no worker is left and none can replace it.
@@ -195,6 +204,33 @@ func (src *source) due() (n uint64) {
 		n += l.Due
 	}
 	return n
+}
+
+// dueOf is the number of ops due in some totals.
+func dueOf(t *measure.Totals) (n uint64) {
+	for _, o := range t.Ops {
+		if o != nil {
+			n += o.Due
+		}
+	}
+	return n
+}
+
+// over is when the step's load has ended by the plan, on the run clock; long after any run if the plan does not say.
+func (s *step) over() time.Duration {
+	const never = math.MaxInt64 / 2
+	c, o := s.ph.Closed, s.ph.Schedule()
+	switch {
+	case !s.steps[0].Kind.Timed():
+		return never
+	case o != nil && s.ph.Trace() != nil:
+		return s.at + pace.Shape(s.ph.Open.Shape()).Duration + o.Drain
+	case o != nil:
+		return s.at + s.steps[0].Shape.Duration + o.Drain
+	case c != nil && c.Duration > 0 && s.ph.MostSteps() == 1: // a scenario goes on to its end
+		return s.at + c.Duration
+	}
+	return never
 }
 
 // most is the number of ops that the plan lets a worker start by the given time; false if that depends on the target or on chance.
@@ -243,7 +279,8 @@ func (s *step) lines(worker int, until time.Duration) uint64 {
 }
 
 // likely estimates how many ops a worker has started by the given time. For a schedule that is the Poisson mean plus six standard deviations. For a
-// closed loop, all its slots run ops back to back, each as fast as the worker's fastest op so far.
+// closed loop, all its slots run ops back to back, each as fast as the worker's fastest op so far. If nothing happened to the worker itself, since the
+// coordinator ended before it, that is at most twice the rate of its fastest second.
 func (s *step) likely(worker int, until time.Duration) uint64 {
 	part, src := s.steps[worker], &s.sources[worker]
 	if o := s.ph.Schedule(); o != nil {
@@ -265,7 +302,11 @@ func (s *step) likely(worker int, until time.Duration) uint64 {
 			until = min(until, s.at+c.Duration)
 		}
 	}
-	window := until - time.Duration(src.upTo)
-	slots := uint64(part.To-part.From) * uint64(s.ph.Pipeline())
-	return src.due() + slots*uint64(s.ph.MostSteps()+int(math.Ceil(float64(window)/float64(least))))
+	window := float64(max(0, until-time.Duration(src.upTo)))
+	slots := float64(part.To-part.From) * float64(s.ph.Pipeline())
+	more := slots * math.Ceil(window/float64(least))
+	if c, k := s.ph.Closed, s.c.past; k != nil && k.over && src.fastest > 0 && c != nil && time.Duration(src.upTo) >= s.at+c.Ramp {
+		more = min(more, math.Ceil(2*window*src.fastest))
+	}
+	return src.due() + uint64(slots*float64(s.ph.MostSteps())+more)
 }

@@ -221,13 +221,14 @@ func (k *past) step(s *step) (*step, error) {
 		err := k.next(s)
 		if errors.Is(err, errEnded) {
 			k.giveUp(s)
-			return s, nil
+			break
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	s.close()
+	return s, s.err
 }
 
 // fits checks that the kept step is the one that comes next in the plan.
@@ -265,6 +266,9 @@ func (k *past) next(s *step) error {
 	case e.Final != nil && e.Final.Worker >= 0 && e.Final.Worker < len(s.steps):
 		s.conclude(e.Final.Worker, e.Final.final())
 		s.sources[e.Final.Worker].whole, k.done[e.Final.Worker] = !e.Final.Cut, true
+	case e.Failed != nil && e.Failed.Worker >= 0 && e.Failed.Worker < len(s.steps):
+		i := e.Failed.Worker
+		k.c.fleetOf(i).Failed, s.err, k.done[i] = e.Failed.Why, k.c.blame(k.c.Workers[i], errors.New(e.Failed.Why)), true
 	case e.Loss != nil:
 		return k.lose(s, e.Loss)
 	case e.Stop != nil:
@@ -354,16 +358,28 @@ func (k *past) stop(e *stopped) {
 	}
 }
 
-// mostSilent is how long a worker may have been heard from without any of its snapshots being kept.
-const mostSilent = storeWithin
+const (
+	// mostSilent is how long a worker may have been heard from without any of its snapshots being kept.
+	mostSilent = storeWithin
+	// mostUnkept is the same for a worker in the coordinator's process, which ends with it: it counts each second, and a commit takes a moment.
+	mostUnkept = 2 * time.Second
+)
 
-// giveUp bounds what the workers may have done in a step after its records end.
+// giveUp bounds or estimates what the workers may have done in a step after its records end.
 func (k *past) giveUp(s *step) {
 	k.over = true
-	until := k.upTo + max(mostSilent, 3*k.c.Lease) + k.c.Lease
+	until, why := k.upTo+max(mostSilent, 3*k.c.Lease)+k.c.Lease, "the coordinator ended"
+	if k.c.Lease == 0 {
+		until, why = k.upTo+mostUnkept, "it ended with the coordinator"
+	}
 	for i := range s.sources {
 		if !k.done[i] {
-			_ = s.lose(i, &worker.Loss{Worker: k.c.Workers[i].Name, Why: "the coordinator ended", LoadedSeconds: until.Seconds()}) // the run is over anyway
+			_ = s.lose(i, &worker.Loss{Worker: k.c.Workers[i].Name, Why: why, LoadedSeconds: until.Seconds()}) // the run is over anyway
+		}
+	}
+	for i := range s.sources {
+		if !k.done[i] { // all ended at about the same time
+			s.estimateSpan(i)
 		}
 	}
 }

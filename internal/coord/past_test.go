@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // ofKept is what a run has left if its coordinator ended after the given number of records.
@@ -146,7 +147,7 @@ func TestRecoverNamesWhatIsMissing(t *testing.T) {
 	unseen := uint64(0)
 	for _, l := range r.Losses {
 		require.Equal(t, "first", l.Phase)
-		require.Equal(t, "the coordinator ended", l.Why)
+		require.Equal(t, "it ended with the coordinator", l.Why)
 		unseen += l.UnseenOps
 	}
 	require.EqualValues(t, 5, unseen, "each has five sessions with one iteration, and one of them is kept whole")
@@ -180,9 +181,9 @@ func TestRecoverAKeptPopulate(t *testing.T) {
 }
 
 // TestRecoverBoundsWhatALeaseAllows adds the time for which a worker may have been heard from without a kept snapshot (the store's limit or three
-// leases) and one more lease.
+// leases) and one more lease. Without a lease the worker was in the coordinator's process, and ended with it.
 func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {
-	for lease, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 40 * time.Second, 20 * time.Second: 80 * time.Second} {
+	for lease, want := range map[time.Duration]time.Duration{0: 2 * time.Second, 10 * time.Second: 40 * time.Second, 20 * time.Second: 80 * time.Second} {
 		cfg := configOf(t, onePhase, local, newFake())
 		cfg.Lease = lease
 		coord.Run(t.Context(), cfg)
@@ -198,6 +199,91 @@ func TestRecoverBoundsWhatALeaseAllows(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, r.Losses, 1)
 		require.InDelta(t, (time.Duration(last.To) + want).Seconds(), r.Losses[0].LoadedSeconds, 1e-9, lease)
+	}
+}
+
+// TestRecoverWithoutSurvivors ends a coordinator two seconds into loads of known rates, before any worker could report when its sessions were at work.
+// Rate and duration are those of the two seconds. What nobody saw is estimated by twice that rate, until the load ends by its plan or its worker with the
+// coordinator.
+func TestRecoverWithoutSurvivors(t *testing.T) {
+	const took = 10 * time.Millisecond
+	for name, c := range map[string]struct {
+		load      string
+		rate      float64
+		lease     time.Duration
+		loaded    time.Duration // after the start
+		unseen    uint64
+		estimated bool
+	}{
+		"closed":                            {load: "closed {\n sessions = 10\n duration = \"30s\"\n}", rate: 1000, loaded: 4 * time.Second, unseen: 2*2*1001 + 10, estimated: true},
+		"closed, a worker from elsewhere":   {load: "closed {\n sessions = 10\n duration = \"30s\"\n}", rate: 1000, lease: 10 * time.Second, loaded: 30 * time.Second, unseen: 2*28*1001 + 10, estimated: true},
+		"closed, with pauses":               {load: "closed {\n sessions = 10\n duration = \"3s\"\n think = \"10ms\"\n}", rate: 500, loaded: 3 * time.Second, unseen: 1000 + 10, estimated: true},
+		"open":                              {load: "open {\n sessions = 10\n rate = 1000\n duration = \"30s\"\n}", rate: 1000, loaded: 4 * time.Second, unseen: 2000 - 1},
+		"open, that ends before, elsewhere": {load: "open {\n sessions = 10\n rate = 1000\n duration = \"2500ms\"\n drain = \"1s\"\n}", rate: 1000, lease: 10 * time.Second, loaded: 3500 * time.Millisecond, unseen: 500 - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &scripted{fakeWorker: newFake()}
+			w.run = func(_ context.Context, f *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error) {
+				sum := measure.NewTotals(int64(at), 1)
+				for second := range 2 {
+					delta := measure.NewTotals(int64(at), 1)
+					if second == 0 { // one op was a thousand times as fast as the others
+						delta.AddDue(driver.Put)
+						delta.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.OK, Due: int64(at), Start: int64(at), End: int64(at + took/1000)})
+						*delta.Request(0, driver.Put) = measure.Requests{Sent: 1, Answered: 1}
+					}
+					doneEvery(delta, time.Duration(second)*time.Second, time.Duration(1e9/c.rate), took)
+					sum.Merge(delta)
+					from := int64(at) + int64(second)*1e9
+					kept, err := sink(&measure.Snapshot{
+						Step: f.step.Seq, SeqFirst: uint64(second + 1), SeqLast: uint64(second + 1), From: from, To: from + 1e9, Delta: *delta, Running: sum.Counters(),
+					})
+					if err != nil || kept() != nil {
+						return worker.Final{}, err
+					}
+				}
+				return worker.Final{}, errors.New("the end")
+			}
+			text, _, _ := strings.Cut(onePhase, "closed {")
+			cfg := configOf(t, text+c.load+"\n}", local, w.fakeWorker)
+			cfg.Workers[0].Worker, cfg.Lease = w, c.lease
+			coord.Run(t.Context(), cfg)
+			var upTo []kept
+			for _, r := range cfg.Store.(*memory).records {
+				if r.worker != "" || !strings.HasPrefix(string(r.record), `{"failed"`) {
+					upTo = append(upTo, r)
+				}
+			}
+			r, err := coord.Recover(ofKept(cfg, upTo))
+			require.NoError(t, err)
+			require.NotNil(t, r.Phase["only"].Op["put"].Rate, r.Verdict.Reasons)
+			require.InEpsilon(t, c.rate, *r.Phase["only"].Op["put"].Rate, 0.005)
+			require.InDelta(t, 2, r.Phase["only"].Seconds, 0.011)
+			l := r.Losses[0]
+			require.InDelta(t, c.loaded.Seconds(), l.LoadedSeconds-l.KnownSeconds+2, 1e-9)
+			require.Equal(t, []any{c.unseen, c.estimated}, []any{l.UnseenOps, l.UnseenEstimated})
+		})
+	}
+}
+
+// doneEvery counts ops that are due at even distances in the second after some time since the start, and take as long as that. Those that end in it
+// are counted as ended, and those of the second before that end in it, too.
+func doneEvery(t *measure.Totals, since, every, took time.Duration) {
+	for due := max(0, since-took); due < since+time.Second; due += every {
+		end := due + took
+		if due >= since {
+			t.AddDue(driver.Put)
+			t.Request(0, driver.Put).Sent++
+			t.AddInFlight(driver.Put, 1)
+			t.Request(0, driver.Put).InFlight++
+		}
+		if end > since && end <= since+time.Second {
+			at := t.Origin + int64(due)
+			t.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.OK, Due: at, Start: at, End: at + int64(took)})
+			t.AddInFlight(driver.Put, -1)
+			t.Request(0, driver.Put).Answered++
+			t.Request(0, driver.Put).InFlight--
+		}
 	}
 }
 

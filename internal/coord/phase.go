@@ -64,7 +64,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		}
 		began = true
 		p.m.Endpoints, p.m.Others = s.endpoints()
-		p.take(s, p.c.stopping(ctx))
+		p.take(s, s.err != nil || p.c.stopping(ctx))
 		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
 			err = errEnded
 		}

@@ -76,7 +76,9 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step
 	}
 	s.begin(time.Since(c.zero) + s.ahead())
 	c.note(entry{Began: &s.at})
-	return s, s.run(ctx)
+	err := s.run(ctx)
+	s.close()
+	return s, err
 }
 
 // newStep divides a step among the workers.
@@ -294,13 +296,13 @@ func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	case errors.As(err, &lost):
 		return s.lose(i, lost)
 	case err != nil:
-		return s.c.blame(m, err)
+		return s.endedBy(ctx, i, err)
 	}
 	cut := (final.Expired || final.Stopped) && ctx.Err() == nil && !s.asked.Load()
 	s.conclude(i, &final)
 	s.c.note(entryOf(i, &final, cut))
 	if err := s.agrees(i, &final); err != nil {
-		return s.c.blame(m, err)
+		return s.endedBy(ctx, i, err)
 	}
 	switch {
 	case !cut:
@@ -310,6 +312,48 @@ func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
 	}
 	return nil
+}
+
+// endedBy ends the step for all workers because one has reported a failure. If the run was to end anyway, or something else failed before, the failure
+// follows from that.
+func (s *step) endedBy(ctx context.Context, i int, why error) error {
+	err := s.c.blame(s.c.Workers[i], why)
+	s.mu.Lock()
+	first := s.err == nil && ctx.Err() == nil
+	if first {
+		s.err = err
+		s.c.fleetOf(i).Failed = why.Error()
+		s.c.note(entry{Failed: &failure{Worker: i, Why: why.Error()}})
+	}
+	s.mu.Unlock()
+	if first {
+		s.drain()
+	}
+	return err
+}
+
+// close ends the counting, once every worker has ended or never will. What is known of those that did not end stands.
+func (s *step) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.sources {
+		if src := &s.sources[i]; !src.final && !src.lost && !s.c.isLost(i) {
+			s.leave(i)
+		}
+	}
+	if s.totals.Span.Sessions == 0 { // nobody lived to report when sessions were at work
+		for i := range s.sources {
+			s.estimateSpan(i)
+		}
+	}
+}
+
+// estimateSpan adds when the sessions of a worker were at work that has not reported it.
+func (s *step) estimateSpan(i int) {
+	if src, part := &s.sources[i], s.steps[i]; !src.final && src.due() > 0 {
+		span := judge.Span(s.ph, s.totals, part.To-part.From, src.upTo)
+		s.totals.Span.Merge(&span)
+	}
 }
 
 // conclude takes a worker's final report, except its totals.

@@ -14,15 +14,18 @@ func (p *printer) workers(r *run.Run) {
 	if len(r.Fleet) < 2 && len(r.Losses) == 0 {
 		return
 	}
-	word := "all there"
+	word, all := "none lost", quantity.Thousands(len(r.Fleet))
 	if n := len(r.Losses); n > 0 {
-		word = quantity.Thousands(n) + " of " + quantity.Thousands(len(r.Fleet)) + " LOST"
+		word = quantity.Thousands(n) + " of " + all + " LOST"
+	}
+	if n := r.FailedWorkers(); n > 0 {
+		word = quantity.Thousands(n) + " of " + all + " FAILED"
 	}
 	p.rule("workers", word)
 	shown, hidden := 0, 0
 	for i, w := range r.Fleet {
 		loss := r.LossOf(i)
-		if loss == nil && w.Replaces == "" {
+		if loss == nil && w.Failed == "" && w.Replaces == "" {
 			if shown == maxWorkers {
 				hidden++
 				continue
@@ -32,6 +35,9 @@ func (p *printer) workers(r *run.Run) {
 		p.worker(&w)
 		if loss != nil {
 			p.item("", loss.Brief())
+		}
+		if w.Failed != "" {
+			p.item("", "FAILED, which ended the run: "+w.Failed)
 		}
 	}
 	if hidden > 0 {

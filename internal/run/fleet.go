@@ -14,6 +14,8 @@ type Worker struct {
 	Replaces string `json:"replaces"` // the lost worker whose sessions it took over; "": none
 	Since    string `json:"since"`    // the first phase it took part in; "": the run's first
 
+	Failed string `json:"failed"` // the failure that it reported, which ended the run; "": none
+
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
 	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // possible error of the offset at the end of its last step; 0 in the coordinator's own process
 	CPUSeconds              float64 `json:"cpu_seconds"`               // user + system of its process, over all steps that it finished
@@ -27,6 +29,16 @@ func (w *Worker) AddSpent(g *measure.Generator) {
 	w.Add(&g.Spent)
 	w.ElapsedSeconds += g.ElapsedSeconds
 	w.MaxRSSBytes = max(w.MaxRSSBytes, g.MaxRSSBytes)
+}
+
+// FailedWorkers is how many workers reported a failure.
+func (r *Run) FailedWorkers() (n int) {
+	for i := range r.Fleet {
+		if r.Fleet[i].Failed != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // LossOf returns the loss of the worker at a place in the fleet, or nil if it was not lost. A name may occur twice: its second worker joined after
