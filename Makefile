@@ -36,8 +36,8 @@ fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; grep -r --include='*_test.go' '^func Fuzz' . | sed 's|/[^/]*:func \([A-Za-z0-9_]*\).*| \1|' | \
 	while read -r dir target; do echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null; done
 
-mutants: ## change PKG in small ways, one at a time, and name the changes that its tests miss; MUTANTS="-n 100 -seed 2" or other flags
-	nice -n 19 go run -C tools ./mutants $(MUTANTS) $(PKG)
+mutants: ## change PKG in small ways, one at a time, and name the changes that its tests miss; MUTANTS="--dry-run" or other flags
+	nice -n 19 go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --timeout-coefficient 20 $(MUTANTS) $(PKG)
 
 bench: ## loadgen beside the other clients on PATH; BENCH="-quick" or other flags
 	go run ./bench $(BENCH)

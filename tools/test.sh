@@ -77,7 +77,7 @@ for loops in ${LOADGEN_TEST_MORE_LOOPS-2 4}; do
 	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on -timeout 20m $(asking Loops) || status=$?
 	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on -timeout 20m -parallel 6 -run "$counts" ./cmd/loadgen || status=$?
 done
-go test -C tools ./mutants ./sbom || status=$?
+go test -C tools ./sbom || status=$?
 go test -C deploy/manifests ./... || status=$?
 case ",${LOADGEN_TEST_REQUIRE:-}," in
 *,all,* | *,crash,*)
