@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"testing"
 	"time"
@@ -230,66 +229,4 @@ func redisPlanOf(t testing.TB, endpoints int, values, target, phase string) *pla
 			dataset     = dataset.d
 			%s
 		}`, list, target, values, phase))
-}
-
-// startsAt is when the steps of a starter begin.
-const startsAt = int64(100 * time.Second)
-
-// starter is a way that starts ops without carrying them out. It notes what a feed has it start, and when; the test ends the ops.
-type starter struct {
-	stateful
-	l         *loop
-	left      int // how many ops the streams still have
-	began     []begun
-	meanwhile func(s *session) // when set, is called as ops of a session begin
-}
-
-// begun is ops that began together.
-type begun struct {
-	session  int
-	n        int // how many ops of a stream; the number of the line of a trace
-	due, now int64
-}
-
-// onlyStart prepares a load, and then has a starter take the place of its way. The test calls the feed.
-func (b *bench) onlyStart() *starter {
-	b.t.Helper()
-	b.equip(worker.Load)
-	w := &starter{l: b.l, left: math.MaxInt}
-	b.l.origin, b.l.way, b.l.states = startsAt, w, w
-	return w
-}
-
-func (w *starter) start(s *session, _ *workload.Stream, n int, due, now int64) int {
-	n = min(n, w.left)
-	w.left -= n
-	w.l.occupy(s, n, now)
-	w.note(s, begun{s.index, n, due, now})
-	return n
-}
-
-func (w *starter) launch(st *opState, now int64) {
-	w.l.release(st)
-	w.note(st.session, begun{st.session.index, int(st.N), st.due, now})
-}
-
-func (w *starter) note(s *session, ops begun) {
-	w.began = append(w.began, ops)
-	if w.meanwhile != nil {
-		w.meanwhile(s)
-	}
-}
-
-// took returns what began since the last call.
-func (w *starter) took() []begun {
-	began := w.began
-	w.began = nil
-	return began
-}
-
-// end ends n ops of a session.
-func (w *starter) end(session, n int, now int64, held bool) {
-	s := w.l.sessions[session]
-	w.l.vacate(s, n, now)
-	w.l.feed.freed(s, n, now, held)
 }
