@@ -76,7 +76,7 @@ func (e *evaluator) admit(v cty.Value, x hclsyntax.Expression, s Scope) bool {
 	if err != nil {
 		remedy := "Write a smaller value."
 		if errors.Is(err, errObeyed) {
-			remedy = "Write the text without it."
+			remedy = `Write the text without it. Bytes like this get into a request as {value}, from a file of values with encoding = "base64".`
 		}
 		e.Fault(x.Range(), s.Where+": "+err.Error(), remedy)
 		return false

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Meter makes the connections of one client and counts what goes over them. Its methods may be called from any goroutine.
@@ -32,7 +34,8 @@ func (m *Meter) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	m.made.Add(1)
-	c := &metered{Conn: conn, meter: m}
+	c := &metered{Conn: conn, meter: m, raw: rawOf(conn)}
+	c.look = c.poll
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open[c] = struct{}{}
@@ -84,6 +87,43 @@ func (m *Meter) forget(c *metered) {
 type metered struct {
 	net.Conn
 	meter *Meter
+	raw   syscall.RawConn // nil: it is no socket
+
+	look  func(fd uintptr) // poll
+	asked [1]unix.PollFd
+	ended bool // as poll has found
+}
+
+// Ended reports whether the far end has closed the connection, or will send nothing more on it. It neither waits nor reads, so bytes that have
+// arrived do not matter, nor whether they are encrypted. The client that reads and writes may call it, and nobody else.
+func (c *metered) Ended() bool {
+	if c.raw == nil {
+		return false
+	}
+	c.ended = false
+	return c.raw.Control(c.look) != nil || c.ended
+}
+
+func (c *metered) poll(fd uintptr) {
+	c.asked[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP}
+	n, err := unix.Poll(c.asked[:], 0)
+	c.ended = n > 0 && err == nil
+}
+
+// rawOf returns the socket below a connection; nil if there is none.
+func rawOf(conn net.Conn) syscall.RawConn {
+	for over, ok := conn.(interface{ NetConn() net.Conn }); ok; over, ok = conn.(interface{ NetConn() net.Conn }) {
+		conn = over.NetConn()
+	}
+	at, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := at.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // NetConn returns the connection that is metered.
@@ -108,18 +148,8 @@ func (c *metered) Close() error {
 
 // traffic returns what the kernel has counted on a connection; zero if it does not say.
 func (c *metered) traffic() (t Traffic) {
-	conn := c.Conn
-	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = over.NetConn()
+	if c.raw != nil {
+		_ = c.raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // the counts of a closed connection are gone
 	}
-	at, ok := conn.(syscall.Conn)
-	if !ok {
-		return t
-	}
-	raw, err := at.SyscallConn()
-	if err != nil {
-		return t
-	}
-	_ = raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // the counts of a closed connection are gone
 	return t
 }

@@ -16,7 +16,9 @@ type Link struct {
 	Secrets func(name string) (string, error)
 
 	// Dial connects to Endpoint, over TLS if the target wants it and only where the worker's policy allows, and counts the bytes. It is set only for a
-	// [Dialer], for the connections that its client opens.
+	// [Dialer], for the connections that its client opens. They have a method Ended() bool, which neither waits nor reads: whether the server has closed
+	// the connection. Servers close connections that are idle for some time, which is no fault of a request's: a client asks before it writes, and
+	// dials again if so.
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 

@@ -32,7 +32,7 @@ type client struct {
 	most          int // bytes of a body
 	words         [driver.NumVerbs]*wording
 
-	conn     net.Conn // nil: closed, as the server announced
+	conn     net.Conn // nil: closed, as the server has announced or done
 	in       *bufio.Reader
 	response fasthttp.Response
 	out      []byte
@@ -88,6 +88,9 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	if w == nil {
 		return fmt.Errorf("web: no words for a %v", req.Verb)
 	}
+	if conn, ok := c.conn.(interface{ Ended() bool }); ok && conn.Ended() {
+		_ = c.Close() // the server has closed it while it was idle
+	}
 	if c.conn == nil {
 		if err := c.connect(ctx); err != nil {
 			return err
@@ -104,8 +107,7 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	}
 	c.judge(w, reply)
 	if c.response.ConnectionClose() {
-		_ = c.conn.Close() // the server is done with it
-		c.conn = nil
+		_ = c.Close() // the server is done with it
 	}
 	return nil
 }

@@ -12,8 +12,8 @@
 // Requests are the plan's bytes. Responses are read by github.com/valyala/fasthttp, whose Response can be reused without allocating, within bounds: a
 // PUT through it took 36 µs and no allocation, where net/http took 50 µs and 48. Its HostClient is not used: it would be a pool of one connection
 // with a cleaning goroutine, and would repeat requests unseen by any ledger. A client here has one connection. It sends a request once the response
-// to the previous one has arrived (no pipelining, which servers do badly). If a server has announced that it closes, the client dials again: that
-// counts as a reconnect. The protocol is that of RFC 9110 and 9112.
+// to the previous one has arrived (no pipelining, which servers do badly). If a server has announced that it closes, or has closed while no request
+// was outstanding, the client dials again: that counts as a reconnect. The protocol is that of RFC 9110 and 9112.
 package web
 
 import (
@@ -40,7 +40,8 @@ var (
 
 // Config holds what a web target takes beside the common attributes.
 type Config struct {
-	// Host is the Host header of requests; "": the endpoint, without the port if it is the scheme's default.
+	// Host is the Host header of requests; "": the endpoint, without the port if it is the scheme's default; localhost for a
+	// Unix socket.
 	Host string `hcl:"host,optional" json:"host"`
 	// Authorization is the Authorization header of requests, such as "Bearer …"; nil: none.
 	Authorization *driver.Secret `hcl:"authorization,optional" json:"authorization"`
@@ -121,12 +122,14 @@ func settings(link driver.Link) (cfg *Config, authorization string, err error) {
 
 // host returns the Host header for an endpoint.
 func host(cfg *Config, endpoint string) string {
-	name, port, err := net.SplitHostPort(endpoint)
-	switch {
-	case cfg.Host != "":
+	if cfg.Host != "" {
 		return cfg.Host
-	case err != nil: // a Unix socket
+	}
+	if strings.HasPrefix(endpoint, "unix:") {
 		return "localhost"
+	}
+	name, port, _ := net.SplitHostPort(endpoint)
+	switch {
 	case port != "80" && port != "443":
 		return endpoint
 	case strings.Contains(name, ":"):
