@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -23,14 +24,17 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	case len(t.Endpoints) > maxEndpoints:
 		v.fault(fmt.Sprintf("%s: %d endpoints", at.where, len(t.Endpoints)), fmt.Sprintf("Write at most %d.", maxEndpoints), place)
 	}
-	_, wire := d.(driver.Wire)
+	_, connected := d.(driver.Wire)
+	if _, dials := d.(driver.Dialer); dials {
+		connected = true
+	}
 	seen := map[string]bool{}
 	for _, e := range t.Endpoints {
-		if write, ok := addressOf(e); wire && ok {
-			v.fault(at.where+": an endpoint that is a URL, or holds a user or a password", write, place)
+		if connected && isURL(e) {
+			v.fault(at.where+": an endpoint that is a URL, or holds a user, a password or a path", insteadOfURL(e, d), place)
 			continue
 		}
-		if err := checkEndpoint(e, wire); err != nil {
+		if err := checkEndpoint(e, connected); err != nil {
 			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, lang.Quote(e), err),
 				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
 		} else if seen[e] {
@@ -40,39 +44,58 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// addressOf says what to write instead of an endpoint in other clients' form, SCHEME://USER:PASSWORD@HOST:PORT/DATABASE or a part of that.
-// It never shows the endpoint's text, which may hold a password.
-func addressOf(e string) (write string, ok bool) {
-	scheme, rest, isURL := strings.Cut(e, "://")
-	if isURL && scheme == "unix" {
-		return "", false
-	}
-	if !isURL {
+// isURL reports whether an endpoint is in other clients' form, SCHEME://USER:PASSWORD@HOST:PORT/PATH or a part of that. Its text, which may hold a
+// password, must not be shown.
+func isURL(e string) bool {
+	return !strings.HasPrefix(e, "unix:") && strings.ContainsAny(e, "/?#@")
+}
+
+// insteadOfURL says what to write instead of a URL, in the words that the driver has for its parts.
+func insteadOfURL(e string, d driver.Driver) string {
+	scheme, rest, ok := strings.Cut(e, "://")
+	if !ok {
 		scheme, rest = "", e
 	}
+	has := fieldTypes(reflect.TypeOf(d.NewConfig()))
+	write := `Write "HOST:PORT"`
 	at := strings.LastIndexByte(rest, '@')
-	if !isURL && at < 0 {
-		return "", false
-	}
-	write = `Write "HOST:PORT"`
 	if at >= 0 {
-		write += `, and in the target username = "USER" and password = secret("NAME"), with the password in the environment of workers as LOADGEN_SECRET_NAME`
+		var words []string
+		for _, word := range []struct{ name, text string }{
+			{"username", `username = "USER"`},
+			{"user", `user = "USER"`},
+			{"password", `password = secret("NAME")`},
+			{"authorization", `authorization = secret("NAME")`},
+		} {
+			if has[word.name] != nil {
+				words = append(words, word.text)
+			}
+		}
+		if len(words) > 0 {
+			write += ", and in the target " + strings.Join(words, " and ") + ", with the secret in the environment of workers as LOADGEN_SECRET_NAME"
+		} else {
+			write += ", without a user and a password, for which driver " + lang.Quote(d.Name()) + " has no words"
+		}
 	}
 	if scheme == "rediss" || scheme == "valkeys" || scheme == "https" || scheme == "tls" {
 		write += ", and tls {}"
 	}
 	if slash := strings.IndexByte(rest[at+1:], '/'); slash >= 0 && len(rest[at+1:]) > slash+1 {
-		write += ", and database = N"
+		if has["database"] != nil {
+			write += ", and database = …"
+		} else {
+			write += ", and no path: ops have them"
+		}
 	}
-	return write + ".", true
+	return write + "."
 }
 
-// checkEndpoint checks an endpoint's form: host:port with a decimal port or a socket's path for a wire, any printable word for other drivers.
-func checkEndpoint(e string, wire bool) error {
+// checkEndpoint checks an endpoint's form: host:port with a decimal port or a socket's path if the driver connects to it, else any printable word.
+func checkEndpoint(e string, connected bool) error {
 	if e == "" || len(e) > 300 || strings.ContainsFunc(e, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return errors.New("not 1 to 300 printable characters without spaces")
 	}
-	if !wire {
+	if !connected {
 		return nil
 	}
 	if strings.HasPrefix(e, "unix:") {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	shipped "github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/stretchr/testify/require"
 )
 
 // A target of a driver without a transport needs no endpoints, and gets as many as its replication needs.
@@ -25,27 +25,46 @@ func TestImaginaryEndpoints(t *testing.T) {
 // An endpoint in other clients' form may hold a password: the error says what to write, without showing the endpoint's text.
 func TestEndpointsWithPasswordsAreNotShown(t *testing.T) {
 	for endpoint, want := range map[string][]string{
-		"rediss://:hunter2@cache:6379":        {`Write "HOST:PORT"`, `password = secret("NAME")`, "tls {}"},
-		"redis://worker:hunter2@cache:6379/3": {`password = secret("NAME")`, "database = N"},
-		"worker:hunter2@cache:6379":           {`password = secret("NAME")`},
-		":hunter2@cache:6379":                 {`password = secret("NAME")`},
-		"rediss://:hunter2@":                  {`password = secret("NAME")`},
-		"redis://cache:6379":                  {`Write "HOST:PORT".`},
+		"redis rediss://:hunter2@cache:6379":         {`Write "HOST:PORT"`, `username = "USER" and password = secret("NAME")`, "tls {}"},
+		"redis redis://worker:hunter2@cache:6379/3":  {`password = secret("NAME")`, "database = …"},
+		"redis worker:hunter2@cache:6379":            {`password = secret("NAME")`},
+		"redis :hunter2@cache:6379":                  {`password = secret("NAME")`},
+		"redis rediss://:hunter2@":                   {`password = secret("NAME")`},
+		"redis redis://cache:6379":                   {`Write "HOST:PORT".`},
+		"postgres postgres://bob:hunter2@db:5432/it": {`user = "USER" and password = secret("NAME")`, "database = …"},
+		"memcached bob:hunter2@cache:11211":          {`Write "HOST:PORT", without a user and a password, for which driver "memcached" has no words.`},
+		"web http://bob:hunter2@shop:8080/base":      {`authorization = secret("NAME")`, "and no path: ops have them"},
+		"web bob:hunter2@shop:8080":                  {`authorization = secret("NAME")`},
+		"web https://shop:8080":                      {`Write "HOST:PORT", and tls {}.`},
+		"web shop:8080/base?q=1":                     {`Write "HOST:PORT", and no path: ops have them.`},
 	} {
-		text := fmt.Sprintf("plan \"p\" {}\ntarget \"t\" {\n driver = \"redis\"\n endpoints = [%q, %q]\n}\n"+
-			"dataset \"d\" {\n keys { count = 1 }\n values { size = 1 }\n}\nphase \"f\" {\n target = target.t\n dataset = dataset.d\n populate {}\n}\n", endpoint, endpoint)
-		file, diags := plan.Parse([]byte(text), "plan.hcl", drivers())
-		if !diags.HasErrors() {
-			_, more := file.Resolve(plan.Vars{})
-			diags = append(diags, more...)
-		}
-		var shown strings.Builder
-		require.NoError(t, plan.FormatDiagnostics(&shown, diags, map[string][]byte{"plan.hcl": []byte(text)}))
-		said := shown.String() + diags.Error()
-		require.Contains(t, said, "an endpoint that is a URL, or holds a user or a password", endpoint)
+		name, endpoint, _ := strings.Cut(endpoint, " ")
+		said := saidOf(t, name, endpoint)
+		require.Contains(t, said, "an endpoint that is a URL, or holds a user, a password or a path", endpoint)
 		require.NotContains(t, said, "hunter2")
 		for _, words := range want {
 			require.Contains(t, said, words, endpoint)
 		}
 	}
+}
+
+// Drivers whose clients dial by themselves take the same endpoints as those whose connections are loadgen's.
+func TestEndpointsOfEveryDriverThatConnects(t *testing.T) {
+	for _, name := range []string{"redis", "memcached", "postgres", "web"} {
+		for _, endpoint := range []string{"127.0.0.1", ":8080", "[::1]", "::1:8080", "127.0.0.1:021030", "127.0.0.1:0", "unix:/run/s", ""} {
+			require.Contains(t, saidOf(t, name, endpoint), `Write "HOST:PORT", such as`, "%s %s", name, endpoint)
+		}
+	}
+}
+
+// saidOf returns what is said of a plan with an endpoint of a driver that loadgen has.
+func saidOf(t *testing.T, driver, endpoint string) string {
+	text := fmt.Sprintf("plan \"p\" {}\ntarget \"t\" {\n driver = %q\n endpoints = [%q, %q]\n}\n"+
+		"dataset \"d\" {\n keys { count = 1 }\n values { size = 1 }\n}\nphase \"f\" {\n target = target.t\n dataset = dataset.d\n populate {}\n}\n", driver, endpoint, endpoint)
+	file, diags := plan.Parse([]byte(text), "plan.hcl", shipped.All())
+	if !diags.HasErrors() {
+		_, more := file.Resolve(plan.Vars{})
+		diags = append(diags, more...)
+	}
+	return formatted(t, diags, map[string][]byte{"plan.hcl": []byte(text)}) + diags.Error()
 }
