@@ -161,7 +161,7 @@ func testSearch(t *testing.T, join joiner) {
 	require.NotEmpty(t, r.Why("phase", "p", "search", "client_bound").Text)
 	require.Equal(t, "the precision was reached", s.Ended)
 	best := p.Levels[*s.Level]
-	require.InDelta(t, *s.Rate, best.Rate, 0)
+	require.Equal(t, best.OfferedRate, s.Rate, "as offered, not as asked")
 	require.Equal(t, best.Op, p.Op)
 	require.Equal(t, best.OfferedRate, p.OfferedRate)
 	var sent, due uint64

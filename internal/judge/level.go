@@ -307,7 +307,7 @@ func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
 			p.null("search."+name, reason.NoRateHeld, why)
 			return nil
 		}
-		return number(m.Levels[i].Rate)
+		return number(m.Levels[i].Offered())
 	}
 	level := func(i int, name, why string) *int {
 		if i < 0 {
@@ -324,7 +324,9 @@ func (p *phase) search(s *plan.Search, m Measured, sum search.Found) {
 	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
 	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
 	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
-	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
+	if r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above"); limited >= 0 {
+		r.ClientBound = number(m.Levels[limited].Rate)
+	}
 	p.judgeSearch(m, r)
 }
 

@@ -138,6 +138,7 @@ func searched(ended search.End, outcomes ...string) *run.Phase {
 	for i, outcome := range outcomes {
 		l := level(ph, openLoad(ms, 0), measure.Generator{Busy: 0.1})
 		l.Rate, l.Outcome, l.power = float64(1000*(i+1)), outcome, 1/float64(i+1)
+		l.OfferedRate = number(l.Rate)
 		for o := search.Held; o <= search.Limited; o++ {
 			if o.String() == outcome {
 				l.outcome = o

@@ -80,8 +80,11 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 func (b *builder) openRates(ph *plan.Phase, s pace.Shape) {
 	const offered, achieved = "offered_rate", "achieved_rate"
 	code, why := reason.NoPlateau, b.noWindow
-	if ph.Schedule() == nil {
+	switch {
+	case ph.Schedule() == nil:
 		code, why = reason.NotApplicable, "a closed phase offers no rate: ops wait for each other"
+	case why == "" && s.Rate == 0:
+		why = "no rate was asked for"
 	}
 	if why != "" {
 		b.null(offered, code, why)

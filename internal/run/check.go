@@ -235,8 +235,8 @@ func (p *Phase) checkSearch() error {
 		switch {
 		case (c.rate == nil) != (c.level == nil):
 			return fmt.Errorf("search: a %s without its level, or the other way round", c.name)
-		case c.rate != nil && p.Levels[*c.level].Rate != *c.rate:
-			return fmt.Errorf("search: %s %v, but its level is of %v", c.name, *c.rate, p.Levels[*c.level].Rate)
+		case c.rate != nil && p.Levels[*c.level].Offered() != *c.rate && p.Levels[*c.level].Rate != *c.rate: // as older loadgens have it
+			return fmt.Errorf("search: %s %v, but its level offered %v", c.name, *c.rate, p.Levels[*c.level].Offered())
 		case c.rate != nil && p.Levels[*c.level].Outcome != held:
 			return fmt.Errorf("search: the level of its %s is %q", c.name, p.Levels[*c.level].Outcome)
 		}

@@ -22,12 +22,20 @@ type Level struct {
 	Scenario map[string]*Scenario `json:"scenario"`
 }
 
-// Search is the result of a search.
+// Offered returns the rate that the level offered, or the one asked for if nothing was.
+func (l *Level) Offered() float64 {
+	if l.OfferedRate == nil {
+		return l.Rate
+	}
+	return *l.OfferedRate
+}
+
+// Search is the result of a search. Rates are those that the levels offered, which differ from those asked for by chance if arrivals are random.
 type Search struct {
-	Rate        *float64 `json:"rate"`         // the highest rate asked for at which every objective held
+	Rate        *float64 `json:"rate"`         // of the highest asked for at which every objective held
 	Level       *int     `json:"level"`        // its index in levels; the phase's own figures are those of this level
-	FirstFailed *float64 `json:"first_failed"` // the lowest rate above it at which one did not
-	ClientBound *float64 `json:"client_bound"` // the lowest rate above it that the generator could not offer
+	FirstFailed *float64 `json:"first_failed"` // of the lowest asked for above it at which one did not
+	ClientBound *float64 `json:"client_bound"` // the lowest asked for above it that the generator could not offer
 	Knee        *float64 `json:"knee"`         // where throughput divided by mean response is greatest
 	KneeLevel   *int     `json:"knee_level"`
 	End         string   `json:"end"`   // code for why no more rates were tried

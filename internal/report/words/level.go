@@ -70,30 +70,39 @@ func Found(ph *run.Phase) string {
 	goal := "response " + strings.Join(goals, ", ")
 	parts := []string{"no rate holds " + goal}
 	if s.Rate != nil {
-		parts[0] = quantity.Whole(*s.Rate) + "/s hold " + goal
+		parts[0] = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
 	}
 	above := func(rate *float64, what string, bound bool) {
 		if rate == nil {
 			return
 		}
 		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool {
-			return l.Rate == *rate && l.Why != "" && (l.Outcome == clientBound) == bound
+			return (l.Offered() == *rate || l.Rate == *rate) && l.Why != "" && (l.Outcome == clientBound) == bound
 		})
 		part := quantity.Whole(*rate) + "/s " + what
 		if i >= 0 {
-			part += " (" + ph.Levels[i].Why + ")"
+			part = rateOf(ph, i, *rate) + " " + what + " (" + ph.Levels[i].Why + ")"
 		}
 		parts = append(parts, part)
 	}
 	above(s.FirstFailed, "do not", false)
 	above(s.ClientBound, "are client-bound", true)
 	if s.Knee != nil {
-		parts = append(parts, "knee at "+quantity.Whole(*s.Knee)+"/s")
+		parts = append(parts, "knee at "+rateOf(ph, *s.KneeLevel, *s.Knee))
 	}
-	if s.Rate != nil && *s.Rate == s.To {
+	if s.Rate != nil && ph.Levels[*s.Level].Rate == s.To {
 		return strings.Join(append(parts, `that is the highest rate asked for ("to"): the limit lies above it`), "; ")
 	}
 	return strings.Join(append(parts, s.Ended), "; ")
+}
+
+// rateOf formats a rate that a search found, with the one that its level asked for if that is another.
+func rateOf(ph *run.Phase, level int, rate float64) string {
+	text, asked := quantity.Whole(rate)+"/s", quantity.Whole(ph.Levels[level].Rate)+"/s"
+	if text == asked {
+		return text
+	}
+	return text + " (" + asked + " asked)"
 }
 
 // clientBound is the outcome of a level that the generator could not offer.
