@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,6 +46,7 @@ type runFlags struct {
 	debug  bool
 	once   bool
 	resume string
+	nth    int // --repetition
 	page   pageFlags
 	fleet  fleetFlags
 
@@ -71,6 +73,9 @@ A plan with an experiment is run repeatedly: each variant as often as the experi
 own run directory. At the end the variants are compared. --variant NAME runs one variant once; --once runs the plan once with the
 variables' own values.
 
+Each repetition of an experiment draws keys, values, the mix of ops and Poisson arrivals anew; all variants of a repetition draw the same.
+A run outside an experiment draws as repetition 1, or as --repetition says: number runs that you repeat by hand.
+
 Variables take their values from -var, then --var-file, then LOADGEN_VAR_NAME in the environment, then their defaults. Passwords that
 the plan names with secret("NAME") are read from LOADGEN_SECRET_NAME.
 
@@ -81,6 +86,7 @@ there is. --timeout acts like a first Ctrl-C at a set time.`,
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
   loadgen coordinator run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
   loadgen coordinator run plans/hydra.hcl --label branch=main --label ticket=42
+  loadgen coordinator run plans/open.hcl --repetition 2
   loadgen coordinator run plans/nwr.hcl
   loadgen coordinator run plans/nwr.hcl --variant w=2,r=1`,
 		Args: one("plan"),
@@ -96,6 +102,7 @@ there is. --timeout acts like a first Ctrl-C at a set time.`,
 	flags.page.add(f, "for Prometheus during the run")
 	flags.fleet.add(f)
 	f.BoolVar(&flags.once, "once", false, "run a plan with an experiment once, with the variables' own values")
+	f.IntVar(&flags.nth, "repetition", 0, "draw keys, values and arrivals as repetition `N` of the plan, from 1 (default: 1)")
 	f.StringVar(&flags.resume, "resume", "", "resume an `EXPERIMENT` that was cut off: keep the finished runs, run the rest")
 	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (redrawn in place on a terminal), lines, json (docs/result.md) or none")
 	f.DurationVar(&flags.timeout, "timeout", 0, "end after `DURATION`, as by Ctrl-C (default: when the plan ends)")
@@ -112,6 +119,9 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	}
 	if f.resume != "" && (f.once || f.variant != "") {
 		return errors.New("--resume continues an experiment, --once and --variant run its plan once: use one of them")
+	}
+	if cmd.Flags().Changed("repetition") && (f.nth < 1 || f.nth > math.MaxInt32) {
+		return fmt.Errorf("--repetition %d: write a number from 1 to %d", f.nth, math.MaxInt32)
 	}
 	if f.timeout < 0 {
 		return fmt.Errorf("--timeout %v: write a positive duration, such as 10m", f.timeout)
@@ -147,6 +157,9 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 		if t != nil {
+			if f.nth > 0 {
+				return errors.New("--repetition numbers a single run, and an experiment numbers its own: leave it out, or add --variant NAME or --once")
+			}
 			if err := errors.Join(f.fleet.checkLoss(t.Plans...), f.allowed.satisfy(t.Hooks(), cmd.ErrOrStderr())); err != nil {
 				return err
 			}
@@ -260,7 +273,7 @@ func exitWith(code int) error {
 func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	cfg := runner.Config{
 		Samples: keepSamples,
-		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
+		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
 		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) },
 		Progress:    func(id string) runner.Progress { return f.newProgress(words, id) },

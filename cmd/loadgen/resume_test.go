@@ -77,6 +77,12 @@ func TestResumeAKilledExperiment(t *testing.T) {
 	require.Equal(t, formOf(want), formOf(x))
 	require.Equal(t, want.PlanDigest, x.PlanDigest)
 
+	for _, one := range x.Runs {
+		r, err := rundir.Load(runs, one.ID)
+		require.NoError(t, err)
+		require.Equal(t, r.Repetition, r.DrawsAs, "resumed or not")
+	}
+
 	// A coordinator killed after the last run had not compared the runs yet.
 	file := filepath.Join(runs, x.ID, "experiment.json")
 	text, err := os.ReadFile(file)

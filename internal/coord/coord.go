@@ -282,7 +282,7 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 	err := m.Worker.Assign(ctx, worker.Assignment{
 		RunID: c.Header.ID, Plan: c.Canonical, Digest: c.Header.PlanDigest, Nodes: c.nodes,
 		WallNS: c.zero.UnixNano(), Zero: c.zero,
-		Index: i, Workers: len(c.Workers),
+		Index: i, Workers: len(c.Workers), DrawsAs: c.Header.DrawsAs,
 	})
 	var lost *worker.Loss
 	if errors.As(err, &lost) {

@@ -189,7 +189,7 @@ func (e *Engine) prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	if err != nil {
 		return worker.Ready{}, err
 	}
-	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: workload.Kind(step.Kind), Level: step.Level, Shape: step.Shape, Files: files})
+	source, err := workload.New(e.plan, e.group.phase, workload.Step{Kind: workload.Kind(step.Kind), Level: step.Level, Shape: step.Shape, Files: files, Repetition: e.run.DrawsAs})
 	if err != nil {
 		return worker.Ready{}, err
 	}

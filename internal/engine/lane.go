@@ -36,8 +36,8 @@ func (la *lane) requests(endpoint int, v driver.Verb) *measure.Requests {
 	return la.l.rec.Request(la.row(endpoint), v)
 }
 
-// program gives the lane the program of a step. Steps that are not measured need all N replicas.
-func (g *group) program(la *lane, kind worker.StepKind) {
+// program gives the lane the program of a step, which draws from the seed chance. Steps that are not measured need all N replicas.
+func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	x, data := la.side, g.datasetsOf(la.side)
 	la.checked = data[0].Values.Checked
 	la.acks, la.opTimeout = x.target.Replication != nil, 0
@@ -59,7 +59,7 @@ func (g *group) program(la *lane, kind worker.StepKind) {
 			return plain
 		}
 		la.opTimeout = int64(n.Timeout)
-		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: g.plan.Seed, Keys: keys}
+		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: chance, Keys: keys}
 		if !kind.Timed() {
 			cfg.W = n.N
 		}

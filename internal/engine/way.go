@@ -45,7 +45,7 @@ type stateful interface {
 func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	traced := step.Kind.Timed() && g.trace != nil
 	for _, la := range l.lanes {
-		g.program(la, step.Kind)
+		g.program(la, step.Kind, source.Chance())
 		if w, ok := la.tr.(*wire); ok {
 			w.use(la.programs)
 			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // whose values may have different TTLs
@@ -63,7 +63,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	l.scenes = newScenes(l, source)
 	l.sampling = nil
 	if step.Kind.Timed() && g.phase.Samples > 0 {
-		l.sampling = newSampling(g.phase.Samples, g.plan.Seed, step, l.index, l.wall)
+		l.sampling = newSampling(g.phase.Samples, source.Chance(), step, l.index, l.wall)
 	}
 	w, wired := l.tr.(*wire)
 	switch {

@@ -33,9 +33,9 @@ func (e *ChangedError) Error() string {
 		"resume it with the plan, variables and files it was begun with, or leave --resume out to begin another", e.ID, e.Was, e.Is)
 }
 
-// Resume returns the runs of an interrupted experiment that its resumption keeps, by turn: those that count and ended normally, and whose plans have
-// the given digests, in the order of the variants. The rest must be run. x is the experiment that continues was; both have their digests. The error
-// is a *[ChangedError] if their plans differ.
+// Resume returns the runs of an interrupted experiment that its resumption keeps, by turn: those that count and ended normally, that drew as their
+// own repetition, and whose plans have the given digests, in the order of the variants. The rest must be run. x is the experiment that continues was;
+// both have their digests. The error is a *[ChangedError] if their plans differ.
 func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*run.Run, error) {
 	if x.PlanDigest != was.PlanDigest {
 		return nil, &ChangedError{ID: was.ID, Was: orNone(was.PlanDigest), Is: x.PlanDigest}
@@ -44,6 +44,9 @@ func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*
 	for _, r := range runs {
 		v := slices.IndexFunc(x.Variants, func(v run.Variant) bool { return v.Name == r.Variant })
 		if r.Experiment != was.ID || v < 0 || r.Repetition < 1 || r.Repetition > x.Repeat || r.Recovered || !r.Ended(Capped(r)).Counts() {
+			continue
+		}
+		if max(r.DrawsAs, 1) != r.Repetition { // an older loadgen drew as the first, always
 			continue
 		}
 		if r.PlanDigest != plans[v] {

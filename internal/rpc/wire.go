@@ -31,6 +31,7 @@ func encodeAssignment(a worker.Assignment, zero time.Duration) *pb.Envelope {
 	m := &pb.Assignment{
 		Run: a.RunID, Plan: a.Plan, Digest: a.Digest, Nodes: map[string]*pb.Endpoints{},
 		WallNs: a.WallNS, ZeroNs: int64(zero), Index: uint32(a.Index), Workers: uint32(a.Workers),
+		DrawsAs: uint32(a.DrawsAs),
 	}
 	for target, endpoints := range a.Nodes {
 		m.Nodes[target] = &pb.Endpoints{Endpoint: endpoints}
@@ -49,6 +50,7 @@ func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
 	a := worker.Assignment{
 		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
 		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
+		DrawsAs: int(m.GetDrawsAs()),
 	}
 	for target, endpoints := range m.GetNodes() {
 		nodes := endpoints.GetEndpoint()

@@ -43,7 +43,8 @@ type Header struct {
 	Strict     bool      `json:"strict"`      // suspect counts as invalid
 	Experiment string    `json:"experiment"`  // the experiment that it belongs to; "": none
 	Variant    string    `json:"variant"`     // whose values the plan ran with; "": the variables' defaults
-	Repetition int       `json:"repetition"`  // of the variant in the experiment, from 1; 0 without an experiment
+	Repetition int       `json:"repetition"`  // of the variant in the experiment, or as the user numbered it, from 1; 0: neither
+	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0: from an older loadgen, where all drew as the first
 
 	Labels map[string]string `json:"labels"` // set by the user
 }

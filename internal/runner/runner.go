@@ -33,6 +33,8 @@ type Config struct {
 	Timeout time.Duration                                         // ends the load as Drain does; 0: never
 	Page    func() (prom.Door, error)                             // opens the port for metrics; nil: none
 
+	Repetition int // of a run outside an experiment, from 1; 0: not numbered
+
 	Fleet        fleet.Config
 	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
 
@@ -62,7 +64,7 @@ type Progress interface {
 // is no result, an error. When ctx ends, everything ends at once.
 func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
 	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
-	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant}}
+	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant, Repetition: c.Repetition}}
 	dir, err := c.begin(&j, p)
 	if err != nil {
 		timedOut()
@@ -105,6 +107,7 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	}
 	j.plan = p
 	h := &j.header
+	h.DrawsAs = max(h.Repetition, 1)
 	h.Plan, h.PlanDigest, h.StartedAt, h.Loadgen, h.Strict, h.Labels = p.Name, plan.Digest(j.canonical), time.Now().UTC(), c.Version, c.Strict, c.Labels
 	return rundir.Create(c.Root, h.ID, j.canonical)
 }

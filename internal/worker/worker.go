@@ -68,6 +68,7 @@ type Assignment struct {
 	Zero    time.Time           // zero of the run clock, with this process's monotonic reading
 	Index   int                 // of this worker, from 0
 	Workers int                 // number of workers, among which the sessions are divided
+	DrawsAs int                 // the repetition whose random draws its loads make, from 1
 }
 
 // Step is the unit of work that the coordinator hands out.

@@ -11,8 +11,9 @@
 //
 // # Random numbers
 //
-// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, phase name, kind, level (except the first) and stream
-// number (see seedOf and generator). For each op it draws, in this order,
+// A stream draws from a PCG-DXSM generator seeded by a hash of plan seed, the repetition of a load (except the first), phase name, kind, level
+// (except the first) and stream number (see seedOf and generator). So every repetition of a load draws anew, and so does every try of a search.
+// Setup, populate and clear, and where keys are, do not depend on the repetition. For each op it draws, in this order,
 //
 //  1. the verb, if there is a choice: one word;
 //  2. the key, if it is picked at random: as many words as rejection takes, usually one;

@@ -22,6 +22,7 @@ type Source struct {
 	streams  int
 	sessions int
 	seed     uint64 // of the step
+	chance   uint64 // seed of what the executor draws
 	limit    uint64 // ops per stream, unless its part of a walk is shorter; or unbounded
 	mix      mixture
 	supply              // of the phase's own dataset
@@ -54,6 +55,9 @@ type Step struct {
 	Level int        // from 0, for a load with several levels, each with its own ops
 	Shape pace.Shape // rate over time of a load with a schedule
 
+	// Repetition is whose draws a load's are, from 1; 0 is 1. The other kinds make the dataset, which is the same in all repetitions.
+	Repetition int
+
 	Files map[string]Files // by dataset, for those that have files
 }
 
@@ -73,11 +77,16 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	seed := step.repeated(p.Seed)
 	s := &Source{
 		streams: ph.Sessions(), sessions: ph.Sessions(),
-		seed:  seedOf(p.Seed, step.path("phase", ph.Name, string(kind))...),
-		limit: unbounded, mix: mix, supply: *own, batch: 1,
+		seed:   seedOf(seed, step.path("phase", ph.Name, string(kind))...),
+		chance: seed,
+		limit:  unbounded, mix: mix, supply: *own, batch: 1,
 		grows: p.Dataset(ph.Dataset).Values.Elements > 0,
+	}
+	if step.Level > 0 {
+		s.chance = seedOf(seed, step.path("chance")...)
 	}
 	if kind == Load {
 		s.batch = ph.Batch
@@ -104,9 +113,17 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 		s.streams = o.Streams
 		s.shape = step.Shape
 		s.poisson = o.Poisson()
-		s.arrivals = seedOf(p.Seed, step.path("arrivals", ph.Name)...)
+		s.arrivals = seedOf(seed, step.path("arrivals", ph.Name)...)
 	}
 	return s, nil
+}
+
+// repeated returns the seed that a step's draws come from: the plan's own in the first repetition.
+func (s *Step) repeated(plan uint64) uint64 {
+	if s.Kind != Load || s.Repetition <= 1 {
+		return plan
+	}
+	return seedOf(plan, "repetition", strconv.Itoa(s.Repetition))
 }
 
 // path returns the path to seed the step from. The first level adds nothing to it.
@@ -131,6 +148,9 @@ func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 	}
 	return nil, false
 }
+
+// Chance returns the seed of what the executor draws itself: which replicas an op reads, and which ops are kept.
+func (s *Source) Chance() uint64 { return s.chance }
 
 // Value returns what all values have in common.
 func (s *Source) Value() driver.Value { return s.value }

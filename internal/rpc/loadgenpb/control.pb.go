@@ -929,6 +929,7 @@ type Assignment struct {
 	ZeroNs        int64                  `protobuf:"varint,8,opt,name=zero_ns,json=zeroNs,proto3" json:"zero_ns,omitempty"` // coordinator's clock at the run clock's zero
 	Index         uint32                 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`
 	Workers       uint32                 `protobuf:"varint,7,opt,name=workers,proto3" json:"workers,omitempty"`
+	DrawsAs       uint32                 `protobuf:"varint,9,opt,name=draws_as,json=drawsAs,proto3" json:"draws_as,omitempty"` // the repetition whose random draws its loads make, from 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1015,6 +1016,13 @@ func (x *Assignment) GetIndex() uint32 {
 func (x *Assignment) GetWorkers() uint32 {
 	if x != nil {
 		return x.Workers
+	}
+	return 0
+}
+
+func (x *Assignment) GetDrawsAs() uint32 {
+	if x != nil {
+		return x.DrawsAs
 	}
 	return 0
 }
@@ -2205,7 +2213,7 @@ const file_control_proto_rawDesc = "" +
 	"\bsnapshot\x18\t \x01(\fH\x00R\bsnapshot\x12)\n" +
 	"\x05final\x18\n" +
 	" \x01(\v2\x11.loadgen.v1.FinalH\x00R\x05finalB\t\n" +
-	"\acontent\"\xb6\x02\n" +
+	"\acontent\"\xd1\x02\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
@@ -2215,7 +2223,8 @@ const file_control_proto_rawDesc = "" +
 	"\awall_ns\x18\x05 \x01(\x03R\x06wallNs\x12\x17\n" +
 	"\azero_ns\x18\b \x01(\x03R\x06zeroNs\x12\x14\n" +
 	"\x05index\x18\x06 \x01(\rR\x05index\x12\x18\n" +
-	"\aworkers\x18\a \x01(\rR\aworkers\x1aO\n" +
+	"\aworkers\x18\a \x01(\rR\aworkers\x12\x19\n" +
+	"\bdraws_as\x18\t \x01(\rR\adrawsAs\x1aO\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12+\n" +
