@@ -34,11 +34,11 @@ type Kept struct {
 	Plan []byte // canonical JSON
 }
 
-// New returns a comparison without figures.
+// New returns a comparison without figures. Its notes say where runs share draws.
 func New(a, b []Kept) *Result {
 	return &Result{
 		Schema: run.NewExperiment("").Schema, Sides: []Side{side("A", a), side("B", b)},
-		Differences: differences(a, b), Notes: []string{}, Figures: []run.Figure{}, Tables: []run.Table{},
+		Differences: differences(a, b), Notes: shared(a, b), Figures: []run.Figure{}, Tables: []run.Table{},
 	}
 }
 
