@@ -98,7 +98,7 @@ func (o *Observation) add(p *run.Probe) {
 	o.taken++
 	o.seconds += p.Seconds
 	o.longest = max(o.longest, p.Seconds)
-	if len(p.Value) == 0 {
+	if p.Missing[""] != "" {
 		o.failed++
 	}
 	for field, why := range p.Missing {

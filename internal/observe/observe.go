@@ -40,7 +40,7 @@ type Probe interface {
 	// Of describes in words what is observed.
 	Of() string
 	// Take reads all fields once, and returns when ctx ends. It returns the values by field, all finite, and by field why the others are missing; the
-	// key "" means all are.
+	// key "" means that nothing was reached.
 	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
 	// Close releases what Take has kept. A Take in progress fails.
 	Close()

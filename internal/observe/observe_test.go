@@ -349,7 +349,7 @@ const page = `# HELP rpc_total Calls.
 # TYPE rpc_total counter
 rpc_total{code="5",zone="a"} 3 1395066363000
 rpc_total { zone = "b" , code="5" } 4
-rpc_total{code="2",zone="}"} 8.5e1
+rpc_total{code="2",zone="}"} 8.5e1 # {trace_id="}"} 1 1520879607.789
 rpc_total_more 7
 heap_bytes 1.5e9
 empty NaN
@@ -364,7 +364,7 @@ func TestPrometheusFormat(t *testing.T) {
 		case "/away":
 			http.Redirect(w, r, "/metrics", http.StatusFound)
 		default:
-			_, _ = w.Write([]byte("rpc_total{code=\"5\" 3\n"))
+			_, _ = w.Write([]byte("rpc_total{code=\"5\" 3\nheap_bytes 1.5e9\n"))
 		}
 	}))
 	defer server.Close()
@@ -388,9 +388,11 @@ func TestPrometheusFormat(t *testing.T) {
 	require.Equal(t, map[string]string{"none": `there is no series rpc_total{code="9"}`, "empty": "it is NaN", "words": "it is +Inf"}, missing)
 
 	_, missing = take(t, probe(t, "null", `"a"`, block("/away")))
-	require.Equal(t, "the endpoint says 302 Found", missing[""])
-	_, missing = take(t, probe(t, "null", `"a"`, block("/torn")))
-	require.Contains(t, missing[""], "labels without an end")
+	require.Equal(t, "the endpoint says 302 Found", missing["heap"])
+	require.Empty(t, missing[""], "it was reached")
+	value, missing = take(t, probe(t, "null", `"a"`, block("/torn")))
+	require.Equal(t, map[string]float64{"heap": 1.5e9}, value)
+	require.Contains(t, missing["all"], "labels without an end")
 	server.Close()
 	_, missing = take(t, probe(t, "null", `"a"`, block("/metrics")))
 	require.Contains(t, missing[""], "connection refused")

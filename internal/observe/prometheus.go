@@ -66,56 +66,65 @@ func (p *prometheus) Take(ctx context.Context) (value map[string]float64, missin
 		return nothing("%v", err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nothing("the endpoint says %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	f, sums := newFigures(), make([]sum, len(p.wanted))
+	if response.StatusCode == http.StatusOK {
+		err = p.read(response.Body, sums)
+	} else {
+		err = fmt.Errorf("the endpoint says %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	sums, err := p.read(response.Body)
-	if err != nil {
-		return nothing("%v", err)
-	}
-	f := newFigures()
 	for i, field := range p.fields {
-		if sums[i] == nil {
+		switch wrong := errors.Join(err, sums[i].wrong); {
+		case wrong != nil:
+			f.missing[field.Name] = wrong.Error()
+		case !sums[i].found:
 			f.missing[field.Name] = "there is no series " + field.Series
-		} else {
-			f.set(field.Name, *sums[i])
+		default:
+			f.set(field.Name, sums[i].value)
 		}
 	}
 	return f.value, f.missing
 }
 
-// read parses the text format (https://prometheus.io/docs/instrumenting/exposition_formats/), as far as needed.
-func (p *prometheus) read(r io.Reader) ([]*float64, error) {
-	sums := make([]*float64, len(p.wanted))
+// sum adds up the series of a field.
+type sum struct {
+	value float64
+	found bool
+	wrong error // with the first line that is none
+}
+
+// add adds what follows the metric's name on a line.
+func (s *sum) add(line, rest string, labels map[string]string) {
+	v, selected, err := sample(rest, labels)
+	switch {
+	case err != nil && s.wrong == nil:
+		s.wrong = fmt.Errorf("line %.80q: %w", line, err)
+	case selected:
+		s.value += v
+		s.found = true
+	}
+}
+
+// read parses the text format (https://prometheus.io/docs/instrumenting/exposition_formats/), as far as needed, into sums by field.
+func (p *prometheus) read(r io.Reader, sums []sum) error {
 	body := &io.LimitedReader{R: r, N: maxPage + 1}
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		line := strings.TrimLeft(lines.Text(), " \t")
 		for i, want := range p.wanted {
-			rest, ok := strings.CutPrefix(line, want.Metric)
-			if !ok || rest == "" || !strings.ContainsRune("{ \t", rune(rest[0])) {
-				continue
-			}
-			v, selected, err := sample(rest, want.Labels)
-			if err != nil {
-				return nil, fmt.Errorf("line %.80q: %w", line, err)
-			}
-			if selected && sums[i] == nil {
-				sums[i] = new(float64)
-			}
-			if selected {
-				*sums[i] += v
+			if rest, ok := strings.CutPrefix(line, want.Metric); ok && rest != "" && strings.ContainsRune("{ \t", rune(rest[0])) {
+				sums[i].add(line, rest, want.Labels)
 			}
 		}
 	}
 	if body.N == 0 {
-		return nil, fmt.Errorf("the answer goes on beyond %d bytes", maxPage)
+		return fmt.Errorf("the answer goes on beyond %d bytes", maxPage)
 	}
-	return sums, lines.Err()
+	return lines.Err()
 }
 
-// sample parses what follows a metric's name: labels, a value and perhaps a timestamp. selected says that labels are among the sample's.
+// sample parses what follows a metric's name: labels, a value and perhaps a timestamp. It skips an exemplar, which OpenMetrics allows behind a '#'.
+// selected says that labels are among the sample's.
 func sample(rest string, labels map[string]string) (v float64, selected bool, err error) {
 	found := 0
 	rest = strings.TrimLeft(rest, " \t")
@@ -135,6 +144,7 @@ func sample(rest string, labels map[string]string) (v float64, selected bool, er
 		}
 		rest = rest[end:]
 	}
+	rest, _, _ = strings.Cut(rest, "#")
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {
 		return 0, false, errors.New("not a value, and perhaps a time")

@@ -8,7 +8,7 @@ type Probe struct {
 	At      float64            `json:"at"`      // when the figures arrived, in seconds on the run clock
 	Seconds float64            `json:"seconds"` // how long it took
 	Value   map[string]float64 `json:"value"`   // by field
-	Missing map[string]string  `json:"missing"` // why a field has no value; under "", why none has
+	Missing map[string]string  `json:"missing"` // why a field has no value; under "", why nothing was reached
 }
 
 // Observed is one field of an observation over a phase. An unavailable number is null.
@@ -30,7 +30,7 @@ type Probes struct {
 	Kind       string      `json:"kind"`        // "server", "process", "directory", "prometheus" or "hook"
 	Of         string      `json:"of"`          // what was observed, in words
 	Taken      int         `json:"taken"`       // probes that ended
-	Failed     int         `json:"failed"`      // probes of these that returned no figure at all
+	Failed     int         `json:"failed"`      // probes of these that reached nothing
 	Skipped    int         `json:"skipped"`     // probes that were due while an earlier one was in progress
 	Seconds    float64     `json:"seconds"`     // total time of all probes
 	MaxSeconds float64     `json:"max_seconds"` // time of the longest
