@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/fields"
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/internal/regular"
 	"github.com/loadgen/loadgen/internal/trace"
 	"github.com/loadgen/loadgen/pkg/plan/file"
@@ -87,6 +90,9 @@ func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, erro
 		says := fmt.Sprintf("%d ops", is.Lines)
 		if timed {
 			says += fmt.Sprintf(" over %v", facts.Span)
+		}
+		for i, name := range slices.Sorted(maps.Keys(is.LeftOut)) {
+			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], lang.Printable(name))
 		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})

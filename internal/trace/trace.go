@@ -17,6 +17,8 @@
 //	delete                                                      delete
 //	any other                                                   left out, and counted
 //
+// Ops are in any case.
+//
 // Only the current line is held in memory, whatever the length of the trace.
 package trace
 
@@ -188,7 +190,16 @@ func (t *Reader) seconds(f int) (int64, error) {
 
 // verbOf returns the verb for an op of a trace.
 func verbOf(name []byte) (driver.Verb, bool) {
-	switch string(name) {
+	var lower [len("prepend")]byte
+	if len(name) > len(lower) {
+		return 0, false
+	}
+	for i, c := range name {
+		if lower[i] = c; 'A' <= c && c <= 'Z' {
+			lower[i] += 'a' - 'A'
+		}
+	}
+	switch string(lower[:len(name)]) {
 	case "get", "gets":
 		return driver.Get, true
 	case "set", "add", "replace", "cas", "append", "prepend", "incr", "decr", "put":

@@ -57,10 +57,10 @@ func TestPublishedForm(t *testing.T) {
 
 func TestNamedColumns(t *testing.T) {
 	require.Equal(t, []string{"2 0 put a 10 1500", "3 250000000 get b 0 0"},
-		read(t, "Key, op ,TIME,client,size,ttl\r\na,set,1700000000.5,x,10,1.5\nb,get,1700000000.75,y,,\n", "csv"))
+		read(t, "Key, op ,TIME,client,size,ttl\r\na,set,1700000000.5,x,10,1.5\nb,GETS,1700000000.75,y,,\n", "csv"))
 	require.Equal(t, []string{"1 0 put a,b 10 1500", "4 250000000 get b 0 0"},
 		read(t, `{"key":"a,b","op":"set","time":1700000000.5,"client":{"op":"x"},"size":10,"ttl":"1.5"}`+"\n\n"+
-			`{"key":"c","op":"touch","time":1700000000.6}`+"\n"+`{"key":"\u0062","op":"get","time":1700000000.75,"size":null}`, "json"))
+			`{"key":"c","op":"touch","time":1700000000.6}`+"\n"+`{"key":"\u0062","op":"Get","time":1700000000.75,"size":null}`, "json"))
 	require.Equal(t, []string{"2 0 put a,b 10 0"}, read(t, "time,op,key,size\n7,\"set\",\"a,b\",\"10\"\n", "csv"), "quotes")
 	require.Equal(t, []string{"2 0 put a 0 0"}, read(t, "time,op,key\n7,set,a\n", "csv"), "size and ttl may be missing")
 }
