@@ -24,10 +24,10 @@ import (
 
 // planFlags are the flags of every command that reads a plan.
 type planFlags struct {
-	vars    []string
-	varFile string
-	variant string
-	files   string // directory of the files that the plan names; "": the plan's
+	vars     []string
+	varFiles []string
+	variant  string
+	files    string // directory of the files that the plan names; "": the plan's
 }
 
 // addFiles adds the flag for a command that reads a plan but has no worker.
@@ -37,7 +37,7 @@ func (p *planFlags) addFiles(f *pflag.FlagSet) {
 
 func (p *planFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`; repeatable")
-	f.StringVar(&p.varFile, "var-file", "", "set variables by the NAME = VALUE lines of `FILE`; if repeated, the last one wins")
+	f.StringArrayVar(&p.varFiles, "var-file", nil, "set variables by the NAME = VALUE lines of `FILE`; repeatable: the last file with a name wins")
 	f.StringVar(&p.variant, "variant", "", "set variables as in variant `NAME` of the plan's experiment")
 }
 
@@ -62,13 +62,14 @@ func (p *planFlags) open(path string) (*planText, error) {
 	}
 	t := &planText{
 		path: path, named: newNamedFiles(cmp.Or(p.files, filepath.Dir(path))), sources: map[string][]byte{path: src},
-		vars: plan.Vars{Variant: p.variant, Flags: p.vars, FileName: p.varFile, Environ: os.Environ()},
+		vars: plan.Vars{Variant: p.variant, Flags: p.vars, Environ: os.Environ()},
 	}
-	if p.varFile != "" {
-		if t.vars.File, err = regular.Read(p.varFile, lang.MaxSource); err != nil {
+	for _, name := range p.varFiles {
+		text, err := regular.Read(name, lang.MaxSource)
+		if err != nil {
 			return nil, err
 		}
-		t.sources[p.varFile] = t.vars.File
+		t.vars.Files, t.sources[name] = append(t.vars.Files, lang.VarFile{Name: name, Text: text}), text
 	}
 	t.file, t.diags = plan.Parse(src, path, drivers.All())
 	return t, nil

@@ -14,14 +14,19 @@ import (
 )
 
 // Inputs holds the values that variables get from outside the text. The variant and flags take precedence, and may not set the same variable.
-// Then come the file, the environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others
+// Then come files, the environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others
 // parse it as an HCL literal.
 type Inputs struct {
-	Flags    []string         // NAME=TEXT each; if a name repeats, the last one wins
-	File     []byte           // attributes, NAME = literal; nil: none
-	FileName string           // File's name in diagnostics
-	Environ  []string         // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
-	Variant  map[string]Given // values that the chosen variant sets; nil: none
+	Flags   []string         // NAME=TEXT each; if a name repeats, the last one wins
+	Files   []VarFile        // if several have a name, the last one wins
+	Environ []string         // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
+	Variant map[string]Given // values that the chosen variant sets; nil: none
+}
+
+// VarFile is a file of values: attributes, NAME = literal.
+type VarFile struct {
+	Name string // in diagnostics
+	Text []byte
 }
 
 const envPrefix = "LOADGEN_VAR_"
@@ -102,7 +107,9 @@ func (r *Reader) outside(in Inputs, known []string) map[string]Given {
 			from[name] = Given{from: key, text: text}
 		}
 	}
-	r.fileValues(in, known, from)
+	for _, f := range in.Files {
+		r.fileValues(f, known, from)
+	}
 	for _, f := range in.Flags {
 		name, text, found := strings.Cut(f, "=")
 		at := hcl.Range{Filename: "-var"}
@@ -130,16 +137,13 @@ func (r *Reader) variantValues(variant, to map[string]Given) {
 }
 
 // fileValues adds the values of a variable file.
-func (r *Reader) fileValues(in Inputs, known []string, to map[string]Given) {
-	if in.File == nil {
-		return
-	}
-	if d := Guard(in.File, in.FileName); d != nil {
+func (r *Reader) fileValues(in VarFile, known []string, to map[string]Given) {
+	if d := Guard(in.Text, in.Name); d != nil {
 		r.Keep(d)
 		return
 	}
-	parsed, diags := hclsyntax.ParseConfig(in.File, in.FileName, hcl.InitialPos)
-	at := hcl.Range{Filename: in.FileName, Start: hcl.InitialPos, End: hcl.InitialPos}
+	parsed, diags := hclsyntax.ParseConfig(in.Text, in.Name, hcl.InitialPos)
+	at := hcl.Range{Filename: in.Name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if diags = append(diags, CheckSyntax(parsed.Body.(*hclsyntax.Body))...); diags.HasErrors() {
 		r.Adopt("", at, diags)
 		return

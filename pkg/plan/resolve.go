@@ -59,9 +59,10 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	for _, b := range f.blocks["assert"] {
 		r.assert(b)
 	}
-	r.keepUsed(targets, datasets)
+	spare := r.keepUsed(targets, datasets)
 	r.plan.applyDefaults(r.Places, f.drivers)
-	r.check()
+	spare.applyDefaults(r.Places, f.drivers)
+	r.check(append(r.plan.validate(f.drivers), spare.validateParts(f.drivers)...))
 	f.draft = r.draft()
 	if r.Failed() || f.broken {
 		return nil, r.Result()
@@ -91,7 +92,7 @@ func (r *resolver) draft() *Plan {
 
 // inputs returns the values that variables get from outside the plan.
 func (r *resolver) inputs(vars Vars) lang.Inputs {
-	in := lang.Inputs{Flags: vars.Flags, File: vars.File, FileName: vars.FileName, Environ: vars.Environ}
+	in := lang.Inputs{Flags: vars.Flags, Files: vars.Files, Environ: vars.Environ}
 	if vars.Variant != "" {
 		in.Variant = r.variantNamed(vars.Variant)
 	}
@@ -112,8 +113,10 @@ func (r *resolver) resolvePlan() {
 	b.Text("on_worker_loss", &r.plan.OnWorkerLoss)
 }
 
-// keepUsed adds to the plan the targets that a phase or an observation uses and the datasets that a phase uses, in the order of the text.
-func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) {
+// keepUsed adds to the plan the targets that a phase or an observation uses and the datasets that a phase uses, in the order of the text. It returns
+// the others, which may have mistakes, too.
+func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dataset) (spare *Plan) {
+	spare = &Plan{}
 	used := map[string]bool{}
 	for _, ph := range r.plan.Phases {
 		for _, name := range ph.Targets() {
@@ -127,21 +130,25 @@ func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dat
 		used["target."+o.Target] = true
 	}
 	for _, name := range r.file.names("target") {
+		to := spare
 		if used["target."+name] {
-			r.plan.Targets = append(r.plan.Targets, targets[name])
+			to = r.plan
 		}
+		to.Targets = append(to.Targets, targets[name])
 	}
 	for _, name := range r.file.names("dataset") {
+		to := spare
 		if used["dataset."+name] {
-			r.plan.Datasets = append(r.plan.Datasets, datasets[name])
+			to = r.plan
 		}
+		to.Datasets = append(to.Datasets, datasets[name])
 	}
+	return spare
 }
 
-// check validates the plan and reports each problem where it was written. It skips problems about values that are already reported as
-// wrong.
-func (r *resolver) check() {
-	for _, p := range r.plan.validate(r.file.drivers) {
+// check reports each problem where it was written. It skips problems about values that are already reported as wrong.
+func (r *resolver) check(problems []problem) {
+	for _, p := range problems {
 		known := true
 		for _, path := range p.about {
 			known = known && !r.isWrong(path)

@@ -55,13 +55,7 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 	}
 	v.header()
 	v.used()
-	for _, t := range p.Targets {
-		v.target(t)
-	}
-	v.own()
-	for _, d := range p.Datasets {
-		v.dataset(d)
-	}
+	v.parts()
 	for _, o := range p.Observes {
 		v.observe(o)
 	}
@@ -72,6 +66,25 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 		v.assert(a)
 	}
 	return v.problems
+}
+
+// validateParts returns all errors in the targets and datasets alone.
+func (p *Plan) validateParts(drivers []driver.Driver) []problem {
+	v := &validator{plan: p, drivers: drivers}
+	if v.lengths() {
+		v.parts()
+	}
+	return v.problems
+}
+
+func (v *validator) parts() {
+	for _, t := range v.plan.Targets {
+		v.target(t)
+	}
+	v.own()
+	for _, d := range v.plan.Datasets {
+		v.dataset(d)
+	}
 }
 
 func (v *validator) fault(what, write string, about ...string) {

@@ -1,18 +1,18 @@
 package plan
 
 import (
+	"github.com/loadgen/loadgen/internal/lang"
 	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
-// Vars holds the sources of variables' values. The variant and flags take precedence, and may not set the same variable. Then come the file, the
+// Vars holds the sources of variables' values. The variant and flags take precedence, and may not set the same variable. Then come files, the
 // environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others parse it as an HCL
 // literal.
 type Vars struct {
-	Flags    []string // NAME=TEXT each; if a name repeats, the last one wins
-	File     []byte   // attributes, NAME = literal; nil: none
-	FileName string   // File's name in diagnostics
-	Environ  []string // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
-	Variant  string   // name of a variant of the plan's experiment; "": none
+	Flags   []string       // NAME=TEXT each; if a name repeats, the last one wins
+	Files   []lang.VarFile // if several have a name, the last one wins
+	Environ []string       // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
+	Variant string         // name of a variant of the plan's experiment; "": none
 
 	// Trace reads a file of ops in one of the forms and says what it holds; timed says whether its times matter. nil: traces are not read.
 	Trace func(file, form string, timed bool) (file.TraceFacts, error)
