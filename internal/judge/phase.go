@@ -88,6 +88,7 @@ type phase struct {
 	even    float64 // seconds of the plateau; 0: none
 	plateau float64 // seconds of it that the achieved rate covers
 	chance  float64 // ops/s by which offered and achieved may differ by chance: one standard deviation
+	stall   stall   // of a closed load
 }
 
 // newStep makes the result of a phase with one measured step, or of one step of a phase.
@@ -124,7 +125,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 		r.null("search", reason.SearchEnded, "no rate was tried")
 	}
 
-	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), seed: p.Seed, apart: apart(ph)}
+	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), seed: p.Seed, aborted: m.Aborted}
 	if n := len(ph.Scenarios); n > 0 {
 		b.kinds, b.scenic = n, true
 	}
@@ -192,11 +193,10 @@ type builder struct {
 	kinds    int             // number of kinds of turns in the phase
 	scenic   bool            // turns are scenarios, not ops
 	seed     uint64          // the plan's
-	apart    []string        // ops that go to several targets
+	aborted  bool            // the step was told to end early
 }
 
-// ops makes an Op for each verb; at is the path they will have, with a trailing dot. It is nil for an op that goes to several targets: figures over
-// all of them would be of none.
+// ops makes an Op for each verb; at is the path they will have, with a trailing dot.
 func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 	ops := map[string]*run.Op{}
 	for v, t := range b.totals.Ops {
@@ -213,11 +213,6 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 			late = &measure.Op{}
 		}
 		name := b.phase.words.Name(verb)
-		if slices.Contains(b.apart, name) {
-			b.null(at+name, severalTargets, "several targets: see its steps")
-			ops[name] = nil
-			continue
-		}
 		ops[name] = b.op(at+name, verb, t, late)
 	}
 	return ops

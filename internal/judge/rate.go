@@ -107,10 +107,10 @@ func (b *builder) rater(ph *plan.Phase, m Measured) {
 // Constant arrivals are evenly spaced, and the plateau may begin anywhere between two of them, so its length is taken as the time its arrivals take.
 func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 	ops := slots(ph, b.totals)
-	shift, last := binShift(ops, b.totals)
+	shift, _ := binShift(ops, b.totals)
 	w := window{b.window.from, b.window.to}.aligned(shift)
-	if w.to = math.MaxInt64; m.cut() && last > w.from {
-		w.to = last // the best estimate of where it was cut
+	if !m.cut() || w.to <= w.from {
+		w.to = math.MaxInt64
 	}
 	until := min(w.to, b.window.to)
 	lasts := seconds(until - w.from)
@@ -138,15 +138,22 @@ func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 // has only the bias of a quotient. That does not hold for ends in a window. If sessions differ in speed, the slow ones dominate t − s·w, so m is the
 // mean over sessions of each session's mean turn.
 //
-// The first turns are left out if enough remain: sessions that begin together find no queue. If slots had less to do than that (they paused because
-// nothing could be sent), turns are counted as they are; if a trace had no lines for them, ends are counted.
+// At each end of the window, a slot has one turn in progress at most, however long that takes, so no more than s can be missing from n or be too many.
+// If t says otherwise, because some turns took far longer than others, or slots had none, the rate is of what ended in the window: that, too, differs
+// from n by s at most.
+//
+// The first turns are left out if enough remain: sessions that begin together find no queue. If a trace had no lines for the slots, ends are counted.
 func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	ops := slots(ph, b.totals)
 	mean := float64(b.totals.Span.Turn) / float64(b.totals.Span.Sessions)
-	spread := spreadOf(ops) / mean
+	times, think := responses(ops), int64(0)
+	if ph.Closed != nil {
+		think = int64(ph.Closed.Think)
+	}
+	spread, usual := times.SD()/mean, times.Quantile(0.9)+think
 	shift, _ := binShift(ops, b.totals)
 	w := window{b.window.from, b.out(ph)}
-	if from := w.from + int64(mean); w.to-from >= (w.to-w.from)/2 {
+	if from := w.from + min(int64(mean), usual); w.to-from >= (w.to-w.from)/2 {
 		w.from = from
 	}
 	w = w.aligned(shift)
@@ -157,16 +164,11 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 	}
 	took, _ := b.totals.Time.Between(w.from, w.to)
 	lasts := float64(w.to - w.from)
-	beyond := float64(took) - slots*lasts // of the turns at the end, less that of those at the beginning
-	if c := ph.Closed; c != nil {
-		beyond += n * float64(c.Think)
-	}
+	beyond := float64(took) + n*float64(think) - slots*lasts // of the turns at the end, less that of those at the beginning
 	edge := beyond / mean
 	switch {
 	case edge < -slots && ph.Trace() != nil:
 		return throughput{window: b.window, ends: true, scale: 1 / seconds(b.window.to-b.window.from)}
-	case edge < -slots:
-		edge = 0
 	case ended < 2*slots:
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}
 	case spread*spread <= sameTurns*n: // few are enough
@@ -176,11 +178,43 @@ func (b *builder) ofSlots(ph *plan.Phase) throughput {
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions were at work together for %v only, in which %s began",
 			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}
 	}
-	rate := (n - edge) / seconds(lasts)
+	byTime := n - edge
 	if c := ph.Closed; c == nil || c.Duration == 0 {
-		rate /= 1 + spread*spread/n // for a time that is itself a sum of n turns
+		byTime /= 1 + spread*spread/n // for a time that is itself a sum of n turns
 	}
-	return throughput{window: w, scale: rate / n}
+	b.silence(w, usual)
+	if math.Abs(byTime-n) > slots {
+		if ends := b.ofEnds(ops, w, byTime/seconds(lasts)); n >= leastBounded {
+			return ends
+		}
+	}
+	return throughput{window: w, scale: max(byTime, 0) / n / seconds(lasts)}
+}
+
+// ofEnds makes rates of what ended in the window of a closed load. It keeps the rate by time for comparison.
+func (b *builder) ofEnds(ops []*measure.Op, w window, byTime float64) throughput {
+	ends := endsOf(ops)
+	n, lasts := ends.Between(w.from, w.to)
+	if lasts == 0 {
+		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(w.to-w.from))}
+	}
+	b.phase.stall.byTime, b.phase.stall.byEnds = max(byTime, 0), float64(n)/lasts
+	return throughput{window: w.aligned(ends.Shift), ends: true, scale: 1 / lasts}
+}
+
+// endsOf returns when ops ended, whatever their outcome.
+func endsOf(ops []*measure.Op) (all measure.Bins) {
+	for _, o := range ops {
+		if o == nil {
+			continue
+		}
+		for _, bins := range o.Bins {
+			if bins != nil {
+				all.Merge(bins)
+			}
+		}
+	}
+	return all
 }
 
 // out returns until when all slots had work: to the end of the load's duration, or else to the first session that had nothing more to start. Both are
@@ -191,11 +225,14 @@ func (b *builder) out(ph *plan.Phase) int64 {
 	if c == nil || c.Duration == 0 {
 		return s.FirstOut - origin
 	}
-	lasts := int64(c.Duration)
+	lasts, last := int64(c.Duration), s.FirstLast-origin
+	if !b.aborted { // its sessions may end in a pause
+		last += int64(c.Think)
+	}
 	switch {
-	case s.FirstLast-origin >= lasts-int64(c.Think):
+	case last >= lasts:
 		return lasts
-	case c.Iterations > 0 || c.Trace != nil:
+	case c.Iterations > 0 || c.Trace != nil || b.aborted:
 		return s.FirstOut - origin
 	default: // it was ended early
 		return s.FirstLast - origin
@@ -203,9 +240,10 @@ func (b *builder) out(ph *plan.Phase) int64 {
 }
 
 const (
-	leastTurns  = 10    // per slot on average, if they differ in length
-	leastWithin = 5     // in the window, over all slots
-	sameTurns   = 0.002 // share by which a rate from fewer may be off
+	leastTurns   = 10    // per slot on average, if they differ in length
+	leastWithin  = 5     // in the window, over all slots
+	leastBounded = 20    // likewise; if fewer differ in length, that does not mean that some hung
+	sameTurns    = 0.002 // share by which a rate from fewer may be off
 )
 
 // withoutTurns says what is wrong if no turn began in the window.
@@ -217,9 +255,8 @@ func (b *builder) withoutTurns(ph *plan.Phase) throughput {
 	return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
 }
 
-// spreadOf returns the standard deviation of the response times, in nanoseconds.
-func spreadOf(ops []*measure.Op) float64 {
-	var all hist.Hist
+// responses returns the response times of all that ended.
+func responses(ops []*measure.Op) (all hist.Hist) {
 	for _, o := range ops {
 		if o == nil {
 			continue
@@ -228,7 +265,7 @@ func spreadOf(ops []*measure.Op) float64 {
 			all.Merge(&o.Response[class])
 		}
 	}
-	return all.SD()
+	return all
 }
 
 // perSecond returns the rates of ok, and of ok and miss together.

@@ -39,6 +39,7 @@ const (
 	RunQueue          Code = "run_queue"          // the generator's loop waited for a processor
 	SearchEnded       Code = "search_ended"       // a search ended before it had its answer
 	SetupFailed       Code = "setup_failed"       // ops of a setup, a populate or a clear, which must all succeed, did not
+	Stalled           Code = "stalled"            // a closed load's target stood still, or some of its slots hung
 	StartedLate       Code = "started_late"       // ops started late
 	StoodStill        Code = "stood_still"        // the generator stood still for more than 250 ms
 	StoppedByPlan     Code = "stopped_by_plan"    // the plan's stop ended the load
