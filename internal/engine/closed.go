@@ -10,10 +10,9 @@ type closedFeed struct {
 	pipeline int
 	ramp     time.Duration // the last session of the phase starts this much after the first
 	sessions int           // of the phase, over all workers
-	think    int64
-	lasts    int64 // how long ops may start, from the step's start; 0: until streams end
-	stopAt   int64 // likewise, on the run clock
-	live     int   // slots that may still start an op
+	lasts    int64         // how long ops may start, from the step's start; 0: until streams end
+	stopAt   int64         // likewise, on the run clock
+	live     int           // slots that may still start an op
 }
 
 func (f *closedFeed) begin() {
@@ -46,7 +45,7 @@ func (f *closedFeed) over(s *session, at int64) bool {
 }
 
 func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
-	delay := f.think
+	delay := f.l.think
 	if held {
 		delay = max(delay, pause)
 	}
@@ -62,6 +61,13 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 
 func (f *closedFeed) due(int64)   {}
 func (f *closedFeed) next() int64 { return never }
+
+func (f *closedFeed) works(s *session, now int64) int64 {
+	if s.retired || s.stream.Ended() {
+		return 0
+	}
+	return min(now, f.stopAt)
+}
 
 func (f *closedFeed) stop(int64) { f.live -= f.l.timers.drop(startSlots) }
 

@@ -103,7 +103,6 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		}
 		x.target, x.number, x.run, x.secrets = g.plan.Target(name), i, e.run.RunID, e.cfg.Secrets
 		x.clients, x.forms = 1, x.target.Forms(g.plan.Words())
-		x.batch = g.phase.Batch > 1 && slices.ContainsFunc(g.phase.Ops, func(w plan.Weight) bool { return w.Op == driver.Get.String() })
 		if err := g.reachOne(ctx, e, x); err != nil {
 			return fmt.Errorf("target %q: %w", name, err)
 		}
@@ -270,6 +269,9 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
 		s.stream = source.Stream(s.id)
 	}
+	if l.think = 0; step.Kind.Timed() && g.phase.Closed != nil {
+		l.think = int64(g.phase.Closed.Think)
+	}
 	if step.Kind.Timed() && g.trace != nil {
 		if c := g.phase.Closed; c != nil {
 			l.feed = newRerun(l, source, c, g.trace)
@@ -285,7 +287,7 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
 	if step.Kind.Timed() {
 		c := g.phase.Closed
-		f.ramp, f.think, f.lasts = c.Ramp, int64(c.Think), int64(c.Duration)
+		f.ramp, f.lasts = c.Ramp, int64(c.Duration)
 	}
 	l.feed = f
 }
@@ -301,7 +303,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 	// The bounds of the loops sum to the bound of all, but for those that are raised to 1.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
-	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts + o.Drain)}
+	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts), drain: int64(o.Drain)}
 }
 
 // begin readies a loop for its step to start.

@@ -68,6 +68,8 @@ type feed interface {
 	next() int64
 	// freed reports that n of the session's slots have become free. If held, they may not be used again for a pause.
 	freed(s *session, n int, now int64, held bool)
+	// works returns until when the session could start something, had it been ready to: now, or the end of the load's time; 0 if it ran out of ops.
+	works(s *session, now int64) int64
 	// stop ends the feed: nothing more starts, and what was due before now and has not started is shed.
 	stop(now int64)
 	// done reports whether nothing more will be started.
@@ -86,9 +88,9 @@ type session struct {
 	retired bool  // it has failed for good
 	roomAt  int64 // open load: when a slot last became free after all were in use
 	first   int64 // start of its first op
-	out     int64 // start of its last op
+	out     int64 // start of its last op; if the step was cut short, until when it could start one
 	started int64 // how many ops it has started
-	last    int64 // end of its last op, on the run clock
+	last    int64 // end of its last op; if the step was cut short, no earlier than out, or than that if ops were under way
 }
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
@@ -100,6 +102,7 @@ type loop struct {
 	clock    clock
 	feed     feed
 	pipeline int      // slots of each session
+	think    int64    // how long a slot of a closed load pauses after each op
 	way      way      // of the step's ops
 	states   stateful // the way that begins one op at a time, programs or thread
 	scenes   *scenes  // if the step's sessions carry out scenarios: then the way; else nil
@@ -308,11 +311,23 @@ func (l *loop) retire(s *session) {
 // deserted reports whether all sessions of this worker have failed for good, so that no op can succeed any more.
 func (l *loop) deserted() bool { return l.retired.Load() == l.everyone }
 
+// cutShort notes that the step ends early, now. A session that could go on was at work until then, even if its target had long been silent.
+func (l *loop) cutShort(now int64) {
+	for _, s := range l.sessions {
+		until := l.feed.works(s, now)
+		s.out, s.last = max(s.out, until), max(s.last, until)
+		if s.active > 0 {
+			s.last = now
+		}
+	}
+}
+
 // turn does everything that is due by now.
 func (l *loop) turn(now int64) {
 	l.seal(now)
 	if !l.stopped && (l.halt.Load() != goOn || l.deserted()) {
 		l.stopped, l.stoppedAt = true, now
+		l.cutShort(now)
 		l.feed.stop(now)
 		if l.scenes != nil {
 			l.scenes.stop(now)

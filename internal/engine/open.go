@@ -14,8 +14,9 @@ type openFeed struct {
 	pipeline int
 	inFlight int   // bound on ops running in this loop
 	shed     bool  // an op that finds no room is shed instead of waiting
-	lasts    int64 // from the step's start; what has not started by then is shed
-	drainAt  int64 // likewise, on the run clock
+	lasts    int64 // how long the schedule goes on, from the step's start
+	drain    int64 // what has not started so long after that is shed
+	drainAt  int64 // which is then, on the run clock
 	ready    []turn
 	at       *session // the session that step is starting an op of
 	live     int      // streams that have ops left
@@ -42,7 +43,7 @@ type turn struct {
 }
 
 func (f *openFeed) begin() {
-	f.drainAt = f.l.origin + f.lasts
+	f.drainAt = f.l.origin + f.lasts + f.drain
 	for _, s := range f.l.sessions {
 		armed := s.streams[:0]
 		for _, st := range s.streams {
@@ -164,6 +165,8 @@ func (f *openFeed) next() int64 {
 	}
 	return min(f.ready[0].due, f.drainAt)
 }
+
+func (f *openFeed) works(_ *session, now int64) int64 { return min(now, f.l.origin+f.lasts) }
 
 func (f *openFeed) stop(now int64) {
 	f.end(now)

@@ -132,15 +132,17 @@ func TestOnlyLoadsThink(t *testing.T) {
 	for _, tt := range []struct {
 		phase string
 		kind  worker.StepKind
+		think int64
 		want  closedFeed
 	}{
-		{"populate {\n sessions = 2\n}", worker.Populate, closedFeed{}},
-		{closed, worker.Load, closedFeed{think: 5e6, ramp: 3 * time.Second, lasts: 7e9}},
+		{"populate {\n sessions = 2\n}", worker.Populate, 0, closedFeed{}},
+		{closed, worker.Load, 5e6, closedFeed{ramp: 3 * time.Second, lasts: 7e9}},
 	} {
 		b := newBench(t, redisPlan(t, 1, "", tt.phase), "load", 0)
 		b.equip(tt.kind)
 		f := b.l.feed.(*closedFeed)
-		require.Equal(t, tt.want, closedFeed{think: f.think, ramp: f.ramp, lasts: f.lasts}, "%+v", tt)
+		require.Equal(t, tt.want, closedFeed{ramp: f.ramp, lasts: f.lasts}, "%+v", tt)
+		require.Equal(t, tt.think, b.l.think)
 	}
 	b := newBench(t, redisPlan(t, 1, "", "populate {\n sessions = 2\n}"), "load", 0)
 	_, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: workload.Load})

@@ -17,8 +17,9 @@ type replayFeed struct {
 	l        *loop
 	pipeline int
 	shed     bool
-	lasts    int64
-	drainAt  int64
+	lasts    int64 // how long the trace goes on, from the step's start
+	drain    int64 // how long after that ops may still start
+	drainAt  int64 // on the run clock
 	lookAt   int64 // when to look at the trace again while the reader is not ahead
 	ending   bool  // nothing more starts: what is held, and what was due by endBy, is shed, some in each turn
 	endBy    int64
@@ -30,7 +31,7 @@ type replayFeed struct {
 func newReplay(l *loop, source *workload.Source, o *plan.Open, open func(context.Context) (io.ReadSeekCloser, error)) *replayFeed {
 	f := &replayFeed{
 		tape: newTape(l, source, o.Trace, o.Sessions, open), held: newWaiters(len(l.sessions)),
-		l: l, pipeline: o.Pipeline, shed: o.Sheds(), lasts: int64(o.Duration + o.Drain),
+		l: l, pipeline: o.Pipeline, shed: o.Sheds(), lasts: int64(o.Duration), drain: int64(o.Drain),
 	}
 	f.timed = true
 	if o.Trace.Even {
@@ -40,7 +41,7 @@ func newReplay(l *loop, source *workload.Source, o *plan.Open, open func(context
 }
 
 func (f *replayFeed) begin() {
-	f.drainAt = f.l.origin + f.lasts
+	f.drainAt = f.l.origin + f.lasts + f.drain
 	f.tape.begin()
 }
 
@@ -105,6 +106,8 @@ func (f *replayFeed) next() int64 {
 	}
 	return min(f.l.origin+f.head().due, f.drainAt)
 }
+
+func (f *replayFeed) works(_ *session, now int64) int64 { return min(now, f.l.origin+f.lasts) }
 
 func (f *replayFeed) stop(now int64) {
 	f.end(now)

@@ -21,21 +21,20 @@ type rerunFeed struct {
 	l        *loop
 	pipeline int
 	ramp     time.Duration // as in [closedFeed]
-	think    int64
-	lasts    int64 // how long ops may start, from the step's start; 0: until the trace ends
-	stopAt   int64 // likewise, on the run clock
-	free     []int // by session in the loop: slots that may start an op and have none
-	idle     int   // their sum
-	lookAt   int64 // when to look at the trace again for them
-	ended    bool  // nothing more starts
-	scratch  op.Op // scratch
+	lasts    int64         // how long ops may start, from the step's start; 0: until the trace ends
+	stopAt   int64         // likewise, on the run clock
+	free     []int         // by session in the loop: slots that may start an op and have none
+	idle     int           // their sum
+	lookAt   int64         // when to look at the trace again for them
+	ended    bool          // nothing more starts
+	scratch  op.Op         // scratch
 }
 
 // newRerun makes the feed of a step whose closed sessions replay a trace.
 func newRerun(l *loop, source *workload.Source, c *plan.Closed, open func(context.Context) (io.ReadSeekCloser, error)) *rerunFeed {
 	f := &rerunFeed{
 		tape: newTape(l, source, c.Trace, c.Sessions, open), held: newWaiters(len(l.sessions)), l: l,
-		pipeline: c.Pipeline, ramp: c.Ramp, think: int64(c.Think), lasts: int64(c.Duration), free: make([]int, len(l.sessions)),
+		pipeline: c.Pipeline, ramp: c.Ramp, lasts: int64(c.Duration), free: make([]int, len(l.sessions)),
 	}
 	f.limit = c.Iterations
 	return f
@@ -78,7 +77,7 @@ func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 }
 
 func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
-	delay := f.think
+	delay := f.l.think
 	if held {
 		delay = max(delay, pause)
 	}
@@ -126,6 +125,13 @@ func (f *rerunFeed) next() int64 {
 		return f.stopAt
 	}
 	return min(f.lookAt, f.stopAt)
+}
+
+func (f *rerunFeed) works(_ *session, now int64) int64 {
+	if f.over && f.held.n == 0 {
+		return 0
+	}
+	return min(now, f.stopAt)
 }
 
 func (f *rerunFeed) stop(int64) { f.ended = true }

@@ -29,6 +29,9 @@ func (l *loop) seal(now int64) {
 func (l *loop) finish(now int64) {
 	if l.lapsed {
 		l.tr.recall()
+		if !l.stopped {
+			l.cutShort(now)
+		}
 	}
 	l.seal(now)
 	l.sealAt = never
@@ -36,7 +39,7 @@ func (l *loop) finish(now int64) {
 	for _, s := range l.sessions {
 		if s.begun {
 			last := max(s.first, s.last)
-			l.rec.Span.Busy(s.first, min(s.out, last), last, s.turn(int64(l.pipeline)))
+			l.rec.Span.Busy(s.first, min(s.out, last), last, s.turn(int64(l.pipeline), l.think))
 		}
 	}
 	use := l.meter.since(now-l.entered, l.spun)
@@ -48,12 +51,9 @@ func (l *loop) finish(now int64) {
 	l.rec = nil
 }
 
-// turn is the mean time from one start in a slot of the session to the next.
-func (s *session) turn(slots int64) int64 {
-	if s.started <= slots {
-		return max(s.last-s.first, 0)
-	}
-	return (s.out - s.first) * slots / (s.started - slots)
+// turn is the mean time that an op took of a slot of the session, the think time after it included.
+func (s *session) turn(slots, think int64) int64 {
+	return (max(s.last-s.first, 0) + think) * slots / max(s.started, slots)
 }
 
 // fresh returns an empty recorder for the step.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -25,9 +26,7 @@ func subjectsOf(runs []*run.Run) []subject {
 				phases = append(phases, name)
 				union[name] = &run.Phase{Op: map[string]*run.Op{}}
 			}
-			for _, op := range p.Verbs() {
-				union[name].Op[op] = p.Op[op]
-			}
+			maps.Copy(union[name].Op, p.Op)
 		}
 	}
 	var all []subject

@@ -17,7 +17,7 @@ import (
 type window struct{ from, to int64 }
 
 // plateau returns the part of a step in which the whole load was on. Closed: from the latest first start to the earliest last end over sessions.
-// Open: from the end of the ramp to the end of the schedule, or to the last end if the step was cut short. If there is none it says why.
+// Open: from the end of the ramp to the end of the schedule, or to where the step was cut short. If there is none it says why.
 func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: " + unbounded(t).Text
@@ -28,7 +28,7 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 		}
 		w = window{s.Ramp.Nanoseconds(), s.Duration.Nanoseconds()}
 		if cut {
-			w.to = min(w.to, t.Span.Last-t.Origin)
+			w.to = min(w.to, cutAt(ph, t))
 		}
 		if w.to <= w.from {
 			return window{}, "no plateau: the ramp lasted to the end of the phase"
@@ -51,6 +51,12 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 	default:
 		return window{}, "no plateau: the first session was done before the last one began"
 	}
+}
+
+// cutAt returns when a schedule was cut short: when its workers stopped, or, if they did not, when the last op was due that ended.
+func cutAt(ph *plan.Phase, t *measure.Totals) int64 {
+	_, last := binShift(slots(ph, t), t)
+	return max(t.Span.FirstOut-t.Origin, last)
 }
 
 // unbounded says why it is unknown when sessions were at work. Workers report that at the end.

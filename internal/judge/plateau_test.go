@@ -25,7 +25,7 @@ func TestPlateauOfEachKindOfLoad(t *testing.T) {
 		done    = "no plateau: the first session was done before the last one began"
 		unknown = "no plateau: the sessions that loaded were those of lost workers"
 	)
-	span := measure.Span{Sessions: 2, First: origin, LastFirst: origin + s, FirstLast: origin + 3*s, Last: origin + 4*s}
+	span := measure.Span{Sessions: 2, First: origin, LastFirst: origin + s, FirstLast: origin + 3*s, Last: origin + 4*s, FirstOut: origin + 2*s}
 	timed := func(ramp, lasts int64) pace.Shape {
 		return pace.Shape{Rate: 1, Ramp: time.Duration(ramp), Duration: time.Duration(lasts)}
 	}
@@ -46,8 +46,8 @@ func TestPlateauOfEachKindOfLoad(t *testing.T) {
 		"open, without a ramp":                {ph: open, shape: timed(0, 6*s), want: window{0, 6 * s}},
 		"open, all ramp":                      {ph: open, shape: timed(6*s, 6*s), why: ramp},
 		"open, all ramp but for a nanosecond": {ph: open, shape: timed(6*s-1, 6*s), want: window{6*s - 1, 6 * s}},
-		"open, cut":                           {ph: open, shape: timed(s, 6*s), cut: true, want: window{s, 4 * s}},
-		"open, cut at its end":                {ph: open, shape: timed(s, 3*s), cut: true, want: window{s, 3 * s}},
+		"open, cut":                           {ph: open, shape: timed(s, 6*s), cut: true, want: window{s, 2 * s}},
+		"open, cut at its end":                {ph: open, shape: timed(s, 2*s), cut: true, want: window{s, 2 * s}},
 		"open, cut in the ramp":               {ph: open, shape: timed(4*s, 6*s), cut: true, why: ramp},
 		"open, of several rates":              {ph: open, why: "the rate differs from level to level"},
 		"open, of no session":                 {ph: open, shape: timed(s, 6*s), span: func(s *measure.Span) { *s = measure.Span{} }, why: unknown},

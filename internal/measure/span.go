@@ -1,6 +1,7 @@
 package measure
 
-// Span bounds the time in which all sessions were at work, on the run clock. The zero Span is empty: the identity of Merge.
+// Span bounds the time in which all sessions were at work, on the run clock. A session that is told to end early while it has work has its last start
+// and its last end no earlier than that. The zero Span is empty: the identity of Merge.
 type Span struct {
 	Sessions  uint64 // sessions that started an op
 	First     int64  // first start of any session
@@ -8,7 +9,7 @@ type Span struct {
 	FirstLast int64  // earliest last end of a session
 	Last      int64  // last end of any session
 	FirstOut  int64  // earliest last start of a session: until then every session had work for all of its slots
-	Turn      int64  // sum of the sessions' mean turns: from one start in a slot to the next there, ns
+	Turn      int64  // sum of the sessions' mean turns: how long each slot had an op, or paused after it, by how many ops there were; ns
 }
 
 // Session adds a session whose first op started at first and whose last op ended at last.

@@ -73,7 +73,7 @@ func (s *Source) Step(scenario, op int) int { return s.scenarios[scenario].steps
 // returns the scenario's number and how many steps it has, or false at the stream's end. It draws all steps at once, so that what a stream
 // yields does not depend on their outcomes.
 func (st *Stream) NextScenario(ops []op.Op) (number, steps int, ok bool) {
-	if st.n == st.end {
+	if st.Ended() {
 		return 0, 0, false
 	}
 	s := st.source

@@ -228,6 +228,9 @@ type Stream struct {
 	puts   uint32 // of growing records: how often one was stored
 }
 
+// Ended reports whether the stream has no op left.
+func (st *Stream) Ended() bool { return st.n == st.end }
+
 // Draw fills ops with the stream's next ones as Next does, and returns how many there were before the stream's end.
 func (st *Stream) Draw(ops []op.Op) int {
 	for i := range ops {
@@ -242,7 +245,7 @@ func (st *Stream) Draw(ops []op.Op) int {
 // and Value: size, seed and kind for a verb that stores, zero for any other. The executor sets Writer and Version of a checked value; Next
 // leaves Slot alone. If ops have several keys, it sets Batch, too. It allocates nothing once o.Key and o.Batch have room.
 func (st *Stream) Next(o *op.Op) bool {
-	if st.n == st.end {
+	if st.Ended() {
 		return false
 	}
 	s := st.source
