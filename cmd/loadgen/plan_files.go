@@ -104,7 +104,7 @@ func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, erro
 func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
 	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
 		if form == entries.Vegeta {
-			return n.targets(r, length)
+			return n.targets(path, r, length)
 		}
 		is, err := entries.Check(r, entries.Source{Form: form, Field: field})
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
@@ -113,9 +113,11 @@ func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
 	return facts, f.err
 }
 
-// targets reads vegeta targets, and the bodies that they name.
-func (n *namedFiles) targets(r io.Reader, length int64) finding {
-	is, err := entries.ReadTargets(r, func(path string) (io.ReadCloser, error) { return regular.OpenBelow(cmp.Or(n.dir, "."), path) })
+// targets reads vegeta targets, and the bodies that they name, beside the targets' own file.
+func (n *namedFiles) targets(file string, r io.Reader, length int64) finding {
+	is, err := entries.ReadTargets(r, func(path string) (io.ReadCloser, error) {
+		return regular.OpenBelow(cmp.Or(n.dir, "."), filepath.Join(filepath.Dir(file), path))
+	})
 	if err != nil {
 		return finding{err: err}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/loadgen/loadgen/internal/entries"
 	"github.com/loadgen/loadgen/internal/regular"
@@ -216,7 +217,9 @@ func (e *Engine) readEntries(ctx context.Context, file *checked, f *file.EntryFi
 	if from.Form != entries.Vegeta || from.Values {
 		return entries.Read(file.reading(ctx), from, count, f.Bytes)
 	}
-	t, err := entries.ReadTargets(file.reading(ctx), func(path string) (io.ReadCloser, error) { return e.openBody(ctx, path) })
+	t, err := entries.ReadTargets(file.reading(ctx), func(path string) (io.ReadCloser, error) {
+		return e.openBody(ctx, filepath.Join(filepath.Dir(f.Path), path))
+	})
 	if err != nil {
 		return nil, "", err
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -16,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/loadgen/loadgen/internal/fields"
 )
@@ -32,7 +33,7 @@ const (
 	maxBodies     = 1000     // files
 )
 
-// Opener opens a body's file by the path after an @. The path is local to the directory that the Opener opens files in.
+// Opener opens a body's file by the path after an @, which is local to the directory of the file of targets.
 type Opener func(path string) (io.ReadCloser, error)
 
 // Targets holds the requests of a file of vegeta targets, and facts about them. An entry is an HTTP/1.1 request without a Host header:
@@ -140,7 +141,11 @@ func (r *targetReader) scan() error {
 		return io.EOF
 	}
 	r.line++
-	r.text = strings.TrimSpace(r.lines.Text())
+	r.text = r.lines.Text()
+	if r.line == 1 {
+		r.text = strings.TrimPrefix(r.text, "\ufeff") // a byte order mark
+	}
+	r.text = strings.TrimSpace(r.text)
 	return nil
 }
 
@@ -170,21 +175,12 @@ func (r *targetReader) next(dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// object reads a target that is a JSON object.
+// object reads a target that is a JSON object, by vegeta's own library. The text form is read here: vegeta reads any path behind an @, and does not say
+// in which line a mistake is.
 func (r *targetReader) object() (*target, error) {
-	var o struct {
-		Method string              `json:"method"`
-		URL    string              `json:"url"`
-		Body   []byte              `json:"body"`
-		Header map[string][]string `json:"header"`
-	}
-	from := json.NewDecoder(strings.NewReader(r.text))
-	from.DisallowUnknownFields()
-	if err := from.Decode(&o); err != nil {
-		return nil, r.fault(fmt.Sprintf(`%.200s: write {"method": "GET", "url": "http://…"}, with header and a body in base64 if need be`, err))
-	}
-	if from.More() {
-		return nil, r.fault("more than one JSON object: write each on a line of its own")
+	var o vegeta.Target
+	if err := vegeta.NewJSONTargeter(strings.NewReader(r.text+"\n"), nil, nil)(&o); err != nil {
+		return nil, r.fault(fmt.Sprintf(`%.200q: write {"method": "GET", "url": "http://…"}, with header and a body in base64 if need be`, err.Error()))
 	}
 	t := &target{method: o.Method, url: o.URL, body: o.Body, bodied: o.Body != nil}
 	for _, name := range slices.Sorted(maps.Keys(o.Header)) {
@@ -235,7 +231,7 @@ func (r *targetReader) body(path string) ([]byte, error) {
 		return body, nil
 	}
 	if !filepath.IsLocal(path) || len(path) > 4096 || strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return nil, r.fault(fmt.Sprintf("@%.80q: write a path below the directory that files are read from, without .. and a / before it", path))
+		return nil, r.fault(fmt.Sprintf("@%.80q: write a path below the directory of the file of targets, without .. and a / before it", path))
 	}
 	if len(r.order) == maxBodies {
 		return nil, r.fault(fmt.Sprintf("more than %d files of bodies: write them as JSON, in base64", maxBodies))

@@ -50,7 +50,7 @@ func TestTargets(t *testing.T) {
 		"DELETE / HTTP/1.1\r\n\r\n",
 		"GET /a%20b HTTP/1.1\r\n\r\n",
 	}
-	for text, line := range map[string]int64{vegetaText: 2, vegetaJSON: 1, strings.ReplaceAll(vegetaText, "\n", "\r\n"): 2} {
+	for text, line := range map[string]int64{vegetaText: 2, vegetaJSON: 1, strings.ReplaceAll(vegetaText, "\n", "\r\n"): 2, "\ufeff" + vegetaText: 2, "\ufeff" + vegetaJSON: 1} {
 		got, err := ReadTargets(strings.NewReader(text), bodies(map[string]string{"bodies/item": "hello"}))
 		require.NoError(t, err)
 		require.Equal(t, want, keys(got.Set))
@@ -105,11 +105,10 @@ func TestMistakesInTargets(t *testing.T) {
 		get + "@large\n":                  "1:1: a body of more than the 1048576 bytes",
 		get + "A: " + strings.Repeat("a", maxHead) + "\n": "1:1: more than the 32768 bytes that a URL and its headers may have",
 		get + "\n{" + strings.Repeat(" ", maxTargetLine):  "3:1: more than the 2097152 bytes that a line may have",
-		`{"method":"GET"}`:                                                `1:1: the URL "": write http://`,
-		"\n" + `{"method":"GET","url":"http://h/`:                         "2:1: unexpected EOF: write {",
-		`{"method":"GET","url":"http://h/","verb":1}`:                     `1:1: json: unknown field "verb": write {`,
-		`{"method":"GET","url":"http://h/","body":"-"}`:                   "1:1: illegal base64 data",
-		`{"method":"GET","url":"http://h/"} {}`:                           "1:1: more than one JSON object",
+		`{"method":"GET"}`:                                                `1:1: "target: required url is missing": write {`,
+		"\n" + `{"method":"GET","url":"http://h/`:                         "2:1: \"parse error: ",
+		`{"method":"GET","url":"http://h/","body":"-"}`:                   `1:1: "parse error: illegal base64 data`,
+		`{"method":"GET","url":"http://h/"} {}`:                           `1:1: "parse error: `,
 		`{"method":"GET","url":"http://h/","header":{"A":["b\r\nC: d"]}}`: `1:1: the header A has "b\r\nC: d"`,
 	} {
 		_, err := ReadTargets(strings.NewReader(text), bodies(map[string]string{"large": strings.Repeat("x", maxBody+1)}))

@@ -20,6 +20,7 @@ var dependencies = []string{
 	"github.com/spf13/pflag",                  // the flags of cobra
 	"github.com/stretchr/testify",             // require, in tests
 	"github.com/zclconf/go-cty",               // the values of HCL
+	"github.com/tsenart/vegeta/v12",           // vegeta's targets in JSON, and its results
 	"github.com/valyala/fasthttp",             // responses of HTTP/1.1 without allocations, in driver web
 	"go.uber.org/goleak",                      // goroutines that outlive a test
 	"golang.org/x/sync",                       // errgroup
