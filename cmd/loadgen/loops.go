@@ -40,7 +40,7 @@ func (f *loopFlags) add(set *pflag.FlagSet) {
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, spin for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops and log file threads only on these `CPUS`, such as 1 or 2,3, or node0 for those of a NUMA node; assigned round-robin")
-	set.StringVar(&f.files, "files", "", "read plans' traces, key files and value files below `DIR` (default: the plan's directory; a worker without it reads none)")
+	set.StringVar(&f.files, "files", "", "read plans' traces, key files and value files below `DIR` (default: the plan's directory in the coordinator's process; a worker elsewhere reads none)")
 	f.secrets = new(bindings)
 	set.Var(f.secrets, "secret", "send a secret only to these places: `NAME=HOST:PORT`, where HOST is an address, a network or a name, or NAME=unix://PATH; repeatable (default: where the plan says; a worker without it sends none)")
 	set.StringVar(&f.logRoot, "log-root", "", "keep log files of plans only below `DIR` (default: in the user's state directory)")
