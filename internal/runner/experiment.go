@@ -120,11 +120,31 @@ func (s *series) run(ctx context.Context) {
 		}
 		fmt.Fprintf(s.Words, "run %d of %d: %s, repetition %d\n", i+1, len(turns), s.Variants[t.Variant].Name, t.Repetition)
 		s.turn(ctx, t)
+		if why := s.hopeless(); why != nil {
+			s.result.Abort(*why)
+			return
+		}
 		s.foresee()
 	}
 	if interrupted(ctx, s.Drain) {
 		s.result.Abort(s.endedBy())
 	}
+}
+
+// hopeless says why further runs are pointless: the first three have failed by the same cause, such as a server that is not there. Else it returns
+// nil.
+func (s *series) hopeless() *reason.Why {
+	const tries = 3
+	if len(s.results) != tries {
+		return nil
+	}
+	first := s.results[0].Verdict
+	for _, r := range s.results {
+		if r.Verdict.Completeness != run.Failed || !slices.Equal(r.Verdict.Reasons, first.Reasons) {
+			return nil
+		}
+	}
+	return &reason.Why{Code: first.Codes[0], Text: "given up, since all runs failed by the same cause,"}
 }
 
 // endedBy says what ended the experiment early.
