@@ -33,7 +33,7 @@ const (
 	maxFields = 256
 	maxText   = 256       // bytes of a name, and of a text in a list
 	maxList   = 1_000_000 // generated texts of a list
-	maxWords  = 100_000
+	maxWords  = 200_000   // of running text: more than 1 MB
 )
 
 // Record makes records of one kind. It does not change, so any number of goroutines may use it.

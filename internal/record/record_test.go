@@ -17,6 +17,13 @@ var every = map[string]string{
 	"k uuid": "uuid", "l qname": "qname", "m lorem": "lorem", "n text": "lorem(3)", "ö": "int(7, 7)",
 }
 
+// TestTextsOfAMegabyte: documents are that long.
+func TestTextsOfAMegabyte(t *testing.T) {
+	r, err := New(map[string]string{"text": "lorem(200000)"})
+	require.NoError(t, err)
+	require.Greater(t, len(r.Append(nil, 1)), 1_000_000)
+}
+
 func TestRecordsAreWhatTheirFieldsSay(t *testing.T) {
 	r, err := New(every)
 	require.NoError(t, err)
