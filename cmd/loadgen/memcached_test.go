@@ -175,24 +175,26 @@ phase "many" {
 // TestClassicMemcachedCounts loads memcached with its classic commands: one server, several servers, and behind a twemproxy. It has carried out what
 // the result says was sent to it; it counts each key of a get.
 func TestClassicMemcachedCounts(t *testing.T) {
-	direct := func(servers ...string) []string { return servers }
+	direct := func(_ testing.TB, servers ...string) []string { return servers }
 	for _, test := range []struct {
 		name    string
 		servers int
-		before  func(servers ...string) []string
+		before  func(t testing.TB, servers ...string) []string
 		cas     bool
 		note    string
 	}{
 		{"one server", 1, direct, false, ""},
 		{"four servers, with gets", 4, direct, true, ""},
-		{"a proxy", 1, func(servers ...string) []string { return []string{servertest.Nutcracker(t, servers[0], false)} }, false, "the server says nothing of itself: stats: server closed the connection"},
+		{"a proxy", 1, func(t testing.TB, servers ...string) []string {
+			return []string{servertest.Nutcracker(t, servers[0], false)}
+		}, false, "the server says nothing of itself: stats: server closed the connection"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var servers []string
 			for range test.servers {
 				servers = append(servers, servertest.Memcached(t))
 			}
-			ends := test.before(servers...)
+			ends := test.before(t, servers...)
 			before := calls{}
 			for _, addr := range servers {
 				for verb, n := range memcachedCalls(t, addr) {
