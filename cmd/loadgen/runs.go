@@ -15,7 +15,7 @@ import (
 
 func newRuns() *cobra.Command {
 	var flags runFlags
-	c := group("runs", "Manage past runs", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newSamples(&flags))
+	c := group("runs", "Manage past runs", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newVerifyRun(&flags), newSamples(&flags))
 	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
 	return c
 }

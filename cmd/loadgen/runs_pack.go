@@ -57,8 +57,9 @@ func newImport(flags *runFlags) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Unpack runs packed by loadgen runs export",
 		Long: `Unpack runs and experiments packed by loadgen runs export; - reads standard input. Everything is checked before anything is kept: names,
-sizes, digests, snapshot checksums, and that each result is consistent in itself. Runs that are already there, byte for byte, are skipped;
-nothing is overwritten.`,
+sizes, digests, snapshot checksums, and, as by loadgen runs verify, that each result is what its run has kept. A run of another version of
+loadgen is imported as not verified, and says so wherever it is shown. Runs that are already there, byte for byte, are skipped; nothing is
+overwritten.`,
 		Example: "  loadgen runs import hydra.tar.gz",
 		Args:    one("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,11 +76,20 @@ nothing is overwritten.`,
 				defer f.Close()
 				in = f
 			}
-			added, there, err := rundir.Import(root, in, most*mib)
+			not := map[string]string{} // why a run was not verified
+			added, there, err := rundir.Import(root, in, most*mib, func(root, id string) (string, error) {
+				checked, err := verified(root, id)
+				not[id] = checked.not
+				return checked.not, err
+			})
 			for _, id := range there {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: is there already\n", id)
 			}
 			for _, id := range added {
+				if why := not[id]; why != "" {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: NOT VERIFIED: %s\n", id, why)
+					continue
+				}
 				fmt.Fprintln(cmd.OutOrStdout(), id)
 			}
 			if err != nil {

@@ -7,12 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/report"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/internal/table"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -35,7 +32,7 @@ failed (6) if the run already was when its coordinator died. From then on it is 
 			if err != nil {
 				return failed("%w", err)
 			}
-			result, p, err := recovered(root, args[0], dir)
+			result, p, err := replayed(root, args[0], true, dir.Records)
 			if err != nil {
 				return failed("recover run %s: %w", args[0], errors.Join(err, dir.Discard()))
 			}
@@ -45,27 +42,6 @@ failed (6) if the run already was when its coordinator died. From then on it is 
 			return finishRecovered(cmd.OutOrStdout(), dir, p, result)
 		},
 	}
-}
-
-// recovered makes the result from what is in a run's directory.
-func recovered(root, id string, dir *rundir.Dir) (*run.Run, *plan.Plan, error) {
-	canonical, err := rundir.Plan(root, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := plan.Decode(canonical, drivers.All())
-	if err != nil {
-		return nil, nil, fmt.Errorf("its plan: %w", err)
-	}
-	r, err := coord.Recover(coord.Kept{
-		Plan: p, Canonical: canonical, Records: dir.Records,
-		Probes: func(f func(run.Probe) error) error { return rundir.Probes(root, id, f) },
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	r.SetAsserts(table.Evaluate(p, r))
-	return r, p, nil
 }
 
 // finishRecovered keeps the result and shows it.

@@ -193,7 +193,7 @@ func TestWhereCountsAreEntered(t *testing.T) {
 			change(s)
 		}
 		p := activePhase{c: s.c, ph: s.ph}
-		p.take(s, false)
+		p.take(s)
 		return p.m
 	}
 	const closed = "closed {\n sessions = 4\n iterations = 1\n}"

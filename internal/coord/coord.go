@@ -122,7 +122,7 @@ func Run(ctx context.Context, cfg Config) *run.Run {
 	for _, m := range cfg.Workers {
 		c.enlist(m)
 	}
-	c.note(entry{Begin: &beginning{Header: cfg.Header, Environment: cfg.Environment, Fleet: c.result.Fleet, Lease: cfg.Lease, Abort: cfg.AbortOnLoss}})
+	c.note(entry{Begin: &beginning{Header: cfg.Header, Environment: cfg.Environment, Fleet: c.result.Fleet, Lease: cfg.Lease, Abort: cfg.AbortOnLoss, Replace: cfg.Replace != nil}})
 	err := c.begin(ctx)
 	if err == nil {
 		err = c.all(ctx)

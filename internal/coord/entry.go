@@ -26,6 +26,8 @@ type entry struct {
 	Loss    *lossEntry          `json:"loss,omitempty"`
 	Flush   *flushed            `json:"flush,omitempty"`
 	Stop    *stopped            `json:"stop,omitempty"`
+	Over    string              `json:"over,omitempty"` // a search that went no further, though it could have
+	End     *ended              `json:"end,omitempty"`
 }
 
 // beginning is the first entry.
@@ -33,8 +35,9 @@ type beginning struct {
 	Header      run.Header      `json:"header"`
 	Environment run.Environment `json:"environment"`
 	Fleet       []run.Worker    `json:"fleet"`
-	Lease       time.Duration   `json:"lease"` // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
-	Abort       bool            `json:"abort"` // end the run when a worker is lost
+	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
+	Abort       bool            `json:"abort"`   // end the run when a worker is lost
+	Replace     bool            `json:"replace"` // others may take the places of lost workers
 }
 
 // arrival is a worker that takes a lost worker's place.
@@ -100,6 +103,23 @@ type flushed struct {
 type stopped struct {
 	Code reason.Code `json:"code"`
 	Text string      `json:"text"`
+}
+
+// ended is how far a run got, and what its coordinator alone knows of it.
+type ended struct {
+	Completeness run.Completeness `json:"completeness"`
+	Why          []reason.Why     `json:"why"`
+	Seconds      float64          `json:"seconds"`
+	CPUSeconds   float64          `json:"cpu_seconds"`
+}
+
+// End keeps how a run has ended, behind everything else that is kept of it, so that it can be replayed. It returns the store's errors.
+func End(store Store, r *run.Run) error {
+	b, err := json.Marshal(entry{End: &ended{Completeness: r.Verdict.Completeness, Why: r.Stopped(), Seconds: r.Seconds, CPUSeconds: r.CoordinatorCPUSeconds}})
+	if err != nil {
+		return fmt.Errorf("keep how the run ended: %w", err)
+	}
+	return store.Append("", b)
 }
 
 // note keeps an entry. It is on disk no later than the snapshots that come after it.

@@ -446,15 +446,17 @@ func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
 	p := activePhase{c: s.c, ph: s.ph}
 	s.steps[0].Kind = worker.Setup
-	p.take(s, false)
+	p.take(s)
 	require.Zero(t, p.m.Origin)
 	require.NotNil(t, p.m.Setup)
 	s.steps[0].Kind, s.at = worker.Load, 5*time.Second
-	p.take(s, true)
+	s.aborted = true
+	p.take(s)
+	s.aborted = false
 	require.Equal(t, 5.0, p.m.Origin)
 	require.True(t, p.m.Aborted)
 	s.at = 9 * time.Second
-	p.take(s, false)
+	p.take(s)
 	require.Equal(t, 5.0, p.m.Origin)
 	require.False(t, p.m.Aborted)
 }

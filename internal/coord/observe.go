@@ -56,13 +56,14 @@ type watch struct {
 
 // watcher takes the probes of one observation in one phase.
 type watcher struct {
-	c     *coordinator
-	phase string
-	o     *plan.Observe
-	probe *asked
-	seen  judge.Observation
-	last  *commit
-	err   error
+	c       *coordinator
+	phase   string
+	o       *plan.Observe
+	probe   *asked
+	seen    judge.Observation
+	skipped int // probes that were skipped before the last one that was kept
+	last    *commit
+	err     error
 }
 
 // probed is what a probe returns.
@@ -198,6 +199,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	if add(&p); p.When == "" {
 		return
 	}
+	p.Skipped, w.skipped = w.seen.Skipped-w.skipped, w.seen.Skipped
 	line, err := json.Marshal(p)
 	if err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("observe %q: encode a probe: %w", w.o.Name, err))

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,13 +39,21 @@ var errEnded = errors.New("no more was kept")
 // Recover makes the result of a run whose coordinator ended before it could. It goes through the steps as [Run] does, but reads what workers said
 // instead of hearing it. The run is degraded, unless it was aborted or had failed before its coordinator ended; the verdict says what is missing.
 // Recover leaves asserts to the caller.
-func Recover(from Kept) (*run.Run, error) {
+func Recover(from Kept) (*run.Run, error) { return from.replay(false) }
+
+// Replay makes the result of a run again whose coordinator has kept how it ended: all of it but for asserts. It is the result that the coordinator
+// wrote, or the two do not belong together. A run may have ended worse than its records alone would say, since not all that went wrong is among them,
+// but no better.
+func Replay(from Kept) (*run.Run, error) { return from.replay(true) }
+
+// replay is Replay if whole is set, and otherwise Recover.
+func (from *Kept) replay(whole bool) (*run.Run, error) {
 	next, stop := iter.Pull2(from.records)
 	defer stop()
-	k := &past{pull: next, probes: map[string]map[string]*judge.Observation{}}
+	k := &past{pull: next, whole: whole, probes: map[string]map[string]*judge.Observation{}}
 	first, err := k.take()
 	switch {
-	case errors.Is(err, errEnded):
+	case errors.Is(err, errEnded), k.end != nil:
 		return nil, ErrNothingKept
 	case err != nil:
 		return nil, err
@@ -59,7 +68,7 @@ func Recover(from Kept) (*run.Run, error) {
 		return nil, err
 	}
 	k.c = newCoordinator(Config{Header: b.Header, Environment: b.Environment, Plan: from.Plan, Workers: make([]worker.Member, len(b.Fleet)), Lease: b.Lease, Logger: slog.New(slog.DiscardHandler)})
-	k.c.past, k.c.result.Fleet, k.abort = k, b.Fleet, b.Abort
+	k.c.past, k.c.result.Fleet, k.abort, k.replaces = k, b.Fleet, b.Abort, b.Replace
 	for i, w := range b.Fleet {
 		k.c.Workers[i] = worker.Member{Name: w.Name}
 		k.c.fleet = append(k.c.fleet, i)
@@ -67,15 +76,26 @@ func Recover(from Kept) (*run.Run, error) {
 	if err := k.settle(); err != nil {
 		return nil, err
 	}
-	if k.ahead == nil {
+	if k.ahead == nil && !whole {
 		return nil, ErrNothingKept
 	}
 	err = k.c.all(context.Background())
 	if k.err != nil {
 		return nil, k.err
 	}
-	k.c.result.Recovered, k.c.result.Seconds = true, k.upTo.Seconds()
-	k.conclude(err)
+	if whole {
+		if k.settle() != nil {
+			return nil, k.err
+		}
+		err = k.endAs(err)
+	} else {
+		k.c.result.Recovered, k.c.result.Seconds = true, k.upTo.Seconds()
+		k.conclude(err)
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	if err := k.c.result.CheckValid(); err != nil {
 		return nil, fmt.Errorf("what was kept does not make a result: %w", err)
 	}
@@ -109,30 +129,59 @@ func (from *Kept) records(yield func(*keptRecord, error) bool) {
 
 // past is a run being read back.
 type past struct {
-	c       *coordinator
-	pull    func() (*keptRecord, error, bool)
-	ahead   *keptRecord // begins the next step or phase; nil: there is none
-	probes  map[string]map[string]*judge.Observation
-	watched map[string]string
-	snap    measure.Snapshot
-	done    []bool        // by worker: the current step has nothing more from it
-	upTo    time.Duration // how far the records reach, run clock
-	over    bool          // the records end in mid-step
-	stopped reason.Why    // why the run was ended early
-	abort   bool          // the run was to end if a worker was lost
-	err     error         // a record that no coordinator writes
+	c        *coordinator
+	pull     func() (*keptRecord, error, bool)
+	held     *keptRecord // read, but not taken
+	ahead    *keptRecord // begins the next step or phase; nil: there is none
+	probes   map[string]map[string]*judge.Observation
+	watched  map[string]string
+	snap     measure.Snapshot
+	done     []bool        // by worker: the current step has nothing more from it
+	upTo     time.Duration // how far the records reach, run clock
+	over     bool          // the records end in mid-step
+	whole    bool          // the records say how the run ended, and the result is to be the coordinator's
+	end      *ended        // how it did, once that has been read
+	search   string        // the last search that went no further, though it could have
+	nobody   error         // no worker is left, and none can come
+	stopped  reason.Why    // why the run was ended early
+	abort    bool          // the run was to end if a worker was lost
+	replaces bool          // others could take the places of lost workers
+	err      error         // a record that no coordinator writes
 }
 
 // take returns the next record.
 func (k *past) take() (*keptRecord, error) {
+	if k.end != nil {
+		return nil, k.cut()
+	}
+	if r := k.held; r != nil {
+		k.held = nil
+		return r, nil
+	}
 	r, err, more := k.pull()
 	switch {
+	case !more && k.whole:
+		return nil, k.wrong("it does not say how the run ended")
 	case !more:
 		return nil, errEnded
 	case err != nil:
 		k.err = err
+	case r.entry.End != nil:
+		k.end = r.entry.End
+		return nil, k.cut()
 	}
 	return r, err
+}
+
+// errCut marks where a coordinator ended its run early.
+var errCut = errors.New("the run ended there")
+
+// cut says that nothing more was kept: the coordinator ended, or it ended the run.
+func (k *past) cut() error {
+	if k.whole {
+		return errCut
+	}
+	return errEnded
 }
 
 // wrong reports a record that no coordinator writes, and ends the reading.
@@ -149,7 +198,7 @@ func (k *past) settle() error {
 	for k.ahead == nil {
 		r, err := k.take()
 		switch {
-		case errors.Is(err, errEnded):
+		case errors.Is(err, errEnded), errors.Is(err, errCut):
 			return nil
 		case err != nil:
 			return err
@@ -168,6 +217,8 @@ func (k *past) settle() error {
 			}
 		case e.Stop != nil:
 			k.stop(e.Stop)
+		case e.Over != "":
+			k.search = e.Over
 		case e.Member != nil:
 			if err := k.arrive(e.Member); err != nil {
 				return err
@@ -183,7 +234,7 @@ func (k *past) settle() error {
 
 // goesOn says whether, as far as is known, the next step belongs to the phase.
 func (k *past) goesOn(phase string) bool {
-	return k.settle() == nil && (k.ahead == nil || k.ahead.entry.Step != nil && k.ahead.entry.Step.Step.Phase == phase)
+	return k.settle() == nil && k.search != phase && (k.ahead == nil || k.ahead.entry.Step != nil && k.ahead.entry.Step.Step.Phase == phase)
 }
 
 // step replays a step from its records.
@@ -192,7 +243,7 @@ func (k *past) step(s *step) (*step, error) {
 		return nil, err
 	}
 	if k.ahead == nil {
-		return nil, errEnded
+		return nil, k.cut()
 	}
 	was := k.ahead.entry.Step
 	k.ahead = nil
@@ -223,12 +274,51 @@ func (k *past) step(s *step) (*step, error) {
 			k.giveUp(s)
 			break
 		}
+		if errors.Is(err, errCut) {
+			k.nobody = cmp.Or(k.nobody, err)
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
+	if err := k.behind(s); err != nil {
+		return nil, err
+	}
 	s.close()
-	return s, s.err
+	s.aborted = s.err != nil || k.c.stopping(context.Background())
+	return s, cmp.Or(s.err, k.nobody)
+}
+
+// behind reads what belongs to a step and was kept behind the last word of its workers: orders to end the run, and that one contradicts itself.
+func (k *past) behind(s *step) error {
+	for {
+		switch r, err := k.take(); {
+		case errors.Is(err, errEnded), errors.Is(err, errCut):
+			return nil
+		case err != nil:
+			return err
+		case r.entry.Stop != nil:
+			k.stop(r.entry.Stop)
+		case r.entry.Failed != nil:
+			if err := k.fail(s, r.entry.Failed); err != nil {
+				return err
+			}
+		default:
+			k.held = r
+			return nil
+		}
+	}
+}
+
+// fail ends a step because a worker has reported a failure.
+func (k *past) fail(s *step, e *failure) error {
+	if e.Worker < 0 || e.Worker >= len(s.steps) {
+		return k.wrong("worker %d of %d has failed", e.Worker, len(s.steps))
+	}
+	s.err, k.done[e.Worker] = k.c.blame(k.c.Workers[e.Worker], errors.New(e.Why)), true
+	k.c.fleetOf(e.Worker).Failed = e.Why
+	return nil
 }
 
 // fits checks that the kept step is the one that comes next in the plan.
@@ -266,9 +356,8 @@ func (k *past) next(s *step) error {
 	case e.Final != nil && e.Final.Worker >= 0 && e.Final.Worker < len(s.steps):
 		s.conclude(e.Final.Worker, e.Final.final())
 		s.sources[e.Final.Worker].whole, k.done[e.Final.Worker] = !e.Final.Cut, true
-	case e.Failed != nil && e.Failed.Worker >= 0 && e.Failed.Worker < len(s.steps):
-		i := e.Failed.Worker
-		k.c.fleetOf(i).Failed, s.err, k.done[i] = e.Failed.Why, k.c.blame(k.c.Workers[i], errors.New(e.Failed.Why)), true
+	case e.Failed != nil:
+		return k.fail(s, e.Failed)
 	case e.Loss != nil:
 		return k.lose(s, e.Loss)
 	case e.Stop != nil:
@@ -282,7 +371,7 @@ func (k *past) next(s *step) error {
 // began returns when a step began. That entry follows the order to start, unless the coordinator ended in between.
 func (k *past) began(s *step, after time.Duration) (time.Duration, error) {
 	switch r, err := k.take(); {
-	case errors.Is(err, errEnded):
+	case errors.Is(err, errEnded), errors.Is(err, errCut):
 		return after, nil
 	case err != nil:
 		return 0, err
@@ -336,7 +425,9 @@ func (k *past) lose(s *step, e *lossEntry) error {
 		s.strike(e.Worker)
 		k.done[e.Worker] = true
 	}
-	_ = k.c.lose(e.Worker, e.Is)                // an error for "no worker left" is reported at the end
+	if _ = k.c.lose(e.Worker, e.Is); k.c.left() == 0 && !k.replaces {
+		k.nobody = errNobody
+	}
 	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept after the others' ends, or not at all
 		k.stopped = byLoss
 	}
@@ -390,7 +481,7 @@ func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
 		return 0, err
 	}
 	if k.ahead == nil {
-		return 0, errEnded
+		return 0, k.cut()
 	}
 	was := k.ahead.entry.Flush
 	k.ahead = nil
@@ -429,6 +520,31 @@ func (k *past) watch(ph *plan.Phase) *watch {
 		w.all = append(w.all, one)
 	}
 	return w
+}
+
+// endAs sets the verdict as the coordinator did, unless it is better than what the records come to. err is what ended the phases early.
+func (k *past) endAs(err error) error {
+	r, end := k.c.result, k.end
+	if end == nil {
+		return k.wrong("there is more behind the end of the plan")
+	}
+	least := run.Complete
+	switch {
+	case k.stopped != reason.Why{}:
+		least = run.Capped
+	case err != nil && !errors.Is(err, errCut):
+		least = run.Failed
+	case len(r.PhaseOrder) < len(k.c.Plan.Phases):
+		least = run.Capped
+	case len(r.Losses) > 0:
+		least = run.Degraded
+	}
+	if end.Completeness.Better(least) {
+		return k.wrong("the run ended %s, and by what was kept before that it was %s at best", end.Completeness, least)
+	}
+	r.Seconds, r.CoordinatorCPUSeconds = end.Seconds, end.CPUSeconds
+	r.Conclude(end.Completeness, end.Why...)
+	return nil
 }
 
 // conclude sets the verdict: how far the run got, and that its coordinator ended then.

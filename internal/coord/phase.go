@@ -48,6 +48,9 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	for {
 		next, more := p.route.next(&p.m, p.spent())
 		if !more {
+			if p.ph.Search != nil {
+				p.c.note(entry{Over: p.ph.Name})
+			}
 			return began, nil
 		}
 		s, err := p.c.step(ctx, p.ph, next, func() {
@@ -64,7 +67,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		}
 		began = true
 		p.m.Endpoints, p.m.Others = s.endpoints()
-		p.take(s, s.err != nil || p.c.stopping(ctx))
+		p.take(s)
 		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
 			err = errEnded
 		}
@@ -94,8 +97,8 @@ func (p *activePhase) spent() time.Duration {
 }
 
 // take adds what a step has counted.
-func (p *activePhase) take(s *step, aborted bool) {
-	p.m.Aborted, p.m.Losses = aborted, s.missing()
+func (p *activePhase) take(s *step) {
+	p.m.Aborted, p.m.Losses = s.aborted, s.missing()
 	if why := p.c.stopped.Load(); why != nil {
 		p.m.StoppedOn = p.ph.Stop.String()
 	}

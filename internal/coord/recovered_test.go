@@ -14,6 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/coord"
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/rundir"
 	"github.com/loadgen/loadgen/internal/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -237,9 +238,108 @@ func TestRecoveredIsWhatTheRunCameTo(t *testing.T) {
 			}
 			require.Equal(t, want, kept.Verdict.Completeness, kept.Verdict.Reasons)
 			require.True(t, kept.Recovered)
+			requireReplayed(t, cfg, live)
 			require.InDelta(t, upTo(t, records).Seconds(), kept.Seconds, 1e-9, "fakes say that each step takes a second")
 		})
 	}
+}
+
+// requireReplayed keeps how a run ended, and makes its result again.
+func requireReplayed(t *testing.T, cfg coord.Config, live *run.Run) {
+	t.Helper()
+	live.CoordinatorCPUSeconds = 7
+	require.NoError(t, coord.End(cfg.Store, live))
+	again, err := coord.Replay(ofKept(cfg, cfg.Store.(*memory).records))
+	require.NoError(t, err)
+	differences, err := rundir.Differences(live, again)
+	require.NoError(t, err)
+	require.Empty(t, differences)
+}
+
+// TestReplayOfRunsThatEndedEarly: however a run ended, its records make its result.
+func TestReplayOfRunsThatEndedEarly(t *testing.T) {
+	stop := func(t *testing.T, how func(cfg *coord.Config) context.CancelFunc) (coord.Config, *run.Run) {
+		w := newFake()
+		cfg := config(t, local, w, newFake())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		end := how(&cfg)
+		if end == nil {
+			end = cancel
+		}
+		w.count = func(ctx context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+			if done(t, step.To-step.From); step.Kind.Timed() {
+				end()
+				select {
+				case <-w.drained:
+				case <-ctx.Done():
+				}
+			}
+		}
+		return cfg, coord.Run(ctx, cfg)
+	}
+	for name, of := range map[string]func(t *testing.T) (coord.Config, *run.Run){
+		"by the user": func(t *testing.T) (coord.Config, *run.Run) {
+			return stop(t, func(cfg *coord.Config) context.CancelFunc {
+				drain := make(chan struct{})
+				cfg.Drain = drain
+				return func() { close(drain) }
+			})
+		},
+		"at once": func(t *testing.T) (coord.Config, *run.Run) {
+			return stop(t, func(*coord.Config) context.CancelFunc { return nil })
+		},
+		"by a failure": func(t *testing.T) (coord.Config, *run.Run) {
+			a, b := newFake(), newFake()
+			b.runErr = errors.New("session 7: 4 panics within a minute")
+			cfg := config(t, local, a, b)
+			return cfg, coord.Run(t.Context(), cfg)
+		},
+		"by a contradiction": func(t *testing.T) (coord.Config, *run.Run) {
+			a, b := newFake(), newFake()
+			b.lie = func(f *worker.Final) { f.Totals.Reconnects++ }
+			cfg := config(t, local, a, b)
+			return cfg, coord.Run(t.Context(), cfg)
+		},
+		"before a load": func(t *testing.T) (coord.Config, *run.Run) {
+			a := newFake()
+			a.prepareErr = errors.New("connection refused")
+			cfg := config(t, local, a)
+			return cfg, coord.Run(t.Context(), cfg)
+		},
+		"by the loss of all": func(t *testing.T) (coord.Config, *run.Run) {
+			a := newFake()
+			a.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
+				done(t, step.To-step.From)
+				w.open = step.Kind.Timed()
+			}
+			cfg := config(t, local, a)
+			cfg.Workers[0].Worker = losing{a}
+			return cfg, coord.Run(t.Context(), cfg)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, live := of(t)
+			require.True(t, run.Degraded.Better(live.Verdict.Completeness), live.Verdict.Completeness)
+			requireReplayed(t, cfg, live)
+		})
+	}
+}
+
+// TestReplayRefusesABetterEnd than what was kept before it came to.
+func TestReplayRefusesABetterEnd(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := config(t, local, a, b)
+	cfg.Workers[1].Worker = &leaving{fakeWorker: b, after: 1}
+	live := coord.Run(t.Context(), cfg)
+	require.Equal(t, run.Degraded, live.Verdict.Completeness)
+	live.Conclude(run.Complete)
+	require.NoError(t, coord.End(cfg.Store, live))
+	_, err := coord.Replay(ofKept(cfg, cfg.Store.(*memory).records))
+	require.ErrorContains(t, err, "the run ended complete, and by what was kept before that it was degraded at best")
+
+	_, err = coord.Replay(ofKept(cfg, cfg.Store.(*memory).records[:5]))
+	require.ErrorContains(t, err, "it does not say how the run ended")
 }
 
 // edited is a copy of a coordinator's entry with the field at a path set to the given value; nil: removed.

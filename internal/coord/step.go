@@ -25,15 +25,16 @@ const remoteAhead = 50 * time.Millisecond
 
 // step is one step in progress.
 type step struct {
-	c      *coordinator
-	ph     *plan.Phase
-	steps  []worker.Step  // by worker
-	ready  []worker.Ready // by worker
-	facts  facts
-	found  map[string][]string // nodes of each cluster target, which all workers agree on
-	at     time.Duration
-	before []int64     // each worker's progress before it was told to prepare
-	asked  atomic.Bool // workers were told to end the step early
+	c       *coordinator
+	ph      *plan.Phase
+	steps   []worker.Step  // by worker
+	ready   []worker.Ready // by worker
+	facts   facts
+	found   map[string][]string // nodes of each cluster target, which all workers agree on
+	at      time.Duration
+	before  []int64     // each worker's progress before it was told to prepare
+	asked   atomic.Bool // workers were told to end the step early
+	aborted bool        // the step ended early, or at the time of an end of the run
 
 	passed chan struct{} // closed when all ops of all workers have ended
 
@@ -78,6 +79,10 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step
 	c.note(entry{Began: &s.at})
 	err := s.run(ctx)
 	s.close()
+	if s.aborted = s.err != nil || c.stopping(ctx); c.interrupted(ctx) && !s.asked.Load() { // it was not told to end early, but counts as if it were
+		user := stopped(reason.User)
+		c.note(entry{Stop: &user})
+	}
 	return s, err
 }
 

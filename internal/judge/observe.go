@@ -80,6 +80,7 @@ func (o *Observation) End(p *run.Probe) {
 
 // Read adds a stored probe, whenever it was made.
 func (o *Observation) Read(p *run.Probe) {
+	o.Skipped += p.Skipped
 	switch p.When {
 	case before:
 		o.Begin(p)

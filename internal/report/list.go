@@ -37,7 +37,7 @@ func List(w io.Writer, runs []run.Summary) error {
 // standing returns what follows the completeness in a run's line.
 func standing(s run.Summary) string {
 	if s.Verdict.Completeness == run.Failed {
-		return strings.Join(words.Labels(s.Labels), " ")
+		return strings.Join(words.Labels(s.Labels), " ") // no figures, nothing to verify
 	}
 	text := left(string(s.Verdict.Validity), 7)
 	if s.Runs > 0 {
@@ -48,6 +48,9 @@ func standing(s run.Summary) string {
 		text += "  asserts pass"
 	case run.Fail:
 		text += "  asserts FAIL"
+	}
+	if s.Unverified != "" {
+		text += "  NOT VERIFIED"
 	}
 	if len(s.Labels) > 0 {
 		text += "  " + strings.Join(words.Labels(s.Labels), " ")

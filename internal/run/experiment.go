@@ -40,6 +40,8 @@ type Experiment struct {
 	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and then by variant
 	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
 	Charts   []chart         `json:"charts"`   // those of the plan
+
+	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
 }
 
 // Stop says why a variant's runs, or one run, went no further.

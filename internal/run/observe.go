@@ -3,12 +3,13 @@ package run
 // Probe is one look at what a plan observes. Its JSON is a line of a run directory's observations.
 type Probe struct {
 	Phase   string             `json:"phase"`
-	Observe string             `json:"observe"` // the observation's name
-	When    string             `json:"when"`    // "before", "during" or "after" the load
-	At      float64            `json:"at"`      // when the figures arrived, in seconds on the run clock
-	Seconds float64            `json:"seconds"` // how long it took
-	Value   map[string]float64 `json:"value"`   // by field
-	Missing map[string]string  `json:"missing"` // why a field has no value; under "", why nothing was reached
+	Observe string             `json:"observe"`           // the observation's name
+	When    string             `json:"when"`              // "before", "during" or "after" the load
+	At      float64            `json:"at"`                // when the figures arrived, in seconds on the run clock
+	Seconds float64            `json:"seconds"`           // how long it took
+	Value   map[string]float64 `json:"value"`             // by field
+	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing was reached
+	Skipped int                `json:"skipped,omitempty"` // probes that were due between the one before and this, and were not made
 }
 
 // Observed is one field of an observation over a phase. An unavailable number is null.

@@ -29,6 +29,8 @@ type Run struct {
 	Losses                []worker.Loss `json:"losses"`
 	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is also a worker's if the run has no other
 
+	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
+
 	stopped []reason.Why // why it got no further, as concluded
 }
 

@@ -7,6 +7,9 @@ type Summary struct {
 	Verdict  Verdict `json:"verdict"`
 	ExitCode int     `json:"exit_code"`
 
+	// Unverified says why an imported result could not be verified; "": it was, or it was made here.
+	Unverified string `json:"-"`
+
 	// Runs is how many runs an experiment has had; 0 for a run.
 	Runs int `json:"-"`
 

@@ -21,6 +21,11 @@ const (
 	Failed   Completeness = "failed"   // something could not be run
 )
 
+// Better says whether a run that got so far got further than another.
+func (c Completeness) Better(than Completeness) bool {
+	return slices.Index(completenesses[:], c) < slices.Index(completenesses[:], than)
+}
+
 // Validity says whether the figures can be trusted.
 type Validity string
 
@@ -95,6 +100,9 @@ func (r *Run) Conclude(c Completeness, reasons ...reason.Why) {
 	r.stopped = reasons
 	r.judge()
 }
+
+// Stopped returns the reasons with which the run was concluded.
+func (r *Run) Stopped() []reason.Why { return r.stopped }
 
 // SetAsserts sets the results of the plan's asserts.
 func (r *Run) SetAsserts(results []AssertResult) {

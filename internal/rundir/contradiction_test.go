@@ -31,7 +31,7 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 		require.NoError(t, err)
 		return forged(t, "", with(good, 2, member{name: good[2].name, text: string(text)})...)
 	}
-	_, _, err := Import(t.TempDir(), bytes.NewReader(pack(func(*run.Run, *run.Op) {})), plenty)
+	_, _, err := Import(t.TempDir(), bytes.NewReader(pack(func(*run.Run, *run.Op) {})), plenty, trusting)
 	require.NoError(t, err)
 
 	const wraps = 1 << 63
@@ -72,7 +72,7 @@ func TestPacksThatContradictThemselves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			_, _, err := Import(root, bytes.NewReader(pack(test.change)), plenty)
+			_, _, err := Import(root, bytes.NewReader(pack(test.change)), plenty, trusting)
 			require.ErrorContains(t, err, test.want)
 			require.Empty(t, treeOf(t, root))
 		})

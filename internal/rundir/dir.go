@@ -19,6 +19,8 @@ const (
 	samplesFile = "samples.csv"
 	resultFile  = "result.json"
 
+	unverifiedFile = "unverified" // why an imported result could not be verified; not packed: who imports it verifies it anew
+
 	experimentFile = "experiment.json"
 	tablesFile     = "tables.json"
 )

@@ -95,6 +95,10 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 	if err := x.CheckValid(); err != nil {
 		return nil, fmt.Errorf("load experiment %s: %w", id, err)
 	}
+	var err error
+	if x.Unverified, err = unverified(root, id); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
 	return &x, nil
 }
 
@@ -110,7 +114,7 @@ func summarizeExperiment(root, id string) (run.Summary, bool) {
 		return s, true
 	}
 	s.Plan, s.StartedAt, s.Loadgen, s.Labels = x.Plan, x.StartedAt, x.Loadgen, x.Labels
-	s.Seconds, s.Verdict, s.ExitCode, s.Runs = x.Seconds, x.Verdict, x.ExitCode, len(x.Runs)
+	s.Seconds, s.Verdict, s.ExitCode, s.Runs, s.Unverified = x.Seconds, x.Verdict, x.ExitCode, len(x.Runs), x.Unverified
 	if !x.Finished {
 		s.Unfinished = fmt.Sprintf("experiment, %d of %d runs so far", len(x.Runs), x.Repeat*len(x.Variants))
 	}

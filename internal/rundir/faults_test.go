@@ -176,13 +176,13 @@ func TestFaultsOfAnImport(t *testing.T) {
 	packed := pack(t, from, "a", "b")
 	want := treeOf(t, from)
 	failed := everyFault(t, func(t *testing.T, on *faulty, root string) {
-		added, _, err := unpack(on, root, bytes.NewReader(packed), plenty)
+		added, _, err := unpack(on, root, bytes.NewReader(packed), plenty, trusting)
 		told(t, on, err)
 		for _, name := range added {
 			_, err := Load(root, name)
 			require.NoError(t, err, on.failed)
 		}
-		_, _, err = Import(root, bytes.NewReader(packed), plenty)
+		_, _, err = Import(root, bytes.NewReader(packed), plenty, trusting)
 		require.NoError(t, err, on.failed)
 		require.Equal(t, want, treeOf(t, root), on.failed)
 	})
@@ -218,7 +218,7 @@ func TestOthersCannotReadARun(t *testing.T) {
 	require.NoError(t, errors.Join(e.KeepTables([]byte("[]")), e.Close()))
 	from := t.TempDir()
 	finished(t, from, "imported", "")
-	_, _, err = Import(root, bytes.NewReader(pack(t, from, "imported")), plenty)
+	_, _, err = Import(root, bytes.NewReader(pack(t, from, "imported")), plenty, trusting)
 	require.NoError(t, err)
 	seen := 0
 	require.NoError(t, filepath.WalkDir(filepath.Dir(root), func(path string, e os.DirEntry, err error) error {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	in, err := os.Open(filepath.Join(root, "pack"))
 	if err == nil {
-		_, _, err = Import(root, in, 4<<30)
+		_, _, err = Import(root, in, 4<<30, trusting)
 	}
 	if err != nil {
 		_, _ = io.WriteString(os.Stdout, err.Error())

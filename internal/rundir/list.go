@@ -42,6 +42,9 @@ func summarize(root, id string) run.Summary {
 	var s run.Summary
 	err := readJSON(filepath.Join(root, id, resultFile), &s)
 	if err == nil {
+		s.Unverified, err = unverified(root, id)
+	}
+	if err == nil {
 		s.ID = id // the directory may have been renamed
 		return s
 	}
@@ -75,6 +78,9 @@ func Load(root, id string) (*run.Run, error) {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
 	if err := r.CheckValid(); err != nil {
+		return nil, fmt.Errorf("load run %s: %w", id, err)
+	}
+	if r.Unverified, err = unverified(root, id); err != nil {
 		return nil, fmt.Errorf("load run %s: %w", id, err)
 	}
 	return &r, nil

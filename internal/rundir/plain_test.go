@@ -20,7 +20,7 @@ func TestResultThatQuotesAHostileServerIsImported(t *testing.T) {
 	require.NoError(t, err)
 	r.Environment.Servers = map[string]map[string]map[string]string{"t": {"n0": {"version" + text: text}}}
 	require.NoError(t, replaceJSON(system{}, root+"/"+id+"/"+resultFile, r))
-	_, _, err = Import(t.TempDir(), bytes.NewReader(pack(t, root, id)), plenty)
+	_, _, err = Import(t.TempDir(), bytes.NewReader(pack(t, root, id)), plenty, trusting)
 	require.NoError(t, err)
 	again, err := Load(root, id)
 	require.NoError(t, err)

@@ -29,6 +29,20 @@ func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
 	return openLog(root, id, func(log io.Reader) error { return ReadLog(log, f) })
 }
 
+// Records calls f with each record of a run's log: snapshots and, without a worker's name, the coordinator's own records.
+func Records(root, id string, f func(worker, record []byte) error) error {
+	return openLog(root, id, func(log io.Reader) error { return readRecords(log, f) })
+}
+
+// unverified returns why an imported result could not be verified; "" if it could, or was made here.
+func unverified(root, id string) (string, error) {
+	why, err := regular.Read(filepath.Join(root, id, unverifiedFile), maxPlan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(why), err
+}
+
 // openLog calls f with a run's log.
 func openLog(root, id string, f func(log io.Reader) error) error {
 	if err := checkID(id); err != nil {

@@ -31,11 +31,15 @@ const (
 // Import reads a pack into root, completely or not at all. Each file must match the manifest, and each run and each snapshot must be complete. limit
 // bounds the unpacked bytes. Runs that root already has, byte for byte, are skipped; a different run of the same name is an error. A crash leaves
 // whole runs and a directory with a hidden name, which the next Import removes.
-func Import(root string, pack io.Reader, limit int64) (added, there []string, err error) {
-	return unpack(system{}, root, pack, limit)
+func Import(root string, pack io.Reader, limit int64, check Check) (added, there []string, err error) {
+	return unpack(system{}, root, pack, limit, check)
 }
 
-func unpack(on disk, root string, pack io.Reader, limit int64) (added, there []string, err error) {
+// Check verifies the result of a run or an experiment below root, once all others of its pack are there. An error refuses the pack. Otherwise not says
+// why the result could not be verified, and is kept with it; "": it was.
+type Check func(root, id string) (not string, err error)
+
+func unpack(on disk, root string, pack io.Reader, limit int64, check Check) (added, there []string, err error) {
 	if err := os.MkdirAll(root, dirMode); err != nil {
 		return nil, nil, fmt.Errorf("make directory for runs: %w", err)
 	}
@@ -52,7 +56,7 @@ func unpack(on disk, root string, pack io.Reader, limit int64) (added, there []s
 		return err
 	})
 	if err == nil {
-		u := unpacking{disk: on, root: root, temp: temp, limit: limit}
+		u := unpacking{disk: on, root: root, temp: temp, limit: limit, check: check}
 		err = u.all(pack)
 		added, there = u.added, u.there
 		err = errors.Join(err, on.RemoveAll(temp), taken.Close())
@@ -68,6 +72,7 @@ type unpacking struct {
 	disk       disk
 	root, temp string
 	limit      int64
+	check      Check
 	files      manifest
 
 	added, there []string
@@ -85,6 +90,11 @@ func (u *unpacking) all(pack io.Reader) error {
 	}
 	for _, id := range ids {
 		if err := u.verify(id); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	for _, id := range ids {
+		if err := u.judge(id); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 	}
@@ -297,6 +307,15 @@ func (u *unpacking) verify(id string) error {
 		Snapshots(u.temp, id, func(_, _ []byte) error { return nil }),
 		Probes(u.temp, id, func(run.Probe) error { return nil }),
 	)
+}
+
+// judge has a result verified, and keeps why it could not be.
+func (u *unpacking) judge(id string) error {
+	not, err := u.check(u.temp, id)
+	if err != nil || not == "" {
+		return err
+	}
+	return writeFile(u.disk, filepath.Join(u.temp, id, unverifiedFile), []byte(not))
 }
 
 // sameName refuses a directory whose name is not the one in its result.

@@ -86,7 +86,8 @@ func timedOutAfter(t time.Duration) reason.Why {
 
 // keep keeps a result in its run's directory, and before it the single ops that its plan wants. If that fails, the result says so.
 func (c *Config) keep(dir *rundir.Dir, p *plan.Plan, result *run.Run) {
-	if err := errors.Join(c.Samples(dir, p, result), dir.Finish(result)); err != nil {
+	samples, ended, finished := c.Samples(dir, p, result), coord.End(dir, result), dir.Finish(result)
+	if err := errors.Join(samples, cmp.Or(finished, ended)); err != nil {
 		result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
 	}
 }
@@ -136,6 +137,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	var result *run.Run
 	if members, err := workers.Gather(ctx, j.drain); err != nil {
 		result = unstarted(ctx, j, environment, err)
+		conclude(result)
 	} else {
 		cfg := coord.Config{
 			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: dir,
@@ -148,8 +150,9 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 			}
 		}
 		result = c.coordinate(ctx, shown, cfg)
+		conclude(result)
+		result.SetAsserts(table.Evaluate(j.plan, result))
 	}
-	conclude(result)
 	if err := shown.close(ctx, result.Verdict); err != nil {
 		c.Logger.Warn("end metrics", "err", err)
 	}
@@ -176,7 +179,6 @@ func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Confi
 		cfg.Logger.Warn("end built-in nodes", "err", err)
 	}
 	result.CoordinatorCPUSeconds = c.Fleet.CPU().Seconds()
-	result.SetAsserts(table.Evaluate(cfg.Plan, result))
 	return result
 }
 

@@ -16,16 +16,24 @@ type Fact struct {
 
 // Facts says when the run was, how long it took and what it ran.
 func Facts(r *run.Run) []string {
-	facts := []string{
+	facts := append(unverified(r.Unverified),
 		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
 		quantity.Duration(r.Seconds),
-		"loadgen " + r.Loadgen,
-		"plan " + r.PlanDigest[:min(len(r.PlanDigest), 12)],
-	}
+		"loadgen "+r.Loadgen,
+		"plan "+r.PlanDigest[:min(len(r.PlanDigest), 12)],
+	)
 	if len(r.Workers) > 0 {
 		facts = append(facts, quantity.Count(len(r.Workers), "worker"))
 	}
 	return append(facts, Labels(r.Labels)...)
+}
+
+// unverified says that an imported result could not be verified, and why.
+func unverified(why string) []string {
+	if why == "" {
+		return nil
+	}
+	return []string{"NOT VERIFIED: " + why}
 }
 
 // Labels formats labels, sorted by name.
@@ -109,8 +117,8 @@ func Worker(w *run.Worker) []string {
 
 // Experiment says when the experiment was, how long it took and what it ran.
 func Experiment(x *run.Experiment) []string {
-	return append([]string{
-		"experiment of " + quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
-		"loadgen " + x.Loadgen, x.Order, "baseline " + x.Baseline,
-	}, Labels(x.Labels)...)
+	return append(append(unverified(x.Unverified),
+		"experiment of "+quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
+		"loadgen "+x.Loadgen, x.Order, "baseline "+x.Baseline,
+	), Labels(x.Labels)...)
 }
