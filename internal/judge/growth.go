@@ -127,7 +127,7 @@ func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reas
 	if why := few(g); why.Text != "" {
 		return fit, why
 	}
-	fit, ok := stat.FitGrowth(bins, resolution, b.seed)
+	fit, ok := stat.FitGrowth(bins, resolution)
 	if !ok {
 		return fit, because(reason.TooFew, "fewer than %d groups of the second half of the ops have a median that did not fail", stat.LeastForOrder)
 	}

@@ -125,7 +125,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 		r.null("search", reason.SearchEnded, "no rate was tried")
 	}
 
-	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), seed: p.Seed, aborted: m.Aborted}
+	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), aborted: m.Aborted}
 	if n := len(ph.Scenarios); n > 0 {
 		b.kinds, b.scenic = n, true
 	}
@@ -192,7 +192,6 @@ type builder struct {
 	growth   *plan.Growth    // nil: latency is not counted by ordinal
 	kinds    int             // number of kinds of turns in the phase
 	scenic   bool            // turns are scenarios, not ops
-	seed     uint64          // the plan's
 	aborted  bool            // the step was told to end early
 }
 
