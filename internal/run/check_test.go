@@ -58,13 +58,20 @@ func TestWhatGrowthMayBe(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		low, high float64
-		want      string
-	}{{0.1, 1, "grows"}, {0, 1, "none"}, {-1, 0, "none"}, {-1, -0.1, "falls"}, {-1, 1, "none"}} {
-		g := &Growth{Order: figure(c.low), OrderLo: figure(c.low), OrderHi: figure(c.high)}
+		low, high, drift float64
+		want             string
+	}{
+		{0.1, 1, 5, "grows"}, {0.01, 0.02, 0.5, "grows"}, {-1, -0.1, 0.2, "falls"}, {-0.02, -0.01, 5, "falls"},
+		{0, 0.25, 1.25, "none"}, {-0.25, 0, 0.8, "none"}, {-0.2, 0.2, 1, "none"},
+		{-0.6, 0.9, 4.78, "unclear"}, {-0.6, 0.9, 1, "unclear"}, {-0.26, 0, 1, "unclear"}, {0, 0.26, 1, "unclear"},
+		{-0.1, 0.1, 1.26, "unclear"}, {-0.1, 0.1, 0.79, "unclear"},
+	} {
+		g := &Growth{Order: figure(c.low), OrderLo: figure(c.low), OrderHi: figure(c.high), Drift: figure(c.drift)}
 		g.Judge()
 		require.Equal(t, c.want, g.Shown, "%v", c)
 	}
+	older := Growth{Order: figure(0), OrderLo: figure(-1), OrderHi: figure(1), Shown: "none"}
+	require.NoError(t, older.check())
 	for i := range 3 {
 		g := good()
 		*[]**float64{&g.Order, &g.OrderLo, &g.OrderHi}[i] = nil

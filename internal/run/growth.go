@@ -15,7 +15,7 @@ type Growth struct {
 	Order   *float64 `json:"order"`
 	OrderLo *float64 `json:"order_lo"`
 	OrderHi *float64 `json:"order_hi"`
-	Shown   string   `json:"shown"` // what the interval shows: "grows", "falls" or "none"; "" without one
+	Shown   string   `json:"shown"` // what order and drift show: "grows", "falls", "none" or "unclear"; "" without an order
 
 	// How long the phase took, or would take, until To ops have ended, with its 95 % confidence interval.
 	To          int64    `json:"to"` // number asked about; 0: none
@@ -52,7 +52,7 @@ func (g *Growth) check() error {
 			return fmt.Errorf("growth: %s of %v, in an interval of %v to %v", e.name, *e.value, *e.low, *e.hi)
 		}
 	}
-	if g.Shown != g.shows() {
+	if s := g.shows(); g.Shown != s && (g.Shown != "none" || s != "unclear") { // older loadgens knew no "unclear"
 		return fmt.Errorf("growth: shown is %q", g.Shown)
 	}
 	last, ended := uint64(0), uint64(0)
@@ -69,7 +69,28 @@ func (g *Growth) check() error {
 	return nil
 }
 
-// shows returns what the interval of the order shows.
+const (
+	flat  = 0.25 // an order within this of 0 is none: over twice as many ops, the cost changes by less than a fifth
+	drift = 1.25 // so is a drift of at most this, or of 1 divided by it
+)
+
+// Wide says whether the order's interval contains 0 and too much else.
+func (g *Growth) Wide() bool { return *g.OrderLo < -flat || *g.OrderHi > flat }
+
+// Drifted returns +1 if the last ops took longer than the first, -1 if they took less, and 0 if neither or unknown.
+func (g *Growth) Drifted() int {
+	switch {
+	case g.Drift == nil:
+		return 0
+	case *g.Drift > drift:
+		return 1
+	case *g.Drift < 1/drift:
+		return -1
+	}
+	return 0
+}
+
+// shows returns what order and drift show together.
 func (g *Growth) shows() string {
 	switch {
 	case g.Order == nil || g.OrderLo == nil || g.OrderHi == nil:
@@ -78,6 +99,8 @@ func (g *Growth) shows() string {
 		return "grows"
 	case *g.OrderHi < 0:
 		return "falls"
+	case g.Wide() || g.Drifted() != 0:
+		return "unclear"
 	}
 	return "none"
 }

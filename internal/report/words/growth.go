@@ -18,12 +18,15 @@ func (d Done) Grown() (lines []string) {
 	if g.Order == nil {
 		lines = append(lines, "no order ("+nulls[d.At+".growth.order"]+")")
 	} else {
-		lines = append(lines, "order "+order(*g.Order)+mark+", 95 % interval "+order(*g.OrderLo)+" to "+order(*g.OrderHi)+": "+shown[g.Shown])
+		lines = append(lines, "order "+order(*g.Order)+mark+", 95 % interval "+order(*g.OrderLo)+" to "+order(*g.OrderHi))
 	}
 	if g.Drift == nil {
 		lines = append(lines, "no drift ("+nulls[d.At+".growth.drift"]+")")
 	} else {
 		lines = append(lines, "the last 5 % of "+quantity.Thousands(g.Ops)+" took "+quantity.Number(*g.Drift)+mark+" × as long as the first")
+	}
+	if says := shown(g); says != "" {
+		lines = append(lines, says)
 	}
 	switch what := quantity.Thousands(g.To); {
 	case g.To == 0:
@@ -45,11 +48,24 @@ func order(n float64) string {
 	return quantity.Digits(math.Round(n*100) / 100)
 }
 
-// shown says in words what an interval shows.
-var shown = map[string]string{
-	"grows": "an op costs more, the more there are",
-	"falls": "ops got quicker, as those of a program that warms up do, such as a JVM",
-	"none":  "no growth is shown",
+// shown says in words what order and drift show together; nothing without an order.
+func shown(g *run.Growth) string {
+	before := map[int]string{1: "ops got slower at first; in the second half ", -1: "ops got quicker at first; in the second half "}[g.Drifted()]
+	switch {
+	case g.Order == nil:
+		return ""
+	case g.Shown == "grows" && g.Drifted() >= 0:
+		return "so an op costs more, the more there are"
+	case g.Shown == "grows":
+		return "so " + before + "an op costs more, the more there are"
+	case g.Shown == "falls" && g.Drifted() <= 0:
+		return "so ops got quicker, as those of a program that warms up do, such as a JVM"
+	case g.Shown == "falls":
+		return "so " + before + "they got quicker"
+	case g.Wide():
+		return "too little to tell growth from none: the interval is wide"
+	}
+	return "so " + before + "no growth is shown"
 }
 
 // Took says how long the load took, and whether its time was up before its work was done.

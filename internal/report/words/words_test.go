@@ -106,3 +106,29 @@ func TestThreadsOf(t *testing.T) {
 	require.Len(t, threadsOf(&run.Phase{Log: l}), maxThreads+1)
 	require.Equal(t, "2 more threads (the JSON has all)", threadsOf(&run.Phase{Log: l})[maxThreads])
 }
+
+// Growth is one statement from the order near the end and the drift over all: neither stands beside the other unexplained.
+func TestGrownSaysOneThing(t *testing.T) {
+	for _, tt := range []struct {
+		low, high, drift float64
+		says             string
+	}{
+		{0.8, 0.9, 16, "so an op costs more, the more there are"},
+		{0.8, 0.9, 0.5, "so ops got quicker at first; in the second half an op costs more, the more there are"},
+		{-0.9, -0.8, 0.1, "so ops got quicker, as those of a program that warms up do, such as a JVM"},
+		{-0.9, -0.8, 2, "so ops got slower at first; in the second half they got quicker"},
+		{-0.1, 0.1, 1.1, "so no growth is shown"},
+		{-0.1, 0.1, 4.78, "so ops got slower at first; in the second half no growth is shown"},
+		{-0.1, 0.1, 0.5, "so ops got quicker at first; in the second half no growth is shown"},
+		{-0.6, 0.9, 4.78, "too little to tell growth from none: the interval is wide"},
+		{-0.6, 0.9, 1, "too little to tell growth from none: the interval is wide"},
+	} {
+		order := (tt.low + tt.high) / 2
+		g := &run.Growth{Ops: 1000, Order: &order, OrderLo: &tt.low, OrderHi: &tt.high, Drift: &tt.drift}
+		g.Judge()
+		ph := &run.Phase{Op: map[string]*run.Op{"get": {Figures: run.Figures{Growth: g}}}}
+		lines := DoneIn(ph)[0].Grown()
+		require.Len(t, lines, 3)
+		require.Equal(t, tt.says, lines[2], "%+v", tt)
+	}
+}
