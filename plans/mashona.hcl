@@ -75,7 +75,7 @@ table "mashona" {
     value = phase.write.log.sync_asked == "auto" && phase.write.log.sync_used == "msync" ? "msync (no DAX)" : phase.write.log.sync_used
   }
   column "score" {
-    title = "score ± error (99.9 %)"
+    title = "score"
     value = phase.write.op.append.rate
     error = true
   }

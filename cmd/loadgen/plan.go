@@ -16,8 +16,10 @@ import (
 
 	"github.com/loadgen/loadgen/internal/drivers"
 	"github.com/loadgen/loadgen/internal/engine"
+	"github.com/loadgen/loadgen/internal/experiment"
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/prom"
+	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/runner"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -38,7 +40,8 @@ func newCheck() *cobra.Command {
 memory, log files and the number of metrics. Nothing is run, and no endpoint is contacted. Traces and files that the plan names are read
 to the end, and what was found in each is printed.
 
-For a plan with an experiment, check every variant and predict the time of all runs. --variant NAME checks one variant.`,
+For a plan with an experiment, check every variant, predict the time of all runs, and say how large a difference must be to be found.
+--variant NAME checks one variant.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3
   loadgen plan check plans/trace.hcl --files plans`,
@@ -139,9 +142,28 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 	if t.Cap > 0 {
 		fmt.Fprintf(&b, "The cap ends the runs of a variant after %v together, so all of them after %v.\n", t.Cap, time.Duration(len(t.Variants))*t.Cap)
 	}
+	foretell(&b, t)
 	b.WriteString(wanted(t.Hooks()))
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// foretell prints what size of difference the experiment will find, before the time is spent.
+func foretell(b *bytes.Buffer, t *runner.Trial) {
+	deviations, family := experiment.Foresee(t.Experiment, t.Baseline())
+	if family == 0 {
+		return
+	}
+	fmt.Fprintf(b, "It compares up to %s in all. ", quantity.Count(family, "figure"))
+	if math.IsInf(deviations, 1) {
+		fmt.Fprintf(b, "With fewer than three runs of each variant it finds no difference, however large: write repeat = 3 or more.\n")
+		return
+	}
+	fmt.Fprintf(b, "To be found nine times in ten, a difference must be %.2f standard deviations between runs: if runs deviate by 1 %%, about %s.\n",
+		deviations, quantity.Percent(math.Expm1(0.01*deviations)))
+	if most := math.Log1p(t.Matters); t.Matters > 0 {
+		fmt.Fprintf(b, "What matters is %s: that takes runs that deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
+	}
 }
 
 func newShow() *cobra.Command {

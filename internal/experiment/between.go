@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/run"
@@ -37,10 +38,11 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		x.Repeat = max(x.Repeat, n)
 		x.Variants = append(x.Variants, run.Variant{Name: side.Name})
 	}
-	if len(c.runs["A"]) == 1 && len(c.runs["B"]) == 1 {
-		result.Notes = append(result.Notes, "One run of each side counts: a single pair cannot tell a difference from the spread between restarts. "+
-			"Run both plans again, and name all runs: A1,A2,A3 B1,B2,B3.")
+	if n := min(len(c.runs["A"]), len(c.runs["B"])); n < leastRuns {
+		result.Notes = append(result.Notes, fmt.Sprintf("Of a side, %s: too few to tell a difference from the spread between restarts. "+
+			"Run both plans at least %d times, in turn, and name all runs: A1,A2,A3 B1,B2,B3.", map[bool]string{true: "1 run counts", false: fmt.Sprint(n, " runs count")}[n == 1], leastRuns))
 	}
+	c.ordered = !alternate(c.runs["A"], c.runs["B"])
 	c.all(&result.Notes)
 	result.Figures = append(result.Figures, x.Figures...)
 	result.Tables = slices.Concat(result.Tables, tables(x), c.observed())
@@ -54,11 +56,32 @@ func (c *comparer) all(notes *[]string) {
 			*notes = append(*notes, fmt.Sprintf("Phase %s is not compared: %s, which mean different things by N, W and R.", s.phase, strings.Join(coordinates, " and ")))
 			continue
 		}
-		for _, m := range metrics {
-			c.compare(s, m)
-		}
+		c.compare(s)
 	}
 	c.conclude()
+}
+
+// alternate says whether the runs of two sides were started in turn, so that a machine that changes over time changes both: they change sides at
+// least as often as the smaller side has runs.
+func alternate(a, b []*run.Run) bool {
+	type start struct {
+		at   time.Time
+		side int
+	}
+	var all []start
+	for side, runs := range [...][]*run.Run{a, b} {
+		for _, r := range runs {
+			all = append(all, start{r.StartedAt, side})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y start) int { return x.at.Compare(y.at) })
+	changes := 0
+	for i := 1; i < len(all); i++ {
+		if all[i].side != all[i-1].side {
+			changes++
+		}
+	}
+	return changes >= min(len(a), len(b))
 }
 
 // coordinates lists who coordinated replication in a phase.

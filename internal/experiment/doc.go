@@ -1,20 +1,22 @@
 // Package experiment compares variants by what their repetitions measured.
 //
-// A [Sample] holds one metric of one variant: for each repetition the values of its intervals, or a single value if the load was too short to be
-// divided. Values within a repetition are correlated, so nothing here treats them as independent: they are averaged into blocks that are long
-// compared with the autocorrelation, and blocks are what is counted, resampled and tested.
+// # The run is the unit
+//
+// A value is of a whole run: its rate over the plateau, the arithmetic mean of its ops, a quantile of its merged histogram. A restart draws a new
+// memory layout, hash seed and set of connections, and moves all seconds of a run together (Mytkowicz et al., ASPLOS 2009; Kalibera and Jones, ISMM
+// 2013). So a thousand seconds of three runs are three independent values, and only the scatter of runs says what chance does. Single seconds serve
+// what is within one run: warm-up, drift, charts.
 //
 // # What is called a difference
 //
-// A difference counts only if all of these hold; [Compare] checks the first two:
+// [Conclude] compares each variant with the baseline by Welch's t test on the logarithms of their values, which makes a ratio of geometric means of
+// a difference of means. The 95 % confidence interval, p and its adjustment for the number of comparisons ([Holm]) all come from that one test. It
+// takes three runs of each. A share, such as hit_ratio, is compared as it is, by difference. Quantiles are known to the width of a histogram's
+// bucket, so the null hypothesis about them is not that they are equal, but that they are within that width: the interval is wider by as much on
+// both sides. Where no run differs from the others on either side, nothing says what chance does, and there is no p.
 //
-//   - the 95 % confidence interval of the ratio of means excludes 1, and p is below 5 %. The interval is studentised and from resampled blocks, so it
-//     reflects the noise within repetitions (Hall, The Bootstrap and Edgeworth Expansion, 1992, §3.5; Carlstein, Ann. Statist. 14, 1986);
-//   - the ratio is further from 1 than twice the spread between restarts, and further than Student's test at 5 % on the means of repetitions requires,
-//     which is more with fewer than four of each. A restart draws a new memory layout, hash seed and set of connections, and moves the mean by more
-//     than an interval's noise shows (Mytkowicz et al., ASPLOS 2009; Kalibera and Jones, ISMM 2013);
-//   - p of Welch's test, adjusted by [Holm] for the number of comparisons in the experiment, is below 5 %: the more comparisons, the more chance findings.
+// A difference is found if the adjusted p is below 5 % and the values differ by at least what the plan says matters. [Detectable] is the size at
+// which that happens nine times in ten.
 //
-// Otherwise no difference was shown, which does not mean that there is none: the [Comparison] states the smallest one that these repetitions would
-// have found nine times in ten, by the first two criteria.
+// A rate that the schedule of an open load sets is no finding: it says what the plan asked for.
 package experiment

@@ -2,26 +2,25 @@ package experiment_test
 
 import (
 	"encoding/json"
-	"math"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/experiment"
+	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/stat"
 )
 
 // known is what testdata/known.py printed.
 type known struct {
 	Cases []struct {
-		Name        string
-		A, B        []float64
-		Mean        float64
-		HalfWidth   float64 `json:"half_width_999"`
-		Median      float64
-		MedianOrder int `json:"median_order"`
-		P           float64
+		Name      string
+		A, B      []float64
+		Mean      float64
+		HalfWidth float64 `json:"half_width_999"`
+		Median    float64
+		P         float64
 	}
 	P, Holm []float64
 }
@@ -36,35 +35,28 @@ func readKnown(t *testing.T) known {
 	return k
 }
 
-// single makes each value a repetition of its own.
-func single(values []float64) experiment.Sample {
-	var s experiment.Sample
-	for _, v := range values {
-		s = append(s, []float64{v})
-	}
-	return s
-}
-
+// TestFiguresAreThoseOfScipy by the rates of runs.
 func TestFiguresAreThoseOfScipy(t *testing.T) {
 	for _, c := range readKnown(t).Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			score := single(c.B).Score()
-			require.InEpsilon(t, c.Mean, score.Value, 1e-12)
-			require.InEpsilon(t, c.HalfWidth, score.Hi-score.Value, 1e-9)
-			require.InEpsilon(t, c.HalfWidth, score.Value-score.Lo, 1e-9)
+			mean, half := stat.MeanWithin(c.B, 0.001)
+			require.InEpsilon(t, c.Mean, mean, 1e-12)
+			require.InEpsilon(t, c.HalfWidth, half, 1e-9)
 
-			median := single(c.B).Median()
-			require.InEpsilon(t, c.Median, median.Value, 1e-12)
-			sorted := slices.Sorted(slices.Values(c.B))
-			if c.MedianOrder == 0 {
-				require.True(t, math.IsInf(median.Lo, -1))
-				require.True(t, math.IsInf(median.Hi, 1))
-			} else {
-				require.InDelta(t, sorted[c.MedianOrder-1], median.Lo, 0)
-				require.InDelta(t, sorted[len(sorted)-c.MedianOrder], median.Hi, 0)
+			x := begun(described(1, "a", "b"))
+			var runs []*run.Run
+			for variant, rates := range map[string][]float64{"a": c.A, "b": c.B} {
+				for i, rate := range rates {
+					r := rated(variant, i+1, rate)
+					x.Add(r, false)
+					runs = append(runs, r)
+				}
 			}
-
-			require.InEpsilon(t, c.P, experiment.Compare(single(c.A), single(c.B), 1).P, 1e-9)
+			experiment.Conclude(x, runs)
+			rate := find(t, x, "b", "rate")
+			require.InEpsilon(t, c.Mean, *rate.Score, 1e-12)
+			require.InEpsilon(t, c.Median, *rate.Median, 1e-12)
+			require.InEpsilon(t, c.P, *rate.P, 1e-9)
 		})
 	}
 }

@@ -30,8 +30,8 @@ func begun(e *plan.Experiment) *run.Experiment {
 	return experiment.New("x", &plan.Plan{Name: "p", Seed: 7}, e, time.Unix(0, 0), "test")
 }
 
-// measured is a run of one phase with gets at a rate, with its own seconds.
-func measured(x *run.Experiment, variant string, repetition, seconds int, rate float64, random *rand.Rand) *run.Run {
+// measured is a run of one phase with gets at a rate.
+func measured(x *run.Experiment, variant string, repetition int, rate float64) *run.Run {
 	r := run.New(run.Header{
 		ID: fmt.Sprint(variant, repetition), Plan: "p", Experiment: x.ID, Variant: variant, Repetition: repetition,
 	}, run.Environment{})
@@ -40,16 +40,6 @@ func measured(x *run.Experiment, variant string, repetition, seconds int, rate f
 		Kind: "load", Model: "closed", Validity: run.Valid, Nulls: map[string]string{"op.get.response.p99": "too few"},
 		Op: map[string]*run.Op{"get": {Figures: run.Figures{Rate: &rate, Response: run.Latency{P50: &p50, Mean: &mean}}, HitRatio: &hits}},
 	}
-	ph.Load.RampSeconds, ph.Steady.Seconds = 2, seconds-2
-	for i := range seconds {
-		row := run.Row{T: float64(i + 1), OK: uint64(rate * (1 + 0.02*random.NormFloat64()))}
-		row.Response.Mean = &mean
-		if i < 2 {
-			row.OK = 1 // the ramp
-		}
-		ph.Series = append(ph.Series, row)
-	}
-	ph.Series = append(ph.Series, run.Row{T: float64(seconds) + 0.3, OK: 1})
 	r.Add("load", ph)
 	return r
 }
@@ -94,75 +84,14 @@ func TestSchedule(t *testing.T) {
 	require.Equal(t, []experiment.Turn{{0, 1}, {0, 2}, {0, 3}}, experiment.Schedule(e, 3)[:3])
 }
 
-func TestSecondsAreValuesWhereThereAreEnough(t *testing.T) {
-	for seconds, per := range map[int]bool{11: false, 12: true, 40: true} {
-		random := rand.New(rand.NewPCG(1, 1))
-		x := begun(described(2, "a", "b"))
-		var runs []*run.Run
-		for i := range 2 {
-			for _, v := range []string{"a", "b"} {
-				r := measured(x, v, i+1, seconds, 1000, random)
-				x.Add(r, false)
-				runs = append(runs, r)
-			}
-		}
-		experiment.Conclude(x, runs)
-		rate := find(t, x, "a", "rate")
-		require.Equal(t, per, rate.PerSecond)
-		if per {
-			require.Equal(t, 2*(seconds-2), rate.Values, "without the ramp and the part of a second at the end")
-		} else {
-			require.Equal(t, 2, rate.Values)
-		}
-		require.InDelta(t, 1000, *rate.Score, 20)
-		require.Equal(t, per, find(t, x, "a", "response.mean").PerSecond)
-		require.Equal(t, 2, find(t, x, "a", "hit_ratio").Values, "seconds do not have it")
-	}
-}
-
-// Seconds with too few ops for a quantile are unknown; those with enough do not represent them.
-func TestSecondsThatLackTheFigureAreNotPassedOver(t *testing.T) {
-	for _, lacking := range []bool{false, true} {
-		random := rand.New(rand.NewPCG(1, 1))
-		x := begun(described(2, "a", "b"))
-		var runs []*run.Run
-		slow, quick := 0.009, 0.001
-		for i := range 2 {
-			for _, v := range []string{"a", "b"} {
-				r := measured(x, v, i+1, 40, 1000, random)
-				ph := r.Phase["load"]
-				ph.Op["get"].Response.P99 = &slow
-				for i := range ph.Series {
-					ph.Series[i].Response.P99 = &quick
-				}
-				if lacking {
-					ph.Series[20].Response.P99 = nil
-				}
-				x.Add(r, false)
-				runs = append(runs, r)
-			}
-		}
-		experiment.Conclude(x, runs)
-		p99 := find(t, x, "a", "response.p99")
-		require.Equal(t, !lacking, p99.PerSecond)
-		want := quick
-		if lacking {
-			want = slow
-		}
-		require.InDelta(t, want, *p99.Score, 1e-9)
-		require.True(t, find(t, x, "a", "rate").PerSecond)
-	}
-}
-
 // TestKeysAreComparedWhereOpsHaveSeveral has one variant with single keys, which is also compared by keys with batches.
 func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 	for _, keys := range []uint64{1, 16} {
-		random := rand.New(rand.NewPCG(1, 1))
 		x := begun(described(3, "one", "many"))
 		var runs []*run.Run
 		for i := range 3 {
 			for v, each := range map[string]uint64{"one": 1, "many": keys} {
-				r := measured(x, v, i+1, 20, 1000+float64(i), random)
+				r := measured(x, v, i+1, 1000+float64(i))
 				op := r.Phase["load"].Op["get"]
 				rate := *op.Rate * float64(each)
 				op.Due, op.Keys.Due, op.Keys.Rate = 20_000, 20_000*each, &rate
@@ -182,28 +111,7 @@ func TestKeysAreComparedWhereOpsHaveSeveral(t *testing.T) {
 		require.InDelta(t, 16*1001, *many.Score, 1)
 		require.InDelta(t, 16, *many.Ratio, 1e-9)
 		require.Equal(t, 3, many.Values, "one of each run")
-		require.False(t, many.PerSecond)
 	}
-}
-
-// What a run leaves out of its rate is not in its seconds either: the warm-up, and the end, when some sessions have finished.
-func TestSecondsAreThoseOfTheEvenLoad(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	x := begun(described(1, "a"))
-	r := measured(x, "a", 1, 40, 1000, random)
-	ph := r.Phase["load"]
-	ph.WarmUp = run.WarmUp{Seconds: 12, By: "plan"}
-	ph.Steady.Seconds = 25
-	for i := range ph.Series {
-		if i < 12 || i >= 12+25 {
-			ph.Series[i].OK = 1
-		}
-	}
-	x.Add(r, false)
-	experiment.Conclude(x, []*run.Run{r})
-	rate := find(t, x, "a", "rate")
-	require.Equal(t, 25, rate.Values)
-	require.InDelta(t, 1000, *rate.Score, 20)
 }
 
 func TestDifferencesAreFoundAndNamed(t *testing.T) {
@@ -212,7 +120,7 @@ func TestDifferencesAreFoundAndNamed(t *testing.T) {
 	var runs []*run.Run
 	for i := range 5 {
 		for v, rate := range map[string]float64{"a": 1000, "b": 1300, "same": 1000} {
-			r := measured(x, v, i+1, 30, rate*(1+0.01*random.NormFloat64()), random)
+			r := measured(x, v, i+1, rate*(1+0.01*random.NormFloat64()))
 			x.Add(r, false)
 			runs = append(runs, r)
 		}
@@ -256,7 +164,7 @@ func TestDifferencesAreFoundAndNamed(t *testing.T) {
 func requireReasons(t *testing.T, f run.Figure) {
 	t.Helper()
 	for name, v := range map[string]*float64{
-		"effective": f.Effective, "score": f.Score, "error": f.Error, "median": f.Median, "median_lo": f.MedianLo, "median_hi": f.MedianHi,
+		"score": f.Score, "error": f.Error, "median": f.Median,
 		"ratio": f.Ratio, "ratio_lo": f.RatioLo, "ratio_hi": f.RatioHi, "p": f.P, "p_holm": f.PHolm, "spread": f.Spread, "mde": f.MDE,
 	} {
 		require.Equal(t, v == nil, f.Nulls[name] != "", "%s of %s, %s: %q", name, f.Variant, f.Metric, f.Nulls[name])
@@ -264,11 +172,10 @@ func requireReasons(t *testing.T, f run.Figure) {
 }
 
 func TestRunsThatDoNotCountAreLeftOut(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 1))
 	x := begun(described(3, "a", "b"))
 	var runs []*run.Run
 	for i, completeness := range []run.Completeness{run.Complete, run.Failed, run.Aborted, run.Aborted} {
-		r := measured(x, "a", i+1, 3, 1000, random)
+		r := measured(x, "a", i+1, 1000)
 		r.Conclude(completeness)
 		x.Add(r, i == 3)
 		runs = append(runs, r)
@@ -282,114 +189,14 @@ func TestRunsThatDoNotCountAreLeftOut(t *testing.T) {
 	require.Equal(t, exit.Failed, x.ExitCode)
 }
 
-func TestOutlook(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 1))
-	const soon = `phase load: too short for telling what difference in the rate of get could be shown: more repetitions will tell`
-	const told = `phase load: to be shown, a difference in the rate of get has to be at least [0-9.]+ % \(b\), more if restarts differ`
-	for _, test := range []struct {
-		seconds, rounds int
-		want            string
-		all             bool
-	}{{4, 1, soon, false}, {4, 2, soon, false}, {4, 3, told, true}, {90, 1, told, true}} {
-		x := begun(described(5, "a", "b"))
-		var runs []*run.Run
-		for i := range test.rounds {
-			for _, v := range []string{"a", "b"} {
-				r := measured(x, v, i+1, test.seconds, 1000*(1+0.01*random.NormFloat64()), random)
-				x.Add(r, false)
-				runs = append(runs, r)
-			}
-		}
-		lines, all := experiment.Outlook(x, runs)
-		require.Equal(t, test.all, all)
-		require.Len(t, lines, 1)
-		require.Regexp(t, test.want, lines[0])
-	}
-}
-
-// An outlook is only whole if all phases were long enough, in whatever order.
-func TestOutlookOfSeveralPhases(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 1))
-	for _, seconds := range [][2]int{{4, 90}, {90, 4}} {
-		x := begun(described(5, "a", "b"))
-		var runs []*run.Run
-		for _, v := range []string{"a", "b"} {
-			r := measured(x, v, 1, seconds[0], 1000, random)
-			r.Add("again", measured(x, v, 1, seconds[1], 1000, random).Phase["load"])
-			x.Add(r, false)
-			runs = append(runs, r)
-		}
-		lines, all := experiment.Outlook(x, runs)
-		require.False(t, all)
-		require.Len(t, lines, 2)
-	}
-}
-
-// A variant that has not run yet is left out of the outlook.
-func TestOutlookWithoutAVariant(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 1))
-	x := begun(described(5, "a", "b", "c"))
-	var runs []*run.Run
-	for i := range 3 {
-		for _, v := range []string{"a", "b"} {
-			r := measured(x, v, i+1, 4, 1000*(1+0.01*random.NormFloat64()), random)
-			x.Add(r, false)
-			runs = append(runs, r)
-		}
-	}
-	lines, all := experiment.Outlook(x, runs)
-	require.True(t, all)
-	require.Len(t, lines, 1)
-	require.Contains(t, lines[0], "(b)")
-}
-
-// If variants show equally large differences, the outlook names the first. If the values do not vary, there is no smallest difference.
-func TestOutlookOfEqualVariants(t *testing.T) {
-	for _, test := range []struct {
-		scatter float64
-		want    string
-	}{{0.01, `has to be at least [0-9.]+ % \(b\)`}, {0, ""}} {
-		x := begun(described(5, "a", "b", "c"))
-		var runs []*run.Run
-		for i := range 3 {
-			for _, v := range []string{"a", "b", "c"} {
-				random := rand.New(rand.NewPCG(4, uint64(i)))
-				r := measured(x, v, i+1, 4, 1000*(1+test.scatter*random.NormFloat64()), random)
-				x.Add(r, false)
-				runs = append(runs, r)
-			}
-		}
-		lines, all := experiment.Outlook(x, runs)
-		require.True(t, all)
-		if test.want == "" {
-			require.Empty(t, lines)
-			continue
-		}
-		require.Len(t, lines, 1)
-		require.Regexp(t, test.want, lines[0])
-	}
-}
-
-// The predicted difference shrinks as repetitions are added.
-func TestForeseenDifferenceShrinksWithRepetitions(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 1))
-	a, b := regressive(1, 200, 100, 0, random), regressive(1, 200, 100, 0, random)
-	few, ok := experiment.Foresee(a, b, 2)
-	require.True(t, ok)
-	many, ok := experiment.Foresee(a, b, 20)
-	require.True(t, ok)
-	require.Less(t, many, few)
-}
-
 // TestOtherDurabilityIsNotCompared has logs written in another mode than the baseline's, as sync = "auto" may choose.
 func TestOtherDurabilityIsNotCompared(t *testing.T) {
 	e := described(3, "a", "same", "other")
 	x := begun(e)
-	random := rand.New(rand.NewPCG(1, 1))
 	var runs []*run.Run
 	for name, sync := range map[string]string{"a": "msync", "same": "msync", "other": "clwb"} {
 		for i := range e.Repeat {
-			r := measured(x, name, i+1, 12, 1000, random)
+			r := measured(x, name, i+1, 1000)
 			r.Phase["load"].Log = &worker.Log{Log: localfile.Log{SyncUsed: sync}}
 			x.Add(r, false)
 			runs = append(runs, r)
@@ -404,4 +211,168 @@ func TestOtherDurabilityIsNotCompared(t *testing.T) {
 	require.False(t, other.Differs)
 	requireReasons(t, other)
 	require.Equal(t, "cannot tell: not comparable, sync used is clwb, and msync by the baseline", other.Finding)
+}
+
+// figured concludes an experiment of two variants whose runs have these values of an op's figures.
+func figured(t *testing.T, change func(x *run.Experiment), set func(r *run.Run, ph *run.Phase, op *run.Op, value float64), a, b []float64) *run.Experiment {
+	t.Helper()
+	x := begun(described(len(a), "a", "b"))
+	change(x)
+	var runs []*run.Run
+	for variant, values := range map[string][]float64{"a": a, "b": b} {
+		for i, v := range values {
+			r := rated(variant, i+1, 1000)
+			ph := r.Phase["load"]
+			set(r, ph, ph.Op["get"], v)
+			x.Add(r, false)
+			runs = append(runs, r)
+		}
+	}
+	experiment.Conclude(x, runs)
+	for _, f := range x.Figures {
+		requireReasons(t, f)
+	}
+	return x
+}
+
+// TestFindings in words, of whatever the runs of a variant and of its baseline have.
+func TestFindings(t *testing.T) {
+	rate := func(_ *run.Run, _ *run.Phase, op *run.Op, v float64) { op.Rate = &v }
+	p50 := func(_ *run.Run, _ *run.Phase, op *run.Op, v float64) { op.Response.P50 = &v }
+	hits := func(_ *run.Run, _ *run.Phase, op *run.Op, v float64) { op.HitRatio = &v }
+	open := func(achieved float64) func(*run.Run, *run.Phase, *run.Op, float64) {
+		return func(_ *run.Run, ph *run.Phase, op *run.Op, v float64) {
+			offered, sustained := 1000.0, 1000*achieved
+			op.Rate, ph.Model, ph.OfferedRate, ph.AchievedRate = &v, "open", &offered, &sustained
+		}
+	}
+	misses := func(_ *run.Run, ph *run.Phase, op *run.Op, v float64) {
+		open(1)(nil, ph, op, v)
+		op.OK, op.Error = 900, 100
+	}
+	times := func(by float64, values ...float64) (all []float64) {
+		for _, v := range values {
+			all = append(all, v*by)
+		}
+		return all
+	}
+	base := []float64{1000, 1010, 990, 1005, 995}
+	matters := func(x *run.Experiment) { x.Matters = 0.02 }
+	sequential := func(x *run.Experiment) { x.Order = "sequential" }
+	nothing := func(*run.Experiment) {}
+	for name, c := range map[string]struct {
+		metric string
+		change func(*run.Experiment)
+		set    func(*run.Run, *run.Phase, *run.Op, float64)
+		a, b   []float64
+		want   string
+	}{
+		"a difference":               {"rate", nothing, rate, base, times(1.05, base...), "^differs$"},
+		"none":                       {"rate", nothing, rate, base, times(1.001, base...), `^no difference shown \(MDE [12]\.[0-9]+ %\)$`},
+		"one that matters":           {"rate", matters, rate, base, times(1.05, base...), "^differs$"},
+		"one that does not":          {"rate", matters, rate, base, times(1.0175, base...), "^differs, by less than matters$"},
+		"surely less than matters":   {"rate", matters, rate, times(1, 1000, 1001, 999), times(1.01, 1000, 1001, 999), "^differs, by less than matters: same within 2 %$"},
+		"none that matters":          {"rate", matters, rate, base, times(1.001, base...), "^same within 2 %$"},
+		"not in turn":                {"rate", sequential, rate, base, times(1.05, base...), "^differs; order not randomised$"},
+		"two runs":                   {"rate", nothing, rate, base[:2], times(2, base[:2]...), "^cannot tell: 2 and 2 runs are too few to tell what chance does: repeat at least 3 times$"},
+		"five runs, and two":         {"rate", nothing, rate, base, times(2, base[:2]...), "^cannot tell: 5 and 2 runs are too few"},
+		"equal":                      {"rate", nothing, rate, times(1000, 1, 1, 1), times(1000, 1, 1, 1), "^no difference shown: all runs have the same value$"},
+		"without variation":          {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1, 1), "^cannot tell: the runs of a side do not differ from each other"},
+		"one side without variation": {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1.001, 1), "^differs$"},
+		"zero":                       {"rate", nothing, rate, times(1000, 0, 1, 1), base, "^cannot tell: a ratio wants values above 0$"},
+		"a bucket":                   {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0078e-3, 1, 1, 1.0001), `^no difference shown \(MDE `},
+		"two buckets":                {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0157e-3, 1, 1, 1.0001), "^differs$"},
+		"set by the load":            {"rate", nothing, open(1), base, times(1.05, base...), "^no finding: the open load sets it, and both kept up$"},
+		"not sustained":              {"rate", nothing, open(0.9), base, times(1.05, base...), "^differs$"},
+		"sustained with errors":      {"rate", nothing, misses, base, times(1.05, base...), "^differs$"},
+		"shares":                     {"hit_ratio", nothing, hits, []float64{0.8, 0.81, 0.79}, []float64{0.9, 0.91, 0.89}, "^differs$"},
+		"shares of nothing":          {"hit_ratio", nothing, hits, []float64{0, 0.01, 0.02}, []float64{0.01, 0, 0.01}, `^no difference shown \(MDE [0-9.]+ points\)$`},
+		"shares, by what matters":    {"hit_ratio", matters, hits, []float64{0.998, 0.999, 1}, []float64{0.999, 1, 0.998}, "^same within 2 points$"},
+	} {
+		x := figured(t, func(x *run.Experiment) { x.Compare = []string{c.metric}; c.change(x) }, c.set, c.a, c.b)
+		f := find(t, x, "b", c.metric)
+		require.Regexp(t, c.want, f.Finding, name)
+		require.Equal(t, c.want == "^differs$" || c.want == "^differs; order not randomised$", f.Differs, name)
+		require.NotEmpty(t, f.Code, name)
+		require.Equal(t, f.P == nil, f.RatioHi == nil && f.DifferenceHi == nil, "%s: interval and p are from one test", name)
+		require.Len(t, x.Figures, 2, name)
+	}
+}
+
+// TestMetricsOfAPlan are compared instead of the usual ones, in their order, and make the family.
+func TestMetricsOfAPlan(t *testing.T) {
+	set := func(_ *run.Run, _ *run.Phase, op *run.Op, v float64) {
+		twice := 2 * v
+		op.Rate, op.Answered, op.Service.P999, op.Response.P95 = &v, &twice, &v, &twice
+	}
+	a, b := []float64{1, 1.01, 0.99}, []float64{1.2, 1.21, 1.19}
+	metrics := func(x *run.Experiment) (all []string) {
+		for _, f := range x.Figures {
+			if f.Variant == "b" {
+				all = append(all, f.Metric)
+			}
+		}
+		return all
+	}
+	x := figured(t, func(*run.Experiment) {}, set, a, b)
+	require.Equal(t, []string{"rate", "response.p95"}, metrics(x))
+	rate := find(t, x, "b", "rate")
+	require.InDelta(t, 2**rate.P, *rate.PHolm, 1e-15)
+	named := []string{"service.p999", "answered", "rate"}
+	x = figured(t, func(x *run.Experiment) { x.Compare = named }, set, a, b)
+	require.Equal(t, named, metrics(x))
+	rate = find(t, x, "b", "rate")
+	require.InDelta(t, 3**rate.P, *rate.PHolm, 1e-15)
+}
+
+// TestCensoredRunsTakeTheirVariantAlong: if one lacks its p99 because ops failed, those that have it would flatter the variant.
+func TestCensoredRunsTakeTheirVariantAlong(t *testing.T) {
+	for _, failed := range []uint64{0, 5} {
+		set := func(r *run.Run, _ *run.Phase, op *run.Op, v float64) {
+			if op.Response.P99 = &v; r.Variant == "b" && r.Repetition == 2 {
+				op.Response.P99, op.Response.Failed = nil, failed
+			}
+		}
+		x := figured(t, func(*run.Experiment) {}, set, []float64{1, 2, 3, 4}, []float64{1, 2, 3, 4})
+		require.Equal(t, map[uint64]int{0: 3, 5: 0}[failed], find(t, x, "b", "response.p99").Values)
+	}
+}
+
+// TestOutlook is told once there are three runs of each variant, or as many as there will be.
+func TestOutlook(t *testing.T) {
+	for rounds, want := range map[int]string{
+		0: "", 1: "", 2: "",
+		3: `^phase load: a difference in rate of get has to be at least [0-9.]+ % \(b\) to be shown nine times in ten, if runs scatter as those so far$`,
+	} {
+		x := begun(described(5, "a", "b"))
+		var runs []*run.Run
+		for i := range rounds {
+			for _, v := range []string{"a", "b"} {
+				r := measured(x, v, i+1, 1000*(1+0.01*float64(i)))
+				x.Add(r, false)
+				runs = append(runs, r)
+			}
+		}
+		lines, known := experiment.Outlook(x, runs)
+		require.Equal(t, want != "", known)
+		if known {
+			require.Len(t, lines, 1)
+			require.Regexp(t, want, lines[0])
+		}
+		require.Empty(t, x.Figures)
+	}
+}
+
+// A run that the experiment does not name is ignored.
+func TestStrangersHaveNoPart(t *testing.T) {
+	x := begun(described(1, "a", "b"))
+	var runs []*run.Run
+	for _, v := range []string{"a", "b"} {
+		r := measured(x, v, 1, 1000)
+		x.Add(r, false)
+		runs = append(runs, r, measured(x, v, 2, 9000))
+	}
+	experiment.Conclude(x, runs)
+	require.Equal(t, 1, find(t, x, "b", "rate").Values)
+	require.InDelta(t, 1000, *find(t, x, "b", "rate").Score, 0)
 }

@@ -21,25 +21,25 @@ func tables(x *run.Experiment) []run.Table {
 func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 	first := figures[0]
 	unit := first.Unit
-	switch unit {
-	case "s":
-		unit = timeUnit(figures)
-	case "":
+	switch {
+	case first.Share():
 		unit = "%"
+	case unit == "s":
+		unit = timeUnit(figures)
 	}
-	of := fmt.Sprintf("one value per repetition, %d at most", x.Repeat)
-	if first.PerSecond {
-		of = "values of single seconds"
+	against := run.Column{Name: "ratio", Title: "geometric × " + x.Baseline, Unit: "x"}
+	if first.Share() {
+		against = run.Column{Name: "ratio", Title: "points above " + x.Baseline}
 	}
 	t := run.Table{
-		Title: fmt.Sprintf("phase %s, %s: %s, %s; %s", first.Phase, first.Op, first.Metric, table.UnitText(unit), of),
+		Title: fmt.Sprintf("phase %s, %s: %s, %s", first.Phase, first.Op, first.Metric, table.UnitText(unit)),
 		Columns: []run.Column{
-			{Name: "score", Title: "mean ± 99.9 %", Unit: unit},
+			{Name: "score", Title: "mean ± 95 %", Unit: unit},
 			{Name: "median", Title: "median", Unit: unit},
-			{Name: "ratio", Title: "× " + x.Baseline, Unit: "x"},
+			against,
+			{Name: "spread", Title: "spread"},
 			{Name: "interval", Title: "95 % CI"},
-			{Name: "spread", Title: "spread", Unit: "%"},
-			{Name: "mde", Title: "MDE", Unit: "%"},
+			{Name: "mde", Title: "MDE"},
 			{Name: "p", Title: "p (Holm)"},
 			{Name: "finding", Title: "finding"},
 		},
@@ -50,9 +50,9 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 		t.Rows = append(t.Rows, run.TableRow{Name: f.Variant, Cells: []run.Cell{
 			score(f, unit),
 			cell(f.Median, f.Nulls["median"], unit),
-			cell(f.Ratio, f.Nulls["ratio"], "x"),
+			atCell(f),
+			relativeCell(f, f.Spread, f.Nulls["spread"]),
 			interval95(f),
-			cell(f.Spread, f.Nulls["spread"], "%"),
 			mdeCell(f),
 			cell(f.PHolm, f.Nulls["p_holm"], ""),
 			{Text: f.Finding},
@@ -86,11 +86,33 @@ func score(f *run.Figure, unit string) run.Cell {
 	return c
 }
 
+// atCell returns the ratio to the baseline, or the difference of shares.
+func atCell(f *run.Figure) run.Cell {
+	if f.Difference != nil {
+		return run.Cell{Value: f.Difference, Text: points(*f.Difference)}
+	}
+	return cell(f.Ratio, f.Nulls["ratio"], "x")
+}
+
 func interval95(f *run.Figure) run.Cell {
-	if f.RatioLo == nil || f.RatioHi == nil {
+	switch {
+	case f.DifferenceLo != nil && f.DifferenceHi != nil:
+		return run.Cell{Text: points(*f.DifferenceLo) + " to " + points(*f.DifferenceHi)}
+	case f.RatioLo == nil || f.RatioHi == nil:
 		return run.Cell{Reason: f.Nulls["ratio_lo"]}
 	}
 	return run.Cell{Text: table.Format(*f.RatioLo, "x") + " to " + table.Format(*f.RatioHi, "x")}
+}
+
+// points formats a difference of shares, in points of a hundred.
+func points(f float64) string { return table.Format(100*f, "") }
+
+// relativeCell returns a figure relative to the baseline: as a share of it or, of shares, in points.
+func relativeCell(f *run.Figure, v *float64, why string) run.Cell {
+	if v != nil && f.Difference != nil {
+		return run.Cell{Value: v, Text: points(*v) + " points"}
+	}
+	return cell(v, why, "%")
 }
 
 // mdeCell returns the smallest difference that would be shown. A value above mostMDE is only said to be large, as in findings.
@@ -98,8 +120,11 @@ func mdeCell(f *run.Figure) run.Cell {
 	if f.MDE != nil && *f.MDE > mostMDE {
 		return run.Cell{Value: f.MDE, Text: "> " + share(mostMDE)}
 	}
-	return cell(f.MDE, f.Nulls["mde"], "%")
+	return relativeCell(f, f.MDE, f.Nulls["mde"])
 }
+
+// mde says the smallest difference that would be shown.
+func mde(f *run.Figure) string { return mdeCell(f).Text }
 
 // share formats a share.
 func share(f float64) string { return table.Format(f, "%") }

@@ -2,11 +2,11 @@ package experiment
 
 import (
 	"maps"
-	"math"
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // subject is one op of one phase.
@@ -38,95 +38,93 @@ func subjectsOf(runs []*run.Run) []subject {
 	return all
 }
 
+// in returns the phase and the op in a run; nil if it does not have them.
+func (s subject) in(r *run.Run) (*run.Phase, *run.Op) {
+	p := r.Phase[s.phase]
+	if p == nil || p.Op[s.op] == nil {
+		return nil, nil
+	}
+	return p, p.Op[s.op]
+}
+
 // metric is a quantity of an op by which variants are compared.
 type metric struct {
 	name string // its path relative to the op
-	path []string
-	unit string
-	of   func(o *run.Op) *float64                  // the value of a run
-	in   func(row run.Row, width float64) *float64 // the value of a second, for a phase with one op; nil if rows do not have it
-	only func(o *run.Op) bool                      // whether the metric adds something for an op; nil: for every op
+	unit string // "/s", "s", or "" for a share
+	of   func(o *run.Op) *float64
+	only func(o *run.Op) bool // whether it says something about an op; nil: about every one
 }
 
-// metrics are the metrics by which variants are compared.
-var metrics = [...]metric{
-	{
-		name: "rate", path: []string{"rate"}, unit: "/s",
-		of: func(o *run.Op) *float64 { return o.Rate },
-		in: func(row run.Row, width float64) *float64 { return number(float64(row.OK) / width) },
-	},
-	{
-		name: "response.p50", path: []string{"response", "p50"}, unit: "s",
-		of: func(o *run.Op) *float64 { return o.Response.P50 },
-		in: func(row run.Row, _ float64) *float64 { return row.Response.P50 },
-	},
-	{
-		name: "response.p99", path: []string{"response", "p99"}, unit: "s",
-		of: func(o *run.Op) *float64 { return o.Response.P99 },
-		in: func(row run.Row, _ float64) *float64 { return row.Response.P99 },
-	},
-	{
-		name: "response.mean", path: []string{"response", "mean"}, unit: "s",
-		of: func(o *run.Op) *float64 { return o.Response.Mean },
-		in: func(row run.Row, _ float64) *float64 { return row.Response.Mean },
-	},
-	{
-		name: "keys.rate", path: []string{"keys", "rate"}, unit: "/s",
-		of:   func(o *run.Op) *float64 { return o.Keys.Rate },
-		only: (*run.Op).Batched,
-	},
-	{name: "hit_ratio", path: []string{"hit_ratio"}, of: func(o *run.Op) *float64 { return o.HitRatio }},
-}
+// share says that it is compared by difference, since a ratio of shares near 1 says nothing about what is lacking.
+func (m metric) share() bool { return m.unit == "" }
 
-// minSeconds is how many whole seconds each repetition needs for its seconds to be its values.
-const minSeconds = 10
-
-// samples are the values of one metric.
-type samples struct {
-	by        map[string]Sample // by variant; those without values are absent
-	perSecond bool
-}
-
-// samples takes the values of single seconds if every repetition has enough of them, and otherwise one value of each repetition.
-func (c *comparer) samples(s subject, m metric) samples {
-	if by, ok := c.collect(func(r *run.Run) []float64 { return seconds(r, s, m) }); ok {
-		return samples{by: by, perSecond: true}
+// blur is how much logarithms of the metric may differ because values are reported as the upper bound of a histogram's bucket.
+func (m metric) blur() float64 {
+	if _, last, _ := strings.Cut(m.name, "."); strings.HasPrefix(last, "p") {
+		return bucket
 	}
-	by, _ := c.collect(func(r *run.Run) []float64 {
-		if p := r.Phase[s.phase]; p != nil && p.Op[s.op] != nil {
-			if v := m.of(p.Op[s.op]); v != nil {
-				return []float64{*v}
-			}
+	return 0
+}
+
+// bucket is the width of a histogram's bucket, as a share of its values (pkg/hist).
+const bucket = 1.0 / 128
+
+// metricsOf returns the metrics of a plan's names.
+func metricsOf(names []string) (all []metric) {
+	for _, name := range names {
+		m := metric{name: name}
+		of, quantity, _ := strings.Cut(name, ".")
+		switch of {
+		case "rate":
+			m.unit, m.of = "/s", func(o *run.Op) *float64 { return o.Rate }
+		case "answered":
+			m.unit, m.of = "/s", func(o *run.Op) *float64 { return o.Answered }
+		case "keys":
+			m.unit, m.of, m.only = "/s", func(o *run.Op) *float64 { return o.Keys.Rate }, (*run.Op).Batched
+		case "hit_ratio":
+			m.of = func(o *run.Op) *float64 { return o.HitRatio }
+		case "response":
+			m.unit, m.of = "s", func(o *run.Op) *float64 { return latency(&o.Response, quantity) }
+		case "service":
+			m.unit, m.of = "s", func(o *run.Op) *float64 { return latency(&o.Service, quantity) }
 		}
-		return nil
-	})
-	for variant, runs := range c.runs {
-		if slices.ContainsFunc(runs, func(r *run.Run) bool { return censored(r, s, m) }) {
-			delete(by, variant)
+		all = append(all, m)
+	}
+	return all
+}
+
+// latency returns a figure of a latency by its name.
+func latency(l *run.Latency, name string) *float64 {
+	return map[string]*float64{"mean": l.Mean, "p50": l.P50, "p90": l.P90, "p95": l.P95, "p99": l.P99, "p999": l.P999}[name]
+}
+
+// compared returns the metrics by which an experiment compares its variants.
+func compared(x *run.Experiment) []metric {
+	return metricsOf((&plan.Experiment{Compare: x.Compare}).Metrics())
+}
+
+// values returns a variant's values of a metric, one for each run that counts and has it. If ops in one failed, which count as slower than any other,
+// there are none: the runs that have the metric are then the better ones, and a comparison by these would flatter the variant.
+func (c *comparer) values(s subject, m metric, variant string) (values []float64) {
+	for _, r := range c.runs[variant] {
+		_, o := s.in(r)
+		if o == nil {
+			continue
+		}
+		if v := m.of(o); v != nil {
+			values = append(values, *v)
+		} else if m.unit == "s" && o.Response.Failed > 0 {
+			return nil
 		}
 	}
-	return samples{by: by}
+	return values
 }
 
-// censored says whether a repetition lacks a metric because ops in it failed, which count as slower than any other. The repetitions that have it are
-// the better ones, so comparing a variant by these alone would flatter it.
-func censored(r *run.Run, s subject, m metric) bool {
-	p := r.Phase[s.phase]
-	if p == nil || p.Op[s.op] == nil || m.path[0] != "response" {
-		return false
-	}
-	o := p.Op[s.op]
-	return m.of(o) == nil && o.Response.Failed > 0
-}
-
-// has says whether the metric adds something for at least one run. If so, all are compared by it, even those with ops of one key, say.
+// has says whether the metric says something about at least one run. If so, all are compared by it, even those with ops of one key, say.
 func (c *comparer) has(s subject, m metric) bool {
-	if m.only == nil {
-		return true
-	}
 	for _, runs := range c.runs {
 		for _, r := range runs {
-			if p := r.Phase[s.phase]; p != nil && p.Op[s.op] != nil && m.only(p.Op[s.op]) {
+			if _, o := s.in(r); o != nil && (m.only == nil || m.only(o)) && m.of(o) != nil {
 				return true
 			}
 		}
@@ -134,48 +132,24 @@ func (c *comparer) has(s subject, m metric) bool {
 	return false
 }
 
-// collect calls values for every run that counts. all says whether each had some.
-func (c *comparer) collect(values func(*run.Run) []float64) (by map[string]Sample, all bool) {
-	by, all = map[string]Sample{}, true
-	for variant, runs := range c.runs {
-		for _, r := range runs {
-			if v := values(r); len(v) > 0 {
-				by[variant] = append(by[variant], v)
-			} else {
-				all = false
-			}
+// fixed says whether a metric is what the plan asked for, in every run of two variants: a rate of an open load that sustained what was offered, and
+// whose ops were answered: how many of those hit is hit_ratio's.
+func (c *comparer) fixed(s subject, m metric, a, b string) bool {
+	if m.unit != "/s" {
+		return false
+	}
+	for _, r := range slices.Concat(c.runs[a], c.runs[b]) {
+		if p, o := s.in(r); o != nil && (!sustained(p) || float64(o.OK+o.Miss) < kept*float64(o.Due)) {
+			return false
 		}
 	}
-	return by, all && len(by) > 0
+	return true
 }
 
-// seconds returns a run's values of single seconds with the whole load on, without ramp and warm-up; nil if there are fewer than ten. Rows cover all
-// ops of a phase, so a phase with several ops has none, nor does one whose load changes from level to level. It also returns nil if a second lacks
-// the value: that is usually one with few ops, which says more about a closed load than those with many.
-func seconds(r *run.Run, s subject, m metric) []float64 {
-	p := r.Phase[s.phase]
-	if p == nil || m.in == nil || len(p.Op) != 1 || p.Op[s.op] == nil || len(p.Levels) > 0 {
-		return nil
-	}
-	var values []float64
-	from, length := 0.0, stat.Spacing(p.Series, run.Row.End)
-	begin, end := max(p.Load.RampSeconds, p.WarmUp.Seconds), math.Inf(1)
-	for _, row := range p.Series {
-		width := row.T - from
-		if from >= begin {
-			end = min(end, from+float64(p.Steady.Seconds)) // after that, sessions begin to end
-			if width > length-0.1 && width < length+0.1 && from < end-length/2 {
-				v := m.in(row, width)
-				if v == nil {
-					return nil
-				}
-				values = append(values, *v)
-			}
-		}
-		from = row.T
-	}
-	if len(values) < minSeconds {
-		return nil
-	}
-	return values
+// kept is the least share of what was offered that counts as all of it.
+const kept = 0.99
+
+// sustained says whether a phase has a schedule, and kept to it.
+func sustained(p *run.Phase) bool {
+	return p.Model == "open" && p.OfferedRate != nil && p.AchievedRate != nil && *p.AchievedRate >= kept**p.OfferedRate
 }

@@ -159,7 +159,7 @@ func figuresOf(o *run.Op) []figure {
 	}{{"response", &o.Response}, {"service", &o.Service}, {"lag", &o.Lag}} {
 		all = append(all,
 			figure{l.name + ".mean", l.of.Mean}, figure{l.name + ".sd", l.of.SD}, figure{l.name + ".min", l.of.Min}, figure{l.name + ".p50", l.of.P50},
-			figure{l.name + ".p90", l.of.P90}, figure{l.name + ".p99", l.of.P99}, figure{l.name + ".p999", l.of.P999}, figure{l.name + ".max", l.of.Max})
+			figure{l.name + ".p90", l.of.P90}, figure{l.name + ".p95", l.of.P95}, figure{l.name + ".p99", l.of.P99}, figure{l.name + ".p999", l.of.P999}, figure{l.name + ".max", l.of.Max})
 	}
 	return all
 }

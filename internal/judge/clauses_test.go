@@ -255,9 +255,9 @@ func TestTimesAreInSeconds(t *testing.T) {
 	}{
 		"none":             {0, 0, nil, nil, nil, nil, []string{"x"}},
 		"none but failed":  {0, 7, nil, nil, nil, nil, []string{"x"}},
-		"one":              {1, 0, number(2), number(2), number(0), number(2), []string{"x.p50", "x.p90", "x.p99", "x.p999"}},
-		"two":              {2, 0, number(2), number(3), number(math.Sqrt2), number(4), []string{"x.p50", "x.p90", "x.p99", "x.p999"}},
-		"two, and one not": {2, 1, number(2), nil, nil, nil, []string{"x.max", "x.mean", "x.p50", "x.p90", "x.p99", "x.p999", "x.sd"}},
+		"one":              {1, 0, number(2), number(2), number(0), number(2), []string{"x.p50", "x.p90", "x.p95", "x.p99", "x.p999"}},
+		"two":              {2, 0, number(2), number(3), number(math.Sqrt2), number(4), []string{"x.p50", "x.p90", "x.p95", "x.p99", "x.p999"}},
+		"two, and one not": {2, 1, number(2), nil, nil, nil, []string{"x.max", "x.mean", "x.p50", "x.p90", "x.p95", "x.p99", "x.p999", "x.sd"}},
 	} {
 		b := builder{phase: &phase{Phase: &run.Phase{Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}}}}
 		times := measure.Times{Failed: c.failed}

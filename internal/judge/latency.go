@@ -51,7 +51,7 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 		name     string
 		permille uint64
 		to       **float64
-	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
+	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p95", 950, &l.P95}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
 		*q.to = quantileOf(t, q.permille)
 		switch more := beyond(t.Count(), q.permille); {
 		case *q.to != nil:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/quantity"
@@ -31,10 +32,9 @@ func inBrief(x *run.Experiment) []run.Table {
 func briefTable(x *run.Experiment, metrics []tables.Comparison) run.Table {
 	first := &metrics[0].Figures[0]
 	t := run.Table{
-		Title: "phase " + first.Phase + ", " + first.Op + ": means, and × " + x.Baseline,
-		Notes: []string{
-			"* a difference was shown; ? suspect, ! invalid. Confidence intervals, p and the rest: loadgen report " + x.ID + " -o report.html (or .md)",
-		},
+		Title: "phase " + first.Phase + ", " + first.Op + ": means, and geometric × " + x.Baseline,
+		Notes: append(scatter(metrics),
+			"* a difference was shown; ? suspect, ! invalid. Confidence intervals, p and the rest: loadgen report "+x.ID+" -o report.html (or .md)"),
 	}
 	for _, v := range x.Variants {
 		t.Rows = append(t.Rows, run.TableRow{Name: v.Name})
@@ -48,7 +48,7 @@ func briefTable(x *run.Experiment, metrics []tables.Comparison) run.Table {
 				t.Rows[j].Cells = append(t.Rows[j].Cells, briefScore(&c.Figures[j]))
 			}
 		}
-		t.Columns = append(t.Columns, run.Column{Name: c.Figures[0].Metric, Title: name + " ×"})
+		t.Columns = append(t.Columns, run.Column{Name: c.Figures[0].Metric, Title: name + relation(&c.Figures[0])})
 		for j := range t.Rows {
 			t.Rows[j].Cells = append(t.Rows[j].Cells, briefRatio(c, j, x.Baseline))
 		}
@@ -67,9 +67,11 @@ func briefScore(f *run.Figure) run.Cell {
 func briefRatio(c *tables.Comparison, variant int, baseline string) run.Cell {
 	f := &c.Figures[variant]
 	switch {
+	case f.Variant == baseline && f.Score != nil && f.Share():
+		return run.Cell{Text: "0"}
 	case f.Variant == baseline && f.Score != nil:
-		return run.Cell{Value: f.Ratio, Text: "1"}
-	case f.Ratio == nil:
+		return run.Cell{Text: "1"}
+	case math.IsNaN(f.Above()):
 		return run.Cell{Reason: f.Nulls["ratio"]}
 	}
 	text := c.Text(variant, "ratio") + words.Marks[f.Validity]
@@ -77,4 +79,28 @@ func briefRatio(c *tables.Comparison, variant int, baseline string) run.Cell {
 		text += "*"
 	}
 	return run.Cell{Value: f.Ratio, Text: text}
+}
+
+// relation says how a metric's cells relate to the baseline's.
+func relation(f *run.Figure) string {
+	if f.Share() {
+		return " +points"
+	}
+	return " ×"
+}
+
+// scatter says how much the runs of a variant differ, over all metrics of an op; "" if nothing tells.
+func scatter(metrics []tables.Comparison) []string {
+	least, most := math.Inf(1), 0.0
+	for _, c := range metrics {
+		for i := range c.Figures {
+			if f := &c.Figures[i]; f.Spread != nil && !f.Share() {
+				least, most = min(least, *f.Spread), max(most, *f.Spread)
+			}
+		}
+	}
+	if least > most {
+		return nil
+	}
+	return []string{"spread between runs, by metric: " + quantity.Percent(least) + " to " + quantity.Percent(most)}
 }

@@ -37,7 +37,7 @@ func narrow(t run.Table) run.Table {
 	if !tables.HasFindings(t) {
 		return t
 	}
-	extra := func(c run.Column) bool { return c.Name == "spread" || c.Name == "mde" }
+	extra := func(c run.Column) bool { return c.Name == "median" || c.Name == "mde" }
 	rows := slices.Clone(t.Rows)
 	for i, row := range rows {
 		rows[i].Cells = nil

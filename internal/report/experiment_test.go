@@ -37,13 +37,13 @@ func compared() *run.Experiment {
 			Notes: []string{"* not measured here: a laptop"},
 		},
 		{
-			Title:   "phase put, put: rate, /s; one value per repetition, 3 at most",
-			Columns: []run.Column{{Name: "score", Title: "mean ± 99.9 %"}, {Name: "finding", Title: "finding"}},
+			Title:   "phase put, put: rate, /s",
+			Columns: []run.Column{{Name: "score", Title: "mean ± 95 %"}, {Name: "finding", Title: "finding"}},
 			Rows: []run.TableRow{
 				{Name: "w2", Cells: []run.Cell{{Value: &rate, Text: "12,345 ± 678"}, {Text: "baseline"}}},
 				{Name: "w<3>|*", Cells: []run.Cell{
 					{Value: &rate, Text: "12,345"},
-					{Text: "cannot tell: 3 and 1 independent values are too few for a confidence interval: repeat at least 3 times, SUSPECT"},
+					{Text: "cannot tell: 3 and 1 runs are too few to tell what chance does: repeat at least 3 times, SUSPECT"},
 				}},
 			},
 		},

@@ -27,7 +27,7 @@ func TestFirstScreenOfAnExperiment(t *testing.T) {
 	require.Contains(t, rate.Title, "phase mixed, get: rate")
 	require.Contains(t, page, "The baseline w2 sustained "+rate.Rows[0].Cells[0].Text+"! a second.", "less was sustained than offered")
 	require.Contains(t, page, "Is it different from the baseline? That cannot be told: the figures are INVALID.")
-	require.Regexp(t, `mixed, get: rate higher: w1 \(`+regexp.QuoteMeta(rate.Rows[1].Cells[2].Text)+`! ×\), w3 \(`, page)
+	require.Regexp(t, `mixed, get: rate higher: w1 \(`+regexp.QuoteMeta(rate.Rows[1].Cells[2].Text)+`! ×, spread [0-9.]+ %\), w3 \(`, page)
 	require.Contains(t, page, "May I believe it?")
 	require.Contains(t, page, "Offered: open, 2,000/s poisson, 12.0 s", "once, for all variants")
 	require.Equal(t, 2, strings.Count(page, "Offered: "), "for get and put")

@@ -349,7 +349,7 @@ func (l *Latency) check() error {
 		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
 	}
 	least := math.Inf(-1)
-	for _, f := range []*float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.Max} {
+	for _, f := range []*float64{l.Min, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max} {
 		if f == nil {
 			continue
 		}

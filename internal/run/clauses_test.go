@@ -216,8 +216,6 @@ func TestWhichRunsCount(t *testing.T) {
 		require.Equal(t, c.want, one.Stopped, "%+v", c)
 		require.Equal(t, c.counts, one.Counts(), "%+v", c)
 	}
-	require.True(t, (&Figure{Code: reason.DiffersAlone}).DiffersAlone())
-	require.False(t, (&Figure{}).DiffersAlone())
 }
 
 // A null has the reason at its path, or that of an object containing it; a path that leads nowhere has none.
@@ -334,7 +332,8 @@ func TestWhatAnExperimentMaySay(t *testing.T) {
 	}{
 		"as it is":             {func(*Experiment) {}, ""},
 		"another schema":       {func(x *Experiment) { x.Schema++ }, "experiment of schema"},
-		"an older schema":      {func(x *Experiment) { x.Schema-- }, "experiment of schema"},
+		"an older schema":      {func(x *Experiment) { x.Schema-- }, ""},
+		"too old a schema":     {func(x *Experiment) { x.Schema -= 2 }, "experiment of schema"},
 		"no such baseline":     {func(x *Experiment) { x.Baseline = "z" }, `baseline "z" is no variant`},
 		"no variants":          {func(x *Experiment) { x.Variants = nil }, `baseline "a" is no variant`},
 		"a run of no variant":  {func(x *Experiment) { x.Runs[1].Variant = "z" }, `run 2 is of variant "z"`},

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/loadgen/loadgen/internal/quantity"
 	"github.com/loadgen/loadgen/internal/reason"
 )
+
+// experimentVersion is the version of an experiment's JSON. Version 2 is read, too: its figures may be of single seconds, and its errors are of 99.9 %.
+const experimentVersion = 3
 
 // Experiment is the result of running the variants of a plan repeatedly. Each execution is a [Run] of its own; this names them and holds how the
 // variants compare. docs/result.md describes its JSON.
@@ -19,16 +23,18 @@ type Experiment struct {
 	PlanDigest string    `json:"plan_digest"` // of its settings and its variants' plans, in hex; "": from an older loadgen
 	StartedAt  time.Time `json:"started_at"`
 	Loadgen    string    `json:"loadgen"`
-	Seed       uint64    `json:"seed"`     // of the order and of resampling: that of the baseline's plan
+	Seed       uint64    `json:"seed"`     // of the order: that of the baseline's plan
 	Repeat     int       `json:"repeat"`   // how often each variant was to run
 	Order      string    `json:"order"`    // "interleaved" or "sequential"
 	Baseline   string    `json:"baseline"` // a variant's name
 	Fork       bool      `json:"fork"`
-	CapSeconds float64   `json:"cap_seconds"` // for all runs of a variant together; 0: none
-	Seconds    float64   `json:"seconds"`     // from StartedAt to the end, or to the last run named
-	Finished   bool      `json:"finished"`    // false: in progress, or cut off
-	Verdict    Verdict   `json:"verdict"`     // each part is the worst over its runs
-	ExitCode   int       `json:"exit_code"`   // the worst over its runs
+	Compare    []string  `json:"compare,omitempty"` // metrics compared, by their paths below an op; none: the usual ones
+	Matters    float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0: any does
+	CapSeconds float64   `json:"cap_seconds"`       // for all runs of a variant together; 0: none
+	Seconds    float64   `json:"seconds"`           // from StartedAt to the end, or to the last run named
+	Finished   bool      `json:"finished"`          // false: in progress, or cut off
+	Verdict    Verdict   `json:"verdict"`           // each part is the worst over its runs
+	ExitCode   int       `json:"exit_code"`         // the worst over its runs
 
 	ReasonRuns []int `json:"reason_runs,omitempty"` // for each of the verdict's reasons, the number of its run in Runs, from 1; 0: no run. Empty in results of an older form
 
@@ -89,25 +95,25 @@ type Figure struct {
 	Metric  string `json:"metric"` // its path relative to the op: "rate", "response.p99"
 	Unit    string `json:"unit"`   // "/s", "s", or "" for a share
 
-	Values    int      `json:"values"`     // number of values it is computed from
-	PerSecond bool     `json:"per_second"` // values are single seconds; otherwise repetitions
-	Effective *float64 `json:"effective"`  // number of independent values of equal worth
+	Values int      `json:"values"` // number of runs that have it
+	Score  *float64 `json:"score"`  // arithmetic mean of the runs
+	Error  *float64 `json:"error"`  // half the width of the score's 95 % confidence interval
+	Median *float64 `json:"median"` // of the runs
 
-	Score    *float64 `json:"score"`     // mean of the values
-	Error    *float64 `json:"error"`     // half the width of the score's 99.9 % confidence interval
-	Median   *float64 `json:"median"`    //
-	MedianLo *float64 `json:"median_lo"` // 95 % confidence interval of the median
-	MedianHi *float64 `json:"median_hi"`
-
-	Ratio   *float64 `json:"ratio"`    // to the baseline, of geometric means
+	Ratio   *float64 `json:"ratio"`    // to the baseline, of geometric means; null for a share
 	RatioLo *float64 `json:"ratio_lo"` // 95 % confidence interval of the ratio
 	RatioHi *float64 `json:"ratio_hi"`
-	P       *float64 `json:"p"`      // from Welch's t test on logarithms
+	P       *float64 `json:"p"`      // from Welch's t test on logarithms; for a share, on the values
 	PHolm   *float64 `json:"p_holm"` // the same, adjusted for all comparisons that the experiment shows
-	Spread  *float64 `json:"spread"` // between restarts, as a share
-	MDE     *float64 `json:"mde"`    // smallest difference that would be detected nine times in ten, as a share
-	Differs bool     `json:"differs"`
-	Finding string   `json:"finding"` // in words; "baseline" for the baseline itself
+	Spread  *float64 `json:"spread"` // standard deviation between runs, as a share; for a share, as a difference
+	MDE     *float64 `json:"mde"`    // smallest difference that would be found nine times in ten among all comparisons, as Spread
+
+	Difference   *float64 `json:"difference,omitempty"`    // of a share, from the baseline's; otherwise absent
+	DifferenceLo *float64 `json:"difference_lo,omitempty"` // its 95 % confidence interval
+	DifferenceHi *float64 `json:"difference_hi,omitempty"`
+
+	Differs bool   `json:"differs"`
+	Finding string `json:"finding"` // in words; "baseline" for the baseline itself
 
 	Code reason.Code `json:"code"` // of the finding; "" in results of an older form
 
@@ -121,8 +127,24 @@ func (f *Figure) Null(name string, why reason.Why) {
 	f.Nulls[name], f.NullCodes[name] = why.Text, why.Code
 }
 
-// DiffersAlone says whether it differs on its own, but not among all comparisons.
-func (f *Figure) DiffersAlone() bool { return f.Code == reason.DiffersAlone }
+// Share says that it is a share, and compared by difference.
+func (f *Figure) Share() bool { return f.Metric == "hit_ratio" }
+
+// Above says by how much it is above the baseline's: the ratio less 1 or, of a share, the difference; NaN if that is unknown.
+func (f *Figure) Above() float64 {
+	switch {
+	case f.Difference != nil:
+		return *f.Difference
+	case f.Ratio != nil:
+		return *f.Ratio - 1
+	}
+	return math.NaN()
+}
+
+// Undecided says that nothing tells whether it differs.
+func (f *Figure) Undecided() bool {
+	return f.Code == "undecided" || f.Code == "no_values" || f.Code == "" && f.RatioHi == nil
+}
 
 // Table is a table for people; every output format shows the texts of its cells.
 type Table struct {
@@ -195,7 +217,7 @@ func (c *chart) Miss(name, variant string, why Cell) {
 // NewExperiment returns an experiment before its first run: complete, valid, exit code 0.
 func NewExperiment(id string) *Experiment {
 	return &Experiment{
-		Schema: schemaVersion, ID: id,
+		Schema: experimentVersion, ID: id,
 		Verdict: Verdict{Completeness: Complete, Validity: Valid, Assertions: None, Reasons: []string{}, Codes: []reason.Code{}},
 		Labels:  map[string]string{}, Logs: []string{}, Variants: []Variant{}, Runs: []ExperimentRun{}, Figures: []Figure{}, Tables: []Table{}, Charts: []chart{},
 	}
@@ -203,8 +225,8 @@ func NewExperiment(id string) *Experiment {
 
 // CheckValid reports whether the experiment is consistent.
 func (x *Experiment) CheckValid() error {
-	if x.Schema != schemaVersion {
-		return fmt.Errorf("experiment of schema %d, this loadgen reads %d", x.Schema, schemaVersion)
+	if x.Schema != experimentVersion && x.Schema != experimentVersion-1 {
+		return fmt.Errorf("experiment of schema %d, this loadgen reads %d and %d", x.Schema, experimentVersion-1, experimentVersion)
 	}
 	known := func(name string) bool {
 		return slices.ContainsFunc(x.Variants, func(v Variant) bool { return v.Name == name })

@@ -203,6 +203,7 @@ type Latency struct {
 	Min    *float64 `json:"min"`
 	P50    *float64 `json:"p50"`
 	P90    *float64 `json:"p90"`
+	P95    *float64 `json:"p95"`
 	P99    *float64 `json:"p99"`
 	P999   *float64 `json:"p999"`
 	Max    *float64 `json:"max"`

@@ -196,7 +196,7 @@ func Fill(t display.Table, variants []Variant, base int) run.Table {
 		out.Rows = append(out.Rows, run.TableRow{Name: v.Name})
 	}
 	for _, c := range t.Columns {
-		out.Columns = append(out.Columns, run.Column{Name: c.Name, Title: titled(c), Unit: c.Unit})
+		out.Columns = append(out.Columns, run.Column{Name: c.Name, Title: headed(c), Unit: c.Unit})
 		values := make([]cty.Value, len(variants))
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
@@ -358,6 +358,14 @@ func plusMinus(c display.Column, v Variant, ctx *hcl.EvalContext) string {
 	}
 	_, half := stat.MeanWithin(values, 0.001)
 	return " ± " + Format(half, c.Unit)
+}
+
+// headed returns a column's title, its unit, and what interval follows its figures.
+func headed(c display.Column) string {
+	if c.Error {
+		return titled(c) + " ± 99.9 %"
+	}
+	return titled(c)
 }
 
 // titled returns a column's title with its unit, unless the title ends in it.

@@ -116,9 +116,9 @@ func TestCheckRefuses(t *testing.T) {
 			`assert "a": phase.get.op has no "put". There are get.`,
 		},
 		{
-			"field", `phase.get.op.get.response.p95 > 1`,
-			`assert "a": phase.get.op.get.response has no "p95". Did you mean "p90"? There are ` +
-				`count, failed, max, mean, min, p50, p90, p99, p999, sd.`,
+			"field", `phase.get.op.get.response.p98 > 1`,
+			`assert "a": phase.get.op.get.response has no "p98". Did you mean "p90"? There are ` +
+				`count, failed, max, mean, min, p50, p90, p95, p99, p999, sd.`,
 		},
 		{
 			"field of an element", `phase.get.requests[0].verbs == "get"`,

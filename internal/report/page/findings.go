@@ -23,37 +23,48 @@ const maxNamed = 8
 
 // ratios says how variants compare with the baseline: each of a few, or of many their number, from the lowest ratio to the highest.
 func ratios(c *tables.Comparison, variants []int, name func(variant string) string) string {
+	times := " ×"
+	if c.Figures[0].Share() {
+		times = " points"
+	}
 	ratio := func(i int) string { return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] }
 	if len(variants) > maxNamed {
-		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(*c.Figures[a].Ratio, *c.Figures[b].Ratio) })
-		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + " ×)"
+		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(c.Figures[a].Above(), c.Figures[b].Above()) })
+		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + times + ")"
 	}
 	var each []string
 	for _, i := range variants {
-		each = append(each, name(c.Figures[i].Variant)+" ("+ratio(i)+" ×)")
+		each = append(each, name(c.Figures[i].Variant)+" ("+ratio(i)+times+", spread "+c.Text(i, "spread")+")")
 	}
 	return strings.Join(each, ", ")
 }
 
 // metricName returns a metric's name in a sentence.
 func metricName(metric string) string {
-	return map[string]string{
-		"rate": "rate", "keys.rate": "rate of keys", "response.p50": "median response", "response.p99": "p99 response", "response.mean": "mean response", "hit_ratio": "hit ratio",
+	name := map[string]string{
+		"rate": "rate", "answered": "rate of answers", "keys.rate": "rate of keys", "hit_ratio": "hit ratio",
 	}[metric]
+	if name == "" {
+		of, which, _ := strings.Cut(metric, ".")
+		name = strings.Replace(which, "p50", "median", 1) + " " + of
+	}
+	return name
 }
 
 // answerOf says whether the variants differ.
 func answerOf(baseline string, comparisons []tables.Comparison) string {
-	differ, alike, unknown, invalid := 0, 0, 0, 0
+	differ, alike, unknown, invalid, unordered := 0, 0, 0, 0, false
 	for _, c := range comparisons {
 		for i := range c.Figures {
 			switch f := &c.Figures[i]; {
 			case f.Variant == baseline && f.Score != nil:
 			case f.Validity == run.Invalid:
 				invalid++
+			case f.Code == "set_by_load":
 			case f.Differs:
 				differ++
-			case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+				unordered = unordered || f.Code == "differs_unordered"
+			case f.Undecided():
 				unknown++
 			default:
 				alike++
@@ -62,8 +73,11 @@ func answerOf(baseline string, comparisons []tables.Comparison) string {
 	}
 	all := differ + alike + unknown
 	rest := "."
+	if unordered {
+		rest = "; the order of the runs was not random, so something else may have changed meanwhile."
+	}
 	if invalid > 0 {
-		rest = "; " + quantity.Count(invalid, "other") + " INVALID."
+		rest = strings.TrimSuffix(rest, ".") + "; " + quantity.Count(invalid, "other") + " INVALID."
 	}
 	switch {
 	case all+invalid == 0:
@@ -92,20 +106,26 @@ func nameOf(f run.Figure) string {
 func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 	f := c.Figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
-	var higher, lower, alone []int
-	var none, mdes, unknown, whys []string
+	var higher, lower, alone, little []int
+	var same, none, mdes, unknown, whys []string
 	brief, _ := tables.Briefly(x)
 	for i := range c.Figures {
 		f := &c.Figures[i]
 		switch {
 		case f.Variant == x.Baseline:
-		case f.Differs && *f.Ratio > 1:
+		case f.Code == "set_by_load":
+			d.Text = append(d.Text, f.Finding)
+		case f.Differs && f.Above() > 0:
 			higher = append(higher, i)
 		case f.Differs:
 			lower = append(lower, i)
-		case f.DiffersAlone():
+		case f.Code == "differs_alone":
 			alone = append(alone, i)
-		case f.Ratio == nil || f.RatioHi == nil || f.Spread == nil:
+		case f.Code == "differs_little":
+			little = append(little, i)
+		case f.Code == "same":
+			same = append(same, brief(f.Variant))
+		case f.Undecided():
 			unknown = append(unknown, brief(f.Variant))
 			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
 		default:
@@ -121,6 +141,12 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 	}
 	if alone != nil {
 		d.Text = append(d.Text, "by themselves, not among all comparisons: "+ratios(c, alone, brief))
+	}
+	if little != nil {
+		d.Text = append(d.Text, "by less than matters: "+ratios(c, little, brief))
+	}
+	if same != nil {
+		d.Text = append(d.Text, "the same, within what matters: "+tables.Some(same, "variant"))
 	}
 	others := len(c.Figures) - 1
 	if none != nil {

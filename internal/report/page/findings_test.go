@@ -44,6 +44,6 @@ func TestDifferencesByThemselves(t *testing.T) {
 		shown("a", reason.Baseline, "baseline"), shown("b", reason.DiffersAlone, "differs by itself, not among 62 comparisons"), shown("c", reason.NoDifference, "no difference shown (MDE 3.0 %)"),
 	}}
 	require.Equal(t, []string{
-		"by themselves, not among all comparisons: b (– ×)", "no difference shown: c (MDE 3.0 %)",
+		"by themselves, not among all comparisons: b (– ×, spread –)", "no difference shown: c (MDE 3.0 %)",
 	}, newDifferenceView(x, &c).Text)
 }
