@@ -60,7 +60,7 @@ func TestWhatIsKeptBetweenSteps(t *testing.T) {
 		"a loss of nobody":    {[]*keptRecord{loss(2), next, next}, 2, false, "worker 2 of 2 is lost"},
 		"one comes":           {[]*keptRecord{loss(1), comes(1), next, next}, 1, true, ""},
 		"one comes for none":  {[]*keptRecord{comes(1), next, next}, 2, false, `worker "c" takes the place 1 of 2`},
-		"an end":              {[]*keptRecord{is(entry{Stop: &stopped{Code: reason.StoppedByUser}}), next, next}, 1, true, ""},
+		"an end":              {[]*keptRecord{is(entry{Stop: &stopped{Code: reason.User.Code}}), next, next}, 1, true, ""},
 		"nothing more behind": {[]*keptRecord{loss(1), comes(1)}, 0, false, ""},
 		"a snapshot":          {[]*keptRecord{{worker: "a"}, next}, 1, false, `a snapshot of worker "a" is of no step`},
 		"an entry of nothing": {[]*keptRecord{is(entry{}), next}, 1, false, "an entry without its place"},

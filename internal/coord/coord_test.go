@@ -511,7 +511,7 @@ func testHardStop(t *testing.T, join joiner) {
 	r := coord.Run(ctx, config(t, join, w))
 	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Contains(t, r.Verdict.Reasons, "stopped by the user")
-	require.Contains(t, r.Verdict.Codes, reason.StoppedByUser)
+	require.Contains(t, r.Verdict.Codes, reason.User.Code)
 }
 
 // When the ops of all workers together have failed as often as the plan tolerates, all are told to stop, and no further phase follows.

@@ -356,7 +356,7 @@ func TestRecoverAfterAnEarlyEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, exit.Aborted, r.ExitCode)
 	require.Equal(t, "stopped by the user", r.Verdict.Reasons[0])
-	require.Equal(t, []reason.Code{reason.StoppedByUser, reason.CoordinatorEnded}, r.Verdict.Codes[:2])
+	require.Equal(t, []reason.Code{reason.User.Code, reason.CoordinatorEnded}, r.Verdict.Codes[:2])
 	require.Equal(t, live.Phase, r.Phase)
 }
 

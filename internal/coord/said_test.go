@@ -171,7 +171,7 @@ func TestRowsAreSharedByAllLoads(t *testing.T) {
 
 // A run with AbortOnLoss ended because of its first loss, unless something else had ended it before.
 func TestALossThatEndsARecoveredRun(t *testing.T) {
-	user := reason.Why{Code: reason.StoppedByUser, Text: "stopped by the user"}
+	user := reason.Why{Code: reason.User.Code, Text: "stopped by the user"}
 	for name, c := range map[string]struct {
 		abort         bool
 		stopped, want reason.Why

@@ -53,6 +53,7 @@ func (m *moody) isDown() bool {
 
 // carry carries a request out.
 func (m *moody) carry(ctx context.Context, endpoint string, req *driver.Request, reply *driver.Reply) error {
+	endpoint = strings.TrimSuffix(endpoint, ":1")
 	h := crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %v %s %d.%d", endpoint, req.Verb, req.Key, req.Stream, req.N))
 	takes := 300*time.Microsecond + time.Duration(h%1_000_003)
 	m.take(endpoint, req)
@@ -275,7 +276,7 @@ func (c engineCase) play(t *testing.T) (told string) {
 		d, reach := driver.Driver(moodyFiles{m}), ""
 		if c.endpoints > 0 {
 			m.timeout = 20_123_457
-			d, reach = moodyClients{null.Driver{}, m}, onBlocking+"endpoints = ["+strings.Join([]string{`"e0"`, `"e1"`, `"e2"`, `"e3"`}[:c.endpoints], ", ")+"]"
+			d, reach = moodyClients{null.Driver{}, m}, onBlocking+"endpoints = ["+strings.Join([]string{`"e0:1"`, `"e1:1"`, `"e2:1"`, `"e3:1"`}[:c.endpoints], ", ")+"]"
 		}
 		p := parsePlanFor(t, []driver.Driver{d, null.Driver{}}, fmt.Sprintf(`
 			target "t" {
@@ -447,7 +448,7 @@ func engineCases() (all []engineCase) {
 		}
 		`
 	for name, body := range map[string]string{
-		"clients":  "driver = \"moody\"\n endpoints = [\"f0\", \"f1\"]\n timeout = \"20123457ns\"",
+		"clients":  "driver = \"moody\"\n endpoints = [\"f0:1\", \"f1:1\"]\n timeout = \"20123457ns\"",
 		"no wires": "driver = \"null\"\n endpoints = [\"f0\"]\n timeout = \"1123457ns\"\n latency = \"600us\"\n spread = \"exponential\"\n miss_every = 9\n error_every = 20",
 	} {
 		other := "target \"u\" {\n" + body + onBlocking + "}"
@@ -486,7 +487,7 @@ func phases(scope string, order ...worker.StepKind) func(t *testing.T) string {
 		p := parsePlan(t, fmt.Sprintf(`
 			target "t" {
 				driver     = "null"
-				endpoints  = ["e0", "e1"]
+				endpoints  = ["e0:1", "e1:1"]
 				timeout    = "2ms"
 				latency    = "500us"
 				spread     = "exponential"

@@ -37,7 +37,8 @@ type blocking struct {
 	limit     int           // calls handed to a client and not returned
 	timeout   time.Duration // of a request, from its hand-over
 	conns     []*blockingConn
-	returned  chan *blockingCall
+	probing   []dialProbing      // by endpoint
+	returned  chan *blockingCall // also what befell clients outside of calls
 	free      []*blockingCall
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
@@ -59,6 +60,7 @@ type blockingConn struct {
 	calls    chan *blockingCall
 	handed   []*blockingCall // handed over and not returned, the oldest first; the loop's
 	up       atomic.Bool
+	link     link
 }
 
 // blockingCall is a request on its way through a client's goroutine.
@@ -81,11 +83,14 @@ type blockingCall struct {
 	ok     bool // reply is valid
 	cause  error
 	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
+	ends   bool   // its client, which has to be connected again
+	news   bool   // no request: the client was connected again or, if there is a cause, could not be
 	lost   bool   // no longer awaited; the loop's
 }
 
 const (
 	mostDials   = 64                                    // at a time in a loop
+	followEvery = 20 * time.Microsecond                 // between attempts of clients that follow one that got through: no backlog holds all at once
 	overtime    = int64(500 * time.Millisecond)         // that a client may return after its deadline
 	closeWithin = time.Duration(overtime) + time.Second // for goroutines to end, once their contexts have
 )
@@ -102,11 +107,13 @@ func (b *blocking) open(deadline int64) error {
 	all := len(b.l.sessions) * len(b.endpoints) * b.clients
 	b.returned = make(chan *blockingCall, all*(b.limit+2)) // room for two that are no longer awaited
 	b.timer = time.NewTimer(0)
+	b.probing = make([]dialProbing, len(b.endpoints))
 	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
 	defer done()
 	conns, clients := make([]*blockingConn, all), make([]driver.Session, all)
 	for i := range conns {
 		conns[i] = b.newConn(i / b.clients % len(b.endpoints))
+		conns[i].link = link{session: b.l.sessions[i/b.clients/len(b.endpoints)], row: b.lane.row(conns[i].endpoint)}
 	}
 	if err := b.dialAll(by, conns, clients); err != nil {
 		return err
@@ -114,6 +121,7 @@ func (b *blocking) open(deadline int64) error {
 	b.conns = conns
 	for i, c := range conns {
 		c.up.Store(true)
+		b.l.made(&c.link, b.l.clock.now())
 		b.group.Go(func() { b.serve(ctx, c, clients[i]) })
 	}
 	return nil
@@ -188,12 +196,13 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 			continue // the loop ends by itself, and takes back untaken calls
 		}
 		if b.do(calling, call, client) {
-			b.give(call)
+			b.give(ctx, call)
 			continue
 		}
 		c.hangUp(client)
 		c.up.Store(false)
-		b.give(call)
+		call.ends = true
+		b.give(ctx, call)
 		if client = b.redial(ctx, c); client == nil {
 			return // the transport is being closed
 		}
@@ -232,25 +241,75 @@ func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Se
 	return err == nil
 }
 
-// redial connects again, backing off between attempts, until it succeeds or the transport closes.
+// redial connects again, until it succeeds or the transport closes.
 func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
-	for backoff := firstBackoff; ctx.Err() == nil; backoff = min(2*backoff, lastBackoff) {
-		by, done := context.WithTimeout(ctx, max(b.timeout, lastBackoff))
+	gate := &b.probing[c.endpoint]
+	for gate.enter(ctx, c) {
+		by, done := context.WithTimeout(ctx, max(b.timeout, connectLimit))
 		client, err := b.client(by, c)
 		done()
-		if err == nil {
-			if c.meter.Made() == 0 {
-				b.remade.Add(1)
-			}
-			c.up.Store(true)
-			return client
+		gate.tried(c, err == nil)
+		if err == nil && c.meter.Made() == 0 {
+			b.remade.Add(1)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff):
+		if ctx.Err() == nil {
+			c.up.Store(err == nil)
+			b.give(ctx, &blockingCall{news: true, conn: c, cause: err})
+		}
+		if err == nil {
+			return client
 		}
 	}
 	return nil
+}
+
+// dialProbing is probing for goroutines. The zero value is ready.
+type dialProbing struct {
+	mu      sync.Mutex
+	probe   *blockingConn
+	waiting []chan time.Duration // each is told once how much later than the first it may follow
+}
+
+// enter returns when a client is to try to connect, or false if ctx ends first.
+func (g *dialProbing) enter(ctx context.Context, c *blockingConn) bool {
+	wait := time.Duration(0)
+	g.mu.Lock()
+	switch g.probe {
+	case nil:
+		g.mu.Unlock()
+	case c:
+		g.mu.Unlock()
+		wait = probeEvery
+	default:
+		told := make(chan time.Duration, 1)
+		g.waiting = append(g.waiting, told)
+		g.mu.Unlock()
+		select {
+		case wait = <-told:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// tried notes whether a client could connect.
+func (g *dialProbing) tried(c *blockingConn, through bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !through && g.probe == nil:
+		g.probe = c
+	case through:
+		g.probe = nil
+		for i, told := range g.waiting {
+			told <- time.Duration(i+1) * followEvery
+		}
+		g.waiting = nil
+	}
 }
 
 func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
@@ -288,9 +347,13 @@ func (b *blocking) pick(s *session, endpoint int) (least *blockingConn) {
 	return least
 }
 
-// give hands a call back to the loop.
-func (b *blocking) give(call *blockingCall) {
-	b.returned <- call
+// give hands a call back to the loop, unless the transport is being closed.
+func (b *blocking) give(ctx context.Context, call *blockingCall) {
+	select {
+	case b.returned <- call:
+	case <-ctx.Done():
+		return
+	}
 	if b.ring != nil {
 		b.ring()
 	}
@@ -357,6 +420,14 @@ func (b *blocking) collect(first *blockingCall) bool {
 
 // finish tells the loop how a call ended that came back at now.
 func (b *blocking) finish(call *blockingCall, now int64) {
+	if call.news {
+		b.heard(call, now)
+		return
+	}
+	if call.ends {
+		call.conn.link.session.links--
+		b.l.missed(&call.conn.link, call.end)
+	}
 	if call.lost {
 		if call.ok {
 			b.l.rec.LateReplies++
@@ -390,6 +461,15 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 		b.fail(call, call.failed, call.cause, call.end)
 	}
 	b.free = append(b.free, call)
+}
+
+// heard takes the news that a client was connected again, or why it was not.
+func (b *blocking) heard(news *blockingCall, now int64) {
+	if news.cause == nil {
+		b.l.made(&news.conn.link, now)
+		return
+	}
+	b.l.rec.Errors.Add(b.lane.blame(nil, &b.endpoints[news.conn.endpoint], news.cause)) // no op failed by it
 }
 
 // request returns the request that the call carries.

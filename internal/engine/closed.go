@@ -50,17 +50,23 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 		delay = max(delay, pause)
 	}
 	switch due := now + delay; {
+	case held && f.l.stranded(s) && !f.over(s, now):
+		f.l.park(s, n, now)
 	case delay == 0:
 		f.start(s, n, due, now)
 	case f.over(s, due):
 		f.live -= n
 	default:
+		f.l.waste(s, n, now+f.l.think, due) // nothing unless held
 		f.l.timers.set(due, startSlots, int32(s.index), int32(n))
 	}
 }
 
-func (f *closedFeed) due(int64)   {}
-func (f *closedFeed) next() int64 { return never }
+func (f *closedFeed) due(now int64) {
+	if now >= f.stopAt {
+		f.live -= f.l.dismiss(now)
+	}
+}
 
 func (f *closedFeed) works(s *session, now int64) int64 {
 	if s.retired || s.stream.Ended() {
@@ -69,6 +75,13 @@ func (f *closedFeed) works(s *session, now int64) int64 {
 	return min(now, f.stopAt)
 }
 
-func (f *closedFeed) stop(int64) { f.live -= f.l.timers.drop(startSlots) }
+func (f *closedFeed) next() int64 {
+	if f.l.away.slots == 0 {
+		return never
+	}
+	return f.stopAt
+}
+
+func (f *closedFeed) stop(now int64) { f.live -= f.l.timers.drop(startSlots) + f.l.dismiss(now) }
 
 func (f *closedFeed) done() bool { return f.live == 0 }

@@ -104,9 +104,9 @@ func (w *wire) connected(c *wireConn) {
 func (w *wire) raise(c *wireConn) {
 	c.state = isUp
 	c.heard = w.l.clock.now()
-	c.backoff = 0
 	w.inMaking--
 	w.up++
+	w.l.made(&c.link, c.heard)
 	if c.wasUp {
 		w.l.rec.Reconnects++
 	}
@@ -116,6 +116,55 @@ func (w *wire) raise(c *wireConn) {
 		c.dirty = true
 		w.dirty = append(w.dirty, c)
 	}
+	w.probing[c.endpoint].probe = nil
+	w.follow()
+}
+
+// probing has one connection of a loop find out when an endpoint that refused them can be reached again. The others follow it.
+type probing struct {
+	probe   *wireConn   // what tries; nil: the endpoint has refused none since it was reached
+	waiting []*wireConn // what follows
+}
+
+// retry has a connection that is down be made again: soon, or when the endpoint can be reached.
+func (w *wire) retry(c *wireConn, refused bool, now int64) {
+	g := &w.probing[c.endpoint]
+	if refused && g.probe == nil {
+		g.probe = c
+	}
+	switch g.probe {
+	case nil:
+		jittered := reopenAfter/2 + time.Duration(w.rand.Int64N(int64(reopenAfter)))
+		w.l.timers.set(now+int64(jittered), reconnect, w.token(c), 0)
+	case c:
+		w.l.timers.set(now+int64(probeEvery), reconnect, w.token(c), 0)
+	default:
+		g.waiting = append(g.waiting, c)
+	}
+}
+
+// follow makes the connections that wait for an endpoint which refuses none now, some at a time.
+func (w *wire) follow() {
+	for i := range w.probing {
+		for g := &w.probing[i]; len(g.waiting) > 0 && g.probe == nil && w.inMaking < maxOpening; {
+			c := g.waiting[len(g.waiting)-1]
+			g.waiting = g.waiting[:len(g.waiting)-1]
+			w.again(c)
+		}
+	}
+}
+
+// again makes a connection that is down, unless nothing is sent there any more.
+func (w *wire) again(c *wireConn) {
+	if w.lane.routes.idle(c.endpoint) { // it stays down until something is sent there
+		c.wasUp = false
+		w.l.forget(&c.link, w.l.clock.now())
+		if g := &w.probing[c.endpoint]; g.probe == c {
+			g.probe = nil
+		}
+		return
+	}
+	w.dial(c)
 }
 
 // lose closes a connection, ends what was outstanding on it, and schedules a reconnect.
@@ -126,10 +175,12 @@ func (w *wire) lose(c *wireConn, why error) {
 	for ; c.fresh > 0; c.fresh-- {
 		c.queue.at(c.queue.len() - c.fresh).sent = now
 	}
-	if c.state == isUp {
-		w.up--
-	} else {
+	refused := c.state != isUp
+	if refused {
 		w.inMaking--
+	} else {
+		w.up--
+		c.link.session.links--
 	}
 	if c.fd >= 0 {
 		w.ended.Add(w.counted(c))
@@ -147,9 +198,8 @@ func (w *wire) lose(c *wireConn, why error) {
 	w.l.wrong(text)
 	w.l.panicked(w.session(c), why, now)
 	w.lane.routes.suspect()
-	c.backoff = min(max(2*c.backoff, firstBackoff), lastBackoff)
-	jittered := c.backoff/2 + time.Duration(w.rand.Int64N(int64(c.backoff)))
-	w.l.timers.set(now+int64(jittered), reconnect, w.token(c), 0)
+	w.l.missed(&c.link, now)
+	w.retry(c, refused, now)
 
 	// Ending these may start new ops, which must not find this connection half reset.
 	lost := w.lost
@@ -188,14 +238,17 @@ func (c *wireConn) drop(w *wire) {
 	c.out, c.held, c.gone, c.lent, c.skipped, c.progress = nil, nil, 0, nil, skipped{}, driver.Progress{}
 }
 
-func (w *wire) fire(t timer, _ int64) {
-	switch c := w.conns[t.arg-w.base]; {
-	case c.state != isDown:
-	case w.lane.routes.idle(c.endpoint): // it stays down until something is sent there
-		c.wasUp, c.backoff = false, 0
-	default:
-		w.dial(c)
+func (w *wire) fire(t timer, now int64) {
+	c := w.conns[t.arg-w.base]
+	if c.state != isDown {
+		return
 	}
+	if probe := w.probing[c.endpoint].probe; probe != nil && probe != c { // it was refused meanwhile
+		w.retry(c, false, now)
+		return
+	}
+	w.again(c)
+	w.follow()
 }
 
 func (w *wire) close() {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math"
 	"net/netip"
 	"runtime"
 	"syscall"
@@ -340,12 +339,11 @@ type tacit struct{ driver.Codec }
 
 func (tacit) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
-// A connection without a greeting is up once it is made. What waits for it is the first that is written, and its next loss is as a first one.
+// A connection without a greeting is up once it is made. What waits for it is the first that is written.
 func TestConnectionsWithoutAGreeting(t *testing.T) {
 	b, w, n := newWireBench(t, 2)
 	c := w.conns[0]
 	w.lose(c, io.EOF)
-	c.backoff = lastBackoff
 	w.dial(c)
 	*w.codec = *newGuarded(tacit{w.codec.codec}, w.codec.hold)
 	c.held = []byte("get")
@@ -363,8 +361,6 @@ func TestConnectionsWithoutAGreeting(t *testing.T) {
 	w.flush()
 	require.Equal(t, fmt.Sprint("write ", c.fd, " get"), n.calls[2])
 	require.Nil(t, c.held)
-	w.lose(c, io.EOF)
-	require.Equal(t, firstBackoff, c.backoff)
 }
 
 // An attempt to connect has as long as a request, and at least a second, from when it began.
@@ -442,7 +438,7 @@ func TestWhatIsLostWithAConnection(t *testing.T) {
 	require.Equal(t, [3]int{}, [3]int{c.queue.len(), c.queue.owed, c.queue.dead})
 	require.Empty(t, c.cuts)
 	c.queue, c.cuts, c.codec = queue{}, nil, nil
-	require.Equal(t, wireConn{state: isDown, wasUp: true, fd: -1, backoff: firstBackoff, heard: c.heard, since: c.since, greetAll: c.greetAll}, *c)
+	require.Equal(t, wireConn{state: isDown, wasUp: true, fd: -1, link: c.link, heard: c.heard, since: c.since, greetAll: c.greetAll}, *c)
 	next := b.l.timers.pop()
 	require.Equal(t, timer{kind: reconnect, arg: w.token(c)}, timer{kind: next.kind, arg: next.arg, n: next.n})
 
@@ -479,27 +475,6 @@ func TestLosingAConnectionMeanwhile(t *testing.T) {
 	}, ends.told)
 }
 
-// The waits between attempts to connect double, up to a second. Each is drawn: half as long to half as long again.
-func TestWaitsBetweenAttempts(t *testing.T) {
-	b, w, _ := newWireBench(t, 1)
-	c := w.conns[0]
-	for _, wait := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
-		wait *= time.Millisecond
-		before, least, most := c.backoff, int64(math.MaxInt64), int64(0)
-		for range 1000 {
-			c.backoff = before
-			w.lose(c, io.EOF)
-			d := b.l.timers.pop().at - b.net.clock.t
-			least, most = min(least, d), max(most, d)
-		}
-		require.Equal(t, wait, c.backoff)
-		require.InEpsilon(t, wait/2, least, 0.02)
-		require.GreaterOrEqual(t, least, int64(wait/2))
-		require.InEpsilon(t, wait*3/2, most, 0.02)
-		require.Less(t, most, int64(wait*3/2))
-	}
-}
-
 // When it is time, a connection that is down is dialled. One to a cluster node without slots stays down until a request is to go there, though it was
 // up and was lost.
 func TestWhichConnectionsAreMadeAgain(t *testing.T) {
@@ -516,7 +491,8 @@ func TestWhichConnectionsAreMadeAgain(t *testing.T) {
 	require.Len(t, b.g.cluster.doubt, 1, "its slots may have gone to another")
 	fire(busy)
 	require.Equal(t, isConnecting, busy.state)
-	idle.wasUp, idle.backoff = true, lastBackoff
+	idle.wasUp = true
+	b.l.missed(&idle.link, 0)
 	require.Zero(t, w.room(idle), "it was up, and is to be made again first")
 	fire(idle)
 	require.Equal(t, isDown, idle.state)

@@ -57,6 +57,7 @@
 //
 // A connection has at most 64 + pipeline requests outstanding. One more is refused, and its program goes on without it. A request that timed out
 // keeps its place in the queue of replies, so that later replies still match their requests; its own reply is discarded. A connection that
-// brought nothing for twice the timeout while replies were owed is opened again. Reconnects back off from 10 ms to 1 s. An op that fails before
-// any of it could be sent holds its slot for 10 ms, so that a dead target does not become a busy loop.
+// brought nothing for twice the timeout while replies were owed is opened again, after about 10 ms. While an endpoint refuses connections, one of
+// each loop tries every 50 ms, and the others follow it. An op that fails before any of it could be sent holds its slot for 10 ms, or until its
+// session has a connection again, so that a dead target does not become a busy loop.
 package engine

@@ -189,6 +189,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 	n := g.rows() * driver.NumVerbs
 	l := &loop{
 		clock: e.clock, index: index, sealAt: never, wall: e.wall, spin: int64(max(0, e.cfg.Spin)), halt: &e.halt, lease: &e.lease, log: e.cfg.Logger,
+		away:    absences{until: never},
 		retired: &g.retired, everyone: int64(g.sessions), pipeline: g.phase.Pipeline(),
 		spare:     make(chan *measure.Totals, 4),
 		reqBefore: make([]measure.Requests, n), reqNow: make([]measure.Requests, n),
@@ -206,6 +207,13 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 		l.lanes = append(l.lanes, la)
 		if err := g.open1(e, la); err != nil {
 			return nil, fmt.Errorf("target %q: %w", x.target.Name, err)
+		}
+		switch la.tr.(type) {
+		case *wire, *blocking:
+		default: // always there
+			for _, s := range l.sessions {
+				s.links++
+			}
 		}
 	}
 	l.tr = l.lane.tr
@@ -267,13 +275,17 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	g.choose(l, source, step)
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
+		s.waiting, s.forsaken, s.idled = 0, false, false
 		s.stream = source.Stream(s.id)
 	}
-	if l.think = 0; step.Kind.Timed() && g.phase.Closed != nil {
-		l.think = int64(g.phase.Closed.Think)
+	c := g.phase.Closed
+	l.slotted = c != nil && step.Kind.Timed()
+	l.endless = !l.slotted || c.Duration == 0
+	if l.think = 0; l.slotted {
+		l.think = int64(c.Think)
 	}
 	if step.Kind.Timed() && g.trace != nil {
-		if c := g.phase.Closed; c != nil {
+		if c != nil {
 			l.feed = newRerun(l, source, c, g.trace)
 			return
 		}
@@ -286,7 +298,6 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	}
 	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
 	if step.Kind.Timed() {
-		c := g.phase.Closed
 		f.ramp, f.lasts = c.Ramp, int64(c.Duration)
 	}
 	l.feed = f

@@ -91,6 +91,13 @@ type session struct {
 	out     int64 // start of its last op; if the step was cut short, until when it could start one
 	started int64 // how many ops it has started
 	last    int64 // end of its last op; if the step was cut short, no earlier than out, or than that if ops were under way
+
+	links     int   // connections that are there
+	waiting   int   // slots that wait for one
+	waitsFrom int64 // until when their wait is counted
+	forsaken  bool  // they have waited for too long: they go on without
+	idled     bool  // slots were idle, or lost their time with ops that were not answered
+	idleFrom  int64 // first from then on
 }
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
@@ -150,7 +157,10 @@ type loop struct {
 	everyone  int64         // sessions of all loops
 	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
 	lease     *lease        // once it is over, nothing may be started or sent
-	answers   int64         // when the last answer came, on the run clock
+	away      absences
+	slotted   bool  // the step is a closed load that is measured
+	endless   bool  // the step lasts until its ops have ended
+	answers   int64 // when the last answer came, on the run clock
 	stopped   bool
 	stoppedAt int64
 	lapsed    bool                 // ended by the lease
@@ -199,6 +209,7 @@ func (l *loop) enter() {
 	l.countGaps()
 	l.last = l.clock.now()
 	l.entered = l.last
+	l.startAway(l.last)
 	l.sweepAt = l.last
 	l.sealAt = (l.last/interval + 1) * interval
 	l.feed.begin()
@@ -350,6 +361,9 @@ func (l *loop) turn(now int64) {
 			l.tr.fire(t, now)
 		}
 	}
+	if now >= l.away.until {
+		l.despair(now)
+	}
 	l.feed.due(now)
 	if now >= l.sweepAt {
 		l.sweepAt = max(min(l.tr.sweep(now), l.way.sweep(now)), now+sweepStep)
@@ -363,5 +377,5 @@ func (l *loop) wake(now int64) int64 {
 	if l.closed && l.running > 0 {
 		longest = maxWatch
 	}
-	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, now+longest)
+	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, l.away.until, now+longest)
 }

@@ -325,6 +325,7 @@ func (q *quorum) tell(b *batch, kind op.EventKind, now int64) int {
 		}
 	}
 	if q.ended.done > 0 {
+		l.fruitless(b.session, q.ended.done, kind, b.due, now)
 		l.record(&measure.Sample{Verb: b.verb, Cause: measure.Cause(kind), Due: b.due, Start: start, End: now}, &q.ended.outcomes)
 		l.vacate(b.session, q.ended.done, now)
 	}

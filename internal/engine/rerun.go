@@ -81,11 +81,15 @@ func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
 	if held {
 		delay = max(delay, pause)
 	}
-	if delay == 0 {
+	switch {
+	case delay == 0:
 		f.offer(s, n, now, now)
-		return
+	case held && f.l.stranded(s):
+		f.l.park(s, n, now)
+	default:
+		f.l.waste(s, n, now+f.l.think, now+delay) // nothing unless held
+		f.l.timers.set(now+delay, startSlots, int32(s.index), int32(n))
 	}
-	f.l.timers.set(now+delay, startSlots, int32(s.index), int32(n))
 }
 
 func (f *rerunFeed) due(now int64) {

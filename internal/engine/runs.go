@@ -139,6 +139,7 @@ func (r *runs) end(s *session, p *pending, kind op.EventKind, now int64) {
 		Due: p.due, Start: p.sent, End: now,
 	}
 	r.l.rec.RecordN(&sample, uint64(p.n))
+	r.l.fruitless(s, int(p.n), kind, p.due, now)
 	if r.l.sampling != nil {
 		r.l.sampling.ended(&sample, uint64(p.n))
 	}

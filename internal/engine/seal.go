@@ -15,6 +15,7 @@ func (l *loop) seal(now int64) {
 	boundary := now / interval * interval
 	l.sealAt = boundary + interval
 	l.census()
+	l.settle(now)
 	if l.gaps != nil {
 		l.meter.kept() // the sum of short waits is no gap
 	}
@@ -33,13 +34,18 @@ func (l *loop) finish(now int64) {
 			l.cutShort(now)
 		}
 	}
+	l.dismiss(now)
 	l.seal(now)
 	l.sealAt = never
 	l.census()
+	l.settle(now)
 	for _, s := range l.sessions {
 		if s.begun {
 			last := max(s.first, s.last)
 			l.rec.Span.Busy(s.first, min(s.out, last), last, s.turn(int64(l.pipeline), l.think))
+			if s.idled {
+				l.rec.Span.Lose(s.idleFrom)
+			}
 		}
 	}
 	use := l.meter.since(now-l.entered, l.spun)

@@ -65,6 +65,7 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	st.done = true
 	if outcome > driver.Miss {
 		l.errorStop.ended(outcome, 1)
+		l.fruitless(st.session, 1, cause, st.due, now)
 	}
 	sample := measure.Sample{
 		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause), Kind: step.Kind,

@@ -20,8 +20,7 @@ const (
 	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
 	keptBytes    = 64 << 20              // as are buffers beyond this total
 	maxOpening   = 128                   // connections that a loop opens at a time: below common listen backlogs
-	firstBackoff = 10 * time.Millisecond // before the first attempt to reconnect
-	lastBackoff  = time.Second           // the longest wait between attempts
+	connectLimit = time.Second           // an attempt to connect may take so long, or for the target's timeout if that is longer
 	readyBatch   = 256                   // sockets handled in one turn
 	mostOverdue  = 10                    // timeouts for which a reply with an id may stay away while others come
 	spinBelow    = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
@@ -41,6 +40,7 @@ type wire struct {
 	limit    int   // requests outstanding on a connection
 	timeout  int64 // of a request
 	conns    []*wireConn
+	probing  []probing // by endpoint
 	dirty    []*wireConn
 	ready    []sockets.Readiness
 	rbuf     []byte
@@ -110,7 +110,7 @@ type wireConn struct {
 	greets   int    // replies still owed to the greeting
 	greetAll int
 	since    int64 // when the attempt to connect began
-	backoff  time.Duration
+	link     link
 }
 
 // newWire makes the connections of the loop's sessions, all down.
@@ -127,10 +127,13 @@ func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
 	w.records = !w.out.prompt()
 	_, stateful := codec.(driver.Stateful)
 	_, w.tags = codec.(driver.Tagged)
+	w.probing = make([]probing, w.places)
 	w.shared = !stateful && !w.tags
-	for range l.sessions {
+	for _, s := range l.sessions {
 		for e := range w.places {
-			w.conns = append(w.conns, &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1, codec: w.codec})
+			c := &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1, codec: w.codec}
+			c.link = link{session: s, row: la.row(e)}
+			w.conns = append(w.conns, c)
 		}
 	}
 	return w
@@ -157,7 +160,7 @@ func (w *wire) room(c *wireConn) int {
 // coming reports whether a connection that is not up is being made for the first time, so that requests for it may wait. A connection to a cluster
 // node that had no slots so far is dialed now.
 func (w *wire) coming(c *wireConn) bool {
-	if w.lane.routes == nil || c.wasUp || c.backoff > 0 {
+	if w.lane.routes == nil || c.wasUp || c.link.gone > 0 {
 		return false
 	}
 	if c.state == isDown {
@@ -215,7 +218,7 @@ func (w *wire) sweep(now int64) int64 {
 	for _, c := range w.conns {
 		switch {
 		case c.state == isConnecting || c.state == isGreeting:
-			limit := c.since + max(w.timeout, int64(lastBackoff))
+			limit := c.since + max(w.timeout, int64(connectLimit))
 			if now >= limit {
 				w.lose(c, errors.New("connect: no answer"))
 				continue

@@ -102,6 +102,7 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 		return
 	}
 	p.judgeOutcomes(ph)
+	p.judgeLost(ph, m.Load)
 	p.judgePlateau()
 	p.judgeStall()
 	p.judgeClocks(m)

@@ -85,7 +85,8 @@ type phase struct {
 	lags   hist.Hist // of all ops, ns
 	waited hist.Hist // of those that found no free slot when they were due
 
-	even    float64 // seconds of the plateau; 0: none
+	window  window  // the plateau
+	even    float64 // seconds of it; 0: none
 	plateau float64 // seconds of it that the achieved rate covers
 	chance  float64 // ops/s by which offered and achieved may differ by chance: one standard deviation
 	stall   stall   // of a closed load
@@ -132,6 +133,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r.Ended = m.ended(ph, planned(p, ph))
 	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.cut())
 	b.warmUp(m)
+	r.window = b.window
 	r.even = seconds(b.window.to - b.window.from)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	b.openRates(ph, m.Shape)
@@ -157,6 +159,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 func (p *phase) count(ph *plan.Phase, m Measured) {
 	t := m.Load
 	p.Requests = p.requests(t, p.asked(ph))
+	p.away(t)
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign

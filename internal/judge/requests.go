@@ -76,3 +76,15 @@ func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []ru
 	}
 	return list
 }
+
+// away notes, by endpoint, for how long connections were away.
+func (p *phase) away(t *measure.Totals) {
+	rows := rowsOf(p.targets())
+	p.Away = nil // of a search, those of its level
+	for i, ns := range t.Away {
+		if ns > 0 {
+			at := rowAt(rows, i)
+			p.AddAway(at.target, at.endpoint, seconds(float64(ns)))
+		}
+	}
+}

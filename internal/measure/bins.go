@@ -30,6 +30,17 @@ func (b *Bins) AddN(offset int64, n uint64) {
 	b.N[offset>>b.Shift] += n
 }
 
+// spread counts n ≥ 1 for each nanosecond in [from, to), which is not empty. It does not matter into which parts a stretch of time is cut.
+func (b *Bins) spread(from, to int64, n uint64) {
+	from, to = max(from, 0), max(to, 1)
+	b.AddN(to-1, n)
+	for to--; from < to; {
+		end := min(to, (from>>b.Shift+1)<<b.Shift)
+		b.N[from>>b.Shift] += n * uint64(end-from)
+		from = end
+	}
+}
+
 // Merge adds the ends of o.
 func (b *Bins) Merge(o *Bins) {
 	b.coarsen(o.shift())

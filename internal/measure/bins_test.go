@@ -112,3 +112,21 @@ func TestBinsAgainstTheEndsThemselves(t *testing.T) {
 		}
 	})
 }
+
+// A stretch of time counts alike in however many parts it comes, and to the nanosecond.
+func TestSpreadOverBins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.Int64Range(0, 1e11).Draw(t, "from")
+		to := from + rapid.Int64Range(1, 1e11).Draw(t, "lasts")
+		cut := rapid.Int64Range(from, to).Draw(t, "cut")
+		whole, parts := new(Bins), NewTotals(0, 0)
+		whole.spread(from, to, 3)
+		parts.AddLost(3, cut, to)
+		parts.AddLost(3, from, cut)
+		require.Equal(t, whole, parts.Lost)
+		require.EqualValues(t, 3*(to-from), whole.Total())
+		width := int64(1) << whole.Shift
+		n, _ := whole.Between(from, to)
+		require.GreaterOrEqual(t, int64(n), 3*(to-from-2*width))
+	})
+}

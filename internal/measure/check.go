@@ -131,5 +131,8 @@ func (s *Span) check() error {
 	if s.FirstOut < s.First || s.FirstOut > s.FirstLast {
 		return fmt.Errorf("the earliest last start of %d sessions is at %d, outside of %d to %d", s.Sessions, s.FirstOut, s.First, s.FirstLast)
 	}
+	if s.Losers > s.Sessions || s.Losers == 0 && s.LostFrom != 0 {
+		return fmt.Errorf("%d of %d sessions lost time, from %d on", s.Losers, s.Sessions, s.LostFrom)
+	}
 	return nil
 }

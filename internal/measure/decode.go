@@ -53,7 +53,7 @@ func (t *Totals) Decode(b []byte) (rest []byte, err error) {
 func (t *Totals) empty() {
 	t.Reset()
 	t.Origin = 0
-	t.Requests = t.Requests[:0]
+	t.Requests, t.Away = t.Requests[:0], t.Away[:0]
 }
 
 func (c *Counters) empty() {
@@ -121,6 +121,7 @@ func (t *Totals) decode(r *reader) {
 	r.span(&t.Span)
 	r.errors(&t.Errors)
 	r.requests(&t.Requests)
+	r.away(t)
 	present := r.verbs()
 	for v := range t.Ops {
 		if present>>v&1 == 0 || r.Err != nil {
@@ -137,6 +138,7 @@ func (t *Totals) decode(r *reader) {
 	}
 	t.decodeScenarios(r)
 	t.Time = r.time(t.Time)
+	t.Lost = r.time(t.Lost)
 	r.hist(&t.Waited)
 }
 
@@ -225,6 +227,20 @@ func (r *reader) span(s *Span) {
 	}
 	for _, at := range [...]*int64{&s.First, &s.LastFirst, &s.FirstLast, &s.Last, &s.FirstOut, &s.Turn} {
 		*at = r.Varint()
+	}
+	s.Losers, s.LostFrom = r.Uvarint(), r.Varint()
+}
+
+func (r *reader) away(t *Totals) {
+	n := r.Uvarint()
+	if n > maxEndpoints {
+		r.Fail("times away of %d endpoints, want at most %d", n, maxEndpoints)
+	}
+	for i := uint64(0); i < n && r.Err == nil; i++ {
+		t.Away = append(t.Away, r.Uvarint())
+	}
+	if r.Err == nil && len(t.away()) != len(t.Away) {
+		r.Fail("the last of %d times away is 0", n)
 	}
 }
 

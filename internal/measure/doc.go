@@ -48,16 +48,20 @@
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
 //	| version 1B | ± origin | digest 8B LE | reconnects | late replies | foreign | stalls | ± max stall |
 //	+------------+----------+--------------+------------+--------------+---------+--------+-------------+
-//	| Span | Errors | Requests | verbs    | per verb: Op                                                |
-//	+------+--------+----------+----------+-------------------------------------------------------------+
-//	| scenarios | per scenario: Op, steps, per step: Op | time: Bins, or 0 | waited: Hist    |
-//	+-----------+---------------------------------------+------------------+-----------------+
+//	| Span | Errors | Requests | endpoints | away per endpoint, up to the last that is not 0 | verbs     |
+//	+------+--------+----------+-----------+-------------------------------------------------+-----------+
+//	| per verb: Op | scenarios | per scenario: Op, steps, per step: Op | time: Bins, or 0                |
+//	+--------------+-----------+---------------------------------------+---------------------------------+
+//	| lost: Bins, or 0 | waited: Hist |
+//	+------------------+--------------+
 //
 // Span; an empty one is only its first number:
 //
 //	+----------+---------+--------------+--------------+--------+-------------+--------+
 //	| sessions | ± first | ± last first | ± first last | ± last | ± first out | ± turn |
 //	+----------+---------+--------------+--------------+--------+-------------+--------+
+//	| losers | ± lost from |
+//	+--------+-------------+
 //
 // Errors, texts ascending:
 //
@@ -105,5 +109,5 @@
 //
 // Scenarios, and the steps of one, are sets like that of verbs: one number each.
 //
-// The version, 9, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
+// The version, 10, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
 package measure

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-const version = 9
+const version = 10
 
 // maxEndpoints bounds what a few bytes can make a decoder allocate.
 const maxEndpoints = 4096
@@ -91,6 +91,14 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
+	away := t.away()
+	if len(away) > maxEndpoints {
+		return b, fmt.Errorf("encode times away of %d endpoints, want at most %d", len(away), maxEndpoints)
+	}
+	b = binary.AppendUvarint(b, uint64(len(away)))
+	for _, ns := range away {
+		b = binary.AppendUvarint(b, ns)
+	}
 	var present uint64
 	for v, o := range t.Ops {
 		if !o.empty() {
@@ -109,7 +117,7 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	if b, err = t.appendScenarios(b); err != nil {
 		return b, err
 	}
-	return appendHist(appendOne(b, t.Time), &t.Waited), nil
+	return appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited), nil
 }
 
 func (t *Totals) appendScenarios(b []byte) ([]byte, error) {
@@ -170,7 +178,8 @@ func appendSpan(b []byte, s *Span) []byte {
 	for _, at := range [...]int64{s.First, s.LastFirst, s.FirstLast, s.Last, s.FirstOut, s.Turn} {
 		b = binary.AppendVarint(b, at)
 	}
-	return b
+	b = binary.AppendUvarint(b, s.Losers)
+	return binary.AppendVarint(b, s.LostFrom)
 }
 
 func appendErrors(b []byte, e *Errors) []byte {

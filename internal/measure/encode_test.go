@@ -48,8 +48,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "09" + "00" + "0000"},
-		{"totals", new(Totals), "09" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "0200"},
+		{"counters", new(Counters), "0a" + "00" + "0000"},
+		{"totals", new(Totals), "0a" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "00" + "00" + "0200"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -183,6 +183,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 func TestTheMostThatThereCanBeTravels(t *testing.T) {
 	for name, change := range map[string]func(t *Totals){
 		"endpoints": func(t *Totals) { t.Merge(NewTotals(testOrigin, maxEndpoints)) },
+		"away":      func(t *Totals) { t.AddAway(maxEndpoints-1, 1) },
 		"acks":      func(t *Totals) { t.Ack(driver.Put, MaxAcks, 1) },
 		"kinds":     func(t *Totals) { t.of(driver.Put).kind(MaxKinds).Response.Record(1) },
 		"steps":     func(t *Totals) { t.AddStep(Step{MaxScenarios - 1, MaxSteps - 1}) },
@@ -248,10 +249,10 @@ func TestWidestBinsTravel(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "09" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "0a" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
-		noReqs = "0000"
+		noReqs = "0000" + "00" // and no times away
 		zeros8 = "0000000000000000"
 		ledger = "01" + "00000000000000" + "02" // one due, in flight
 		// An op up to its acks: ledger, causes, bytes, lag, service, response.
@@ -261,9 +262,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		second   = head + span + noErrs + noReqs + "00" + "02" + upToAcks + "0000000000" // the second scenario, up to its steps
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 9"},
-		{"a long number", "09" + "8000", "longer than need be"},
-		{"a large number", "09" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 10"},
+		{"a long number", "0a" + "8000", "longer than need be"},
+		{"a large number", "0a" + "ffffffffffffffffffff01", "above 2^64"},
 		{"32 errors without text", head + span + "2000", "32 errors without a text"},
 		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
@@ -281,6 +282,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"requests beyond", head + span + noErrs + "0101" + "27", "beyond the 1 endpoints"},
 		{"requests after the last", head + span + noErrs + "0102" + "260100000000000000" + "00", "beyond the 1 endpoints"},
 		{"empty requests", head + span + noErrs + "0101" + "00" + zeros8, "a request ledger that is written, but empty"},
+		{"times away of too many", head + span + noErrs + "0000" + "8120", "times away of 4097 endpoints, want at most 4096"},
+		{"last time away is none", head + span + noErrs + "0000" + "020100", "the last of 2 times away is 0"},
 		{"verbs", head + span + noErrs + noReqs + "808080808010", "a set 0x8000000000 of 39 verbs"},
 		{"empty op", head + span + noErrs + noReqs + "02" + emptyOp, "decode totals: put: written, but empty"},
 		{"histogram", head + span + noErrs + noReqs + "02" + ledger + "0000000000" + "0000" + "0100", "put: decode histogram: version 1"},
@@ -330,9 +333,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 9"},
-		{"verbs", "09808080808010", "a set 0x8000000000 of 39 verbs"},
-		{"empty ledger", "0902" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 10"},
+		{"verbs", "0a808080808010", "a set 0x8000000000 of 39 verbs"},
+		{"empty ledger", "0a02" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -346,11 +349,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 9"},
-		{"step", "09" + "8080808008", "step 2147483648"},
-		{"sequence", "09" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "09" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"what it has", "09" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
+		{"version", "07", "version 7, want 10"},
+		{"step", "0a" + "8080808008", "step 2147483648"},
+		{"sequence", "0a" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "0a" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"what it has", "0a" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

@@ -79,6 +79,7 @@ func counted() (all []field) {
 		all,
 		field{name: "Acks", count: func(t *Totals) { t.Ack(driver.Put, 2, 500) }},
 		field{name: "Errors", count: func(t *Totals) { t.Errors.Add([]byte("ERR")) }},
+		field{name: "Away", count: func(t *Totals) { t.AddAway(0, 7) }},
 		field{name: "Span", count: func(t *Totals) { t.Span.Session(1, 2) }},
 	)
 }

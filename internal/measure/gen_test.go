@@ -129,7 +129,12 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	case 6:
 		first := anyTime.Draw(t, "first")
 		last := first + anyTime.Draw(t, "at work")
-		return []event{func(t *Totals) { t.Span.Session(first, last) }}
+		lost := n < 500
+		return []event{func(t *Totals) {
+			if t.Span.Session(first, last); lost {
+				t.Span.Lose(first)
+			}
+		}}
 	case 9:
 		o, at := anyOutcome.Draw(t, "outcome"), anyTime.Draw(t, "end")
 		return []event{
@@ -146,6 +151,15 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 			t.LateReplies += n
 			t.Foreign++
 		}}
+	case 10: // a stretch of lost time may be cut anywhere
+		from := testOrigin + anyTime.Draw(t, "from")
+		lasts := rapid.Int64Range(0, 1e10).Draw(t, "lasts")
+		cut := from + rapid.Int64Range(0, lasts).Draw(t, "cut")
+		return []event{
+			func(t *Totals) { t.AddLost(int(n), from, cut) },
+			func(t *Totals) { t.AddLost(int(n), cut, from+lasts) },
+			func(t *Totals) { t.AddAway(endpoint, lasts) },
+		}
 	}
 })
 
@@ -203,6 +217,9 @@ func sampleTotals() *Totals {
 	t.RecordScenario(1, &Sample{Outcome: driver.Miss, Due: testOrigin + 10, Start: testOrigin + 20, End: testOrigin + 1e6})
 	t.Span.Session(testOrigin+5, testOrigin+900)
 	t.Span.Session(testOrigin+1, testOrigin+700)
+	t.Span.Lose(testOrigin + 100)
+	t.AddLost(2, testOrigin+100, testOrigin+1e6)
+	t.AddAway(1, 5e8)
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 1, 2, 3, 1, 300e6
 	t.Errors.Add([]byte("ERR unknown command\r\n"))
 	t.Errors.Add([]byte("LOADING"))

@@ -51,6 +51,7 @@ type Totals struct {
 	Ops       [driver.NumVerbs]*Op
 	Scenarios []*Op // by number in the phase, up to the last that began; Ops counts their ops, too
 	Time      *Bins // ns that slots' turns took, without think time, by when each turn began; nil is empty
+	Lost      *Bins // ns that slots of a closed load lost ([Totals.AddLost]), by when they lost them; nil is empty
 	Errors    Errors
 }
 
@@ -58,6 +59,7 @@ type Totals struct {
 type rest struct {
 	Origin      int64      // run clock at the step's start; the same in all parts of a step. 0: none
 	Requests    []Requests // index endpoint·NumVerbs + verb
+	Away        []uint64   // by endpoint: ns for which connections that were lost had not been made again, summed over connections; may be shorter
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
 	Reconnects  uint64    // connections opened again after a loss
@@ -186,6 +188,26 @@ func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
 func (t *Totals) RecordN(s *Sample, n uint64) {
 	t.of(s.Verb).record(s, n, s.Due, t.Origin)
 	t.addTime(s, n)
+}
+
+// AddLost adds that n slots were lost from one time on the run clock to another: in ops that ended in a timeout, a loss or a refusal, or waiting for
+// a connection.
+func (t *Totals) AddLost(n int, from, to int64) {
+	if to <= from {
+		return
+	}
+	if t.Lost == nil {
+		t.Lost = new(Bins)
+	}
+	t.Lost.spread(from-t.Origin, to-t.Origin, uint64(n))
+}
+
+// AddAway adds that a connection to an endpoint was away for a time.
+func (t *Totals) AddAway(endpoint int, ns int64) {
+	if ns > 0 {
+		t.Away = lengthened(t.Away, endpoint+1)
+		t.Away[endpoint] += uint64(ns)
+	}
 }
 
 // addTime adds the time that n turns of slots took, without think time.

@@ -15,12 +15,8 @@ import (
 func (t *Totals) Merge(o *Totals) {
 	t.rest.merge(&o.rest)
 	t.Errors.Merge(&o.Errors)
-	if o.Time.Total() > 0 {
-		if t.Time == nil {
-			t.Time = new(Bins)
-		}
-		t.Time.Merge(o.Time)
-	}
+	mergeOne(&t.Time, o.Time)
+	mergeOne(&t.Lost, o.Lost)
 	for v, from := range o.Ops {
 		if !from.empty() {
 			t.of(driver.Verb(v)).merge(from)
@@ -36,6 +32,10 @@ func (t *rest) merge(o *rest) {
 	}
 	t.Origin = cmp.Or(t.Origin, o.Origin)
 	mergeRequests(&t.Requests, o.Requests)
+	t.Away = lengthened(t.Away, len(o.away()))
+	for i, ns := range o.away() {
+		t.Away[i] += ns
+	}
 	t.Digest += o.Digest
 	t.Span.Merge(&o.Span)
 	t.Reconnects += o.Reconnects
@@ -57,9 +57,12 @@ func (t *Totals) Reset() {
 		o.reset()
 	}
 	clear(t.Requests)
-	if t.Time != nil {
-		*t.Time = Bins{}
+	for _, b := range []*Bins{t.Time, t.Lost} {
+		if b != nil {
+			*b = Bins{}
+		}
 	}
+	clear(t.Away)
 	t.Waited.Reset()
 	t.Digest, t.Span = 0, Span{}
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0
@@ -160,6 +163,33 @@ func (o *Op) merge(from *Op) {
 	mergeBins(&o.Keys.Bins, &from.Keys.Bins)
 	mergeBins(&o.Keys.Turns, &from.Keys.Turns)
 	o.mergeGrowth(from.Growth)
+}
+
+// away returns the times away up to the last endpoint that has one.
+func (t *rest) away() []uint64 {
+	n := len(t.Away)
+	for n > 0 && t.Away[n-1] == 0 {
+		n--
+	}
+	return t.Away[:n]
+}
+
+// lengthened returns s with at least n elements; the new ones are 0.
+func lengthened(s []uint64, n int) []uint64 {
+	if more := n - len(s); more > 0 {
+		return append(s, make([]uint64, more)...)
+	}
+	return s
+}
+
+func mergeOne(to **Bins, from *Bins) {
+	if from.Total() == 0 {
+		return
+	}
+	if *to == nil {
+		*to = new(Bins)
+	}
+	(*to).Merge(from)
 }
 
 func mergeBins(to, from *[driver.NumOutcomes]*Bins) {

@@ -10,6 +10,8 @@ type Span struct {
 	Last      int64  // last end of any session
 	FirstOut  int64  // earliest last start of a session: until then every session had work for all of its slots
 	Turn      int64  // sum of the sessions' mean turns: how long each slot had an op, or paused after it, by how many ops there were; ns
+	Losers    uint64 // sessions that lost time ([Totals.AddLost])
+	LostFrom  int64  // when the first of them began to; 0 if none did
 }
 
 // Session adds a session whose first op started at first and whose last op ended at last.
@@ -18,6 +20,14 @@ func (s *Span) Session(first, last int64) { s.Busy(first, last, last, last-first
 // Busy is Session for a session whose last start, out, and mean turn length are known.
 func (s *Span) Busy(first, out, last, turn int64) {
 	s.Merge(&Span{Sessions: 1, First: first, LastFirst: first, FirstLast: last, Last: last, FirstOut: out, Turn: turn})
+}
+
+// Lose adds that a session, which Busy or Session adds too, lost time, at first from a time on.
+func (s *Span) Lose(from int64) {
+	if s.Losers == 0 || from < s.LostFrom {
+		s.LostFrom = from
+	}
+	s.Losers++
 }
 
 // Merge adds the sessions of o. Each session must be in only one Span of a step.
@@ -34,5 +44,9 @@ func (s *Span) Merge(o *Span) {
 		s.Last = max(s.Last, o.Last)
 		s.FirstOut = min(s.FirstOut, o.FirstOut)
 		s.Turn += o.Turn
+		if s.Losers == 0 || o.Losers > 0 && o.LostFrom < s.LostFrom {
+			s.LostFrom = o.LostFrom
+		}
+		s.Losers += o.Losers
 	}
 }

@@ -24,7 +24,7 @@
 //	step of a scenario               36   likewise
 //	worker                            5
 //
-// [Series] and [PartSeries] add them up for a plan. With more than 11 endpoints, those from the 11th on share the name "other".
+// [Series] and [PartSeries] add them up for a plan. With more than 7 endpoints, those from the 7th on share the name "other".
 //
 // # Histograms
 //

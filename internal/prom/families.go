@@ -37,6 +37,7 @@ const (
 	setupDue
 	setupOps
 	endpointRequests
+	endpointAway
 
 	opsDue
 	opsEnded
@@ -105,6 +106,7 @@ var families = [numFamilies]family{
 	setupDue:         {"loadgen_setup_ops_due_total", counter, "Untimed ops before the load that were due.", ofPhase},
 	setupOps:         {"loadgen_setup_ops_total", counter, "Untimed ops before the load that have ended, by outcome.", []string{"run", "phase", "outcome"}},
 	endpointRequests: {"loadgen_endpoint_requests_total", counter, "Requests by endpoint: answered, or failed (timeout, error and refused).", []string{"run", "phase", "target", "endpoint", "result"}},
+	endpointAway:     {"loadgen_endpoint_away_seconds_total", counter, "Time for which connections that were lost had not been made again, summed over connections: its rate is how many are away.", []string{"run", "phase", "target", "endpoint"}},
 
 	opsDue:           {"loadgen_ops_due_total", counter, "Ops that the schedule wanted.", ofOp},
 	opsEnded:         {"loadgen_ops_total", counter, "Ops that have ended, by outcome; shed ones were never started.", []string{"run", "phase", "op", "outcome"}},

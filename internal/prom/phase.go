@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxEndpoints = 11 // names of endpoints in a phase; with more endpoints, the last name is "other"
-	maxAcks      = 7  // k of the last ack that has a histogram
+	maxEndpoints = 7 // names of endpoints in a phase; with more endpoints, the last name is "other"
+	maxAcks      = 7 // k of the last ack that has a histogram
 )
 
 // phasePage writes the metrics of one phase.
@@ -44,8 +44,10 @@ func (p *phasePage) write() {
 		p.setup()
 	}
 	shares := p.ph.shares(load.Requests)
+	row := 0
 	for i := range p.ph.Targets {
-		p.endpoints(&p.ph.Targets[i], shares[i])
+		p.endpoints(&p.ph.Targets[i], shares[i], load.Away[min(row, len(load.Away)):])
+		row += len(shares[i]) / driver.NumVerbs
 	}
 	for _, verb := range p.ph.Verbs {
 		p.op(verb, load)
@@ -79,10 +81,13 @@ func (p *phasePage) setup() {
 	}
 }
 
-// endpoints emits a target's requests of all verbs together, by endpoint.
-func (p *phasePage) endpoints(t *Target, requests []measure.Requests) {
+// endpoints emits a target's requests of all verbs together, and the time for which its connections were away, by endpoint.
+func (p *phasePage) endpoints(t *Target, requests []measure.Requests, away []uint64) {
 	names := endpointNames(t.Endpoints)
-	answered, failed := make([]uint64, len(names)), make([]uint64, len(names))
+	answered, failed, gone := make([]uint64, len(names)), make([]uint64, len(names)), make([]uint64, len(names))
+	for i, ns := range away[:min(len(away), len(requests)/driver.NumVerbs)] {
+		gone[min(i, len(names)-1)] += ns
+	}
 	for i, r := range requests {
 		at := min(i/driver.NumVerbs, len(names)-1)
 		answered[at] += r.Answered + r.Moved + r.Ask
@@ -91,6 +96,7 @@ func (p *phasePage) endpoints(t *Target, requests []measure.Requests) {
 	for i, name := range names {
 		p.count(endpointRequests, answered[i], p.v.Run, p.ph.Name, t.Name, name, "answered")
 		p.count(endpointRequests, failed[i], p.v.Run, p.ph.Name, t.Name, name, "failed")
+		p.number(endpointAway, seconds(float64(gone[i])), p.v.Run, p.ph.Name, t.Name, name)
 	}
 }
 

@@ -152,6 +152,7 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 	}
 	t.Reconnects, t.LateReplies, t.Foreign = uint64(seconds), uint64(2*seconds), 3
 	t.Stalls, t.MaxStall = 1, 300e6
+	t.AddAway(0, int64(seconds)*1_500_000_000)
 	t.Errors.Add([]byte("LOADING Redis is loading the dataset in memory"))
 	return t
 }

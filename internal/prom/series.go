@@ -12,7 +12,7 @@ const (
 	verdictSeries   = 3
 	phaseSeries     = 9
 	setupSeries     = 1 + driver.NumOutcomes
-	endpointSeries  = 2
+	endpointSeries  = 3
 	opSeries        = 4 + driver.NumOutcomes
 	requestSeries   = 5
 	keySeries       = 1 + driver.NumOutcomes

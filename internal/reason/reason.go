@@ -28,6 +28,7 @@ const (
 	Ledgers           Code = "ledgers"            // the counts do not add up
 	LogFailed         Code = "log_failed"         // a log failed
 	LostEntries       Code = "lost_entries"       // acknowledged entries were not in the log
+	LostTime          Code = "lost_time"          // sessions of a closed load lost time with ops that were not answered, or without a connection
 	MaxBad            Code = "max_bad"            // more ops failed than max_bad allows
 	Neighbours        Code = "neighbours"         // other programs used the machine's processors
 	NeverSettled      Code = "never_settled"      // the load never got past its warm-up
@@ -54,12 +55,11 @@ const (
 	CoordinatorEnded Code = "coordinator_ended" // its coordinator ended; the result is from what that had saved
 	NotCarriedOut    Code = "not_carried_out"   // something could not be done; the error says what
 	NotKept          Code = "not_kept"          // its result could not be written
-	StoppedByUser    Code = "stopped_by_user"
-	TimedOut         Code = "timed_out" // it was ended by --timeout
+	TimedOut         Code = "timed_out"         // it was ended by --timeout
 )
 
 // User is the reason of a run that the user stopped.
-var User = Why{StoppedByUser, "stopped by the user"}
+var User = Why{"stopped_by_user", "stopped by the user"}
 
 // Codes for the outcome of a comparison with a baseline, besides those of internal/experiment.
 const (

@@ -46,6 +46,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		p.item("note", note)
 	}
 	p.requests(ph)
+	p.items("away", "; ", words.Away(ph, maxEndpoints)...)
 	p.generator(ph)
 	p.observed(ph)
 	for _, e := range ph.Errors {

@@ -192,6 +192,7 @@ func overloaded() *run.Run {
 	}
 	s.totals.Span.Session(0, free)
 	s.totals.Reconnects, s.totals.LateReplies, s.totals.Foreign, s.totals.Stalls, s.totals.MaxStall = 4, 120, 3, 2, 812*ms
+	s.totals.AddAway(1, 2400*ms)
 	for range 380 {
 		s.totals.Errors.Add([]byte("no reply within 1s"))
 	}

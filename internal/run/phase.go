@@ -38,7 +38,8 @@ type Phase struct {
 	Op        map[string]*Op       `json:"op"`       // by verb; of a search, from the highest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
-	Setup     *Ledgers             `json:"setup"` // of the untimed ops before the load
+	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were
+	Setup     *Ledgers             `json:"setup"`          // of the untimed ops before the load
 	Series    []Row                `json:"series"`
 	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended, if Series has fewer than 20 rows, all of one step; otherwise absent
 	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
@@ -222,6 +223,18 @@ type Requests struct {
 	Error    uint64 `json:"error"`
 	Refused  uint64 `json:"refused"` // never sent
 	InFlight int64  `json:"in_flight"`
+}
+
+// away is for how long connections to an endpoint that were lost had not been made again.
+type away struct {
+	Target   string  `json:"target"`
+	Endpoint string  `json:"endpoint"`
+	Seconds  float64 `json:"seconds"` // summed over connections
+}
+
+// AddAway adds an endpoint whose connections were away for so many seconds in all.
+func (p *Phase) AddAway(target, endpoint string, seconds float64) {
+	p.Away = append(p.Away, away{target, endpoint, seconds})
 }
 
 // Ledgers are the ledgers of an untimed step.

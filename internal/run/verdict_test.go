@@ -13,7 +13,7 @@ func TestVerdict(t *testing.T) {
 	pass := AssertResult{Name: "quick", That: "a < 1", OK: &yes}
 	fail := AssertResult{Name: "quick", That: "a < 1", Value: "a = 2", OK: &no}
 	coded := map[string]reason.Code{
-		"stop": reason.StoppedByUser, "phase b: doubt": reason.Drift,
+		"stop": reason.User.Code, "phase b: doubt": reason.Drift,
 		`assert "quick" does not hold: a < 1, with a = 2`: assertFailed,
 		`assert "quick" could not be decided: no plateau`: assertUndecided,
 	}
@@ -57,7 +57,7 @@ func TestVerdict(t *testing.T) {
 			if tt.completeness == Complete {
 				r.Conclude(Complete)
 			} else {
-				r.Conclude(tt.completeness, reason.Why{Code: reason.StoppedByUser, Text: "stop"})
+				r.Conclude(tt.completeness, reason.Why{Code: reason.User.Code, Text: "stop"})
 			}
 			r.Add("a", &Phase{Validity: Valid})
 			b := &Phase{Validity: tt.validity}

@@ -157,7 +157,7 @@ func TestRunsThatAreEnded(t *testing.T) {
 	r, _, err = Run(t.Context(), c, p, "")
 	require.NoError(t, err)
 	require.Equal(t, exit.Aborted, r.ExitCode)
-	require.Equal(t, reason.StoppedByUser, r.Verdict.Codes[0])
+	require.Equal(t, reason.User.Code, r.Verdict.Codes[0])
 }
 
 // TestUnstartedRuns: the result says whether it was the user who stopped waiting for workers.
@@ -168,7 +168,7 @@ func TestUnstartedRuns(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	r = unstarted(ended, job{}, run.Environment{}, cause)
-	require.Equal(t, []any{exit.Aborted, []reason.Code{reason.StoppedByUser, reason.NotCarriedOut}}, []any{r.ExitCode, r.Verdict.Codes})
+	require.Equal(t, []any{exit.Aborted, []reason.Code{reason.User.Code, reason.NotCarriedOut}}, []any{r.ExitCode, r.Verdict.Codes})
 }
 
 // ids are those of an experiment's runs.
@@ -244,7 +244,7 @@ func TestAnExperimentGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, x.Runs, 3)
 	require.Equal(t, exit.Aborted, x.ExitCode)
-	require.Equal(t, reason.StoppedByUser, x.Verdict.Codes[0])
+	require.Equal(t, reason.User.Code, x.Verdict.Codes[0])
 
 	c.Drain, c.Resume = make(chan struct{}), x.ID
 	again, _, err := Experiment(t.Context(), c, trial)

@@ -27,8 +27,9 @@ type phaseView struct {
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
-	Cluster     bool // the target is a cluster
-	More        int  // number of endpoints not shown
+	Away        string // which connections were, and for how long
+	Cluster     bool   // the target is a cluster
+	More        int    // number of endpoints not shown
 }
 
 // tile is a prominently shown figure.
@@ -88,6 +89,7 @@ func newPhaseView(ph *run.Phase, name, key string, st []*detail.Step) phaseView 
 		}
 	}
 	v.More = max(len(endpoints)-maxRequests, 0)
+	v.Away = strings.Join(words.Away(ph, maxRequests), "; ")
 	return v
 }
 

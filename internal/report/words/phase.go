@@ -291,3 +291,18 @@ func Odd(ph *run.Phase) []string {
 	}
 	return odd
 }
+
+// Away says for how long connections to which endpoints were away, at most so many endpoints.
+func Away(ph *run.Phase, most int) (list []string) {
+	for i, a := range ph.Away {
+		if i == most {
+			return append(list, "and to "+quantity.Count(len(ph.Away)-i, "other endpoint"))
+		}
+		at := a.Endpoint
+		if len(ph.Others) > 0 {
+			at = a.Target + " at " + at
+		}
+		list = append(list, "connections to "+at+" for "+quantity.Duration(a.Seconds)+" in all")
+	}
+	return list
+}
