@@ -19,16 +19,23 @@ import (
 
 // hostileServer greets as servers do, and answers a get with whatever it likes.
 type hostileServer struct {
-	lis    net.Listener
+	addr   string
 	answer func(conn net.Conn, addr string)
 }
 
 // serveHostile starts one that ends with the test.
 func serveHostile(t *testing.T, answer func(conn net.Conn, addr string)) string {
 	t.Helper()
+	s := &hostileServer{answer: answer}
+	s.addr = serve(t, s.talk)
+	return s.addr
+}
+
+// serve starts a server on the loopback that ends with the test, and returns its address. Each connection is closed when talk returns.
+func serve(t *testing.T, talk func(conn net.Conn)) string {
+	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &hostileServer{lis, answer}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -41,7 +48,7 @@ func serveHostile(t *testing.T, answer func(conn net.Conn, addr string)) string 
 				stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 				defer stop()
 				defer conn.Close()
-				s.talk(conn)
+				talk(conn)
 			})
 		}
 	})
@@ -60,7 +67,7 @@ func (s *hostileServer) talk(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		host, port, _ := net.SplitHostPort(s.lis.Addr().String())
+		host, port, _ := net.SplitHostPort(s.addr)
 		switch word, _, _ := strings.Cut(strings.TrimSpace(line), " "); strings.ToUpper(word) {
 		case "PING":
 			_, err = io.WriteString(conn, "+PONG\r\n")
@@ -81,7 +88,7 @@ func (s *hostileServer) talk(conn net.Conn) {
 		case "STATS":
 			_, err = io.WriteString(conn, "END\r\n")
 		case "GET", "MG": // of memcached's commands it is the line's first word, of RESP a line of its own
-			s.answer(conn, s.lis.Addr().String())
+			s.answer(conn, s.addr)
 		}
 		if err != nil {
 			return

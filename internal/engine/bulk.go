@@ -80,7 +80,7 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 		}
 		took += size
 		got.add(w.reply.Outcome, 1)
-		if w.reply.Outcome == driver.Error {
+		if w.reply.Outcome.Failed() {
 			w.l.wrong(w.l.said.of(w.reply.Message))
 		}
 		if checked && foreign(p.verb, &w.reply) {
@@ -121,7 +121,7 @@ func (x *bulk) enter(c *wireConn, got *answers, now int64) {
 	p := c.queue.at(0)
 	bad := uint64(0)
 	for _, r := range got.runs {
-		if r.outcome == driver.Error {
+		if r.outcome.Failed() {
 			bad += uint64(r.n)
 		}
 	}

@@ -103,6 +103,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		}
 		x.target, x.number, x.run, x.secrets = g.plan.Target(name), i, e.run.RunID, e.cfg.Secrets
 		x.clients, x.forms = 1, x.target.Forms(g.plan.Words())
+		x.batch = g.phase.Batch > 1 && slices.ContainsFunc(g.phase.Ops, func(w plan.Weight) bool { return w.Op == driver.Get.String() })
 		if err := g.reachOne(ctx, e, x); err != nil {
 			return fmt.Errorf("target %q: %w", name, err)
 		}

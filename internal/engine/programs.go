@@ -106,7 +106,7 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	ev := p.event(r, op.Replied)
 	ev.Reply, ev.Redirect = reply, to
 	switch {
-	case reply.Outcome != driver.Error:
+	case !reply.Outcome.Failed():
 		ledger.Answered++
 	case to == nil:
 		ledger.Error++

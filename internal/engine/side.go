@@ -27,6 +27,7 @@ type side struct {
 	driver    driver.Driver
 	clients   int           // of each session and endpoint: one, or one for each op in flight if the driver's clients block
 	forms     []driver.Form // of the target's ops in the plan's words
+	batch     bool          // its gets have several keys
 	run       string        // the run's id
 	secrets   func(name string) (string, error)
 	number    int // among the phase's targets
@@ -188,7 +189,7 @@ func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.
 
 // link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.
 func (x *side) link(endpoint string) driver.Link {
-	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Secrets: x.secrets}
+	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
 }
 
 // talk has a driver talk to an endpoint over its own connection, until ctx ends. Errors explain the likely cause.

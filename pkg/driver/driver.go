@@ -64,7 +64,7 @@ const (
 	OK           Outcome = iota
 	Miss                 // the key is not there: a valid answer
 	Conflict             // refused by the target because it has a newer version
-	QuorumFailed         // W or R out of reach; ops only
+	QuorumFailed         // W or R out of reach
 	Timeout              // no answer in time
 	Error                // an error reply, a lost connection, or no connection at all
 	Shed                 // due but never started; ops only
@@ -105,10 +105,10 @@ type Item struct {
 
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
 type Reply struct {
-	Outcome Outcome // OK, Miss, Conflict or Error
+	Outcome Outcome // OK, Miss, Conflict or Error; QuorumFailed if the endpoint asked replicas itself, and too few answered
 	Acks    uint8   // replicas behind the answer, if the endpoint asked them itself; 0: unknown
 	Value   []byte  // of a get that is OK; valid until the next read into the same buffer
-	Message []byte  // the endpoint's words if Outcome is Error; same lifetime
+	Message []byte  // the endpoint's words if Outcome is Error or QuorumFailed; same lifetime
 	Token   uint64  // the value's, for a put that replaces only this value; 0: none
 	Code    uint16  // the protocol's status, such as HTTP's, for op samples; 0: none
 }

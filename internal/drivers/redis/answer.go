@@ -16,6 +16,13 @@ type rules struct {
 	usual bool // null is a miss, everything else is ok
 	only  bool // there is a list of ok replies: a reply in no list is an error
 	list  []rule
+	errs  []errorRule
+}
+
+// errorRule is the outcome of error replies that begin with a word.
+type errorRule struct {
+	word    string
+	outcome driver.Outcome
 }
 
 // rule is one word of an expectation.
@@ -46,6 +53,8 @@ var expected = map[string]func(r reply) bool{
 
 const writeExpected = `write "null", "empty", "integer", "text", "status", "array", "map", "number", "true", "false" or a whole number such as "0"`
 
+const writeErrors = `write the first word of an error reply in capitals, such as "KEYNOTFOUND"`
+
 // aggregate reports whether values follow, or could.
 func (r *reply) aggregate() bool { return r.kind == array || r.kind == set || r.kind == mapping }
 
@@ -64,8 +73,12 @@ func (a *ask) expects(e *Expect) error {
 		name    string
 		outcome driver.Outcome
 		words   []string
-	}{{"ok", driver.OK, e.OK}, {"miss", driver.Miss, e.Miss}, {"error", driver.Error, e.Error}} {
+	}{{"ok", driver.OK, e.OK}, {"miss", driver.Miss, e.Miss}, {"quorum_failed", driver.QuorumFailed, e.QuorumFailed}, {"error", driver.Error, e.Error}} {
 		for _, word := range l.words {
+			if isErrorWord(word) || l.outcome == driver.QuorumFailed {
+				errs = append(errs, a.rules.expectError(l.name, l.outcome, word))
+				continue
+			}
 			r := rule{outcome: l.outcome, word: word, is: expected[word]}
 			if r.is == nil {
 				n, err := strconv.ParseInt(word, 10, 64)
@@ -83,6 +96,43 @@ func (a *ask) expects(e *Expect) error {
 	}
 	slices.SortStableFunc(a.rules.list, func(x, y rule) int { return x.rank() - y.rank() })
 	return errors.Join(errs...)
+}
+
+// isErrorWord reports whether a word of an expectation is the first one of error replies: these are in capitals.
+func isErrorWord(word string) bool {
+	for i, c := range []byte(word) {
+		if !(c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '_')) {
+			return false
+		}
+	}
+	return word != ""
+}
+
+// expectError adds a word of the list of that name to those that error replies begin with.
+func (u *rules) expectError(list string, outcome driver.Outcome, word string) error {
+	switch {
+	case !isErrorWord(word):
+		return fmt.Errorf("%s has %.40q: %s", list, word, writeErrors)
+	case outcome != driver.Miss && outcome != driver.QuorumFailed:
+		return fmt.Errorf("%s has %.40q, the word of an error reply: write it in miss or quorum_failed, or leave it out if it is an error", list, word)
+	case slices.ContainsFunc(u.errs, func(r errorRule) bool { return r.word == word }):
+		return fmt.Errorf("%s has %q a second time: write it in one list, once", list, word)
+	}
+	u.errs = append(u.errs, errorRule{word, outcome})
+	return nil
+}
+
+// failure returns the outcome of an error reply.
+func (u *rules) failure(text []byte) driver.Outcome {
+	if len(u.errs) > 0 {
+		first, _, _ := bytes.Cut(text, []byte(" "))
+		for _, r := range u.errs {
+			if string(first) == r.word {
+				return r.outcome
+			}
+		}
+	}
+	return driver.Error
 }
 
 // rank orders rules: specific ones before general ones.
@@ -306,7 +356,9 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		if a.script != "" && bytes.HasPrefix(r.text, lostScript) {
 			return 0, errors.New("NOSCRIPT: the server has forgotten the script; a new connection loads it again")
 		}
-		reply.Outcome, reply.Message = driver.Error, c.told(r.text)
+		if reply.Outcome = a.rules.failure(r.text); reply.Outcome != driver.Miss {
+			reply.Message = c.told(r.text)
+		}
 		return n, nil
 	}
 	if reply.Outcome = a.rules.outcome(&r); reply.Outcome == driver.Error {

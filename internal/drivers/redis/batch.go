@@ -65,10 +65,18 @@ func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read
 			}
 			n += size
 		}
+	case v == driver.Get && head.kind == array:
+		return 0, leavesOut(len(replies), head.integer)
 	default:
 		return 0, fmt.Errorf("reply to a redis %s of %d keys: got %s", v, len(replies), quote(b[:n]))
 	}
 	return n, nil
+}
+
+// leavesOut is the error of a server whose MGET does not answer each key, as Ignite's.
+func leavesOut(keys int, values int64) error {
+	return fmt.Errorf("it answered MGET of %d keys with %d values: it leaves out keys that are not there, as Ignite does, so nobody can tell which value is whose: leave batch out of the phase",
+		keys, values)
 }
 
 func fill(replies []driver.Reply, with driver.Reply) {

@@ -29,11 +29,13 @@ type Request struct {
 	Script string `hcl:"script,optional" json:"script"`
 }
 
-// Expect says which replies mean which outcome. A reply in no list is ok, or an error if there is a list of ok replies.
+// Expect says which replies mean which outcome. A reply in no list is ok, or an error if there is a list of ok replies. Miss and QuorumFailed may also
+// hold the first words of error replies; QuorumFailed holds nothing else.
 type Expect struct {
-	OK    []string `hcl:"ok,optional" json:"ok"`
-	Miss  []string `hcl:"miss,optional" json:"miss"`
-	Error []string `hcl:"error,optional" json:"error"`
+	OK           []string `hcl:"ok,optional" json:"ok"`
+	Miss         []string `hcl:"miss,optional" json:"miss"`
+	QuorumFailed []string `hcl:"quorum_failed,optional" json:"quorum_failed,omitempty"`
+	Error        []string `hcl:"error,optional" json:"error"`
 }
 
 // maxArguments bounds a command's words.
@@ -54,6 +56,9 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 		}
 	}
 	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss}}
+	if e := f.Words.(*Form).Expect; e != nil && len(e.QuorumFailed) > 0 {
+		w.Outcomes = append(w.Outcomes, driver.QuorumFailed)
+	}
 	for _, t := range a.args {
 		w.Take(t)
 	}

@@ -39,7 +39,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 	}
 	var id map[string]string
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		if id, err = identify(conn, c, &asks, link.Forms); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		if id, err = identify(conn, c, &asks, link.Forms, link.Batch); err == nil && errors.Is(ctx.Err(), context.Canceled) {
 			err = ctx.Err()
 		}
 		return err
@@ -51,7 +51,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 }
 
 // identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
-func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (map[string]string, error) {
+func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form, batch bool) (map[string]string, error) {
 	in := &replyReader{conn: conn}
 	hello, replies := c.Greet(nil)
 	if _, err := conn.Write(hello); err != nil {
@@ -65,6 +65,11 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (m
 	for _, f := range forms {
 		if err := asks[f.Verb].describe(conn, in); err != nil {
 			return nil, fmt.Errorf("op %q: %w", f.Name, err)
+		}
+	}
+	if batch {
+		if err := answersEach(conn, in); err != nil {
+			return nil, err
 		}
 	}
 	id, err := readInfo(conn, in)
@@ -81,6 +86,28 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form) (m
 		}
 	}
 	return id, nil
+}
+
+// answersEach sends MGET for keys that are not there, to check that the answer has a value for each.
+func answersEach(conn net.Conn, in *replyReader) error {
+	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"}                // on a cluster, of one slot
+	_, _ = conn.Write(appendCommand(nil, append([]string{"MGET"}, keys...)...)) // if this fails, so does reading the answer
+	head, err := in.value()
+	if err != nil {
+		return silence(err)
+	}
+	if head.kind != array {
+		return nil // an error, such as NOPERM or MOVED, says nothing about how it answers
+	}
+	for range head.elements() {
+		if _, err := in.value(); err != nil {
+			return silence(err)
+		}
+	}
+	if n := head.elements(); n != int64(len(keys)) {
+		return leavesOut(len(keys), n)
+	}
+	return nil
 }
 
 // readInfo sends INFO.
