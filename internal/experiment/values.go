@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,7 +25,9 @@ func subjectsOf(runs []*run.Run) []subject {
 				phases = append(phases, name)
 				union[name] = &run.Phase{Op: map[string]*run.Op{}}
 			}
-			maps.Copy(union[name].Op, p.Op)
+			for _, op := range p.Verbs() {
+				union[name].Op[op] = p.Op[op]
+			}
 		}
 	}
 	var all []subject

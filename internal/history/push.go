@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -118,7 +117,7 @@ func tablesOf(r *run.Run) []rowsOf {
 		phases.rows = append(phases.rows, []any{
 			r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.Seconds, p.WarmUp.Seconds, string(p.Validity), p.OfferedRate, p.AchievedRate,
 		})
-		for _, verb := range slices.Sorted(maps.Keys(p.Op)) {
+		for _, verb := range p.Verbs() {
 			o := p.Op[verb]
 			ops.rows = append(ops.rows, []any{
 				r.ID, name, verb, o.Due, o.Sent, o.OK, o.Miss, o.Conflict, o.QuorumFailed, o.Timeout, o.Error, o.Shed, o.InFlight, o.BytesIn, o.BytesOut,

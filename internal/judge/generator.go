@@ -163,7 +163,7 @@ func (p *phase) judgeGaps() {
 
 // ended returns how many ops were answered.
 func (p *phase) ended() (n float64) {
-	for _, o := range p.Op {
+	for _, o := range p.parts() {
 		n += float64(o.OK + o.Miss)
 	}
 	return n
@@ -171,7 +171,7 @@ func (p *phase) ended() (n float64) {
 
 // stalled judges an open phase whose loops stood still: if that made at least 1 % of the ops late, the load is that of another schedule.
 func (p *phase) stalled() run.Validity {
-	for _, o := range p.Op {
+	for _, o := range p.parts() {
 		for _, q := range lateness {
 			if lag := q.of(&o.Lag); lag != nil && *lag > suspectLag && p.generatorLag(q.beyond) > suspectLag {
 				return run.Invalid

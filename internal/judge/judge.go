@@ -180,11 +180,18 @@ func (p *phase) judgeLedgers(m Measured) {
 // judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
 func (p *phase) judgeEnded(m Measured) {
 	for v, l := range m.Unfinished.Ops {
-		name := p.words.Name(driver.Verb(v))
-		if o := p.Op[name]; o != nil && o.InFlight == l.InFlight && l.InFlight != 0 {
-			p.doubt(reason.WorkerLost, run.Suspect, []string{"op." + name}, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(l.InFlight), "op"))
-		} else if o != nil && o.InFlight != l.InFlight {
-			p.doubt(reason.Unended, run.Invalid, []string{"op." + name}, "%s: %d ops had not ended when the phase had", name, o.InFlight-l.InFlight)
+		name, left := p.words.Name(driver.Verb(v)), int64(0)
+		var touches []string
+		for _, o := range parts(driver.Verb(v), name, p.Op, p.Scenario) {
+			left += o.InFlight
+			touches = append(touches, o.at)
+		}
+		switch {
+		case touches == nil:
+		case left != l.InFlight:
+			p.doubt(reason.Unended, run.Invalid, touches, "%s: %d ops had not ended when the phase had", name, left-l.InFlight)
+		case left != 0:
+			p.doubt(reason.WorkerLost, run.Suspect, touches, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(left), "op"))
 		}
 	}
 	rows := rowsOf(p.targets())
@@ -261,26 +268,21 @@ func (p *phase) judgeOutcomes(ph *plan.Phase) {
 	if p.Log != nil && p.Log.Failure != "" {
 		said = "" // it has a reason of its own
 	}
-	for v := range driver.NumVerbs {
-		verb := p.words.Name(driver.Verb(v))
-		o := p.Op[verb]
-		if o == nil {
-			continue
-		}
+	for _, o := range p.parts() {
 		begun = begun || o.Due > 0
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
-			p.doubt(reason.MaxBad, run.Invalid, []string{"op." + verb}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
-				verb, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(&o.Figures, p.Lost()), said)
+			p.doubt(reason.MaxBad, run.Invalid, []string{o.at}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+				o.name, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(o.Figures, p.Lost()), said)
 		}
-		if driver.Verb(v) != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
+		if o.verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
 			continue
 		}
 		switch {
-		case o.HitRatio == nil:
-			p.doubt(reason.ExpectHits, run.Invalid, []string{"op.get"}, "get: none was answered, %s were expected to hit", quantity.Percent(*ph.ExpectHits))
-		case *o.HitRatio < *ph.ExpectHits:
-			p.doubt(reason.ExpectHits, run.Invalid, []string{"op.get"}, "get: %s were hits, fewer than expect_hits = %s", quantity.Percent(*o.HitRatio), quantity.Percent(*ph.ExpectHits))
+		case o.hits == nil:
+			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, %s were expected to hit", o.name, quantity.Percent(*ph.ExpectHits))
+		case *o.hits < *ph.ExpectHits:
+			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: %s were hits, fewer than expect_hits = %s", o.name, quantity.Percent(*o.hits), quantity.Percent(*ph.ExpectHits))
 		}
 	}
 	p.judgeTargets(ph)
@@ -303,11 +305,10 @@ func wrongs(o *run.Figures, lost string) string {
 }
 
 func (p *phase) judgePlateau() {
-	for v := range driver.NumVerbs {
-		verb := p.words.Name(driver.Verb(v))
-		if o := p.Op[verb]; o != nil && o.Rate == nil {
-			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures), "%s", p.Nulls["op."+verb+".rate"])
-			return // one plateau for all verbs
+	for _, o := range p.parts() {
+		if o.Rate == nil {
+			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures), "%s", p.Nulls[o.at+".rate"])
+			return // one plateau for all
 		}
 	}
 }

@@ -157,13 +157,13 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 	if l.phase.short() {
 		return "sustained " + l.phase.arriving(*l.AchievedRate) + l.whose()
 	}
-	for _, w := range ph.Ops {
-		if o := l.Op[w.Op]; o.Shed > 0 {
-			return fmt.Sprintf("%s of %s was shed", quantity.Count(o.Shed, w.Op), quantity.Number(float64(o.Due))) + l.whose()
+	for _, o := range l.phase.parts() {
+		if o.Shed > 0 {
+			return fmt.Sprintf("%s of %s was shed", quantity.Count(o.Shed, o.name), quantity.Number(float64(o.Due))) + l.whose()
 		}
 	}
 	for i := range ph.Search.SLOs {
-		if why := l.misses(ph, &ph.Search.SLOs[i]); why != "" {
+		if why := l.misses(&ph.Search.SLOs[i]); why != "" {
 			return why
 		}
 	}
@@ -174,22 +174,21 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 }
 
 // misses says how a level misses an objective, or "" if it does not.
-func (l *Level) misses(ph *plan.Phase, slo *plan.SLO) string {
-	for _, w := range ph.Ops {
-		if slo.Op != "" && slo.Op != w.Op {
+func (l *Level) misses(slo *plan.SLO) string {
+	for _, o := range l.phase.parts() {
+		if slo.Op != "" && slo.Op != l.phase.words.Name(o.verb) {
 			continue
 		}
-		o := l.Op[w.Op]
 		services, lags := quantiles(slo, o.Service), quantiles(slo, o.Lag)
 		for i, q := range quantiles(slo, o.Response) {
 			switch {
 			case q.limit == 0:
 			case q.is == nil:
-				return fmt.Sprintf("%s: no %s of the response times: %s", w.Op, q.name, l.phase.Nulls["op."+w.Op+".response."+q.path])
+				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, q.name, l.phase.Nulls[o.at+".response."+q.path])
 			case *q.is > q.limit.Seconds():
 				service, lag := *services[i].is, *lags[i].is // they have at least as many samples
 				l.late = service <= q.limit.Seconds()
-				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", w.Op, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
 		}
 	}

@@ -431,7 +431,7 @@ func TestObjectivesThatAreMissed(t *testing.T) {
 			p := modelled("search", measure.Generator{})
 			set(&slo, p.Op["get"], &c.response, &c.service)
 			l := &Level{Level: run.Level{Op: p.Op}, phase: p}
-			why := l.misses(&plan.Phase{Ops: []plan.Weight{{Op: "get"}}}, &slo)
+			why := l.misses(&slo)
 			require.Equal(t, c.missed, strings.HasPrefix(why, "get: "+quantile+" response 5.00 ms (service 5.00 ms, lag 5.00 ms); "), "%s: %q", name, why)
 			require.Equal(t, c.late, l.late, name)
 			require.Equal(t, []conditions.Objective{{Quantile: quantile, LimitSeconds: 0.005}}, objectives(&plan.Search{SLOs: []plan.SLO{slo}}))
@@ -441,7 +441,7 @@ func TestObjectivesThatAreMissed(t *testing.T) {
 		set(&slo, p.Op["get"], nil, nil)
 		p.Nulls = map[string]string{"op.get.response." + name: "too few"}
 		l := &Level{Level: run.Level{Op: p.Op}, phase: p}
-		require.Equal(t, "get: no "+quantile+" of the response times: too few", l.misses(&plan.Phase{Ops: []plan.Weight{{Op: "get"}}}, &slo))
+		require.Equal(t, "get: no "+quantile+" of the response times: too few", l.misses(&slo))
 	}
 }
 

@@ -126,7 +126,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 		r.null("search", reason.SearchEnded, "no rate was tried")
 	}
 
-	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), aborted: m.Aborted}
+	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), aborted: m.Aborted, apart: apart(ph)}
 	if n := len(ph.Scenarios); n > 0 {
 		b.kinds, b.scenic = n, true
 	}
@@ -196,9 +196,11 @@ type builder struct {
 	kinds    int             // number of kinds of turns in the phase
 	scenic   bool            // turns are scenarios, not ops
 	aborted  bool            // the step was told to end early
+	apart    []string        // ops that go to several targets
 }
 
-// ops makes an Op for each verb; at is the path they will have, with a trailing dot.
+// ops makes an Op for each verb; at is the path they will have, with a trailing dot. It is nil for an op that goes to several targets: figures over
+// all of them would be of none.
 func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 	ops := map[string]*run.Op{}
 	for v, t := range b.totals.Ops {
@@ -215,6 +217,11 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 			late = &measure.Op{}
 		}
 		name := b.phase.words.Name(verb)
+		if slices.Contains(b.apart, name) {
+			b.null(at+name, severalTargets, "several targets: see its steps")
+			ops[name] = nil
+			continue
+		}
 		ops[name] = b.op(at+name, verb, t, late)
 	}
 	return ops

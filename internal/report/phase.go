@@ -38,6 +38,10 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	p.log(ph)
 	p.items("steady", ", ", words.Steady(ph)...)
 	p.levels(ph)
+	for _, verb := range ph.Apart() {
+		p.line("")
+		p.item(verb, ph.Nulls["op."+verb])
+	}
 	for _, d := range words.DoneIn(ph) {
 		p.op(d)
 	}

@@ -335,8 +335,9 @@ func TestLossesOfOneName(t *testing.T) {
 
 // TestVerbsInTheirOrder: first the known ones, then the plan's own by name.
 func TestVerbsInTheirOrder(t *testing.T) {
-	p := &Phase{Op: map[string]*Op{"zap": nil, "put": nil, "ask": nil, "get": nil}}
+	p := &Phase{Op: map[string]*Op{"zap": {}, "put": {}, "ask": {}, "get": {}, "del": nil}}
 	require.Equal(t, []string{driver.Get.String(), driver.Put.String(), "ask", "zap"}, p.Verbs())
+	require.Equal(t, []string{"del"}, p.Apart(), "without figures of their own")
 }
 
 // TestEarlyEndsOfExperiments stop only the variants that lack runs, or those named.

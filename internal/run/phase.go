@@ -35,7 +35,7 @@ type Phase struct {
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
 
 	Log       *worker.Log          `json:"log"`      // null: the target is no log
-	Op        map[string]*Op       `json:"op"`       // by verb; of a search, from the highest rate that held
+	Op        map[string]*Op       `json:"op"`       // by verb; null if it went to several targets. Of a search, from the highest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
 	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were

@@ -2,15 +2,23 @@ package run
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Verbs lists the phase's ops in the order of every table: that of [driver.Verb], then the plan's own ops by name.
+// Verbs lists the phase's ops that have figures, in the order of every table: that of [driver.Verb], then the plan's own ops by name.
 func (p *Phase) Verbs() []string {
+	return p.verbs(func(o *Op) bool { return o != nil })
+}
+
+// Apart lists the phase's ops without figures of their own, in the same order. They went to several targets, so that only their steps have any.
+func (p *Phase) Apart() []string {
+	return p.verbs(func(o *Op) bool { return o == nil })
+}
+
+func (p *Phase) verbs(has func(o *Op) bool) (all []string) {
 	order := func(op string) int {
 		v, ok := driver.Words{}.Verb(op)
 		if !ok {
@@ -18,5 +26,11 @@ func (p *Phase) Verbs() []string {
 		}
 		return int(v)
 	}
-	return slices.SortedFunc(maps.Keys(p.Op), func(a, b string) int { return cmp.Or(order(a)-order(b), strings.Compare(a, b)) })
+	for verb, o := range p.Op {
+		if has(o) {
+			all = append(all, verb)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(order(a)-order(b), strings.Compare(a, b)) })
+	return all
 }

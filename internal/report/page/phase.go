@@ -146,6 +146,9 @@ func sentencesOf(ph *run.Phase) []string {
 		}
 		all = append(all, latencySentence(quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
 	}
+	for _, verb := range ph.Apart() {
+		all = append(all, "There are no figures of "+verb+": "+ph.Nulls["op."+verb]+".")
+	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		if s := ph.Scenario[name]; len(s.Steps) > 1 {
 			all = append(all, latencySentence("Scenario "+name+", "+quantity.Count(s.Response.Count, "time"), &s.Response))

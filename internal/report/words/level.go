@@ -1,6 +1,7 @@
 package words
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -44,11 +45,11 @@ func Levels(ph *run.Phase) (rows []Level) {
 		if l.AchievedRate != nil {
 			sustained = quantity.Whole(*l.AchievedRate)
 		}
-		for j, verb := range Verbs(l.Op) {
-			o := l.Op[verb]
+		did := didIn(l)
+		for j, o := range did {
 			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
-			if len(l.Op) > 1 {
-				row.Op = verb
+			if len(did) > 1 {
+				row.Op = o.Name
 			}
 			row.Cells = [...]string{
 				quantity.Whole(l.Rate), sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
@@ -58,6 +59,23 @@ func Levels(ph *run.Phase) (rows []Level) {
 		}
 	}
 	return rows
+}
+
+// didIn lists the ops of a level, and in place of one that went to several targets its steps.
+func didIn(l *run.Level) (all []Done) {
+	did := &run.Phase{Op: l.Op}
+	for _, verb := range did.Verbs() {
+		all = append(all, Done{Name: verb, Figures: &l.Op[verb].Figures})
+	}
+	apart := did.Apart()
+	for _, name := range slices.Sorted(maps.Keys(l.Scenario)) {
+		for _, step := range l.Scenario[name].StepOrder {
+			if s := l.Scenario[name].Step[step]; slices.Contains(apart, s.Op) {
+				all = append(all, Done{Name: name + ", " + step, Figures: &s.Figures})
+			}
+		}
+	}
+	return all
 }
 
 // Found says what a search found.

@@ -227,7 +227,7 @@ func Note(ph *run.Phase) string {
 	if ph.Closed() {
 		notes = append(notes, "response excludes the waiting an open load would see")
 		for _, o := range ph.Op {
-			if len(o.Acks) > 1 {
+			if o != nil && len(o.Acks) > 1 {
 				notes = append(notes, "acks do not predict other W and R in a closed load")
 				break
 			}
