@@ -65,7 +65,7 @@ func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read
 			}
 			n += size
 		}
-	case v == driver.Get && head.kind == array:
+	case v == driver.Get && head.kind == array && head.integer >= 0 && head.integer < int64(len(replies)):
 		return 0, leavesOut(len(replies), head.integer)
 	default:
 		return 0, fmt.Errorf("reply to a redis %s of %d keys: got %s", v, len(replies), quote(b[:n]))

@@ -71,7 +71,7 @@ func TestParseBatchRefuses(t *testing.T) {
 	c := newTestCodec(t, Config{Protocol: 2})
 	for in, want := range map[string]string{
 		"*3\r\n":        `reply to a redis get of 2 keys: got "*3\r\n"`,
-		"*1\r\n":        `reply to a redis get of 2 keys: got "*1\r\n"`,
+		"*1\r\n":        leavesOut(2, 1).Error(),
 		"*-1\r\n":       `reply to a redis get of 2 keys: got "*-1\r\n"`,
 		"$1\r\nx\r\n":   `reply to a redis get of 2 keys: got "$1\r\nx\r\n"`,
 		"+OK\r\n":       `reply to a redis get of 2 keys: got "+OK\r\n"`,
