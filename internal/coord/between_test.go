@@ -378,7 +378,7 @@ func TestWhatIsKeptOfAnswers(t *testing.T) {
 	}
 	require.Equal(t, facts{
 		Found: s.found, Parts: []partFacts{{Ops: 3}, {Ops: 4, Remote: true, Offset: 5, Uncertainty: 6}},
-		Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}, "b": {"version": "2"}}},
+		Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}, "b": {"version": "1"}}}, // as the first worker was told
 	}, s.answers())
 }
 

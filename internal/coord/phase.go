@@ -102,6 +102,9 @@ func (p *activePhase) take(s *step) {
 	if why := p.c.stopped.Load(); why != nil {
 		p.m.StoppedOn = p.ph.Stop.String()
 	}
+	if s.facts.Servers != nil { // those of the phase's first step
+		p.m.Servers = s.facts.Servers
+	}
 	if s.steps[0].Kind != worker.Setup && p.m.Origin == 0 {
 		p.m.Origin = s.at.Seconds()
 	}
@@ -130,7 +133,7 @@ func (p *activePhase) level(s *step, step worker.Step) {
 		p.m.Series = append(p.m.Series, row)
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
-		Endpoints: p.m.Endpoints, Others: p.m.Others, Load: s.totals, Shape: step.Shape, Generators: s.generators,
+		Endpoints: p.m.Endpoints, Others: p.m.Others, Servers: p.m.Servers, Load: s.totals, Shape: step.Shape, Generators: s.generators,
 		Aborted: p.m.Aborted, StoppedOn: p.m.StoppedOn, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
 }

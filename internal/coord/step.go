@@ -156,13 +156,13 @@ func (s *step) prepare(ctx context.Context) error {
 	}
 	s.facts = s.answers()
 	s.enter()
-	return nil
+	return s.distinct()
 }
 
 // answers collects what the workers said when they were ready.
 func (s *step) answers() facts {
 	f := facts{Found: s.found}
-	for _, r := range s.ready {
+	for i, r := range s.ready {
 		f.Parts = append(f.Parts, partFacts{Ops: r.Ops, Remote: r.Remote, Offset: r.Offset, Uncertainty: r.Uncertainty})
 		for target, said := range r.Servers {
 			if !slices.Contains(s.ph.Targets(), target) {
@@ -174,10 +174,25 @@ func (s *step) answers() facts {
 			if f.Servers[target] == nil {
 				f.Servers[target] = map[string]map[string]string{}
 			}
-			maps.Copy(f.Servers[target], said)
+			worker.MergeServers(f.Servers[target], said, s.c.Workers[i].Name)
 		}
 	}
 	return f
+}
+
+// distinct returns an error if endpoints that are to be replicas are one server: it would count as several, whatever N, W and R.
+func (s *step) distinct() error {
+	for _, name := range s.ph.Targets() {
+		t := s.c.Plan.Target(name)
+		if t.Replication == nil {
+			continue
+		}
+		for _, same := range worker.OneServer(t.Endpoints, s.facts.Servers[name]) {
+			return fmt.Errorf("target %q: %s are one server, which replication would count as %d replicas: write each server once",
+				name, strings.Join(same, ", "), len(same))
+		}
+	}
+	return nil
 }
 
 // enter adds what the workers said to the result.

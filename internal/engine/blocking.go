@@ -30,7 +30,7 @@ type blocking struct {
 	lane      *lane
 	ring      func() // tells a loop that also waits for other targets that a call has come back; nil otherwise
 	dial      dialer
-	connect   func(ctx context.Context, endpoint int) (net.Conn, error)
+	connect   func(ctx context.Context, endpoint, client int) (net.Conn, error)
 	link      func(endpoint string) driver.Link
 	endpoints []sockets.Endpoint
 	clients   int           // of each session and endpoint
@@ -53,6 +53,7 @@ type blocking struct {
 // blockingConn is one of a session's clients of one endpoint.
 type blockingConn struct {
 	endpoint int
+	number   int // among the endpoint's clients of all workers
 	meter    *sockets.Meter
 	ended    int64 // when its last call ended, on the run clock; the loop's
 	emptied  int64 // run clock, when its last call came back and it had no other; 0: never in this step
@@ -113,7 +114,9 @@ func (b *blocking) open(deadline int64) error {
 	conns, clients := make([]*blockingConn, all), make([]driver.Session, all)
 	for i := range conns {
 		conns[i] = b.newConn(i / b.clients % len(b.endpoints))
-		conns[i].link = link{session: b.l.sessions[i/b.clients/len(b.endpoints)], row: b.lane.row(conns[i].endpoint)}
+		s := b.l.sessions[i/b.clients/len(b.endpoints)]
+		conns[i].link = link{session: s, row: b.lane.row(conns[i].endpoint)}
+		conns[i].number = s.id*b.clients + i%b.clients
 	}
 	if err := b.dialAll(by, conns, clients); err != nil {
 		return err
@@ -130,7 +133,7 @@ func (b *blocking) open(deadline int64) error {
 func (b *blocking) newConn(endpoint int) *blockingConn {
 	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit)}
 	c.meter = sockets.NewMeter(func(ctx context.Context) (net.Conn, error) {
-		conn, err := b.connect(ctx, endpoint)
+		conn, err := b.connect(ctx, endpoint, c.number)
 		if err == nil && c.meter.Made() > 0 {
 			b.remade.Add(1)
 		}

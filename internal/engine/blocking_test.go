@@ -654,8 +654,8 @@ func (c *openConn) Close() error {
 }
 
 // connectsTo makes a connection that the test has.
-func connectsTo(conn net.Conn) func(context.Context, int) (net.Conn, error) {
-	return func(context.Context, int) (net.Conn, error) { return conn, nil }
+func connectsTo(conn net.Conn) func(context.Context, int, int) (net.Conn, error) {
+	return func(context.Context, int, int) (net.Conn, error) { return conn, nil }
 }
 
 // The connection of a client that could not be made after all is closed.
@@ -683,7 +683,7 @@ func TestWhichConnectionsWereMadeAgain(t *testing.T) {
 		err  error
 		want uint64
 	}{{refused, 0}, {nil, 0}, {refused, 0}, {nil, 1}, {nil, 2}, {refused, 2}} {
-		tr.connect = func(context.Context, int) (net.Conn, error) { return new(openConn), tt.err }
+		tr.connect = func(context.Context, int, int) (net.Conn, error) { return new(openConn), tt.err }
 		_, err := c.meter.Dial(t.Context())
 		require.Equal(t, tt.err, err)
 		require.False(t, tr.collect(nil), "no call has come back")
@@ -935,7 +935,7 @@ func TestTrafficOfClients(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	tr, c, _ := oneClient(t)
-	tr.connect = func(ctx context.Context, _ int) (net.Conn, error) {
+	tr.connect = func(ctx context.Context, _, _ int) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
 	}
 	tr.conns = append(tr.conns, tr.newConn(0)) // which makes none

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -76,6 +77,7 @@ type Engine struct {
 
 	newPoller func() (sockets.Poller, error)
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
+	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // New returns an engine that has no assignment.
@@ -97,7 +99,7 @@ func New(cfg Config) *Engine {
 		cfg.Sleep = napThread
 	}
 	e := &Engine{cfg: cfg, keeps: keeps, newPoller: func() (sockets.Poller, error) { return sockets.NewEpoll() }}
-	e.dial = e.dialer()
+	e.dial, e.resolve = e.dialer(), net.DefaultResolver.LookupNetIP
 	e.lease.suspended = cfg.Suspended
 	e.lease.until.Store(never)
 	return e

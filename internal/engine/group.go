@@ -24,6 +24,7 @@ import (
 const (
 	openWithin     = 10 * time.Second // for all connections of a phase
 	identifyWithin = 3 * time.Second  // to identify one endpoint
+	mostAddresses  = 64               // of an endpoint's name
 	cleanWithin    = 5 * time.Second  // for all endpoints after a clear phase
 )
 
@@ -102,6 +103,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 			g.others = append(g.others, x)
 		}
 		x.target, x.number, x.run, x.secrets = g.plan.Target(name), i, e.run.RunID, e.cfg.Secrets
+		x.resolve = e.resolve
 		x.clients, x.forms = 1, x.target.Forms(g.plan.Words())
 		x.batch = g.phase.Batch > 1 && slices.ContainsFunc(g.phase.Ops, func(w plan.Weight) bool { return w.Op == driver.Get.String() })
 		if err := g.reachOne(ctx, e, x); err != nil {

@@ -8,7 +8,11 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -36,6 +40,7 @@ type side struct {
 	placement op.Placement
 	cluster   *cluster // nil if the target is not a cluster
 	connect   sockets.Connector
+	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	servers   map[string]map[string]string
 }
 
@@ -164,19 +169,94 @@ func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 // spare reports whether an endpoint is a cluster node that has nothing to do for now, such as a replica: it may be down.
 func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.Load().Held(i) == 0 }
 
-// identifyOne connects as package net does: it takes the first of a host's addresses that answers, and the load goes there too.
+// identifyOne finds the addresses of an endpoint's name and asks the server at each to identify itself. The load goes to the first that answers.
+// Blocking clients divide all that answer among themselves.
 func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
+	places, err := x.addresses(ctx, end)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %v: %w", end, err)
+	}
+	facts, errs := make([]map[string]string, len(places)), make([]error, len(places))
+	var asks sync.WaitGroup
+	for i := range places {
+		asks.Go(func() { facts[i], errs[i] = x.identifyAt(ctx, &places[i], d) })
+	}
+	asks.Wait()
+	first := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if first < 0 {
+		return nil, errors.Join(errs...)
+	}
+	end.Addr = places[first].Addr
+	x.choose(end, places, facts)
+	return facts[first], nil
+}
+
+// addresses returns the endpoint at each address of its name; the endpoint itself if it has no name.
+func (x *side) addresses(ctx context.Context, end *sockets.Endpoint) ([]sockets.Endpoint, error) {
+	host, port, err := net.SplitHostPort(end.Text)
+	n, err2 := strconv.ParseUint(port, 10, 16)
+	_, notName := netip.ParseAddr(host)
+	if end.Path != "" || err != nil || err2 != nil || notName == nil || x.resolve == nil {
+		return []sockets.Endpoint{*end}, nil
+	}
+	found, err := x.resolve(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	var all []sockets.Endpoint
+	for _, addr := range found {
+		at := *end
+		at.Addr = netip.AddrPortFrom(addr.Unmap(), uint16(n))
+		if !slices.ContainsFunc(all, func(e sockets.Endpoint) bool { return e.Addr == at.Addr }) {
+			all = append(all, at)
+		}
+	}
+	if len(all) == 0 || len(all) > mostAddresses {
+		return nil, fmt.Errorf("%s has %d addresses, and from 1 to %d are possible", host, len(all), mostAddresses)
+	}
+	return all, nil
+}
+
+// choose records where the load goes, and which addresses of the name it does not go to. facts are nil where nobody answered. Those of the first that
+// answered become the endpoint's.
+func (x *side) choose(end *sockets.Endpoint, places []sockets.Endpoint, facts []map[string]string) {
+	_, divided := x.driver.(driver.Dialer)
+	var loaded, others, silent []string
+	var is map[string]string
+	for i, at := range places {
+		switch f := facts[i]; {
+		case f == nil:
+			silent = append(silent, at.Addr.String())
+		case is == nil:
+			is = f
+			loaded, end.Addrs = append(loaded, f[worker.Address]), append(end.Addrs, at.Addr)
+		case divided:
+			loaded, end.Addrs = append(loaded, f[worker.Address]), append(end.Addrs, at.Addr)
+		case f[worker.Instance] == "" || f[worker.Instance] != is[worker.Instance]:
+			others = append(others, f[worker.Address])
+		}
+	}
+	for name, list := range map[string][]string{worker.Address: loaded, worker.OtherAddresses: others, worker.SilentAddresses: silent} {
+		if text := strings.Join(list, ", "); text != "" {
+			is[name] = text
+		}
+	}
+}
+
+// identifyAt connects to an endpoint and asks the server there to identify itself. It notes the address that the connection leads to.
+func (x *side) identifyAt(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
 	facts := map[string]string{}
 	err := x.talk(ctx, end, func(conn *sockets.Witness) error {
-		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-			end.Addr = at.AddrPort()
-		}
 		if d != nil {
 			told, err := d.Identify(ctx, conn, x.link(end.Text))
 			if err != nil {
 				return err
 			}
 			maps.Copy(facts, told)
+		}
+		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			end.Addr = at.AddrPort()
+			facts[worker.Address] = netip.AddrPortFrom(end.Addr.Addr().Unmap(), end.Addr.Port()).String()
 		}
 		maps.Copy(facts, x.connect.Facts(conn.Conn))
 		return nil
@@ -185,6 +265,34 @@ func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.
 		return nil, err
 	}
 	return facts, nil
+}
+
+// dialOneOf connects the i-th client of an endpoint whose clients divide its addresses among themselves. If an address is dead, the next one is tried.
+func (x *side) dialOneOf(ctx context.Context, end *sockets.Endpoint, i int) (net.Conn, error) {
+	if len(end.Addrs) < 2 {
+		return x.connect.To(ctx, end)
+	}
+	var errs []error
+	for tried := range end.Addrs {
+		at := *end
+		at.Addr = end.Addrs[(i+tried)%len(end.Addrs)]
+		conn, err := x.dialIn(ctx, &at, len(end.Addrs)-tried)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, fmt.Errorf("%v: %w", at.Addr, err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialIn connects within the n-th part of the time that is left.
+func (x *side) dialIn(ctx context.Context, end *sockets.Endpoint, n int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(n))
+		defer cancel()
+	}
+	return x.connect.To(ctx, end)
 }
 
 // link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.

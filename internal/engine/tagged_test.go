@@ -254,15 +254,15 @@ func (nameless) Identify(context.Context, net.Conn, driver.Link) (map[string]str
 	return nil, nil
 }
 
-// TestServersThatSayNothingOfThemselves are not among those that did.
+// TestServersThatSayNothingOfThemselves have an address all the same.
 func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	for _, d := range []driver.Driver{ticket.Driver{}, nameless{}} {
 		s := serveTickets(t, nil)
 		ready, _, err := driveLines(t, Config{Loops: 1, Drivers: []driver.Driver{d}}, ticketPlan(s.addr, "", ticketLoad))
 		require.NoError(t, err)
-		want := map[string]map[string]string{}
+		want := map[string]map[string]string{s.addr: {"address": s.addr}}
 		if _, silent := d.(nameless); !silent {
-			want[s.addr] = map[string]string{"server": "ticket", "version": "1"}
+			want[s.addr] = map[string]string{"server": "ticket", "version": "1", "address": s.addr}
 		}
 		require.Equal(t, want, ready.Servers["t"])
 	}

@@ -56,8 +56,8 @@ func newBlocking(la *lane, clients int, dial dialer) *blocking {
 	x := la.side
 	return &blocking{
 		l: la.l, lane: la, dial: dial, link: x.link, endpoints: x.endpoints, clients: clients, limit: backlog + 1, timeout: x.target.Timeout,
-		connect: func(ctx context.Context, endpoint int) (net.Conn, error) {
-			return x.connect.To(ctx, &x.endpoints[endpoint])
+		connect: func(ctx context.Context, endpoint, client int) (net.Conn, error) {
+			return x.dialOneOf(ctx, &x.endpoints[endpoint], client)
 		},
 	}
 }

@@ -95,6 +95,7 @@ func TestServersThatAreNotThereForLoads(t *testing.T) {
 func TestNutcrackerIsIdentified(t *testing.T) {
 	facts, err := identified(t, redis.Driver{}, servertest.Nutcracker(t, servertest.Redis(t), true), nil)
 	require.NoError(t, err)
+	delete(facts, "address")
 	require.Equal(t, map[string]string{driver.Note: "the server says nothing of itself: INFO: server closed the connection"}, facts)
 }
 

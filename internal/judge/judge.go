@@ -101,6 +101,8 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	if !p.judgeWhole(whole, ph, m) || !p.Kind.Timed() {
 		return
 	}
+	p.judgeServers(m.Servers)
+	p.judgeSilent()
 	p.judgeOutcomes(ph)
 	p.judgeLost(ph, m.Load)
 	p.judgePlateau()

@@ -19,10 +19,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
+// servers is facts by target and endpoint: see [worker.Ready].
+type servers = map[string]map[string]map[string]string
+
 // Measured is what a phase left behind, merged over all workers.
 type Measured struct {
 	Endpoints  []string            // of the phase's own target
 	Others     map[string][]string // of the other targets that its scenarios name, by name; Totals.Requests has the order of both
+	Servers    servers             // what each endpoint of each target said of itself, by target and endpoint
 	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil if there are Levels
 	Shape      pace.Shape          // of the measured step, if its ops were due by a schedule; for an open phase, the plan's
 	Setup      *measure.Totals     // nil if the phase has no setup

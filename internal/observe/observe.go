@@ -52,6 +52,8 @@ type Means struct {
 	Secrets func(name string) (string, error)
 	// Dial connects to an endpoint of a target the way its load does.
 	Dial func(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error)
+	// Same groups endpoints that lead to one server, by what is known of each: its "address" and its "instance" (driver.Identifier). Nil: each has its own.
+	Same func(endpoints []string, facts map[string]map[string]string) [][]string
 	// Hook runs a command that the plan names and returns its output.
 	Hook func(ctx context.Context, name string) (string, error)
 }

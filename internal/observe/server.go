@@ -24,10 +24,11 @@ type server struct {
 	endpoints []string
 	asks      []*asker
 	wrong     error // why nothing can be asked
+	same      func(endpoints []string, facts map[string]map[string]string) [][]string
 }
 
 func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *server {
-	s := &server{o: o, endpoints: endpoints}
+	s := &server{o: o, endpoints: endpoints, same: m.Same}
 	var d driver.Informant
 	for _, known := range m.Drivers {
 		if i, ok := known.(driver.Informant); ok && known.Name() == t.Driver {
@@ -40,7 +41,7 @@ func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *se
 	}
 	for _, endpoint := range endpoints {
 		s.asks = append(s.asks, &asker{
-			d: d, t: t, secrets: m.Secrets, endpoint: endpoint,
+			d: d, t: t, secrets: m.Secrets, endpoint: endpoint, alone: len(endpoints) == 1,
 			dial: func(ctx context.Context) (net.Conn, error) { return m.Dial(ctx, t, endpoint) },
 		})
 	}
@@ -60,7 +61,31 @@ func (s *server) Take(ctx context.Context) (value map[string]float64, missing ma
 		group.Go(func() { all[i] = a.take(ctx, s.o.Fields) })
 	}
 	group.Wait()
-	return combine(s.o.Combine, s.o.Fields, s.endpoints, all)
+	names, all := s.once(all)
+	return combine(s.o.Combine, s.o.Fields, names, all)
+}
+
+// once leaves out what servers have told a second time, by another of their names.
+func (s *server) once(all []figures) (names []string, left []figures) {
+	if s.same == nil {
+		return s.endpoints, all
+	}
+	known := map[string]map[string]string{}
+	for i, a := range s.asks {
+		known[s.endpoints[i]] = a.identity()
+	}
+	again := map[string]bool{}
+	for _, same := range s.same(s.endpoints, known) {
+		for _, endpoint := range same[1:] {
+			again[endpoint] = true
+		}
+	}
+	for i, endpoint := range s.endpoints {
+		if !again[endpoint] {
+			names, left = append(names, endpoint), append(left, all[i])
+		}
+	}
+	return names, left
 }
 
 func (s *server) Close() {
@@ -75,10 +100,12 @@ type asker struct {
 	t        *plan.Target
 	secrets  func(name string) (string, error)
 	endpoint string
+	alone    bool // the target has no other endpoint
 	dial     func(ctx context.Context) (net.Conn, error)
 
-	mu   sync.Mutex // Close runs in another goroutine than take
-	conn net.Conn   // nil: none yet, or lost
+	mu   sync.Mutex        // Close runs in another goroutine than take
+	conn net.Conn          // nil: none yet, or lost
+	is   map[string]string // what identifies the server that conn leads to
 	buf  []byte
 }
 
@@ -169,7 +196,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.buf = a.buf[:0]
+	a.buf, a.is = a.buf[:0], a.identify(ctx, conn)
 	fresh := conn
 	if err := panics.Safely(func() (err error) {
 		if conn, err = a.shake(ctx, conn); err == nil {
@@ -182,6 +209,42 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	}
 	a.conn = conn
 	return conn, nil
+}
+
+// identify returns what tells the server from those of other endpoints. What it does not tell is left out.
+func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
+	is := map[string]string{}
+	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		is["address"] = at.String()
+	}
+	d, tells := a.d.(driver.Identifier)
+	if !tells || a.alone {
+		return is
+	}
+	other, err := a.dial(ctx) // a connection that has told what the server is has ended for some drivers
+	if err != nil {
+		return is
+	}
+	defer other.Close()
+	defer interruptible(ctx, other)()
+	_ = panics.Safely(func() error { // without it, the address must do
+		told, err := d.Identify(ctx, other, a.link())
+		if err == nil {
+			is["instance"] = told["instance"]
+		}
+		return err
+	})
+	return is
+}
+
+// identity returns what identifies the server; nil if it was not reached.
+func (a *asker) identity() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn == nil {
+		return nil
+	}
+	return a.is
 }
 
 // greet sends what a connection of the wire protocol begins with.

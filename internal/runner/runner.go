@@ -195,7 +195,7 @@ func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.
 // probes returns a function that makes a plan's probes.
 func (c *Config) probes(j job) func(o *plan.Observe, endpoints []string) coord.Probe {
 	means := c.Means
-	means.Hook = c.observed(j.header)
+	means.Same, means.Hook = worker.OneServer, c.observed(j.header)
 	return func(o *plan.Observe, endpoints []string) coord.Probe {
 		return means.New(o, j.plan.Target(o.Target), endpoints)
 	}

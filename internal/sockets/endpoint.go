@@ -16,6 +16,8 @@ type Endpoint struct {
 	Text string // as the plan has it
 	Path string // of its Unix socket; "" if it has an address
 	Addr netip.AddrPort
+
+	Addrs []netip.AddrPort // that clients divide among themselves, if its name has several; Addr is one of them
 }
 
 // NewEndpoint returns the endpoint that a plan's text names. Its address is not known yet.

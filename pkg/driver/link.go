@@ -29,6 +29,9 @@ type Identifier interface {
 	// Identify asks the server at the far end of a fresh connection for its version and the settings that bear on a measurement. It returns them by
 	// name: "version" and "server", or [Note] instead if the server accepts the greeting but will not say. If the server is not meant for loads, the
 	// error says what it is. The caller sets the connection's deadline.
+	//
+	// "instance" is what tells the server from every other one for as long as it runs, if it says as much: endpoints with the same are one server. A
+	// process id alone is none, since containers have the same.
 	Identify(ctx context.Context, conn net.Conn, link Link) (map[string]string, error)
 }
 

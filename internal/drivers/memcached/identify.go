@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -71,8 +72,24 @@ func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string
 			break
 		}
 		describe(id, stats, q.fields)
+		if is := instance(stats, conn.LocalAddr(), conn.RemoteAddr()); is != "" {
+			id["instance"] = is
+		}
 	}
 	return id, nil
+}
+
+// instance tells a memcached on the client's own machine from every other one there: by its process, when that started, and the port. Elsewhere these
+// may be equal: containers that are started together have the same process id.
+func instance(stats map[string]string, from, to net.Addr) string {
+	local, _ := from.(*net.TCPAddr)
+	remote, tcp := to.(*net.TCPAddr)
+	now, err := strconv.ParseInt(stats["time"], 10, 64)
+	up, err2 := strconv.ParseInt(stats["uptime"], 10, 64)
+	if !tcp || local == nil || err != nil || err2 != nil || stats["pid"] == "" || !remote.IP.IsLoopback() && !remote.IP.Equal(local.IP) {
+		return ""
+	}
+	return fmt.Sprintf("pid %s, started %d, port %d of this machine", stats["pid"], now-up, remote.Port)
 }
 
 // greetMeta sends the greeting of a codec for the meta commands.

@@ -15,6 +15,10 @@ const settingsTold = `'fsync', 'synchronous_commit', 'full_page_writes', 'wal_le
 	'effective_cache_size', 'max_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', 'commit_delay', 'max_connections', 'jit', 'autovacuum',
 	'default_transaction_isolation', 'synchronous_standby_names', 'track_io_timing', 'huge_pages'`
 
+// askInstance tells this server from its replicas, which share its system identifier, and from what runs on a copy of its files.
+const askInstance = `SELECT 'system_identifier ' || system_identifier || ', started ' || pg_postmaster_start_time() || ', port ' || current_setting('port')
+	FROM pg_control_system()`
+
 // Identify asks for the version and the settings that bear on a measurement.
 func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
 	var id map[string]string
@@ -34,6 +38,9 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 
 func identity(ctx context.Context, pg *pgconn.PgConn) map[string]string {
 	id := map[string]string{"server": "postgres", "version": pg.ParameterStatus("server_version")}
+	if told, err := rows(ctx, pg, askInstance); err == nil && len(told) == 1 && len(told[0]) == 1 { // a user may not be allowed to ask
+		id["instance"] = told[0][0]
+	}
 	told, err := rows(ctx, pg, "SELECT name, CASE WHEN unit IS NULL THEN setting ELSE current_setting(name) END FROM pg_settings WHERE name IN ("+settingsTold+
 		") UNION ALL SELECT 'in_recovery', pg_is_in_recovery()::text")
 	if err != nil {

@@ -211,6 +211,9 @@ func describe(info map[string]string) map[string]string {
 	if version := info[id["server"]+"_version"]; version != "" {
 		id["version"] = version
 	}
+	if run := info["run_id"]; run != "" {
+		id["instance"] = "run_id " + run
+	}
 	for _, name := range infoFields {
 		if value, ok := info[name]; ok {
 			id[name] = value
