@@ -20,8 +20,8 @@ var (
 	// documented is a row of the tables in docs/result.md: a path and its type.
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
-	// elsewhere are paths that only failing runs have: remote workers are lost, entries of a log are missing.
-	elsewhere = regexp.MustCompile(`^losses\[\]|\.proof\.wrong\[\]$`)
+	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing.
+	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$`)
 )
 
 // briefSearch finds 2,000 a second, roughly: two sessions that wait 1 ms for each answer.

@@ -55,11 +55,12 @@ const (
 	CoordinatorEnded Code = "coordinator_ended" // its coordinator ended; the result is from what that had saved
 	NotCarriedOut    Code = "not_carried_out"   // something could not be done; the error says what
 	NotKept          Code = "not_kept"          // its result could not be written
-	TimedOut         Code = "timed_out"         // it was ended by --timeout
+	stoppedByUser    Code = "stopped_by_user"
+	TimedOut         Code = "timed_out" // it was ended by --timeout
 )
 
 // User is the reason of a run that the user stopped.
-var User = Why{"stopped_by_user", "stopped by the user"}
+var User = Why{stoppedByUser, "stopped by the user"}
 
 // Codes for the outcome of a comparison with a baseline, besides those of internal/experiment.
 const (
