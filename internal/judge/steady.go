@@ -159,9 +159,17 @@ func (b *builder) trend(at string, series []float64) run.Trend {
 		b.null(at, reason.NoOps, "its mean is 0")
 		return run.Trend{}
 	}
-	return run.Trend{
-		Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P),
+	t := run.Trend{Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P)}
+	if math.IsNaN(d.Effective) {
+		why := fmt.Sprintf("%s are so much alike that they are worth fewer than 3 independent ones", quantity.Count(len(series), "neighbouring second"))
+		if len(series) < stat.LeastForMean {
+			why = fmt.Sprintf("%s do not tell how much neighbours are alike; it takes %d", quantity.Count(len(series), "second"), stat.LeastForMean)
+		}
+		t.Effective, t.CI95 = nil, nil
+		b.null(at+".effective", reason.TooFew, why)
+		b.null(at+".ci95", reason.TooFew, why)
 	}
+	return t
 }
 
 // queue says what an op cost the loops, and the lag that an M/D/1 queue with that service time would have had: arrivals of independent streams at one

@@ -158,14 +158,6 @@ func TestWarmUpByHand(t *testing.T) {
 	}
 }
 
-// Values by hand. Of 1, 1, −1, −1 the correlations are 1, 1/4, −1/2 and −1/4: the second pair ends the sum.
-func TestInefficiency(t *testing.T) {
-	require.Equal(t, 1.5, inefficiency([]float64{1, 1, -1, -1}))
-	require.Equal(t, 1.0, inefficiency([]float64{1, -1, 1, -1}), "what swings is worth no more than it is long")
-	require.Equal(t, 1.0, inefficiency([]float64{5, 5, 5}))
-	require.Equal(t, []float64{1, 1, 1, 1}, without([]float64{1, 3, 5, 7}, 2))
-}
-
 // Values by hand: with twelve that are alike in pairs, r is 1/12, and without its bias 3/8; of twelve that swing it is −11/12, so −9/8.
 func TestLikenessOfNeighbours(t *testing.T) {
 	of := func(x ...float64) float64 {
@@ -182,20 +174,20 @@ func TestLikenessOfNeighbours(t *testing.T) {
 
 // TestDescribeConstantAndLong series: neither has noise, so every figure is exact.
 func TestDescribeConstantAndLong(t *testing.T) {
-	for _, n := range []int{5, 512, 513, 1537} {
+	for _, n := range []int{30, 512, 513, 1537} {
 		flat, rising := make([]float64, n), make([]float64, n)
 		for i := range flat {
 			flat[i], rising[i] = 5, float64(i)
 		}
 		require.Equal(t, Trend{Mean: 5, Effective: float64(n), P: 1}, Describe(flat), "%d", n)
 		require.Zero(t, WarmUp(flat, 0, 0.3))
-		up, group := Describe(rising), map[int]int{5: 1, 512: 1, 513: 2, 1537: 4}[n] // no more than 512 points are compared
+		up, group := Describe(rising), map[int]int{30: 1, 512: 1, 513: 2, 1537: 4}[n] // no more than 512 points are compared
 		require.Equal(t, float64(n-1)/2, up.Mean)
 		require.Equal(t, float64(group*(n/group-1)), up.Drift, "%d", n)
 		require.Equal(t, float64(n), up.Effective, "what is left without the drift is constant")
 		require.Zero(t, up.P)
 		// The squares of 0 to n − 1 about their mean are n(n² − 1)/12.
-		require.InEpsilon(t, 1.959964*math.Sqrt(float64(n+1)/12), up.HalfWidth, 1e-9)
+		require.InEpsilon(t, StudentLimit(0.05, float64(n-1))*math.Sqrt(float64(n+1)/12), up.HalfWidth, 1e-9)
 	}
 }
 
@@ -372,5 +364,33 @@ func TestSpacing(t *testing.T) {
 		{[]float64{3, 7, 11}, 4},
 	} {
 		require.Equal(t, c.want, Spacing(c.ends, func(end float64) float64 { return end }), "%v", c.ends)
+	}
+}
+
+// TestMeansAreInTheirIntervals as often as promised, whatever the correlation of neighbours; where that cannot be, there is none.
+func TestMeansAreInTheirIntervals(t *testing.T) {
+	const trials = 500
+	for _, phi := range []float64{0, 0.3, 0.6} {
+		for _, n := range []int{10, 29, 30, 60, 120} {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			within, intervals := 0, 0
+			for range trials {
+				x := make([]float64, n)
+				v := random.NormFloat64() / math.Sqrt(1-phi*phi)
+				for i := range x {
+					x[i] = v
+					v = phi*v + random.NormFloat64()
+				}
+				if d := Describe(x); !math.IsNaN(d.HalfWidth) {
+					intervals++
+					if math.Abs(d.Mean) <= d.HalfWidth {
+						within++
+					}
+				}
+			}
+			t.Logf("correlation %.1f, %d points: %.1f %% of %d", phi, n, 100*float64(within)/float64(intervals), intervals)
+			require.Equal(t, n >= 30, intervals > 0)
+			require.GreaterOrEqual(t, float64(within), 0.925*float64(intervals))
+		}
 	}
 }

@@ -34,6 +34,8 @@ experiment {
   baseline = "second"
   fork     = true
   cap      = "10m"
+  compare  = ["rate", "response.p99"]
+  matters  = "2%"
   variant "first" { w = 1 }
   variant "second" {
     w = 2
@@ -49,6 +51,8 @@ experiment {
 	require.Equal(t, "second", e.Baseline)
 	require.True(t, e.Fork)
 	require.Equal(t, 10*time.Minute, e.Cap)
+	require.Equal(t, []string{"rate", "response.p99"}, e.Metrics())
+	require.InDelta(t, 0.02, e.Matters, 0)
 	shown := map[string]string{}
 	var names []string
 	for _, v := range e.Variants {
@@ -88,6 +92,11 @@ func TestMistakesInExperiments(t *testing.T) {
 		{"experiment {\n " + two + "\n variant \"a\" { w = 3 }\n}", `experiment: two variants named "a"`},
 		{"experiment {\n " + two + "\n repeat = 0\n}", "experiment: repeat: 0"},
 		{"experiment {\n " + two + "\n order = \"random\"\n}", `experiment: order: unknown order "random"`},
+		{"experiment {\n " + two + "\n compare = []\n}", "experiment: compare: nothing to compare"},
+		{"experiment {\n " + two + "\n compare = [\"p99\"]\n}", `experiment: compare: unknown metric "p99"`},
+		{"experiment {\n " + two + "\n compare = [\"rate\", \"rate\"]\n}", `experiment: compare: "rate" twice`},
+		{"experiment {\n " + two + "\n matters = 0\n}", "experiment: matters: 0"},
+		{"experiment {\n " + two + "\n matters = \"200%\"\n}", "experiment: matters: "},
 		{"experiment {\n " + two + "\n baseline = \"c\"\n}", `experiment: baseline: unknown variant "c"`},
 		{"experiment {\n " + two + "\n repeats = 2\n}", "experiment: unknown attribute \"repeats\""},
 		{"experiment {\n " + two + "\n variant \"c\" { v = 2 }\n}", `variant "c": the plan has no variable "v"`},

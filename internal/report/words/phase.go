@@ -25,9 +25,9 @@ func Steady(ph *run.Phase) []string {
 	if t := ph.Steady.Rate; t.CI95 != nil {
 		parts = append(parts, "rate ± "+quantity.Percent(rounded(*t.CI95))+" over "+quantity.Thousands(ph.Steady.Seconds)+" s, which are worth "+
 			quantity.Digits(*t.Effective)+" independent ones")
-		if ph.Steady.Rate.Drift != nil {
-			parts = append(parts, "drift "+quantity.Percent(rounded(*t.Drift)))
-		}
+	}
+	if t := ph.Steady.Rate; t.Drift != nil {
+		parts = append(parts, "drift "+quantity.Percent(rounded(*t.Drift)))
 	}
 	return parts
 }
