@@ -29,6 +29,7 @@ type loopFlags struct {
 	files   string
 	secrets *bindings
 	policy  *policy.Policy // nil: none
+	budget  *policy.Budget // what its rates still allow, in all runs
 	foreign bool           // plans come from a coordinator that may be on another machine
 }
 
@@ -169,7 +170,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 
 // newEngine returns this process's worker.
 func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy}
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

@@ -44,7 +44,8 @@ command to type here, with --join HOST:PORT and a --token. Since other users of 
 come from a --token-file, or from LOADGEN_TOKEN in the environment. The worker gets a certificate for one day, renews it, and needs no
 token when it restarts. Over TCP on the loopback without a token, a key in the state directory proves that both belong to the same user.
 
-With --policy the owner of this machine limits what a plan may ask for; a worker refuses the rest by name, before any load.
+With --policy the owner of this machine limits what a plan may ask for. What the plan says in advance is refused by name, before any
+load. A load that would exceed its rates waits, and its figures are then invalid.
 
 Load stops when the coordinator has been silent for 10 s (its --lease). Ctrl-C stops at once; the run then continues without this worker.`,
 		Example: `  loadgen worker --name w1

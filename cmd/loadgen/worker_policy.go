@@ -50,7 +50,7 @@ func (f *workerFlags) readPolicy(words, out io.Writer) error {
 	if p.Memory > 0 {
 		debug.SetMemoryLimit(min(p.Memory, debug.SetMemoryLimit(-1)))
 	}
-	f.loops.policy = p
+	f.loops.policy, f.loops.budget = p, p.Budget()
 	if f.print {
 		return p.Print(out)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -131,23 +132,40 @@ func TestPolicyOfAClustersNodes(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "is none of them")
 }
 
-// TestPolicyEndsALoad limits a closed load, whose size nobody knows beforehand.
+// TestPolicyHoldsALoadBack limits a closed load, which would do as much as it can: the server gets no more, and the figures are invalid, by name.
+func TestPolicyHoldsALoadBack(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t)
+	plan := fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 4\n    duration = \"3s\"\n  }")
+	for name, c := range map[string]struct {
+		bound string
+		puts  uint64 // at most
+	}{
+		"rate":             {`rate = "1k/s"`, 4000},
+		"bytes_per_second": {`bytes_per_second = "1MB"`, 4000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\n%s", addr, c.bound)), plan, addr)
+			ph := r.Phase["p"]
+			require.LessOrEqual(t, ph.Op["put"].Due, c.puts)
+			require.Greater(t, ph.Op["put"].Due, c.puts/2)
+			require.Equal(t, run.Invalid, ph.Validity)
+			require.Equal(t, reason.PolicyLimit, ph.Reasons[0].Code, ph.Reasons)
+			require.Contains(t, ph.Reasons[0].Text, "a worker's policy held the load back: ops that were due waited for its "+name)
+			require.Equal(t, exit.Invalid, r.ExitCode)
+		})
+	}
+}
+
+// TestPolicyEndsALoad limits how long a closed load goes on, which nobody knows beforehand.
 func TestPolicyEndsALoad(t *testing.T) {
 	t.Parallel()
 	addr := servertest.Redis(t)
 	plan := fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 1\n    iterations = 10000000\n  }")
-	for name, c := range map[string]struct{ bound, want string }{
-		"rate":     {`rate = "100/s"`, "this worker's policy: rate: "},
-		"bytes":    {`bytes_per_second = "10kB"`, "this worker's policy: bytes_per_second: "},
-		"duration": {`duration = "1s"`, "this worker's policy: duration: the load was not over after 1s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\n%s", addr, c.bound)), plan, addr)
-			require.Contains(t, fmt.Sprint(r.Verdict.Reasons), c.want)
-			require.NotEqual(t, exit.OK, r.ExitCode)
-		})
-	}
-	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nrate = \"1M/s\"\nsessions = 1\nmemory = \"1GiB\"\nlease = \"20s\"", addr)),
+	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nduration = \"1s\"", addr)), plan, addr)
+	require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "this worker's policy: duration: the load was not over after 1s")
+	require.NotEqual(t, exit.OK, r.ExitCode)
+	r = runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nrate = \"1M/s\"\nsessions = 1\nmemory = \"1GiB\"\nlease = \"20s\"", addr)),
 		fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 1\n    iterations = 1000\n  }"), addr)
 	require.EqualValues(t, 1000, r.Phase["p"].Op["put"].OK, r.Verdict.Reasons)
 }

@@ -43,6 +43,7 @@ type moody struct {
 	began   time.Time
 	mu      sync.Mutex
 	got     map[string]*heard // by endpoint
+	took    func()            // when set, is told of every request
 }
 
 // isDown reports whether nobody can be reached now.
@@ -101,6 +102,9 @@ type heard [driver.NumVerbs]struct {
 func (m *moody) take(endpoint string, req *driver.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.took != nil {
+		m.took()
+	}
 	if m.got[endpoint] == nil {
 		m.got[endpoint] = new(heard)
 	}

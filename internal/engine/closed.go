@@ -34,7 +34,11 @@ func (f *closedFeed) fire(t timer, now int64) {
 // start starts ops in n free slots of the session, or retires the slots.
 func (f *closedFeed) start(s *session, n int, due, now int64) {
 	if !f.over(s, now) {
-		n -= f.l.way.start(s, &s.stream, n, due, now)
+		may := f.l.gate.admit(n, now)
+		if may < n {
+			f.l.gate.hold(due, startSlots, int32(s.index), int32(n-may))
+		}
+		n = may - f.l.way.start(s, &s.stream, may, due, now)
 	}
 	f.live -= n
 }
@@ -64,7 +68,7 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 
 func (f *closedFeed) due(now int64) {
 	if now >= f.stopAt {
-		f.live -= f.l.dismiss(now)
+		f.live -= f.l.dismiss(now) + f.l.gate.drop(startSlots)
 	}
 }
 
@@ -82,6 +86,8 @@ func (f *closedFeed) next() int64 {
 	return f.stopAt
 }
 
-func (f *closedFeed) stop(now int64) { f.live -= f.l.timers.drop(startSlots) + f.l.dismiss(now) }
+func (f *closedFeed) stop(now int64) {
+	f.live -= f.l.timers.drop(startSlots) + f.l.dismiss(now) + f.l.gate.drop(startSlots)
+}
 
 func (f *closedFeed) done() bool { return f.live == 0 }

@@ -33,6 +33,7 @@ type Config struct {
 	Secrets func(name string) (string, error)
 	Allow   Allow
 	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
+	Budget  *policy.Budget // what the policy's rates still allow this process, in all its runs; nil: the engine makes its own
 	Loops   int            // 0: one less than there are processors, at least one
 	Spin    time.Duration  // how long loops watch the clock instead of sleeping before an op of an open load is due; 0: 50 µs, pinned 200 µs; negative: never
 	Pin     []int          // CPUs that loops run on: loop i on the i-th, wrapping around; none: where the kernel puts them
@@ -63,6 +64,7 @@ type Engine struct {
 	plan   *plan.Plan
 	clock  clock
 	wall   int64
+	apart  int64                    // the run clock's zero on the clock of the policy's budget
 	group  *group                   // of the current phase
 	locals map[string]*localTarget  // opened in this run
 	ready  map[string]bool          // targets whose servers the driver has prepared in this run
@@ -90,6 +92,9 @@ func New(cfg Config) *Engine {
 		if len(cfg.Pin) > 0 {
 			cfg.Spin = PinnedSpin
 		}
+	}
+	if cfg.Budget == nil {
+		cfg.Budget = cfg.Policy.Budget()
 	}
 	if cfg.Suspended == nil {
 		cfg.Suspended = machine.Suspended
@@ -142,6 +147,9 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 	}
 	e.clock = &wallClock{zero: a.Zero, spin: spin, nap: e.cfg.Sleep}
 	e.wall = a.WallNS
+	if e.cfg.Budget != nil {
+		e.apart = int64(e.cfg.Budget.Since(a.Zero))
+	}
 	e.stage = isIdle
 	return nil
 }
@@ -362,7 +370,7 @@ func stride(still int64) int64 {
 
 func (c *collector) snapshot(joint measure.Interval) {
 	c.totals.Merge(joint.Delta)
-	if err := watch(c.policy, joint, c.begin); err != nil && c.err == nil {
+	if err := c.policy.Watch(time.Duration(joint.To - c.begin)); err != nil && c.err == nil {
 		c.err = err
 		c.end()
 	}

@@ -46,6 +46,7 @@ type bench struct {
 	g     *group
 	l     *loop
 	snaps []measure.Snapshot
+	use   joined // of the last step
 
 	seen     func(*measure.Snapshot) // when set, is shown each snapshot; what its pointers lead to is only valid until it returns
 	indirect bool                    // plain ops are left to their program
@@ -197,6 +198,7 @@ func (b *bench) runStep(step worker.Step) measure.Totals {
 		}
 	}}
 	totals := c.collect(parts)
+	b.use = c.use
 	require.NoError(b.t, totals.CheckValid())
 	return totals
 }

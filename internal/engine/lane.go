@@ -67,6 +67,20 @@ func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	}()
 }
 
+// width is the most requests that an op of a step of the phase begins with.
+func (g *group) width(kind worker.StepKind) int {
+	most := 1
+	for _, x := range g.sides() {
+		switch r := x.target.Replication; {
+		case r != nil:
+			most = max(most, r.N)
+		case kind.Timed():
+			most = max(most, min(g.phase.Batch, len(x.endpoints)))
+		}
+	}
+	return most
+}
+
 // datasetsOf lists the datasets whose keys the phase asks a target for. There is at least one.
 func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
 	for _, name := range g.phase.DatasetsOn(x.target.Name) {

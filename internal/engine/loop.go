@@ -156,6 +156,7 @@ type loop struct {
 	retired   *atomic.Int64 // sessions of all loops that have failed for good
 	everyone  int64         // sessions of all loops
 	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
+	gate      *gate         // of the worker's policy; nil: it limits no rate
 	lease     *lease        // once it is over, nothing may be started or sent
 	away      absences
 	slotted   bool  // the step is a closed load that is measured
@@ -351,15 +352,13 @@ func (l *loop) turn(now int64) {
 		if n%flushEach == 0 {
 			l.tr.flush()
 		}
-		t := l.timers.pop()
-		switch t.kind {
-		case startSlots:
-			l.feed.fire(t, now)
-		case nextScene:
-			l.scenes.fire(t, now)
-		default:
-			l.tr.fire(t, now)
+		l.fire(l.timers.pop(), now)
+	}
+	for n := 1; l.gate.opens(now); n++ {
+		if n%flushEach == 0 {
+			l.tr.flush()
 		}
+		l.fire(l.gate.held.pop(), now)
 	}
 	if now >= l.away.until {
 		l.despair(now)
@@ -371,11 +370,27 @@ func (l *loop) turn(now int64) {
 	l.tr.flush()
 }
 
+// fire does what a timer was set for.
+func (l *loop) fire(t timer, now int64) {
+	switch t.kind {
+	case startSlots:
+		l.feed.fire(t, now)
+	case nextScene:
+		l.scenes.fire(t, now)
+	case furtherRequest:
+		r := l.gate.release(t.arg)
+		l.gate.requests.left--
+		r.st.by.issue(r.st, &r.req, now)
+	default:
+		l.tr.fire(t, now)
+	}
+}
+
 // wake returns when turn has something to do again.
 func (l *loop) wake(now int64) int64 {
 	longest := maxSleep
 	if l.closed && l.running > 0 {
 		longest = maxWatch
 	}
-	return min(l.timers.next(), l.feed.next(), l.sweepAt, l.sealAt, l.away.until, now+longest)
+	return min(l.timers.next(), l.feed.next(), l.gate.next(), l.sweepAt, l.sealAt, l.away.until, now+longest)
 }

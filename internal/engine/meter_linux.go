@@ -132,6 +132,8 @@ type loopUse struct {
 	waited     int64 // ready to run without a processor, beyond what waking takes
 	waitKnown  bool
 	gaps       *gaps // nil: not counted
+
+	rateWait, bytesWait int64 // ops that were due waited for the policy's rate, and for its bytes_per_second
 }
 
 // gaps sums up the times for which a loop was kept from its processor.

@@ -79,6 +79,13 @@ func (f *openFeed) due(now int64) {
 	}
 	for len(f.ready) > 0 && f.ready[0].due <= now && (f.shed || f.l.running < f.inFlight) {
 		s := f.ready[0].s
+		if !f.full(s) {
+			if !f.l.gate.open(now) {
+				f.roomAt = f.l.gate.after(now) // what is due until then waits, and the loop is not late
+				return
+			}
+			f.l.gate.pass()
+		}
 		f.ready = pop(f.ready, earlierTurn)
 		s.queued = false
 		f.step(s, now)
@@ -91,7 +98,7 @@ func (f *openFeed) step(s *session, now int64) {
 	if f.waited(s, st.due, now) {
 		f.l.rec.Waited.Record(now - st.due)
 	}
-	if s.active >= f.pipeline || f.l.running >= f.inFlight { // only if f.shed: otherwise due would not have taken it
+	if f.full(s) { // only if f.shed: otherwise due would not have taken it
 		f.l.shed(&st.ops)
 	} else {
 		f.at = s
@@ -101,6 +108,9 @@ func (f *openFeed) step(s *session, now int64) {
 	f.advance(s)
 	f.offer(s)
 }
+
+// full reports whether there is no room for another op of the session.
+func (f *openFeed) full(s *session) bool { return s.active >= f.pipeline || f.l.running >= f.inFlight }
 
 // waited reports whether an op starts late because it had no room when it was due, and not because the loop was late. The loop was late if it starts
 // an op late that had room. Every op due in that stretch then counts as late for that reason, room or no room.
@@ -163,7 +173,7 @@ func (f *openFeed) next() int64 {
 	case len(f.ready) == 0 || !f.shed && f.l.running >= f.inFlight:
 		return f.drainAt
 	}
-	return min(f.ready[0].due, f.drainAt)
+	return min(f.l.gate.after(f.ready[0].due), f.drainAt)
 }
 
 func (f *openFeed) works(_ *session, now int64) int64 { return min(now, f.l.origin+f.lasts) }

@@ -5,9 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
-	"time"
 
-	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/policy"
 )
 
@@ -37,7 +35,7 @@ func (g *group) checkPolicy(p *policy.Policy) error {
 	if g.sessions == 0 {
 		return nil
 	}
-	need := policy.Need{Sessions: g.sessions, Rate: g.phase.OpsPerSecond() * float64(g.sessions) / float64(g.phase.Sessions())}
+	need := policy.Need{Sessions: g.sessions, Rate: g.phase.OpsPerSecond() * g.plan.RequestsPerOp(g.phase) * float64(g.sessions) / float64(g.phase.Sessions())}
 	for _, x := range g.sides() {
 		need.Connections += g.sessions * x.opens()
 	}
@@ -48,19 +46,4 @@ func (g *group) checkPolicy(p *policy.Policy) error {
 		need.Duration = g.phase.Open.Duration
 	}
 	return p.Check(need)
-}
-
-// watch returns an error if what a worker did in an interval of a step exceeds its policy.
-func watch(p *policy.Policy, joint measure.Interval, begin int64) error {
-	var ops, bytes uint64
-	for _, o := range joint.Delta.Ops {
-		if o == nil {
-			continue
-		}
-		for _, n := range o.Outcomes {
-			ops += n
-		}
-		bytes += o.In + o.Out
-	}
-	return p.Watch(policy.Done{Ops: ops, Bytes: bytes, In: time.Duration(joint.To - joint.From), Since: time.Duration(joint.To - begin)})
 }

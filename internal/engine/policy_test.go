@@ -22,47 +22,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A policy is checked against everything that an interval did: the ops of all verbs, however they ended, the bytes both ways, and the time since the
-// beginning of the step.
-func TestAPolicyIsAskedAboutAllThatWasDone(t *testing.T) {
-	const begin = int64(5 * time.Second)
-	done := func(lasts time.Duration, put, get measure.Op) measure.Interval {
-		t := measure.NewTotals(begin, 1)
-		t.Ops[driver.Put], t.Ops[driver.Get] = &put, &get
-		return measure.Interval{From: begin, To: begin + int64(lasts), Delta: t}
-	}
-	ops := func(outcome driver.Outcome, n uint64) (o measure.Op) {
-		o.Outcomes[outcome] = n
-		return o
-	}
-	none := measure.Op{}
-	rate, bytes, duration := &policy.Policy{Rate: 60}, &policy.Policy{Bytes: 60}, &policy.Policy{Duration: time.Second}
-	for name, c := range map[string]struct {
-		of    *policy.Policy
-		joint measure.Interval
-		want  string
-	}{
-		"no policy":           {nil, done(time.Second, ops(driver.OK, 1e9), none), ""},
-		"ops of one verb":     {rate, done(time.Second, ops(driver.OK, 50), none), ""},
-		"of the other":        {rate, done(time.Second, none, ops(driver.Timeout, 50)), ""},
-		"of both":             {rate, done(time.Second, ops(driver.OK, 50), ops(driver.Timeout, 50)), "rate: 100 ops in 1s"},
-		"of both, in more":    {rate, done(2*time.Second, ops(driver.OK, 50), ops(driver.Timeout, 50)), ""},
-		"bytes in":            {bytes, done(time.Second, measure.Op{In: 50}, none), ""},
-		"bytes out":           {bytes, done(time.Second, none, measure.Op{Out: 50}), ""},
-		"both ways":           {bytes, done(time.Second, measure.Op{In: 50, Out: 50}, none), "bytes_per_second: 100B in 1s"},
-		"of both verbs":       {bytes, done(time.Second, measure.Op{In: 50}, measure.Op{In: 50}), "bytes_per_second: 100B in 1s"},
-		"as long as it may":   {duration, done(time.Second, none, none), ""},
-		"long after it ended": {duration, done(time.Hour, none, none), "duration: the load was not over after 1s"},
-	} {
-		err := watch(c.of, c.joint, begin)
-		if c.want == "" {
-			require.NoError(t, err, name)
-			continue
-		}
-		require.ErrorContains(t, err, c.want, name)
-	}
-}
-
 // What a worker's part of a phase needs is known before it begins, and the policy is asked about all of it. A worker without sessions needs nothing.
 func TestAPolicyIsAskedAboutWhatAPhaseNeeds(t *testing.T) {
 	const closed = "closed {\n sessions = 8\n duration = \"10s\"\n}"
@@ -127,14 +86,14 @@ func TestThePolicyIsAskedOfWhatANameStandsFor(t *testing.T) {
 	require.ErrorContains(t, e.admit(t.Context(), "tcp4", "localhost:7001", nil), "localhost", "the check is of addresses")
 }
 
-// A load that does more than it may, which nobody could know before, is ended.
+// A load that goes on for longer than it may, which nobody could know before, is ended.
 func TestALoadBeyondThePolicyEnds(t *testing.T) {
 	s := serveTickets(t, nil)
 	there, err := policy.ParsePlace(s.addr)
 	require.NoError(t, err)
 	for want, of := range map[string]policy.Policy{
-		"":       {Targets: []policy.Place{there}},
-		"rate: ": {Targets: []policy.Place{there}, Rate: 10},
+		"":           {Targets: []policy.Place{there}},
+		"duration: ": {Targets: []policy.Place{there}, Rate: 100, Duration: time.Second},
 		"this worker's policy: targets: " + s.addr + " is none of them": {},
 	} {
 		for _, executor := range []string{plan.EventLoop, plan.Blocking} {

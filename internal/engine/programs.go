@@ -54,6 +54,7 @@ func (p *programs) launch(st *opState, now int64) {
 	for i := range reqs {
 		p.issue(st, &reqs[i], now)
 	}
+	p.l.gate.began(len(reqs))
 	p.starting = nil
 	p.depth--
 	if st.done {
@@ -217,7 +218,9 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		l.sampling.forget()
 	}
 	for i := range reqs {
-		p.issue(st, &reqs[i], now)
+		if !l.gate.holds(st, &reqs[i], now) {
+			p.issue(st, &reqs[i], now)
+		}
 	}
 	p.depth--
 	// launch still iterates over the requests of an op that it is starting; it tells the feed itself.

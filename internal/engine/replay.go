@@ -45,7 +45,7 @@ func (f *replayFeed) begin() {
 	f.tape.begin()
 }
 
-func (f *replayFeed) fire(timer, int64) {}
+func (f *replayFeed) fire(t timer, now int64) { f.freed(f.l.sessions[t.arg], 0, now, false) }
 
 func (f *replayFeed) due(now int64) {
 	if now >= f.drainAt && !f.done() && !f.ending {
@@ -59,6 +59,8 @@ func (f *replayFeed) due(now int64) {
 		x := f.head()
 		s, due := f.l.sessions[x.session], f.l.origin+x.due
 		switch room := s.active < f.pipeline && f.held.none(s); {
+		case room && !f.l.gate.open(now):
+			return
 		case room:
 			f.fill(&f.scratch, x)
 			f.start(s, &f.scratch, due, now)
@@ -76,6 +78,7 @@ func (f *replayFeed) due(now int64) {
 func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 	before := f.busy
 	f.busy = s
+	f.l.gate.pass()
 	f.l.startDrawn(s, o, due, now)
 	f.busy = before
 }
@@ -85,6 +88,10 @@ func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
 		return // due goes on by itself
 	}
 	for s.active < f.pipeline && !f.held.none(s) {
+		if !f.l.gate.open(now) {
+			f.l.gate.hold(now, startSlots, int32(s.index), 0)
+			return
+		}
 		w := f.held.release(s)
 		if late := now - w.due; f.l.excess < late/2 {
 			f.l.rec.Waited.Record(late)
@@ -104,7 +111,7 @@ func (f *replayFeed) next() int64 {
 	case !f.ready():
 		return min(f.lookAt, f.drainAt)
 	}
-	return min(f.l.origin+f.head().due, f.drainAt)
+	return min(f.l.gate.after(f.l.origin+f.head().due), f.drainAt)
 }
 
 func (f *replayFeed) works(_ *session, now int64) int64 { return min(now, f.l.origin+f.lasts) }

@@ -62,6 +62,10 @@ func (f *rerunFeed) offer(s *session, n int, due, now int64) {
 	f.idle += n
 	f.lookAt = now
 	for f.free[s.index] > 0 && !f.held.none(s) && f.may(now) {
+		if !f.l.gate.open(now) {
+			f.l.gate.hold(due, startSlots, int32(s.index), 0)
+			return
+		}
 		f.start(s, &f.held.release(s).op, due, now)
 	}
 }
@@ -73,6 +77,7 @@ func (f *rerunFeed) may(now int64) bool { return !f.ended && now < f.stopAt }
 func (f *rerunFeed) start(s *session, o *op.Op, due, now int64) {
 	f.free[s.index]--
 	f.idle--
+	f.l.gate.pass()
 	f.l.startDrawn(s, o, due, now)
 }
 
@@ -103,6 +108,10 @@ func (f *rerunFeed) due(now int64) {
 		}
 		if !f.ready() {
 			f.lookAt = now + starved
+			return
+		}
+		if !f.l.gate.open(now) {
+			f.lookAt = f.l.gate.after(now)
 			return
 		}
 		f.deal(f.head(), now)

@@ -103,7 +103,7 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	if !over && !x.l.stopped {
 		think := int64(x.source.Think(sc.number, sc.at))
 		if think == 0 {
-			x.step(sc, now, now)
+			x.fire(timer{at: now, kind: nextScene, arg: sc.id}, now)
 			return
 		}
 		sc.waits = true
@@ -131,16 +131,21 @@ func (x *scenes) leave(sc *scene, now int64, held bool) {
 	x.l.feed.freed(s, 1, now, held)
 }
 
-// fire starts the step that a scenario has waited for.
+// fire starts the step of a scenario that is due.
 func (x *scenes) fire(t timer, now int64) {
 	sc := x.slab[t.arg]
-	sc.waits = false
+	if sc.waits = !x.l.gate.open(now); sc.waits {
+		x.l.gate.hold(t.at, nextScene, sc.id, 0)
+		return
+	}
+	x.l.gate.pass()
 	x.step(sc, t.at, now)
 }
 
 // stop ends the scenarios that wait for a step, which will not come.
 func (x *scenes) stop(now int64) {
 	x.l.timers.drop(nextScene)
+	x.l.gate.drop(nextScene)
 	for _, sc := range x.slab {
 		if sc.waits {
 			x.cut[sc.number]++

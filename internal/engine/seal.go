@@ -19,9 +19,11 @@ func (l *loop) seal(now int64) {
 	if l.gaps != nil {
 		l.meter.kept() // the sum of short waits is no gap
 	}
+	l.gate.pay()
 	select {
 	case l.parts <- part{loop: l.index, upTo: ended, still: boundary, totals: l.rec, drawn: l.sampling.drawn()}:
 		l.rec = l.fresh()
+		l.gate.renewed()
 	default:
 	}
 }
@@ -50,6 +52,7 @@ func (l *loop) finish(now int64) {
 	}
 	use := l.meter.since(now-l.entered, l.spun)
 	use.gaps = l.gaps
+	use.rateWait, use.bytesWait = l.gate.close(now)
 	if t, ok := l.tr.(interface{ own(wall int64) int64 }); ok {
 		use.productive = t.own(now - l.entered)
 	}

@@ -9,10 +9,11 @@ const never = math.MaxInt64
 type timerKind uint8
 
 const (
-	startSlots timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
-	reconnect                   // the wire transport: arg is the connection
-	nextScene                   // scenes: arg is the scene whose next step is due
-	complete                    // a timed transport: arg is the request, n the transport's number in the loop
+	startSlots     timerKind = iota // the closed feed: arg is the session's index in the loop, n the slots to start
+	reconnect                       // the wire transport: arg is the connection
+	nextScene                       // scenes: arg is the scene whose next step is due
+	complete                        // a timed transport: arg is the request, n the transport's number in the loop
+	furtherRequest                  // the gate: arg is the request
 )
 
 // timer fires once. Timers set for the same time fire in the order in which they were set.

@@ -165,6 +165,8 @@ type joined struct {
 	waitKnown    bool
 	productive   int64 // nanoseconds, summed
 	gaps         *measure.Interrupted
+
+	rateWait, bytesWait float64 // largest shares
 }
 
 func (j *joined) add(u loopUse) {
@@ -179,6 +181,8 @@ func (j *joined) add(u loopUse) {
 		}
 		j.gaps = &i
 	}
+	j.rateWait = max(j.rateWait, min(1, float64(u.rateWait)/float64(u.wall)))
+	j.bytesWait = max(j.bytesWait, min(1, float64(u.bytesWait)/float64(u.wall)))
 	j.busy = max(j.busy, min(1, float64(u.productive)/float64(u.wall)))
 	if u.waitKnown {
 		j.waited, j.waitKnown = max(j.waited, min(1, float64(u.waited)/float64(u.wall))), true
@@ -196,7 +200,7 @@ func (j *joined) enter(g *measure.Generator, elapsed float64) {
 			g.Busy = max(g.Busy, min(1, g.CPUSeconds/elapsed/float64(runtime.NumCPU())))
 		}
 	}
-	g.Interrupted = j.gaps
+	g.Interrupted, g.RateWait, g.BytesWait = j.gaps, j.rateWait, j.bytesWait
 	if j.waitKnown {
 		g.RunQueueWait = &j.waited
 	}

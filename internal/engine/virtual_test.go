@@ -47,6 +47,7 @@ type virtualServer struct {
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
 	heard   func(command, key []byte) // when set, is told of every key that is asked for
+	took    func()                    // when set, is told of every request
 	put     func(value []byte)        // when set, is told of every value that is put
 	piece   int                       // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
 	uneven  int                       // when set, what makes its latencies differ from request to request, by key
@@ -303,6 +304,9 @@ func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
 // reply carries a request out. A negative latency means that it is never answered.
 func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duration) {
 	*s.got[string(args[0])]++
+	if command := string(args[0]); s.took != nil && command != "PING" && command != "ASKING" {
+		s.took()
+	}
 	for i := 1; s.heard != nil && i < len(args); i++ {
 		s.heard(args[0], args[i])
 		if string(args[0]) == "MSET" {

@@ -60,6 +60,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	if step.Kind.Timed() && g.phase.Growth != nil {
 		l.ordinals = uint64(source.Sessions())
 	}
+	l.gate.begin(g.width(step.Kind))
 	l.scenes = newScenes(l, source)
 	l.sampling = nil
 	if step.Kind.Timed() && g.phase.Samples > 0 {

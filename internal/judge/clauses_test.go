@@ -238,6 +238,9 @@ func TestWhatKeepsAGeneratorFromTheRate(t *testing.T) {
 		"it stood still":        {measure.Generator{}, 1, true},
 		"a quota":               {measure.Generator{Throttled: &measure.Throttled{}}, 0, false},
 		"a quota that was used": {measure.Generator{Throttled: &measure.Throttled{Periods: 1}}, 0, true},
+		"held back a little":    {measure.Generator{RateWait: invalidHeldBack, BytesWait: invalidHeldBack}, 0, false},
+		"by the rate":           {measure.Generator{RateWait: *above(invalidHeldBack)}, 0, true},
+		"by the bytes":          {measure.Generator{BytesWait: *above(invalidHeldBack)}, 0, true},
 		"queued":                {measure.Generator{RunQueueWait: limit(invalidQueued)}, 0, false},
 		"queued for long":       {measure.Generator{RunQueueWait: above(invalidQueued)}, 0, true},
 	} {

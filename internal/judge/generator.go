@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/loadgen/loadgen/internal/measure"
@@ -50,6 +51,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 		sum.ProductiveSeconds += g.ProductiveSeconds
 		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
 		sum.Busy = max(sum.Busy, g.Busy)
+		sum.RateWait, sum.BytesWait = max(sum.RateWait, g.RateWait), max(sum.BytesWait, g.BytesWait)
 		sum.GCPauseMaxSeconds = max(sum.GCPauseMaxSeconds, g.GCPauseMaxSeconds)
 		sum.SchedLatencyP99Seconds = max(sum.SchedLatencyP99Seconds, g.SchedLatencyP99Seconds)
 		if w := g.RunQueueWait; w != nil {
@@ -103,6 +105,25 @@ func withoutWorkers(g *measure.Generator, all []measure.Generator) *measure.Mach
 		m.OthersShare = max(0, m.OthersShare-workers/g.Machine.Seconds)
 	}
 	return &m
+}
+
+// heldBack says that a worker's policy kept ops from starting when they were due, or "" if it did for no more than 1 % of the time.
+func heldBack(g *measure.Generator) string {
+	limit, share := "rate", g.RateWait
+	if g.BytesWait > share {
+		limit, share = "bytes_per_second", g.BytesWait
+	}
+	if share <= invalidHeldBack {
+		return ""
+	}
+	return fmt.Sprintf("a worker's policy held the load back: ops that were due waited for its %s %s of the time", limit, quantity.Percent(share))
+}
+
+// judgePolicy checks whether the load was the plan's. It comes before what follows from that, such as a rate below the one offered.
+func (p *phase) judgePolicy() {
+	if why := heldBack(&p.Generator); why != "" && p.Kind.Timed() {
+		p.doubt(reason.PolicyLimit, run.Invalid, p.all(), "%s", why)
+	}
 }
 
 // judgeGenerator checks whether the figures are the target's or loadgen's own.

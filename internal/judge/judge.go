@@ -26,6 +26,7 @@ const (
 	invalidBusy     = 0.85
 	suspectQueued   = 0.01  // of the time, in the kernel's run queue
 	invalidQueued   = 0.10  // in an open phase
+	invalidHeldBack = 0.01  // of the time, in which ops waited for what the worker's policy allows
 	freeLag         = 50e-6 // p99 lag that never matters, seconds
 	freeLagQueue    = 1.5   // of the expected p99 lag
 	suspectLag      = 1e-3
@@ -95,6 +96,7 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 // judge decides the validity of a phase whose figures are complete.
 func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.Validity, p.Reasons = run.Valid, []run.Reason{}
+	p.judgePolicy()
 	p.judgeOffered()
 	p.judgeLedgers(m)
 	p.judgeFleet(m)

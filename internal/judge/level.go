@@ -123,6 +123,8 @@ func (l *Level) whose() string {
 	g := l.phase.Generator
 	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
 	switch {
+	case heldBack(&g) != "":
+		return "; " + heldBack(&g)
 	case g.Busy > invalidBusy:
 		return busy
 	case g.Throttled != nil && g.Throttled.Periods > 0:
@@ -144,7 +146,7 @@ func (l *Level) whose() string {
 // starved says whether the generator was kept from offering the rate, so that the level says nothing about the target.
 func (l *Level) starved() bool {
 	g := l.phase.Generator
-	return g.Busy > invalidBusy || l.phase.Stalls > 0 ||
+	return g.Busy > invalidBusy || l.phase.Stalls > 0 || heldBack(&g) != "" ||
 		g.Throttled != nil && g.Throttled.Periods > 0 ||
 		g.RunQueueWait != nil && *g.RunQueueWait > invalidQueued
 }

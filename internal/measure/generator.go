@@ -24,6 +24,10 @@ type Generator struct {
 
 	Interrupted *Interrupted `json:"interrupted"` // of open and closed loads on event loops
 
+	// What the worker's policy allows kept ops that were due from starting for these shares of the step, 0 to 1; the largest over loops.
+	RateWait  float64 `json:"policy_rate_wait"`
+	BytesWait float64 `json:"policy_bytes_wait"`
+
 	Machine        *Machine `json:"machine"`
 	MachineUnknown string   `json:"-"` // why Machine is nil
 }

@@ -22,7 +22,6 @@ package policy
 import (
 	"fmt"
 	"io"
-	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -38,7 +37,7 @@ import (
 // Policy is what a worker may do. A nil Policy limits nothing, and neither does a limit of 0.
 type Policy struct {
 	Targets     []Place
-	Rate        float64 // ops per second
+	Rate        float64 // requests per second
 	Sessions    int
 	Connections int
 	Bytes       int64 // per second, both directions together
@@ -191,7 +190,7 @@ func (p *Policy) lists(to netip.AddrPort, socket string) bool {
 
 // Need is what a worker's part of a phase is known to need before it begins.
 type Need struct {
-	Rate        float64 // ops due per second; 0: as fast as the target answers
+	Rate        float64 // requests due per second; 0: as fast as the target answers
 	Sessions    int
 	Connections int
 	Duration    time.Duration // 0: until its ops are done
@@ -216,38 +215,13 @@ func (p *Policy) Check(n Need) error {
 	return fmt.Errorf("this worker's policy: %s", strings.Join(refused, "; "))
 }
 
-const (
-	// slack is the factor by which a second's counts may exceed the limit, since ops end in bursts.
-	slack = 1.1
-	// late is how much longer than allowed a step may go on, since ops that started in time are waited for.
-	late = 2 * time.Second
-)
+// late is how much longer than allowed a step may go on, since ops that started in time are waited for.
+const late = 2 * time.Second
 
-// Done is what a worker did in one interval of a step.
-type Done struct {
-	Ops, Bytes uint64
-	In         time.Duration // length of the interval
-	Since      time.Duration // since the step began
-}
-
-// Watch says which limit of the policy was exceeded; nil if none.
-func (p *Policy) Watch(d Done) error {
-	if p == nil {
+// Watch returns an error if a step has lasted longer than the policy allows.
+func (p *Policy) Watch(lasts time.Duration) error {
+	if p == nil || p.Duration <= 0 || lasts <= p.Duration+late {
 		return nil
 	}
-	if p.Duration > 0 && d.Since > p.Duration+late {
-		return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
-	}
-	if d.In < time.Second/2 {
-		return nil
-	}
-	most := d.In.Seconds() * slack
-	switch {
-	case p.Rate > 0 && float64(d.Ops) > p.Rate*most+1:
-		return fmt.Errorf("this worker's policy: rate: %d ops in %v are more than %s: the load has ended", d.Ops, d.In.Round(time.Millisecond), perSecond(p.Rate))
-	case p.Bytes > 0 && float64(d.Bytes) > float64(p.Bytes)*most:
-		return fmt.Errorf("this worker's policy: bytes_per_second: %s in %v are more than %s a second: the load has ended",
-			lang.SizeText(int64(min(d.Bytes, math.MaxInt64))), d.In.Round(time.Millisecond), lang.SizeText(p.Bytes))
-	}
-	return nil
+	return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
 }

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
@@ -190,18 +191,33 @@ func TestPolicyChecksNeeds(t *testing.T) {
 
 func TestPolicyWatches(t *testing.T) {
 	p := parse(t, whole)
-	ok := policy.Done{Ops: 220_000, Bytes: 550e6, In: time.Second, Since: time.Hour}
-	require.NoError(t, p.Watch(ok))
-	for want, spoil := range map[string]func(*policy.Done){
-		"rate: 220002 ops in 1s are more than 200000/s": func(d *policy.Done) { d.Ops = 220_002 },
-		"bytes_per_second: ":                            func(d *policy.Done) { d.Bytes = 550e6 + 1 },
-		"duration: the load was not over after 1h30m0s": func(d *policy.Done) { d.Since = 90*time.Minute + 3*time.Second },
-	} {
-		d := ok
-		spoil(&d)
-		require.ErrorContains(t, p.Watch(d), want)
-		require.NoError(t, (*policy.Policy)(nil).Watch(d))
+	require.NoError(t, p.Watch(90*time.Minute+2*time.Second))
+	require.ErrorContains(t, p.Watch(90*time.Minute+3*time.Second), "duration: the load was not over after 1h30m0s")
+	require.NoError(t, (*policy.Policy)(nil).Watch(time.Hour))
+	require.NoError(t, parse(t, "targets = []").Watch(time.Hour))
+}
+
+// Whatever is taken from a bucket, and given back, it is at most the rate times the time and a second; and a bucket that is asked often gives all of it.
+func TestABucketGivesNoMoreThanItsRate(t *testing.T) {
+	for _, rate := range []float64{0.5, 1, 7.3, 1000, 3e6} {
+		b := (&policy.Policy{Rate: rate}).Budget().Requests
+		random, taken := rand.New(rand.NewPCG(1, 2)), int64(0)
+		for now := int64(0); now < 20e9; now += random.Int64N(30e6) {
+			n := 1 + random.Int64N(6*b.Share())
+			at, ok := b.Take(n, now)
+			if !ok {
+				require.Greater(t, at, now)
+				continue
+			}
+			taken += n
+			require.LessOrEqual(t, float64(taken), rate*(float64(now)/1e9+1))
+			if back := random.Int64N(n + 1); random.IntN(3) == 0 {
+				b.Return(back)
+				taken -= back
+			}
+		}
+		require.InDelta(t, 21*rate, taken, 0.05*21*rate+2)
 	}
-	require.NoError(t, p.Watch(policy.Done{Ops: 90_000, In: 100 * time.Millisecond}), "too short to tell")
-	require.NoError(t, p.Watch(policy.Done{Ops: 600_000, In: 3 * time.Second}))
+	require.Nil(t, parse(t, "targets = []").Budget())
+	require.Nil(t, (*policy.Policy)(nil).Budget())
 }

@@ -36,6 +36,7 @@ const (
 	NoPlateau         Code = "no_plateau"         // at no time was the whole load on
 	NoRateHeld        Code = "no_rate_held"       // a search found no rate that held
 	Overloaded        Code = "overloaded"         // the target sustained less than was offered
+	PolicyLimit       Code = "policy_limit"       // a worker's policy held the load back
 	Retransmits       Code = "retransmits"        // TCP retransmitted much
 	RunQueue          Code = "run_queue"          // the generator's loop waited for a processor
 	SearchEnded       Code = "search_ended"       // a search ended before it had its answer

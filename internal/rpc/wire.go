@@ -221,6 +221,7 @@ func encodeGenerator(g *measure.Generator) *pb.Generator {
 	}
 	m.CpuUserSeconds, m.CpuSystemSeconds, m.ElapsedSeconds = g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds
 	m.MinorFaults, m.MajorFaults, m.BlocksRead, m.BlocksWritten = g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten
+	m.PolicyRateWait, m.PolicyBytesWait = g.RateWait, g.BytesWait
 	if t := g.Throttled; t != nil {
 		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
 	}
@@ -250,6 +251,8 @@ func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
 	g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds = m.GetCpuUserSeconds(), m.GetCpuSystemSeconds(), m.GetElapsedSeconds()
 	g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten = m.GetMinorFaults(), m.GetMajorFaults(), m.GetBlocksRead(), m.GetBlocksWritten()
 	ok = ok && possible(g.CPUUserSeconds, most) && possible(g.CPUSystemSeconds, most) && possible(g.ElapsedSeconds, most)
+	g.RateWait, g.BytesWait = m.GetPolicyRateWait(), m.GetPolicyBytesWait()
+	ok = ok && possible(g.RateWait, 1) && possible(g.BytesWait, 1)
 	if m != nil && m.RunQueueWait != nil {
 		share := m.GetRunQueueWait()
 		g.RunQueueWait, ok = &share, ok && possible(share, 1)

@@ -85,7 +85,7 @@ func (p *Plan) predict(ph *Phase) Load {
 	l := Load{Name: ph.Name, Sessions: ph.Sessions()}
 	l.Ops, l.Duration = p.opsOf(ph, d)
 	if l.Ops != nil && (ph.Batch == 1 || each == 1) {
-		requests := scale(*l.Ops, p.fanoutOf(ph))
+		requests := scale(*l.Ops, p.RequestsPerOp(ph))
 		l.Requests = &requests
 	}
 	if len(ph.Setup) > 0 {
@@ -113,8 +113,9 @@ func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
 	return all
 }
 
-// fanoutOf returns the mean number of requests per op of a phase's load.
-func (p *Plan) fanoutOf(ph *Phase) float64 {
+// RequestsPerOp returns the mean number of requests per op of a phase's load if every request is answered. An op of several keys counts as one, though
+// it may ask several endpoints.
+func (p *Plan) RequestsPerOp(ph *Phase) float64 {
 	if len(ph.Targets()) == 1 {
 		return fanout(p.Target(ph.Target).Replication, ph.Ops)
 	}

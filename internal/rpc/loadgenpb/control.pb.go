@@ -1702,6 +1702,8 @@ type Generator struct {
 	BlocksRead             uint64                 `protobuf:"varint,21,opt,name=blocks_read,json=blocksRead,proto3" json:"blocks_read,omitempty"`
 	BlocksWritten          uint64                 `protobuf:"varint,22,opt,name=blocks_written,json=blocksWritten,proto3" json:"blocks_written,omitempty"`
 	ElapsedSeconds         float64                `protobuf:"fixed64,23,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
+	PolicyRateWait         float64                `protobuf:"fixed64,24,opt,name=policy_rate_wait,json=policyRateWait,proto3" json:"policy_rate_wait,omitempty"`    // 0 to 1
+	PolicyBytesWait        float64                `protobuf:"fixed64,25,opt,name=policy_bytes_wait,json=policyBytesWait,proto3" json:"policy_bytes_wait,omitempty"` // 0 to 1
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1893,6 +1895,20 @@ func (x *Generator) GetBlocksWritten() uint64 {
 func (x *Generator) GetElapsedSeconds() float64 {
 	if x != nil {
 		return x.ElapsedSeconds
+	}
+	return 0
+}
+
+func (x *Generator) GetPolicyRateWait() float64 {
+	if x != nil {
+		return x.PolicyRateWait
+	}
+	return 0
+}
+
+func (x *Generator) GetPolicyBytesWait() float64 {
+	if x != nil {
+		return x.PolicyBytesWait
 	}
 	return 0
 }
@@ -2286,7 +2302,7 @@ const file_control_proto_rawDesc = "" +
 	"\astopped\x18\x04 \x01(\bR\astopped\x123\n" +
 	"\tgenerator\x18\x05 \x01(\v2\x15.loadgen.v1.GeneratorR\tgenerator\x12\x18\n" +
 	"\aexpired\x18\x06 \x01(\bR\aexpired\x12\x10\n" +
-	"\x03log\x18\a \x01(\fR\x03log\"\xa0\a\n" +
+	"\x03log\x18\a \x01(\fR\x03log\"\xf6\a\n" +
 	"\tGenerator\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05loops\x18\x02 \x01(\rR\x05loops\x12\x1f\n" +
@@ -2313,7 +2329,9 @@ const file_control_proto_rawDesc = "" +
 	"\vblocks_read\x18\x15 \x01(\x04R\n" +
 	"blocksRead\x12%\n" +
 	"\x0eblocks_written\x18\x16 \x01(\x04R\rblocksWritten\x12'\n" +
-	"\x0felapsed_seconds\x18\x17 \x01(\x01R\x0eelapsedSecondsB\x11\n" +
+	"\x0felapsed_seconds\x18\x17 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
+	"\x10policy_rate_wait\x18\x18 \x01(\x01R\x0epolicyRateWait\x12*\n" +
+	"\x11policy_bytes_wait\x18\x19 \x01(\x01R\x0fpolicyBytesWaitB\x11\n" +
 	"\x0f_run_queue_wait\"y\n" +
 	"\aMachine\x12!\n" +
 	"\fothers_share\x18\x01 \x01(\x01R\vothersShare\x12\x1d\n" +
