@@ -80,7 +80,8 @@ Variables take their values from -var, then --var-file, then LOADGEN_VAR_NAME in
 the plan names with secret("NAME") are read from LOADGEN_SECRET_NAME.
 
 After Ctrl-C no op is started, outstanding ones are awaited while answers arrive, and the run is reported. A second Ctrl-C ends at once and reports what
-there is. --timeout acts like a first Ctrl-C at a set time.`,
+there is. --timeout acts like a first Ctrl-C at a set time. SIGTERM does too, and so does SIGHUP, unless it was ignored at the start
+(nohup). If nobody reads the progress any more, the run goes on without it.`,
 		Example: `  loadgen coordinator run plans/hydra.hcl
   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
   loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json

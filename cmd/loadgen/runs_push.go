@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +42,7 @@ another machine is contacted with sslmode=verify-full unless the URL names anoth
 			if err := p.choose(args[1:]); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 			defer stop()
 			return p.to(ctx, args[0], within)
 		},

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +62,7 @@ func (f *floorFlags) run(cmd *cobra.Command, endpoint string) error {
 		return err
 	}
 	f.cfg.Codec = codec
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 	defer stop()
 	r, err := floor.Run(ctx, f.cfg)
 	if err != nil {

@@ -1,8 +1,10 @@
 package main_test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -104,7 +106,7 @@ func requireGone(t *testing.T, pids []int) {
 
 // TestCtrlCDrainsAndReports interrupts a run once: nothing more starts, outstanding ops are waited for, and the result covers the part that was run.
 func TestCtrlCDrainsAndReports(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			l := begin(t, closedPlan, "-var", "delay=200ms")
 			l.underWay()
@@ -123,6 +125,51 @@ func TestCtrlCDrainsAndReports(t *testing.T) {
 			requireGone(t, nodes)
 			loadable(t, l)
 		})
+	}
+}
+
+// TestHangUpEndsAWorkerUnlessIgnored hangs up on two workers that wait for a coordinator. The second was started as nohup starts a command.
+func TestHangUpEndsAWorkerUnlessIgnored(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		cmd := command(t, "worker", "--name", "w")
+		if ignored {
+			cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec loadgen "$@"`}, cmd.Args...)
+			path, err := exec.LookPath("sh")
+			require.NoError(t, err)
+			cmd.Path = path
+		}
+		w := start(t, cmd)
+		require.Eventually(t, func() bool { return strings.Contains(w.stderr.String(), "no coordinator there") }, time.Minute, 10*time.Millisecond)
+		send(w, syscall.SIGHUP)
+		if ignored {
+			time.Sleep(300 * time.Millisecond)
+			require.True(t, alive(w.cmd.Process.Pid))
+			send(w, syscall.SIGTERM)
+		}
+		require.Zero(t, w.wait(time.Minute))
+	}
+}
+
+// TestAClosedPipeEndsTheProgressOnly has nobody read what a run says after its first line: the run goes on, and its result is kept.
+func TestAClosedPipeEndsTheProgressOnly(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"lines", "json"} {
+		dir := t.TempDir()
+		path, runs := filepath.Join(dir, "plan.hcl"), filepath.Join(dir, "runs")
+		require.NoError(t, os.WriteFile(path, []byte(patient(closedPlan)), 0o600))
+		reader, writer, err := os.Pipe()
+		require.NoError(t, err)
+		cmd := command(t, "coordinator", "run", path, "--runs", runs, "--progress", form, "-var", "duration=3s")
+		cmd.Stdout, cmd.Stderr = writer, writer
+		p := start(t, cmd)
+		require.NoError(t, writer.Close())
+		_, err = bufio.NewReader(reader).ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, reader.Close())
+		p.wait(time.Minute)
+		kept, err := filepath.Glob(filepath.Join(runs, "*", "result.json"))
+		require.NoError(t, err)
+		require.Len(t, kept, 1, form)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -172,7 +171,7 @@ func logged(name string, serve func(io.Writer) error) error {
 
 // serve serves until interrupted.
 func serve(cmd *cobra.Command, cfg cachenode.Config) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 	defer stop()
 	node, err := cachenode.New(cfg)
 	if err != nil {

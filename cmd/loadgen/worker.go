@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,8 @@ token when it restarts. Over TCP on the loopback without a token, a key in the s
 With --policy the owner of this machine limits what a plan may ask for. What the plan says in advance is refused by name, before any
 load. A load that would exceed its rates waits, and its figures are then invalid.
 
-Load stops when the coordinator has been silent for 10 s (its --lease). Ctrl-C stops at once; the run then continues without this worker.`,
+Load stops when the coordinator has been silent for 10 s (its --lease). Ctrl-C, SIGTERM and
+SIGHUP stop at once, SIGHUP unless it was ignored at the start (nohup); the run then continues without this worker.`,
 		Example: `  loadgen worker --name w1
   loadgen worker --name w2 --once
   loadgen worker --join 10.0.0.7:7464 --token-file token --policy /etc/loadgen/policy.hcl
@@ -135,8 +135,9 @@ func (f *workerFlags) level() slog.Level {
 
 // work takes part in runs until interrupted, or until the parent's pipe ends. It also ends the page that shows them, which may be nil.
 func work(parent context.Context, cfg rpc.JoinConfig, shown *prom.Page, parentPipe bool) error {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(parent, endings()...)
 	defer stop()
+	defer outliveReaders()()
 	if parentPipe {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
