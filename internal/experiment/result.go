@@ -18,6 +18,7 @@ import (
 const (
 	differs       reason.Code = "differs"           // by at least what matters, even adjusted for all comparisons
 	differsLittle reason.Code = "differs_little"    // by less than matters
+	differsAlone  reason.Code = "differs_alone"     // on its own, but not among all comparisons
 	unordered     reason.Code = "differs_unordered" // but the sides were not run in turn
 	same          reason.Code = "same"              // within what matters
 	noValues      reason.Code = "no_values"         // there is nothing to compare
@@ -326,7 +327,7 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 	case little:
 		return reason.Why{Code: same, Text: "same within " + limit}
 	case *f.P < mistaken:
-		return reason.Why{Code: reason.DiffersAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
+		return reason.Why{Code: differsAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
 	case *f.MDE > mostMDE:
 		return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE above " + share(mostMDE) + ")"}
 	}

@@ -66,7 +66,6 @@ var User = Why{stoppedByUser, "stopped by the user"}
 // Codes for the outcome of a comparison with a baseline, besides those of internal/experiment.
 const (
 	Baseline     Code = "baseline"      // it is the baseline itself
-	DiffersAlone Code = "differs_alone" // on its own, but not among all comparisons
 	NoDifference Code = "no_difference" // no difference was shown
 )
 

@@ -41,7 +41,7 @@ func TestDifferencesByThemselves(t *testing.T) {
 		return run.Figure{Code: code, Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
 	}
 	c := tables.Comparison{Figures: []run.Figure{
-		shown("a", reason.Baseline, "baseline"), shown("b", reason.DiffersAlone, "differs by itself, not among 62 comparisons"), shown("c", reason.NoDifference, "no difference shown (MDE 3.0 %)"),
+		shown("a", reason.Baseline, "baseline"), shown("b", "differs_alone", "differs by itself, not among 62 comparisons"), shown("c", reason.NoDifference, "no difference shown (MDE 3.0 %)"),
 	}}
 	require.Equal(t, []string{
 		"by themselves, not among all comparisons: b (– ×, spread –)", "no difference shown: c (MDE 3.0 %)",
