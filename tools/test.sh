@@ -1,9 +1,17 @@
 #!/bin/sh
-# Vets and tests every package, with the race detector where a C compiler is found. Says at the end which parts of this
-# machine the tests wanted, and which of them were missing, so that their tests were skipped. With LOADGEN_TEST_REQUIRE set
-# to "all" or to a comma-separated list of parts, a missing part is a failure.
+# Vets and tests every package. Says at the end which parts of this machine the tests wanted, and which of them were missing, so that their tests were
+# skipped. With LOADGEN_TEST_REQUIRE set to "all" or to a comma-separated list of parts, a missing part is a failure; with "all" or "race" the race
+# detector watches everything that runs on two goroutines.
 set -eu
 cd "$(dirname "$0")/.."
+
+# required says whether LOADGEN_TEST_REQUIRE names a part.
+required() {
+	case ",${LOADGEN_TEST_REQUIRE:-}," in
+	*,all,* | *,"$1",*) return 0 ;;
+	esac
+	return 1
+}
 
 # compiler prints the first C compiler that finds its headers.
 compiler() {
@@ -21,23 +29,19 @@ export LOADGEN_TEST_PARTS
 trap 'rm -f "$LOADGEN_TEST_PARTS"' EXIT
 trap 'exit 130' INT TERM
 
-cc=$(compiler)
-if [ -n "$cc" ]; then
+export CGO_ENABLED=0
+race=
+if required race; then
+	cc=$(compiler)
+	if [ -z "$cc" ]; then
+		echo "the race detector is required by LOADGEN_TEST_REQUIRE=$LOADGEN_TEST_REQUIRE, and there is no C compiler" >&2
+		exit 1
+	fi
 	export CGO_ENABLED=1 CC="$cc"
 	race=-race
-	echo "race detector: on ($cc)"
 	echo "race: found" >"$LOADGEN_TEST_PARTS"
 else
-	export CGO_ENABLED=0
-	race=
-	echo "race detector: off: no C compiler found"
-	echo "race: missing: no C compiler found" >"$LOADGEN_TEST_PARTS"
-	case ",${LOADGEN_TEST_REQUIRE:-}," in
-	*,all,* | *,race,*)
-		echo "race is required by LOADGEN_TEST_REQUIRE=$LOADGEN_TEST_REQUIRE" >&2
-		exit 1
-		;;
-	esac
+	echo "race: not asked for: LOADGEN_TEST_REQUIRE=race" >"$LOADGEN_TEST_PARTS"
 fi
 
 # asking prints the packages, but the command's, whose tests call a function of package servertest.
@@ -56,35 +60,29 @@ status=0
 go vet $race ./... || status=$?
 
 # Nothing in the packages of tools/unraced.txt runs on two goroutines, which internal/lint holds: where the detector could find nothing they are tested
-# without it, and it sees their code where that of other packages uses it.
-raced=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -f tools/unraced.txt)
+# without it, and it sees their code where that of other packages uses it. The rest are tested with two event loops where they choose no number
+# themselves: with one there is nothing that loops could share.
+shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -f tools/unraced.txt)
+LOADGEN_TEST_LOOPS=2 go test $race -shuffle=on -timeout 20m $shared || status=$?
+go test -shuffle=on -timeout 20m $(cat tools/unraced.txt) || status=$?
 
 # The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
-# most of the time, for servers and for time to pass, so there are more of them than processors.
-go test $race -shuffle=on -timeout 20m $raced || status=$?
-go test -shuffle=on -timeout 20m $(cat tools/unraced.txt) || status=$?
-go test $race -shuffle=on -parallel 6 -timeout 35m ./cmd/loadgen || status=$?
+# most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.
+LOADGEN_TEST_RACE=$race go test -shuffle=on -parallel 12 -timeout 20m ./cmd/loadgen || status=$?
 
-# What tests compute on one goroutine they do in part above, and whole here.
 if [ -n "$race" ]; then
-	go test -shuffle=on -timeout 20m -run "^($(whole))\$" $(asking Whole) ./cmd/loadgen || status=$?
+	# What tests compute on one goroutine they do in part above, and whole here.
+	go test -shuffle=on -timeout 20m -run "^($(whole))\$" $(asking Whole) || status=$?
+	# Where what servers have counted is held against the command's ledgers, once more with four loops.
+	counts='ServersCount|TargetsCount|CountsWhat|CountedAlike|Quorums|Batches|Phases|Replay|TraceIs|HitRatio|Drops|ThreeWorkers|HydraOn|UnixSockets|Soak'
+	LOADGEN_TEST_LOOPS=4 go test -shuffle=on -timeout 20m -parallel 12 -run "$counts" ./cmd/loadgen || status=$?
 fi
-
-# The tests above have one event loop where they choose no number themselves. What loops share is tried again with more of them, by the command as
-# well, where what servers have counted is held against its ledgers; the race detector has seen the code already.
-counts='ServersCount|TargetsCount|CountsWhat|CountedAlike|Quorums|Batches|Phases|Replay|TraceIs|HitRatio|Drops|ThreeWorkers|HydraOn|UnixSockets|Soak'
-for loops in ${LOADGEN_TEST_MORE_LOOPS-2 4}; do
-	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on -timeout 20m $(asking Loops) || status=$?
-	LOADGEN_TEST_LOOPS=$loops go test -shuffle=on -timeout 20m -parallel 6 -run "$counts" ./cmd/loadgen || status=$?
-done
 go test -C tools ./sbom || status=$?
 go test -C deploy/manifests ./... || status=$?
-case ",${LOADGEN_TEST_REQUIRE:-}," in
-*,all,* | *,crash,*)
+if required crash; then
 	# A million images of crashes, for which the race detector is too slow.
 	go test -run 'TestCrashes' ./pkg/pmlog || status=$?
-	;;
-esac
+fi
 
 if [ -n "${LOADGEN_TEST_REQUIRE:-}" ]; then
 	echo "parts the tests wanted; required: $LOADGEN_TEST_REQUIRE"

@@ -54,6 +54,14 @@ func withProgram(tests func() int) int {
 		fmt.Fprintf(os.Stderr, "build loadgen: %v\n%s", err, words)
 		return 1
 	}
+	if os.Getenv("LOADGEN_TEST_RACE") != "" {
+		var found func() int
+		if raced, found = racing(dir); raced == "" {
+			return 1
+		}
+		plain := tests
+		tests = func() int { return max(plain(), found()) }
+	}
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -63,6 +71,41 @@ func withProgram(tests func() int) int {
 		return 1
 	}
 	return tests()
+}
+
+// raced is a loadgen that the race detector watches, if LOADGEN_TEST_RACE asks for it.
+var raced string
+
+// fleets matches the tests whose processes share most between goroutines: coordinators, and workers elsewhere, whatever happens to them.
+var fleets = regexp.MustCompile(`^Test(ThreeWorkers|TheOtherWorker|CtrlC|PagesOfAFleet|MetricsOfARun|HydraOnThree|HydraLoses|KilledWorker|LostBefore|SecondsOfAStopped|` +
+	`Replace|Recover|SamplesOfThree|TraceIsDivided|FlappingCable|DiskOfAFleet|PolicyEnds|ExperimentWithWorkers|Trials)`)
+
+// racing builds a loadgen with the race detector. It returns its path, "" if it cannot be built, and what to call after the tests: it prints the
+// races that were found in any process, and returns 1 if there are some.
+func racing(dir string) (path string, found func() int) {
+	path = filepath.Join(dir, "raced", "loadgen")
+	build := exec.Command("go", "build", "-race", "-trimpath", "-buildvcs=false", "-o", path, ".")
+	if words, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build loadgen -race: %v\n%s", err, words)
+		return "", nil
+	}
+	return path, func() (status int) {
+		logs, _ := filepath.Glob(filepath.Join(dir, "raced", "race.*")) // the pattern is right
+		for _, log := range logs {
+			words, err := os.ReadFile(log)
+			fmt.Fprintf(os.Stderr, "%s%v\n", words, err)
+			status = 1
+		}
+		return status
+	}
+}
+
+// program is the loadgen that a test runs.
+func program(t testing.TB) (path string, env []string) {
+	if raced == "" || !fleets.MatchString(t.Name()) {
+		return "loadgen", nil
+	}
+	return raced, []string{"GORACE=exitcode=0 log_path=" + filepath.Join(filepath.Dir(raced), "race")}
 }
 
 // text is what a process has said so far.
@@ -95,8 +138,9 @@ type process struct {
 // command returns a loadgen command with its own state directory.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("loadgen", args...)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
+	path, env := program(t)
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir()), env...)
 	return cmd
 }
 
