@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -35,7 +36,7 @@ func newKubernetes() *cobra.Command {
 it needs. The key and the token that authenticate them go to a separate file, unless cert-manager issues their certificates.
 
 Variables are not carried over: set their values as defaults in the plan.`,
-		Example: `  loadgen deploy kubernetes plans/hydra.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
+		Example: `  loadgen deploy kubernetes mine.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
   kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,6 +51,9 @@ Variables are not carried over: set their values as defaults in the plan.`,
 			}
 			if k.Plan, err = text.plan(cmd.ErrOrStderr()); err != nil {
 				return err
+			}
+			if own := k.Loopback(); own != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: on the loopback each pod finds only itself; name the target's Service or address\n", strings.Join(own, ", "))
 			}
 			if issuer == "" {
 				return printKubernetes(cmd, &k, credentials)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +101,22 @@ func (k *Kubernetes) Check() error {
 		}
 	}
 	return nil
+}
+
+// Loopback lists the endpoints of targets that every pod would look for in itself, as "TARGET: ENDPOINT": the loopback's.
+func (k *Kubernetes) Loopback() (list []string) {
+	for _, t := range k.Plan.Targets {
+		for _, endpoint := range t.Endpoints {
+			host, _, err := net.SplitHostPort(endpoint)
+			if err != nil {
+				continue // a Unix socket, which a pod may share
+			}
+			if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
+				list = append(list, t.Name+": "+endpoint)
+			}
+		}
+	}
+	return list
 }
 
 // Manifests writes everything but the Secret.

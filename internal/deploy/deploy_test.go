@@ -157,6 +157,15 @@ func TestClustersThatCannotBe(t *testing.T) {
 	}
 }
 
+// A plan that was tried at home names the loopback, where each pod would find only itself.
+func TestEndpointsOfThePodItself(t *testing.T) {
+	k := cluster(t)
+	require.Empty(t, k.Loopback())
+	k.Plan.Targets[0].Endpoints = []string{"127.0.0.1:6379", "localhost:6379", "[::1]:6379", "10.0.0.7:6379", "localhost.example.org:6379", "/run/redis.sock"}
+	name := k.Plan.Targets[0].Name
+	require.Equal(t, []string{name + ": 127.0.0.1:6379", name + ": localhost:6379", name + ": [::1]:6379"}, k.Loopback())
+}
+
 // TestUnits has systemd read the units, and say how exposed the services are.
 func TestUnits(t *testing.T) {
 	u := deploy.Unit{Program: "/bin/true", Join: "10.0.0.7:7464", Plan: "/etc/loadgen/plan.hcl", Workers: 3}
