@@ -87,7 +87,7 @@ type Config struct {
 }
 
 // byLoss is why a run with AbortOnLoss ends when a worker is lost.
-var byLoss = reason.Why{Code: reason.WorkerLost, Text: "a worker was lost, and the run was to end then"}
+var byLoss = reason.Why{Code: reason.WorkerLost, Text: "a worker was lost, and on_worker_loss is abort"}
 
 // coordinator is a run in progress.
 type coordinator struct {

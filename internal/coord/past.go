@@ -475,7 +475,7 @@ func (k *past) giveUp(s *step) {
 	}
 }
 
-// flush returns when the phase emptied built-in nodes.
+// flush returns the time at which the phase emptied built-in nodes.
 func (k *past) flush(ph *plan.Phase) (origin float64, err error) {
 	if err := k.settle(); err != nil {
 		return 0, err

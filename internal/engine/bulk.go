@@ -6,7 +6,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// bulk is what the ways without op states share: they draw and write many ops at a time, and one entry in the queue of replies stands for all ops
+// bulk is the batching that runs and quorum share: they draw and write many ops at a time, and one entry in the queue of replies stands for all ops
 // that were due and written together.
 type bulk struct {
 	l *loop

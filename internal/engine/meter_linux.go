@@ -145,8 +145,8 @@ type gaps struct {
 // leastGap is the shortest gap that counts, and that is looked into: looking takes a system call.
 const leastGap = int64(200 * time.Microsecond)
 
-// enter takes a cycle that lasted excess longer than planned, for others of which other threads had the processor. If whole, all of excess counts. An
-// idle cycle only looked at the clock, so something else took the rest. In a closed load's long cycle, whatever kept the loop, a stop or its own
+// enter records a cycle that overran by excess; for others of that, other threads had the processor. If whole, all of excess counts: an idle cycle only
+// looked at the clock, so something else took the rest. In a closed load's long cycle, whatever kept the loop, a stop or its own
 // work, is in the latencies of what was in flight.
 func (g *gaps) enter(excess, others int64, whole bool) {
 	others = min(others, excess)

@@ -20,7 +20,7 @@ type partials struct {
 	taken    atomic.Int64 // bytes
 }
 
-// take reserves more bytes for a reply. there is how many of its bytes have come.
+// take reserves more bytes for a reply, of which there bytes have been received so far.
 func (p *partials) take(more, there int) error {
 	most := p.expected + sparePartial
 	if p.taken.Add(int64(more)) <= most {

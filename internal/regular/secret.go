@@ -37,9 +37,9 @@ func Secret(path string) (string, error) {
 	case len(line) == 0:
 		return "", fmt.Errorf("%s: its first line is empty: write the secret there", path)
 	case len(b) > maxSecret:
-		return "", fmt.Errorf("%s has more than %d bytes: it is to hold one line, the secret", path, maxSecret)
+		return "", fmt.Errorf("%s has more than %d bytes: it must contain one line: the secret", path, maxSecret)
 	case len(bytes.TrimSpace(rest)) > 0:
-		return "", fmt.Errorf("%s has more than one line: it is to hold one line, the secret", path)
+		return "", fmt.Errorf("%s has more than one line: it must contain one line: the secret", path)
 	}
 	return string(line), nil
 }

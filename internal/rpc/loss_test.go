@@ -297,7 +297,7 @@ func TestAbortOnLoss(t *testing.T) {
 		began := time.Now()
 		r := coord.Run(context.Background(), cfg)
 		require.Equal(t, exit.Aborted, r.ExitCode)
-		require.Contains(t, r.Verdict.Reasons, "a worker was lost, and the run was to end then")
+		require.Contains(t, r.Verdict.Reasons, "a worker was lost, and on_worker_loss is abort")
 		require.Less(t, time.Since(began), 13*time.Second)
 		requireAccounted(t, f, r)
 	})

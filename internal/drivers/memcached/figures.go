@@ -39,7 +39,7 @@ var counters = [...]string{"cmd_", "get_", "delete_", "incr_", "decr_", "cas_", 
 // Figures lists figures of stats.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
-// Describe knows Figures, and infers the rest from the name.
+// Describe returns the unit and kind of a figure: as Figures has it, or inferred from its name.
 func (Driver) Describe(name string) driver.Figure {
 	if i := slices.IndexFunc(figures[:], func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
 		return figures[i]

@@ -41,7 +41,7 @@ var markedVerbs = []string{"get", "put", "delete", "append"}
 // Figures lists what AppendQuestion requests.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures) }
 
-// Describe knows Figures.
+// Describe returns the unit and kind of a figure.
 func (Driver) Describe(name string) driver.Figure {
 	if i := slices.IndexFunc(figures, func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
 		return figures[i]

@@ -34,7 +34,7 @@ var sparse = regexp.MustCompile(`^(cmdstat_\w+_(calls|usec|rejected_calls|failed
 // Figures lists figures of INFO.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
-// Describe knows Figures, and infers the rest from the name.
+// Describe returns the unit and kind of a figure: as Figures has it, or inferred from its name.
 func (Driver) Describe(name string) driver.Figure {
 	if i := slices.IndexFunc(figures[:], func(f driver.Figure) bool { return f.Name == name }); i >= 0 {
 		return figures[i]

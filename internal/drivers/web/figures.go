@@ -44,7 +44,7 @@ var apacheFigures = [...]driver.Figure{
 // Figures lists those of nginx.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
-// Describe knows Figures, and those of Apache.
+// Describe returns the unit and kind of a figure: as Figures has it, or one of Apache's.
 func (Driver) Describe(name string) driver.Figure {
 	for _, known := range [][]driver.Figure{figures[:], apacheFigures[:]} {
 		if i := slices.IndexFunc(known, func(f driver.Figure) bool { return f.Name == name }); i >= 0 {

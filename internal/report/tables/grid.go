@@ -74,7 +74,7 @@ func Notes(t run.Table) []string {
 	return append(notes, Missing(missing)...)
 }
 
-// Missed is a place without a value, and why. Cause is "", or the reason without the name of the null figure that it begins with.
+// Missed is an empty cell and its reason. Cause is "", or the reason without the name of the null figure that it begins with.
 type Missed struct{ Place, Reason, Cause string }
 
 // Missing says at which places values are missing, and why. It joins reasons that differ only in their numbers, or in the figure that they name.

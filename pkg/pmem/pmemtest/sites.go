@@ -22,7 +22,7 @@ func newSites() *sites {
 	return &sites{map[[depth]uintptr]string{}, map[string]int{}, map[string]int{}}
 }
 
-// called returns the site that calls a medium's method, up calls up the stack: its file and line, and those of its callers in the same package
+// called returns the call site of a medium's method, up frames above: its file and line, and those of its callers in the same package
 // outside tests, so that a helper's flush counts separately for each of its uses.
 func (s *sites) called(up int) string {
 	var pcs [depth]uintptr
