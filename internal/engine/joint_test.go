@@ -98,7 +98,7 @@ func testTargetsOfKinds(t *testing.T, executor, source, dest string) {
 	var bodies [2]string
 	var got [2]func(driver.Verb) int // nil for null
 	for i, name := range []string{source, dest} {
-		endpoint, more := fmt.Sprintf("%d", i), ""
+		endpoint, more := fmt.Sprintf("h%d:1", i), ""
 		switch name {
 		case "ticket":
 			s := serveTickets(t, nil)
@@ -128,7 +128,7 @@ func TestSpansThatAreDue(t *testing.T) {
 	for executor, names := range map[string][]string{plan.EventLoop: {"ticket", "null"}, plan.Blocking: {"ticket", "null", "callee"}} {
 		for _, name := range names {
 			t.Run(name+", "+executor, func(t *testing.T) {
-				endpoint := "a"
+				endpoint := "a:1"
 				if name == "ticket" {
 					endpoint = serveTickets(t, nil).addr
 				}
@@ -149,7 +149,7 @@ func TestSpansThatAreDue(t *testing.T) {
 // TestJointWaitsForNothing says that nothing has happened if nothing has: what a loop does then is no work.
 func TestJointWaitsForNothing(t *testing.T) {
 	for executor, name := range map[string]string{plan.EventLoop: "ticket", plan.Blocking: "callee"} {
-		endpoint := "a"
+		endpoint := "a:1"
 		if name == "ticket" {
 			endpoint = serveTickets(t, nil).addr
 		}
@@ -167,7 +167,7 @@ func TestJointWaitsForNothing(t *testing.T) {
 
 // A wait that ends with a call that a client returns was not for nothing.
 func TestOneCallEndsAWait(t *testing.T) {
-	body := "driver = \"callee\"\nendpoints = [\"a\"]"
+	body := "driver = \"callee\"\nendpoints = [\"a:1\"]"
 	ds := []driver.Driver{&callee{Driver: null.Driver{}, got: map[string]int{}}}
 	p := parsePlanFor(t, ds, spanPlan(body, body, plan.Blocking, "closed { iterations = 1 }"))
 	e := assigned(t, Config{Loops: 1, Drivers: ds}, p)

@@ -414,7 +414,7 @@ func onPaper(t *testing.T, d *paper, phases string) *Engine {
 		target "t" { driver = "paper" }
 		target "u" {
 			driver    = "null"
-			endpoints = ["e0"]
+			endpoints = ["e0:1"]
 			executor  = "blocking"
 		}
 		dataset "shared" {

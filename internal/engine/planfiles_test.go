@@ -255,7 +255,7 @@ func TestFilesAreHeldWhilePhasesUseThem(t *testing.T) {
 	e.plan = parsePlan(t, `
 		target "t" {
 			driver    = "null"
-			endpoints = ["e0"]
+			endpoints = ["e0:1"]
 		}
 		dataset "d" {
 			keys { count = 2 }
