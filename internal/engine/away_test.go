@@ -217,7 +217,7 @@ func TestBlockingClientsAreLost(t *testing.T) {
 		for text, n := range totals.Errors.All() {
 			said[text] = n
 		}
-		require.Positive(t, said["n0 (e0:1): FATAL: the server is starting up"], "%v", said)
+		require.Positive(t, said["n0 (10.0.0.1:1): FATAL: the server is starting up"], "%v", said)
 	})
 }
 

@@ -157,7 +157,7 @@ func TestClientsThatAreNeverMade(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		_, err := driveClients(t, 1, 1, hangs, "", "closed {\n sessions = 1\n iterations = 1\n}")
-		require.ErrorContains(t, err, "connect to n0 (e0:1)")
+		require.ErrorContains(t, err, "connect to n0 (10.0.0.1:1)")
 		require.Equal(t, 10*time.Second, time.Since(began))
 	})
 }

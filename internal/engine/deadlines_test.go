@@ -52,9 +52,9 @@ func TestDriversThatHang(t *testing.T) {
 		says         string
 	}{
 		"":         {0, 0, ""},
-		"dial":     {10 * time.Second, 0, "connect to n0 (e0:1): context deadline exceeded"},
-		"identify": {3 * time.Second, 0, `target "t": n0 (e0:1): `},
-		"prepare":  {10 * time.Second, 0, `target "t": n0 (e0:1): `},
+		"dial":     {10 * time.Second, 0, "connect to n0 (10.0.0.1:1): context deadline exceeded"},
+		"identify": {3 * time.Second, 0, `target "t": n0 (10.0.0.1:1): `},
+		"prepare":  {10 * time.Second, 0, `target "t": n0 (10.0.0.1:1): `},
 		"clean up": {0, 5 * time.Second, ""},
 	} {
 		servertest.Bubble(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 func nullPlan(t testing.TB, n int, target, phase string) *plan.Plan {
 	list := ""
 	for i := range n {
-		list += fmt.Sprintf("\"e%d:1\", ", i)
+		list += fmt.Sprintf("\"10.0.0.%d:1\", ", 1+i)
 	}
 	return parsePlan(t, fmt.Sprintf(`
 		target "t" {
