@@ -75,10 +75,10 @@ func ByPlace(a, b *hcl.Diagnostic) int {
 	return cmp.Or(cmp.Compare(x.Filename, y.Filename), cmp.Compare(x.Start.Line, y.Start.Line), cmp.Compare(x.Start.Byte, y.Start.Byte))
 }
 
-// Printable replaces characters that would move the cursor or end the line.
+// Printable replaces characters that would move the cursor, change the writing direction or end the line.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

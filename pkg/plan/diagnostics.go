@@ -20,7 +20,7 @@ func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]
 	var b strings.Builder
 	for _, d := range slices.SortedStableFunc(slices.Values(diags), lang.ByPlace) {
 		if d.Subject != nil {
-			b.WriteString(d.Subject.Filename)
+			b.WriteString(lang.Printable(d.Subject.Filename))
 			if d.Subject.Start.Line > 0 {
 				fmt.Fprintf(&b, ":%d", d.Subject.Start.Line)
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestFormatDiagnostics(t *testing.T) {
-	src := "first\n\tsecond \x1b[31m" + strings.Repeat("é", 200) + "\n"
+	src := "first\n\tsecond \u202e\x1b[31m" + strings.Repeat("é", 200) + "\n"
 	at := func(file string, line, offset int) *hcl.Range {
 		return &hcl.Range{Filename: file, Start: hcl.Pos{Line: line, Byte: offset}}
 	}
@@ -21,12 +21,14 @@ func TestFormatDiagnostics(t *testing.T) {
 		{Summary: "of a flag", Subject: at("-var", 0, 0)},
 		{Summary: "beyond", Subject: at("p.hcl", 9, 99999)},
 		{Summary: "nowhere"},
+		{Summary: "tu\u2066rned", Subject: at("\u202eq.hcl", 0, 0)},
 	}, map[string][]byte{"p.hcl": []byte(src)})
 	require.Contains(t, got, "p.hcl:1: early\n     1 | first\n")
-	require.Contains(t, got, "p.hcl:2: late. Write less.\n     2 |  second  [31m"+strings.Repeat("é", 73)+"…\n")
+	require.Contains(t, got, "p.hcl:2: late. Write less.\n     2 |  second   [31m"+strings.Repeat("é", 72)+"…\n")
 	require.Contains(t, got, "-var: of a flag\n")
 	require.Contains(t, got, "p.hcl:9: beyond\n")
 	require.Contains(t, got, "nowhere\n")
+	require.Contains(t, got, " q.hcl: tu rned\n")
 	require.Less(t, strings.Index(got, "early"), strings.Index(got, "late"))
 }
 

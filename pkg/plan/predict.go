@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/pace"
@@ -231,12 +232,18 @@ func (p *Plan) MemoryShort(ph *Phase, sessions int, clients map[string]int, avai
 	}
 	fits := sort.Search(sessions, func(n int) bool { return p.Memory(ph, n+1, clients) > available })
 	depth := max(0, available-p.idle(ph, sessions, clients)) / p.opBytes(ph)
-	would := fmt.Sprintf("%d of the sessions would do", fits)
-	if depth >= int64(sessions) {
-		would += fmt.Sprintf(", or %d ops in flight", depth)
+	var would []string
+	if fits > 0 {
+		would = append(would, fmt.Sprintf("%d of the sessions", fits))
 	}
-	return fmt.Sprintf("%d sessions with %d ops in flight can need %d MiB of memory, and %d MiB are available: on one worker %s",
-		sessions, flying(ph, sessions), need>>20, available>>20, would)
+	if depth >= int64(sessions) {
+		would = append(would, fmt.Sprintf("%d ops in flight", depth))
+	}
+	if would == nil {
+		would = append(would, "no number of sessions")
+	}
+	return fmt.Sprintf("%d sessions with %d ops in flight can need %d MiB of memory, and %d MiB are available: on one worker %s would do",
+		sessions, flying(ph, sessions), need>>20, available>>20, strings.Join(would, " or "))
 }
 
 // FilesShort says in words that sessions of a phase, with each connections apiece, need more open files than one worker's limit, and how many
@@ -247,8 +254,11 @@ func (ph *Phase) FilesShort(sessions, each int, limit int64) string {
 	if need <= limit {
 		return ""
 	}
-	return fmt.Sprintf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d), or use at most %d sessions on a worker",
-		connections, need, limit, need, max(0, limit-spareFiles)/int64(each))
+	short := fmt.Sprintf("%d connections need about %d open files, and the limit is %d: raise it (ulimit -n %d)", connections, need, limit, need)
+	if fits := (limit - spareFiles) / int64(each); fits > 0 {
+		short += fmt.Sprintf(", or use at most %d sessions on a worker", fits)
+	}
+	return short
 }
 
 // OpsPerSecond returns the most ops per second that a phase asks for whatever the target does: the highest rate of its schedule, but the
