@@ -38,9 +38,9 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		x.Repeat = max(x.Repeat, n)
 		x.Variants = append(x.Variants, run.Variant{Name: side.Name})
 	}
-	if n := min(len(c.runs["A"]), len(c.runs["B"])); n < leastRuns {
-		result.Notes = append(result.Notes, fmt.Sprintf("Of a side, %s: too few to tell a difference from the spread between restarts. "+
-			"Run both plans at least %d times, in turn, and name all runs: A1,A2,A3 B1,B2,B3.", map[bool]string{true: "1 run counts", false: fmt.Sprint(n, " runs count")}[n == 1], leastRuns))
+	if n, m := len(c.runs["A"]), len(c.runs["B"]); min(n, m) < leastRuns {
+		result.Notes = append(result.Notes, fmt.Sprintf("Runs that count: %d of A, %d of B. That is too few to tell a difference from the spread between restarts. "+
+			"Run both plans at least %d times, in turn, and name all runs: A1,A2,A3 B1,B2,B3.", n, m, leastRuns))
 	}
 	c.ordered = !alternate(c.runs["A"], c.runs["B"])
 	c.all(&result.Notes)

@@ -60,7 +60,7 @@ func TestBetweenFindsWhatAnExperimentWould(t *testing.T) {
 func TestFewRunsCannotTell(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	for n, want := range map[[2]int]string{
-		{1, 1}: "Of a side, 1 run counts: too few to tell", {1, 5}: "Of a side, 1 run counts", {5, 2}: "Of a side, 2 runs count", {3, 3}: "",
+		{1, 1}: "1 of A, 1 of B. That is too few to tell", {1, 5}: "1 of A, 5 of B", {5, 2}: "5 of A, 2 of B", {3, 3}: "",
 	} {
 		c, err := experiment.Between(kept("a", n[0], 1000, random), kept("b", n[1], 5000, random))
 		require.NoError(t, err)

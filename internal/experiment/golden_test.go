@@ -134,6 +134,6 @@ func TestForeseenDifferenceIsThatOfTheWorst(t *testing.T) {
 		lines, all := experiment.Outlook(x, runs)
 		require.True(t, all)
 		require.Len(t, lines, 1)
-		require.Contains(t, lines[0], "% (wild) to be shown nine times in ten")
+		require.Contains(t, lines[0], "% (wild), if runs scatter")
 	}
 }

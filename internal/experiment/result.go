@@ -328,8 +328,6 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 		return reason.Why{Code: same, Text: "same within " + limit}
 	case *f.P < mistaken:
 		return reason.Why{Code: differsAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
-	case *f.MDE > mostMDE:
-		return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE above " + share(mostMDE) + ")"}
 	}
 	return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE " + mde(f) + ")"}
 }
@@ -415,7 +413,7 @@ func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, known bool) {
 			}
 		}
 		if worst != nil {
-			lines = append(lines, fmt.Sprintf("phase %s: a difference in %s of %s has to be at least %s (%s) to be shown nine times in ten, if runs scatter as those so far",
+			lines = append(lines, fmt.Sprintf("phase %s: the smallest difference in %s of %s that is shown nine times in ten is %s (%s), if runs scatter as those so far",
 				s.phase, worst.Metric, s.op, mde(worst), worst.Variant))
 		}
 	}

@@ -342,7 +342,7 @@ func TestCensoredRunsTakeTheirVariantAlong(t *testing.T) {
 func TestOutlook(t *testing.T) {
 	for rounds, want := range map[int]string{
 		0: "", 1: "", 2: "",
-		3: `^phase load: a difference in rate of get has to be at least [0-9.]+ % \(b\) to be shown nine times in ten, if runs scatter as those so far$`,
+		3: `^phase load: the smallest difference in rate of get that is shown nine times in ten is [0-9.]+ % \(b\), if runs scatter as those so far$`,
 	} {
 		x := begun(described(5, "a", "b"))
 		var runs []*run.Run

@@ -27,6 +27,7 @@ func TestWhichRunsAResumptionKeeps(t *testing.T) {
 		"none":                   {func(r *run.Run) { r.Repetition = 0 }, false, ""},
 		"another experiment":     {func(r *run.Run) { r.Experiment = "y" }, false, ""},
 		"another variant":        {func(r *run.Run) { r.Variant = "c" }, false, ""},
+		"drawn as another":       {func(r *run.Run) { r.DrawsAs = 1 }, false, ""},
 		"recovered":              {func(r *run.Run) { r.Recovered = true }, false, ""},
 		"stopped":                {func(r *run.Run) { r.Verdict.Completeness = run.Aborted }, false, ""},
 		"failed":                 {func(r *run.Run) { r.Verdict.Completeness = run.Failed }, false, ""},
@@ -36,7 +37,9 @@ func TestWhichRunsAResumptionKeeps(t *testing.T) {
 	} {
 		r := &run.Run{Verdict: run.Verdict{Completeness: run.Complete}}
 		r.ID, r.Experiment, r.Variant, r.Repetition, r.PlanDigest = "1", "x", "b", 2, "pb"
-		c.change(r)
+		if c.change(r); r.DrawsAs == 0 {
+			r.DrawsAs = r.Repetition
+		}
 		again := *r
 		again.ID = "2"
 		kept, err := Resume(x, was, plans, []*run.Run{r, &again})

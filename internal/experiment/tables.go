@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/run"
 	"github.com/loadgen/loadgen/internal/table"
@@ -124,7 +125,7 @@ func mdeCell(f *run.Figure) run.Cell {
 }
 
 // mde says the smallest difference that would be shown.
-func mde(f *run.Figure) string { return mdeCell(f).Text }
+func mde(f *run.Figure) string { return strings.Replace(mdeCell(f).Text, "> ", "above ", 1) }
 
 // share formats a share.
 func share(f float64) string { return table.Format(f, "%") }
