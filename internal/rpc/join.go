@@ -57,7 +57,7 @@ type JoinConfig struct {
 
 const (
 	firstRetry = 50 * time.Millisecond // before the second attempt to reach the coordinator
-	lastRetry  = 2 * time.Second       // the longest pause
+	lastRetry  = 2 * time.Second       // the longest pause; within a run, no longer than between heartbeats
 	remembers  = 15 * time.Second      // how long after its lease a worker keeps what the coordinator has not taken
 )
 
@@ -84,6 +84,7 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 	said := ""
 	retry := backoff{random: cfg.Random}
 	for {
+		retry.longest = lastRetry
 		s := newSession(cfg, proof)
 		reason, err := s.live(ctx, &retry)
 		ran := s.end()
@@ -108,14 +109,15 @@ func Join(ctx context.Context, cfg JoinConfig) error {
 
 // backoff spaces attempts. Each pause is twice the last, minus a random part so that many workers do not come at once.
 type backoff struct {
-	random func(below int64) int64
-	pause  time.Duration
+	random  func(below int64) int64
+	longest time.Duration
+	pause   time.Duration
 }
 
 func (b *backoff) reset() { b.pause = 0 }
 
 func (b *backoff) wait(ctx context.Context) {
-	b.pause = min(max(2*b.pause, firstRetry), lastRetry)
+	b.pause = min(max(2*b.pause, firstRetry), b.longest)
 	select {
 	case <-time.After(b.pause/2 + time.Duration(b.random(int64(b.pause/2)))):
 	case <-ctx.Done():
@@ -271,6 +273,7 @@ func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, 
 		return bye, err
 	}
 	retry.reset()
+	retry.longest = min(lastRetry, j.heartbeat) // a worker that comes back after its lease is lost
 	return s.serve(parent, &j, cancel)
 }
 

@@ -64,6 +64,20 @@ func requireComplete(t *testing.T, r *run.Run) {
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 }
 
+// A worker whose path is down for most of a short lease is back before the lease ends. When pauses grew to 2 s whatever the lease, it was lost.
+func TestWorkerIsBackWithinAShortLease(t *testing.T) {
+	servertest.Deadline(t)
+	servertest.Bubble(t, func(t *testing.T) {
+		f := newTimedFleet(t, rpc.TimingOf(time.Second))
+		defer f.close()
+		n := f.join("w1", func(cfg *rpc.JoinConfig) { cfg.Random = func(below int64) int64 { return below } })
+		f.members()
+		n.after(5500*time.Millisecond, cut)
+		n.after(6260*time.Millisecond, mend)
+		require.Empty(t, carryOut(t, f).Losses)
+	})
+}
+
 // TestSilenceIsFoundInTime cuts workers off in every way that the other end cannot notice. A worker is suspected, and later lost, exactly when its
 // newest heartbeat reaches the limit. By then its load has ended. The figures hold everything except what the loss declares, and the other workers
 // are not disturbed.

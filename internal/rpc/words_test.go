@@ -218,7 +218,7 @@ func TestDefaultsOfAWorker(t *testing.T) {
 func TestPausesBetweenAttempts(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
 		for _, whole := range []bool{false, true} {
-			b := backoff{random: func(below int64) int64 {
+			b := backoff{longest: lastRetry, random: func(below int64) int64 {
 				if whole {
 					return below
 				}
