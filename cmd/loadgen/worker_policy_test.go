@@ -164,6 +164,7 @@ func TestPolicyEndsALoad(t *testing.T) {
 	plan := fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 1\n    iterations = 10000000\n  }")
 	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nduration = \"1s\"", addr)), plan, addr)
 	require.Contains(t, fmt.Sprint(r.Verdict.Reasons), "this worker's policy: duration: the load was not over after 1s")
+	require.Equal(t, []any{run.Invalid, reason.NotCarriedOut}, []any{r.Phase["p"].Validity, r.Phase["p"].Reasons[0].Code})
 	require.NotEqual(t, exit.OK, r.ExitCode)
 	r = runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\nrate = \"1M/s\"\nsessions = 1\nmemory = \"1GiB\"\nlease = \"20s\"", addr)),
 		fmt.Sprintf(boundedPlan, "", "closed {\n    sessions = 1\n    iterations = 1000\n  }"), addr)

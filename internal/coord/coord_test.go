@@ -383,6 +383,8 @@ func testAFailureEndsThePhaseForAll(t *testing.T, join joiner) {
 	require.Empty(t, r.Losses)
 	require.EqualValues(t, 70, r.Phase["only"].Op["put"].OK)
 	require.Equal(t, conditions.EndStopped, r.Phase["only"].Ended)
+	require.Equal(t, run.Invalid, r.Phase["only"].Validity)
+	require.Equal(t, run.Reason{Code: reason.NotCarriedOut, Text: "ended early, by a failure: worker w1: session 7: 4 panics within a minute", Validity: run.Invalid, Touches: r.Phase["only"].Reasons[0].Touches}, r.Phase["only"].Reasons[0])
 	require.NoError(t, r.CheckValid())
 }
 

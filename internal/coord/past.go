@@ -316,8 +316,9 @@ func (k *past) fail(s *step, e *failure) error {
 	if e.Worker < 0 || e.Worker >= len(s.steps) {
 		return k.wrong("worker %d of %d has failed", e.Worker, len(s.steps))
 	}
-	s.err, k.done[e.Worker] = k.c.blame(k.c.Workers[e.Worker], errors.New(e.Why)), true
-	k.c.fleetOf(e.Worker).Failed = e.Why
+	why := errors.New(e.Why)
+	s.failedBy(e.Worker, why, k.c.blame(k.c.Workers[e.Worker], why))
+	k.done[e.Worker] = true
 	return nil
 }
 

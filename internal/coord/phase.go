@@ -98,7 +98,7 @@ func (p *activePhase) spent() time.Duration {
 
 // take adds what a step has counted.
 func (p *activePhase) take(s *step) {
-	p.m.Aborted, p.m.Losses = s.aborted, s.missing()
+	p.m.Aborted, p.m.Failed, p.m.Losses = s.aborted, s.failure, s.missing()
 	if why := p.c.stopped.Load(); why != nil {
 		p.m.StoppedOn = p.ph.Stop.String()
 	}

@@ -34,6 +34,7 @@ type step struct {
 	at      time.Duration
 	before  []int64     // each worker's progress before it was told to prepare
 	asked   atomic.Bool // workers were told to end the step early
+	failure string      // what the worker reported that ended the step; "": nothing
 	aborted bool        // the step ended early, or at the time of an end of the run
 
 	passed chan struct{} // closed when all ops of all workers have ended
@@ -341,8 +342,7 @@ func (s *step) endedBy(ctx context.Context, i int, why error) error {
 	s.mu.Lock()
 	first := s.err == nil && ctx.Err() == nil
 	if first {
-		s.err = err
-		s.c.fleetOf(i).Failed = why.Error()
+		s.failedBy(i, why, err)
 		s.c.note(entry{Failed: &failure{Worker: i, Why: why.Error()}})
 	}
 	s.mu.Unlock()
@@ -350,6 +350,12 @@ func (s *step) endedBy(ctx context.Context, i int, why error) error {
 		s.drain()
 	}
 	return err
+}
+
+// failedBy records the failure that a worker has reported, and that error as the step's.
+func (s *step) failedBy(i int, why, err error) {
+	s.err, s.failure = err, err.Error()
+	s.c.fleetOf(i).Failed = why.Error()
 }
 
 // close ends the counting, once every worker has ended or never will. What is known of those that did not end stands.

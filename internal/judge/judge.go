@@ -96,6 +96,9 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 // judge decides the validity of a phase whose figures are complete.
 func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	p.Validity, p.Reasons = run.Valid, []run.Reason{}
+	if m.Failed != "" {
+		p.doubt(reason.NotCarriedOut, run.Invalid, p.all(), "ended early, by a failure: %s", m.Failed)
+	}
 	p.judgePolicy()
 	p.judgeOffered()
 	p.judgeLedgers(m)

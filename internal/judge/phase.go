@@ -36,6 +36,7 @@ type Measured struct {
 	Unread     []string            // workers that were lost before they reported on their log files
 	Aborted    bool                // the step was told to end early
 	StoppedOn  string              // the plan's words that ended it early; "": none did
+	Failed     string              // the worker's failure that ended it early; "": none did
 	WarmUp     run.WarmUp          // from FindWarmUp; the zero value: none
 	Settled    *measure.Totals     // of the measured step after WarmUp; nil if that is the whole step
 	Losses     []worker.Loss       // of workers lost in this phase or before it, which leave part of its load missing
