@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -38,7 +39,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 
 func identity(ctx context.Context, pg *pgconn.PgConn) map[string]string {
 	id := map[string]string{"server": "postgres", "version": pg.ParameterStatus("server_version")}
-	if told, err := rows(ctx, pg, askInstance); err == nil && len(told) == 1 && len(told[0]) == 1 { // a user may not be allowed to ask
+	if told, err := rows(ctx, pg, askInstance); err == nil && len(told) == 1 && len(told[0]) == 1 && strings.HasPrefix(told[0][0], "system_identifier ") { // a user may not be allowed to ask
 		id["instance"] = told[0][0]
 	}
 	told, err := rows(ctx, pg, "SELECT name, CASE WHEN unit IS NULL THEN setting ELSE current_setting(name) END FROM pg_settings WHERE name IN ("+settingsTold+
