@@ -308,6 +308,7 @@ func (c engineCase) play(t *testing.T) (told string) {
 			Loops: max(1, c.loops), Drivers: []driver.Driver{d, null.Driver{}}, Sleep: time.Sleep, Open: in(dir),
 			LogRoot: func() (string, error) { return "/", nil },
 		}, p)
+		e.resolve = nil
 		e.dial = func(context.Context, string, string) (net.Conn, error) {
 			here, there := net.Pipe()
 			go echo(there)

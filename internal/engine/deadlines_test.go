@@ -60,6 +60,7 @@ func TestDriversThatHang(t *testing.T) {
 		servertest.Bubble(t, func(t *testing.T) {
 			p := nullPlan(t, 1, onBlocking, "clear {}")
 			e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, in}}, Sleep: time.Sleep}, p)
+			e.resolve = nil
 			e.dial = func(context.Context, string, string) (net.Conn, error) {
 				here, there := net.Pipe()
 				t.Cleanup(func() { _ = there.Close() })
@@ -107,6 +108,7 @@ func TestContextsEndWithTheirStep(t *testing.T) {
 func TestIdleWorkerConnectsToNobody(t *testing.T) {
 	p := nullPlan(t, 1, onBlocking, "ops = { get = 1 }\nclosed { iterations = 3 }")
 	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{hanging{null.Driver{}, ""}}}, p)
+	e.resolve = nil
 	e.dial = func(context.Context, string, string) (net.Conn, error) {
 		t.Error("it connects")
 		return nil, net.ErrClosed
@@ -132,6 +134,7 @@ func TestPreparationEndsItsContext(t *testing.T) {
 	var kept context.Context
 	p := nullPlan(t, 1, onBlocking, "ops = { get = 1 }\nclosed { iterations = 3 }")
 	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{keeping{hanging{null.Driver{}, ""}, &kept}}}, p)
+	e.resolve = nil
 	e.dial = func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		t.Cleanup(func() { _ = there.Close() })

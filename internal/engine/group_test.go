@@ -59,6 +59,7 @@ func virtually(t *testing.T, cfg Config, d acquainted, servers int, p *plan.Plan
 	e := assigned(t, cfg, p)
 	e.clock = n.clock
 	e.newPoller = func() (sockets.Poller, error) { return n, nil }
+	e.resolve = nil
 	e.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := n.dial(ctx, network, addr)
 		return placed{conn, netip.MustParseAddrPort(addr)}, err

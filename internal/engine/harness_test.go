@@ -82,6 +82,7 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	t.Helper()
 	b.e = New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
 	b.e.newPoller = func() (sockets.Poller, error) { return b.net, nil }
+	b.e.resolve = nil
 	b.e.dial = b.net.dial
 	b.e.clock, b.e.plan, b.e.wall = c, p, int64(time.Hour)
 	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}

@@ -148,6 +148,7 @@ func TestATargetThatIsNotReachedIsNamed(t *testing.T) {
 	} {
 		p := redisPlan(t, 1, tt.target, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}")
 		e := New(Config{Drivers: drivers.All(), Loops: 1})
+		e.resolve = nil
 		e.dial = func(context.Context, string, string) (net.Conn, error) { return nil, refused }
 		e.plan = p
 		tt.change(e, p.Target("t"))
