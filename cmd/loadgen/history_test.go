@@ -82,9 +82,10 @@ func TestPushedRunsCanBeQueried(t *testing.T) {
 func requirePushed(t *testing.T, ctx context.Context, db *pgx.Conn, r *run.Run) {
 	t.Helper()
 	var branch, digest string
-	var phases, seconds int
-	require.NoError(t, db.QueryRow(ctx, `SELECT labels->>'branch', plan_digest FROM loadgen.runs WHERE id = $1`, r.ID).Scan(&branch, &digest))
+	var phases, seconds, drawsAs int
+	require.NoError(t, db.QueryRow(ctx, `SELECT labels->>'branch', plan_digest, draws_as FROM loadgen.runs WHERE id = $1`, r.ID).Scan(&branch, &digest, &drawsAs))
 	require.Equal(t, []string{"main", r.PlanDigest}, []string{branch, digest})
+	require.Equal(t, r.Repetition, drawsAs)
 	require.NoError(t, db.QueryRow(ctx, `SELECT count(*) FROM loadgen.phases WHERE run = $1`, r.ID).Scan(&phases))
 	require.Len(t, r.PhaseOrder, phases)
 	for name, p := range r.Phase {

@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 			})
 		}
 		require.NoError(t, all.Wait())
-		require.Equal(t, 2, count(t, conn, "migrations"), "each once")
+		require.Equal(t, 3, count(t, conn, "migrations"), "each once")
 	})
 
 	t.Run("several push the same run", func(t *testing.T) {
@@ -123,6 +123,36 @@ func TestHistory(t *testing.T) {
 		require.NoError(t, err)
 	})
 
+	t.Run("what a share differs by", func(t *testing.T) {
+		x := run.NewExperiment("x")
+		x.Matters = 0.02
+		at, lo, hi := -0.01, -0.03, 0.01
+		x.Figures = []run.Figure{{Variant: "b", Phase: "load", Op: "get", Metric: "hit_ratio", Difference: &at, DifferenceLo: &lo, DifferenceHi: &hi, Code: "no_difference"}}
+		added, err := open(t, url).PushExperiment(t.Context(), x)
+		require.NoError(t, err)
+		require.True(t, added)
+		var schema int
+		var got [4]float64
+		var code string
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT schema, matters, difference, difference_lo, difference_hi, code FROM loadgen.experiments
+			JOIN loadgen.comparisons ON experiment = id WHERE ratio IS NULL`).Scan(&schema, &got[0], &got[1], &got[2], &got[3], &code))
+		require.Equal(t, [4]float64{x.Matters, at, lo, hi}, got)
+		require.Equal(t, x.Schema, schema)
+		require.Equal(t, "no_difference", code)
+	})
+
+	t.Run("a schema of before keeps its rows", func(t *testing.T) {
+		_, err := conn.Exec(t.Context(), `DELETE FROM loadgen.migrations WHERE version = 3; ALTER TABLE loadgen.runs DROP COLUMN draws_as;
+			ALTER TABLE loadgen.experiments DROP COLUMN schema, DROP COLUMN matters;
+			ALTER TABLE loadgen.comparisons DROP COLUMN difference, DROP COLUMN difference_lo, DROP COLUMN difference_hi, DROP COLUMN code`)
+		require.NoError(t, err)
+		runs := count(t, conn, "runs")
+		open(t, url)
+		require.Equal(t, runs, count(t, conn, "runs WHERE draws_as = 0"))
+		require.Equal(t, 1, count(t, conn, "experiments WHERE schema = 2 AND matters IS NULL"))
+		require.Equal(t, 1, count(t, conn, "comparisons WHERE difference IS NULL AND code = ''"))
+	})
+
 	t.Run("a user who may only insert can push", func(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `CREATE USER writer PASSWORD 'another/secret'; GRANT USAGE ON SCHEMA loadgen TO writer;
 			GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA loadgen TO writer`)
@@ -154,7 +184,7 @@ func TestHistory(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `INSERT INTO loadgen.migrations (version) VALUES (99)`)
 		require.NoError(t, err)
 		_, err = history.Open(t.Context(), url, within)
-		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 2: use a newer one")
+		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 3: use a newer one")
 	})
 }
 

@@ -44,12 +44,12 @@ func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added
 	}
 	changed, err := db.exec(ctx, `
 		INSERT INTO loadgen.runs (id, plan, plan_digest, started_at, seconds, loadgen, experiment, variant, repetition, completeness, validity,
-			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json, draws_as)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
 		ON CONFLICT (id) DO NOTHING`,
 		r.ID, r.Plan, r.PlanDigest, r.StartedAt, r.Seconds, r.Loadgen, r.Experiment, r.Variant, r.Repetition, string(r.Verdict.Completeness),
 		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, reasons, labels, len(r.Workers), e.Hostname, e.Kernel, e.CPUModel,
-		environment, plan)
+		environment, plan, r.DrawsAs)
 	if err != nil || changed > 0 {
 		return err == nil, err
 	}
@@ -173,10 +173,11 @@ func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool
 			return err
 		}
 		changed, err := db.exec(ctx, `
-			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`,
+			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels,
+				schema, matters)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, nullif($14::double precision, 0)) ON CONFLICT (id) DO NOTHING`,
 			x.ID, x.Plan, x.StartedAt, x.Seconds, x.Loadgen, x.Repeat, x.Baseline, string(x.Verdict.Completeness), string(x.Verdict.Validity),
-			string(x.Verdict.Assertions), x.ExitCode, string(labels))
+			string(x.Verdict.Assertions), x.ExitCode, string(labels), x.Schema, x.Matters)
 		if err != nil {
 			return err
 		}
@@ -194,13 +195,13 @@ func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool
 func comparisonsOf(x *run.Experiment) rowsOf {
 	comparisons := rowsOf{name: "comparisons", columns: []string{
 		"experiment", "variant", "phase", "op", "metric", "unit", "score", "error", "ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde",
-		"differs", "finding", "validity",
+		"differs", "finding", "validity", "difference", "difference_lo", "difference_hi", "code",
 	}}
 	for i := range x.Figures {
 		f := &x.Figures[i]
 		comparisons.rows = append(comparisons.rows, []any{
 			x.ID, f.Variant, f.Phase, f.Op, f.Metric, f.Unit, f.Score, f.Error, f.Ratio, f.RatioLo, f.RatioHi, f.P, f.PHolm, f.Spread, f.MDE,
-			f.Differs, f.Finding, string(f.Validity),
+			f.Differs, f.Finding, string(f.Validity), f.Difference, f.DifferenceLo, f.DifferenceHi, string(f.Code),
 		})
 	}
 	return comparisons

@@ -147,6 +147,17 @@ CREATE TABLE loadgen.comparisons (
 	PRIMARY KEY (experiment, variant, phase, op, metric)
 );`,
 	`ALTER TABLE loadgen.ops ALTER COLUMN bytes_out DROP NOT NULL;`,
+	// What was pushed before is of an older loadgen: draws_as 0, schema 2, and no code.
+	`
+ALTER TABLE loadgen.runs ADD COLUMN draws_as integer NOT NULL DEFAULT 0;
+ALTER TABLE loadgen.experiments
+	ADD COLUMN schema integer NOT NULL DEFAULT 2,
+	ADD COLUMN matters double precision;
+ALTER TABLE loadgen.comparisons
+	ADD COLUMN difference double precision,
+	ADD COLUMN difference_lo double precision,
+	ADD COLUMN difference_hi double precision,
+	ADD COLUMN code text NOT NULL DEFAULT '';`,
 }
 
 // onlyOne is the advisory lock for migrations: "loadgen" as a number.
