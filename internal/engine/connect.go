@@ -188,6 +188,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	}
 	c.state, c.fd, c.blocked, c.broken = isDown, -1, false, nil
 	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
+	w.l.gate.stray(len(c.in))
 	c.drop(w)
 	end := w.lane.side.endpoint(c.endpoint)
 	if w.opening {

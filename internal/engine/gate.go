@@ -113,6 +113,13 @@ func (g *gate) pay() {
 	g.paid = moved
 }
 
+// stray takes bytes off the quota that have come and are no op's reply.
+func (g *gate) stray(n int) {
+	if g != nil {
+		g.bytes.left -= int64(n)
+	}
+}
+
 // renewed tells that the loop has begun an empty recorder.
 func (g *gate) renewed() {
 	if g != nil {

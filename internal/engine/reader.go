@@ -48,11 +48,11 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		c.freed = 0
 		w.l.feed.freed(w.session(c), n, now, false)
 	}
+	w.keep(c, rest)
 	if err != nil {
 		w.lose(c, err)
 		return false
 	}
-	w.keep(c, rest)
 	return kept+n == len(room) || ended
 }
 
