@@ -125,6 +125,24 @@ func TestWorkerJoinsWithAToken(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, again.Enrol(t.Context()))
 	o.reach(t, again)
+	alone, err := o.join(dir, nil)
+	require.NoError(t, err)
+	o.reach(t, alone)
+}
+
+// A worker that could not keep a certificate does not ask for one, and says why.
+func TestCertificateThatCannotBeKept(t *testing.T) {
+	o := newOffice(t)
+	dir := filepath.Join(t.TempDir(), "fleet")
+	p, err := o.join(dir, o.token(t, time.Minute, 1))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "joined")))
+	var refused *RefusedError
+	require.ErrorAs(t, p.Enrol(t.Context()), &refused)
+	require.Contains(t, refused.Reason, "keep this worker's certificate: open "+dir)
+	list, err := o.authority.tokens.List()
+	require.NoError(t, err)
+	require.Equal(t, 1, list[0].Uses)
 }
 
 // TestTokenOfAnotherAuthorityReplacesTheCertificate when a coordinator has made a new key.

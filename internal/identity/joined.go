@@ -42,6 +42,16 @@ type joined struct {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
+func joinedPath(dir, place string) string {
+	return filepath.Join(dir, joinedDir, notInFileName.ReplaceAllString(place, "_")+".pem")
+}
+
+// hasJoined says whether an earlier enrolment at a place left a certificate behind that is still valid.
+func hasJoined(dir, place string) bool {
+	held, err := readMembership(joinedPath(dir, place))
+	return err == nil && time.Now().Before(held.cert.Leaf.NotAfter)
+}
+
 // openJoined reads what an earlier enrolment at a place left behind, and ignores it if the token is another authority's.
 func openJoined(dir, place string, token *Token, dial func(context.Context) (net.Conn, error)) (*joined, error) {
 	if err := openDir(dir); err != nil {
@@ -50,7 +60,7 @@ func openJoined(dir, place string, token *Token, dial func(context.Context) (net
 	if err := openDir(filepath.Join(dir, joinedDir)); err != nil {
 		return nil, err
 	}
-	j := &joined{place: place, token: token, dial: dial, path: filepath.Join(dir, joinedDir, notInFileName.ReplaceAllString(place, "_")+".pem")}
+	j := &joined{place: place, token: token, dial: dial, path: joinedPath(dir, place)}
 	held, err := readMembership(j.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -95,7 +105,8 @@ func (j *joined) roots() (*x509.CertPool, error) {
 func (j *joined) trusts(cfg *tls.Config, roots *x509.CertPool) { trustServer(cfg, roots) }
 
 func (j *joined) stranger() string {
-	return fmt.Sprintf("what listens at %s does not have the key of the coordinator that this worker has joined. If that made a new one: %s", j.place, j.remedy())
+	return fmt.Sprintf("what listens at %s does not have the key of the coordinator that this worker has joined. If that made a new one: %s; if another listens there now, delete %s",
+		j.place, j.remedy(), j.path)
 }
 
 // RenewalError says that a certificate could not be renewed but is still valid.
@@ -133,6 +144,9 @@ func (j *joined) enrol(ctx context.Context) error {
 
 // fetch gets a certificate by showing the held one, or the token if held is nil.
 func (j *joined) fetch(ctx context.Context, held *membership) error {
+	if err := tryWriting(filepath.Dir(j.path)); err != nil { // before a use of the token is gone
+		return unkept(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
 	conn, err := j.dial(ctx)
@@ -163,13 +177,18 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 		return errors.New("the coordinator answered with another authority's certificate")
 	}
 	if err := m.write(j.path); err != nil {
-		return fmt.Errorf("keep this worker's certificate: %w", err)
+		return unkept(err)
 	}
 	j.key = nil
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.held = m
 	return nil
+}
+
+// unkept says that a certificate has no place on this machine.
+func unkept(err error) error {
+	return &RefusedError{fmt.Sprintf("keep this worker's certificate: %v: make the directory writable, or set XDG_STATE_HOME to one that is", err)}
 }
 
 // alertSaid explains the alert of a server that enrols nobody.

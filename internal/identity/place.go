@@ -95,7 +95,8 @@ func (m Means) ListenAt(name string) (Place, error) {
 	return m.prove(p, Coordinator, "")
 }
 
-// JoinAt returns the place of a worker: that of [At], or HOST:PORT on any machine.
+// JoinAt returns the place of a worker: that of [At], or HOST:PORT on any machine. On the loopback, where a tunnel may lead elsewhere, a certificate
+// that the worker has from there comes before this user's own key.
 func (m Means) JoinAt(name string) (Place, error) {
 	if strings.HasPrefix(name, socketPrefix) || name == "" {
 		return m.socketAt(name)
@@ -114,7 +115,7 @@ func (m Means) JoinAt(name string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	if m.Token == nil && m.TLS.IsZero() {
+	if m.Token == nil && m.TLS.IsZero() && !hasJoined(m.Dir, name) {
 		return p, nil
 	}
 	return m.join(p, host)
@@ -192,7 +193,10 @@ func At(dir, name string) (Place, error) {
 			return Place{}, fmt.Errorf("%q: write socket: and up to 32 lower-case letters, digits and hyphens", name)
 		}
 		s := socketPlace{dir: dir, name: socket}
-		return Place{Name: name, Listen: s.listen, Dial: s.dial, Prove: func(Role) (credentials.TransportCredentials, error) { return sameUser{}, nil }}, nil
+		return Place{Name: name, Listen: s.listen, Dial: s.dial, Prove: func(Role) (credentials.TransportCredentials, error) {
+			_, err := s.path() // what is wrong with the directory is no matter of waiting for a coordinator
+			return sameUser{}, err
+		}}, nil
 	}
 	if _, err := listen.Resolve(context.Background(), name); err != nil {
 		return Place{}, advised(err)

@@ -81,6 +81,15 @@ func makeOnce(path string, write func(w io.Writer) error) error {
 	return errors.Join(err, os.Remove(file.Name()))
 }
 
+// tryWriting returns an error if no file can be made in a directory.
+func tryWriting(dir string) error {
+	file, err := os.CreateTemp(dir, "try-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
 // writePrivate replaces a file atomically with one that only this user can read. If durable, a power failure leaves either the old file or the new one.
 func writePrivate(path string, b []byte, durable bool) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // mode 0600
