@@ -65,6 +65,7 @@ func TestServersThatLeaveOutRows(t *testing.T) {
 		facts, err := Driver{}.Identify(t.Context(), answering(t, rows...), l)
 		require.NoError(t, err)
 		delete(facts, driver.Note)
+		delete(facts, "instance") // the script answers every question alike
 		require.Equal(t, map[string]string{"server": "postgres", "version": ""}, facts)
 	}
 }
