@@ -179,6 +179,9 @@ func (s *soaked) requireCounted(r *run.Run) {
 			row, carried := sent[n.addr][verb], n.carried[names[verb]]
 			s.t.Logf("%s: %-6s at %s: sent %d, answered %d, timeout %d, error %d, refused %d; the node carried out %d in %d lives",
 				s.name, verb, n.addr, row.Sent, row.Answered, row.Timeout, row.Error, row.Refused, carried, n.ended)
+			if s.name == "batches" && verb == "get" {
+				carried-- // before the load, the node was asked for keys that it does not have
+			}
 			require.LessOrEqual(s.t, row.Answered, carried)
 			require.LessOrEqual(s.t, carried, row.Sent)
 			require.Zero(s.t, row.InFlight)
