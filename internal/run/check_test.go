@@ -61,10 +61,19 @@ func TestWhatGrowthMayBe(t *testing.T) {
 		low, high, drift float64
 		want             string
 	}{
-		{0.1, 1, 5, "grows"}, {0.01, 0.02, 0.5, "grows"}, {-1, -0.1, 0.2, "falls"}, {-0.02, -0.01, 5, "falls"},
-		{0, 0.25, 1.25, "none"}, {-0.25, 0, 0.8, "none"}, {-0.2, 0.2, 1, "none"},
-		{-0.6, 0.9, 4.78, "unclear"}, {-0.6, 0.9, 1, "unclear"}, {-0.26, 0, 1, "unclear"}, {0, 0.26, 1, "unclear"},
-		{-0.1, 0.1, 1.26, "unclear"}, {-0.1, 0.1, 0.79, "unclear"},
+		{0.1, 1, 5, "grows"},
+		{0.01, 0.02, 0.5, "grows"},
+		{-1, -0.1, 0.2, "falls"},
+		{-0.02, -0.01, 5, "falls"},
+		{0, 0.25, 1.25, "none"},
+		{-0.25, 0, 0.8, "none"},
+		{-0.2, 0.2, 1, "none"},
+		{-0.6, 0.9, 4.78, "unclear"},
+		{-0.6, 0.9, 1, "unclear"},
+		{-0.26, 0, 1, "unclear"},
+		{0, 0.26, 1, "unclear"},
+		{-0.1, 0.1, 1.26, "unclear"},
+		{-0.1, 0.1, 0.79, "unclear"},
 	} {
 		g := &Growth{Order: figure(c.low), OrderLo: figure(c.low), OrderHi: figure(c.high), Drift: figure(c.drift)}
 		g.Judge()
