@@ -129,3 +129,36 @@ phase "p" {
 	require.Contains(t, r.Verdict.Reasons[0], "it answered MGET of 2 keys with 0 values: it leaves out keys that are not there, as Ignite does")
 	require.Equal(t, exit.Failed, r.ExitCode)
 }
+
+// TestErrorsWithinReplies: a reply of several values with an error among them is an error, not an ok.
+func TestErrorsWithinReplies(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	addr := serveRESP(t, func(words []string) string {
+		if words[0] != "TS.MADD" {
+			return "-ERR unknown\r\n"
+		}
+		return []string{"*2\r\n:1\r\n:1\r\n", "*2\r\n:1\r\n*1\r\n-TSDB: the key does not exist\r\n"}[asked.Add(1)%2]
+	})
+	p := begin(t, `plan "nested" {}
+target "c" {
+	driver    = "redis"
+	endpoints = ["`+addr+`"]
+	op "add" {
+		request { command = ["TS.MADD", "{key}", "*", "1", "other", "*", "1"] }
+	}
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 1 }
+}
+phase "p" {
+	target  = target.c
+	dataset = dataset.d
+	ops     = { add = 1 }
+	closed { iterations = 400 }
+}
+`).result(30 * time.Second).Phase["p"]
+	require.Equal(t, []uint64{200, 200}, []uint64{p.Op["add"].OK, p.Op["add"].Error})
+	require.Equal(t, "TSDB: the key does not exist", p.Errors[0].Text)
+}

@@ -347,8 +347,9 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 	if n == 0 || err != nil {
 		return 0, err
 	}
+	var within []byte
 	if r.elements() > 0 {
-		if n, err = through(b, n, r.elements(), read); n == 0 || err != nil {
+		if n, within, err = through(b, n, r.elements(), read); n == 0 || err != nil {
 			return 0, err
 		}
 	}
@@ -361,6 +362,10 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		}
 		return n, nil
 	}
+	if within != nil { // part of what was asked for was not done, whatever else there is
+		reply.Outcome, reply.Message = driver.Error, c.told(within)
+		return n, nil
+	}
 	if reply.Outcome = a.rules.outcome(&r); reply.Outcome == driver.Error {
 		reply.Message = kinds[r.kind]
 	}
@@ -371,30 +376,34 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 }
 
 // through returns how many bytes a reply takes, given a header of at bytes with left values after it, including all nested values; 0 if it is
-// incomplete. It takes no more memory for nested values, however deep.
-func through(b []byte, at int, left int64, read reader) (int, error) {
+// incomplete; and the first error among them. It takes no more memory for nested values, however deep.
+func through(b []byte, at int, left int64, read reader) (n int, failed []byte, err error) {
 	p := driver.Progress{At: at, Left: left, Seen: left}
-	if whole, err := walk(b, &p, read); !whole || err != nil {
-		return 0, err
+	failed, whole, err := walk(b, &p, read)
+	if !whole || err != nil {
+		return 0, nil, err
 	}
-	return p.At, nil
+	return p.At, failed, nil
 }
 
-// walk continues through the values of a reply, and reports whether it has reached the end.
-func walk(b []byte, p *driver.Progress, read reader) (bool, error) {
+// walk continues through the values of a reply. It returns the first error among those that it passes, and whether it has reached the end.
+func walk(b []byte, p *driver.Progress, read reader) (failed []byte, whole bool, err error) {
 	for ; p.Left > 0; p.Left-- {
 		r, n, err := read(b[p.At:])
 		if n == 0 || err != nil {
-			return false, err
+			return nil, false, err
+		}
+		if r.kind == errorReply && failed == nil {
+			failed = r.text
 		}
 		inner := r.elements()
 		if p.Seen += inner; p.Seen > maxElements {
-			return false, fmt.Errorf("reply of more than %d values: got %s", maxElements, quote(b))
+			return nil, false, fmt.Errorf("reply of more than %d values: got %s", maxElements, quote(b))
 		}
 		p.Left += inner
 		p.At += n
 	}
-	return true, nil
+	return failed, true, nil
 }
 
 // resume is driver.Resumer's.
@@ -406,7 +415,8 @@ func resume(b []byte, p *driver.Progress, read reader) (bool, error) {
 		}
 		*p = driver.Progress{At: n, Left: r.elements(), Seen: r.elements()}
 	}
-	return walk(b, p, read)
+	_, whole, err := walk(b, p, read)
+	return whole, err
 }
 
 // Resume implements driver.Resumer.

@@ -120,7 +120,7 @@ func TestRepliesToForms(t *testing.T) {
 		{2, nil, "*0\r\n", driver.OK, ""},
 		{2, nil, "*2\r\n*3\r\n:1\r\n$-1\r\n*0\r\n$1\r\na\r\n", driver.OK, ""},
 		{2, nil, "-ERR no\r\n", driver.Error, "ERR no"},
-		{2, nil, "*1\r\n-ERR within\r\n", driver.OK, ""},
+		{2, nil, "*1\r\n-ERR within\r\n", driver.Error, "ERR within"},
 		{2, nil, "$0\r\n\r\n", driver.OK, ""},
 		{3, nil, "_\r\n", driver.Miss, ""},
 		{3, nil, "%2\r\n+a\r\n:1\r\n+b\r\n%1\r\n:1\r\n~1\r\n#t\r\n", driver.OK, ""},
@@ -143,6 +143,7 @@ func TestRepliesToForms(t *testing.T) {
 		{3, &Expect{Miss: []string{"false"}, Error: []string{"number", "map"}}, "#t\r\n", driver.OK, ""},
 		{3, &Expect{Error: []string{"number", "map"}}, ",3\r\n", driver.Error, "a reply that is not expected: a number or a boolean"},
 		{3, &Expect{Error: []string{"number", "map"}}, "%0\r\n", driver.Error, "a reply that is not expected: a map"},
+		{3, &Expect{OK: []string{"array"}}, "*2\r\n%1\r\n+a\r\n!5\r\nERR x\r\n-ERR y\r\n", driver.Error, "ERR x"},
 	} {
 		f := formOf(false, tt.expect, "GET", "{key}")
 		c := codecOf(t, tt.protocol, f)

@@ -136,7 +136,7 @@ func (a *ask) describe(conn net.Conn, in *replyReader) error {
 		if at == 0 || err != nil || head.elements() == 0 {
 			return at, err
 		}
-		whole, err := through(b, at, head.elements(), readReply)
+		whole, _, err := through(b, at, head.elements(), readReply)
 		if whole == 0 || err != nil {
 			return 0, err
 		}

@@ -21,6 +21,7 @@
 //	null             miss, unless the plan expects otherwise
 //	:0               miss for a delete, likewise
 //	of any kind      ok, likewise; aggregates are read whole, however deep
+//	an error within  error, with the words of the first one
 //
 // Anything else is not an answer to the request. The stream of replies can then no longer be trusted, and Parse returns an error. The format is the
 // one of https://redis.io/docs/latest/develop/reference/protocol-spec/. In RESP3 a server may send data unasked: push messages between replies, and
