@@ -23,7 +23,6 @@ import (
 	"github.com/loadgen/loadgen/internal/machine"
 	"github.com/loadgen/loadgen/internal/observe"
 	"github.com/loadgen/loadgen/internal/output"
-	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/report"
 	reportpage "github.com/loadgen/loadgen/internal/report/page"
 	"github.com/loadgen/loadgen/internal/run"
@@ -202,12 +201,12 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	}
 	if f.out != "" {
 		if err := output.JSON(f.out, result); err != nil {
-			result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+			result.NotKept(err)
 		}
 	}
 	if f.report != "" {
 		if err := f.writePage(dir, words); err != nil {
-			result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+			result.NotKept(err)
 		}
 	}
 	tell(words, result, dir)
@@ -248,11 +247,9 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 		return failed("%w", err)
 	}
 	if f.out != "" {
-		if err := output.JSON(f.out, x); err != nil {
-			return failed("%w", err)
-		}
+		err = output.JSON(f.out, x)
 	}
-	err = report.Experiment(cmd.OutOrStdout(), x, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())})
+	err = errors.Join(err, report.Experiment(cmd.OutOrStdout(), x, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}))
 	if f.report != "" {
 		err = errors.Join(err, output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{src}) }))
 	}

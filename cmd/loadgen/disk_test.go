@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/exit"
+	"github.com/loadgen/loadgen/internal/reason"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -29,12 +29,12 @@ func mount(t *testing.T, size string) string {
 }
 
 // onDisk runs the closed plan with its run directory, and its result too, where they are told to be.
-func onDisk(t *testing.T, runs, out string) *load {
+func onDisk(t *testing.T, runs, out string, args ...string) *load {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
 	l := &load{runs: runs, out: out}
-	l.process = start(t, command(t, "coordinator", "run", path, "--runs", runs, "--out", out))
+	l.process = start(t, command(t, append([]string{"coordinator", "run", path, "--runs", runs, "--out", out}, args...)...))
 	return l
 }
 
@@ -53,17 +53,20 @@ func TestNoRoomForARun(t *testing.T) {
 	require.Contains(t, l.stderr.String(), "read-only file system")
 }
 
-// TestDiskFillsUpInMidRun: the run ends there, since what cannot be kept is not worth measuring. A result written elsewhere says so.
+// TestDiskFillsUpInMidRun: the run ends there, since what cannot be kept is not worth measuring. A result written elsewhere says so. What can then not
+// be written either is said after that.
 func TestDiskFillsUpInMidRun(t *testing.T) {
 	t.Parallel()
 	disk := mount(t, "2m")
-	l := onDisk(t, disk, filepath.Join(t.TempDir(), "run.json"))
+	l := onDisk(t, disk, filepath.Join(t.TempDir(), "run.json"), "--report", filepath.Join(disk, "page.html"))
 	l.underWay()
 	nodes := children(t, l.cmd.Process.Pid)
 	fill(t, disk)
 	r := l.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
-	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "no space left on device")
+	require.Equal(t, []reason.Code{reason.NotCarriedOut, reason.NotKept}, r.Verdict.Codes[:2])
+	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
+	require.Regexp(t, `(?s)snapshots\.log.*result\.json.*page\.html`, l.stdout.String())
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
 	require.Contains(t, l.stdout.String(), "exit code 6")
 	requireGone(t, nodes)

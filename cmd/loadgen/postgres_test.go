@@ -293,3 +293,44 @@ func TestPostgresRefuses(t *testing.T) {
 	require.Contains(t, many.Verdict.Reasons[0], "(SQLSTATE 53300): write fewer sessions, or raise the server's max_connections")
 	require.Contains(t, r.Verdict.Reasons[0], `op "visit": sql, character 13: relation "gone" does not exist (SQLSTATE 42P01)`)
 }
+
+// TestPostgresEndsIdleConnections and says why, unasked: its words stand among the errors, on either executor.
+func TestPostgresEndsIdleConnections(t *testing.T) {
+	d := newDatabase(t)
+	d.ask("ALTER ROLE loadgen SET idle_session_timeout = '200ms'")
+	for _, executor := range []string{"event loop", "blocking"} {
+		r := begin(t, `plan "idle" {}
+target "db" {
+	driver    = "postgres"
+	endpoints = ["`+d.place+`"]
+	executor  = "`+executor+`"
+	user      = "loadgen"
+	database  = "postgres"
+	password  = secret("PG")
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 24 }
+}
+phase "load" {
+	target      = target.db
+	dataset     = dataset.d
+	ops         = { get = 1 }
+	expect_hits = 0
+	open {
+		rate     = "10/s"
+		duration = "2s"
+		sessions = 8
+		arrivals = "constant"
+	}
+}
+`).result(60 * time.Second)
+		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+		p := r.Phase["load"]
+		require.Positive(t, p.Reconnects)
+		require.NotEmpty(t, p.Errors)
+		for _, e := range p.Errors {
+			require.Contains(t, e.Text, "n0 ("+d.place+"): postgres: terminating connection due to idle-session timeout (57P05): raise idle_session_timeout")
+		}
+	}
+}

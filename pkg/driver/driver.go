@@ -188,7 +188,8 @@ type Progress struct {
 // Aside is an optional interface of a Codec whose endpoints may send messages that answer no request. Parse skips those that precede a reply.
 type Aside interface {
 	// Aside takes one message that answers nothing from the front of b, which is not empty. It returns the message's length, 0 if it is incomplete,
-	// and an error if b begins with anything else.
+	// and an error if b begins with anything else, or the endpoint ends the connection with it. The error says what it is, in the endpoint's words if
+	// it has any: the connection is lost for that reason.
 	Aside(b []byte) (n int, err error)
 }
 

@@ -85,6 +85,7 @@ var remedies = map[string]string{
 	"55P03": "let nobody else lock the table during the load",
 	"57014": "raise the server's statement_timeout",
 	"57P01": "see who ends connections on the server",
+	"57P05": "raise idle_session_timeout, or use fewer sessions",
 	"57P03": "wait until the server has started",
 	"58":    "see the server's log and the kernel's (dmesg)",
 	"XX":    "see the server's log",
