@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/judge"
 	"github.com/loadgen/loadgen/internal/reason"
@@ -192,6 +193,8 @@ func whyOf(err error) reason.Why {
 		code = reason.SetupFailed
 	case errors.Is(err, errNobody):
 		code = reason.WorkerLost
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		code = judge.NoLocalPort
 	}
 	return reason.Why{Code: code, Text: err.Error()}
 }

@@ -284,6 +284,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	final := worker.Final{Step: g.step.Seq, Totals: &totals, Generator: use.stop(), Stopped: e.halt.Load() != goOn}
 	for _, l := range g.loops {
 		final.Expired = final.Expired || l.lapsed
+		final.Generator.NoLocalPort += l.noPort
 	}
 	final.Generator.Executor, final.Generator.Loops, final.Generator.TCP = g.executor, len(g.loops), g.traffic()
 	others.enter(&final.Generator)

@@ -323,7 +323,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 
 // begin readies a loop for its step to start.
 func (l *loop) begin(at int64, parts chan<- part) {
-	l.origin, l.parts = at, parts
+	l.origin, l.parts, l.noPort = at, parts, 0
 	l.rec = measure.NewTotals(at, len(l.reqNow)/driver.NumVerbs)
 	clear(l.reqBefore)
 	l.opsBefore, l.keyBefore = [driver.NumVerbs]int64{}, [driver.NumVerbs]int64{}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/loadgen/loadgen/internal/measure"
 	"github.com/loadgen/loadgen/internal/op"
 	"github.com/loadgen/loadgen/internal/sockets"
@@ -118,9 +120,12 @@ func (la *lane) named(err error) error {
 	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
 }
 
-// blame appends what went wrong at an endpoint, with the target if there are several. It leaves out a connection's addresses: the local port differs
+// blame appends what went wrong at an endpoint, with the target if there are several, and counts what is this machine's fault. It leaves out a connection's addresses: the local port differs
 // each time, and one cause should be one text.
 func (la *lane) blame(dst []byte, end *sockets.Endpoint, why error) []byte {
+	if errors.Is(why, unix.EADDRNOTAVAIL) {
+		la.l.noPort++
+	}
 	what := why.Error()
 	if connection, ok := errors.AsType[*net.OpError](why); ok {
 		what = strings.Replace(what, connection.Error(), connection.Err.Error(), 1)

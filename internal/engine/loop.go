@@ -165,6 +165,7 @@ type loop struct {
 	stopped   bool
 	stoppedAt int64
 	lapsed    bool                 // ended by the lease
+	noPort    uint64               // attempts to connect that this machine had no local port for, since begin
 	fault     error                // why the step fails
 	panics    map[*session][]int64 // of the driver: times of the latest in each session
 	logged    int                  // panics logged

@@ -48,6 +48,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 		sum.AddSpent(&g)
 		sum.GCCycles += g.GCCycles
 		sum.Mallocs += g.Mallocs
+		sum.NoLocalPort += g.NoLocalPort
 		sum.ProductiveSeconds += g.ProductiveSeconds
 		sum.MaxRSSBytes = max(sum.MaxRSSBytes, g.MaxRSSBytes)
 		sum.Busy = max(sum.Busy, g.Busy)
@@ -126,6 +127,9 @@ func (p *phase) judgePolicy() {
 	}
 }
 
+// NoLocalPort is the code of a generator whose machine has run out of local ports.
+const NoLocalPort reason.Code = "no_local_port"
+
 // judgeGenerator checks whether the figures are the target's or loadgen's own.
 func (p *phase) judgeGenerator() {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
@@ -138,6 +142,11 @@ func (p *phase) judgeGenerator() {
 		p.doubt(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:
 		p.doubt(reason.GeneratorBusy, run.Suspect, p.each(latencyFigures), "the generator's loop was busy %s of the time", busy)
+	}
+	if g.NoLocalPort > 0 {
+		p.doubt(NoLocalPort, run.Suspect, p.all(),
+			"%s to connect found no local port or address: keep connections open, load from fewer sessions or more machines, or widen net.ipv4.ip_local_port_range",
+			quantity.Count(g.NoLocalPort, "attempt"))
 	}
 	switch {
 	case p.Stalls == 0 && p.Closed():

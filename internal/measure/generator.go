@@ -9,7 +9,8 @@ type Generator struct {
 	GCCycles    uint32  `json:"gc_cycles"`
 	MaxRSSBytes int64   `json:"max_rss_bytes"`
 	Spent
-	Mallocs uint64 `json:"mallocs"` // heap objects allocated by the process
+	Mallocs     uint64 `json:"mallocs"`       // heap objects allocated by the process
+	NoLocalPort uint64 `json:"no_local_port"` // attempts to connect for which no local port or address was left
 
 	// Busy is the share of the step, 0 to 1, in which the busiest loop's thread computed, without polling the clock while idle. On the blocking
 	// executor it is at least the share that the whole process used of the processors it may use.

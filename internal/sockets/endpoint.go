@@ -2,7 +2,6 @@ package sockets
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -29,10 +28,17 @@ func NewEndpoint(name, text string) Endpoint {
 // String returns the name and the plan's text.
 func (e Endpoint) String() string { return e.Name + " (" + e.Text + ")" }
 
-// Explain adds to an error of connecting to a Unix socket what to do about it.
+// morePorts is what to do when no local port is left to connect from.
+const morePorts = "keep connections open, load from fewer sessions or more machines, use more endpoints or addresses, or widen net.ipv4.ip_local_port_range"
+
+// Explain adds to an error of connecting what to do about it.
 func (e *Endpoint) Explain(err error) error {
 	remedy := ""
 	switch {
+	case errors.Is(err, unix.EADDRNOTAVAIL) && e.Addr.Addr().Is6():
+		remedy = "no local port is left, or no IPv6 address: " + morePorts
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		remedy = "no local port is left: " + morePorts
 	case e.Path == "":
 	case errors.Is(err, unix.ENOENT):
 		remedy = "there is no such file where the load runs: start the server, and have it listen there (Redis: unixsocket PATH, memcached: -s PATH)"
@@ -43,8 +49,18 @@ func (e *Endpoint) Explain(err error) error {
 	case errors.Is(err, unix.EAGAIN):
 		remedy = "the server's queue of connections is full: use fewer sessions, or a larger backlog (Redis: tcp-backlog, memcached: -b)"
 	}
-	if remedy == "" {
+	if remedy == "" || errors.As(err, new(*explainedError)) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, remedy)
+	return &explainedError{err, remedy}
 }
+
+// explainedError is an error with what to do about it, which is said once.
+type explainedError struct {
+	err    error
+	remedy string
+}
+
+func (e *explainedError) Error() string { return e.err.Error() + ": " + e.remedy }
+
+func (e *explainedError) Unwrap() error { return e.err }
