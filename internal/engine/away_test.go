@@ -187,12 +187,11 @@ func TestConnectionsOfAnOpenLoadAreLost(t *testing.T) {
 // Clients that block are away alike, over pipes and their own: what they said when they tried again is said.
 func TestBlockingClientsAreLost(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
-		var zero time.Time
+		zero := time.Now() // the clients are made at once
 		var made, tried atomic.Int64
 		dial := func(context.Context, string) (driver.Session, error) {
-			if zero.IsZero() || made.Load() < 8 {
+			if made.Load() < 8 {
 				made.Add(1)
-				zero = time.Now()
 			} else if tried.Add(1); time.Since(zero) < 4200*time.Millisecond {
 				return nil, errors.New("FATAL: the server is starting up")
 			}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,12 +22,16 @@ import (
 type allowed struct {
 	rate float64
 	now  func() int64 // since the first run began
+
+	mu   sync.Mutex // of what stands below: behind pipes, each connection of a server has a goroutine
 	n    int
 	over float64 // the most requests beyond rate × (time + 1 s)
 	last int64   // when the latest came
 }
 
 func (a *allowed) took() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.n++
 	a.last = a.now()
 	a.over = max(a.over, float64(a.n)-a.rate*(float64(a.last)/1e9+1))
