@@ -131,9 +131,9 @@ func TestCheckRefuses(t *testing.T) {
 		},
 		{
 			"root", `phases.get.seconds > 1`,
-			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, ` +
+			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, draws_as, ` +
 				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, recovered, repetition, schema, seconds, ` +
-				`started_at, strict, variant, verdict, workers.`,
+				`started_at, strict, unverified, variant, verdict, workers.`,
 		},
 		{
 			"number", `phase.get.op.get.response.p99`,
