@@ -213,7 +213,7 @@ experiment {
 	x := l.experiment(60 * time.Second)
 	require.Contains(t, []int{exit.OK, exit.Invalid}, x.ExitCode, x.Verdict.Reasons)
 	require.True(t, x.Finished)
-	require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: a difference in "))
+	require.Equal(t, 1, strings.Count(l.stderr.String(), "phase load: "), &l.stderr)
 	require.Len(t, x.Runs, 9)
 	for i, r := range x.Runs {
 		require.Equal(t, i/3+1, r.Repetition, "each variant once, then all again")

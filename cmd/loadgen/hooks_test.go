@@ -94,7 +94,7 @@ func TestRestartHangs(t *testing.T) {
 	l := begin(t, strings.Replace(twice, `"60s"`, `"3s"`, 1), "--allow-exec", fmt.Sprintf("restart=sh -c 'echo $$ > %s; sleep 600 & wait'", child))
 	x := l.experiment(60 * time.Second)
 	require.Equal(t, exit.Failed, x.ExitCode)
-	require.Contains(t, x.Verdict.Reasons[0], "hook restart: it did not end in time, and was ended")
+	require.Contains(t, strings.Join(x.Verdict.Reasons, "\n"), "hook restart: it did not end in time, and was ended")
 	b, err := os.ReadFile(child)
 	require.NoError(t, err)
 	var pid int
