@@ -93,7 +93,7 @@ func TestServersCountKeysOfBatches(t *testing.T) {
 					if driver == "redis" {
 						stats := redisStats(t, addr)
 						hits, missed = hits+stats["keyspace_hits"], missed+stats["keyspace_misses"]
-						missed -= 2 * 2 // keys that are not there, asked for before each of the two loads
+						missed -= 2 * 2                  // keys that are not there, asked for before each of the two loads
 						mgets += stats["mget_calls"] - 2 // one for each
 						continue
 					}
