@@ -136,7 +136,7 @@ func (p *phase) judgeGenerator() {
 	switch closed := p.Closed(); {
 	case closed && g.Busy > invalidBusy:
 		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
-	case p.Model == conditions.Search && g.Busy > invalidBusy: // a rate that holds would also hold with an idle generator
+	case p.Model == conditions.ModelSearch && g.Busy > invalidBusy: // a rate that holds would also hold with an idle generator
 		p.doubt(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case g.Busy > invalidBusy:
 		p.doubt(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
@@ -218,7 +218,7 @@ func (p *phase) judgeMachine() {
 		v, touches := run.Suspect, p.each(rateFigures, latencyFigures)
 		if !p.Closed() {
 			touches = p.each(latencyFigures, []string{"lag"})
-			if *w > invalidQueued && p.Model != conditions.Search { // a rate that holds would also hold without the wait
+			if *w > invalidQueued && p.Model != conditions.ModelSearch { // a rate that holds would also hold without the wait
 				v = run.Invalid
 			}
 		}

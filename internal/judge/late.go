@@ -62,7 +62,7 @@ func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expec
 
 // startedLate returns the validity if loadgen itself started ops late. A rate that a search finds to hold would also hold without that.
 func (p *phase) startedLate() run.Validity {
-	if p.Model == conditions.Search {
+	if p.Model == conditions.ModelSearch {
 		return run.Suspect
 	}
 	return run.Invalid

@@ -470,7 +470,7 @@ func TestNothingHeldIsOfTheFirstLevel(t *testing.T) {
 
 // A rate that a search finds to hold would also hold if loadgen had been on time.
 func TestLateInASearch(t *testing.T) {
-	for model, want := range map[conditions.Model]string{conditions.Open: "started_late invalid", conditions.Search: "started_late suspect"} {
+	for model, want := range map[conditions.Model]string{conditions.ModelOpen: "started_late invalid", conditions.ModelSearch: "started_late suspect"} {
 		p := modelled(model, measure.Generator{})
 		lag := 1.0
 		p.Op["get"].Lag.P99 = &lag

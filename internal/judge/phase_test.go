@@ -184,7 +184,7 @@ func TestNewPhaseClosed(t *testing.T) {
 
 	require.Equal(t, run.Valid, p.Validity, p.Reasons)
 	require.Equal(t, worker.Load, p.Kind)
-	require.Equal(t, conditions.Closed, p.Model)
+	require.Equal(t, conditions.ModelClosed, p.Model)
 	require.Equal(t, 1.0, p.Seconds)
 	require.Equal(t, "0000000000000abc", p.Digest)
 	require.Equal(t, uint64(3), p.Reconnects)

@@ -55,23 +55,23 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model con
 		}
 		switch {
 		case ph.Stages != nil:
-			return worker.Load, conditions.Stages, s
+			return worker.Load, conditions.ModelStages, s
 		case ph.Search != nil:
-			return worker.Load, conditions.Search, s
+			return worker.Load, conditions.ModelSearch, s
 		}
-		return worker.Load, conditions.Open, s
+		return worker.Load, conditions.ModelOpen, s
 	}
 	switch {
 	case ph.Closed != nil:
 		c := ph.Closed
-		return worker.Load, conditions.Closed, conditions.Load{
+		return worker.Load, conditions.ModelClosed, conditions.Load{
 			Sessions: c.Sessions, Pipeline: c.Pipeline, Iterations: c.Iterations, DurationSeconds: c.Duration.Seconds(),
 			RampSeconds: c.Ramp.Seconds(), ThinkSeconds: c.Think.Seconds(),
 		}
 	case ph.Populate != nil:
-		return worker.Populate, conditions.Closed, conditions.Load{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
+		return worker.Populate, conditions.ModelClosed, conditions.Load{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
 	default:
-		return worker.Clear, conditions.Closed, conditions.Load{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
+		return worker.Clear, conditions.ModelClosed, conditions.Load{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
 	}
 }
 

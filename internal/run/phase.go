@@ -269,7 +269,7 @@ func (p *Phase) Overloaded() bool {
 }
 
 // Closed says that the phase's ops were due when others ended, not by a schedule.
-func (p *Phase) Closed() bool { return p.Model == conditions.Closed }
+func (p *Phase) Closed() bool { return p.Model == conditions.ModelClosed }
 
 // ErrorText is an error text and its count.
 type ErrorText struct {

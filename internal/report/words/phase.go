@@ -109,7 +109,7 @@ func Load(ph *run.Phase) string {
 func scheduleOf(ph *run.Phase) []string {
 	s := ph.Load
 	switch {
-	case ph.Model == conditions.Stages:
+	case ph.Model == conditions.ModelStages:
 		return []string{quantity.Count(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", quantity.Duration(s.DurationSeconds)}
 	case ph.Search != nil:
 		f, to := ph.Search, ""
@@ -117,7 +117,7 @@ func scheduleOf(ph *run.Phase) []string {
 			to = " to " + quantity.Whole(f.To) + "/s"
 		}
 		return []string{"search of " + s.Arrivals + " arrivals from " + quantity.Whole(f.From) + "/s" + to, "steps of " + quantity.Duration(f.StepSeconds)}
-	case ph.Model == conditions.Search:
+	case ph.Model == conditions.ModelSearch:
 		return []string{"search"}
 	}
 	if AsRecorded(ph) {

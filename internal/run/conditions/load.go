@@ -4,10 +4,10 @@ package conditions
 type Model string
 
 const (
-	Closed Model = "closed" // when the previous op has ended; also for a populate or a clear
-	Open   Model = "open"   // by a schedule
-	Stages Model = "stages" // by several schedules, one after another
-	Search Model = "search" // by the rates that a search tries
+	ModelClosed Model = "closed" // when the previous op has ended; also for a populate or a clear
+	ModelOpen   Model = "open"   // by a schedule
+	ModelStages Model = "stages" // by several schedules, one after another
+	ModelSearch Model = "search" // by the rates that a search tries
 )
 
 // End is why the measured step of a phase ended.
