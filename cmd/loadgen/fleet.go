@@ -73,8 +73,8 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 }
 
 // config says where the workers of runs come from.
-func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (fleet.Config, error) {
-	cfg := fleet.Config{
+func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (fleet.FleetConfig, error) {
+	cfg := fleet.FleetConfig{
 		Version: version(), CPU: machine.ProcessorTime, New: func() rpc.Local { return newEngine(loops, log) }, Workers: f.workers, Listen: f.listen, Refused: refused,
 		Wait: f.wait, TTL: defaultTTL, Lease: f.lease, Words: words, Logger: log,
 	}

@@ -18,8 +18,8 @@ import (
 // Local is the name of a worker in this process or in a child process.
 const Local = "local"
 
-// Config says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
-type Config struct {
+// FleetConfig says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
+type FleetConfig struct {
 	Version string               // of this program
 	New     func() rpc.Local     // makes the worker of this process
 	CPU     func() time.Duration // CPU time used by this process, user + system; called from any goroutine
@@ -42,14 +42,14 @@ type Config struct {
 
 // Fleet is the workers of a run, with what must end with it.
 type Fleet struct {
-	cfg     Config
+	cfg     FleetConfig
 	server  *rpc.Server // where they connect; nil: the only worker is in this process
 	members []worker.Member
 	release []func()
 }
 
-// Open prepares for the workers of a run. Close the returned Fleet.
-func Open(run string, c Config) (*Fleet, error) {
+// OpenFleet prepares for the workers of a run. Close the returned Fleet.
+func OpenFleet(run string, c FleetConfig) (*Fleet, error) {
 	f := &Fleet{cfg: c}
 	if c.Workers == 0 && c.Child == nil {
 		local := c.New()

@@ -28,11 +28,11 @@ func (l *local) SetLease(time.Duration) {}
 func (l *local) Close()                 { l.closed++ }
 
 // config is of workers that come to a socket, or to a port of the loopback.
-func config(t *testing.T, listen string, words io.Writer) Config {
+func config(t *testing.T, listen string, words io.Writer) FleetConfig {
 	dir, err := os.MkdirTemp("", "fleet") // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return Config{
+	return FleetConfig{
 		Version: "v1", Listen: listen, Means: identity.Means{Dir: filepath.Join(dir, "d")}, Wait: time.Minute, TTL: time.Minute, Lease: time.Minute,
 		Words: words, Logger: slog.New(slog.DiscardHandler), Refused: slog.New(slog.DiscardHandler),
 	}
@@ -50,7 +50,7 @@ func TestWithNoWorkersAskedForThereIsOneHere(t *testing.T) {
 	c := config(t, "socket:s", io.Discard)
 	c.Spares = true
 	c.New, c.CPU = func() rpc.Local { return here }, func() time.Duration { return 3 * time.Second }
-	f, err := Open("run", c)
+	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
 	members, err := f.Gather(t.Context(), nil)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 	var words bytes.Buffer
 	c := config(t, "127.0.0.1:0", &words)
 	c.Workers, c.Spares = 2, true
-	f, err := Open("run", c)
+	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
 	defer f.Close()
 	require.True(t, f.Spares())
@@ -94,7 +94,7 @@ func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 func TestAWaitIsBounded(t *testing.T) {
 	c := config(t, "127.0.0.1:0", io.Discard)
 	c.Workers, c.Wait = 1, time.Millisecond
-	f, err := Open("run", c)
+	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
 	defer f.Close()
 	ctx := soon(t)
@@ -106,7 +106,7 @@ func TestAWaitIsBounded(t *testing.T) {
 func TestAPlaceThatIsNone(t *testing.T) {
 	c := config(t, "127.0.0.1:port", io.Discard)
 	c.Workers = 1
-	_, err := Open("run", c)
+	_, err := OpenFleet("run", c)
 	require.ErrorContains(t, err, "--listen ")
 }
 
@@ -122,7 +122,7 @@ func TestMain(m *testing.M) {
 func TestAChildThatEndsIsNotWaitedFor(t *testing.T) {
 	c := config(t, "", io.Discard)
 	c.Child = []string{"end-at-once"}
-	f, err := Open("run", c)
+	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
 	defer f.Close()
 	ctx := soon(t)

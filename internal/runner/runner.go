@@ -35,7 +35,7 @@ type Config struct {
 
 	Repetition int // of a run outside an experiment, from 1; 0: not numbered
 
-	Fleet        fleet.Config
+	Fleet        fleet.FleetConfig
 	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
 
 	Allowed map[string]hook.Hook // commands that plans may call, by name; must include those that the plan names
@@ -124,7 +124,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	}
 	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
 	c.Fleet.Spares = onLoss == plan.Replace
-	workers, err := fleet.Open(j.header.ID, c.Fleet)
+	workers, err := fleet.OpenFleet(j.header.ID, c.Fleet)
 	if err != nil {
 		return unable(err)
 	}

@@ -75,7 +75,7 @@ func config(t *testing.T, progress *shown) Config {
 		Protocol:    drivers.Protocol,
 		Environment: func() run.Environment { return run.Environment{Hostname: "here"} },
 		Words:       io.Discard, Progress: func(string) Progress { return progress }, Logger: quiet, Drain: make(chan struct{}),
-		Fleet: fleet.Config{
+		Fleet: fleet.FleetConfig{
 			Version: "v1", CPU: func() time.Duration { return 2 * time.Second },
 			New: func() rpc.Local {
 				return engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: quiet})
