@@ -28,7 +28,7 @@ func (l *local) SetLease(time.Duration) {}
 func (l *local) Close()                 { l.closed++ }
 
 // config is of workers that come to a socket, or to a port of the loopback.
-func config(t *testing.T, listen string, words io.Writer) FleetConfig {
+func fleetConfig(t *testing.T, listen string, words io.Writer) FleetConfig {
 	dir, err := os.MkdirTemp("", "fleet") // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -47,7 +47,7 @@ func soon(t *testing.T) context.Context {
 
 func TestWithNoWorkersAskedForThereIsOneHere(t *testing.T) {
 	here := &local{}
-	c := config(t, "socket:s", io.Discard)
+	c := fleetConfig(t, "socket:s", io.Discard)
 	c.Spares = true
 	c.New, c.CPU = func() rpc.Local { return here }, func() time.Duration { return 3 * time.Second }
 	f, err := OpenFleet("run", c)
@@ -68,7 +68,7 @@ func TestWithNoWorkersAskedForThereIsOneHere(t *testing.T) {
 // While workers are awaited, the user is told how to start them, and may end the wait.
 func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 	var words bytes.Buffer
-	c := config(t, "127.0.0.1:0", &words)
+	c := fleetConfig(t, "127.0.0.1:0", &words)
 	c.Workers, c.Spares = 2, true
 	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestWorkersThatDoNotComeAreNotWaitedForForEver(t *testing.T) {
 }
 
 func TestAWaitIsBounded(t *testing.T) {
-	c := config(t, "127.0.0.1:0", io.Discard)
+	c := fleetConfig(t, "127.0.0.1:0", io.Discard)
 	c.Workers, c.Wait = 1, time.Millisecond
 	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestAWaitIsBounded(t *testing.T) {
 }
 
 func TestAPlaceThatIsNone(t *testing.T) {
-	c := config(t, "127.0.0.1:port", io.Discard)
+	c := fleetConfig(t, "127.0.0.1:port", io.Discard)
 	c.Workers = 1
 	_, err := OpenFleet("run", c)
 	require.ErrorContains(t, err, "--listen ")
@@ -120,7 +120,7 @@ func TestMain(m *testing.M) {
 
 // A child process that was to be the worker and has ended is not waited for.
 func TestAChildThatEndsIsNotWaitedFor(t *testing.T) {
-	c := config(t, "", io.Discard)
+	c := fleetConfig(t, "", io.Discard)
 	c.Child = []string{"end-at-once"}
 	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
