@@ -4,7 +4,7 @@
 .PHONY: help build release test test-servers lint fmt fuzz mutants bench gobench golden
 
 FUZZTIME ?= 20s
-PKG ?= ./internal/op
+PKG ?= ./internal/load/op
 
 tool = go tool -modfile=tools/go.mod
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/stat"
+	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 // preamble prints what is compared, and where.

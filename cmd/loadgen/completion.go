@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -138,7 +138,7 @@ func completeVariants(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	if len(args) == 0 {
 		return nil, how
 	}
-	src, err := regular.Read(args[0], lang.MaxSource)
+	src, err := safefile.Read(args[0], dialect.MaxSource)
 	if err != nil {
 		return nil, how
 	}

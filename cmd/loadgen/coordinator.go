@@ -15,20 +15,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/experiment"
-	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/observe"
-	"github.com/loadgen/loadgen/internal/output"
-	"github.com/loadgen/loadgen/internal/report"
-	reportpage "github.com/loadgen/loadgen/internal/report/page"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/internal/runner"
-	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/fleet/runner"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/report"
+	reportpage "github.com/loadgen/loadgen/internal/result/report/page"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -200,7 +200,7 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 		return failed("%w", err)
 	}
 	if f.out != "" {
-		if err := output.JSON(f.out, result); err != nil {
+		if err := safefile.JSON(f.out, result); err != nil {
 			result.NotKept(err)
 		}
 	}
@@ -227,10 +227,10 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	if err != nil {
 		return err
 	}
-	var src detail.Source
+	var src timeline.Source
 	t.Ended = func(r *run.Run, dir string) { tell(words, r, dir) }
-	t.Latencies = func(x *run.Experiment) table.Latencies {
-		src = detail.Source{Study: detail.NewStudy(x)}
+	t.Latencies = func(x *run.Experiment) expr.Latencies {
+		src = timeline.Source{Study: timeline.NewStudy(x)}
 		if f.report != "" || len(t.Charts) > 0 {
 			src = loadStudy(cfg.Root, x, words)
 		}
@@ -247,11 +247,11 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 		return failed("%w", err)
 	}
 	if f.out != "" {
-		err = output.JSON(f.out, x)
+		err = safefile.JSON(f.out, x)
 	}
 	err = errors.Join(err, report.Experiment(cmd.OutOrStdout(), x, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}))
 	if f.report != "" {
-		err = errors.Join(err, output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{src}) }))
+		err = errors.Join(err, safefile.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{src}) }))
 	}
 	if err != nil {
 		return failed("%w", err)
@@ -289,7 +289,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	if cfg.Fleet, err = f.fleet.config(&f.loops, words, cfg.Logger, refused); err != nil {
 		return cfg, err
 	}
-	if err := errors.Join(output.Check("--out", f.out), output.Check("--report", f.report)); err != nil {
+	if err := errors.Join(safefile.Check("--out", f.out), safefile.Check("--report", f.report)); err != nil {
 		return cfg, failed("%w", err)
 	}
 	return cfg, nil

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/deploy"
-	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/fleet/deploy"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 func newDeploy() *cobra.Command {
@@ -41,7 +41,7 @@ Variables are not carried over: set their values as defaults in the plan.`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if k.Text, err = regular.Read(args[0], lang.MaxSource); err != nil {
+			if k.Text, err = safefile.Read(args[0], dialect.MaxSource); err != nil {
 				return err
 			}
 			flags.files = filepath.Dir(args[0])
@@ -222,7 +222,7 @@ func (p *pod) become(path string) error {
 		dir := filepath.Join(p.certificates, string(role))
 		args = append(args, "--tls-ca", filepath.Join(dir, "ca.crt"), "--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key", filepath.Join(dir, "tls.key"))
 	} else {
-		text, err := regular.Read(filepath.Join(p.credentials, "token"), maxCredential)
+		text, err := safefile.Read(filepath.Join(p.credentials, "token"), maxCredential)
 		if err != nil {
 			return err
 		}
@@ -241,13 +241,13 @@ func (p *pod) become(path string) error {
 
 // adopt installs the authority's key and the page's token from the Secret, and accepts workers with the Secret's other token.
 func (p *pod) adopt(text string) error {
-	key, err := regular.Read(filepath.Join(p.credentials, "authority.pem"), maxCredential)
+	key, err := safefile.Read(filepath.Join(p.credentials, "authority.pem"), maxCredential)
 	if err != nil {
 		return err
 	}
 	var scrape []byte
 	if p.page != "" {
-		if scrape, err = regular.Read(filepath.Join(p.credentials, "scrape"), maxCredential); err != nil {
+		if scrape, err = safefile.Read(filepath.Join(p.credentials, "scrape"), maxCredential); err != nil {
 			return err
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/fleet"
-	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/fleet/rpc"
+	"github.com/loadgen/loadgen/internal/fleet/runner"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -73,8 +73,8 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 }
 
 // config says where the workers of runs come from.
-func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (fleet.FleetConfig, error) {
-	cfg := fleet.FleetConfig{
+func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (runner.FleetConfig, error) {
+	cfg := runner.FleetConfig{
 		Version: version(), CPU: machine.ProcessorTime, New: func() rpc.Local { return newEngine(loops, log) }, Workers: f.workers, Listen: f.listen, Refused: refused,
 		Wait: f.wait, TTL: defaultTTL, Lease: f.lease, Words: words, Logger: log,
 	}

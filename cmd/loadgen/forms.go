@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/output"
+	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/spf13/cobra"
 )
 
@@ -64,7 +64,7 @@ func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
 	if f.out == "" {
 		err = one.write(w, what)
 	} else {
-		err = output.Replace(f.out, func(w io.Writer) error { return one.write(w, what) })
+		err = safefile.Replace(f.out, func(w io.Writer) error { return one.write(w, what) })
 	}
 	if err != nil {
 		return failed("%w", err)

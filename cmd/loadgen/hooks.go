@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/hook"
+	"github.com/loadgen/loadgen/internal/fleet/hook"
 )
 
 // hooks are the commands that plans may ask for, by name.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/engine"
-	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/policy"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 
 // loopFlags say how many event loops a worker has, how they wait and where they run, and where its log files are.
@@ -150,7 +150,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(f.files, path)
 			}
-			file, err := regular.Open(path)
+			file, err := safefile.Open(path)
 			if err != nil {
 				return nil, fmt.Errorf("%w: paths begin where the plan is, or in --files DIR", err)
 			}
@@ -160,7 +160,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 		return nil
 	}
 	return func(path string) (engine.File, error) {
-		file, err := regular.OpenBelow(f.files, path)
+		file, err := safefile.OpenBelow(f.files, path)
 		if err != nil {
 			return nil, fmt.Errorf("%w: copy it to where this worker reads files, its --files DIR", err)
 		}

@@ -22,11 +22,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/hook"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/report"
+	"github.com/loadgen/loadgen/internal/fleet/hook"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report"
 )
 
 func main() {
@@ -122,7 +122,7 @@ func meantCommand(cmd *cobra.Command, word string) string {
 			known = append(known, c.Name())
 		}
 	}
-	if near := lang.DidYouMean(word, known); near != "" {
+	if near := dialect.DidYouMean(word, known); near != "" {
 		return cmd.CommandPath() + " " + near
 	}
 	return ""
@@ -226,7 +226,7 @@ func nearest(cmd *cobra.Command, name string) string {
 			known = append(known, f.Name)
 		}
 	})
-	return lang.DidYouMean(name, known)
+	return dialect.DidYouMean(name, known)
 }
 
 // failed returns an error with exit code exit.Failed.

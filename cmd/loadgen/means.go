@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // tokenVariable is the environment variable that may hold a worker's token.
@@ -87,7 +87,7 @@ func (f *joinFlags) means() (*identity.Token, error) {
 	case f.tokenFile != "":
 		from = "--token-file " + f.tokenFile
 		var err error
-		if text, err = regular.Secret(f.tokenFile); err != nil {
+		if text, err = safefile.Secret(f.tokenFile); err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 	case f.token == "" && f.tls.IsZero() && strings.Contains(f.place, ":") && !strings.HasPrefix(f.place, "socket:"):

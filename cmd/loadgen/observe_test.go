@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 

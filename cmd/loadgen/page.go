@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/prom"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // pageFlags say where metrics are served, and to whom.
@@ -42,7 +42,7 @@ func (f *pageFlags) open() (*identity.Door, error) {
 		return nil, err
 	}
 	if f.tokenFile != "" {
-		if means.Token, err = regular.Secret(f.tokenFile); err != nil {
+		if means.Token, err = safefile.Secret(f.tokenFile); err != nil {
 			return nil, fmt.Errorf("--http-token-file: %w", err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // phasesPlan fills, uses and clears a key space; a variable says which.

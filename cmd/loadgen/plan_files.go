@@ -13,12 +13,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/entries"
-	"github.com/loadgen/loadgen/internal/fields"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/trace"
-	"github.com/loadgen/loadgen/pkg/plan/file"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/plan/keyfile"
+	"github.com/loadgen/loadgen/internal/plan/rowfile"
+	"github.com/loadgen/loadgen/internal/plan/trace"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // namedFiles are the files that a plan names: traces, keys and values. Each is read once, however often an experiment's variants ask for it.
@@ -56,8 +56,8 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(n.dir, path)
 	}
-	from, err := regular.Open(path)
-	if errors.Is(err, regular.ErrKind) {
+	from, err := safefile.Open(path)
+	if errors.Is(err, safefile.ErrKind) {
 		return finding{err: err}
 	}
 	if err != nil {
@@ -68,23 +68,23 @@ func (n *namedFiles) look(file string, read func(r io.Reader, length int64) find
 	if err != nil {
 		return finding{err: err}
 	}
-	f := read(regular.Exact(from, info.Size()), info.Size())
+	f := read(safefile.Exact(from, info.Size()), info.Size())
 	f.path = path
-	var bad *fields.Error
+	var bad *rowfile.Error
 	switch {
 	case errors.As(f.err, &bad):
 		f.err = fmt.Errorf("%s:%w", path, bad)
-	case errors.Is(f.err, regular.ErrLength):
+	case errors.Is(f.err, safefile.ErrLength):
 		f.err = fmt.Errorf("read %s: %w: wait until nothing writes to it", path, f.err)
 	}
 	return f
 }
 
 // trace reads a trace. timed says whether its times matter.
-func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, error) {
+func (n *namedFiles) trace(path, form string, timed bool) (plan.TraceFacts, error) {
 	f := n.once(path, []string{"trace", form, strconv.FormatBool(timed)}, func(r io.Reader, length int64) finding {
 		is, err := trace.Read(r, form, timed)
-		facts := file.TraceFacts{
+		facts := plan.TraceFacts{
 			SHA256: is.SHA256, Length: length, Lines: is.Lines, Span: time.Duration(is.Span), Verbs: is.Verbs[:], Ops: is.Ops, LeftOut: is.LeftOut,
 		}
 		says := fmt.Sprintf("%d ops", is.Lines)
@@ -92,31 +92,31 @@ func (n *namedFiles) trace(path, form string, timed bool) (file.TraceFacts, erro
 			says += fmt.Sprintf(" over %v", facts.Span)
 		}
 		for i, name := range slices.Sorted(maps.Keys(is.LeftOut)) {
-			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], lang.Printable(name))
+			says += []string{"; left out: ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", is.LeftOut[name], dialect.Printable(name))
 		}
 		return finding{sum: is.SHA256, says: says, facts: facts, err: err}
 	})
-	facts, _ := f.facts.(file.TraceFacts)
+	facts, _ := f.facts.(plan.TraceFacts)
 	return facts, f.err
 }
 
 // keys reads a file's keys.
-func (n *namedFiles) keys(path, form, field string) (file.EntryFacts, error) {
+func (n *namedFiles) keys(path, form, field string) (plan.EntryFacts, error) {
 	f := n.once(path, []string{"keys", form, field}, func(r io.Reader, length int64) finding {
-		if form == entries.Vegeta {
+		if form == keyfile.Vegeta {
 			return n.targets(path, r, length)
 		}
-		is, err := entries.Check(r, entries.Source{Form: form, Field: field})
+		is, err := keyfile.Check(r, keyfile.Source{Form: form, Field: field})
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d keys", is.Count), facts: entryFacts(is, length), err: err}
 	})
-	facts, _ := f.facts.(file.EntryFacts)
+	facts, _ := f.facts.(plan.EntryFacts)
 	return facts, f.err
 }
 
 // targets reads vegeta targets, and the bodies that they name, beside the targets' own file.
 func (n *namedFiles) targets(file string, r io.Reader, length int64) finding {
-	is, err := entries.ReadTargets(r, func(path string) (io.ReadCloser, error) {
-		return regular.OpenBelow(cmp.Or(n.dir, "."), filepath.Join(filepath.Dir(file), path))
+	is, err := keyfile.ReadTargets(r, func(path string) (io.ReadCloser, error) {
+		return safefile.OpenBelow(cmp.Or(n.dir, "."), filepath.Join(filepath.Dir(file), path))
 	})
 	if err != nil {
 		return finding{err: err}
@@ -134,22 +134,22 @@ func (n *namedFiles) targets(file string, r io.Reader, length int64) finding {
 }
 
 // entryFacts are the results for a file of the given length.
-func entryFacts(is entries.Facts, length int64) file.EntryFacts {
-	return file.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
+func entryFacts(is keyfile.Facts, length int64) plan.EntryFacts {
+	return plan.EntryFacts{SHA256: is.SHA256, Length: length, Count: is.Count, Bytes: is.Bytes, Least: is.Least, Largest: is.Largest}
 }
 
 // values reads a file's values.
-func (n *namedFiles) values(path, form, field, encoding string) (file.EntryFacts, error) {
+func (n *namedFiles) values(path, form, field, encoding string) (plan.EntryFacts, error) {
 	f := n.once(path, []string{"values", form, field, encoding}, func(r io.Reader, length int64) finding {
-		is, err := entries.Check(r, entries.Source{Form: form, Field: field, Values: true, Encoding: encoding})
+		is, err := keyfile.Check(r, keyfile.Source{Form: form, Field: field, Values: true, Encoding: encoding})
 		facts := entryFacts(is, length)
 		if err != nil {
 			return finding{err: err}
 		}
-		held := file.ValueFile{EntryFile: file.EntryFile{Bytes: is.Bytes}, Count: is.Count}
+		held := plan.ValueFile{EntryFile: plan.EntryFile{Bytes: is.Bytes}, Count: is.Count}
 		return finding{sum: is.SHA256, says: fmt.Sprintf("%d values of %d to %d bytes, %.1f on average", is.Count, is.Least, is.Largest, held.Mean()), facts: facts}
 	})
-	facts, _ := f.facts.(file.EntryFacts)
+	facts, _ := f.facts.(plan.EntryFacts)
 	return facts, f.err
 }
 

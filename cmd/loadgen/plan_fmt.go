@@ -8,10 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/output"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -49,7 +48,7 @@ const stdin = "<stdin>"
 
 // formatStream formats standard input to standard output, or with check says whether formatting would change it.
 func formatStream(cmd *cobra.Command, check bool) error {
-	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), lang.MaxSource+1))
+	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), dialect.MaxSource+1))
 	if err != nil {
 		return failed("read standard input: %w", err)
 	}
@@ -100,7 +99,7 @@ func complaint(err error) string {
 
 // formatFile formats one file, atomically.
 func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err error) {
-	src, err := regular.Read(path, lang.MaxSource)
+	src, err := safefile.Read(path, dialect.MaxSource)
 	if err != nil {
 		return false, err
 	}
@@ -108,7 +107,7 @@ func formatFile(cmd *cobra.Command, path string, check bool) (changed bool, err 
 	if err != nil || bytes.Equal(text, src) || check {
 		return err == nil && !bytes.Equal(text, src), err
 	}
-	return true, output.Replace(path, func(w io.Writer) error {
+	return true, safefile.Replace(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/output"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -126,7 +126,7 @@ func (f *initFlags) check(text []byte) error {
 // write writes a new file, or with --force replaces one.
 func (f *initFlags) write(path string, text []byte) error {
 	if f.force {
-		err := output.Replace(path, func(w io.Writer) error {
+		err := safefile.Replace(path, func(w io.Writer) error {
 			_, err := w.Write(text)
 			return err
 		})

@@ -13,12 +13,12 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/runner"
-	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/fleet/runner"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -53,7 +53,7 @@ type planText struct {
 
 // open reads a plan file.
 func (p *planFlags) open(path string) (*planText, error) {
-	src, err := regular.Read(path, lang.MaxSource)
+	src, err := safefile.Read(path, dialect.MaxSource)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", err, otherPlan(path))
 	}
@@ -65,11 +65,11 @@ func (p *planFlags) open(path string) (*planText, error) {
 		vars: plan.Vars{Variant: p.variant, Flags: p.vars, Environ: os.Environ()},
 	}
 	for _, name := range p.varFiles {
-		text, err := regular.Read(name, lang.MaxSource)
+		text, err := safefile.Read(name, dialect.MaxSource)
 		if err != nil {
 			return nil, err
 		}
-		t.vars.Files, t.sources[name] = append(t.vars.Files, lang.VarFile{Name: name, Text: text}), text
+		t.vars.Files, t.sources[name] = append(t.vars.Files, dialect.VarFile{Name: name, Text: text}), text
 	}
 	t.file, t.diags = plan.Parse(src, path, drivers.All())
 	return t, nil
@@ -82,7 +82,7 @@ func otherPlan(path string) string {
 	for _, file := range found {
 		there = append(there, filepath.Base(file))
 	}
-	if near := lang.DidYouMean(filepath.Base(path), there); near != "" {
+	if near := dialect.DidYouMean(filepath.Base(path), there); near != "" {
 		return "did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
 	}
 	return "loadgen plan init writes a starter plan"
@@ -126,7 +126,7 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	tables, more := t.file.Tables()
 	charts, others := t.file.Charts()
 	diags = slices.Concat(diags, more, others)
-	all := &runner.Trial{Experiment: e, Wanted: table.Wanted{Tables: tables, Charts: charts}}
+	all := &runner.Trial{Experiment: e, Wanted: expr.Wanted{Tables: tables, Charts: charts}}
 	if e != nil {
 		diags = append(diags, t.variants(all)...)
 	}
@@ -144,8 +144,8 @@ func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 		p, diags := t.resolve(vars)
 		all.Plans = append(all.Plans, p)
 		if draft := t.file.Draft(); draft != nil {
-			diags = append(diags, t.inFile(table.CheckTables(draft, all.Tables, all.Variants))...)
-			diags = append(diags, t.inFile(table.CheckCharts(draft, all.Charts))...)
+			diags = append(diags, t.inFile(expr.CheckTables(draft, all.Tables, all.Variants))...)
+			diags = append(diags, t.inFile(expr.CheckCharts(draft, all.Charts))...)
 		}
 		for _, d := range diags {
 			if in[key(d)] == nil {
@@ -177,7 +177,7 @@ func (t *planText) resolve(vars plan.Vars) (*plan.Plan, hcl.Diagnostics) {
 	if draft == nil {
 		return nil, diags
 	}
-	return resolved, append(diags, t.inFile(table.Check(draft))...)
+	return resolved, append(diags, t.inFile(expr.Check(draft))...)
 }
 
 // inFile adds the file's path to diagnostics: a plan does not know its directory.

@@ -16,13 +16,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/identity"
-	"github.com/loadgen/loadgen/internal/rpc"
-	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/fleet/rpc"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // tracePlan replays a file on a target without a transport.
@@ -53,13 +52,13 @@ func assignmentOf(src string, length int64) (worker.Assignment, error) {
 		return worker.Assignment{}, diags
 	}
 	p, diags := parsed.Resolve(plan.Vars{
-		Trace: func(string, string, bool) (file.TraceFacts, error) {
-			return file.TraceFacts{
+		Trace: func(string, string, bool) (plan.TraceFacts, error) {
+			return plan.TraceFacts{
 				SHA256: sum, Length: length, Lines: 1, Span: time.Second, Verbs: []int64{driver.Get: 1}, Ops: map[string]int64{"get": 1},
 			}, nil
 		},
-		Keys: func(string, string, string) (file.EntryFacts, error) {
-			return file.EntryFacts{SHA256: sum, Length: length, Count: 1, Bytes: length + 4, Least: 1, Largest: int(length)}, nil
+		Keys: func(string, string, string) (plan.EntryFacts, error) {
+			return plan.EntryFacts{SHA256: sum, Length: length, Count: 1, Bytes: length + 4, Least: 1, Largest: int(length)}, nil
 		},
 	})
 	if diags.HasErrors() {

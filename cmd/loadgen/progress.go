@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/loadgen/loadgen/internal/report"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // progressForms are the values of --progress.

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/output"
-	"github.com/loadgen/loadgen/internal/report"
-	reportpage "github.com/loadgen/loadgen/internal/report/page"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/report"
+	reportpage "github.com/loadgen/loadgen/internal/result/report/page"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -27,7 +27,7 @@ type reportFlags struct {
 }
 
 // forms are the formats of a report.
-var forms = [...]form[[]detail.Source]{
+var forms = [...]form[[]timeline.Source]{
 	{"text", ".txt", report.Texts},
 	{"html", ".html", reportpage.Write},
 	{"markdown", ".md", report.Markdown},
@@ -71,7 +71,7 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 		}
 		ids = []string{last}
 	}
-	var all []detail.Source
+	var all []timeline.Source
 	for _, id := range ids {
 		s, err := loadSource(root, id, cmd.ErrOrStderr())
 		if err != nil {
@@ -88,7 +88,7 @@ func (f *runFlags) writePage(dir string, words io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.report, err)
 	}
-	return output.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []detail.Source{s}) })
+	return safefile.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
 }
 
 // latest returns the newest finished run, or its experiment.
@@ -116,26 +116,26 @@ func isExperiment(root, id string) bool {
 }
 
 // loadSource reads what a run or an experiment has left. If part of it cannot be read, the page lacks some charts, and loadSource warns.
-func loadSource(root, id string, words io.Writer) (detail.Source, error) {
+func loadSource(root, id string, words io.Writer) (timeline.Source, error) {
 	x, err := loadExperiment(root, id)
 	switch {
 	case err == nil:
 		return loadStudy(root, x, words), nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return detail.Source{}, err
+		return timeline.Source{}, err
 	}
 	r, err := rundir.Load(root, id)
 	if err != nil {
-		return detail.Source{}, err
+		return timeline.Source{}, err
 	}
-	s := detail.Source{Run: r}
+	s := timeline.Source{Run: r}
 	s.Detail, s.Plan = loadRest(root, r, words)
 	return s, nil
 }
 
 // loadStudy reads an experiment's runs, one at a time, since there may be many.
-func loadStudy(root string, x *run.Experiment, words io.Writer) detail.Source {
-	s := detail.Source{Study: detail.NewStudy(x)}
+func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source {
+	s := timeline.Source{Study: timeline.NewStudy(x)}
 	for _, one := range x.Runs {
 		r, err := rundir.Load(root, one.ID)
 		if err != nil {
@@ -161,7 +161,7 @@ func wordsOf(canonical []byte) driver.Words {
 }
 
 // loadRest reads what a run has left besides its result; nil if there is nothing.
-func loadRest(root string, r *run.Run, words io.Writer) (d *detail.Run, canonical []byte) {
+func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", err)
@@ -172,7 +172,7 @@ func loadRest(root string, r *run.Run, words io.Writer) (d *detail.Run, canonica
 			return nil, canonical
 		}
 	}
-	d = detail.NewRun(r, wordsOf(canonical))
+	d = timeline.NewRun(r, wordsOf(canonical))
 	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
 		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", err)
 		d = nil

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/experiment"
-	"github.com/loadgen/loadgen/internal/experiment/comparison"
-	"github.com/loadgen/loadgen/internal/report"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
+	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
 // compareFlags are the flags of runs compare.

@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/loadgen/loadgen/internal/output"
-	"github.com/loadgen/loadgen/internal/regular"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 func newExport(flags *runFlags) *cobra.Command {
@@ -39,7 +38,7 @@ the same file.`,
 			if err != nil {
 				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
-			if err := output.Replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
+			if err := safefile.Replace(out, func(w io.Writer) error { return rundir.Pack(w, root, all) }); err != nil {
 				return failed("%w", err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", out, strings.Join(all, ", "))
@@ -69,7 +68,7 @@ overwritten.`,
 			}
 			in := cmd.InOrStdin()
 			if args[0] != "-" {
-				f, err := regular.Open(args[0])
+				f, err := safefile.Open(args[0])
 				if err != nil {
 					return err
 				}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/history"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/pgexport"
+	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
 func newPush(flags *runFlags) *cobra.Command {
@@ -105,7 +105,7 @@ func (p *pushing) choose(ids []string) error {
 
 // to writes to the database.
 func (p *pushing) to(ctx context.Context, url string, within time.Duration) error {
-	db, err := history.Open(ctx, url, within)
+	db, err := pgexport.Open(ctx, url, within)
 	if err != nil {
 		return failed("%w", err)
 	}
@@ -117,7 +117,7 @@ func (p *pushing) to(ctx context.Context, url string, within time.Duration) erro
 	return err
 }
 
-func (p *pushing) all(ctx context.Context, db *history.DB) error {
+func (p *pushing) all(ctx context.Context, db *pgexport.DB) error {
 	for _, id := range p.runs {
 		r, err := rundir.Load(p.root, id)
 		if err != nil {

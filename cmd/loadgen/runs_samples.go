@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -32,9 +32,9 @@ type sampled struct {
 // sampleForms are the formats for samples.
 var sampleForms = [...]form[*sampled]{
 	{"csv", ".csv", writeSamples},
-	{"vegeta-csv", ".vegeta", func(w io.Writer, s *sampled) error { return s.each(detail.Vegeta("csv", w, s.due)) }},
-	{"vegeta-json", ".json", func(w io.Writer, s *sampled) error { return s.each(detail.Vegeta("json", w, s.due)) }},
-	{"vegeta-gob", ".gob", func(w io.Writer, s *sampled) error { return s.each(detail.Vegeta("gob", w, s.due)) }},
+	{"vegeta-csv", ".vegeta", func(w io.Writer, s *sampled) error { return s.each(timeline.Vegeta("csv", w, s.due)) }},
+	{"vegeta-json", ".json", func(w io.Writer, s *sampled) error { return s.each(timeline.Vegeta("json", w, s.due)) }},
+	{"vegeta-gob", ".gob", func(w io.Writer, s *sampled) error { return s.each(timeline.Vegeta("gob", w, s.due)) }},
 }
 
 func newSamples(flags *runFlags) *cobra.Command {
@@ -92,7 +92,7 @@ func (f *sampleFlags) run(cmd *cobra.Command, args []string) error {
 func (s *sampled) choose() error {
 	var phases []string
 	err := rundir.Samples(s.root, s.id, func(r io.Reader) error {
-		return detail.ReadSamples(r, func(one *detail.Sample) error {
+		return timeline.ReadSamples(r, func(one *timeline.Sample) error {
 			if !slices.Contains(phases, one.Phase) {
 				phases = append(phases, one.Phase)
 			}
@@ -117,9 +117,9 @@ func (s *sampled) choose() error {
 }
 
 // each calls f with each sample of the phase.
-func (s *sampled) each(f func(*detail.Sample) error) error {
+func (s *sampled) each(f func(*timeline.Sample) error) error {
 	return rundir.Samples(s.root, s.id, func(r io.Reader) error {
-		return detail.ReadSamples(r, func(one *detail.Sample) error {
+		return timeline.ReadSamples(r, func(one *timeline.Sample) error {
 			if one.Phase != s.phase {
 				return nil
 			}
@@ -130,7 +130,7 @@ func (s *sampled) each(f func(*detail.Sample) error) error {
 
 // writeSamples writes the phase's samples as in the run's file.
 func writeSamples(w io.Writer, s *sampled) error {
-	rows := detail.NewSampleWriter(w)
+	rows := timeline.NewSampleWriter(w)
 	if err := s.each(rows.Write); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func keepSamples(dir *rundir.Dir, p *plan.Plan, r *run.Run) error {
 	if !slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Samples > 0 }) {
 		return nil
 	}
-	text, err := detail.AppendSamples(nil, r, p.Words(), dir.Records)
+	text, err := timeline.AppendSamples(nil, r, p.Words(), dir.Records)
 	if err != nil || len(text) == 0 {
 		return err
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/coord"
-	"github.com/loadgen/loadgen/internal/detail"
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/experiment"
-	"github.com/loadgen/loadgen/internal/quantity"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/fleet/coord"
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -138,7 +138,7 @@ func differing(what string, there, again any) error {
 
 // sameSamples compares the single ops of a run's file with those of its snapshots.
 func sameSamples(root, id string, p *plan.Plan, r *run.Run) error {
-	want, err := detail.AppendSamples(nil, r, p.Words(), func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
+	want, err := timeline.AppendSamples(nil, r, p.Words(), func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
 	if err != nil {
 		return err
 	}
@@ -219,6 +219,6 @@ func replayed(root, id string, died bool, records func(f func(worker, record []b
 	if err != nil {
 		return nil, nil, err
 	}
-	r.SetAsserts(table.Evaluate(p, r))
+	r.SetAsserts(expr.Evaluate(p, r))
 	return r, p, nil
 }

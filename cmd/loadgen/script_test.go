@@ -20,8 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/floor"
+	"github.com/loadgen/loadgen/internal/load/bareclient"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // floorFlags are the flags of selfcheck floor.
 type floorFlags struct {
 	driver, op string
-	cfg        floor.Config
+	cfg        bareclient.Config
 	json       bool
 }
 
@@ -64,7 +64,7 @@ func (f *floorFlags) run(cmd *cobra.Command, endpoint string) error {
 	f.cfg.Codec = codec
 	ctx, stop := signal.NotifyContext(cmd.Context(), endings()...)
 	defer stop()
-	r, err := floor.Run(ctx, f.cfg)
+	r, err := bareclient.Run(ctx, f.cfg)
 	if err != nil {
 		return failed("floor of %s: %w", endpoint, err)
 	}
@@ -89,7 +89,7 @@ func codecOf(name string) (driver.Codec, error) {
 	return nil, fmt.Errorf("--driver %q: write %s", name, strings.Join(names, " or "))
 }
 
-func (f *floorFlags) report(w io.Writer, r *floor.Result) error {
+func (f *floorFlags) report(w io.Writer, r *bareclient.Result) error {
 	per := func(x float64) float64 { return x / float64(r.Ops) }
 	_, err := fmt.Fprintf(w, `floor of %v at %s, %d sessions, pipeline %d
 

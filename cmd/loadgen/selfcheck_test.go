@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/floor"
-	"github.com/loadgen/loadgen/internal/selfcheck"
+	"github.com/loadgen/loadgen/internal/count/selfcheck"
+	"github.com/loadgen/loadgen/internal/load/bareclient"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -70,7 +70,7 @@ func TestFloor(t *testing.T) {
 
 	put := start(t, command(t, "selfcheck", "floor", node.addr, "--op", "put", "--sessions", "2", "--pipeline", "8", "--ops", "1000", "--json"))
 	require.Zero(t, put.wait(60*time.Second), &put.stderr)
-	var r floor.Result
+	var r bareclient.Result
 	require.NoError(t, json.Unmarshal([]byte(put.stdout.String()), &r))
 	require.EqualValues(t, 1000, r.Ops)
 	require.EqualValues(t, 125, r.Writes)

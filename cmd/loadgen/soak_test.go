@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/run"
+	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // soakVariable names the environment variable that says how long a soak lasts, such as 30m.

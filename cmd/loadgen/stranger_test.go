@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/loadgen/loadgen/internal/identity"
-	pb "github.com/loadgen/loadgen/internal/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
+	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
-	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 // tablesSoFar fills the tables of an unfinished experiment with what its runs have so far. A variant's plan is that of its first run. The cells of a
@@ -24,14 +23,14 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 	if err != nil {
 		return nil, err
 	}
-	var described []display.Table
+	var described []plan.Table
 	if err := json.Unmarshal(b, &described); err != nil {
 		return nil, fmt.Errorf("read tables: %w", err)
 	}
-	var variants []table.Variant
+	var variants []expr.Variant
 	base := 0
 	for i, v := range x.Variants {
-		one := table.Variant{Name: v.Name, Bound: -1}
+		one := expr.Variant{Name: v.Name, Bound: -1}
 		for j, r := range runs {
 			if r.Variant != v.Name || !x.Runs[j].Counts() {
 				continue
@@ -50,7 +49,7 @@ func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, 
 	}
 	var tables []run.Table
 	for _, t := range described {
-		tables = append(tables, table.Fill(t, variants, base))
+		tables = append(tables, expr.Fill(t, variants, base))
 	}
 	return tables, nil
 }

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/cachenode"
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/listen"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/fleet/listen"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/target/cachenode"
 )
 
 func newTarget() *cobra.Command { return group("target", "Run the built-in target", newServe()) }
@@ -116,9 +116,9 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		}
 	}
 	var err error
-	cfg.Memory, err = lang.ParseSize(f.memory)
+	cfg.Memory, err = dialect.ParseSize(f.memory)
 	read("memory", err)
-	cfg.Bandwidth, err = lang.ParseSize(f.bandwidth)
+	cfg.Bandwidth, err = dialect.ParseSize(f.bandwidth)
 	read("bandwidth", err)
 	cfg.Delay, err = cachenode.ParseTimes(f.delay)
 	read("delay", err)
@@ -137,7 +137,7 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 		cfg.Stalls = append(cfg.Stalls, s)
 	}
 	if f.passwordFile != "" {
-		cfg.Password, err = regular.Secret(f.passwordFile)
+		cfg.Password, err = safefile.Secret(f.passwordFile)
 		read("password-file", err)
 	}
 	if f.connections == 0 {
@@ -210,8 +210,8 @@ func serveChild(cmd *cobra.Command, cfg cachenode.Config) error {
 
 // share parses a percentage as in plans, such as "0.1%", or a number, such as 0.001.
 func share(text string) (float64, error) {
-	if n, rest, err := lang.CutNumber(text); err == nil && rest == "" {
+	if n, rest, err := dialect.CutNumber(text); err == nil && rest == "" {
 		return n, nil
 	}
-	return lang.ParseShare(text)
+	return dialect.ParseShare(text)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/identity"
+	"github.com/loadgen/loadgen/internal/fleet/identity"
 )
 
 func newToken() *cobra.Command {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/run"
-	"github.com/loadgen/loadgen/internal/rundir"
-	"github.com/loadgen/loadgen/internal/worker"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
 // trialPlan has three phases of known work, between which workers are replaced.

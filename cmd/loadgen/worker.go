@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/machine"
-	"github.com/loadgen/loadgen/internal/prom"
-	"github.com/loadgen/loadgen/internal/rpc"
+	"github.com/loadgen/loadgen/internal/fleet/rpc"
+	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/result/prom"
 )
 
 // workerFlags are the flags of worker.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"runtime/debug"
 
-	"github.com/loadgen/loadgen/internal/exit"
-	"github.com/loadgen/loadgen/internal/policy"
-	"github.com/loadgen/loadgen/internal/regular"
+	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -21,7 +21,7 @@ func (f *workerFlags) readPolicy(words, out io.Writer) error {
 		}
 		return nil
 	}
-	src, err := regular.Read(f.policy, policy.MaxSize)
+	src, err := safefile.Read(f.policy, policy.MaxSize)
 	if err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}

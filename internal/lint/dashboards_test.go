@@ -11,7 +11,7 @@ import (
 
 // metricsPage is the golden file of /metrics, and metricsDoc the page that explains it.
 const (
-	metricsPage = "internal/prom/testdata/metrics.golden"
+	metricsPage = "internal/result/prom/testdata/metrics.golden"
 	metricsDoc  = "docs/metrics.md"
 )
 

@@ -18,21 +18,21 @@ import (
 )
 
 // heldFrom is where the engine's loops are held against the scheduler (hold.go there). A held goroutine that parks ends the process.
-const heldFrom, heldRoot = "internal/engine", "loop.cycle"
+const heldFrom, heldRoot = "internal/load/engine", "loop.cycle"
 
 // letGo are the methods of hold after which, to the end of the block, a loop is not held.
 var letGo = []string{"release", "lend"}
 
 // unheld are functions, and types with all their methods, that are in a held loop's call graph but may park.
 var unheld = map[string]string{
-	"internal/engine.clients":   "a joint with a blocking transport",
-	"internal/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
-	"internal/engine.thread":    "likewise",
-	"internal/engine.timed":     "likewise",
-	"internal/sockets.Pipes":    "likewise: its loops run on the blocking executor",
-	"internal/engine.lease":     "what its field holds is machine.Suspended, which reads two clocks by raw system calls",
-	"internal/record.Record":    "what its fields hold are closures of that package, which draw and append",
-	"internal/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
+	"internal/load/engine.clients":   "a joint with a blocking transport",
+	"internal/load/engine.blocking":  "a transport of loops that are not held: engine.go holds those of sockets",
+	"internal/load/engine.thread":    "likewise",
+	"internal/load/engine.timed":     "likewise",
+	"internal/load/sockets.Pipes":    "likewise: its loops run on the blocking executor",
+	"internal/load/engine.lease":     "what its field holds is machine.Suspended, which reads two clocks by raw system calls",
+	"internal/plan/values.Record":    "what its fields hold are closures of that package, which draw and append",
+	"internal/load/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
 }
 
 // harmless are packages whose functions do not park, and single functions of other packages that do not.

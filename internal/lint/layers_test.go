@@ -16,16 +16,16 @@ import (
 
 // rows are the layers from low to high: a package imports only from rows above its own in this table.
 var rows = [][]string{
-	{"internal/exit", "internal/listen", "internal/output", "internal/panics", "internal/reason", "internal/varint", "pkg/driver"},
-	{"pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/report/chart", "internal/fields", "internal/hook", "internal/identity", "internal/lang", "internal/pace", "pkg/plan/display", "pkg/plan/file", "internal/quantity", "internal/record", "internal/regular", "internal/search", "internal/stat"},
-	{"pkg/plan", "pkg/pmlog", "internal/run/conditions", "internal/entries", "internal/measure", "internal/op", "internal/policy", "internal/trace"},
-	{"internal/sockets", "internal/worker", "internal/workload", "internal/drivers/*"},
-	{"internal/run"},
-	{"internal/experiment/comparison", "internal/detail", "internal/report/words", "internal/drivers", "internal/judge", "internal/history", "internal/rundir", "internal/cachenode", "internal/table", "internal/machine", "internal/observe"},
-	{"internal/report/tables", "internal/engine", "internal/coord", "internal/prom", "internal/floor", "internal/deploy", "internal/rpc/loadgenpb"},
-	{"internal/rpc", "internal/report", "internal/report/page", "internal/experiment", "internal/selfcheck"},
-	{"internal/fleet"},
-	{"internal/runner"},
+	{"internal/result/exit", "internal/fleet/listen", "internal/safefile", "internal/load/panics", "internal/count/reason", "internal/count/varint", "pkg/driver"},
+	{"pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/result/report/chart", "internal/plan/rowfile", "internal/fleet/hook", "internal/fleet/identity", "internal/plan/dialect", "internal/plan/pace", "pkg/plan", "pkg/plan", "internal/result/quantity", "internal/plan/values", "internal/safefile", "internal/count/judge", "internal/count/stat"},
+	{"pkg/plan", "pkg/pmlog", "internal/result/run", "internal/plan/keyfile", "internal/count/measure", "internal/load/op", "internal/fleet/policy", "internal/plan/trace"},
+	{"internal/load/sockets", "internal/fleet/worker", "internal/plan/workload", "internal/target/drivers/*"},
+	{"internal/result/run"},
+	{"internal/result/experiment/comparison", "internal/result/timeline", "internal/result/report/words", "internal/target/drivers", "internal/count/judge", "internal/result/pgexport", "internal/result/rundir", "internal/target/cachenode", "internal/result/expr", "internal/load/machine", "internal/target/observe"},
+	{"internal/result/report/tables", "internal/load/engine", "internal/fleet/coord", "internal/result/prom", "internal/load/bareclient", "internal/fleet/deploy", "internal/fleet/rpc/loadgenpb"},
+	{"internal/fleet/rpc", "internal/result/report", "internal/result/report/page", "internal/result/experiment", "internal/count/selfcheck"},
+	{"internal/fleet/runner"},
+	{"internal/fleet/runner"},
 	{"bench", "cmd/loadgen"},
 }
 
@@ -101,8 +101,8 @@ func TestContributingNamesEachPackage(t *testing.T) {
 			named = append(named, name[1])
 		}
 	}
-	require.Contains(t, named, "internal/drivers/log")
-	named = slices.DeleteFunc(named, func(name string) bool { return name == "internal/drivers/log" }) // a driver with its own theme
+	require.Contains(t, named, "internal/target/drivers/log")
+	named = slices.DeleteFunc(named, func(name string) bool { return name == "internal/target/drivers/log" }) // a driver with its own theme
 	require.ElementsMatch(t, slices.Concat(rows...), named)
 }
 
@@ -111,7 +111,7 @@ func TestContributingNamesEachPackage(t *testing.T) {
 const maxArrows = 2.5
 
 // listing is the package that only lists all drivers. Each driver would count as an import, yet none makes it harder to understand.
-const listing = "internal/drivers"
+const listing = "internal/target/drivers"
 
 // arrows counts imports between packages. It leaves out those of cmd/loadgen, since a command is where the parts meet, and of the list of drivers.
 func arrows(m *module) []string {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/drivers"
-	"github.com/loadgen/loadgen/internal/table"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -185,7 +185,7 @@ func planFaults(name string, src []byte) []string {
 		if e != nil {
 			for _, v := range e.Variants {
 				_, more := f.Resolve(plan.Vars{Variant: v.Name})
-				diags = append(append(diags, more...), table.CheckTables(f.Draft(), tables, e.Variants)...)
+				diags = append(append(diags, more...), expr.CheckTables(f.Draft(), tables, e.Variants)...)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// unracedList has a line for each package that tools/test.sh tests without the race detector, as "./internal/stat".
+// unracedList has a line for each package that tools/test.sh tests without the race detector, as "./internal/count/stat".
 const unracedList = "tools/unraced.txt"
 
 // threaded are packages whose importers may use several goroutines, or memory that the race detector's build checks (unsafe).

@@ -1,7 +1,7 @@
 // Package driver is the SDK for the protocols that loadgen speaks.
 //
-// A driver turns requests into bytes and bytes into replies, and declares which outcomes it can produce. It holds no policy. Programs (internal/op)
-// decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/engine) decides when a byte moves and
+// A driver turns requests into bytes and bytes into replies, and declares which outcomes it can produce. It holds no policy. Programs (internal/load/op)
+// decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/load/engine) decides when a byte moves and
 // what time it is.
 //
 // A [Driver] describes a protocol. The interfaces that it also implements say how the protocol is carried:

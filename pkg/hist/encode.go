@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/loadgen/loadgen/internal/varint"
+	"github.com/loadgen/loadgen/internal/count/varint"
 )
 
 const version = 2

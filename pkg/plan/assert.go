@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Assert is a condition on the result: text that is evaluated after the run.
@@ -23,7 +23,7 @@ type Assert struct {
 // evaluated over has neither.
 func (r *resolver) assert(body *hclsyntax.Block) {
 	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // the plan's directory must not change its digest
-	b := r.block(body, "assert."+a.Name, "assert "+lang.Quote(a.Name))
+	b := r.block(body, "assert."+a.Name, "assert "+dialect.Quote(a.Name))
 	b.Expect([]string{"that"}, nil)
 	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
 		return
@@ -48,24 +48,24 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 func (v *validator) assert(a *Assert) {
 	path := "assert." + a.Name + ".that"
 	if err := checkCondition(a.That); err != nil {
-		v.fault(fmt.Sprintf("assert %s: %v", lang.Quote(a.Name), err), "Write a condition over the result.", path)
+		v.fault(fmt.Sprintf("assert %s: %v", dialect.Quote(a.Name), err), "Write a condition over the result.", path)
 	}
-	if len(a.File) > lang.MaxString || a.Line < 0 || a.Line > lang.MaxSource {
-		v.fault(fmt.Sprintf("assert %s: no place in a text", lang.Quote(a.Name)), "Write file and line.", path)
+	if len(a.File) > dialect.MaxString || a.Line < 0 || a.Line > dialect.MaxSource {
+		v.fault(fmt.Sprintf("assert %s: no place in a text", dialect.Quote(a.Name)), "Write file and line.", path)
 	}
 }
 
 // checkCondition checks an assert's text with the guard and the parser.
 func checkCondition(text string) error {
-	if text == "" || len(text) > lang.MaxString {
-		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), lang.MaxString)
+	if text == "" || len(text) > dialect.MaxString {
+		return fmt.Errorf("a condition of %d bytes, of 1 to %d", len(text), dialect.MaxString)
 	}
-	if d := lang.Guard([]byte(text), ""); d != nil {
+	if d := dialect.Guard([]byte(text), ""); d != nil {
 		return errors.New(d.Summary)
 	}
 	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if !diags.HasErrors() {
-		diags = lang.CheckSyntax(x)
+		diags = dialect.CheckSyntax(x)
 	}
 	if diags.HasErrors() {
 		return errors.New(diags[0].Summary)

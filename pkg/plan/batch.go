@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -29,7 +29,7 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	case t.Replication != nil:
 		v.fault(at.where+": batch on a replicated target", "Leave batch out, or replication: each key of a batch would have other replicas, and a quorum of its own.", path)
 	case d.Keys.Pick == sequencePick || d.Keys.Pick == latestPick:
-		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, lang.Quote(d.Name), d.Keys.Pick),
+		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, dialect.Quote(d.Name), d.Keys.Pick),
 			`Leave batch out, or write pick = "uniform", or another that draws keys: `+d.Keys.Pick+" has an order of single keys.", path)
 	default:
 		v.batches(ph, d, t, at)
@@ -49,7 +49,7 @@ func (v *validator) batches(ph *Phase, d *Dataset, t *Target, at part) {
 		switch verb, _ := everyStores(w.Op); {
 		case known == nil:
 		case t.Op(w.Op) != nil:
-			v.fault(fmt.Sprintf("%s: batch with op %s, which target %q words itself", at.where, lang.Quote(w.Op), t.Name), "Leave batch out: what the plan words is a request of one key; pipeline keeps many under way.", path)
+			v.fault(fmt.Sprintf("%s: batch with op %s, which target %q words itself", at.where, dialect.Quote(w.Op), t.Name), "Leave batch out: what the plan words is a request of one key; pipeline keeps many under way.", path)
 		case verb != driver.Get && verb != driver.Put:
 			v.fault(fmt.Sprintf("%s: batch with %s", at.where, w.Op), "Write ops with get and put alone, or leave batch out.", path)
 		default:

@@ -3,12 +3,12 @@ package plan
 import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // block reads the arguments of one block of a plan.
 type block struct {
-	*lang.Block
+	*dialect.Block
 	r *resolver
 }
 

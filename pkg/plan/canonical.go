@@ -10,7 +10,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
@@ -123,12 +123,12 @@ func Decode(b []byte, drivers []driver.Driver) (*Plan, error) {
 	}
 	for _, t := range p.Targets {
 		if err := decodeConfig(t, drivers); err != nil {
-			return nil, fmt.Errorf("decode plan: target %s: %w", lang.Quote(t.Name), err)
+			return nil, fmt.Errorf("decode plan: target %s: %w", dialect.Quote(t.Name), err)
 		}
 	}
 	var errs []error
 	for _, problem := range p.validate(drivers) {
-		errs = append(errs, &lang.Mistake{What: problem.what, Write: problem.write})
+		errs = append(errs, &dialect.Mistake{What: problem.what, Write: problem.write})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("decode plan: %w", err)
@@ -180,7 +180,7 @@ func (p *Plan) whole() error {
 func decodeConfig(t *Target, drivers []driver.Driver) error {
 	d := driverNamed(drivers, t.Driver)
 	if d == nil {
-		return fmt.Errorf("unknown driver %s", lang.Quote(t.Driver))
+		return fmt.Errorf("unknown driver %s", dialect.Quote(t.Driver))
 	}
 	b, err := json.Marshal(t.Config)
 	if err != nil {
@@ -193,7 +193,7 @@ func decodeConfig(t *Target, drivers []driver.Driver) error {
 	t.Config = config
 	for _, o := range t.Ops {
 		if err := o.decode(d); err != nil {
-			return fmt.Errorf("op %s of driver %q: %w", lang.Quote(o.Name), t.Driver, err)
+			return fmt.Errorf("op %s of driver %q: %w", dialect.Quote(o.Name), t.Driver, err)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
@@ -368,7 +368,7 @@ func FuzzParse(f *testing.F) {
 		if len(src) > 8<<10 {
 			return // the bounds on longer ones have tests of their own
 		}
-		p, diags := resolve(src, "plan.hcl", plan.Vars{Flags: []string{flag}, Environ: []string{"LOADGEN_VAR_" + flag}, Files: []lang.VarFile{{Text: []byte(flag)}}})
+		p, diags := resolve(src, "plan.hcl", plan.Vars{Flags: []string{flag}, Environ: []string{"LOADGEN_VAR_" + flag}, Files: []dialect.VarFile{{Text: []byte(flag)}}})
 		require.NoError(t, plan.FormatDiagnostics(&strings.Builder{}, diags, map[string][]byte{"plan.hcl": []byte(src)}))
 		if p == nil {
 			require.True(t, diags.HasErrors())

@@ -8,14 +8,13 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/plan/display"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
-// Charts reads the plan's chart blocks. Package table checks their expressions.
-func (f *File) Charts() ([]display.Chart, hcl.Diagnostics) {
+// Charts reads the plan's chart blocks. Package expr checks their expressions.
+func (f *File) Charts() ([]Chart, hcl.Diagnostics) {
 	r := f.resolver()
-	var charts []display.Chart
+	var charts []Chart
 	for _, body := range f.blocks["chart"] {
 		if f.experiment == nil {
 			r.Fault(body.DefRange(), "a chart without an experiment", "Write experiment { … }: a chart has lines for each of its variants.")
@@ -29,9 +28,9 @@ func (f *File) Charts() ([]display.Chart, hcl.Diagnostics) {
 }
 
 // chart reads a chart block.
-func (r *resolver) chart(body *hclsyntax.Block) display.Chart {
-	c := display.Chart{Name: body.Labels[0], Title: body.Labels[0], Over: display.OverTime, File: filepath.Base(r.file.name)}
-	where := "chart " + lang.Quote(c.Name)
+func (r *resolver) chart(body *hclsyntax.Block) Chart {
+	c := Chart{Name: body.Labels[0], Title: body.Labels[0], Over: OverTime, File: filepath.Base(r.file.name)}
+	where := "chart " + dialect.Quote(c.Name)
 	outer := *body.Body
 	outer.Blocks = nil
 	for _, in := range body.Body.Blocks {
@@ -53,15 +52,15 @@ func (r *resolver) chart(body *hclsyntax.Block) display.Chart {
 	if unit := outer.Attributes["unit"]; unit != nil {
 		c.Line = unit.NameRange.Start.Line
 	}
-	switch c.Over = display.Over(over); {
+	switch c.Over = Over(over); {
 	case c.Over.Variable() != "":
 		r.varies(b, c.Over.Variable())
-	case !slices.Contains([]display.Over{display.OverTime, display.OverOps, display.OverQuantile}, c.Over):
-		b.Bad("over", "charts do not go over "+lang.Quote(over), `Write "time", "ops", "quantile", or a variable that variants set, such as "var.count".`)
-	case c.Over == display.OverQuantile && outer.Attributes["log"] != nil:
+	case !slices.Contains([]Over{OverTime, OverOps, OverQuantile}, c.Over):
+		b.Bad("over", "charts do not go over "+dialect.Quote(over), `Write "time", "ops", "quantile", or a variable that variants set, such as "var.count".`)
+	case c.Over == OverQuantile && outer.Attributes["log"] != nil:
 		b.Bad("log", "quantiles are always drawn by the logarithm", "Leave it out.")
 	}
-	c.Log = c.Log || c.Over == display.OverQuantile
+	c.Log = c.Log || c.Over == OverQuantile
 	if len(c.Lines) == 0 {
 		r.Fault(body.DefRange(), where+": no lines", "Write line \"NAME\" { value = phase.NAME.series.rate }.")
 	}
@@ -69,7 +68,7 @@ func (r *resolver) chart(body *hclsyntax.Block) display.Chart {
 }
 
 // selects reads which variants a chart shows, and checks that there is one.
-func (r *resolver) selects(b *block, c *display.Chart) {
+func (r *resolver) selects(b *block, c *Chart) {
 	c.Of = b.valuesOf("of", `of = { layout = "raw" }`)
 	if len(c.Of) == 0 || r.file.experiment == nil { // reported elsewhere
 		return
@@ -97,23 +96,23 @@ func (r *resolver) varies(b *block, name string) {
 			return
 		}
 	}
-	b.Bad("over", "no variant sets "+lang.Quote(name), "Write a variable that the experiment's variants or its matrix set.")
+	b.Bad("over", "no variant sets "+dialect.Quote(name), "Write a variable that the experiment's variants or its matrix set.")
 }
 
 // line reads a line block; c holds the chart's lines before it.
-func (r *resolver) line(body *hclsyntax.Block, c display.Chart) display.Column {
-	l := display.Column{File: c.File}
-	where := "chart " + lang.Quote(c.Name) + ", line"
-	if len(body.Labels) != 1 || body.Labels[0] == "" || lang.Printable(body.Labels[0]) != body.Labels[0] {
+func (r *resolver) line(body *hclsyntax.Block, c Chart) Column {
+	l := Column{File: c.File}
+	where := "chart " + dialect.Quote(c.Name) + ", line"
+	if len(body.Labels) != 1 || body.Labels[0] == "" || dialect.Printable(body.Labels[0]) != body.Labels[0] {
 		r.Fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it stands in the chart's key.`)
 		return l
 	}
 	l.Name = body.Labels[0]
 	l.Title = l.Name
-	if slices.ContainsFunc(c.Lines, func(other display.Column) bool { return other.Name == l.Name }) {
-		r.Fault(body.DefRange(), fmt.Sprintf("chart %s: a second line %s", lang.Quote(c.Name), lang.Quote(l.Name)), "Give it another name.")
+	if slices.ContainsFunc(c.Lines, func(other Column) bool { return other.Name == l.Name }) {
+		r.Fault(body.DefRange(), fmt.Sprintf("chart %s: a second line %s", dialect.Quote(c.Name), dialect.Quote(l.Name)), "Give it another name.")
 	}
-	b := r.block(body, "chart."+c.Name+"."+l.Name, where+" "+lang.Quote(l.Name))
+	b := r.block(body, "chart."+c.Name+"."+l.Name, where+" "+dialect.Quote(l.Name))
 	b.Expect([]string{"value"}, nil)
 	if b.Require("value", "Write what is drawn, such as value = phase.NAME.series.rate.") {
 		value := b.Body.Attributes["value"]

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/plan"
-	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 func TestCharts(t *testing.T) {
@@ -27,10 +26,10 @@ chart "tail" {
 	require.Empty(t, diags)
 	require.Len(t, charts, 2)
 	c := charts[0]
-	require.Equal(t, []any{"c", "Gets", display.OverOps, "/min", true}, []any{c.Name, c.Title, c.Over, c.Unit, c.Log})
+	require.Equal(t, []any{"c", "Gets", plan.OverOps, "/min", true}, []any{c.Name, c.Title, c.Over, c.Unit, c.Log})
 	require.Equal(t, []string{"all of them", "phase.p.series.rate", "plan.hcl"}, []string{c.Lines[0].Name, c.Lines[0].Value, c.Lines[0].File})
 	require.Equal(t, "missed", c.Lines[1].Name)
-	require.Equal(t, []any{"tail", display.OverQuantile, true}, []any{charts[1].Title, charts[1].Over, charts[1].Log})
+	require.Equal(t, []any{"tail", plan.OverQuantile, true}, []any{charts[1].Title, charts[1].Over, charts[1].Log})
 }
 
 func TestMistakesInCharts(t *testing.T) {

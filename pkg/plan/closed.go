@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Closed is a load of a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one ends.
@@ -24,9 +24,9 @@ type Closed struct {
 func (b *block) closed() *Closed {
 	c := &Closed{Sessions: 1, Pipeline: 1}
 	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
-	lang.Integer(b.Block, "sessions", &c.Sessions)
-	lang.Integer(b.Block, "pipeline", &c.Pipeline)
-	lang.Integer(b.Block, "iterations", &c.Iterations)
+	dialect.Integer(b.Block, "sessions", &c.Sessions)
+	dialect.Integer(b.Block, "pipeline", &c.Pipeline)
+	dialect.Integer(b.Block, "iterations", &c.Iterations)
 	b.Duration("duration", &c.Duration)
 	b.Duration("ramp", &c.Ramp)
 	b.Duration("warmup", &c.WarmUp)

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -31,7 +31,7 @@ func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
 	}
 	b.Expect(attrs, blocks)
 	own := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: b.Body.SrcRange, EndRange: b.At}
-	for _, a := range lang.Attributes(b.Body) {
+	for _, a := range dialect.Attributes(b.Body) {
 		if slices.Contains(attrs, a.Name) && !slices.Contains(othersAttributes, a.Name) {
 			own.Attributes[a.Name] = a
 		}
@@ -55,7 +55,7 @@ func (b *block) driverBody(into any, othersAttributes, othersBlocks []string) {
 func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[hcl.Range]bool) *hclsyntax.Body {
 	fields := fieldTypes(into)
 	out := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}, SrcRange: body.SrcRange, EndRange: body.EndRange}
-	for _, a := range lang.Attributes(body) {
+	for _, a := range dialect.Attributes(body) {
 		b.r.Places[b.Path+".config."+a.Name] = a.Expr.Range()
 		v, ok := b.driverValue(a, fields[a.Name])
 		if !ok {
@@ -80,12 +80,12 @@ func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[
 // unit.
 func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Value, bool) {
 	s := b.Scope()
-	s.Functions = lang.DriverFunctions()
+	s.Functions = dialect.DriverFunctions()
 	reported := len(b.r.Kept)
 	v, ok := b.r.Eval(a.Expr, s)
 	if field == reflect.TypeFor[driver.Secret]() {
 		for _, d := range b.r.Kept[reported:] {
-			d.Extra = lang.Concealed{}
+			d.Extra = dialect.Concealed{}
 		}
 	}
 	if !ok || v.IsNull() {
@@ -96,9 +96,9 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 		if want := cty.Object(map[string]cty.Type{"secret": cty.String}); !v.Type().Equals(want) {
 			at := a.Expr.Range()
 			b.r.Keep(&hcl.Diagnostic{
-				Severity: hcl.DiagError, Subject: &at, Extra: lang.Concealed{},
+				Severity: hcl.DiagError, Subject: &at, Extra: dialect.Concealed{},
 				Summary: fmt.Sprintf("%s: %s: a secret does not stand in a plan", b.Where, a.Name),
-				Detail:  strings.Replace(lang.WriteSecret, "password", a.Name, 1),
+				Detail:  strings.Replace(dialect.WriteSecret, "password", a.Name, 1),
 			})
 			return cty.NilVal, false
 		}
@@ -106,7 +106,7 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 		if v.Type() != cty.String {
 			return v, true // a number of bytes
 		}
-		n, err := lang.ParseSize(v.AsString())
+		n, err := dialect.ParseSize(v.AsString())
 		if err != nil {
 			b.Mistaken("config."+a.Name, err)
 			return cty.NilVal, false
@@ -114,10 +114,10 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 		return cty.NumberIntVal(n), true
 	case reflect.TypeFor[time.Duration]():
 		if v.Type() != cty.String {
-			b.r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.Where, a.Name, lang.Describe(v)), lang.WriteDuration)
+			b.r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", b.Where, a.Name, dialect.Describe(v)), dialect.WriteDuration)
 			return cty.NilVal, false
 		}
-		d, err := lang.ParseDuration(v.AsString())
+		d, err := dialect.ParseDuration(v.AsString())
 		if err != nil {
 			b.Mistaken("config."+a.Name, err)
 			return cty.NilVal, false
@@ -162,7 +162,7 @@ func (v *validator) config(t *Target, d driver.Driver, at part) {
 		}
 	}
 	if !secretsNamed(reflect.ValueOf(t.Config)) {
-		v.fault(at.where+": a secret without a proper name", lang.WriteSecret, at.path+".config")
+		v.fault(at.where+": a secret without a proper name", dialect.WriteSecret, at.path+".config")
 	}
 }
 
@@ -190,7 +190,7 @@ func secretsNamed(v reflect.Value) bool {
 		}
 	case reflect.Struct:
 		if s, ok := reflect.TypeAssert[driver.Secret](v); ok {
-			return s.Name == "" || lang.SecretNames.MatchString(s.Name)
+			return s.Name == "" || dialect.SecretNames.MatchString(s.Name)
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() && !secretsNamed(v.Field(i)) {

@@ -7,9 +7,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // Dataset is a key space and the values stored under its keys.
@@ -30,7 +29,7 @@ type Keys struct {
 	Scope   string  `json:"scope"`              // sharedKeys or ownKeys
 	Format  string  `json:"format"`             // with one integer verb, e.g. key:%012d; unused with File
 
-	File *file.EntryFile `json:"file,omitempty"` // nil: Format makes the keys
+	File *EntryFile `json:"file,omitempty"` // nil: Format makes the keys
 }
 
 // The scopes of keys.
@@ -45,7 +44,7 @@ func (k *Keys) PerSession() bool { return k.Scope == ownKeys }
 // dataset reads a dataset block.
 func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	d := &Dataset{Name: body.Labels[0], Keys: Keys{Pick: uniformPick, Scope: sharedKeys, Format: "key:%012d"}, Values: Values{Fill: "text"}}
-	b := r.block(body, "dataset."+d.Name, "dataset "+lang.Quote(d.Name))
+	b := r.block(body, "dataset."+d.Name, "dataset "+dialect.Quote(d.Name))
 	b.Expect(nil, []string{"keys", "values"})
 	if keys := b.inner("keys"); keys != nil {
 		keys.Expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
@@ -70,7 +69,7 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 // made reads the number and format of generated keys.
 func (b *block) made(k *Keys) {
 	if b.Require("count", `Write count = 1000, or how many keys there are, or file = "keys.txt".`) {
-		lang.Integer(b.Block, "count", &k.Count)
+		dialect.Integer(b.Block, "count", &k.Count)
 	}
 	b.Text("format", &k.Format)
 	b.withoutFile("keys", "form", "field")
@@ -78,14 +77,14 @@ func (b *block) made(k *Keys) {
 
 // dataset checks a key space and its values.
 func (v *validator) dataset(d *Dataset) {
-	at := part{"dataset." + d.Name, "dataset " + lang.Quote(d.Name)}
+	at := part{"dataset." + d.Name, "dataset " + dialect.Quote(d.Name)}
 	keys, values := at.in("keys"), at.in("values")
 	v.pick(keys, &d.Keys)
 	v.keyFile(keys, &d.Keys)
 	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
 	v.oneOf(keys, "scope", d.Keys.Scope, sharedKeys, ownKeys)
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
-		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, lang.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
+		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, dialect.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}
 	v.values(values, &d.Values)
 }
@@ -98,15 +97,15 @@ func (v *validator) ttl(ph *Phase, d *Dataset, t *Target) {
 	if d.Values.TTL < time.Millisecond || weightOf(ph.Ops, driver.Put)+weightOf(ph.Setup, driver.Put) == 0 {
 		return
 	}
-	where, path := "dataset "+lang.Quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
+	where, path := "dataset "+dialect.Quote(d.Name)+", values", "dataset."+d.Name+".values.ttl"
 	switch kind := driverNamed(v.drivers, t.Driver).(type) {
 	case nil:
 	case driver.Expirer:
 		if err := kind.CheckTTL(d.Values.TTL); err != nil {
-			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), lang.Quote(ph.Name), err), "", path)
+			v.fault(fmt.Sprintf("%s: ttl = %q for phase %s: %v", where, d.Values.TTL.String(), dialect.Quote(ph.Name), err), "", path)
 		}
 	default:
-		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, lang.Quote(ph.Name), t.Driver),
+		v.fault(fmt.Sprintf("%s: ttl, but phase %s puts them by driver %q, which keeps what it is given", where, dialect.Quote(ph.Name), t.Driver),
 			"Leave ttl out, or use another driver.", path)
 	}
 }

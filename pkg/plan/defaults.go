@@ -3,7 +3,7 @@ package plan
 import (
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/loadgen/loadgen/internal/record"
+	"github.com/loadgen/loadgen/internal/plan/values"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -36,7 +36,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		p.defaultPipeline(ph, places, drivers)
 	}
 	for _, d := range p.Datasets {
-		if r, err := record.New(d.Values.Record); err == nil {
+		if r, err := values.New(d.Values.Record); err == nil {
 			if r.Grows() {
 				d.Values.Elements = p.elements(d)
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // FormatDiagnostics writes the diagnostics in the order of the text. Each is a line "file:line: what is wrong. What to write
@@ -18,20 +18,20 @@ import (
 // A diagnostic about anything else, such as a flag, has no second line, and neither has one about a secret in the source.
 func FormatDiagnostics(w io.Writer, diags hcl.Diagnostics, sources map[string][]byte) error {
 	var b strings.Builder
-	for _, d := range slices.SortedStableFunc(slices.Values(diags), lang.ByPlace) {
+	for _, d := range slices.SortedStableFunc(slices.Values(diags), dialect.ByPlace) {
 		if d.Subject != nil {
-			b.WriteString(lang.Printable(d.Subject.Filename))
+			b.WriteString(dialect.Printable(d.Subject.Filename))
 			if d.Subject.Start.Line > 0 {
 				fmt.Fprintf(&b, ":%d", d.Subject.Start.Line)
 			}
 			b.WriteString(": ")
 		}
-		b.WriteString(lang.Printable(strings.TrimSuffix(d.Summary, ".")))
+		b.WriteString(dialect.Printable(strings.TrimSuffix(d.Summary, ".")))
 		if d.Detail != "" {
-			b.WriteString(". " + lang.Printable(d.Detail))
+			b.WriteString(". " + dialect.Printable(d.Detail))
 		}
 		b.WriteByte('\n')
-		if _, hide := d.Extra.(lang.Concealed); d.Subject != nil && !hide {
+		if _, hide := d.Extra.(dialect.Concealed); d.Subject != nil && !hide {
 			if line := sourceLine(sources[d.Subject.Filename], d.Subject.Start.Line); line != "" {
 				fmt.Fprintf(&b, "%6d | %s\n", d.Subject.Start.Line, line)
 			}
@@ -64,5 +64,5 @@ func sourceLine(src []byte, number int) string {
 	if len(line) > longest {
 		line = append(bytes.ToValidUTF8(line[:longest:longest], nil), "…"...)
 	}
-	return strings.TrimRight(lang.Printable(string(line)), " ")
+	return strings.TrimRight(dialect.Printable(string(line)), " ")
 }

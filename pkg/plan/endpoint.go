@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -35,10 +35,10 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 			continue
 		}
 		if err := checkEndpoint(e, connected); err != nil {
-			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, lang.Quote(e), err),
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, dialect.Quote(e), err),
 				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
 		} else if seen[e] {
-			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, lang.Quote(e)), "Write it once.", place)
+			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, dialect.Quote(e)), "Write it once.", place)
 		}
 		seen[e] = true
 	}
@@ -74,7 +74,7 @@ func insteadOfURL(e string, d driver.Driver) string {
 		if len(words) > 0 {
 			write += ", and in the target " + strings.Join(words, " and ") + ", with the secret in the environment of workers as LOADGEN_SECRET_NAME"
 		} else {
-			write += ", without a user and a password, for which driver " + lang.Quote(d.Name()) + " has no words"
+			write += ", without a user and a password, for which driver " + dialect.Quote(d.Name()) + " has no words"
 		}
 	}
 	if scheme == "rediss" || scheme == "valkeys" || scheme == "https" || scheme == "tls" {
@@ -107,7 +107,7 @@ func checkEndpoint(e string, connected bool) error {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n < 1 || strconv.FormatUint(n, 10) != port {
-		return fmt.Errorf("port %s is not a number from 1 to 65535", lang.Quote(port))
+		return fmt.Errorf("port %s is not a number from 1 to 65535", dialect.Quote(port))
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	shipped "github.com/loadgen/loadgen/internal/drivers"
+	shipped "github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
 )

@@ -5,11 +5,10 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -24,7 +23,7 @@ func (b *block) keyFile(k *Keys) {
 			b.Bad(name, "the keys are those of the file", "Leave it out.")
 		}
 	}
-	f := &file.EntryFile{}
+	f := &EntryFile{}
 	k.File, k.Count = f, 1
 	b.entryFile(f, "key")
 	if b.r.keys != nil && b.r.readable(b.Path, f) {
@@ -40,7 +39,7 @@ func (b *block) keyFile(k *Keys) {
 }
 
 // entryFile reads a file's path and form, and which field of its lines to use; field is the default.
-func (b *block) entryFile(f *file.EntryFile, field string) {
+func (b *block) entryFile(f *EntryFile, field string) {
 	f.Form = "lines"
 	b.Text("file", &f.Path)
 	b.Text("form", &f.Form)
@@ -53,7 +52,7 @@ func (b *block) entryFile(f *file.EntryFile, field string) {
 }
 
 // readable reports whether it is clear where the entries are. What is unclear is reported later.
-func (r *resolver) readable(path string, f *file.EntryFile) bool {
+func (r *resolver) readable(path string, f *EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
 		if r.Wrong[path+"."+name] {
 			return false
@@ -74,7 +73,7 @@ func (b *block) withoutFile(kind string, names ...string) {
 }
 
 // entryFile checks the file of a dataset's keys or values; count is their number.
-func (v *validator) entryFile(at part, f *file.EntryFile, kind string, count int64) {
+func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
 	forms, whole := []string{"lines", "csv", "json"}, f.Form == "lines"
 	if kind == "keys" {
 		forms, whole = append(forms, vegetaForm), whole || f.Form == vegetaForm
@@ -82,12 +81,12 @@ func (v *validator) entryFile(at part, f *file.EntryFile, kind string, count int
 	v.oneOf(at, "form", f.Form, forms...)
 	field := strings.TrimSuffix(kind, "s")
 	switch {
-	case f.Path == "" || len(f.Path) > lang.MaxString:
-		v.fault(fmt.Sprintf("%s: file = %s", at.where, lang.Quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
+	case f.Path == "" || len(f.Path) > dialect.MaxString:
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, dialect.Quote(f.Path)), fmt.Sprintf("Write the path of a file: file = %q.", kind+".txt"), at.path+".file")
 	case whole && f.Field != "":
 		v.fault(fmt.Sprintf("%s: field beside form = %q", at.where, f.Form), `Leave field out, or write form = "csv" or form = "json".`, at.path+".field", at.path+".form")
-	case !whole && (f.Field == "" || len(f.Field) > lang.MaxString):
-		v.fault(fmt.Sprintf("%s: field = %s", at.where, lang.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
+	case !whole && (f.Field == "" || len(f.Field) > dialect.MaxString):
+		v.fault(fmt.Sprintf("%s: field = %s", at.where, dialect.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
 	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count) || f.Length < 0:
 		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
 	}
@@ -115,15 +114,15 @@ func (v *validator) requested(ph *Phase, t *Target, d *Dataset, at part) {
 	for _, op := range ph.opsOn(t, d) {
 		switch sends := v.sendsKeys(t, op); {
 		case whole && !sends:
-			v.fault(fmt.Sprintf("%s: op %s with the keys of dataset %q, which are whole requests", at.where, lang.Quote(op), d.Name),
+			v.fault(fmt.Sprintf("%s: op %s with the keys of dataset %q, which are whole requests", at.where, dialect.Quote(op), d.Name),
 				fmt.Sprintf("Write op \"replay\" { request { form = %q } } in a target of driver web, and ops = { replay = 1 }.", vegetaForm), at.path, file)
 		case sends && !whole:
-			v.fault(fmt.Sprintf("%s: op %s sends keys that are whole requests, which those of dataset %q are not", at.where, lang.Quote(op), d.Name),
+			v.fault(fmt.Sprintf("%s: op %s sends keys that are whole requests, which those of dataset %q are not", at.where, dialect.Quote(op), d.Name),
 				fmt.Sprintf("Write form = %q and the file of the requests in its keys.", vegetaForm), file, at.path)
 		}
 	}
 	if f := d.Keys.File; whole && f.Server != "" && !t.is(f.Server) {
-		v.fault(fmt.Sprintf("%s:%d: the requests are for %s, which is not what target %q is", f.Path, f.Line, lang.Printable(f.Server), t.Name),
+		v.fault(fmt.Sprintf("%s:%d: the requests are for %s, which is not what target %q is", f.Path, f.Line, dialect.Printable(f.Server), t.Name),
 			"Write that host and port as the only one of its endpoints, and tls {} if, and only if, the URLs are of https; or have the file name the target's.",
 			"target."+t.Name+".endpoints", file)
 	}

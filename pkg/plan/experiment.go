@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 const (
@@ -71,7 +71,7 @@ type Variant struct {
 	Name   string            `json:"name"`
 	Values map[string]string `json:"values"` // HCL literals, by variable
 
-	given map[string]lang.Given
+	given map[string]dialect.Given
 }
 
 // Experiment reads the plan's experiment block; nil when it has none. Resolve checks whether the values fit their variables.
@@ -101,7 +101,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 	}
 	b := r.block(&hclsyntax.Block{Body: &variants, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "experiment", "experiment")
 	b.Expect([]string{"repeat", "order", "baseline", "compare", "matters", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
-	lang.Integer(b.Block, "repeat", &e.Repeat)
+	dialect.Integer(b.Block, "repeat", &e.Repeat)
 	b.Text("order", &e.Order)
 	b.Text("baseline", &e.Baseline)
 	b.Texts("compare", &e.Compare)
@@ -129,7 +129,7 @@ func (b *block) checkExperiment(e *Experiment) {
 	var names []string
 	for _, v := range e.Variants {
 		if slices.Contains(names, v.Name) {
-			b.r.Fault(b.At, "experiment: two variants named "+lang.Quote(v.Name), "Give one another name.")
+			b.r.Fault(b.At, "experiment: two variants named "+dialect.Quote(v.Name), "Give one another name.")
 		}
 		names = append(names, v.Name)
 	}
@@ -141,7 +141,7 @@ func (b *block) checkExperiment(e *Experiment) {
 	case e.Baseline == "":
 		e.Baseline = names[0]
 	case !slices.Contains(names, e.Baseline):
-		b.Bad("baseline", "unknown variant "+lang.Quote(e.Baseline), lang.Instead(e.Baseline, names, "%q"))
+		b.Bad("baseline", "unknown variant "+dialect.Quote(e.Baseline), dialect.Instead(e.Baseline, names, "%q"))
 	}
 	b.checkCompared(e.Compare)
 	if len(e.Bound) > 0 && !slices.ContainsFunc(e.Variants, func(v Variant) bool { return e.BoundOf(v.Name) >= 0 }) {
@@ -157,7 +157,7 @@ func (b *block) checkExperiment(e *Experiment) {
 		b.Bad("restart_timeout", "nothing is restarted", "Write restart = hook.NAME, or leave it out.")
 	}
 	if e.Order != interleaved && e.Order != sequential {
-		b.Bad("order", "unknown order "+lang.Quote(e.Order), `Write "interleaved" or "sequential".`)
+		b.Bad("order", "unknown order "+dialect.Quote(e.Order), `Write "interleaved" or "sequential".`)
 	}
 }
 
@@ -169,9 +169,9 @@ func (b *block) checkCompared(names []string) {
 	for i, name := range names {
 		switch {
 		case !slices.Contains(comparable(), name):
-			b.Bad("compare", "unknown metric "+lang.Quote(name), lang.Instead(name, comparable(), "%q"))
+			b.Bad("compare", "unknown metric "+dialect.Quote(name), dialect.Instead(name, comparable(), "%q"))
 		case slices.Contains(names[:i], name):
-			b.Bad("compare", lang.Quote(name)+" twice", "Name each metric once.")
+			b.Bad("compare", dialect.Quote(name)+" twice", "Name each metric once.")
 		}
 	}
 }
@@ -189,14 +189,14 @@ func (b *block) valuesOf(attribute, example string) map[string]string {
 		return values
 	}
 	if !v.Type().IsObjectType() || v.IsNull() {
-		b.Bad(attribute, lang.Describe(v), "Write values of variables, such as "+example+".")
+		b.Bad(attribute, dialect.Describe(v), "Write values of variables, such as "+example+".")
 		return values
 	}
 	known := b.r.file.names("variable")
 	for it := v.ElementIterator(); it.Next(); {
 		name, value := it.Element()
 		if !slices.Contains(known, name.AsString()) {
-			b.Bad(attribute, "the plan has no variable "+lang.Quote(name.AsString()), lang.Instead(name.AsString(), known, attribute+" = { %s = … }"))
+			b.Bad(attribute, "the plan has no variable "+dialect.Quote(name.AsString()), dialect.Instead(name.AsString(), known, attribute+" = { %s = … }"))
 			continue
 		}
 		values[name.AsString()] = constant(value)
@@ -218,17 +218,17 @@ func (e *Experiment) BoundOf(name string) int {
 
 // variant reads a variant block: attributes are variables.
 func (r *resolver) variant(body *hclsyntax.Block) Variant {
-	v := Variant{Values: map[string]string{}, given: map[string]lang.Given{}}
+	v := Variant{Values: map[string]string{}, given: map[string]dialect.Given{}}
 	if len(body.Labels) != 1 || !namePattern.MatchString(body.Labels[0]) {
 		r.Fault(body.DefRange(), "experiment: a variant without a proper name", `Write variant "NAME" { VARIABLE = VALUE }. `+writeName)
 		return v
 	}
 	v.Name = body.Labels[0]
-	where := "variant " + lang.Quote(v.Name)
+	where := "variant " + dialect.Quote(v.Name)
 	for _, in := range body.Body.Blocks {
 		r.Fault(in.TypeRange, where+" holds no blocks", "Write VARIABLE = VALUE.")
 	}
-	for _, a := range lang.Attributes(body.Body) {
+	for _, a := range dialect.Attributes(body.Body) {
 		if !r.isVariable(where, a) {
 			continue
 		}
@@ -245,23 +245,23 @@ func (r *resolver) isVariable(where string, a *hclsyntax.Attribute) bool {
 	if slices.Contains(known, a.Name) {
 		return true
 	}
-	r.Fault(a.NameRange, fmt.Sprintf("%s: the plan has no variable %s", where, lang.Quote(a.Name)), lang.Instead(a.Name, known, "%s = …"))
+	r.Fault(a.NameRange, fmt.Sprintf("%s: the plan has no variable %s", where, dialect.Quote(a.Name)), dialect.Instead(a.Name, known, "%s = …"))
 	return false
 }
 
 func (v *Variant) set(name string, value cty.Value, at hcl.Range) {
 	v.Values[name] = constant(value)
-	v.given[name] = lang.VariantValue("variant "+lang.Quote(v.Name), value, at)
+	v.given[name] = dialect.VariantValue("variant "+dialect.Quote(v.Name), value, at)
 }
 
 // matrix reads a matrix block: each attribute is a variable with a list of values, and every combination is a variant. The last variable
 // changes fastest.
 func (b *block) matrix() []Variant {
-	all := []Variant{{Values: map[string]string{}, given: map[string]lang.Given{}}}
+	all := []Variant{{Values: map[string]string{}, given: map[string]dialect.Given{}}}
 	for _, in := range b.Body.Blocks {
 		b.r.Fault(in.TypeRange, b.Where+" holds no blocks", "Write VARIABLE = [VALUE, …].")
 	}
-	for _, a := range lang.Attributes(b.Body) {
+	for _, a := range dialect.Attributes(b.Body) {
 		if !b.r.isVariable(b.Where, a) {
 			continue
 		}
@@ -271,7 +271,7 @@ func (b *block) matrix() []Variant {
 		}
 		b.r.Places[b.Path+"."+a.Name] = a.Expr.Range()
 		if !list.CanIterateElements() || list.Type().IsMapType() || list.Type().IsObjectType() || list.LengthInt() == 0 {
-			b.Bad(a.Name, lang.Describe(list), "Write a list of values: [1, 2, 3].")
+			b.Bad(a.Name, dialect.Describe(list), "Write a list of values: [1, 2, 3].")
 			continue
 		}
 		if len(all)*list.LengthInt() > maxVariants {
@@ -300,13 +300,13 @@ func product(variants []Variant, a *hclsyntax.Attribute, list cty.Value) []Varia
 // plainText returns a value's form in a variant's name: strings lose their quotes.
 func plainText(v cty.Value) string {
 	if v.Type() == cty.String {
-		return lang.Printable(v.AsString())
+		return dialect.Printable(v.AsString())
 	}
 	return constant(v)
 }
 
 // variantNamed returns the values of a variant of the plan's experiment.
-func (r *resolver) variantNamed(name string) map[string]lang.Given {
+func (r *resolver) variantNamed(name string) map[string]dialect.Given {
 	e, diags := r.file.Experiment()
 	if e == nil {
 		if len(diags) == 0 {
@@ -324,6 +324,6 @@ func (r *resolver) variantNamed(name string) map[string]lang.Given {
 		}
 		names = append(names, v.Name)
 	}
-	r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+lang.Quote(name), lang.Instead(name, names, "--variant %s"))
+	r.Fault(hcl.Range{Filename: "--variant"}, "the plan has no variant "+dialect.Quote(name), dialect.Instead(name, names, "--variant %s"))
 	return nil
 }

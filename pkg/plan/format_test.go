@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -36,7 +36,7 @@ func TestFormatLeavesWhatIsNotHCL(t *testing.T) {
 		"cut off":     "plan \"a\" {",
 		"nested deep": "locals { a = " + strings.Repeat("(", 200_000) + "}",
 		"not UTF-8":   "locals { a = \"\xff\" }\n",
-		"too large":   strings.Repeat("#", lang.MaxSource+1),
+		"too large":   strings.Repeat("#", dialect.MaxSource+1),
 	} {
 		got, diags := plan.Format([]byte(src), "p.hcl")
 		require.True(t, diags.HasErrors(), name)

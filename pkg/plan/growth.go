@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Growth records the latency of a closed load by ordinal: the position, from 1, in which an op or a scenario is due in its phase. It shows how
@@ -20,7 +20,7 @@ func (b *block) growth() *Growth {
 	}
 	g := new(Growth)
 	in.Expect([]string{"to"}, nil)
-	lang.Integer(in.Block, "to", &g.To)
+	dialect.Integer(in.Block, "to", &g.To)
 	if g.To == 0 {
 		in.notZero("to", "0 ops take no time", "Write how many ops to say the time of, such as 100000, or leave it out.")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -52,7 +52,7 @@ func (b *block) weights(name string) []Weight {
 		return list
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.Bad(name, lang.Describe(v), write)
+		b.Bad(name, dialect.Describe(v), write)
 		return list
 	}
 	for it := v.ElementIterator(); it.Next(); {
@@ -63,7 +63,7 @@ func (b *block) weights(name string) []Weight {
 			continue
 		}
 		if w.IsNull() || w.Type() != cty.Number {
-			b.Bad(name, fmt.Sprintf("the weight of %s is %s", op, lang.Describe(w)), write)
+			b.Bad(name, fmt.Sprintf("the weight of %s is %s", op, dialect.Describe(w)), write)
 			continue
 		}
 		weight, _ := w.AsBigFloat().Float64()
@@ -83,7 +83,7 @@ func (b *block) unknownOp(name, op string) {
 		b.Bad(name, op+" is not supported by this version", "Use "+use+".")
 		return
 	}
-	b.Bad(name, "unknown op "+lang.Quote(op), lang.Instead(op, b.r.ops, "%s"))
+	b.Bad(name, "unknown op "+dialect.Quote(op), dialect.Instead(op, b.r.ops, "%s"))
 }
 
 // mix checks a mix: ops that the target knows, in verb order, each once.
@@ -95,7 +95,7 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 	for _, w := range mix {
 		switch {
 		case last != "" && compareOps(last, w.Op) >= 0:
-			v.fault(fmt.Sprintf("%s: %s out of order or twice", at.where, w.Op), "Write each op once, in the order "+lang.Listed(opNames(v.plan.Targets))+".", path)
+			v.fault(fmt.Sprintf("%s: %s out of order or twice", at.where, w.Op), "Write each op once, in the order "+dialect.Listed(opNames(v.plan.Targets))+".", path)
 		case !(w.Weight > 0 && w.Weight <= maxWeightOf):
 			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, w.Op, w.Weight), "Write a weight above 0 and up to 1e9.", path)
 		default:
@@ -115,7 +115,7 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 func (v *validator) known(t *Target, at part, op, path string) {
 	all := opNames(v.plan.Targets)
 	if !slices.Contains(all, op) {
-		v.fault(fmt.Sprintf("%s: unknown op %s", at.where, lang.Quote(op)), lang.Instead(op, all, "%s"), path)
+		v.fault(fmt.Sprintf("%s: unknown op %s", at.where, dialect.Quote(op)), dialect.Instead(op, all, "%s"), path)
 		return
 	}
 	if t == nil || t.Op(op) != nil {
@@ -140,10 +140,10 @@ func (v *validator) known(t *Target, at part, op, path string) {
 			has = append(has, o.Name)
 		}
 		slices.SortFunc(has, compareOps)
-		v.fault(fmt.Sprintf("%s: target %q has no op %s", at.where, t.Name, lang.Quote(op)), "It has "+lang.Listed(slices.Compact(has))+".", path, at.path+".target")
+		v.fault(fmt.Sprintf("%s: target %q has no op %s", at.where, t.Name, dialect.Quote(op)), "It has "+dialect.Listed(slices.Compact(has))+".", path, at.path+".target")
 		return
 	}
-	v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, op), "It has "+lang.Listed(has)+".", path, at.path+".target")
+	v.fault(fmt.Sprintf("%s: driver %q has no %s", at.where, t.Driver, op), "It has "+dialect.Listed(has)+".", path, at.path+".target")
 }
 
 // weightOf returns an op's weight in a mix, 0 if absent.

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -105,7 +105,7 @@ var observeKinds = []string{ObserveServer, ObserveProcess, ObserveDirectory, Obs
 // observe reads an observe block.
 func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *Observe {
 	o := &Observe{Name: body.Labels[0], Fields: []Field{}, Every: time.Second, Timeout: time.Second}
-	b := r.block(body, "observe."+o.Name, "observe "+lang.Quote(o.Name))
+	b := r.block(body, "observe."+o.Name, "observe "+dialect.Quote(o.Name))
 	b.Expect([]string{"every", "timeout"}, observeKinds)
 	var kinds []string
 	for _, kind := range observeKinds {
@@ -121,7 +121,7 @@ func (r *resolver) observe(body *hclsyntax.Block, targets map[string]*Target) *O
 		r.Fault(b.At, b.Where+": nothing to observe", "Write server { target = target.NAME }, process { port = 6379 }, directory { path = \"…\" }, prometheus { … } or hook { … }.")
 	case len(kinds) > 1:
 		r.Wrong[b.Path] = true
-		r.Fault(b.At, b.Where+": both "+lang.Listed(kinds), "Write one of them, and an observe block for each other.")
+		r.Fault(b.At, b.Where+": both "+dialect.Listed(kinds), "Write one of them, and an observe block for each other.")
 	}
 	b.Duration("every", &o.Every)
 	b.Duration("timeout", &o.Timeout)
@@ -142,8 +142,8 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 			o.Target = b.Named("target")
 			b.combine(o)
 		}
-		lang.Integer(b.Block, "port", &o.Port)
-		lang.Integer(b.Block, "pid", &o.PID)
+		dialect.Integer(b.Block, "port", &o.Port)
+		dialect.Integer(b.Block, "pid", &o.PID)
 		o.Fields = o.FixedFields()
 	case ObserveDirectory:
 		b.Expect([]string{"path"}, nil)
@@ -215,14 +215,14 @@ func (b *block) series(o *Observe) {
 		return
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.Bad("series", lang.Describe(v), write)
+		b.Bad("series", dialect.Describe(v), write)
 		return
 	}
 	all := v.AsValueMap()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		texts, err := lang.Texts(cty.TupleVal([]cty.Value{all[name]}))
+		texts, err := dialect.Texts(cty.TupleVal([]cty.Value{all[name]}))
 		if err != nil {
-			b.Bad("series", name+": "+lang.Describe(all[name]), write)
+			b.Bad("series", name+": "+dialect.Describe(all[name]), write)
 			return
 		}
 		metric, _, _ := strings.Cut(texts[0], "{")
@@ -285,7 +285,7 @@ var fieldPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // observe checks an observation.
 func (v *validator) observe(o *Observe) {
-	at := part{"observe." + o.Name, "observe " + lang.Quote(o.Name)}
+	at := part{"observe." + o.Name, "observe " + dialect.Quote(o.Name)}
 	v.oneOf(at, "kind", o.Kind, observeKinds...)
 	inner := at.in(o.Kind)
 	if o.Every != 0 && o.Every < leastBetween || o.Every > maxDuration {
@@ -301,14 +301,14 @@ func (v *validator) observe(o *Observe) {
 	case ObserveProcess:
 		v.observedProcess(o, inner)
 	case ObserveDirectory:
-		if o.Path == "" || len(o.Path) > lang.MaxString || strings.ContainsRune(o.Path, 0) || !utf8.ValidString(o.Path) {
-			v.fault(inner.where+": path = "+lang.Quote(o.Path), `Write the path of a directory on the coordinator's machine.`, inner.path+".path")
+		if o.Path == "" || len(o.Path) > dialect.MaxString || strings.ContainsRune(o.Path, 0) || !utf8.ValidString(o.Path) {
+			v.fault(inner.where+": path = "+dialect.Quote(o.Path), `Write the path of a directory on the coordinator's machine.`, inner.path+".path")
 		}
 	case ObservePrometheus:
 		v.observedURL(o, inner)
 	case ObserveHook:
 		if !namePattern.MatchString(o.Hook) {
-			v.fault(inner.where+": a hook named "+lang.Quote(o.Hook), writeName, inner.path+".run")
+			v.fault(inner.where+": a hook named "+dialect.Quote(o.Hook), writeName, inner.path+".run")
 		}
 	}
 	v.foreign(o, at)
@@ -341,20 +341,20 @@ func (v *validator) fields(o *Observe, at part) {
 	}
 	seen := map[string]bool{}
 	for _, f := range o.Fields {
-		_, err := lang.ParseSelector(f.Series)
+		_, err := dialect.ParseSelector(f.Series)
 		switch {
 		case !fieldPattern.MatchString(f.Name):
-			v.fault(fmt.Sprintf("%s: a field named %s", at.where, lang.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
+			v.fault(fmt.Sprintf("%s: a field named %s", at.where, dialect.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
 		case seen[f.Name]:
-			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, lang.Quote(f.Name)), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, dialect.Quote(f.Name)), "Write it once.", path)
 		case !slices.Contains([]string{"", "bytes", "s", "us"}, f.Unit):
-			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, lang.Quote(f.Name), lang.Quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
+			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, dialect.Quote(f.Name), dialect.Quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
 		case (f.Series != "") != (o.Kind == ObservePrometheus):
-			v.fault(fmt.Sprintf("%s: field %s: series %s", at.where, lang.Quote(f.Name), lang.Quote(f.Series)), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+			v.fault(fmt.Sprintf("%s: field %s: series %s", at.where, dialect.Quote(f.Name), dialect.Quote(f.Series)), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
 		case len(f.Series) > maxSelector:
 			v.fault(fmt.Sprintf("%s: series %s: longer than %d bytes", at.where, f.Name, maxSelector), "Write fewer labels.", path)
 		case f.Series != "" && err != nil:
-			v.fault(fmt.Sprintf("%s: series %s: %s: %v", at.where, f.Name, lang.Quote(f.Series), err), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
+			v.fault(fmt.Sprintf("%s: series %s: %s: %v", at.where, f.Name, dialect.Quote(f.Series), err), `Write the name of a metric, with labels or without: "jvm_memory_bytes_used{area=\"heap\"}".`, path)
 		}
 		seen[f.Name] = true
 	}
@@ -378,7 +378,7 @@ func (v *validator) observedServer(o *Observe, at part) {
 func (v *validator) observedTarget(o *Observe, at part) {
 	v.oneOf(at, "combine", o.Combine, "sum", "mean", "min", "max")
 	if v.plan.Target(o.Target) == nil {
-		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, lang.Quote(o.Target)), "Write target = target.NAME.", at.path+".target")
+		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, dialect.Quote(o.Target)), "Write target = target.NAME.", at.path+".target")
 	}
 }
 
@@ -425,8 +425,8 @@ func (v *validator) observedSockets(o *Observe, at part) {
 func (v *validator) observedURL(o *Observe, at part) {
 	u, err := url.Parse(o.URL)
 	switch {
-	case err != nil || len(o.URL) > lang.MaxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.fault(at.where+": url = "+lang.Quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
+	case err != nil || len(o.URL) > dialect.MaxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		v.fault(at.where+": url = "+dialect.Quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
 	case u.User != nil:
 		v.fault(at.where+": url with a user", "Leave user and password out: they would stand in the plan and in every result.", at.path+".url")
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
 )
@@ -77,7 +77,7 @@ func FuzzParseSelector(f *testing.F) {
 	f.Add(`rpc_total{code="5",zone="a\"b"}`)
 	f.Add(`{}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := lang.ParseSelector(text)
+		s, err := dialect.ParseSelector(text)
 		if err == nil {
 			require.NotEmpty(t, s.Metric)
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Open is a load of arrivals at one rate. They do not wait for the target.
@@ -90,10 +90,10 @@ func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 func (b *block) schedule(drain time.Duration) Schedule {
 	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: waitWhenFull, Drain: drain}
 	b.Text("arrivals", &s.Arrivals)
-	lang.Integer(b.Block, "sessions", &s.Sessions)
-	lang.Integer(b.Block, "pipeline", &s.Pipeline)
+	dialect.Integer(b.Block, "sessions", &s.Sessions)
+	dialect.Integer(b.Block, "pipeline", &s.Pipeline)
 	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
-	lang.Integer(b.Block, "in_flight", &s.InFlight)
+	dialect.Integer(b.Block, "in_flight", &s.InFlight)
 	b.Text("on_full", &s.OnFull)
 	b.Duration("drain", &s.Drain)
 	s.Streams = streams(s.Sessions)

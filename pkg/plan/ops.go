@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
@@ -125,7 +125,7 @@ func (v *validator) ops(t *Target, d driver.Driver, at part) {
 	}
 	seen := map[string]bool{}
 	for _, o := range t.Ops {
-		in := part{at.path + ".op." + o.Name, at.where + ", op " + lang.Quote(o.Name)}
+		in := part{at.path + ".op." + o.Name, at.where + ", op " + dialect.Quote(o.Name)}
 		verb, store := everyStores(o.Name)
 		switch {
 		case !namePattern.MatchString(o.Name):
@@ -178,7 +178,7 @@ func (v *validator) own() {
 		}
 	}
 	if most := (driver.Words{}).Most(); len(own) > most {
-		v.fault(fmt.Sprintf("the plan has %d names of ops of its own: %s", len(own), lang.Listed(own)),
+		v.fault(fmt.Sprintf("the plan has %d names of ops of its own: %s", len(own), dialect.Listed(own)),
 			fmt.Sprintf("Write at most %d; targets may share a name.", most), "plan")
 	}
 }
@@ -192,7 +192,7 @@ func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 	for _, op := range ph.opsOn(t, d) {
 		o := t.Op(op)
 		if o != nil && o.Stores && d.Values.TTL > 0 {
-			v.fault(fmt.Sprintf("%s: op %s, which target %q words itself, with values that have a ttl", at.where, lang.Quote(o.Name), t.Name),
+			v.fault(fmt.Sprintf("%s: op %s, which target %q words itself, with values that have a ttl", at.where, dialect.Quote(o.Name), t.Name),
 				"Leave ttl out of the values, and write in the op how its value ends.", "dataset."+d.Name+".values.ttl", at.path)
 		}
 		if o == nil || reflect.TypeOf(o.Form) != reflect.TypeOf(former.NewForm()) {
@@ -219,9 +219,9 @@ func (v *validator) noField(t *Target, d *Dataset, o *Op, field string, at part)
 	slices.Sort(names)
 	write := fmt.Sprintf("Write record = { %s = \"lorem(4)\" } in the values of dataset %q, or leave the placeholder out.", field, d.Name)
 	if len(names) > 0 {
-		write = lang.Instead(field, names, "{field.%s}")
+		write = dialect.Instead(field, names, "{field.%s}")
 	}
-	v.fault(fmt.Sprintf("%s: op %s takes {field.%s}, which dataset %q does not have", at.where, lang.Quote(o.Name), field, d.Name), write,
+	v.fault(fmt.Sprintf("%s: op %s takes {field.%s}, which dataset %q does not have", at.where, dialect.Quote(o.Name), field, d.Name), write,
 		"target."+t.Name+".op."+o.Name, at.path)
 }
 

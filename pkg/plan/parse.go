@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -39,7 +39,7 @@ type File struct {
 // If the text is not HCL, or breaks a bound of the guard, the File is nil. If only its blocks are wrong, there is a File, so that
 // Resolve can report further errors, but Resolve then returns no Plan.
 func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
-	var r lang.Reporter
+	var r dialect.Reporter
 	body := r.Parse(src, filename)
 	if body == nil {
 		return nil, r.Result()
@@ -58,16 +58,16 @@ func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Dia
 var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "observe", "phase", "assert", "experiment", "table", "chart"}
 
 // sort files the blocks by type and reports misplaced ones.
-func (f *File) sort(r *lang.Reporter, body *hclsyntax.Body) {
-	for _, a := range lang.Attributes(body) {
-		r.Fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", lang.Quote(a.Name)),
-			"Write it in a block: a plan consists of "+lang.Listed(blockTypes)+" blocks.")
+func (f *File) sort(r *dialect.Reporter, body *hclsyntax.Body) {
+	for _, a := range dialect.Attributes(body) {
+		r.Fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", dialect.Quote(a.Name)),
+			"Write it in a block: a plan consists of "+dialect.Listed(blockTypes)+" blocks.")
 	}
 	seen := map[[2]string]hcl.Range{}
 	for _, b := range body.Blocks {
 		switch {
 		case !slices.Contains(blockTypes, b.Type):
-			r.Fault(b.TypeRange, "unknown block "+lang.Quote(b.Type), lang.Instead(b.Type, blockTypes, "%s"))
+			r.Fault(b.TypeRange, "unknown block "+dialect.Quote(b.Type), dialect.Instead(b.Type, blockTypes, "%s"))
 		case b.Type == "locals":
 			if len(b.Labels) > 0 {
 				r.Fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
@@ -84,20 +84,20 @@ func (f *File) sort(r *lang.Reporter, body *hclsyntax.Body) {
 }
 
 // file files a named block for Resolve.
-func (f *File) file(r *lang.Reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
+func (f *File) file(r *dialect.Reporter, b *hclsyntax.Block, seen map[[2]string]hcl.Range) {
 	name, at := b.Labels[0], b.LabelRanges[0]
 	switch {
 	case b.Type == "assert":
-		if name == "" || len(name) > maxAssertName || lang.Printable(name) != name {
+		if name == "" || len(name) > maxAssertName || dialect.Printable(name) != name {
 			r.Fault(at, "assert with an unprintable, empty or long name", fmt.Sprintf("Write 1 to %d bytes of plain text.", maxAssertName))
 			return
 		}
 	case !namePattern.MatchString(name):
-		r.Fault(at, fmt.Sprintf("%s named %s", b.Type, lang.Quote(name)), writeName)
+		r.Fault(at, fmt.Sprintf("%s named %s", b.Type, dialect.Quote(name)), writeName)
 		return
 	}
 	if first, twice := seen[[2]string{b.Type, name}]; twice {
-		r.Fault(at, fmt.Sprintf("a second %s named %s", b.Type, lang.Quote(name)),
+		r.Fault(at, fmt.Sprintf("a second %s named %s", b.Type, dialect.Quote(name)),
 			fmt.Sprintf("Give it another name: the first is at %s:%d.", first.Filename, first.Start.Line))
 		return
 	}
@@ -114,7 +114,7 @@ func (f *File) file(r *lang.Reporter, b *hclsyntax.Block, seen map[[2]string]hcl
 }
 
 // setExperiment files the experiment block.
-func (f *File) setExperiment(r *lang.Reporter, b *hclsyntax.Block) {
+func (f *File) setExperiment(r *dialect.Reporter, b *hclsyntax.Block) {
 	switch {
 	case len(b.Labels) > 0:
 		r.Fault(b.LabelRanges[0], "an experiment has no name", "Write experiment { … }.")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -106,7 +106,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
-	b := r.block(body, "phase."+ph.Name, "phase "+lang.Quote(ph.Name))
+	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
 	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
@@ -123,7 +123,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 			ph.Setup = setup.weights("ops")
 		}
 	}
-	lang.Integer(b.Block, "batch", &ph.Batch)
+	dialect.Integer(b.Block, "batch", &ph.Batch)
 	var hits float64
 	if b.Share("expect_hits", &hits) {
 		ph.ExpectHits = &hits
@@ -136,7 +136,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 		ph.Bound = b.Reference("bound", "phase")
 	}
 	b.Share("max_bad", &ph.MaxBad)
-	lang.Integer(b.Block, "samples", &ph.Samples)
+	dialect.Integer(b.Block, "samples", &ph.Samples)
 	if ph.Samples == 0 {
 		b.notZero("samples", "0 samples are none", writeMore)
 	}
@@ -175,12 +175,12 @@ func (v *validator) bound(ph *Phase, at part) {
 	i := slices.Index(v.plan.Phases, ph)
 	j := slices.IndexFunc(v.plan.Phases, func(p *Phase) bool { return p.Name == ph.Bound })
 	if j < 0 || j >= i {
-		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, lang.Quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
+		v.fault(fmt.Sprintf("%s: its bound %s does not run before it", at.where, dialect.Quote(ph.Bound)), "Write the bound's phase above this one, and when on both or neither.", at.path+".bound")
 		return
 	}
 	for _, p := range []*Phase{ph, v.plan.Phases[j]} {
 		if t := v.plan.Target(p.Target); t != nil && t.Executor != Thread {
-			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, lang.Quote(p.Name)), "Leave bound out.", at.path+".bound")
+			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, dialect.Quote(p.Name)), "Leave bound out.", at.path+".bound")
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (v *validator) bound(ph *Phase, at part) {
 
 // phase checks a phase.
 func (v *validator) phase(ph *Phase) {
-	at := part{"phase." + ph.Name, "phase " + lang.Quote(ph.Name)}
+	at := part{"phase." + ph.Name, "phase " + dialect.Quote(ph.Name)}
 	v.oneModel(ph, at)
 	v.scenarios(ph, at)
 	if len(ph.Scenarios) == 0 {
@@ -288,7 +288,7 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {} or clear {}.",
 			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
 	case len(models) > 1:
-		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), lang.Listed(models)), "Write one, and a phase for each other.", at.path)
+		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), dialect.Listed(models)), "Write one, and a phase for each other.", at.path)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -65,14 +65,14 @@ func (b *block) pick(k *Keys) {
 		ok = k.hotspot(inner)
 	}
 	if !ok && b.Has("pick") {
-		b.Bad("pick", "unknown way to pick keys "+lang.Quote(text), writePick)
+		b.Bad("pick", "unknown way to pick keys "+dialect.Quote(text), writePick)
 	}
 }
 
 // zipf reads "s" or "s, ycsb".
 func (k *Keys) zipf(pick, text string) bool {
 	skew, form, two := strings.Cut(text, ",")
-	s, rest, err := lang.CutNumber(strings.TrimSpace(skew))
+	s, rest, err := dialect.CutNumber(strings.TrimSpace(skew))
 	k.Pick, k.Skew, k.Form = pick, s, strings.TrimSpace(form)
 	return err == nil && rest == "" && two == k.YCSB()
 }
@@ -82,8 +82,8 @@ func (k *Keys) hotspot(text string) bool {
 	ops, keys, two := strings.Cut(text, " on ")
 	var errs [2]error
 	k.Pick = hotspotPick
-	k.HotOps, errs[0] = lang.ParseShare(strings.TrimSpace(ops))
-	k.HotKeys, errs[1] = lang.ParseShare(strings.TrimSpace(keys))
+	k.HotOps, errs[0] = dialect.ParseShare(strings.TrimSpace(ops))
+	k.HotKeys, errs[1] = dialect.ParseShare(strings.TrimSpace(keys))
 	return two && errs[0] == nil && errs[1] == nil
 }
 
@@ -115,7 +115,7 @@ func (v *validator) pick(at part, k *Keys) {
 	}
 	switch {
 	case k.Form != "" && (!k.YCSB() || k.Pick != zipfPick):
-		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, lang.Quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
+		v.fault(fmt.Sprintf("%s: form %s of %s", at.where, dialect.Quote(k.Form), k.Pick), `Write "zipf(0.99, ycsb)", or no form.`, path)
 	case k.YCSB() && k.Skew != ycsbSkew:
 		v.fault(fmt.Sprintf("%s: zipf(%g, ycsb)", at.where, k.Skew), `Write "zipf(0.99, ycsb)", the only skew that form has, or another skew without ycsb.`, path)
 	}

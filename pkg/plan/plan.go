@@ -24,7 +24,7 @@
 // # Hostile text
 //
 // Plans come from strangers. The text's bytes, tokens, nesting and operators are bounded before HCL parses it, and the value of every
-// expression and subexpression is bounded before it is used (package lang). Functions are pure. Parse and Resolve together
+// expression and subexpression is bounded before it is used (package dialect). Functions are pure. Parse and Resolve together
 // allocate less than 64 MiB and take time linear in the text; so does Decode in the canonical form.
 //
 // # Canonical form

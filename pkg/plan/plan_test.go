@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/hcl/v2"
-	shipped "github.com/loadgen/loadgen/internal/drivers"
+	shipped "github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
 )

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -23,8 +23,8 @@ type Clear struct {
 func (b *block) walk() *Populate {
 	w := &Populate{Sessions: 16, Pipeline: 16}
 	b.Expect([]string{"sessions", "pipeline"}, nil)
-	lang.Integer(b.Block, "sessions", &w.Sessions)
-	lang.Integer(b.Block, "pipeline", &w.Pipeline)
+	dialect.Integer(b.Block, "sessions", &w.Sessions)
+	dialect.Integer(b.Block, "pipeline", &w.Pipeline)
 	return w
 }
 

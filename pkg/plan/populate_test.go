@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	shipped "github.com/loadgen/loadgen/internal/drivers"
+	shipped "github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

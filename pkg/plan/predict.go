@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/pace"
+	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

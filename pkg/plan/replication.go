@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Replication says on how many endpoints a key lives and how many answers complete an op.
@@ -46,7 +46,7 @@ func (b *block) replication(timeout time.Duration) *Replication {
 	for i, to := range []*int{&p.N, &p.W, &p.R} {
 		name := []string{"n", "w", "r"}[i]
 		if b.Require(name, fmt.Sprintf("Write %s = NUMBER; n, w and r have no defaults.", name)) {
-			lang.Integer(b.Block, name, to)
+			dialect.Integer(b.Block, name, to)
 		}
 	}
 	b.Duration("timeout", &p.Timeout)

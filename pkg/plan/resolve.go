@@ -9,25 +9,24 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // resolver turns a File into a Plan.
 type resolver struct {
-	*lang.Reader
+	*dialect.Reader
 	file   *File
 	plan   *Plan
-	traces func(file, form string, timed bool) (file.TraceFacts, error) // from Vars
-	keys   func(file, form, field string) (file.EntryFacts, error)      // from Vars
-	values func(file, form, field, encoding string) (file.EntryFacts, error)
+	traces func(file, form string, timed bool) (TraceFacts, error) // from Vars
+	keys   func(file, form, field string) (EntryFacts, error)      // from Vars
+	values func(file, form, field, encoding string) (EntryFacts, error)
 	ops    []string // that mixes may have
 }
 
 // resolver returns a resolver that has resolved nothing yet.
 func (f *File) resolver() *resolver {
-	return &resolver{Reader: lang.NewReader(lang.Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
+	return &resolver{Reader: dialect.NewReader(dialect.Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil if Parse or Resolve found an error. The diagnostics are those
@@ -91,8 +90,8 @@ func (r *resolver) draft() *Plan {
 }
 
 // inputs returns the values that variables get from outside the plan.
-func (r *resolver) inputs(vars Vars) lang.Inputs {
-	in := lang.Inputs{Flags: vars.Flags, Files: vars.Files, Environ: vars.Environ}
+func (r *resolver) inputs(vars Vars) dialect.Inputs {
+	in := dialect.Inputs{Flags: vars.Flags, Files: vars.Files, Environ: vars.Environ}
 	if vars.Variant != "" {
 		in.Variant = r.variantNamed(vars.Variant)
 	}
@@ -106,7 +105,7 @@ func (r *resolver) resolvePlan() {
 		return
 	}
 	r.plan.Name = r.file.plan.Labels[0]
-	b := r.block(r.file.plan, "plan", "plan "+lang.Quote(r.plan.Name))
+	b := r.block(r.file.plan, "plan", "plan "+dialect.Quote(r.plan.Name))
 	b.Expect([]string{"description", "seed", "on_worker_loss"}, nil)
 	b.Text("description", &r.plan.Description)
 	b.Unsigned("seed", &r.plan.Seed)
@@ -191,13 +190,13 @@ func (b *block) missing(name, write string) {
 }
 
 // substitute returns the text of an attribute's expression, with variables and locals replaced by their values.
-func (r *resolver) substitute(a *hclsyntax.Attribute, s lang.Scope) (string, bool) {
+func (r *resolver) substitute(a *hclsyntax.Attribute, s dialect.Scope) (string, bool) {
 	from, to := a.EqualsRange.End.Byte, a.SrcRange.End.Byte
 	var text strings.Builder
 	all := true
 	diags := hclsyntax.VisitAll(a.Expr, func(node hclsyntax.Node) hcl.Diagnostics {
 		x, ok := node.(*hclsyntax.ScopeTraversalExpr)
-		if !ok || !lang.Reserved(x.Traversal.RootName()) {
+		if !ok || !dialect.Reserved(x.Traversal.RootName()) {
 			return nil
 		}
 		v, ok := r.Eval(x, s)
@@ -208,9 +207,9 @@ func (r *resolver) substitute(a *hclsyntax.Attribute, s lang.Scope) (string, boo
 		text.Write(r.file.src[from:x.SrcRange.Start.Byte])
 		text.WriteString(constant(v))
 		from = x.SrcRange.End.Byte
-		if text.Len() > lang.MaxString {
+		if text.Len() > dialect.MaxString {
 			all = false
-			return hcl.Diagnostics{lang.GuardDiag(x.SrcRange, fmt.Sprintf("%s: a condition of more than %d bytes", s.Where, lang.MaxString), "Write a shorter one.")}
+			return hcl.Diagnostics{dialect.GuardDiag(x.SrcRange, fmt.Sprintf("%s: a condition of more than %d bytes", s.Where, dialect.MaxString), "Write a shorter one.")}
 		}
 		return nil
 	})

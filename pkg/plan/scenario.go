@@ -9,7 +9,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -310,7 +310,7 @@ func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
 	b.Text("as", &st.As)
 	b.Text("key", &st.Key)
 	b.Duration("think", &st.Think)
-	lang.Integer(b.Block, "times", &st.Times)
+	dialect.Integer(b.Block, "times", &st.Times)
 	if st.Times == 0 {
 		b.notZero("times", "0 leaves the step out", "Write 1 or more, or when = false to leave the step out.")
 	}
@@ -335,7 +335,7 @@ func (v *validator) scenarios(ph *Phase, at part) {
 	seen := map[string]bool{}
 	for i := range ph.Scenarios {
 		s := &ph.Scenarios[i]
-		in := part{at.path + ".scenario." + s.Name, at.where + ", scenario " + lang.Quote(s.Name)}
+		in := part{at.path + ".scenario." + s.Name, at.where + ", scenario " + dialect.Quote(s.Name)}
 		switch {
 		case !namePattern.MatchString(s.Name):
 			v.fault(in.where+": its name", writeName, in.path)
@@ -368,10 +368,10 @@ func (v *validator) scenario(ph *Phase, s *Scenario, at part) {
 		switch name := names[i]; {
 		case !namePattern.MatchString(name):
 			if s.Steps[i].As != "" {
-				v.fault(fmt.Sprintf("%s: named %s", in.where, lang.Quote(name)), writeName, in.path+".as")
+				v.fault(fmt.Sprintf("%s: named %s", in.where, dialect.Quote(name)), writeName, in.path+".as")
 			}
 		case slices.Contains(names[:i], name):
-			v.fault(fmt.Sprintf("%s: a second of the name %s", in.where, lang.Quote(name)), `Write as = "…": each step has a name of its own in the result.`, in.path+".as", in.path)
+			v.fault(fmt.Sprintf("%s: a second of the name %s", in.where, dialect.Quote(name)), `Write as = "…": each step has a name of its own in the result.`, in.path+".as", in.path)
 		}
 	}
 	if d := v.plan.Dataset(ph.Dataset); d != nil && d.Keys.Pick == sequencePick && s.keys() != 1 {
@@ -385,10 +385,10 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	step := &s.Steps[i]
 	target, data := v.plan.Target(step.TargetIn(ph)), v.plan.Dataset(step.DatasetIn(ph))
 	if target == nil && step.Target != "" {
-		v.fault(fmt.Sprintf("%s: unknown target %s", in.where, lang.Quote(step.Target)), "Write target = target.NAME.", in.path+".target")
+		v.fault(fmt.Sprintf("%s: unknown target %s", in.where, dialect.Quote(step.Target)), "Write target = target.NAME.", in.path+".target")
 	}
 	if data == nil && step.Dataset != "" {
-		v.fault(fmt.Sprintf("%s: unknown dataset %s", in.where, lang.Quote(step.Dataset)), "Write dataset = dataset.NAME.", in.path+".dataset")
+		v.fault(fmt.Sprintf("%s: unknown dataset %s", in.where, dialect.Quote(step.Dataset)), "Write dataset = dataset.NAME.", in.path+".dataset")
 	}
 	v.known(target, in, step.Op, in.path)
 	v.oneOf(in, "key", step.Key, newKey, sameKey)
@@ -403,13 +403,13 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	switch {
 	case data == nil:
 	case step.Dataset != "" && data.Values.Elements > 0:
-		v.fault(fmt.Sprintf("%s: dataset %s, whose records grow", in.where, lang.Quote(data.Name)),
+		v.fault(fmt.Sprintf("%s: dataset %s, whose records grow", in.where, dialect.Quote(data.Name)),
 			"Have it as the phase's own dataset: there alone does a session count its puts.", in.path+".dataset")
 	case step.Same() && i > 0:
 		v.sameKey(v.plan.Dataset(s.Steps[i-1].DatasetIn(ph)), data, in)
 	case step.Dataset != "" && (data.Keys.Pick == sequencePick || data.Keys.Pick == latestPick):
-		v.fault(fmt.Sprintf("%s: new keys of dataset %s by %s", in.where, lang.Quote(data.Name), data.Keys.Pick),
-			fmt.Sprintf(`Write key = "same", or pick = "uniform" in the dataset, or have it as the phase's own: there alone have a session's keys an order. It is %s.`, lang.Quote(ph.Dataset)),
+		v.fault(fmt.Sprintf("%s: new keys of dataset %s by %s", in.where, dialect.Quote(data.Name), data.Keys.Pick),
+			fmt.Sprintf(`Write key = "same", or pick = "uniform" in the dataset, or have it as the phase's own: there alone have a session's keys an order. It is %s.`, dialect.Quote(ph.Dataset)),
 			in.path+".dataset", "dataset."+data.Name+".keys.pick")
 	}
 }
@@ -422,14 +422,14 @@ func (v *validator) sameKey(before, data *Dataset, in part) {
 	keys := "dataset." + data.Name + ".keys"
 	switch a, b := &before.Keys, &data.Keys; {
 	case a.Pick == latestPick || b.Pick == latestPick:
-		v.fault(fmt.Sprintf(`%s: key = "same" over datasets %s and %s, and one of them grows`, in.where, lang.Quote(before.Name), lang.Quote(data.Name)),
+		v.fault(fmt.Sprintf(`%s: key = "same" over datasets %s and %s, and one of them grows`, in.where, dialect.Quote(before.Name), dialect.Quote(data.Name)),
 			`Write another pick than "latest", or the same dataset in both steps.`, in.path+".key", keys+".pick")
 	case a.Count != b.Count:
-		v.fault(fmt.Sprintf(`%s: key = "same", but dataset %s has %d keys and %s has %d`, in.where, lang.Quote(before.Name), a.Count, lang.Quote(data.Name), b.Count),
-			fmt.Sprintf(`Give both the same count, or leave key = "same" out: a key of %s has its number in %s, too.`, lang.Quote(before.Name), lang.Quote(data.Name)),
+		v.fault(fmt.Sprintf(`%s: key = "same", but dataset %s has %d keys and %s has %d`, in.where, dialect.Quote(before.Name), a.Count, dialect.Quote(data.Name), b.Count),
+			fmt.Sprintf(`Give both the same count, or leave key = "same" out: a key of %s has its number in %s, too.`, dialect.Quote(before.Name), dialect.Quote(data.Name)),
 			in.path+".key", keys+".count")
 	case a.Scope != b.Scope:
-		v.fault(fmt.Sprintf(`%s: key = "same", but the keys of dataset %s are %s and those of %s are %s`, in.where, lang.Quote(before.Name), scoped(a), lang.Quote(data.Name), scoped(b)),
+		v.fault(fmt.Sprintf(`%s: key = "same", but the keys of dataset %s are %s and those of %s are %s`, in.where, dialect.Quote(before.Name), scoped(a), dialect.Quote(data.Name), scoped(b)),
 			"Give both the same scope.", in.path+".key", keys+".scope")
 	}
 }
@@ -450,10 +450,10 @@ func (v *validator) others(ph *Phase, at part) {
 			continue
 		}
 		if local, ok := driverNamed(v.drivers, t.Driver).(localfile.Driver); ok && localfile.Keyed(local) && len(names) > 1 {
-			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q, and on others", at.where, lang.Quote(name), t.Driver),
+			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q, and on others", at.where, dialect.Quote(name), t.Driver),
 				"Write scenarios for it in a phase of its own: its files are the work of the loops' own threads.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
 		} else if ok && !localfile.Keyed(local) {
-			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q", at.where, lang.Quote(name), t.Driver),
+			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q", at.where, dialect.Quote(name), t.Driver),
 				"Write ops = { write = 1 }, or another mix, in a phase of its own: the ops of a log stand for themselves.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
 		}
 		var first *Dataset
@@ -464,7 +464,7 @@ func (v *validator) others(ph *Phase, at part) {
 			case first == nil:
 				first = d
 			case first.Values.Checked != d.Values.Checked:
-				v.fault(fmt.Sprintf("%s: datasets %s and %s on target %s, and one has values that are checked", at.where, lang.Quote(first.Name), lang.Quote(of), lang.Quote(name)),
+				v.fault(fmt.Sprintf("%s: datasets %s and %s on target %s, and one has values that are checked", at.where, dialect.Quote(first.Name), dialect.Quote(of), dialect.Quote(name)),
 					"Write the same checked in the values of both.", "dataset."+of+".values.checked", at.path)
 			}
 		}

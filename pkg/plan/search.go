@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Search looks for the largest rate at which every SLO holds, by steps at rates between From and To.
@@ -125,7 +125,7 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		}
 	}
 	if slo.Op != "" && !slices.ContainsFunc(ph.Ops, func(w Weight) bool { return w.Op == slo.Op }) {
-		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, lang.Quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
+		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, dialect.Quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
 		return
 	}
 	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() * ph.StepsPerArrival() / weight

@@ -8,7 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Stop says how many failed ops end a load, and the run with it. One of the two fields is set, the other is 0. An op has failed if
@@ -53,7 +53,7 @@ func (b *block) stop() *Stop {
 	case onError == "continue":
 		return nil
 	case onError != "stop":
-		b.Bad("on_error", lang.Quote(onError), `Write "stop", to end the run with the first op that fails, or "continue"; stop_after = 100 ends it after so many.`)
+		b.Bad("on_error", dialect.Quote(onError), `Write "stop", to end the run with the first op that fails, or "continue"; stop_after = 100 ends it after so many.`)
 		return nil
 	}
 	const write = `Write a number of errors such as 100, or a share of the ops below 100%, such as "5%".`
@@ -63,11 +63,11 @@ func (b *block) stop() *Stop {
 	}
 	s := new(Stop)
 	if v.Type() == cty.Number && v.AsBigFloat().Cmp(big.NewFloat(1)) >= 0 {
-		lang.Integer(b.Block, "stop_after", &s.Errors)
+		dialect.Integer(b.Block, "stop_after", &s.Errors)
 		return s
 	}
 	if v.Type() == cty.String && !strings.HasSuffix(v.AsString(), "%") {
-		b.Bad("stop_after", lang.Quote(v.AsString()), write)
+		b.Bad("stop_after", dialect.Quote(v.AsString()), write)
 		return s
 	}
 	if b.Share("stop_after", &s.Share) && !(s.Share > 0 && s.Share < 1) {

@@ -10,14 +10,13 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/plan/display"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
-// Tables reads the plan's table blocks. Package table checks their expressions.
-func (f *File) Tables() ([]display.Table, hcl.Diagnostics) {
+// Tables reads the plan's table blocks. Package expr checks their expressions.
+func (f *File) Tables() ([]Table, hcl.Diagnostics) {
 	r := f.resolver()
-	var tables []display.Table
+	var tables []Table
 	for _, body := range f.blocks["table"] {
 		if f.experiment == nil {
 			r.Fault(body.DefRange(), "a table without an experiment", "Write experiment { … }: a table has a row for each of its variants.")
@@ -31,8 +30,8 @@ func (f *File) Tables() ([]display.Table, hcl.Diagnostics) {
 }
 
 // table reads a table block.
-func (r *resolver) table(body *hclsyntax.Block) display.Table {
-	t := display.Table{Name: body.Labels[0]}
+func (r *resolver) table(body *hclsyntax.Block) Table {
+	t := Table{Name: body.Labels[0]}
 	outer := *body.Body
 	outer.Blocks = nil
 	var names []string
@@ -52,28 +51,28 @@ func (r *resolver) table(body *hclsyntax.Block) display.Table {
 			t.Expected = append(t.Expected, r.expected(in, t.Name, names))
 		}
 	}
-	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "table."+t.Name, "table "+lang.Quote(t.Name))
+	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "table."+t.Name, "table "+dialect.Quote(t.Name))
 	b.Expect([]string{"transpose"}, []string{"column", "expected"})
 	b.Flag("transpose", &t.Transpose)
 	if len(t.Columns) == 0 {
-		r.Fault(body.DefRange(), "table "+lang.Quote(t.Name)+": no columns", "Write column \"NAME\" { value = phase.NAME.op.get.rate }.")
+		r.Fault(body.DefRange(), "table "+dialect.Quote(t.Name)+": no columns", "Write column \"NAME\" { value = phase.NAME.op.get.rate }.")
 	}
 	return t
 }
 
 // column reads a column block; others are the names of the columns before it.
-func (r *resolver) column(body *hclsyntax.Block, table string, others []string) display.Column {
-	c := display.Column{File: filepath.Base(r.file.name)}
-	where := "table " + lang.Quote(table) + ", column"
+func (r *resolver) column(body *hclsyntax.Block, table string, others []string) Column {
+	c := Column{File: filepath.Base(r.file.name)}
+	where := "table " + dialect.Quote(table) + ", column"
 	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "bound", "variant"}, body.Labels[0]) {
 		r.Fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline, bound or variant.`)
 		return c
 	}
 	c.Name = body.Labels[0]
 	c.Title = c.Name
-	where += " " + lang.Quote(c.Name)
+	where += " " + dialect.Quote(c.Name)
 	if slices.Contains(others, c.Name) {
-		r.Fault(body.DefRange(), fmt.Sprintf("table %s: a second column %s", lang.Quote(table), lang.Quote(c.Name)), "Give it another name.")
+		r.Fault(body.DefRange(), fmt.Sprintf("table %s: a second column %s", dialect.Quote(table), dialect.Quote(c.Name)), "Give it another name.")
 	}
 	b := r.block(body, "table."+table+"."+c.Name, where)
 	b.Expect([]string{"title", "unit", "value", "error"}, nil)
@@ -89,10 +88,10 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 }
 
 // expected reads an expected block, whose attributes are columns.
-func (r *resolver) expected(body *hclsyntax.Block, table string, columns []string) display.Expected {
-	e := display.Expected{Values: map[string]float64{}}
-	where := "table " + lang.Quote(table) + ", expected"
-	if len(body.Labels) != 1 || body.Labels[0] == "" || lang.Printable(body.Labels[0]) != body.Labels[0] {
+func (r *resolver) expected(body *hclsyntax.Block, table string, columns []string) Expected {
+	e := Expected{Values: map[string]float64{}}
+	where := "table " + dialect.Quote(table) + ", expected"
+	if len(body.Labels) != 1 || body.Labels[0] == "" || dialect.Printable(body.Labels[0]) != body.Labels[0] {
 		r.Fault(body.DefRange(), where+" without a name", `Write expected "NAME" { source = "where the figures are from" … }.`)
 		return e
 	}
@@ -100,16 +99,16 @@ func (r *resolver) expected(body *hclsyntax.Block, table string, columns []strin
 	for _, in := range body.Body.Blocks {
 		r.Fault(in.TypeRange, where+" holds no blocks", "Write COLUMN = NUMBER.")
 	}
-	for _, a := range lang.Attributes(body.Body) {
+	for _, a := range dialect.Attributes(body.Body) {
 		value, ok := r.Literal(a.Expr, where)
 		switch {
 		case !ok:
 		case a.Name == "source" && value.Type() == cty.String && !value.IsNull():
-			e.Source = lang.Printable(value.AsString())
+			e.Source = dialect.Printable(value.AsString())
 		case !slices.Contains(columns, a.Name):
-			r.Fault(a.NameRange, fmt.Sprintf("%s: the table has no column %s", where, lang.Quote(a.Name)), lang.Instead(a.Name, columns, "%s = …"))
+			r.Fault(a.NameRange, fmt.Sprintf("%s: the table has no column %s", where, dialect.Quote(a.Name)), dialect.Instead(a.Name, columns, "%s = …"))
 		case value.Type() != cty.Number || value.IsNull():
-			r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", where, a.Name, lang.Describe(value)), "Write a number in base units: per second, seconds, bytes.")
+			r.Fault(a.Expr.Range(), fmt.Sprintf("%s: %s: %s", where, a.Name, dialect.Describe(value)), "Write a number in base units: per second, seconds, bytes.")
 		default:
 			f, _ := value.AsBigFloat().Float64()
 			if math.IsInf(f, 0) {

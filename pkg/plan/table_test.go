@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/plan"
-	"github.com/loadgen/loadgen/pkg/plan/display"
 )
 
 const twoVariants = "experiment {\n matrix { w = [1, 2] }\n}\n"
@@ -33,7 +32,7 @@ table "t" {
 	rate, gain := tables[0].Columns[0], tables[0].Columns[1]
 	require.Equal(t, []string{"rate", "GET", "/min", "phase.p.op.get.rate", "plan.hcl"}, []string{rate.Name, rate.Title, rate.Unit, rate.Value, rate.File})
 	require.Equal(t, []string{"gain", "gain", "", "rate / baseline.rate"}, []string{gain.Name, gain.Title, gain.Unit, gain.Value})
-	require.Equal(t, []display.Expected{{Name: "then", Source: "a page", Values: map[string]float64{"rate": 50}}}, tables[0].Expected)
+	require.Equal(t, []plan.Expected{{Name: "then", Source: "a page", Values: map[string]float64{"rate": 50}}}, tables[0].Expected)
 }
 
 func TestMistakesInTables(t *testing.T) {

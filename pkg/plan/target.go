@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
@@ -56,8 +56,8 @@ var (
 // target reads a target block.
 func (r *resolver) target(body *hclsyntax.Block) *Target {
 	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: ketama}
-	b := r.block(body, "target."+t.Name, "target "+lang.Quote(t.Name))
-	if b.Require("driver", "Write driver = \"NAME\". "+lang.ThereIs(driverNames(r.file.drivers))) {
+	b := r.block(body, "target."+t.Name, "target "+dialect.Quote(t.Name))
+	if b.Require("driver", "Write driver = \"NAME\". "+dialect.ThereIs(driverNames(r.file.drivers))) {
 		b.Text("driver", &t.Driver)
 	}
 	b.Texts("endpoints", &t.Endpoints)
@@ -76,7 +76,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	d := driverNamed(r.file.drivers, t.Driver)
 	if d == nil {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
-			b.Bad("driver", "unknown driver "+lang.Quote(t.Driver), lang.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
+			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
 		}
 		return t // the attributes depend on the driver
 	}
@@ -90,19 +90,19 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 func (b *block) builtin() *Builtin {
 	n := &Builtin{Nodes: 1, Memory: 64 << 20}
 	b.Expect([]string{"nodes", "memory", "delay"}, nil)
-	lang.Integer(b.Block, "nodes", &n.Nodes)
-	lang.Size(b.Block, "memory", &n.Memory)
+	dialect.Integer(b.Block, "nodes", &n.Nodes)
+	dialect.Size(b.Block, "memory", &n.Memory)
 	b.Duration("delay", &n.Delay)
 	return n
 }
 
 // target checks a target.
 func (v *validator) target(t *Target) {
-	at := part{"target." + t.Name, "target " + lang.Quote(t.Name)}
+	at := part{"target." + t.Name, "target " + dialect.Quote(t.Name)}
 	v.lasts(at, "timeout", t.Timeout, 1)
 	d := driverNamed(v.drivers, t.Driver)
 	if d == nil {
-		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, lang.Quote(t.Driver)), lang.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
+		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, dialect.Quote(t.Driver)), dialect.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
 		return
 	}
 	v.endpoints(t, d, at)
@@ -128,7 +128,7 @@ func (v *validator) target(t *Target) {
 // cluster checks for arguments that a cluster cannot have.
 func (v *validator) cluster(t *Target, at part) {
 	if t.Placement != Slots {
-		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, lang.Quote(t.Placement)),
+		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, dialect.Quote(t.Placement)),
 			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
 	}
 	if t.Replication != nil {
@@ -171,7 +171,7 @@ func (v *validator) executor(t *Target, d driver.Driver, at part) {
 	if t.TLS != nil || encrypted(t, d) {
 		reason = "TLS"
 	} else if _, dials := d.(driver.Dialer); dials {
-		reason = "driver " + lang.Quote(t.Driver)
+		reason = "driver " + dialect.Quote(t.Driver)
 	}
 	if reason != "" {
 		v.fault(fmt.Sprintf("%s: the event loop does not carry %s", at.where, reason), "Leave executor out.", at.path+".executor")

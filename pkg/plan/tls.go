@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -42,7 +42,7 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 		v.fault(at.where+": built-in nodes do not speak TLS", `Write endpoints = ["HOST:PORT"], or leave tls out.`, at.path)
 	}
 	if i := slices.IndexFunc(t.Endpoints, isSocket); i >= 0 {
-		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, lang.Quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
+		v.fault(fmt.Sprintf("%s: endpoint %s is a Unix socket, over which servers speak no TLS", at.where, dialect.Quote(t.Endpoints[i])), "Leave tls out: what goes through it stays in this machine.", at.path)
 	}
 	if (t.TLS.Cert == "") != (t.TLS.Key == "") {
 		v.fault(at.where+": cert and key belong together", "Write both paths: a client shows its certificate and proves that it has the key.",
@@ -51,7 +51,7 @@ func (v *validator) tls(t *Target, d driver.Driver, at part) {
 	name := t.TLS.ServerName
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }
 	if len(name) > 253 || net.ParseIP(name) == nil && strings.ContainsFunc(name, odd) {
-		v.fault(fmt.Sprintf("%s: server_name = %s is not the name of a host", at.where, lang.Quote(name)),
+		v.fault(fmt.Sprintf("%s: server_name = %s is not the name of a host", at.where, dialect.Quote(name)),
 			`Write the name that stands in the server's certificate, without a port: "cache.example.org".`, at.path+".server_name")
 	}
 }

@@ -10,10 +10,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 const (
@@ -48,7 +47,7 @@ type TraceCount struct {
 func counts(of map[string]int64) []TraceCount {
 	list := []TraceCount{}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, TraceCount{lang.Printable(name), of[name]})
+		list = append(list, TraceCount{dialect.Printable(name), of[name]})
 	}
 	return list
 }
@@ -114,7 +113,7 @@ func (b *block) traceFile() *Trace {
 }
 
 // look reads the file, if a reader was given, and stores in t what the file holds.
-func (b *block) look(t *Trace, timed bool) (facts file.TraceFacts, ok bool) {
+func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 	if t.File == "" || b.r.traces == nil {
 		return facts, false
 	}
@@ -148,8 +147,8 @@ var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 // trace checks the trace of a load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
 	v.oneOf(at, "form", t.Form, "cache", "csv", "json")
-	if t.File == "" || len(t.File) > lang.MaxString {
-		v.fault(fmt.Sprintf("%s: file = %s", at.where, lang.Quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
+	if t.File == "" || len(t.File) > dialect.MaxString {
+		v.fault(fmt.Sprintf("%s: file = %s", at.where, dialect.Quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}
 	switch timed := ph.Closed == nil; {
 	case !timed && (t.Speed != 0 || t.Even) || timed && t.Loop:

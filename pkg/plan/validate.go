@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -88,7 +88,7 @@ func (v *validator) parts() {
 }
 
 func (v *validator) fault(what, write string, about ...string) {
-	if len(v.problems) <= lang.MaxDiagnostics {
+	if len(v.problems) <= dialect.MaxDiagnostics {
 		v.problems = append(v.problems, problem{about, what, write})
 	}
 }
@@ -116,8 +116,8 @@ func (v *validator) lasts(at part, name string, d, least time.Duration) {
 // holds checks a size's bounds.
 func (v *validator) holds(at part, name string, n, least, most int64) {
 	if n < least || n > most {
-		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, lang.SizeText(n)),
-			fmt.Sprintf("Write a size from %s to %s.", lang.SizeText(least), lang.SizeText(most)), at.path+"."+name)
+		v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.SizeText(n)),
+			fmt.Sprintf("Write a size from %s to %s.", dialect.SizeText(least), dialect.SizeText(most)), at.path+"."+name)
 	}
 }
 
@@ -128,7 +128,7 @@ func (v *validator) oneOf(at part, name, word string, words ...string) {
 			return
 		}
 	}
-	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, lang.Quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
+	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.Quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
 }
 
 // lengths checks that lists are of reasonable length: other checks take quadratic time.
@@ -150,20 +150,20 @@ func (v *validator) lengths() bool {
 func (v *validator) header() {
 	p := v.plan
 	if !namePattern.MatchString(p.Name) {
-		v.fault("a plan named "+lang.Quote(p.Name), writeName, "plan")
+		v.fault("a plan named "+dialect.Quote(p.Name), writeName, "plan")
 	}
-	if len(p.Description) > lang.MaxString || !utf8.ValidString(p.Description) {
+	if len(p.Description) > dialect.MaxString || !utf8.ValidString(p.Description) {
 		v.fault(fmt.Sprintf("the description has %d bytes", len(p.Description)), "Write at most 4096 bytes of UTF-8.", "plan.description")
 	}
 	switch p.OnWorkerLoss {
 	case "", Continue, Abort:
 	case Replace:
 		if phase, earlier := p.Irreplaceable(); phase != "" {
-			v.fault(fmt.Sprintf("phase %s needs the log files that phase %s leaves on a worker's machine", lang.Quote(phase), lang.Quote(earlier)),
+			v.fault(fmt.Sprintf("phase %s needs the log files that phase %s leaves on a worker's machine", dialect.Quote(phase), dialect.Quote(earlier)),
 				"No other worker has those of one that was lost: write \"continue\" or \"abort\".", "plan.on_worker_loss")
 		}
 	default:
-		v.fault("on_worker_loss is "+lang.Quote(p.OnWorkerLoss), "Write \"continue\", \"abort\" or \"replace\".", "plan.on_worker_loss")
+		v.fault("on_worker_loss is "+dialect.Quote(p.OnWorkerLoss), "Write \"continue\", \"abort\" or \"replace\".", "plan.on_worker_loss")
 	}
 	if len(p.Phases) == 0 {
 		v.fault("the plan has no phase to run", `Write phase "NAME" { … }, or a when that is true.`, "plan")
@@ -184,8 +184,8 @@ func (v *validator) header() {
 	}
 	clear(seen)
 	for _, a := range p.Asserts {
-		if a.Name == "" || len(a.Name) > maxAssertName || lang.Printable(a.Name) != a.Name || seen[a.Name] {
-			v.fault("an assert named "+lang.Quote(a.Name), fmt.Sprintf("Write 1 to %d bytes of plain text, different from other asserts.", maxAssertName), "assert")
+		if a.Name == "" || len(a.Name) > maxAssertName || dialect.Printable(a.Name) != a.Name || seen[a.Name] {
+			v.fault("an assert named "+dialect.Quote(a.Name), fmt.Sprintf("Write 1 to %d bytes of plain text, different from other asserts.", maxAssertName), "assert")
 		}
 		seen[a.Name] = true
 	}
@@ -194,9 +194,9 @@ func (v *validator) header() {
 func (v *validator) name(kind, name string, first bool) {
 	switch {
 	case !namePattern.MatchString(name):
-		v.fault(fmt.Sprintf("a %s named %s", kind, lang.Quote(name)), writeName, kind)
+		v.fault(fmt.Sprintf("a %s named %s", kind, dialect.Quote(name)), writeName, kind)
 	case !first:
-		v.fault(fmt.Sprintf("a second %s named %s", kind, lang.Quote(name)), "Give it another name.", kind+"."+name)
+		v.fault(fmt.Sprintf("a second %s named %s", kind, dialect.Quote(name)), "Give it another name.", kind+"."+name)
 	}
 }
 
@@ -211,10 +211,10 @@ func (v *validator) used() {
 			used["dataset."+name] = true
 		}
 		if v.plan.Target(ph.Target) == nil {
-			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, lang.Quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
+			v.fault(fmt.Sprintf("phase %q: unknown target %s", ph.Name, dialect.Quote(ph.Target)), "Write target = target.NAME.", "phase."+ph.Name+".target")
 		}
 		if v.plan.Dataset(ph.Dataset) == nil {
-			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, lang.Quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
+			v.fault(fmt.Sprintf("phase %q: unknown dataset %s", ph.Name, dialect.Quote(ph.Dataset)), "Write dataset = dataset.NAME.", "phase."+ph.Name+".dataset")
 		}
 	}
 	for _, o := range v.plan.Observes {

@@ -1,13 +1,9 @@
 package plan
 
-import (
-	"github.com/loadgen/loadgen/pkg/plan/file"
-)
-
 // valueFile reads which file holds the values, and the number and sizes of the values in it.
 func (b *block) valueFile(d *Values) {
 	b.without("the values are those of the file", "size", "fill", "compressibility", "record")
-	f := &file.ValueFile{Encoding: "text", Pick: file.Random, Count: 1}
+	f := &ValueFile{Encoding: "text", Pick: Random, Count: 1}
 	d.File = f
 	b.entryFile(&f.EntryFile, "value")
 	b.Text("encoding", &f.Encoding)
@@ -31,7 +27,7 @@ func (v *validator) valueFile(at part, d *Values) {
 	}
 	v.entryFile(at, &f.EntryFile, "values", f.Count)
 	v.oneOf(at, "encoding", f.Encoding, "text", "base64")
-	v.oneOf(at, "pick", f.Pick, file.Random, file.ByKey)
+	v.oneOf(at, "pick", f.Pick, Random, ByKey)
 	path := at.path + ".file"
 	switch {
 	case d.Record != nil || d.Sizes != nil || d.Compressibility != nil:

@@ -12,10 +12,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/internal/record"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/plan/values"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan/file"
 )
 
 // Values says what a put, an append or a write stores.
@@ -24,9 +23,9 @@ type Values struct {
 	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
 	Checked         bool              `json:"checked"`                   // the value's first 24 bytes hold writer, version and checksum
 	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
-	Record          map[string]string `json:"record,omitempty"`          // values are JSON objects with fields of these types, see internal/record; nil: as Fill says
+	Record          map[string]string `json:"record,omitempty"`          // values are JSON objects with fields of these types, see internal/plan/values; nil: as Fill says
 	Elements        int64             `json:"elements,omitempty"`        // most elements of a growing record field; 0: none grows
-	File            *file.ValueFile   `json:"file,omitempty"`            // source of the values; nil: they are generated
+	File            *ValueFile        `json:"file,omitempty"`            // source of the values; nil: they are generated
 	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away; the rest is random bytes. nil: as Fill says
 
 	TTL time.Duration `json:"ttl_ns"` // after a put, the store drops the value by itself; 0: never
@@ -96,14 +95,14 @@ func (b *block) record(d *Values) {
 		return
 	}
 	if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		b.Bad("record", lang.Describe(v), write)
+		b.Bad("record", dialect.Describe(v), write)
 		return
 	}
 	d.Record = map[string]string{}
 	for it := v.ElementIterator(); it.Next(); {
 		name, kind := it.Element()
 		if kind.IsNull() || kind.Type() != cty.String {
-			b.Bad("record", fmt.Sprintf("the type of %s is %s", lang.Quote(name.AsString()), lang.Describe(kind)), write)
+			b.Bad("record", fmt.Sprintf("the type of %s is %s", dialect.Quote(name.AsString()), dialect.Describe(kind)), write)
 			return
 		}
 		d.Record[name.AsString()] = kind.AsString()
@@ -132,7 +131,7 @@ func (b *block) sizes(d *Values) {
 			b.Mistaken("size", err)
 		}
 	default:
-		lang.Size(b.Block, "size", &d.Size)
+		dialect.Size(b.Block, "size", &d.Size)
 	}
 }
 
@@ -147,7 +146,7 @@ func (b *block) listed(d *Values, v cty.Value) {
 			b.Mistaken("size", err)
 			return
 		case w.IsNull() || w.Type() != cty.Number:
-			b.Bad("size", fmt.Sprintf("the weight of %s is %s", lang.Quote(k.AsString()), lang.Describe(w)), writeSizes)
+			b.Bad("size", fmt.Sprintf("the weight of %s is %s", dialect.Quote(k.AsString()), dialect.Describe(w)), writeSizes)
 			return
 		}
 		weight, _ := w.AsBigFloat().Float64()
@@ -172,15 +171,15 @@ func (d *Values) called(text string) error {
 	case closed && word == LognormalSizes && len(args) == 3:
 		d.Sizes = &Sizes{Kind: word}
 		var unit string
-		d.Sizes.Sigma, unit, err = lang.CutNumber(strings.TrimSpace(args[1]))
+		d.Sizes.Sigma, unit, err = dialect.CutNumber(strings.TrimSpace(args[1]))
 		if err != nil || unit != "" {
-			return &lang.Mistake{What: lang.Quote(text) + " has no sigma", Write: writeSizes}
+			return &dialect.Mistake{What: dialect.Quote(text) + " has no sigma", Write: writeSizes}
 		}
 		if d.Sizes.Median, err = bytesOf(args[0]); err == nil {
 			d.Size, err = bytesOf(args[2])
 		}
 	default:
-		return &lang.Mistake{What: "unknown sizes " + lang.Quote(text), Write: writeSizes}
+		return &dialect.Mistake{What: "unknown sizes " + dialect.Quote(text), Write: writeSizes}
 	}
 	return err
 }
@@ -191,7 +190,7 @@ func bytesOf(text string) (int, error) {
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return int(n), nil
 	}
-	n, err := lang.ParseSize(text)
+	n, err := dialect.ParseSize(text)
 	return int(n), err
 }
 
@@ -212,7 +211,7 @@ func (d *Values) Value() (driver.Value, error) {
 	}
 	var maker driver.Maker
 	if d.Record != nil {
-		if maker, err = record.New(d.Record); err != nil {
+		if maker, err = values.New(d.Record); err != nil {
 			return driver.Value{}, err
 		}
 	}
@@ -242,9 +241,9 @@ func (d *Values) Form() string {
 	switch s := d.Sizes; {
 	case s == nil:
 	case s.Kind == UniformSizes:
-		parts = append(parts, fmt.Sprintf("uniform(%s, %s)", lang.SizeText(int64(s.Least)), lang.SizeText(int64(d.Size))))
+		parts = append(parts, fmt.Sprintf("uniform(%s, %s)", dialect.SizeText(int64(s.Least)), dialect.SizeText(int64(d.Size))))
 	case s.Kind == LognormalSizes:
-		parts = append(parts, fmt.Sprintf("lognormal(%s, %g, %s)", lang.SizeText(int64(s.Median)), s.Sigma, lang.SizeText(int64(d.Size))))
+		parts = append(parts, fmt.Sprintf("lognormal(%s, %g, %s)", dialect.SizeText(int64(s.Median)), s.Sigma, dialect.SizeText(int64(d.Size))))
 	default:
 		parts = append(parts, fmt.Sprintf("one of %d sizes", len(s.List)))
 	}
@@ -268,7 +267,7 @@ func (v *validator) values(at part, d *Values) {
 	v.valueFile(at, d)
 	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
 	if _, err := parseFill(d.Fill); err != nil {
-		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, lang.Quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
+		v.fault(fmt.Sprintf("%s: fill = %s: %v", at.where, dialect.Quote(d.Fill), err), `Write "text", or a byte such as "0xff".`, at.path+".fill")
 	}
 	if c := d.Compressibility; c != nil && !(*c >= 0 && *c <= 1) {
 		v.fault(fmt.Sprintf("%s: compressibility = %g", at.where, *c), `Write a share from 0 to 1, or "50%".`, at.path+".compressibility")
@@ -292,7 +291,7 @@ func (v *validator) values(at part, d *Values) {
 // record checks the types of fields, and that the size fits the longest record.
 func (v *validator) record(at part, d *Values) {
 	path := at.path + ".record"
-	r, err := record.New(d.Record)
+	r, err := values.New(d.Record)
 	switch {
 	case err != nil:
 		what, write, _ := strings.Cut(err.Error(), "; write")
@@ -301,7 +300,7 @@ func (v *validator) record(at part, d *Values) {
 		v.fault(fmt.Sprintf("%s: record: a field that grows to %d elements", at.where, d.Elements),
 			"Write iterations in the closed loads that put the record: it has as many elements as its key was put.", path)
 	case r.Grows() && d.header()+int(min(r.Bound(d.Elements), 2*maxValueSize)) > maxValueSize:
-		v.fault(fmt.Sprintf("%s: record: %d elements are more than %s", at.where, d.Elements, lang.SizeText(maxValueSize)),
+		v.fault(fmt.Sprintf("%s: record: %d elements are more than %s", at.where, d.Elements, dialect.SizeText(maxValueSize)),
 			"Write fewer iterations in the loads that put it, or shorter elements.", path)
 	case d.Size != d.header()+int(r.Bound(d.Elements)):
 		v.fault(fmt.Sprintf("%s: %d bytes for records of up to %d", at.where, d.Size, d.header()+int(r.Bound(d.Elements))), "Leave size out.", path, at.path+".checked")
@@ -342,9 +341,9 @@ func (v *validator) sizeList(at part, d *Values) {
 	for _, s := range d.Sizes.List {
 		switch {
 		case s.Size <= last:
-			v.fault(fmt.Sprintf("%s: the size %s twice", at.where, lang.SizeText(int64(s.Size))), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: the size %s twice", at.where, dialect.SizeText(int64(s.Size))), "Write it once.", path)
 		case !(s.Weight > 0 && s.Weight <= maxWeightOf):
-			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, lang.SizeText(int64(s.Size)), s.Weight), "Write a weight above 0 and up to 1e9.", path)
+			v.fault(fmt.Sprintf("%s: the weight of %s is %g", at.where, dialect.SizeText(int64(s.Size)), s.Weight), "Write a weight above 0 and up to 1e9.", path)
 		}
 		last = s.Size
 	}

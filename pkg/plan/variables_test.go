@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadgen/loadgen/internal/lang"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/plan"
 	"github.com/stretchr/testify/require"
 )
@@ -25,8 +25,8 @@ func TestVariablePrecedence(t *testing.T) {
 	}{
 		{"default", plan.Vars{}, "default"},
 		{"environment", plan.Vars{Environ: environ}, "environment"},
-		{"file", plan.Vars{Environ: environ, Files: []lang.VarFile{{Text: file}}}, "file"},
-		{"flag", plan.Vars{Environ: environ, Files: []lang.VarFile{{Text: file}}, Flags: []string{"x=flag"}}, "flag"},
+		{"file", plan.Vars{Environ: environ, Files: []dialect.VarFile{{Text: file}}}, "file"},
+		{"flag", plan.Vars{Environ: environ, Files: []dialect.VarFile{{Text: file}}, Flags: []string{"x=flag"}}, "flag"},
 		{"last flag", plan.Vars{Flags: []string{"x=flag", "x=last"}}, "last"},
 		{"empty flag", plan.Vars{Flags: []string{"x="}}, ""},
 		{"verbatim", plan.Vars{Flags: []string{`x="${y}=\n`}}, `"${y}=\n`},
@@ -128,27 +128,27 @@ func TestWrongVariables(t *testing.T) {
 		},
 		{
 			"unknown in file", number,
-			plan.Vars{Files: []lang.VarFile{{Name: "vars.hcl", Text: []byte("widht = 2\n")}}},
+			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("widht = 2\n")}}},
 			`vars.hcl:1: the plan has no variable "widht". Write width = …. There is width.`,
 		},
 		{
 			"wrong type in file", number,
-			plan.Vars{Files: []lang.VarFile{{Name: "vars.hcl", Text: []byte("\nwidth = [2]\n")}}},
+			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("\nwidth = [2]\n")}}},
 			`vars.hcl:2: variable "width" is of type number, not a value of type tuple. Write a value such as 2.`,
 		},
 		{
 			"block in file", number,
-			plan.Vars{Files: []lang.VarFile{{Name: "vars.hcl", Text: []byte("width {}\n")}}},
+			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("width {}\n")}}},
 			`vars.hcl:1: a variable file has no blocks. Write NAME = VALUE, one on a line.`,
 		},
 		{
 			"no file of HCL", number,
-			plan.Vars{Files: []lang.VarFile{{Name: "vars.hcl", Text: []byte("width = \n")}}},
+			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("width = \n")}}},
 			`vars.hcl:1: Invalid expression.`,
 		},
 		{
 			"hostile file", number,
-			plan.Vars{Files: []lang.VarFile{{Name: "vars.hcl", Text: []byte("width = " + strings.Repeat("[", 1000))}}},
+			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("width = " + strings.Repeat("[", 1000))}}},
 			`vars.hcl:1: more than 100 brackets within one another.`,
 		},
 	}

@@ -1,25 +1,24 @@
 package plan
 
 import (
-	"github.com/loadgen/loadgen/internal/lang"
-	"github.com/loadgen/loadgen/pkg/plan/file"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
 // Vars holds the sources of variables' values. The variant and flags take precedence, and may not set the same variable. Then come files, the
 // environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others parse it as an HCL
 // literal.
 type Vars struct {
-	Flags   []string       // NAME=TEXT each; if a name repeats, the last one wins
-	Files   []lang.VarFile // if several have a name, the last one wins
-	Environ []string       // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
-	Variant string         // name of a variant of the plan's experiment; "": none
+	Flags   []string          // NAME=TEXT each; if a name repeats, the last one wins
+	Files   []dialect.VarFile // if several have a name, the last one wins
+	Environ []string          // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
+	Variant string            // name of a variant of the plan's experiment; "": none
 
 	// Trace reads a file of ops in one of the forms and says what it holds; timed says whether its times matter. nil: traces are not read.
-	Trace func(file, form string, timed bool) (file.TraceFacts, error)
+	Trace func(file, form string, timed bool) (TraceFacts, error)
 
 	// Keys reads a file's keys in one of the forms and says how many there are. nil: one is assumed.
-	Keys func(file, form, field string) (file.EntryFacts, error)
+	Keys func(file, form, field string) (EntryFacts, error)
 
 	// Values reads a file's values likewise; encoding is "text" or "base64". nil: one empty value is assumed.
-	Values func(file, form, field, encoding string) (file.EntryFacts, error)
+	Values func(file, form, field, encoding string) (EntryFacts, error)
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/cachenode"
-	"github.com/loadgen/loadgen/internal/drivers/null"
-	"github.com/loadgen/loadgen/internal/drivers/redis"
+	"github.com/loadgen/loadgen/internal/target/cachenode"
+	"github.com/loadgen/loadgen/internal/target/drivers/null"
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/record"
+	"github.com/loadgen/loadgen/internal/plan/values"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
 )
 
 func request(t testing.TB) *driver.Request {
-	r, err := record.New(map[string]string{"title": `list(a "b")`, "id": "uuid", "n": "int(7, 7)"})
+	r, err := values.New(map[string]string{"title": `list(a "b")`, "id": "uuid", "n": "int(7, 7)"})
 	require.NoError(t, err)
 	return &driver.Request{N: 41, Key: []byte("key:7"), Value: &driver.Value{Size: len(r.Append(nil, 5)), Seed: 5, Maker: r}}
 }

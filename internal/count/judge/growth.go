@@ -1,0 +1,228 @@
+package judge
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	leastForGrowth = 100       // ops: 5 in each twentieth, 50 in the second half
+	farthest       = 3         // a prediction may be for this many times the ops that were run
+	resolution     = 1.0 / 128 // of a quantile: the width of a bucket relative to its values
+)
+
+// grow reports what ops cost by ordinal, if the phase counts that.
+func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
+	at += ".growth"
+	switch {
+	case b.growth == nil:
+		b.null(at, reason.NotApplicable, "the phase has no growth block")
+		return
+	case b.scenic && (strings.HasPrefix(at, "op.") || strings.Contains(at, ".step.")):
+		b.null(at, reason.NotApplicable, "the phase has scenarios, which are what it is of")
+		return
+	}
+	g := &run.Growth{Ops: t.Growth.Ended(), To: b.growth.To, Course: []run.GrowthRow{}}
+	r.Growth = g
+	bins := course(t.Growth)
+	for i, c := range t.Growth.Used() {
+		g.Course = append(g.Course, rowOf(uint64(bins[i].To), &c))
+	}
+	if slices.ContainsFunc(g.Course, func(row run.GrowthRow) bool { return row.Mean == nil || row.P99 == nil }) {
+		b.null(at+".course", reason.TooFew, "no op of these ordinals ended ok or miss, or fewer than 10 lie beyond that quantile; or some failed, which are slower than any that did not")
+	}
+	b.drift(at+".drift", g, bins)
+	fit, why := b.fit(g, bins)
+	if why.Text != "" {
+		for _, name := range []string{".order", ".order_lo", ".order_hi"} {
+			b.explain(at+name, why)
+		}
+	} else {
+		g.Order, g.OrderLo, g.OrderHi = number(fit.Order.Value), number(fit.Order.Low), number(fit.Order.High)
+		g.Judge()
+	}
+	if why := b.secondsTo(g, bins, fit, why); why.Text != "" {
+		for _, name := range []string{".seconds_to", ".seconds_to_lo", ".seconds_to_hi"} {
+			b.explain(at+name, why)
+		}
+	}
+}
+
+// course makes bins from the counts. The last bin ends with the last op, which the number of ops gives if sessions kept pace with each other.
+func course(g *measure.Growth) (bins []stat.Bin) {
+	ended := float64(g.Ended())
+	for i := range g.Used() {
+		b := &g.Bins[i]
+		width := math.Ldexp(1, int(g.Shift))
+		bin := stat.Bin{From: float64(i) * width, To: float64(i+1) * width, Count: float64(b.Answered.Count()), Time: seconds(b.Answered.Sum()), Median: math.NaN()}
+		if ended > bin.From {
+			bin.To = min(bin.To, ended)
+		}
+		times := measure.Times{Answered: b.Answered, Failed: b.Failed}
+		if ns, known := times.Quantile(0.5); known {
+			bin.Median = seconds(max(ns, 1))
+		}
+		bins = append(bins, bin)
+	}
+	return bins
+}
+
+func rowOf(n uint64, b *measure.GrowthBin) run.GrowthRow {
+	row := run.GrowthRow{N: n, Ended: b.Ended(), Failed: b.Failed}
+	if b.Failed == 0 && b.Answered.Count() > 0 {
+		row.Mean = number(seconds(b.Answered.Mean()))
+	}
+	times := measure.Times{Answered: b.Answered, Failed: b.Failed}
+	row.P50, row.P99 = quantileOf(&times, 500), quantileOf(&times, 990)
+	return row
+}
+
+// failures reports that some ops failed, whose times are unknown; it returns nothing if none did.
+func failures(g *run.Growth) (why reason.Why) {
+	var failed uint64
+	for _, row := range g.Course {
+		failed += row.Failed
+	}
+	if failed == 0 {
+		return reason.Why{}
+	}
+	return because(reason.OpsFailed, "%s of %s failed: nobody knows what they would have taken", quantity.Thousands(failed), quantity.Count(g.Ops, "op"))
+}
+
+// few reports that there are too few ops; it returns nothing if there are enough.
+func few(g *run.Growth) (why reason.Why) {
+	if g.Ops < leastForGrowth {
+		return because(reason.TooFew, "%s; it takes %d", quantity.Count(g.Ops, "op"), leastForGrowth)
+	}
+	return reason.Why{}
+}
+
+func (b *builder) drift(at string, g *run.Growth, bins []stat.Bin) {
+	for _, why := range []reason.Why{few(g), failures(g)} {
+		if why.Text != "" {
+			b.explain(at, why)
+			return
+		}
+	}
+	d := stat.Drift(bins)
+	if math.IsNaN(d) || math.IsInf(d, 0) {
+		b.null(at, reason.NoTime, "no op of the first or of the last twentieth took any time")
+		return
+	}
+	g.Drift = number(d)
+}
+
+// fit finds the order, or says why it cannot.
+func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reason.Why) {
+	if why := few(g); why.Text != "" {
+		return fit, why
+	}
+	fit, ok := stat.FitGrowth(bins, resolution)
+	if !ok {
+		return fit, because(reason.TooFew, "fewer than %d groups of the second half of the ops have a median that did not fail", stat.LeastForOrder)
+	}
+	return fit, reason.Why{}
+}
+
+// secondsTo says how long the ops asked about took or would take, or why that is unknown. Sessions work concurrently and think between ops, so the
+// sum of the ops' own times is scaled to the time that the phase took.
+func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unfit reason.Why) (why reason.Why) {
+	spent := 0.0
+	for _, bin := range bins {
+		spent += bin.Time
+	}
+	wall, to := b.phase.Seconds/spent, float64(g.To)
+	switch {
+	case g.To == 0:
+		return because(reason.NotApplicable, "growth has no to")
+	case b.kinds > 1:
+		return because(reason.SharedTime, "several kinds of op share the phase's time")
+	case failures(g).Text != "":
+		return failures(g)
+	case spent == 0:
+		return because(reason.NoTime, "no op took any time")
+	case to <= float64(g.Ops):
+		took := number(wall * stat.Spent(bins, to))
+		g.SecondsTo, g.SecondsToLo, g.SecondsToHi = took, took, took
+		return reason.Why{}
+	case unfit.Text != "":
+		return unfit
+	case to > farthest*float64(g.Ops):
+		return because(reason.TooFar, "%s ops are more than %d times the %s that were run", quantity.Thousands(g.To), farthest, quantity.Thousands(g.Ops))
+	}
+	e := fit.SecondsTo(to)
+	g.SecondsTo, g.SecondsToLo, g.SecondsToHi = number(wall*e.Value), number(wall*e.Low), number(wall*e.High)
+	return reason.Why{}
+}
+
+// ended says why the load ended.
+func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
+	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
+	c := ph.Closed
+	switch {
+	case m.StoppedOn != "":
+		return run.EndErrors
+	case m.Aborted:
+		return run.EndStopped
+	case len(m.Losses) > 0:
+		return run.EndLost
+	case slices.ContainsFunc(m.Logs, failed):
+		return run.EndLog
+	case ph.Populate != nil || ph.Clear != nil:
+		return run.EndKeys
+	case ph.Search != nil:
+		return run.EndSearch
+	case c == nil && ph.Trace() != nil:
+		return run.EndTrace
+	case c == nil:
+		return run.EndSchedule
+	case c.Duration > 0 && (planned == 0 || m.turns() < planned):
+		return run.EndDuration
+	case c.Iterations > 0:
+		return run.EndIterations
+	case c.Trace != nil:
+		return run.EndTrace
+	}
+	return run.EndKeys
+}
+
+// turns returns how many ops, or scenarios, were due.
+func (m *Measured) turns() (n uint64) {
+	all := m.Load.Ops[:]
+	if len(m.Load.Scenarios) > 0 {
+		all = m.Load.Scenarios
+	}
+	for _, o := range all {
+		if o != nil {
+			n += o.Due
+		}
+	}
+	return n
+}
+
+// planned returns how many turns all sessions of a closed load have; 0 if only time or a trace limits them.
+func planned(p *plan.Plan, ph *plan.Phase) uint64 {
+	c, keys := ph.Closed, p.Dataset(ph.Dataset).Keys
+	if c == nil || c.Trace != nil {
+		return 0
+	}
+	sessions := uint64(c.Sessions)
+	switch walks := keys.InOrder(); {
+	case c.Iterations > 0: // a valid plan's sequence has at least as many keys
+		return sessions * uint64(c.Iterations)
+	case walks && keys.PerSession():
+		return sessions * uint64(keys.Count)
+	case walks:
+		return uint64(keys.Count)
+	}
+	return 0
+}

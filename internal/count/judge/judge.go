@@ -1,0 +1,344 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Limits of validity. Achieved to offered: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few per cent. Busy: beyond
+// 70 % of a loop, queueing in the client is no longer small compared with the service time; beyond 85 % it dominates. Lag is also allowed up to a
+// multiple of what a queue with the measured cost of an op would have.
+const (
+	suspectAchieved = 0.995
+	invalidAchieved = 0.98
+	suspectBusy     = 0.70
+	invalidBusy     = 0.85
+	suspectQueued   = 0.01  // of the time, in the kernel's run queue
+	invalidQueued   = 0.10  // in an open phase
+	invalidHeldBack = 0.01  // of the time, in which ops waited for what the worker's policy allows
+	freeLag         = 50e-6 // p99 lag that never matters, seconds
+	freeLagQueue    = 1.5   // of the expected p99 lag
+	suspectLag      = 1e-3
+	suspectLagShare = 0.10   // of the p99 service time
+	suspectResent   = 0.0001 // of the bytes sent, by TCP
+	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
+	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
+	suspectGaps     = 0.01   // of the time, in which a closed phase's loop was kept from its processor
+	suspectMet      = 0.001  // of the ops answered, in flight during gaps
+	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
+	suspectDrift    = 0.02   // of the mean rate, over the phase
+	suspectSlope    = 0.10   // of the mean response
+	chanceOfDrift   = 0.01   // a trend with a higher probability is attributed to chance
+)
+
+// Figures of an op, as paths relative to it.
+var (
+	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
+	latencyFigures = []string{"response", "service", "latency", "acks"}
+	tailFigures    = []string{"response.p999", "response.max", "service.p999", "service.max"}
+)
+
+// doubt adds a reason why figures of the phase are no better than v.
+func (p *phase) doubt(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
+	if v.Worse(p.Validity) {
+		p.Validity = v
+	}
+	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
+}
+
+// all returns the paths of everything that was measured.
+func (p *phase) all() []string {
+	return []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}
+}
+
+// each returns the paths of figures of every op and scenario.
+func (p *phase) each(figures ...[]string) (paths []string) {
+	for v := range driver.NumVerbs {
+		verb := p.words.Name(driver.Verb(v))
+		if p.Op[verb] == nil {
+			continue
+		}
+		for _, f := range slices.Concat(figures...) {
+			paths = append(paths, "op."+verb+"."+f)
+			if f == "service" && p.Op[verb].Growth != nil {
+				paths = append(paths, "op."+verb+".growth")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+		for _, f := range slices.Concat(figures...) {
+			if f == "acks" || f == "hit_ratio" {
+				continue
+			}
+			paths = append(paths, "scenario."+name+"."+f)
+			for _, step := range p.Scenario[name].StepOrder {
+				paths = append(paths, "scenario."+name+".step."+step+"."+f)
+			}
+			if f == "service" && p.Scenario[name].Growth != nil {
+				paths = append(paths, "scenario."+name+".growth")
+			}
+		}
+	}
+	return paths
+}
+
+// judge decides the validity of a phase whose figures are complete.
+func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
+	p.Validity, p.Reasons = run.Valid, []run.Reason{}
+	if m.Failed != "" {
+		p.doubt(reason.NotCarriedOut, run.Invalid, p.all(), "ended early, by a failure: %s", m.Failed)
+	}
+	p.judgePolicy()
+	p.judgeOffered()
+	p.judgeLedgers(m)
+	p.judgeFleet(m)
+	if !p.judgeWhole(whole, ph, m) || !p.Kind.Timed() {
+		return
+	}
+	p.judgeServers(m.Servers)
+	p.judgeSilent()
+	p.judgeOutcomes(ph)
+	p.judgeLost(ph, m.Load)
+	p.judgePlateau()
+	p.judgeStall()
+	p.judgeClocks(m)
+	p.judgeLog(m)
+	p.judgeGenerator()
+	p.judgeMachine()
+	if !p.Closed() {
+		p.judgeLag()
+	}
+	if ph.Growth == nil { // with growth, change is what the phase asks about
+		p.judgeSteady()
+	}
+	if p.Foreign > 0 {
+		p.doubt(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
+	}
+}
+
+// judgeOffered comes first: if the target was overloaded, nothing else is worth reading before that.
+func (p *phase) judgeOffered() {
+	if !p.short() {
+		return
+	}
+	offered, achieved := *p.OfferedRate, *p.AchievedRate
+	v := run.Suspect
+	if achieved < invalidAchieved*offered {
+		v = run.Invalid
+	}
+	p.doubt(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
+}
+
+// arriving formats a rate of what the load counts: scenarios, if the phase has any.
+func (p *phase) arriving(rate float64) string {
+	if len(p.Scenario) > 0 {
+		return quantity.Number(rate) + " scenarios/s"
+	}
+	return quantity.Number(rate) + "/s"
+}
+
+// short says whether the achieved rate falls short of the offered one.
+func (p *phase) short() bool {
+	if p.OfferedRate == nil || p.AchievedRate == nil {
+		return false
+	}
+	offered, achieved := *p.OfferedRate, *p.AchievedRate
+	const (
+		edge     = 2 // ops that may fall on either side of the window's ends
+		unlikely = 4 // standard deviations: three in 100,000 phases deviate as far to one side
+	)
+	return offered-achieved > max(edge/p.plateau, unlikely*p.chance) && achieved < suspectAchieved*offered
+}
+
+// judgeLedgers finds ops and requests that went missing.
+func (p *phase) judgeLedgers(m Measured) {
+	balance := func(of string, t *measure.Totals) {
+		if err := t.CheckValid(); err != nil {
+			p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	balance("the "+string(p.Kind), m.Load)
+	if m.Setup != nil {
+		balance("the setup", m.Setup)
+	}
+	if err := p.CheckRequests(); err != nil {
+		p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
+	}
+	if m.StoppedOn != "" {
+		p.doubt(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", m.StoppedOn)
+	}
+	if m.Aborted {
+		return
+	}
+	p.judgeEnded(m)
+}
+
+// judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
+func (p *phase) judgeEnded(m Measured) {
+	for v, l := range m.Unfinished.Ops {
+		name, left := p.words.Name(driver.Verb(v)), int64(0)
+		var touches []string
+		for _, o := range parts(driver.Verb(v), name, p.Op, p.Scenario) {
+			left += o.InFlight
+			touches = append(touches, o.at)
+		}
+		switch {
+		case touches == nil:
+		case left != l.InFlight:
+			p.doubt(reason.Unended, run.Invalid, touches, "%s: %d ops had not ended when the phase had", name, left-l.InFlight)
+		case left != 0:
+			p.doubt(reason.WorkerLost, run.Suspect, touches, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(left), "op"))
+		}
+	}
+	rows := rowsOf(p.targets())
+	for i, r := range m.Load.Requests {
+		left := r.InFlight
+		if i < len(m.Unfinished.Requests) {
+			left -= m.Unfinished.Requests[i].InFlight
+		}
+		if left != 0 {
+			verb := p.words.Name(driver.Verb(i % driver.NumVerbs))
+			p.doubt(reason.Unended, run.Suspect, []string{"requests", "op." + verb + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, rowAt(rows, i/driver.NumVerbs).endpoint, left)
+		}
+	}
+}
+
+// judgeFleet reports that figures mix the loads of different numbers of workers.
+func (p *phase) judgeFleet(m Measured) {
+	for _, l := range m.Losses {
+		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+	}
+}
+
+// judgeClocks checks whether workers that were to load at the same time did.
+func (p *phase) judgeClocks(m Measured) {
+	apart := m.Apart.Seconds()
+	if p.even > 0 && apart > suspectApart*p.even {
+		p.doubt(reason.ClocksApart, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
+			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
+			quantity.Duration(apart), quantity.Percent(apart/p.even))
+	}
+}
+
+// judgeWhole checks that the steps that must succeed completely did. If the setup did not, there is no load to judge.
+func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
+	var short string
+	if m.Setup != nil {
+		short = Shortfall(worker.Setup, 0, p.copies(), m.Setup)
+	}
+	if !p.Kind.Timed() {
+		short = Shortfall(p.Kind, whole.Once(ph, false), p.copies(), m.Load)
+	}
+	if short != "" {
+		p.doubt(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
+	}
+	return short == ""
+}
+
+// copies returns the number of endpoints that hold each key.
+func (p *phase) copies() int {
+	if p.Target.Replication == nil {
+		return 1
+	}
+	return p.Target.Replication.N
+}
+
+// judgeHits compares hits with hit_ratio, the share of gets for keys of the dataset. Chance alone moves them by five standard deviations once in two
+// million phases.
+func (p *phase) judgeHits(ph *plan.Phase) {
+	o := p.Op[driver.Get.String()]
+	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
+		return
+	}
+	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
+	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
+		p.doubt(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
+	}
+}
+
+// judgeOutcomes checks outcomes against max_bad and expect_hits.
+func (p *phase) judgeOutcomes(ph *plan.Phase) {
+	begun := false
+	said := quote(p.Errors)
+	if p.Log != nil && p.Log.Failure != "" {
+		said = "" // it has a reason of its own
+	}
+	for _, o := range p.parts() {
+		begun = begun || o.Due > 0
+		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
+		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
+			p.doubt(reason.MaxBad, run.Invalid, []string{o.at}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+				o.name, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(o.Figures, p.Lost()), said)
+		}
+		if o.verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
+			continue
+		}
+		switch {
+		case o.hits == nil:
+			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, %s were expected to hit", o.name, quantity.Percent(*ph.ExpectHits))
+		case *o.hits < *ph.ExpectHits:
+			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: %s were hits, fewer than expect_hits = %s", o.name, quantity.Percent(*o.hits), quantity.Percent(*ph.ExpectHits))
+		}
+	}
+	p.judgeTargets(ph)
+	p.judgeHits(ph)
+	if !begun {
+		p.doubt(reason.NoOps, run.Invalid, p.all(), "no op was due")
+	}
+}
+
+// wrongs lists how ops went wrong and why: "12 timeout, 3 error; caused by 12 timeout, 3 lost connection".
+func wrongs(o *run.Figures, lost string) string {
+	ways := list(named{"quorum_failed", o.QuorumFailed}, named{"timeout", o.Timeout}, named{"error", o.Error}, named{"shed", o.Shed})
+	c := o.Causes
+	causes := list(named{"reply", c.Reply}, named{"timeout", c.Timeout}, named{lost, c.Lost},
+		named{"refused", c.Refused}, named{"op timeout", c.OpTimeout})
+	if causes == "" {
+		return ways
+	}
+	return ways + "; caused by " + causes
+}
+
+func (p *phase) judgePlateau() {
+	for _, o := range p.parts() {
+		if o.Rate == nil {
+			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures), "%s", p.Nulls[o.at+".rate"])
+			return // one plateau for all
+		}
+	}
+}
+
+// judgeSteady checks whether the load was steady enough for one number to represent it.
+func (p *phase) judgeSteady() {
+	if p.WarmUp.Code == reason.NeverSettled {
+		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+		return
+	}
+	drifts := func(what string, t run.Trend, most float64, figures []string) {
+		if t.Drift == nil || *t.DriftP >= chanceOfDrift || math.Abs(*t.Drift) <= most {
+			return
+		}
+		way := "rose"
+		if *t.Drift < 0 {
+			way = "fell"
+		}
+		p.doubt(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
+	}
+	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
+	if !p.Closed() { // in a closed phase the response is the rate seen from the other side
+		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
+	}
+}

@@ -1,0 +1,143 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// judgeLag checks whether ops started when they were due.
+func (p *phase) judgeLag() {
+	free := freeLag
+	expected := ""
+	if p.ExpectedLagP99 != nil {
+		free = max(free, freeLagQueue**p.ExpectedLagP99)
+		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", quantity.Duration(*p.OpCostSeconds), quantity.Duration(*p.ExpectedLagP99))
+	}
+	for v := range driver.NumVerbs {
+		verb := p.words.Name(driver.Verb(v))
+		if o := p.Op[verb]; o != nil {
+			p.judgeStarts(verb, "op."+verb, &o.Figures, free, expected)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+		p.judgeStarts("scenario "+name, "scenario."+name, &p.Scenario[name].Figures, free, expected)
+	}
+}
+
+// judgeStarts checks that for the ops of a verb, or for a scenario, whose figures are at a path. Lag up to free is acceptable.
+func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expected string) {
+	i := slices.IndexFunc(lateness[:], func(q lateQuantile) bool { return q.of(&o.Lag) != nil })
+	if i < 0 {
+		return
+	}
+	q := lateness[i]
+	lag, service, touches := *q.of(&o.Lag), q.of(&o.Service), []string{at + ".response", at + ".lag", at + ".latency"}
+	if lag <= suspectLag {
+		p.judgeTail(name, at, o)
+	}
+	switch {
+	case lag <= free:
+	case lag > suspectLag && p.generatorLag(q.beyond) > max(suspectLag, free):
+		room := ""
+		if p.waited.Count() > 0 {
+			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+		}
+		p.doubt(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
+	case lag > suspectLag:
+		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
+			name, q.name, quantity.Duration(lag), quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+	case service != nil && lag > suspectLagShare**service:
+		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
+	}
+}
+
+// startedLate returns the validity if loadgen itself started ops late. A rate that a search finds to hold would also hold without that.
+func (p *phase) startedLate() run.Validity {
+	if p.Model == run.ModelSearch {
+		return run.Suspect
+	}
+	return run.Invalid
+}
+
+// generatorLag returns the lag, in seconds, that all but the share beyond of the ops stay within, with ops that waited for a free slot counted as not
+// late: how long a target makes them wait is not the generator's fault.
+func (p *phase) generatorLag(beyond float64) float64 {
+	own := map[int64]int64{}
+	var bounds []int64
+	enter := func(h *hist.Hist, sign int64) {
+		for upper, n := range h.Buckets() {
+			if _, there := own[upper]; !there {
+				bounds = append(bounds, upper)
+			}
+			own[upper] += sign * int64(n)
+		}
+	}
+	enter(&p.lags, 1)
+	enter(&p.waited, -1)
+	slices.Sort(bounds)
+	above := int64(0)
+	for _, upper := range slices.Backward(bounds) {
+		if above += own[upper]; float64(above) > beyond*float64(p.lags.Count()) {
+			return min(seconds(upper), seconds(p.lags.Max()))
+		}
+	}
+	return 0
+}
+
+// roomless returns the share of ops that found no free slot when they were due.
+func (p *phase) roomless() float64 {
+	return float64(p.waited.Count()) / float64(max(1, p.lags.Count()))
+}
+
+// lateQuantile is a quantile that shows whether ops started late.
+type lateQuantile struct {
+	name   string
+	beyond float64 // the share of ops above it
+	of     func(*run.Latency) *float64
+}
+
+// lateness lists them. The first with enough samples counts, since few ops may be late, too.
+var lateness = [...]lateQuantile{
+	{"p99", 0.01, func(l *run.Latency) *float64 { return l.P99 }},
+	{"p90", 0.1, func(l *run.Latency) *float64 { return l.P90 }},
+	{"p50", 0.5, func(l *run.Latency) *float64 { return l.P50 }},
+}
+
+// judgeTail checks the same for the slowest thousandth of an op, which single gaps make late.
+func (p *phase) judgeTail(name, at string, o *run.Figures) {
+	lag := o.Lag.P999
+	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
+		return
+	}
+	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
+	p.doubt(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
+}
+
+// absence says what kept loops from their processors, if that lasted long enough to make that share of the ops late.
+func (p *phase) absence(share float64) string {
+	const catchUp = 2 // some late ops come after the gap, until the loop has caught up
+	i := p.Generator.Interrupted
+	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
+		return ""
+	}
+	return "; " + kept(i, "the rest is a hypervisor's or an interrupt's")
+}
+
+// kept says how often and for how long loops were kept from their processors, and by what; rest is added if other threads account for less than half
+// of that time.
+func kept(i *measure.Interrupted, rest string) string {
+	who := "other threads had it for " + quantity.Duration(i.OthersSeconds) + " of these"
+	if i.OthersSeconds < i.Seconds/2 {
+		who += ", " + rest
+	}
+	return fmt.Sprintf("the generator's loop was kept from its processor %s, for %s in all, at most %s: %s",
+		quantity.Count(i.Times, "time"), quantity.Duration(i.Seconds), quantity.Duration(i.MaxSeconds), who)
+}

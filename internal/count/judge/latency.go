@@ -1,0 +1,83 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+func (b *builder) latencies(at string, r *run.Figures, t *measure.Op) {
+	response, service := t.ResponseAll(), t.ServiceAll()
+	const none, failed = "no op ended ok or miss", "failed"
+	r.Response = b.times(at+".response", &response, none, failed)
+	r.Service = b.times(at+".service", &service, none, failed)
+	r.Lag = b.latency(at+".lag", &t.Lag, "no op was started")
+	class := func(name string, c measure.Class, why string) (response, service run.Latency) {
+		at := at + ".latency." + name
+		return b.latency(at+".response", &t.Response[c], why), b.latency(at+".service", &t.Service[c], why)
+	}
+	r.Latency.OK.Response, r.Latency.OK.Service = class("ok", measure.ClassOK, "no op ended ok")
+	r.Latency.Miss.Response, r.Latency.Miss.Service = class("miss", measure.ClassMiss, "no op missed")
+	r.Latency.Bad.Response, r.Latency.Bad.Service = class("bad", measure.ClassBad, "no op ended badly")
+}
+
+// latency summarises h; without samples it records why.
+func (b *builder) latency(at string, h *hist.Hist, why string) run.Latency {
+	return b.times(at, &measure.Times{Answered: *h}, why, "")
+}
+
+// times summarises the latencies of ops of which some may have failed; failed is the word for how. These are slower than any other, so mean, standard
+// deviation and maximum are null, as is every quantile that falls among them. Without samples it records why.
+func (b *builder) times(at string, t *measure.Times, why, failed string) run.Latency {
+	h := &t.Answered
+	if h.Count() == 0 {
+		b.null(at, reason.NoOps, why)
+		return run.Latency{Failed: t.Failed}
+	}
+	l := run.Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
+	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
+	if t.Failed == 0 {
+		l.Mean, l.SD, l.Max = number(seconds(h.Mean())), number(seconds(h.SD())), number(seconds(h.Max()))
+	} else {
+		for _, name := range []string{"mean", "sd", "max"} {
+			b.null(at+"."+name, reason.OpsFailed, slower)
+		}
+	}
+	for _, q := range []struct {
+		name     string
+		permille uint64
+		to       **float64
+	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p95", 950, &l.P95}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
+		*q.to = quantileOf(t, q.permille)
+		switch more := beyond(t.Count(), q.permille); {
+		case *q.to != nil:
+		case more < leastBeyond:
+			b.null(at+"."+q.name, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+		default:
+			b.null(at+"."+q.name, reason.OpsFailed, slower)
+		}
+	}
+	return l
+}
+
+// leastBeyond is how many samples must lie beyond a quantile: with fewer, its position among them is mere chance. A p99 takes 1,000 samples, a p99.9
+// 10,000.
+const leastBeyond = 10
+
+// beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
+func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
+
+// quantileOf returns a quantile in seconds, or nil if too few samples lie beyond it, or if it falls on a failed op.
+func quantileOf(t *measure.Times, permille uint64) *float64 {
+	if beyond(t.Count(), permille) < leastBeyond {
+		return nil
+	}
+	if ns, known := t.Quantile(float64(permille) / 1000); known {
+		return number(seconds(ns))
+	}
+	return nil
+}

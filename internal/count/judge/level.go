@@ -1,0 +1,366 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Level is a level of a phase while its result is made.
+type Level struct {
+	run.Level
+
+	phase   *phase // the level as a phase of its own
+	totals  *measure.Totals
+	power   float64 // achieved rate divided by the mean response
+	outcome Outcome
+	late    bool // an objective was missed that the service time alone would have met
+}
+
+// overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
+const overloadedAt = 0.9
+
+// AddLevel adds the result of one step of phase ph of p, which has several. start is when it began, relative to the first. The totals in step must
+// not change any more.
+func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
+	r := newStep(p, ph, step)
+	l := &Level{
+		Level: run.Level{
+			Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
+			StartSeconds: start.Seconds(),
+			OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
+			Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
+		},
+		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
+	}
+	if ph.Search != nil {
+		l.try(ph)
+	}
+	m.Levels = append(m.Levels, l)
+}
+
+// powerOf returns rate divided by the mean response time of the ops of all verbs, where a failed op counts as the slowest; 0 if there is none.
+// Response times of scenarios include think times, which are the same at any rate and are not waiting.
+func powerOf(rate *float64, t *measure.Totals) float64 {
+	var response measure.Times
+	var slowest int64
+	for _, o := range t.Ops {
+		if o != nil {
+			all := o.ResponseAll()
+			response.Merge(&all)
+			slowest = max(slowest, all.Answered.Max(), o.Response[measure.ClassBad].Max())
+		}
+	}
+	sum := response.Answered.Sum() + float64(response.Failed)*float64(slowest)
+	if rate == nil || sum == 0 {
+		return 0
+	}
+	return *rate * 1e9 / (sum / float64(response.Count()))
+}
+
+// Tries returns the levels of a search as its algorithm sees them.
+func (m *Measured) Tries() []Try {
+	var tries []Try
+	for _, l := range m.Levels {
+		tries = append(tries, Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power})
+	}
+	return tries
+}
+
+// NextRate returns the rate that a search tries next, given the time its levels have taken so far; more is false once it has ended.
+func (m *Measured) NextRate(s *plan.Search, spent time.Duration) (rate float64, more bool) {
+	bounds := Bounds{From: s.From, To: s.To, Precision: s.Precision}
+	rate, end := bounds.Next(m.Tries())
+	switch {
+	case len(m.Losses) > 0 && len(m.Levels) > 0:
+		m.Ended = Shrunk
+		return 0, false
+	case rate == 0:
+		m.Ended = end
+		return 0, false
+	case len(m.Levels) > 0 && spent+s.StepDuration+s.Drain > s.Budget:
+		m.Ended = Spent
+		if end != GoOn {
+			m.Ended = end
+		}
+		return 0, false
+	}
+	return rate, true
+}
+
+// Stop ends a search because the user asked for it, or because it cannot go on.
+func (m *Measured) Stop() { m.Ended = Stopped }
+
+// try decides the outcome of a level of a search.
+func (l *Level) try(ph *plan.Phase) {
+	l.Why = l.shortfall(ph)
+	l.outcome = Held
+	switch {
+	case l.Why == "":
+	case l.starved():
+		l.outcome = Limited
+	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
+		l.outcome = Overloaded
+	default:
+		l.outcome = Failed
+	}
+	l.Outcome = l.outcome.String()
+}
+
+// whose says whether the generator may be to blame if a level does not hold.
+func (l *Level) whose() string {
+	g := l.phase.Generator
+	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
+	switch {
+	case heldBack(&g) != "":
+		return "; " + heldBack(&g)
+	case g.Busy > invalidBusy:
+		return busy
+	case g.Throttled != nil && g.Throttled.Periods > 0:
+		return "; a CPU quota kept the generator from running"
+	case l.phase.Stalls > 0:
+		return "; the generator stood still for " + quantity.Duration(l.phase.MaxStallSeconds)
+	case g.RunQueueWait != nil && *g.RunQueueWait > suspectQueued:
+		return fmt.Sprintf("; the generator's loop waited %s of the time for a processor: it may be to blame", quantity.Percent(*g.RunQueueWait))
+	case l.phase.absence(0.01) != "":
+		return l.phase.absence(0.01)
+	case l.late:
+		return busy + ": ops had no room, or it woke late"
+	case g.Busy > suspectBusy:
+		return busy
+	}
+	return busy + ": it is not to blame"
+}
+
+// starved says whether the generator was kept from offering the rate, so that the level says nothing about the target.
+func (l *Level) starved() bool {
+	g := l.phase.Generator
+	return g.Busy > invalidBusy || l.phase.Stalls > 0 || heldBack(&g) != "" ||
+		g.Throttled != nil && g.Throttled.Periods > 0 ||
+		g.RunQueueWait != nil && *g.RunQueueWait > invalidQueued
+}
+
+// shortfall says why the level does not hold the objectives, or "" if it does.
+func (l *Level) shortfall(ph *plan.Phase) string {
+	if l.OfferedRate == nil || l.AchievedRate == nil {
+		return l.phase.Nulls["achieved_rate"]
+	}
+	if l.phase.short() {
+		return "sustained " + l.phase.arriving(*l.AchievedRate) + l.whose()
+	}
+	for _, o := range l.phase.parts() {
+		if o.Shed > 0 {
+			return fmt.Sprintf("%s of %s was shed", quantity.Count(o.Shed, o.name), quantity.Number(float64(o.Due))) + l.whose()
+		}
+	}
+	for i := range ph.Search.SLOs {
+		if why := l.misses(&ph.Search.SLOs[i]); why != "" {
+			return why
+		}
+	}
+	if l.Validity == run.Invalid {
+		return l.Reasons[0].Text
+	}
+	return ""
+}
+
+// misses says how a level misses an objective, or "" if it does not.
+func (l *Level) misses(slo *plan.SLO) string {
+	for _, o := range l.phase.parts() {
+		if slo.Op != "" && slo.Op != l.phase.words.Name(o.verb) {
+			continue
+		}
+		services, lags := quantiles(slo, o.Service), quantiles(slo, o.Lag)
+		for i, q := range quantiles(slo, o.Response) {
+			switch {
+			case q.limit == 0:
+			case q.is == nil:
+				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, q.name, l.phase.Nulls[o.at+".response."+q.path])
+			case *q.is > q.limit.Seconds():
+				service, lag := *services[i].is, *lags[i].is // they have at least as many samples
+				l.late = service <= q.limit.Seconds()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
+			}
+		}
+	}
+	return ""
+}
+
+// quantile is a quantile of a level, and its limit.
+type quantile struct {
+	name  string
+	path  string        // relative to the latency
+	limit time.Duration // 0: none
+	is    *float64
+}
+
+func quantiles(slo *plan.SLO, r run.Latency) []quantile {
+	return []quantile{
+		{"p50", "p50", slo.ResponseP50, r.P50},
+		{"p90", "p90", slo.ResponseP90, r.P90},
+		{"p99", "p99", slo.ResponseP99, r.P99},
+		{"p99.9", "p999", slo.ResponseP999, r.P999},
+	}
+}
+
+// total merges the levels: what a phase counted in all. It leaves out bins, which count from the start of a level.
+func total(levels []*Level) *measure.Totals {
+	t := &measure.Totals{}
+	for _, l := range levels {
+		t.Merge(l.totals.WithoutBins())
+	}
+	return t
+}
+
+// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, and no rates.
+func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	m.Load = total(m.Levels)
+	for _, l := range m.Levels {
+		m.Generators = append(m.Generators, l.phase.Generator)
+	}
+	r := newStep(p, ph, m)
+	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
+	r.Validity, r.Reasons = run.Valid, []run.Reason{}
+	for i, l := range m.Levels {
+		for _, why := range l.Reasons {
+			at := fmt.Sprintf("levels.%d.", i)
+			r.doubt(why.Code, why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
+		}
+		r.Load.DurationSeconds += l.DurationSeconds
+		r.Load.RampSeconds += l.RampSeconds
+	}
+	r.levels(m.Levels)
+	return r
+}
+
+// newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
+func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	sum := Sum(m.Tries())
+	var r *phase
+	if sum.Held >= 0 {
+		held := m.Levels[sum.Held].phase
+		best := *held.Phase
+		best.Nulls, best.NullCodes = maps.Clone(best.Nulls), maps.Clone(best.NullCodes)
+		r = &phase{words: held.words, Phase: &best}
+	} else {
+		r = nothingHeld(p, ph, m)
+	}
+	m.Load = total(m.Levels)
+	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
+	r.count(ph, m)
+	_, _, r.Load = shape(ph, pace.Shape{})
+	r.levels(m.Levels)
+	r.search(ph.Search, m, sum)
+	return r
+}
+
+// nothingHeld makes the result of a search in which no level held. The generator's figures are those of the first level.
+func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
+	lowest := m.Levels[0]
+	r.Generator = lowest.phase.Generator
+	for path := range r.Nulls {
+		r.null(path, reason.NoRateHeld, "no rate held")
+	}
+	for path, why := range lowest.phase.Nulls { // those unrelated to how ops ended
+		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
+			r.null(path, lowest.phase.NullCodes[path], why)
+		}
+	}
+	r.Validity, r.Reasons = run.Valid, []run.Reason{}
+	r.doubt(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	return r
+}
+
+// levels copies the levels, and the reasons for their nulls.
+func (p *phase) levels(levels []*Level) {
+	for i, l := range levels {
+		p.Levels = append(p.Levels, l.Level)
+		for path, why := range l.phase.Nulls {
+			if path == "offered_rate" || path == "achieved_rate" || strings.HasPrefix(path, "op.") || strings.HasPrefix(path, "scenario.") {
+				p.null(fmt.Sprintf("levels.%d.%s", i, path), l.phase.NullCodes[path], why)
+			}
+		}
+	}
+}
+
+// search says what the search found, and how far that can be trusted.
+func (p *phase) search(s *plan.Search, m Measured, sum Found) {
+	r := &run.Search{
+		End: m.Ended.Code(), Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
+		Objectives: objectives(s),
+	}
+	p.Search = r
+	p.known("search")
+	rate := func(i int, name, why string) *float64 {
+		if i < 0 {
+			p.null("search."+name, reason.NoRateHeld, why)
+			return nil
+		}
+		return number(m.Levels[i].Offered())
+	}
+	level := func(i int, name, why string) *int {
+		if i < 0 {
+			p.null("search."+name, reason.NoRateHeld, why)
+			return nil
+		}
+		return &i
+	}
+	failed, limited := sum.Failed, -1
+	if failed >= 0 && m.Levels[failed].outcome == Limited {
+		failed, limited = -1, failed
+	}
+	const noRate, noKnee = "no rate held", "it may lie beyond the rates that were tried"
+	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
+	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
+	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
+	if r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above"); limited >= 0 {
+		r.ClientBound = number(m.Levels[limited].Rate)
+	}
+	p.judgeSearch(m, r)
+}
+
+// judgeSearch checks whether the answer is the target's own, and as precise as asked.
+func (p *phase) judgeSearch(m Measured, r *run.Search) {
+	switch {
+	case r.Rate == nil: // nothingHeld has said so
+	case r.ClientBound != nil:
+		p.doubt(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
+	case m.Ended == Precise || m.Ended == AtTo:
+	case r.FirstFailed == nil:
+		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
+	case *r.FirstFailed > *r.Rate*(1+r.Precision):
+		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
+	}
+}
+
+// objectives lists the limits of a search.
+func objectives(s *plan.Search) []run.Objective {
+	list := []run.Objective{}
+	for i := range s.SLOs {
+		slo := &s.SLOs[i]
+		for _, q := range quantiles(slo, run.Latency{}) {
+			if q.limit > 0 {
+				list = append(list, run.Objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
+			}
+		}
+	}
+	return list
+}
+
+// below returns the paths that a reason affects, prefixed with at.
+func below(at string, r *run.Reason) (paths []string) {
+	for _, t := range r.Touches {
+		paths = append(paths, at+t)
+	}
+	return paths
+}

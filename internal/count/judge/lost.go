@@ -1,0 +1,42 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Limits of the share of a closed load's time that its slots may lose. With less than the first, as many slots were at work as the plan says, to
+// within the other errors of a rate.
+const (
+	suspectLost = 0.01
+	invalidLost = 0.10 // or max_bad, if that is more
+)
+
+// judgeLost checks whether a closed load had as many slots at work as the plan says. The time of others went to ops that brought nothing, or to waiting
+// for a connection: the target was then under a smaller load than the plan's.
+func (p *phase) judgeLost(ph *plan.Phase, load *measure.Totals) {
+	ns, covered := load.Lost.Between(p.window.from, p.window.to)
+	if !p.Closed() || covered == 0 {
+		return
+	}
+	span := &load.Span
+	share := seconds(float64(ns)) / (covered * float64(span.Sessions) * float64(ph.Pipeline()))
+	v := run.Suspect
+	switch {
+	case share < suspectLost:
+		return
+	case share > max(invalidLost, ph.MaxBad):
+		v = run.Invalid
+	}
+	who := "lost workers" // which did not say how many sessions it was
+	if span.Losers > 0 {
+		who = fmt.Sprintf("%s of %s from %s on", quantity.Thousands(span.Losers), quantity.Count(span.Sessions, "session"), quantity.Duration(seconds(span.LostFrom-load.Origin)))
+	}
+	p.doubt(reason.LostTime, v, p.all(), "%s of the sessions' time was lost, by %s: in ops that timed out, were refused or lost their connection, and in waits for one%s",
+		quantity.Percent(share), who, quote(p.Errors))
+}

@@ -1,0 +1,252 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// maxProbeRows bounds the rows that a phase keeps of an observation. At that number, every second one is dropped.
+const maxProbeRows = 4096
+
+// maxReasons bounds the texts kept for why figures are missing.
+const maxReasons = 32
+
+// When in a phase a probe was made. The one before comes after the setup, when everything is ready for the load.
+const (
+	before = "before"
+	during = "during"
+	after  = "after"
+)
+
+// Observation collects the probes of one observation in one phase. The zero value has none.
+type Observation struct {
+	Of      string // what is observed, in words
+	Skipped int    // probes that were due while an earlier one was in progress
+
+	first, last *run.Probe                // before and after the load
+	rows        measure.Halved[run.Probe] // each is the first of an equal number of probes
+	taken       int
+	failed      int
+	seconds     float64
+	longest     float64
+	why         map[string]int // by text
+	sums        map[string]*sum
+}
+
+// sum is what all probes say about a field.
+type sum struct {
+	n                    int
+	last, min, max, mean float64
+}
+
+// Begin adds the probe made before the load.
+func (o *Observation) Begin(p *run.Probe) {
+	p.When, o.first = before, p
+	o.add(p)
+	o.keep(p)
+}
+
+// Add adds a probe made during the load, in order of time.
+func (o *Observation) Add(p *run.Probe) {
+	p.When = during
+	o.add(p)
+	o.keep(p)
+	if len(o.rows.Cells) >= maxProbeRows {
+		o.rows.Halve(func(_, from *run.Probe) { *from = run.Probe{} })
+	}
+}
+
+// keep adds a probe to the rows, if it is the first of one.
+func (o *Observation) keep(p *run.Probe) {
+	if o.rows.Opens() {
+		o.rows.Cells = append(o.rows.Cells, *p)
+	}
+	o.rows.Count()
+}
+
+// End adds the probe made after the load.
+func (o *Observation) End(p *run.Probe) {
+	p.When, o.last = after, p
+	o.add(p)
+	o.rows.Cells = append(o.rows.Cells, *p)
+}
+
+// Read adds a stored probe, whenever it was made.
+func (o *Observation) Read(p *run.Probe) {
+	o.Skipped += p.Skipped
+	switch p.When {
+	case before:
+		o.Begin(p)
+	case after:
+		o.End(p)
+	default:
+		o.Add(p)
+	}
+}
+
+// add adds a probe to the figures.
+func (o *Observation) add(p *run.Probe) {
+	if o.sums == nil {
+		o.why, o.sums = map[string]int{}, map[string]*sum{}
+	}
+	o.taken++
+	o.seconds += p.Seconds
+	o.longest = max(o.longest, p.Seconds)
+	if p.Missing[""] != "" {
+		o.failed++
+	}
+	for field, why := range p.Missing {
+		if field != "" {
+			why = field + ": " + why
+		}
+		if _, known := o.why[why]; !known && len(o.why) >= maxReasons {
+			why = "(other texts)"
+		}
+		o.why[why]++
+	}
+	for field, v := range p.Value {
+		s := o.sums[field]
+		if s == nil {
+			s = &sum{min: v, max: v}
+			o.sums[field] = s
+		}
+		s.n++
+		s.last, s.min, s.max = v, min(s.min, v), max(s.max, v)
+		s.mean += (v - s.mean) / float64(s.n)
+	}
+}
+
+// observe adds the observations of the phase, which began at origin on the run clock.
+func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin float64) {
+	p.Observe, p.Probes = map[string]map[string]run.Observed{}, map[string]*run.Probes{}
+	for _, o := range plan.Observes {
+		seen := all[o.Name]
+		if seen == nil {
+			seen = new(Observation)
+		}
+		p.Observe[o.Name] = map[string]run.Observed{}
+		if len(seen.sums) == 0 {
+			p.null("observe."+o.Name, reason.NotTold, seen.never(""))
+		}
+		for _, f := range o.Fields {
+			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
+		}
+		p.Probes[o.Name] = seen.probes(o, origin)
+		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
+			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not bring it: see errors")
+		}
+	}
+}
+
+func hasNull(values map[string]*float64) bool {
+	for _, v := range values {
+		if v == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// observed makes the figures of one field, at a path, and records why some are null.
+func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
+	r := run.Observed{Unit: f.Unit, Counter: f.Counter}
+	s, why := o.sums[f.Name], ""
+	if s == nil {
+		if len(o.sums) > 0 { // otherwise one reason covers all fields
+			p.null(at, reason.NotTold, o.never(f.Name))
+		}
+		return r
+	}
+	r.Last, r.Min, r.Max, r.Mean = number(s.last), number(s.min), number(s.max), number(s.mean)
+	if r.Before, why = valueOf(o.first, f.Name); why != "" {
+		p.null(at+".before", reason.NotTold, "before the phase: "+why)
+	}
+	if r.After, why = valueOf(o.last, f.Name); why != "" {
+		p.null(at+".after", reason.NotTold, "after the phase: "+why)
+	}
+	code := reason.NotTold
+	switch {
+	case r.Before == nil:
+		why = p.Nulls[at+".before"]
+	case r.After == nil:
+		why = p.Nulls[at+".after"]
+	case f.Counter && *r.After < *r.Before:
+		code, why = reason.CounterReset, fmt.Sprintf("the counter went back from %s to %s: what counts was started anew", quantity.Number(*r.Before), quantity.Number(*r.After))
+	default:
+		r.Delta = number(*r.After - *r.Before)
+		if between := o.last.At - o.first.At; between > 0 {
+			r.Rate = number(*r.Delta / between)
+			return r
+		}
+		p.null(at+".rate", reason.NoTime, "no time passed between the two probes")
+		return r
+	}
+	p.null(at+".delta", code, why)
+	p.null(at+".rate", code, why)
+	return r
+}
+
+// valueOf returns a field of a probe, or why it has none.
+func valueOf(p *run.Probe, field string) (v *float64, why string) {
+	if p == nil {
+		return nil, "nothing was asked: the run had ended"
+	}
+	if f, ok := p.Value[field]; ok {
+		return number(f), ""
+	}
+	return nil, whyNot(p, field)
+}
+
+func whyNot(p *run.Probe, field string) string {
+	if why := p.Missing[field]; why != "" {
+		return why
+	}
+	if why := p.Missing[""]; why != "" {
+		return why
+	}
+	return "it was not told"
+}
+
+// never says why no probe returned a field.
+func (o *Observation) never(field string) string {
+	switch {
+	case o.last != nil:
+		return whyNot(o.last, field)
+	case len(o.rows.Cells) > 0:
+		return whyNot(&o.rows.Cells[len(o.rows.Cells)-1], field)
+	}
+	return "nothing was asked: the run had ended"
+}
+
+// probes describes how the observation was made.
+func (o *Observation) probes(of *plan.Observe, origin float64) *run.Probes {
+	r := &run.Probes{
+		Kind: of.Kind, Of: o.Of, Taken: o.taken, Failed: o.failed, Skipped: o.Skipped, Seconds: o.seconds, MaxSeconds: o.longest,
+		Errors: []run.ErrorText{}, Series: []run.ProbeRow{},
+	}
+	for text, n := range o.why {
+		r.Errors = append(r.Errors, run.ErrorText{Text: text, Count: uint64(n)})
+	}
+	slices.SortFunc(r.Errors, func(a, b run.ErrorText) int {
+		if a.Count != b.Count {
+			return int(b.Count) - int(a.Count)
+		}
+		return strings.Compare(a.Text, b.Text)
+	})
+	for i := range o.rows.Cells {
+		at := &o.rows.Cells[i]
+		row := run.ProbeRow{T: at.At - origin, Value: map[string]*float64{}}
+		for _, f := range of.Fields {
+			row.Value[f.Name], _ = valueOf(at, f.Name)
+		}
+		r.Series = append(r.Series, row)
+	}
+	return r
+}

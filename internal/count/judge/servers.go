@@ -1,0 +1,72 @@
+package judge
+
+import (
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Why a target may not be what the plan names.
+const (
+	sameServer     reason.Code = "same_server"     // endpoints that stand for several servers are one
+	notLoaded      reason.Code = "not_loaded"      // an endpoint's name leads to other servers, too, which were not loaded
+	serversDiffer  reason.Code = "servers_differ"  // workers found different servers by the same name
+	silentEndpoint reason.Code = "silent_endpoint" // an endpoint answered nothing, while others did
+)
+
+// judgeServers checks that what was loaded is what the plan names: each endpoint is a server of its own, and the only one of its name.
+func (p *phase) judgeServers(all servers) {
+	touches := append(p.all(), "requests")
+	for _, t := range p.targets() {
+		facts := all[t.Name]
+		for _, same := range worker.OneServer(t.Endpoints, facts) {
+			p.doubt(sameServer, run.Suspect, touches, "target %q: %s are one server: the figures are not those of %s",
+				t.Name, strings.Join(same, ", "), quantity.Count(len(t.Endpoints), "server"))
+		}
+		for _, endpoint := range t.Endpoints {
+			f := facts[endpoint]
+			if others := f[worker.OtherAddresses]; others != "" {
+				p.doubt(notLoaded, run.Suspect, touches, "target %q: %s leads to other servers, too: %s was loaded, and not %s", t.Name, endpoint, f[worker.Address], others)
+			}
+			if elsewhere := f[worker.Elsewhere]; elsewhere != "" {
+				p.doubt(serversDiffer, run.Suspect, touches, "target %q: workers did not all load the same server by the name %s: %s, but %s", t.Name, endpoint, f[worker.Address], elsewhere)
+			}
+		}
+	}
+}
+
+// judgeSilent finds endpoints that answered nothing while others of their target did: the figures are those of the others.
+func (p *phase) judgeSilent() {
+	for _, t := range p.targets() {
+		var answered, silent []string
+		causes := map[string]string{}
+		for _, endpoint := range t.Endpoints {
+			var sum run.Requests
+			for _, r := range p.Requests {
+				if r.Target == t.Name && r.Endpoint == endpoint {
+					sum.Answered += r.Answered + r.Moved + r.Ask
+					sum.Timeout += r.Timeout
+					sum.Error += r.Error
+					sum.Refused += r.Refused
+				}
+			}
+			switch {
+			case sum.Answered > 0:
+				answered = append(answered, endpoint)
+			case sum.Timeout+sum.Error+sum.Refused > 0:
+				silent = append(silent, endpoint)
+				causes[endpoint] = list(named{"timeout", sum.Timeout}, named{"error", sum.Error}, named{"refused", sum.Refused})
+			}
+		}
+		if len(answered) == 0 {
+			continue
+		}
+		for _, endpoint := range silent {
+			p.doubt(silentEndpoint, run.Suspect, append(p.all(), "requests"), "target %q: %s answered none of its requests (%s): the figures are those of the other %s",
+				t.Name, endpoint, causes[endpoint], quantity.Count(len(t.Endpoints)-1, "endpoint"))
+		}
+	}
+}

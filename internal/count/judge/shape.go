@@ -1,0 +1,106 @@
+package judge
+
+import (
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newTarget(t *plan.Target, endpoints []string) run.Target {
+	r := run.Target{Name: t.Name, Endpoints: append([]string{}, endpoints...)}
+	r.Driver, r.Builtin, r.TLS, r.Placement = t.Driver, t.Builtin != nil, t.TLS != nil, t.Placement
+	if n := t.Replication; n != nil {
+		r.Replication = &run.Replication{
+			Coordinate: n.Coordinate, N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom,
+		}
+	}
+	return r
+}
+
+func newDataset(p *plan.Plan, ph *plan.Phase) run.Dataset {
+	d := p.Dataset(ph.Dataset)
+	r := run.Dataset{
+		Name: d.Name, Keys: d.Keys.Count, Scope: d.Keys.Scope, Pick: d.Keys.Picking(), Skew: d.Keys.Skew, ValueBytes: d.Values.Size, Values: d.Values.Form(),
+	}
+	if f := d.Keys.File; f != nil {
+		r.File = &run.KeyFile{Path: f.Path, Form: f.Form, Field: f.Field, SHA256: f.SHA256}
+	}
+	if f := d.Values.File; f != nil {
+		r.ValuesFile = &run.ValueFile{
+			KeyFile: run.KeyFile{Path: f.Path, Form: f.Form, Field: f.Field, SHA256: f.SHA256}, Encoding: f.Encoding, Pick: f.Pick,
+			Values: f.Count, LeastBytes: f.Least, LargestBytes: f.Largest, MeanBytes: f.Mean(),
+		}
+	}
+	return r
+}
+
+// shape returns the phase's kind, its load model and that model's parameters, for a step of the given shape or for the whole phase.
+func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Model, s run.Load) {
+	kind, model, s = bareShape(ph, step)
+	s.Batch = ph.Batch
+	if ph.HitRatio != nil {
+		s.HitRatio = *ph.HitRatio
+	}
+	return kind, model, s
+}
+
+// bareShape is shape without what all models have in common.
+func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Model, s run.Load) {
+	if o := ph.Schedule(); o != nil {
+		s := run.Load{
+			Sessions: o.Sessions, Pipeline: o.Pipeline, DurationSeconds: step.Duration.Seconds(), RampSeconds: step.Ramp.Seconds(),
+			Rate: step.Rate, Arrivals: o.Arrivals, InFlight: o.InFlight, OnFull: o.OnFull,
+		}
+		switch {
+		case ph.Stages != nil:
+			return worker.Load, run.ModelStages, s
+		case ph.Search != nil:
+			return worker.Load, run.ModelSearch, s
+		}
+		return worker.Load, run.ModelOpen, s
+	}
+	switch {
+	case ph.Closed != nil:
+		c := ph.Closed
+		return worker.Load, run.ModelClosed, run.Load{
+			Sessions: c.Sessions, Pipeline: c.Pipeline, Iterations: c.Iterations, DurationSeconds: c.Duration.Seconds(),
+			RampSeconds: c.Ramp.Seconds(), ThinkSeconds: c.Think.Seconds(),
+		}
+	case ph.Populate != nil:
+		return worker.Populate, run.ModelClosed, run.Load{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
+	default:
+		return worker.Clear, run.ModelClosed, run.Load{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
+	}
+}
+
+// verbsOf returns the verbs of a mix; a plan contains only known ones.
+func (p *phase) verbsOf(mix []plan.Weight) []driver.Verb {
+	var verbs []driver.Verb
+	for _, w := range mix {
+		if v, ok := p.words.Verb(w.Op); ok {
+			verbs = append(verbs, v)
+		}
+	}
+	return verbs
+}
+
+func newReplayed(t *plan.Trace) *run.Trace {
+	r := &run.Trace{
+		File: t.File, Form: t.Form, SHA256: t.SHA256, Speed: t.Speed, Lines: t.Lines,
+		Ops: traceCounts(t.Ops), LeftOut: traceCounts(t.LeftOut),
+	}
+	if t.Even {
+		r.Speed = 0
+	}
+	return r
+}
+
+func traceCounts(of []plan.TraceCount) []run.TraceCount {
+	list := make([]run.TraceCount, len(of))
+	for i, c := range of {
+		list[i] = run.TraceCount(c)
+	}
+	return list
+}

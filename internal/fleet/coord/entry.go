@@ -1,0 +1,175 @@
+package coord
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// entry records something the coordinator did or heard. Entries are kept among the workers' snapshots, in order. They let a run whose coordinator
+// was killed be judged as if it had lived ([Recover]). Exactly one field is set.
+type entry struct {
+	Begin   *beginning          `json:"begin,omitempty"`
+	Nodes   map[string][]string `json:"nodes,omitempty"`   // started, by target
+	Watched map[string]string   `json:"watched,omitempty"` // what each observation looks at, in words
+	Member  *arrival            `json:"member,omitempty"`
+	Step    *begun              `json:"step,omitempty"`
+	Began   *time.Duration      `json:"began,omitempty"` // when the step before this entry began, on the run clock
+	Final   *finalEntry         `json:"final,omitempty"`
+	Failed  *failure            `json:"failed,omitempty"`
+	Loss    *lossEntry          `json:"loss,omitempty"`
+	Flush   *flushed            `json:"flush,omitempty"`
+	Stop    *stopped            `json:"stop,omitempty"`
+	Over    string              `json:"over,omitempty"` // a search that went no further, though it could have
+	End     *ended              `json:"end,omitempty"`
+}
+
+// beginning is the first entry.
+type beginning struct {
+	Header      run.Header      `json:"header"`
+	Environment run.Environment `json:"environment"`
+	Fleet       []run.Worker    `json:"fleet"`
+	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
+	Abort       bool            `json:"abort"`   // end the run when a worker is lost
+	Replace     bool            `json:"replace"` // others may take the places of lost workers
+}
+
+// arrival is a worker that takes a lost worker's place.
+type arrival struct {
+	Index int        `json:"index"`
+	Phase string     `json:"phase"` // the first phase it takes part in
+	Is    run.Worker `json:"is"`
+}
+
+// begun is a step for which all workers were ready. It is on disk before they start; otherwise a coordinator killed at that moment would leave load
+// that nobody knows of.
+type begun struct {
+	Step  worker.Step   `json:"step"`  // without the workers' shares of it
+	After time.Duration `json:"after"` // it began after this, on the run clock
+	Facts facts         `json:"facts"`
+}
+
+// facts is what the workers' answers said about a step before it began.
+type facts struct {
+	Found   map[string][]string                     `json:"found"`   // nodes of each target that is a cluster
+	Servers map[string]map[string]map[string]string `json:"servers"` // what each endpoint of each target said about itself
+	Parts   []partFacts                             `json:"parts"`   // by worker
+}
+
+type partFacts struct {
+	Ops         uint64        `json:"ops"` // number of ops it will start; 0: not known
+	Remote      bool          `json:"remote"`
+	Offset      time.Duration `json:"offset"`
+	Uncertainty time.Duration `json:"uncertainty"`
+}
+
+// finalEntry is a worker's final report on a step, without what its snapshots already say.
+type finalEntry struct {
+	Worker         int               `json:"worker"`
+	Cut            bool              `json:"cut"` // it ended early on its own
+	Generator      measure.Generator `json:"generator"`
+	MachineSeconds float64           `json:"machine_seconds"` // this and the next two are not in a result's JSON
+	MachineHost    string            `json:"machine_host"`
+	MachineUnknown string            `json:"machine_unknown"`
+	Log            *worker.Log       `json:"log"`
+	Uncertainty    time.Duration     `json:"uncertainty"`
+}
+
+// failure is what a worker reported, which ended its step for all.
+type failure struct {
+	Worker int    `json:"worker"`
+	Why    string `json:"why"`
+}
+
+// lossEntry is a worker that was lost.
+type lossEntry struct {
+	Worker int         `json:"worker"`
+	Is     worker.Loss `json:"is"`
+}
+
+// flushed is a phase that emptied built-in nodes.
+type flushed struct {
+	Phase  string  `json:"phase"`
+	Origin float64 `json:"origin"` // when it began, seconds on the run clock
+}
+
+// stopped is a requested early end.
+type stopped struct {
+	Code reason.Code `json:"code"`
+	Text string      `json:"text"`
+}
+
+// ended is how far a run got, and what its coordinator alone knows of it.
+type ended struct {
+	Completeness run.Completeness `json:"completeness"`
+	Why          []reason.Why     `json:"why"`
+	Seconds      float64          `json:"seconds"`
+	CPUSeconds   float64          `json:"cpu_seconds"`
+}
+
+// End keeps how a run has ended, behind everything else that is kept of it, so that it can be replayed. It returns the store's errors.
+func End(store Store, r *run.Run) error {
+	b, err := json.Marshal(entry{End: &ended{Completeness: r.Verdict.Completeness, Why: r.Stopped(), Seconds: r.Seconds, CPUSeconds: r.CoordinatorCPUSeconds}})
+	if err != nil {
+		return fmt.Errorf("keep how the run ended: %w", err)
+	}
+	return store.Append("", b)
+}
+
+// note keeps an entry. It is on disk no later than the snapshots that come after it.
+func (c *coordinator) note(e entry) *commit {
+	if c.journal == nil {
+		return nil
+	}
+	b, err := json.Marshal(e)
+	if err != nil { // a figure that JSON cannot represent; the run itself is not affected
+		c.Logger.Warn("keep what the coordinator has done", "err", err)
+		return nil
+	}
+	return c.journal.add("", b)
+}
+
+// noteNow keeps an entry, and returns once it is on disk.
+func (c *coordinator) noteNow(e entry) error {
+	kept := c.note(e)
+	if kept == nil {
+		return nil
+	}
+	kept.hurry()
+	return kept.wait()
+}
+
+// readEntry decodes what note wrote.
+func readEntry(b []byte) (e entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return e, fmt.Errorf("read what the coordinator has kept: %w", err)
+	}
+	return e, nil
+}
+
+// entryOf returns the entry for a worker's final report.
+func entryOf(i int, f *worker.Final, cut bool) entry {
+	e := &finalEntry{Worker: i, Cut: cut, Generator: f.Generator, MachineUnknown: f.Generator.MachineUnknown, Log: f.Log, Uncertainty: f.Uncertainty}
+	if m := f.Generator.Machine; m != nil {
+		e.MachineSeconds, e.MachineHost = m.Seconds, m.Host
+	}
+	return entry{Final: e}
+}
+
+// final returns the report that the entry was made from, except its totals.
+func (e *finalEntry) final() *worker.Final {
+	f := &worker.Final{Generator: e.Generator, Log: e.Log, Uncertainty: e.Uncertainty}
+	f.Generator.MachineUnknown = e.MachineUnknown
+	if m := f.Generator.Machine; m != nil {
+		m.Seconds, m.Host = e.MachineSeconds, e.MachineHost
+	}
+	return f
+}

@@ -1,0 +1,49 @@
+package coord
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// limits returns what the plan lets the step's workers count.
+func (s *step) limits() *measure.Limits {
+	l, ops, words := &measure.Limits{}, s.ph.Ops, s.c.Plan.Words()
+	switch s.steps[0].Kind {
+	case worker.Setup:
+		ops = s.ph.Setup
+	case worker.Load:
+		l.Growth, l.Samples = s.ph.Growth != nil, s.ph.Samples
+		for i := range s.ph.Scenarios {
+			l.Scenarios = append(l.Scenarios, len(s.ph.Scenarios[i].Steps))
+		}
+	}
+	for _, w := range ops {
+		if verb, ok := words.Verb(w.Op); ok {
+			l.Verbs[verb] = true
+		}
+	}
+	for _, name := range s.ph.Targets() {
+		l.Acks = max(l.Acks, acksOf(s.c.Plan.Target(name)))
+	}
+	return l
+}
+
+// acksOf returns the most good answers that an op on the target can have, if they are counted; otherwise 0.
+func acksOf(t *plan.Target) int {
+	if t.Replication == nil {
+		return 0
+	}
+	return t.Replication.N
+}
+
+// fits returns an error if what waits for other workers, including snap, takes too much memory.
+func (s *step) fits(snap *measure.Snapshot) error {
+	if held := s.joiner.Held(); held > s.joiner.Most {
+		return fmt.Errorf("snapshot %d: with it, what waits for other workers takes %d MiB, at most %d MiB may: fewer scenarios, steps or replicas would do",
+			snap.SeqFirst, held>>20, s.joiner.Most>>20)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// phase runs the steps of a phase and adds the phase to the result. If a step that must fully succeed does not, phase returns an error, and the
+// result still holds the phase as far as it got.
+func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
+	t := c.Plan.Target(ph.Target)
+	if ph.Clear != nil && t.Builtin != nil {
+		return c.flush(ctx, ph)
+	}
+	p := activePhase{c: c, ph: ph, route: newRoute(ph), watch: c.watch(ph)}
+	p.m.Endpoints, p.m.Others = c.endpoints(ph)
+	began, err := p.all(ctx)
+	err = errors.Join(err, p.watch.end(ctx))
+	p.m.Observed = p.watch.observed()
+	if began {
+		c.add(ph, p.m)
+	}
+	return err
+}
+
+// activePhase is a phase in progress.
+type activePhase struct {
+	c     *coordinator
+	ph    *plan.Phase
+	route *route
+	m     judge.Measured
+	begun time.Duration // when its first level began, on the run clock; 0: not yet
+	watch *watch
+}
+
+// all carries out the steps of the phase, and says whether any began.
+func (p *activePhase) all(ctx context.Context) (began bool, err error) {
+	for {
+		next, more := p.route.next(&p.m, p.spent())
+		if !more {
+			if p.ph.Search != nil {
+				p.c.note(entry{Over: p.ph.Name})
+			}
+			return began, nil
+		}
+		s, err := p.c.step(ctx, p.ph, next, func() {
+			if next.Kind != worker.Setup {
+				p.watch.begin(ctx)
+			}
+		})
+		if s == nil {
+			if errors.Is(err, errEnded) {
+				p.m.Stop()
+				return began, err
+			}
+			return len(p.m.Levels) > 0, err
+		}
+		began = true
+		p.m.Endpoints, p.m.Others = s.endpoints()
+		p.take(s)
+		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
+			err = errEnded
+		}
+		if err == nil && !next.Kind.Timed() && !p.m.Aborted {
+			err = p.shortfall(next.Kind, s.totals)
+		}
+		if err == nil {
+			err = p.settle(s)
+		}
+		if err != nil || p.m.Aborted {
+			p.m.Stop()
+			return began, err
+		}
+	}
+}
+
+// spent is the time since the phase's first level began. When a run is read back, it is 0 while the phase goes on and otherwise longer than any plan
+// allows, so that every decision comes out as it did in the run.
+func (p *activePhase) spent() time.Duration {
+	switch k := p.c.past; {
+	case k != nil && k.goesOn(p.ph.Name), p.begun == 0:
+		return 0
+	case k != nil:
+		return math.MaxInt64 / 2
+	}
+	return time.Since(p.c.zero) - p.begun
+}
+
+// take adds what a step has counted.
+func (p *activePhase) take(s *step) {
+	p.m.Aborted, p.m.Failed, p.m.Losses = s.aborted, s.failure, s.missing()
+	if why := p.c.stopped.Load(); why != nil {
+		p.m.StoppedOn = p.ph.Stop.String()
+	}
+	if s.facts.Servers != nil { // those of the phase's first step
+		p.m.Servers = s.facts.Servers
+	}
+	if s.steps[0].Kind != worker.Setup && p.m.Origin == 0 {
+		p.m.Origin = s.at.Seconds()
+	}
+	if s.steps[0].Kind != worker.Setup {
+		p.m.Steps = append(p.m.Steps, s.steps[0].Seq)
+	}
+	switch step := s.steps[0]; {
+	case step.Kind == worker.Setup:
+		p.m.Setup = s.totals
+	case p.ph.Stages == nil && p.ph.Search == nil:
+		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
+		p.m.Logs, p.m.Unread, p.m.Apart = s.logs, s.unread, s.apart()
+	default:
+		p.level(s, step)
+	}
+}
+
+// level adds what a step has counted as one level of several.
+func (p *activePhase) level(s *step, step worker.Step) {
+	if p.begun == 0 {
+		p.begun = s.at
+	}
+	since := s.at - p.begun
+	for _, row := range s.series.Rows() {
+		row.T += since.Seconds()
+		p.m.Series = append(p.m.Series, row)
+	}
+	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
+		Endpoints: p.m.Endpoints, Others: p.m.Others, Servers: p.m.Servers, Load: s.totals, Shape: step.Shape, Generators: s.generators,
+		Aborted: p.m.Aborted, StoppedOn: p.m.StoppedOn, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
+	}, since)
+}
+
+// settle finds the warm-up of a single-level load, and what was counted after it.
+func (p *activePhase) settle(s *step) error {
+	if !s.steps[0].Kind.Timed() || p.ph.Stages != nil || p.ph.Search != nil {
+		return nil
+	}
+	w := judge.FindWarmUp(p.ph, s.totals, s.series.Rows())
+	if w.Seconds > 0 {
+		settled, from, err := s.history.since(int64(s.at) + int64(math.Round(w.Seconds*1e9)))
+		if err != nil {
+			return fmt.Errorf("leave the warm-up out: %w", err)
+		}
+		if p.m.Settled = settled; settled == nil {
+			w = run.WarmUp{By: "none", Code: reason.CutShort, Reason: "the load ended before its warm-up did"}
+		} else {
+			w.Seconds = time.Duration(from - int64(s.at)).Seconds()
+		}
+	}
+	p.m.WarmUp = w
+	return nil
+}
+
+func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
+	if m.Load == nil {
+		m.Load = &measure.Totals{}
+	}
+	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
+}
+
+// shortfallError reports a step that had to succeed fully and did not.
+type shortfallError struct{ text string }
+
+func (e *shortfallError) Error() string { return e.text }
+
+// shortfall returns an error if a step that must fully succeed did not.
+func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) error {
+	copies := 1
+	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
+		copies = r.N
+	}
+	var planned int64 // 0 for a setup: what was due counts, since only the remaining workers' sessions use it
+	if kind != worker.Setup {
+		planned = p.c.Plan.Once(p.ph, false)
+	}
+	if short := judge.Shortfall(kind, planned, copies, totals); short != "" {
+		return &shortfallError{short}
+	}
+	return nil
+}
+
+// flush carries out a clear phase on built-in nodes.
+func (c *coordinator) flush(ctx context.Context, ph *plan.Phase) error {
+	w := c.watch(ph)
+	w.begin(ctx)
+	origin, err := c.empty(ctx, ph)
+	if err := errors.Join(err, w.end(ctx)); err != nil {
+		return err
+	}
+	c.add(ph, judge.Measured{Endpoints: c.nodes[ph.Target], Origin: origin, Observed: w.observed()})
+	return nil
+}
+
+// empty empties the built-in nodes of a phase's target and returns when it began to.
+func (c *coordinator) empty(ctx context.Context, ph *plan.Phase) (origin float64, err error) {
+	if c.past != nil {
+		return c.past.flush(ph)
+	}
+	origin = time.Since(c.zero).Seconds()
+	flushing, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	if err := c.Nodes.Flush(flushing, ph.Target); err != nil {
+		return origin, err
+	}
+	c.note(entry{Flush: &flushed{Phase: ph.Name, Origin: origin}})
+	return origin, nil
+}

@@ -1,0 +1,227 @@
+// Package policy is what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it loads, how much and
+// how long, and which directories it uses.
+//
+// A policy is HCL, limited as plans are, with one argument per line:
+//
+//	targets          = ["10.0.0.0/8:6379", "cache.example:11211"]
+//	rate             = "200k/s"
+//	sessions         = 1000
+//	connections      = 4000
+//	bytes_per_second = "500MB"
+//	duration         = "1h"
+//	memory           = "4GiB"
+//	log_bytes        = "64GiB"
+//	lease            = "30s"
+//	files            = "/srv/loadgen/files"
+//	log_root         = "/mnt/pmem/loadgen"
+//
+// Arguments left out set no limit, except for targets, which must be listed. Some addresses are never a target: link-local and multicast ones, and
+// those where clouds keep a machine's credentials.
+package policy
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+)
+
+// Policy is what a worker may do. A nil Policy limits nothing, and neither does a limit of 0.
+type Policy struct {
+	Targets     []Place
+	Rate        float64 // requests per second
+	Sessions    int
+	Connections int
+	Bytes       int64 // per second, both directions together
+	Duration    time.Duration
+	Memory      int64 // bytes
+	LogBytes    int64 // of log files at any time
+	Lease       time.Duration
+	Files       string // directories; "": as the command line says
+	LogRoot     string
+}
+
+// MaxSize is the longest text of a policy, in bytes.
+const MaxSize = 64 << 10
+
+var arguments = []string{"targets", "rate", "sessions", "connections", "bytes_per_second", "duration", "memory", "log_bytes", "lease", "files", "log_root"}
+
+// Parse parses the text of a policy.
+func Parse(src []byte, filename string) (*Policy, hcl.Diagnostics) {
+	r := dialect.NewReader(dialect.Words{})
+	body := r.Parse(src, filename)
+	if body == nil {
+		return nil, r.Result()
+	}
+	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
+	b := r.Block(&hclsyntax.Block{Body: body, TypeRange: at}, "policy", "policy")
+	b.Expect(arguments, nil)
+	p := read(b)
+	if r.Failed() {
+		return nil, r.Result()
+	}
+	return p, nil
+}
+
+func read(b *dialect.Block) *Policy {
+	p := &Policy{}
+	var texts []string
+	if b.Require("targets", `Write targets = ["HOST:PORT"], as many as there are; [] is for log files only.`) {
+		b.Texts("targets", &texts)
+	}
+	for _, text := range texts {
+		place, err := ParsePlace(text)
+		if err != nil {
+			b.Bad("targets", dialect.Quote(text)+" is no place", "W"+strings.TrimPrefix(err.Error(), "w")+".")
+			continue
+		}
+		p.Targets = append(p.Targets, place)
+	}
+	b.Rate("rate", &p.Rate)
+	dialect.Integer(b, "sessions", &p.Sessions)
+	dialect.Integer(b, "connections", &p.Connections)
+	dialect.Size(b, "bytes_per_second", &p.Bytes)
+	b.Duration("duration", &p.Duration)
+	dialect.Size(b, "memory", &p.Memory)
+	dialect.Size(b, "log_bytes", &p.LogBytes)
+	b.Duration("lease", &p.Lease)
+	b.Text("files", &p.Files)
+	b.Text("log_root", &p.LogRoot)
+	for _, bound := range p.bounds() {
+		if b.Has(bound.name) && bound.n <= 0 {
+			b.Bad(bound.name, "it allows nothing", "Write more than 0, or leave it out where there is no bound.")
+		}
+	}
+	for _, dir := range p.directories() {
+		if b.Has(dir.name) && !filepath.IsAbs(dir.path) {
+			b.Bad(dir.name, dialect.Quote(dir.path)+" is not absolute", "Write a path that begins with /.")
+		}
+	}
+	return p
+}
+
+// bound is one of a policy's numbers.
+type bound struct {
+	name string
+	n    float64
+	text string
+}
+
+func (p *Policy) bounds() []bound {
+	return []bound{
+		{"rate", p.Rate, fmt.Sprintf("%q", perSecond(p.Rate))},
+		{"sessions", float64(p.Sessions), fmt.Sprint(p.Sessions)},
+		{"connections", float64(p.Connections), fmt.Sprint(p.Connections)},
+		{"bytes_per_second", float64(p.Bytes), fmt.Sprintf("%q", dialect.SizeText(p.Bytes))},
+		{"duration", p.Duration.Seconds(), fmt.Sprintf("%q", p.Duration)},
+		{"memory", float64(p.Memory), fmt.Sprintf("%q", dialect.SizeText(p.Memory))},
+		{"log_bytes", float64(p.LogBytes), fmt.Sprintf("%q", dialect.SizeText(p.LogBytes))},
+		{"lease", p.Lease.Seconds(), fmt.Sprintf("%q", p.Lease)},
+	}
+}
+
+// directory is one that a worker uses.
+type directory struct{ name, path string }
+
+func (p *Policy) directories() []directory {
+	return []directory{{"files", p.Files}, {"log_root", p.LogRoot}}
+}
+
+func perSecond(rate float64) string {
+	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.3f", rate), "0"), ".") + "/s"
+}
+
+// Print writes the policy as text that Parse accepts, with unset limits as comments.
+func (p *Policy) Print(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("targets = [")
+	for i, place := range p.Targets {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", place)
+	}
+	b.WriteString("]\n")
+	for _, bound := range p.bounds() {
+		if bound.n > 0 {
+			fmt.Fprintf(&b, "%s = %s\n", bound.name, bound.text)
+		} else {
+			fmt.Fprintf(&b, "# %s: not bounded\n", bound.name)
+		}
+	}
+	for _, dir := range p.directories() {
+		if dir.path != "" {
+			fmt.Fprintf(&b, "%s = %q\n", dir.name, dir.path)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Admit says why a worker may not connect to an address (not a name) or to a Unix socket; nil if it may.
+func (p *Policy) Admit(to netip.AddrPort, socket string) error {
+	if p == nil {
+		return nil
+	}
+	if socket == "" {
+		if what := forbidden(to.Addr()); what != "" {
+			return fmt.Errorf("this worker's policy: %v is %s: no load goes there", to, what)
+		}
+	}
+	for _, a := range append(embedded(to.Addr()), to.Addr()) {
+		if !p.lists(netip.AddrPortFrom(a, to.Port()), socket) {
+			return fmt.Errorf("this worker's policy: targets: %s is none of them", TextOf(to, socket))
+		}
+	}
+	return nil
+}
+
+func (p *Policy) lists(to netip.AddrPort, socket string) bool {
+	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
+}
+
+// Need is what a worker's part of a phase is known to need before it begins.
+type Need struct {
+	Rate        float64 // requests due per second; 0: as fast as the target answers
+	Sessions    int
+	Connections int
+	Duration    time.Duration // 0: until its ops are done
+	LogBytes    int64
+}
+
+// Check says which of the needs the policy refuses, by the names of its arguments; nil if none.
+func (p *Policy) Check(n Need) error {
+	if p == nil {
+		return nil
+	}
+	asked := (&Policy{Rate: n.Rate, Sessions: n.Sessions, Connections: n.Connections, Duration: n.Duration, LogBytes: n.LogBytes}).bounds()
+	var refused []string
+	for i, allowed := range p.bounds() {
+		if allowed.n > 0 && asked[i].n > allowed.n {
+			refused = append(refused, fmt.Sprintf("%s: %s is more than %s", allowed.name, strings.Trim(asked[i].text, `"`), strings.Trim(allowed.text, `"`)))
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return fmt.Errorf("this worker's policy: %s", strings.Join(refused, "; "))
+}
+
+// late is how much longer than allowed a step may go on, since ops that started in time are waited for.
+const late = 2 * time.Second
+
+// Watch returns an error if a step has lasted longer than the policy allows.
+func (p *Policy) Watch(lasts time.Duration) error {
+	if p == nil || p.Duration <= 0 || lasts <= p.Duration+late {
+		return nil
+	}
+	return fmt.Errorf("this worker's policy: duration: the load was not over after %v: it has ended", p.Duration)
+}

@@ -1,0 +1,229 @@
+package rpc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+)
+
+// Values that no coordinator sends.
+var (
+	hostileTexts   = []string{"", "\x00", "a\nb\r", "\u202egnp", "\x1b]0;x\a", "../../etc/passwd", strings.Repeat("x", 1<<20), "none"}
+	hostileNumbers = []int64{0, 1, -1, math.MinInt64, math.MaxInt64, math.MaxInt32 + 1, math.MaxUint32}
+	hostileFloats  = []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
+)
+
+// many is how many elements a hostile list or map has.
+const many = 100_000
+
+// corrupt puts such values into some fields of a message and of its submessages.
+func (p *pen) corrupt(m protoreflect.Message) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch {
+		case f.IsMap() && p.draw(16) == 0:
+			all := m.Mutable(f).Map()
+			for n := range many {
+				all.Set(protoreflect.ValueOfString(fmt.Sprint(n)).MapKey(), all.NewValue())
+			}
+		case f.IsMap() && p.draw(4) == 0:
+			all := m.Mutable(f).Map()
+			v := all.NewValue()
+			p.corrupt(v.Message())
+			all.Set(protoreflect.ValueOfString(p.text()).MapKey(), v)
+		case f.IsMap():
+		case f.IsList():
+			n, v := pick(p, 0, 1, 1, 1, 1, 1, 1, many), p.scalar(f)
+			for n*len(v.String()) > maxMessage { // a long text so many times would only hold up the one who sends it
+				v = p.scalar(f)
+			}
+			for range n {
+				m.Mutable(f).List().Append(v)
+			}
+		case f.Kind() == protoreflect.MessageKind:
+			if m.Has(f) {
+				p.corrupt(m.Mutable(f).Message())
+			}
+		case p.draw(3) == 0:
+			m.Set(f, p.scalar(f))
+		}
+	}
+}
+
+func (p *pen) text() string { return pick(p, hostileTexts...) }
+
+// scalar is a hostile value of a field's kind.
+func (p *pen) scalar(f protoreflect.FieldDescriptor) protoreflect.Value {
+	n := pick(p, hostileNumbers...)
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(p.text())
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(p.text()))
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(pick(p, hostileFloats...))
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(n > 0)
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(uint32(n))
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(uint64(n))
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(n)
+	}
+	panic("no order has a field of kind " + f.Kind().String())
+}
+
+// hostileCoordinator sends impossible orders, one after another, until a worker hangs up or has had its share.
+type hostileCoordinator struct {
+	pb.UnimplementedControlServer
+	pen   *pen
+	began time.Time
+
+	mu    sync.Mutex // a worker comes again before its last stream has ended
+	sent  int
+	come  string   // the worker that came last
+	heard []string // texts that workers have answered
+}
+
+// share is how many orders a worker gets on one stream.
+const share = 8
+
+func (h *hostileCoordinator) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := stream.Context().Err(); err != nil {
+		return err
+	}
+	hello, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	bye := &pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{Reason: "a\nb\u202e"}}}
+	if hello.GetHello().GetIncarnation() == h.come {
+		return stream.Send(bye) // it has hung up, and would come again for as long as it remembers
+	}
+	h.come = hello.GetHello().GetIncarnation()
+	welcome := &pb.Welcome{Protocol: protocol, Run: "r", HeartbeatNs: int64(20 * time.Millisecond), LeaseNs: int64(time.Second)}
+	if err := stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: welcome}}); err != nil {
+		return err
+	}
+	for n := uint64(1); n <= share; n++ {
+		e := h.pen.order(time.Since(h.began))
+		if h.pen.draw(3) > 0 {
+			h.pen.corrupt(e.ProtoReflect())
+		}
+		if e.Number = n; h.pen.draw(50) == 0 {
+			e.Number = pick(h.pen, 0, n+1, uint64(math.MaxUint64))
+		}
+		h.sent++
+		if err := stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: e}}); err != nil {
+			return err
+		}
+		if err := h.answered(stream, e); err != nil {
+			return err
+		}
+	}
+	return stream.Send(bye)
+}
+
+// answered echoes heartbeats until an order is answered, or taken if it is one that has no answer.
+func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator], order *pb.Envelope) error {
+	_, drain := order.GetContent().(*pb.Envelope_Drain)
+	var parts conn
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		e := m.GetEnvelope()
+		switch m := m.GetMessage().(type) {
+		case *pb.FromWorker_Part:
+			e, err = parts.join(m.Part)
+		case *pb.FromWorker_Heartbeat:
+			now := int64(time.Since(h.began))
+			err = stream.Send(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: m.Heartbeat.GetSentNs(), ReceivedNs: now, EchoedNs: now}}})
+		case *pb.FromWorker_Received:
+			if drain && m.Received >= order.GetNumber() {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if e != nil && e.GetSnapshot() == nil {
+			h.heard = append(h.heard, e.GetAssigned().GetError()+e.GetReady().GetError()+e.GetFinal().GetError())
+			return nil
+		}
+	}
+}
+
+// TestHostileOrdersOverTheWire sends a worker with a real engine hundreds of orders with impossible values, from a coordinator that has proved to be
+// its own. The worker answers or hangs up, comes back, and repeats nothing it was told that is not plain text.
+func TestHostileOrdersOverTheWire(t *testing.T) {
+	const orders = 200
+	h := &hostileCoordinator{pen: newPen(t), began: time.Now()}
+	dice := rand.New(rand.NewPCG(7, 18))
+	h.pen.dice = make([]byte, 1<<20)
+	for i := 0; i < len(h.pen.dice); i += 8 {
+		binary.LittleEndian.PutUint64(h.pen.dice[i:], dice.Uint64())
+	}
+	lis := bufconn.Listen(1 << 20)
+	server := grpc.NewServer()
+	pb.RegisterControlServer(server, h)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	root := t.TempDir()
+	for ctx.Err() == nil {
+		err := Join(ctx, JoinConfig{
+			Place: Trusting("bufconn", lis, func(ctx context.Context) (net.Conn, error) { return lis.DialContext(ctx) }),
+			Name:  "w", Once: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Spool: 1 << 20,
+			Random: func(int64) int64 { return 0 },
+			New: func() Local {
+				return engine.New(engine.Config{
+					Drivers: drivers.All(), Loops: 1, Logger: slog.New(slog.DiscardHandler),
+					LogRoot: func() (string, error) { return root, nil },
+					Secrets: func(string) (string, error) { return "", errors.New("no secret is here") },
+				})
+			},
+		})
+		var refused *RefusedError
+		require.False(t, errors.As(err, &refused), err)
+		h.mu.Lock()
+		enough := h.sent >= orders
+		h.mu.Unlock()
+		if enough {
+			break
+		}
+	}
+	require.NoError(t, ctx.Err())
+	server.Stop()
+	require.NoError(t, <-served)
+	require.Greater(t, len(h.heard), orders/4, "most are answered")
+	for _, text := range h.heard {
+		require.Equal(t, plain(text), text)
+		require.LessOrEqual(t, len(text), maxText+3*len("\ufffd"))
+	}
+}

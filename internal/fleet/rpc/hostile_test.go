@@ -1,0 +1,175 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// seeds are messages, each valid in some situation.
+func seeds(f *testing.F, add func(m proto.Message)) {
+	f.Helper()
+	totals := measure.NewTotals(5, 1)
+	totals.AddDue(driver.Get)
+	totals.Record(&measure.Sample{Verb: driver.Get, Due: 10, Start: 11, End: 12})
+	*totals.Request(0, driver.Get) = measure.Requests{Sent: 1, Answered: 1}
+	snap, err := encodeSnapshot(&measure.Snapshot{SeqFirst: 1, SeqLast: 1, From: 5, To: 20, Delta: *totals, Running: totals.Counters()})
+	require.NoError(f, err)
+	final, err := encodeFinal(&worker.Final{Totals: totals}, nil)
+	require.NoError(f, err)
+	ready := encodeReady(worker.Ready{Servers: map[string]map[string]map[string]string{"t": {"a": {"version": "1"}}}}, exchange{}, errors.New("no"))
+	for _, e := range []*pb.Envelope{
+		snap, final, ready, encodeStep(worker.Step{Phase: "p", Kind: worker.Load, To: 3}), encodeAssignment(worker.Assignment{Workers: 1, Nodes: map[string][]string{"t": {"a"}}}, 7),
+		{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{}}},
+		{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: -1 << 63}}},
+		{Content: &pb.Envelope_Drain{}},
+		{Content: &pb.Envelope_Abandon{}},
+		{},
+	} {
+		e.Number = 1
+		add(e)
+	}
+}
+
+// FuzzFromWorker sends anything to a coordinator that expects a snapshot: it may give the worker up, but must not crash.
+func FuzzFromWorker(f *testing.F) {
+	add := func(m *pb.FromWorker) {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	seeds(f, func(m proto.Message) {
+		add(&pb.FromWorker{Message: &pb.FromWorker_Envelope{Envelope: m.(*pb.Envelope)}})
+	})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{SentNs: -1 << 63}}})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Received{Received: 1 << 63}})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Part{Part: &pb.Part{Content: []byte("\x08\x01"), Last: true}}})
+	add(&pb.FromWorker{Message: &pb.FromWorker_Goodbye{Goodbye: &pb.Goodbye{Reason: "\x00"}}})
+	s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.DiscardHandler)})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var msg pb.FromWorker
+		if proto.Unmarshal(b, &msg) != nil {
+			return
+		}
+		for _, state := range []func(*member) error{
+			func(m *member) error { return m.Assign(context.Background(), worker.Assignment{Zero: time.Now()}) },
+			func(m *member) error { _, err := m.Prepare(context.Background(), worker.Step{}); return err },
+			func(m *member) error {
+				_, err := m.Run(context.Background(), 5, func(s *measure.Snapshot) (func() error, error) {
+					var sum measure.Totals
+					if s.Delta.Origin == 5 {
+						sum.Merge(&s.Delta)
+					}
+					return func() error { return nil }, nil
+				})
+				return err
+			},
+		} {
+			m := newMember(s, &pb.Hello{Name: "w"})
+			c := &conn{}
+			require.Nil(t, m.attach(0, c))
+			if err := m.handle(c, &msg, s.now()); err != nil {
+				m.lose(err.Error())
+			}
+			go m.lose("the end") // so that who waits for more need not
+			_ = state(m)         // whatever it says, it has to come back
+			m.dismiss("")
+		}
+	})
+}
+
+// idle is a Local that does nothing.
+type idle struct{}
+
+func (idle) Assign(context.Context, worker.Assignment) error            { return nil }
+func (idle) Prepare(context.Context, worker.Step) (worker.Ready, error) { return worker.Ready{}, nil }
+func (idle) Drain()                                                     {}
+func (idle) SetLease(time.Duration)                                     {}
+func (idle) Close()                                                     {}
+func (idle) Run(context.Context, time.Duration, worker.Sink) (worker.Final, error) {
+	return worker.Final{}, nil
+}
+
+// told is a stream that delivers one message from the coordinator.
+type told struct {
+	grpc.BidiStreamingClient[pb.FromWorker, pb.FromCoordinator]
+	msg *pb.FromCoordinator
+}
+
+func (s told) Recv() (*pb.FromCoordinator, error) { return s.msg, nil }
+
+// A worker ends its stream on an invalid message or a goodbye; otherwise what it is sending might never leave.
+func TestAWorkerEndsTheStreamOfACoordinatorThatBreaksTheProtocol(t *testing.T) {
+	for name, c := range map[string]struct {
+		msg  *pb.FromCoordinator
+		want string
+	}{
+		"goodbye":                  {&pb.FromCoordinator{Message: &pb.FromCoordinator_Goodbye{Goodbye: &pb.Goodbye{}}}, ""},
+		"nothing":                  {&pb.FromCoordinator{}, "a message that has no place there"},
+		"a second welcome":         {&pb.FromCoordinator{Message: &pb.FromCoordinator_Welcome{Welcome: &pb.Welcome{}}}, "a message that has no place there"},
+		"what was never sent":      {&pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: 5}}, "it has taken envelope 5"},
+		"an echo of no heartbeat":  {&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: -1}}}, "an echo of a heartbeat from -1ns"},
+		"an envelope out of order": {&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: &pb.Envelope{Number: 7}}}, "7"},
+	} {
+		s := echoing(t, new(time.Duration))
+		cancelled := false
+		bye, err := s.receive(&joined{stream: told{msg: c.msg}, heartbeat: time.Hour, lease: time.Hour}, func() { cancelled = true })
+		require.True(t, cancelled, name)
+		require.Equal(t, name == "goodbye", bye != nil, name)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, "the coordinator broke the protocol", name)
+		require.ErrorContains(t, err, c.want, name)
+	}
+}
+
+// FuzzFromCoordinator sends anything to a worker, before it has a run and during one.
+func FuzzFromCoordinator(f *testing.F) {
+	add := func(m *pb.FromCoordinator) {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	seeds(f, func(m proto.Message) {
+		add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Envelope{Envelope: m.(*pb.Envelope)}})
+	})
+	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Echo{Echo: &pb.Echo{SentNs: 1, ReceivedNs: -1 << 63, EchoedNs: 1<<63 - 1}}})
+	add(&pb.FromCoordinator{Message: &pb.FromCoordinator_Stored{Stored: 1 << 63}})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var msg pb.FromCoordinator
+		if proto.Unmarshal(b, &msg) != nil {
+			return
+		}
+		for _, assigned := range []bool{false, true} {
+			s := newSession(JoinConfig{Name: "w", New: func() Local { return idle{} }, Logger: slog.New(slog.DiscardHandler), Spool: 1}, nil)
+			if assigned {
+				require.NoError(t, s.echoed(&pb.Echo{}, s.now(), time.Second))
+				require.NoError(t, s.assign(&pb.Assignment{Workers: 1}))
+			}
+			switch m := msg.GetMessage().(type) {
+			case *pb.FromCoordinator_Envelope:
+				if s.accept(m.Envelope) == nil && m.Envelope.GetContent() != nil && assigned {
+					_ = s.do(m.Envelope) // as the one that carries orders out does, whenever it is its turn
+				}
+			case *pb.FromCoordinator_Echo:
+				_ = s.echoed(m.Echo, s.now(), time.Second) // refused or not
+			case *pb.FromCoordinator_Stored:
+				require.Error(t, s.link.ack(max(m.Stored, 1)))
+			}
+			s.end()
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+)
+
+// next returns the oldest envelope not yet taken. Envelopes that a lost worker got through come before its loss.
+func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
+	for {
+		m.mu.Lock()
+		var e *pb.Envelope
+		if len(m.inbox) > 0 {
+			e, m.inbox[0] = m.inbox[0], nil
+			m.inbox = m.inbox[1:]
+		}
+		lost := m.lost
+		m.mu.Unlock()
+		switch {
+		case e != nil:
+			return e, nil
+		case lost != nil:
+			return nil, lost
+		}
+		select {
+		case <-m.arrived:
+		case <-m.gone:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// attend waits until the worker is lost, or ctx ends.
+func (m *member) attend(ctx context.Context) *worker.Loss {
+	select {
+	case <-m.gone:
+		return m.lost
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// taken acknowledges the envelope returned by next.
+func (m *member) taken() {
+	m.mu.Lock()
+	m.link.take()
+	n, c := m.link.taken, m.conn
+	m.mu.Unlock()
+	if c != nil {
+		c.with(func() { c.stored = n })
+	}
+}
+
+// broke loses the worker because of something it has said.
+func (m *member) broke(format string, args ...any) error {
+	m.lose("it broke the protocol: " + fmt.Sprintf(format, args...))
+	return m.lost
+}
+
+// Assign gives the worker its part of a run.
+func (m *member) Assign(ctx context.Context, a worker.Assignment) error {
+	zero := m.server.now() - time.Since(a.Zero)
+	m.mu.Lock()
+	m.zero = zero
+	m.mu.Unlock()
+	m.push(encodeAssignment(a, zero))
+	e, err := m.next(ctx)
+	if err != nil {
+		return err
+	}
+	answer, ok := e.GetContent().(*pb.Envelope_Assigned)
+	if !ok {
+		return m.broke("its answer to an assignment is a %T", e.GetContent())
+	}
+	m.taken()
+	return errorOf(answer.Assigned.GetError())
+}
+
+// Prepare tells the worker to get ready for a step.
+func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
+	m.push(encodeStep(step))
+	e, err := m.next(ctx)
+	if err != nil {
+		m.abandon()
+		return worker.Ready{}, err
+	}
+	answer, ok := e.GetContent().(*pb.Envelope_Ready)
+	if !ok || int(answer.Ready.GetStep()) != step.Seq {
+		return worker.Ready{}, m.broke("its answer to step %d is a %T", step.Seq, e.GetContent())
+	}
+	m.taken()
+	if err := errorOf(answer.Ready.GetError()); err != nil {
+		return worker.Ready{}, err
+	}
+	ready, err := decodeReady(answer.Ready)
+	if err != nil {
+		return worker.Ready{}, m.broke("%v", err)
+	}
+	ready.Step = step.Seq
+	m.mu.Lock()
+	m.clock = health{offset: ready.Offset, uncertainty: ready.Uncertainty}
+	m.mu.Unlock()
+	ready.Uncertainty = m.uncertainty()
+	return ready, nil
+}
+
+// Progress returns how much the worker says it has done to make steps ready.
+func (m *member) Progress() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.health.progress
+}
+
+// abandon tells the worker to stop at once.
+func (m *member) abandon() {
+	m.push(&pb.Envelope{Content: &pb.Envelope_Abandon{Abandon: &pb.Abandon{}}})
+}
+
+// Drain ends the current step and all later ones early.
+func (m *member) Drain() { m.push(&pb.Envelope{Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}) }
+
+// Run starts the prepared step and passes on what the worker counts. When ctx ends, the worker has Farewell to send its final report.
+func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
+	m.push(&pb.Envelope{Content: &pb.Envelope_Start{Start: &pb.Start{AtNs: int64(at)}}})
+	t := m.server.cfg.Timing
+	bounded, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		m.abandon()
+		time.AfterFunc(t.Farewell, cancel)
+	})
+	defer stop()
+	idle := m.server.alarm(t.Idle, func() { m.lose(fmt.Sprintf("it is alive, but has counted nothing for %v", t.Idle)) })
+	idle.set()
+	defer idle.stop()
+	for {
+		e, err := m.next(bounded)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return worker.Final{}, ctx.Err()
+		case err != nil:
+			return worker.Final{}, err
+		}
+		switch content := e.GetContent().(type) {
+		case *pb.Envelope_Snapshot:
+			idle.stop() // time spent keeping it is not the worker's fault
+			if err := m.pass(content.Snapshot, sink); err != nil {
+				return worker.Final{}, err
+			}
+			m.taken()
+			idle.set()
+		case *pb.Envelope_Final:
+			m.taken()
+			if err := errorOf(content.Final.GetError()); err != nil {
+				return worker.Final{}, err
+			}
+			final := new(worker.Final)
+			err := m.server.decode(func(scratch *measure.Snapshot) (err error) {
+				*final, err = decodeFinal(content.Final, &scratch.Delta)
+				return err
+			})
+			if err != nil {
+				return worker.Final{}, m.broke("%v", err)
+			}
+			final.Uncertainty = m.uncertainty()
+			return *final, nil
+		default:
+			return worker.Final{}, m.broke("a step was running, and a %T came", content)
+		}
+	}
+}
+
+// pass gives a snapshot to sink, and returns once it is kept.
+func (m *member) pass(b []byte, sink worker.Sink) error {
+	var kept func() error
+	err := m.server.decode(func(scratch *measure.Snapshot) (err error) {
+		if err := decodeSnapshot(scratch, b); err != nil {
+			return m.broke("%v", err)
+		}
+		if kept, err = sink(scratch); err != nil {
+			m.abandon()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := kept(); err != nil {
+		m.abandon()
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+)
+
+// Everything from the other end is checked here, so that the code behind it never sees impossible numbers.
+
+const (
+	maxWorkers  = 10_000
+	maxSessions = 1 << 24
+	maxRunTime  = 10 * 365 * 24 * time.Hour
+	maxRate     = 1e9 // per second
+	maxLevels   = 1 << 20
+	maxServers  = 4096 // of a target
+	maxFacts    = 256  // of a server
+)
+
+func encodeAssignment(a worker.Assignment, zero time.Duration) *pb.Envelope {
+	m := &pb.Assignment{
+		Run: a.RunID, Plan: a.Plan, Digest: a.Digest, Nodes: map[string]*pb.Endpoints{},
+		WallNs: a.WallNS, ZeroNs: int64(zero), Index: uint32(a.Index), Workers: uint32(a.Workers),
+		DrawsAs: uint32(a.DrawsAs),
+	}
+	for target, endpoints := range a.Nodes {
+		m.Nodes[target] = &pb.Endpoints{Endpoint: endpoints}
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Assignment{Assignment: m}}
+}
+
+// decodeAssignment leaves Zero to the caller, who knows this process's clock.
+func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
+	if m.GetWorkers() > maxWorkers || m.GetIndex() >= m.GetWorkers() {
+		return worker.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
+	}
+	if !isLine(m.GetRun()) || !isLine(m.GetDigest()) || len(m.GetNodes()) > maxServers {
+		return worker.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is no line of up to %d bytes", len(m.GetNodes()), maxLine)
+	}
+	a := worker.Assignment{
+		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
+		WallNS: m.GetWallNs(), Index: int(m.GetIndex()), Workers: int(m.GetWorkers()),
+		DrawsAs: int(m.GetDrawsAs()),
+	}
+	for target, endpoints := range m.GetNodes() {
+		nodes := endpoints.GetEndpoint()
+		if len(nodes) > maxServers || !isLine(target) || slices.ContainsFunc(nodes, func(n string) bool { return !isLine(n) }) {
+			return worker.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is no line of up to %d bytes", len(nodes), maxLine)
+		}
+		a.Nodes[target] = nodes
+	}
+	return a, nil
+}
+
+func encodeStep(s worker.Step) *pb.Envelope {
+	return &pb.Envelope{Content: &pb.Envelope_Prepare{Prepare: &pb.Step{
+		Seq: uint32(s.Seq), Phase: s.Phase, Kind: string(s.Kind), Last: s.Last, From: uint32(s.From), To: uint32(s.To),
+		Level: uint32(s.Level), Rate: s.Shape.Rate, RateFrom: s.Shape.From, RampNs: int64(s.Shape.Ramp), DurationNs: int64(s.Shape.Duration),
+	}}}
+}
+
+func decodeStep(m *pb.Step) (worker.Step, error) {
+	s := worker.Step{
+		Seq: int(m.GetSeq()), Phase: m.GetPhase(), Kind: worker.StepKind(m.GetKind()), Last: m.GetLast(),
+		From: int(m.GetFrom()), To: int(m.GetTo()), Level: int(m.GetLevel()),
+	}
+	s.Shape.Rate, s.Shape.From = m.GetRate(), m.GetRateFrom()
+	s.Shape.Ramp, s.Shape.Duration = time.Duration(m.GetRampNs()), time.Duration(m.GetDurationNs())
+	if !slices.Contains([]worker.StepKind{worker.Setup, worker.Populate, worker.Clear, worker.Load}, s.Kind) {
+		return worker.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
+	}
+	if s.From > s.To || s.To > maxSessions {
+		return worker.Step{}, fmt.Errorf("step %d is for sessions %d to %d", s.Seq, s.From, s.To)
+	}
+	r := s.Shape
+	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level > maxLevels {
+		return worker.Step{}, fmt.Errorf("step %d has a schedule that cannot be", s.Seq)
+	}
+	return s, nil
+}
+
+// possible says whether 0 ≤ f ≤ most; false for NaN.
+func possible(f, most float64) bool { return f >= 0 && f <= most }
+
+func encodeReady(r worker.Ready, e exchange, err error) *pb.Envelope {
+	m := &pb.Ready{
+		Step: uint32(r.Step), Error: textOf(err), Sessions: uint32(r.Sessions), Connections: uint32(r.Connections), Ops: r.Ops,
+		Executor: r.Executor, Loops: uint32(r.Loops), Targets: map[string]*pb.Reached{},
+		OffsetNs: int64(e.offset), UncertaintyNs: int64(e.rtt / 2), RttNs: int64(e.rtt),
+	}
+	of := func(target string) *pb.Reached {
+		if m.Targets[target] == nil {
+			m.Targets[target] = &pb.Reached{Servers: map[string]*pb.Facts{}}
+		}
+		return m.Targets[target]
+	}
+	for target, servers := range r.Servers {
+		for endpoint, facts := range servers {
+			of(target).Servers[endpoint] = &pb.Facts{Fact: plainFacts(facts)}
+		}
+	}
+	for target, nodes := range r.Nodes {
+		of(target).Node = nodes
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Ready{Ready: m}}
+}
+
+func decodeReady(m *pb.Ready) (worker.Ready, error) {
+	servers, nodes := 0, 0
+	for _, reached := range m.GetTargets() {
+		servers, nodes = servers+len(reached.GetServers()), nodes+len(reached.GetNode())
+		for _, facts := range reached.GetServers() {
+			if len(facts.GetFact()) > maxFacts {
+				return worker.Ready{}, fmt.Errorf("it is ready with %d facts of a server, and %d are the most", len(facts.GetFact()), maxFacts)
+			}
+		}
+	}
+	if servers > maxServers || nodes > maxServers || len(m.GetTargets()) > maxServers {
+		return worker.Ready{}, fmt.Errorf("it is ready with %d servers and %d nodes of %d targets, and %d are the most", servers, nodes, len(m.GetTargets()), maxServers)
+	}
+	r := worker.Ready{
+		Step: int(m.GetStep()), Sessions: int(m.GetSessions()), Connections: int(m.GetConnections()), Ops: m.GetOps(),
+		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), Servers: map[string]map[string]map[string]string{}, Nodes: map[string][]string{},
+		Remote: true, Offset: time.Duration(m.GetOffsetNs()), Uncertainty: time.Duration(m.GetUncertaintyNs()), RTT: time.Duration(m.GetRttNs()),
+	}
+	for target, reached := range m.GetTargets() {
+		target = line(target)
+		for _, node := range reached.GetNode() {
+			r.Nodes[target] = append(r.Nodes[target], line(node))
+		}
+		for endpoint, facts := range reached.GetServers() {
+			if r.Servers[target] == nil {
+				r.Servers[target] = map[string]map[string]string{}
+			}
+			r.Servers[target][line(endpoint)] = plainFacts(facts.GetFact())
+		}
+	}
+	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
+		return worker.Ready{}, errors.New("it is ready with figures that cannot be")
+	}
+	return r, nil
+}
+
+func plainFacts(facts map[string]string) map[string]string {
+	all := map[string]string{}
+	for name, fact := range facts {
+		all[line(name)] = line(fact)
+	}
+	return all
+}
+
+func encodeSnapshot(s *measure.Snapshot) (*pb.Envelope, error) {
+	b, err := s.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: b}}, nil
+}
+
+// decodeSnapshot decodes into s, replacing what it holds.
+func decodeSnapshot(s *measure.Snapshot, b []byte) error {
+	rest, err := s.Decode(b)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return fmt.Errorf("snapshot %d: %d bytes behind it", s.SeqFirst, len(rest))
+	}
+	return s.CheckValid()
+}
+
+func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
+	counted := f.Totals
+	if counted == nil {
+		counted = new(measure.Totals)
+	}
+	totals, err := counted.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	var log []byte
+	if f.Log != nil {
+		if log, err = json.Marshal(f.Log); err != nil {
+			return nil, err
+		}
+	}
+	return &pb.Envelope{Content: &pb.Envelope_Final{Final: &pb.Final{
+		Step: uint32(f.Step), Error: textOf(cause), Totals: totals, Stopped: f.Stopped, Expired: f.Expired,
+		Generator: encodeGenerator(&f.Generator), Log: log,
+	}}}, nil
+}
+
+// decodeLog reads what a worker says of its log files; nil for nothing. It ignores fields from other builds, as does everything on the wire: the load
+// is over by then.
+func decodeLog(b []byte) (*worker.Log, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	var l worker.Log
+	if err := json.Unmarshal(b, &l); err != nil {
+		return nil, fmt.Errorf("log files: %w", err)
+	}
+	return &l, l.CheckValid()
+}
+
+func encodeGenerator(g *measure.Generator) *pb.Generator {
+	m := &pb.Generator{
+		Executor: g.Executor, Loops: uint32(g.Loops), CpuSeconds: g.CPUSeconds, GcCycles: g.GCCycles,
+		MaxRssBytes: g.MaxRSSBytes, Mallocs: g.Mallocs, Busy: g.Busy, ProductiveSeconds: g.ProductiveSeconds,
+		RunQueueWait: g.RunQueueWait, GcPauseMaxSeconds: g.GCPauseMaxSeconds, SchedLatencyP99Seconds: g.SchedLatencyP99Seconds,
+	}
+	m.NoLocalPort = g.NoLocalPort
+	m.CpuUserSeconds, m.CpuSystemSeconds, m.ElapsedSeconds = g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds
+	m.MinorFaults, m.MajorFaults, m.BlocksRead, m.BlocksWritten = g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten
+	m.PolicyRateWait, m.PolicyBytesWait = g.RateWait, g.BytesWait
+	if t := g.Throttled; t != nil {
+		m.Throttled = &pb.Throttled{Periods: t.Periods, Seconds: t.Seconds}
+	}
+	if i := g.Interrupted; i != nil {
+		m.Interrupted = &pb.Interrupted{Times: i.Times, Seconds: i.Seconds, MaxSeconds: i.MaxSeconds, OthersSeconds: i.OthersSeconds}
+	}
+	if t := g.TCP; t != nil {
+		m.Tcp = &pb.TCP{BytesSent: t.BytesSent, BytesRetransmitted: t.BytesRetransmitted, Retransmits: t.Retransmits}
+	}
+	m.MachineUnknown = plain(g.MachineUnknown)
+	if at := g.Machine; at != nil {
+		m.Machine = &pb.Machine{OthersShare: at.OthersShare, IdleShare: at.IdleShare, Seconds: at.Seconds, Host: plain(at.Host)}
+	}
+	return m
+}
+
+// decodeGenerator returns false for impossible figures.
+func decodeGenerator(m *pb.Generator) (measure.Generator, bool) {
+	g := measure.Generator{
+		Executor: plain(m.GetExecutor()), Loops: int(m.GetLoops()), CPUSeconds: m.GetCpuSeconds(), GCCycles: m.GetGcCycles(),
+		MaxRSSBytes: m.GetMaxRssBytes(), Mallocs: m.GetMallocs(), Busy: m.GetBusy(), ProductiveSeconds: m.GetProductiveSeconds(),
+		GCPauseMaxSeconds: m.GetGcPauseMaxSeconds(), SchedLatencyP99Seconds: m.GetSchedLatencyP99Seconds(),
+	}
+	const most = float64(maxRunTime/time.Second) * 1024
+	ok := possible(g.CPUSeconds, most) && possible(g.ProductiveSeconds, most) && possible(g.GCPauseMaxSeconds, most) &&
+		possible(g.SchedLatencyP99Seconds, most) && possible(g.Busy, 1) && g.MaxRSSBytes >= 0
+	g.NoLocalPort = m.GetNoLocalPort()
+	g.CPUUserSeconds, g.CPUSystemSeconds, g.ElapsedSeconds = m.GetCpuUserSeconds(), m.GetCpuSystemSeconds(), m.GetElapsedSeconds()
+	g.MinorFaults, g.MajorFaults, g.BlocksRead, g.BlocksWritten = m.GetMinorFaults(), m.GetMajorFaults(), m.GetBlocksRead(), m.GetBlocksWritten()
+	ok = ok && possible(g.CPUUserSeconds, most) && possible(g.CPUSystemSeconds, most) && possible(g.ElapsedSeconds, most)
+	g.RateWait, g.BytesWait = m.GetPolicyRateWait(), m.GetPolicyBytesWait()
+	ok = ok && possible(g.RateWait, 1) && possible(g.BytesWait, 1)
+	if m != nil && m.RunQueueWait != nil {
+		share := m.GetRunQueueWait()
+		g.RunQueueWait, ok = &share, ok && possible(share, 1)
+	}
+	if t := m.GetThrottled(); t != nil {
+		g.Throttled, ok = &measure.Throttled{Periods: t.GetPeriods(), Seconds: t.GetSeconds()}, ok && possible(t.GetSeconds(), most)
+	}
+	if i := m.GetInterrupted(); i != nil {
+		g.Interrupted = &measure.Interrupted{Times: i.GetTimes(), Seconds: i.GetSeconds(), MaxSeconds: i.GetMaxSeconds(), OthersSeconds: i.GetOthersSeconds()}
+		ok = ok && possible(i.GetSeconds(), most) && possible(i.GetMaxSeconds(), most) && possible(i.GetOthersSeconds(), most)
+	}
+	if t := m.GetTcp(); t != nil {
+		g.TCP = &measure.TCP{BytesSent: t.GetBytesSent(), BytesRetransmitted: t.GetBytesRetransmitted(), Retransmits: t.GetRetransmits()}
+	}
+	g.MachineUnknown = plain(m.GetMachineUnknown())
+	if at := m.GetMachine(); at != nil {
+		g.Machine = &measure.Machine{OthersShare: at.GetOthersShare(), IdleShare: at.GetIdleShare(), Seconds: at.GetSeconds(), Host: plain(at.GetHost())}
+		const rounding = 1e-9
+		ok = ok && possible(at.GetOthersShare(), 1) && possible(at.GetIdleShare(), 1) && possible(at.GetSeconds(), most) &&
+			at.GetOthersShare()+at.GetIdleShare() <= 1+rounding
+	}
+	return g, ok
+}
+
+// decodeFinal reads a worker's final report on a step. It decodes the totals into scratch: those of a thousand workers come at the same time, and only
+// their accounts are needed.
+func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
+	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
+	var ok bool
+	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
+		return worker.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
+	}
+	rest, err := scratch.Decode(m.GetTotals())
+	switch {
+	case err != nil:
+		return worker.Final{}, err
+	case len(rest) > 0:
+		return worker.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
+	}
+	if f.Log, err = decodeLog(m.GetLog()); err != nil {
+		return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)
+	}
+	if err := scratch.CheckValid(); err != nil {
+		return worker.Final{}, err
+	}
+	f.Account.Add(scratch)
+	return f, nil
+}
+
+// decodeTime checks a time that is to be added to others.
+func decodeTime(ns int64) (time.Duration, error) {
+	if d := time.Duration(ns); d > -maxRunTime && d < maxRunTime {
+		return d, nil
+	}
+	return 0, fmt.Errorf("a time of %d ns", ns)
+}
+
+// textOf is an error's text as sent over the wire; "" for nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if text == "" {
+		text = "unknown error"
+	}
+	return plain(text)
+}
+
+// plain removes characters from a text that a terminal might obey, both before it is sent and before it is shown: servers and the other end can say
+// anything.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxText)], string(utf8.RuneError)))
+}
+
+// line is plain for text that must fit in one line.
+func line(text string) string {
+	return strings.NewReplacer("\n", string(utf8.RuneError), "\t", string(utf8.RuneError)).Replace(plain(text))
+}
+
+// isLine says whether a text is short and may be shown in one line as it is.
+func isLine(text string) bool { return len(text) <= maxLine && line(text) == text }
+
+func errorOf(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(plain(text))
+}

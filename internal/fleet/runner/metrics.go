@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// metrics exposes a run to Prometheus, on the coordinator. A nil metrics does nothing.
+type metrics struct {
+	page *prom.Page
+	feed *prom.Feed
+}
+
+// serve starts serving the metrics of a run and of its workers, if asked to.
+func (c *Config) serve(j job, workers *Fleet) (*metrics, error) {
+	if c.Page == nil {
+		return nil, nil
+	}
+	door, err := c.Page()
+	if err != nil {
+		return nil, fmt.Errorf("--http: %w", err)
+	}
+	collector := prom.New(workers.Status)
+	page := prom.Serve(door, collector, c.Logger)
+	fmt.Fprint(c.Words, door.Words())
+	return &metrics{page: page, feed: prom.NewFeed(collector, j.header.ID, j.plan)}, nil
+}
+
+// watch wraps workers of the run so that what they report is shown.
+func (m *metrics) watch(members ...worker.Member) []worker.Member {
+	if m == nil {
+		return members
+	}
+	return m.feed.Watch(members)
+}
+
+// judge shows the current verdict.
+func (m *metrics) judge(v run.Verdict) {
+	if m != nil {
+		m.feed.Judge(v)
+	}
+}
+
+// close keeps showing the verdict until it has been fetched, if anyone fetches, and then ends the server.
+func (m *metrics) close(ctx context.Context, verdict run.Verdict) error {
+	if m == nil {
+		return nil
+	}
+	m.feed.End(verdict)
+	return m.page.Close(ctx)
+}

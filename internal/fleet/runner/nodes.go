@@ -1,0 +1,78 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/loadgen/loadgen/internal/target/cachenode"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// nodes starts built-in cache nodes as child processes. It implements coord.Nodes.
+type nodes struct {
+	protocol func(driver string) (string, error)
+	fleets   map[string]*cachenode.Fleet // by target
+}
+
+func newNodes(protocol func(driver string) (string, error)) *nodes {
+	return &nodes{protocol: protocol, fleets: map[string]*cachenode.Fleet{}}
+}
+
+func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	protocol, err := n.protocol(t.Driver)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--protocol", protocol,
+		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(),
+	}
+	fleet, err := cachenode.Start(ctx, exe, args, t.Builtin.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	n.fleets[t.Name] = fleet
+	return fleet.Endpoints(), nil
+}
+
+func (n *nodes) Flush(ctx context.Context, target string) error {
+	fleet := n.fleets[target]
+	if fleet == nil {
+		return fmt.Errorf("target %q has no built-in nodes", target)
+	}
+	return fleet.Flush(ctx)
+}
+
+// ended says which nodes have ended on their own so far.
+func (n *nodes) ended() []error {
+	var errs []error
+	for _, fleet := range n.fleets {
+		for len(fleet.Exited()) > 0 {
+			errs = append(errs, <-fleet.Exited())
+		}
+	}
+	return errs
+}
+
+// kill kills all nodes. close must still be called.
+func (n *nodes) kill() {
+	for _, fleet := range n.fleets {
+		fleet.Kill()
+	}
+}
+
+// close ends all nodes.
+func (n *nodes) close() error {
+	var errs []error
+	for _, fleet := range n.fleets {
+		errs = append(errs, fleet.Close())
+	}
+	return errors.Join(errs...)
+}

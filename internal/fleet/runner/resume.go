@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// open creates the directory of an experiment, or takes over that of one that was cut off and finds out which runs need not be repeated.
+func (s *series) open() error {
+	base := s.Baseline()
+	x := experiment.New(rundir.NewID(time.Now(), base.Name), base, s.Trial.Experiment, time.Now(), s.Version)
+	x.Labels = s.Labels
+	var digests []string
+	for _, p := range s.Plans {
+		canonical, err := p.Canonical()
+		if err != nil {
+			return err
+		}
+		digests = append(digests, plan.Digest(canonical))
+	}
+	var err error
+	if x.PlanDigest, err = experiment.Digest(s.Trial.Experiment, digests); err != nil {
+		return err
+	}
+	s.result = x
+	if s.Resume != "" {
+		return s.resume(digests)
+	}
+	if s.dir, err = rundir.CreateExperiment(s.Root, x); err != nil {
+		return err
+	}
+	if err := keepTables(s.dir, s.Wanted); err != nil {
+		return errors.Join(err, s.dir.Close())
+	}
+	return nil
+}
+
+// resume takes over the directory of the experiment to resume. It keeps the experiment's name, start time and labels. The runs keep their schedule,
+// whichever are already done.
+func (s *series) resume(digests []string) error {
+	dir, was, err := rundir.ReopenExperiment(s.Root, s.Resume)
+	if err != nil {
+		return err
+	}
+	x := s.result
+	x.ID, x.StartedAt = was.ID, was.StartedAt
+	runs, err := rundir.RunsOf(s.Root, was.ID)
+	if err == nil {
+		s.kept, err = experiment.Resume(x, was, digests, runs)
+	}
+	switch {
+	case err != nil:
+	case was.Finished && len(s.kept) == x.Repeat*len(x.Variants): // if it was cut off before the comparison, that is still to do
+		err = fmt.Errorf("experiment %s has all of its %d runs: loadgen runs show %s shows how they compare", was.ID, len(s.kept), was.ID)
+	case len(x.Labels) > 0 && !maps.Equal(x.Labels, was.Labels):
+		err = fmt.Errorf("experiment %s has labels, and goes on with those: leave --label out", was.ID)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Close())
+	}
+	x.Labels, s.Labels, s.dir = was.Labels, was.Labels, dir
+	return nil
+}

@@ -1,0 +1,201 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/coord"
+	"github.com/loadgen/loadgen/internal/fleet/hook"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/observe"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Config says how to run plans.
+type Config struct {
+	Root    string // where runs are kept
+	Version string // of this program
+	Strict  bool   // treat suspect figures as invalid
+	Labels  map[string]string
+	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps a finished run's single ops, if its plan wants them
+	Resume  string                                                // an experiment that was cut off, to resume; "": none
+	Timeout time.Duration                                         // ends the load as Drain does; 0: never
+	Page    func() (prom.Door, error)                             // opens the port for metrics; nil: none
+
+	Repetition int // of a run outside an experiment, from 1; 0: not numbered
+
+	Fleet        FleetConfig
+	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
+
+	Allowed map[string]hook.Hook // commands that plans may call, by name; must include those that the plan names
+	Means   observe.Means        // for probes; its Hook is set here
+
+	Protocol func(driver string) (string, error) // the protocol that a built-in node must speak to serve a driver
+
+	Environment func() run.Environment // of this machine, at the time of the call
+
+	Words    io.Writer                // messages during a run
+	Progress func(id string) Progress // shows a run's progress
+	Logger   *slog.Logger
+
+	Drain <-chan struct{} // closed when the user asks for an early end
+}
+
+// Progress shows a run's progress.
+type Progress interface {
+	// Show is called from one goroutine at a time.
+	Show(run.Update)
+	// Clear is called after the last Show.
+	Clear()
+}
+
+// Run runs a plan once, with its variables' own values or a variant's. It returns the result, which has been kept, and the run's directory; if there
+// is no result, an error. When ctx ends, everything ends at once.
+func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
+	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
+	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant, Repetition: c.Repetition}}
+	dir, err := c.begin(&j, p)
+	if err != nil {
+		timedOut()
+		return nil, "", err
+	}
+	result := c.execute(ctx, j, dir, func(r *run.Run) {
+		if timedOut() && r.Verdict.Completeness == run.Aborted {
+			r.Conclude(run.Aborted, timedOutAfter(c.Timeout))
+		}
+	})
+	c.keep(dir, p, result)
+	return result, dir.Path(), nil
+}
+
+// timedOutAfter is why a run ended that --timeout cut short.
+func timedOutAfter(t time.Duration) reason.Why {
+	return reason.Why{Code: reason.TimedOut, Text: fmt.Sprintf("ended by --timeout %v", t)}
+}
+
+// keep keeps a result in its run's directory, and before it the single ops that its plan wants. If that fails, the result says so.
+func (c *Config) keep(dir *rundir.Dir, p *plan.Plan, result *run.Run) {
+	samples, ended, finished := c.Samples(dir, p, result), coord.End(dir, result), dir.Finish(result)
+	if err := errors.Join(samples, cmp.Or(finished, ended)); err != nil {
+		result.NotKept(err)
+	}
+}
+
+// job is a plan to be run once.
+type job struct {
+	plan      *plan.Plan
+	canonical []byte
+	header    run.Header
+	drain     <-chan struct{} // closed when its load is to end early
+}
+
+// begin completes a job that has only what is specific to the run, and creates the run's directory.
+func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
+	var err error
+	if j.canonical, err = p.Canonical(); err != nil {
+		return nil, err
+	}
+	j.plan = p
+	h := &j.header
+	h.DrawsAs = max(h.Repetition, 1)
+	h.Plan, h.PlanDigest, h.StartedAt, h.Loadgen, h.Strict, h.Labels = p.Name, plan.Digest(j.canonical), time.Now().UTC(), c.Version, c.Strict, c.Labels
+	return rundir.Create(c.Root, h.ID, j.canonical)
+}
+
+// execute runs the plan from this process. It calls conclude to finish the result once nothing listens to the job's drain any more, and before the
+// verdict is shown.
+func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
+	environment := c.Environment()
+	unable := func(err error) *run.Run {
+		result := run.New(j.header, environment).Fail(err)
+		conclude(result)
+		return result
+	}
+	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
+	c.Fleet.Spares = onLoss == plan.Replace
+	workers, err := OpenFleet(j.header.ID, c.Fleet)
+	if err != nil {
+		return unable(err)
+	}
+	defer workers.Close()
+	c.Fleet.Listen = workers.Listen() // for the next run of an experiment
+	shown, err := c.serve(j, workers)
+	if err != nil {
+		return unable(err)
+	}
+	var result *run.Run
+	if members, err := workers.Gather(ctx, j.drain); err != nil {
+		result = unstarted(ctx, j, environment, err)
+		conclude(result)
+	} else {
+		cfg := coord.Config{
+			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: dir,
+			Observe: c.probes(j), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
+		}
+		if workers.Spares() {
+			cfg.ReplaceWithin, cfg.Replace = c.Fleet.Wait, func(ctx context.Context) (worker.Member, error) {
+				m, err := workers.Spare(ctx)
+				return shown.watch(m)[0], err
+			}
+		}
+		result = c.coordinate(ctx, shown, cfg)
+		conclude(result)
+		result.SetAsserts(expr.Evaluate(j.plan, result))
+	}
+	if err := shown.close(ctx, result.Verdict); err != nil {
+		c.Logger.Warn("end metrics", "err", err)
+	}
+	return result
+}
+
+// coordinate has the workers run the plan.
+func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Config) *run.Run {
+	started := newNodes(c.Protocol)
+	progress := c.Progress(cfg.Header.ID)
+	cfg.Nodes = started
+	cfg.Progress = func(u run.Update) {
+		progress.Show(u)
+		shown.judge(u.Verdict)
+	}
+	result := coord.Run(ctx, cfg)
+	progress.Clear()
+	for _, err := range started.ended() {
+		fmt.Fprintf(c.Words, "loadgen: %v\n", err)
+	}
+	unhurried := context.AfterFunc(ctx, started.kill) // a second Ctrl-C waits for nothing
+	defer unhurried()
+	if err := started.close(); err != nil {
+		cfg.Logger.Warn("end built-in nodes", "err", err)
+	}
+	result.CoordinatorCPUSeconds = c.Fleet.CPU().Seconds()
+	return result
+}
+
+// unstarted is the result of a run whose workers did not come.
+func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.Run {
+	r := run.New(j.header, env)
+	if !interrupted(ctx, j.drain) {
+		return r.Fail(err)
+	}
+	r.Conclude(run.Aborted, reason.User, reason.Why{Code: reason.NotCarriedOut, Text: err.Error()})
+	return r
+}
+
+// probes returns a function that makes a plan's probes.
+func (c *Config) probes(j job) func(o *plan.Observe, endpoints []string) coord.Probe {
+	means := c.Means
+	means.Same, means.Hook = worker.OneServer, c.observed(j.header)
+	return func(o *plan.Observe, endpoints []string) coord.Probe {
+		return means.New(o, j.plan.Target(o.Target), endpoints)
+	}
+}

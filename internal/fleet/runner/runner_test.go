@@ -1,0 +1,321 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/rpc"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/observe"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// text is a plan without a target; the test says how long it loads, and what else it has.
+const text = `plan "p" { description = "A load on nothing" }
+variable "sessions" { default = 1 }
+target "t" { driver = "null" }
+dataset "d" {
+  keys { count = 10 }
+  values { size = 10 }
+}
+phase "get" {
+  target  = target.t
+  dataset = dataset.d
+  ops     = { get = 1 }
+  closed {
+    sessions = var.sessions
+    %s
+  }
+}
+%s`
+
+// parsed is the plan of a text.
+func parsed(t *testing.T, load, more string) *plan.File {
+	file, diags := plan.Parse(fmt.Appendf(nil, text, load, more), "p.hcl", drivers.All())
+	require.Empty(t, diags)
+	return file
+}
+
+func resolved(t *testing.T, file *plan.File, variant string) *plan.Plan {
+	p, diags := file.Resolve(plan.Vars{Variant: variant})
+	require.Empty(t, diags)
+	return p
+}
+
+// shown counts what it is told.
+type shown struct{ updates, cleared int }
+
+func (s *shown) Show(run.Update) { s.updates++ }
+func (s *shown) Clear()          { s.cleared++ }
+
+// config runs plans in this process.
+func config(t *testing.T, progress *shown) Config {
+	quiet := slog.New(slog.DiscardHandler)
+	return Config{
+		Root: t.TempDir(), Version: "v1", Labels: map[string]string{"a": "b"},
+		Samples:     func(*rundir.Dir, *plan.Plan, *run.Run) error { return nil },
+		Means:       observe.Means{Drivers: drivers.All()},
+		Protocol:    drivers.Protocol,
+		Environment: func() run.Environment { return run.Environment{Hostname: "here"} },
+		Words:       io.Discard, Progress: func(string) Progress { return progress }, Logger: quiet, Drain: make(chan struct{}),
+		Fleet: FleetConfig{
+			Version: "v1", CPU: func() time.Duration { return 2 * time.Second },
+			New: func() rpc.Local {
+				return engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: quiet})
+			},
+		},
+	}
+}
+
+// requireKept checks that a run's directory holds its result.
+func requireKept(t *testing.T, c Config, r *run.Run, dir string) {
+	t.Helper()
+	require.Equal(t, filepath.Join(c.Root, r.ID), dir)
+	kept, err := rundir.Load(c.Root, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, r.Verdict.Completeness, kept.Verdict.Completeness)
+	require.Equal(t, r.Verdict.Reasons, kept.Verdict.Reasons)
+	require.Equal(t, r.ExitCode, kept.ExitCode)
+}
+
+func TestARunIsKeptWithItsAsserts(t *testing.T) {
+	progress := &shown{}
+	c := config(t, progress)
+	p := resolved(t, parsed(t, "iterations = 7", `assert "seven" { that = phase.get.op.get.ok + phase.get.op.get.miss == 7 }`+"\n"+`assert "eight" { that = phase.get.op.get.due == 8 }`), "")
+	r, dir, err := Run(t.Context(), c, p, "")
+	require.NoError(t, err)
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	require.Equal(t, []bool{true, false}, []bool{*r.Asserts[0].OK, *r.Asserts[1].OK})
+	require.Equal(t, run.Fail, r.Verdict.Assertions)
+	require.EqualValues(t, 7, r.Phase["get"].Op["get"].Due)
+	require.Equal(t, []any{"p", "v1", "here", "b", ""}, []any{r.Plan, r.Loadgen, r.Environment.Hostname, r.Labels["a"], r.Variant})
+	require.InDelta(t, 2, r.CoordinatorCPUSeconds, 0)
+	require.Equal(t, []string{Local}, r.Workers)
+	require.Equal(t, 1, progress.cleared)
+	require.Positive(t, progress.updates)
+	requireKept(t, c, r, dir)
+}
+
+// A run whose worker cannot begin also has a result, which says why.
+func TestARunThatCannotBeginIsKept(t *testing.T) {
+	c := config(t, &shown{})
+	c.Fleet.Workers, c.Fleet.Listen = 1, "127.0.0.1:port"
+	r, dir, err := Run(t.Context(), c, resolved(t, parsed(t, "iterations = 1", ""), ""), "")
+	require.NoError(t, err)
+	require.Equal(t, exit.Failed, r.ExitCode)
+	require.Equal(t, []reason.Code{reason.NotCarriedOut}, r.Verdict.Codes)
+	require.ErrorContains(t, errors.New(r.Verdict.Reasons[0]), "--listen")
+	requireKept(t, c, r, dir)
+}
+
+func TestWhatCannotBeKeptFailsTheRun(t *testing.T) {
+	c := config(t, &shown{})
+	c.Samples = func(*rundir.Dir, *plan.Plan, *run.Run) error { return errors.New("no room for samples") }
+	r, _, err := Run(t.Context(), c, resolved(t, parsed(t, "iterations = 1", ""), ""), "")
+	require.NoError(t, err)
+	require.Equal(t, exit.Failed, r.ExitCode)
+	require.Contains(t, r.Verdict.Codes, reason.NotKept)
+	require.Contains(t, r.Verdict.Reasons, "no room for samples")
+
+	c.Root = filepath.Join(c.Root, "a\x00b")
+	_, _, err = Run(t.Context(), c, resolved(t, parsed(t, "iterations = 1", ""), ""), "")
+	require.Error(t, err, "there is no directory, and no result")
+}
+
+// An endless load ends with its limit, or when the user says so, and the result tells which it was.
+func TestRunsThatAreEnded(t *testing.T) {
+	p := resolved(t, parsed(t, `duration = "10m"`, ""), "")
+	c := config(t, &shown{})
+	c.Timeout = 50 * time.Millisecond
+	r, _, err := Run(t.Context(), c, p, "")
+	require.NoError(t, err)
+	require.Equal(t, exit.Aborted, r.ExitCode)
+	require.Equal(t, reason.TimedOut, r.Verdict.Codes[0])
+	require.Equal(t, "ended by --timeout 50ms", r.Verdict.Reasons[0])
+
+	c = config(t, &shown{})
+	drain := make(chan struct{})
+	close(drain)
+	c.Drain = drain
+	r, _, err = Run(t.Context(), c, p, "")
+	require.NoError(t, err)
+	require.Equal(t, exit.Aborted, r.ExitCode)
+	require.Equal(t, reason.User.Code, r.Verdict.Codes[0])
+}
+
+// TestUnstartedRuns: the result says whether it was the user who stopped waiting for workers.
+func TestUnstartedRuns(t *testing.T) {
+	cause := errors.New("no worker has come")
+	r := unstarted(t.Context(), job{}, run.Environment{}, cause)
+	require.Equal(t, []any{exit.Failed, []string{"no worker has come"}}, []any{r.ExitCode, r.Verdict.Reasons})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r = unstarted(ended, job{}, run.Environment{}, cause)
+	require.Equal(t, []any{exit.Aborted, []reason.Code{reason.User.Code, reason.NotCarriedOut}}, []any{r.ExitCode, r.Verdict.Codes})
+}
+
+// ids are those of an experiment's runs.
+func ids(x *run.Experiment) (all []string) {
+	for _, r := range x.Runs {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+func TestAnExperimentRunsEachVariant(t *testing.T) {
+	file := parsed(t, "iterations = 5", `experiment {
+  repeat = 2
+  variant "one" { sessions = 1 }
+  variant "two" { sessions = 2 }
+}
+table "t" {
+  column "ops" { value = phase.get.op.get.due }
+}`)
+	e, diags := file.Experiment()
+	require.Empty(t, diags)
+	tables, diags := file.Tables()
+	require.Empty(t, diags)
+	var ended []string
+	trial := &Trial{
+		Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Wanted: expr.Wanted{Tables: tables},
+		Ended:     func(r *run.Run, dir string) { ended = append(ended, r.Variant+" "+filepath.Base(dir)) },
+		Latencies: func(*run.Experiment) expr.Latencies { return nil },
+	}
+	require.Same(t, trial.Plans[0], trial.Baseline())
+	c := config(t, &shown{})
+	x, dir, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.True(t, x.Finished)
+	require.Equal(t, filepath.Join(c.Root, x.ID), dir)
+	require.Len(t, x.Runs, 4)
+	var named []string
+	for _, r := range x.Runs {
+		named = append(named, r.Variant+" "+r.ID)
+		require.Equal(t, run.StopFinished, r.Stopped, r.Verdict.Reasons)
+	}
+	require.Equal(t, named, ended)
+	require.Equal(t, "t", x.Tables[0].Title)
+	require.Equal(t, []string{"5", "10"}, []string{x.Tables[0].Rows[0].Cells[0].Text, x.Tables[0].Rows[1].Cells[0].Text})
+	kept, err := rundir.LoadExperiment(c.Root, x.ID)
+	require.NoError(t, err)
+	require.Equal(t, ids(x), ids(kept))
+
+	c.Resume = x.ID
+	_, _, err = Experiment(t.Context(), c, trial)
+	require.ErrorContains(t, err, "has all of its 4 runs")
+}
+
+// An experiment that the user has ended resumes where it was: finished runs are not repeated.
+func TestAnExperimentGoesOn(t *testing.T) {
+	file := parsed(t, "iterations = 5", `experiment {
+  repeat = 2
+  variant "one" { sessions = 1 }
+  variant "two" { sessions = 2 }
+}`)
+	e, diags := file.Experiment()
+	require.Empty(t, diags)
+	drain, ended := make(chan struct{}), []string{}
+	trial := &Trial{Experiment: e, Plans: []*plan.Plan{resolved(t, file, "one"), resolved(t, file, "two")}, Latencies: func(*run.Experiment) expr.Latencies { return nil }}
+	trial.Ended = func(r *run.Run, _ string) {
+		if ended = append(ended, r.ID); len(ended) == 3 {
+			close(drain)
+		}
+	}
+	c := config(t, &shown{})
+	c.Drain = drain
+	x, _, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.Len(t, x.Runs, 3)
+	require.Equal(t, exit.Aborted, x.ExitCode)
+	require.Equal(t, reason.User.Code, x.Verdict.Codes[0])
+
+	c.Drain, c.Resume = make(chan struct{}), x.ID
+	again, _, err := Experiment(t.Context(), c, trial)
+	require.NoError(t, err)
+	require.Len(t, ended, 4)
+	require.True(t, again.Finished)
+	require.Equal(t, run.Complete, again.Verdict.Completeness, again.Verdict.Reasons)
+	require.Equal(t, append(ids(x), ended[3]), ids(again))
+
+	trial.Repeat, c.Resume = 3, again.ID
+	_, _, err = Experiment(t.Context(), c, trial)
+	require.ErrorContains(t, err, "was begun with a plan of digest "+x.PlanDigest)
+}
+
+func TestHooksOfATrial(t *testing.T) {
+	with := func(hooks ...string) *plan.Plan {
+		p := &plan.Plan{}
+		for _, name := range hooks {
+			p.Observes = append(p.Observes, &plan.Observe{Kind: plan.ObserveHook, Hook: name})
+		}
+		return p
+	}
+	trial := &Trial{Experiment: &plan.Experiment{Restart: "fresh"}, Plans: []*plan.Plan{with("b", "a"), with("a"), with()}, Wanted: expr.Wanted{Tables: []plan.Table{}}}
+	require.Equal(t, []string{"a", "b", "fresh"}, trial.Hooks())
+	trial.Restart = ""
+	require.Equal(t, []string{"a", "b"}, trial.Hooks())
+}
+
+// Hooks are told what runs, with values as a shell would have them, without a string's quotes.
+func TestWhatHooksAreTold(t *testing.T) {
+	require.Equal(t, []string{
+		"LOADGEN_PLAN=p", "LOADGEN_RUN=r", "LOADGEN_EXPERIMENT=x", "LOADGEN_VARIANT=v", "LOADGEN_REPETITION=2", `LOADGEN_VAR_layout=raw "x"`, "LOADGEN_VAR_w=3",
+	}, told(run.Header{Plan: "p", ID: "r", Experiment: "x", Variant: "v", Repetition: 2}, map[string]string{"w": "3", "layout": `"raw \"x\""`}))
+}
+
+// TestLimits of time end what listens, and say afterwards whether it was they.
+func TestLimits(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		drain := make(chan struct{})
+		none, reached := limited(drain, 0, time.Second)
+		require.Equal(t, (<-chan struct{})(drain), none)
+		require.False(t, reached())
+
+		began := time.Now()
+		ended, reached := limited(drain, time.Hour, time.Minute)
+		<-ended
+		require.Equal(t, time.Minute, time.Since(began), "the rest of it")
+		require.True(t, reached())
+		require.True(t, reached(), "whenever it is asked")
+
+		ended, reached = limited(drain, time.Hour, time.Hour)
+		require.False(t, reached())
+		select {
+		case <-ended:
+			require.Fail(t, "nothing has ended it")
+		default:
+		}
+
+		ended, reached = limited(drain, time.Hour, time.Hour)
+		require.False(t, interrupted(t.Context(), drain))
+		close(drain)
+		<-ended
+		require.False(t, reached())
+		require.True(t, interrupted(t.Context(), drain))
+	})
+}
+
+func TestNodesThatAreNotThere(t *testing.T) {
+	n := newNodes(func(driver string) (string, error) { return "", fmt.Errorf("driver %q has no built-in nodes", driver) })
+	_, err := n.Start(t.Context(), &plan.Target{Name: "t", Driver: "null", Builtin: &plan.Builtin{Nodes: 1}})
+	require.EqualError(t, err, `driver "null" has no built-in nodes`)
+	require.EqualError(t, n.Flush(t.Context(), "t"), `target "t" has no built-in nodes`)
+	n.kill()
+	require.Empty(t, n.ended())
+	require.NoError(t, n.close())
+}

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+)
+
+// Worker carries out steps for its share of a plan's sessions.
+type Worker interface {
+	// Assign gives the worker its part of a run.
+	Assign(ctx context.Context, a Assignment) error
+	// Prepare gets ready for a step.
+	Prepare(ctx context.Context, step Step) (Ready, error)
+	// Run carries out the prepared step from the given time on the run clock. Each second it passes a snapshot to sink, one at a time. When ctx ends,
+	// Run returns soon, and counts what is in flight as in flight. It returns an error of sink or kept, and a *Loss if the worker was lost; so do
+	// Assign and Prepare.
+	Run(ctx context.Context, at time.Duration, sink Sink) (Final, error)
+	// Drain ends the current step and all later ones early: no more ops start, and outstanding ones are waited for as long as answers come.
+	Drain()
+}
+
+// Progress returns how many bytes of files a worker has read and written to make steps ready; 0 if it does not say.
+func Progress(w Worker) int64 {
+	if p, ok := w.(interface{ Progress() int64 }); ok {
+		return p.Progress()
+	}
+	return 0
+}
+
+// Sink takes a snapshot. Once it returns without an error, the snapshot's memory is the worker's again. The worker then calls kept; once that returns
+// nil, the snapshot is stored.
+type Sink func(snap *measure.Snapshot) (kept func() error, err error)
+
+// Member is a worker and its name.
+type Member struct {
+	Name    string
+	Host    string // "": this process
+	Version string // of its program
+	Worker  Worker
+
+	// Attend waits until ctx ends, or until the worker is lost, and then returns the loss. It is nil for a worker that cannot be lost.
+	Attend func(ctx context.Context) *Loss
+}
+
+// Status is what is known of a worker during a run.
+type Status struct {
+	Name    string
+	Metrics string        // host:port of its metrics page; "": none
+	Up      bool          // it takes part: neither lost nor gone
+	Silent  time.Duration // since its newest heartbeat or, before any, its first hello; 0 in this process
+
+	// As reported by that heartbeat; 0 before the first.
+	Offset      time.Duration // its monotonic clock minus the coordinator's; they start at different moments, so only its changes matter
+	Uncertainty time.Duration // most that the offset may be off
+	CPU         time.Duration // user and system time of its process
+}
+
+// Assignment is what a worker is told once, before its first step.
+type Assignment struct {
+	RunID   string
+	Plan    []byte              // canonical JSON
+	Digest  string              // its SHA-256, in hex
+	Nodes   map[string][]string // endpoints of the built-in nodes, by target
+	WallNS  int64               // wall time of the run clock's zero, Unix nanoseconds
+	Zero    time.Time           // zero of the run clock, with this process's monotonic reading
+	Index   int                 // of this worker, from 0
+	Workers int                 // number of workers, among which the sessions are divided
+	DrawsAs int                 // the repetition whose random draws its loads make, from 1
+}
+
+// Step is the unit of work that the coordinator hands out.
+type Step struct {
+	Seq   int // from 0, over the whole run
+	Phase string
+	Kind  StepKind
+	Last  bool // of its phase: its connections close after it. If that is not known in advance, they close before another phase opens its own
+	From  int  // the worker drives sessions From ≤ i < To of the phase, in all its steps
+	To    int
+
+	// For a load with a schedule: what the coordinator decides as it goes, which the plan alone does not say.
+	Level int        // of its phase, from 0
+	Shape pace.Shape // of this step
+}
+
+// Ready is a worker's answer to a prepared step.
+type Ready struct {
+	Step        int
+	Sessions    int                                     // driven by this worker
+	Connections int                                     // open
+	Ops         uint64                                  // that its sessions will start; 0: a duration or a schedule decides
+	Nodes       map[string][]string                     // nodes that the worker found, for each target that is a cluster
+	Servers     map[string]map[string]map[string]string // what each endpoint of each target says about itself; only for a phase's first step
+	Executor    string                                  // "event loop", "blocking" or "thread"
+	Loops       int
+
+	// Offset between the worker's monotonic clock and the coordinator's. Zero in the coordinator's own process.
+	Remote      bool
+	Offset      time.Duration // worker's − coordinator's
+	Uncertainty time.Duration // most that the offset may be off
+	RTT         time.Duration // shortest round trip seen
+}
+
+// Final is a worker's final report on a step.
+type Final struct {
+	Step      int
+	Totals    *measure.Totals  // nil after an error, and from a worker in another process
+	Account   *measure.Account // account of the totals of a worker in another process; nil in this one
+	Generator measure.Generator
+	Log       *Log // for the last step of a phase on log files; otherwise nil
+	Stopped   bool // asked to end early
+	Expired   bool // ended early on its own: its lease was over
+
+	Uncertainty time.Duration // as in Ready, by the end of the step
+}

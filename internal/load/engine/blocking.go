@@ -1,0 +1,592 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// dialer connects a blocking client to an endpoint. The client makes its connections with the link's Dial, which meters them.
+type dialer func(ctx context.Context, link driver.Link) (driver.Session, error)
+
+// blocking hands requests to goroutines, one for each client, which it owns: open starts them, close waits for them. A session has as many clients of
+// an endpoint as it can have ops in flight, so that no op waits for another. Only the loop goroutine touches op states; a call is passed back and
+// forth by pointer.
+type blocking struct {
+	l         *loop
+	lane      *lane
+	ring      func() // tells a loop that also waits for other targets that a call has come back; nil otherwise
+	dial      dialer
+	connect   func(ctx context.Context, endpoint, client int) (net.Conn, error)
+	link      func(endpoint string) driver.Link
+	endpoints []sockets.Endpoint
+	clients   int           // of each session and endpoint
+	limit     int           // calls handed to a client and not returned
+	timeout   time.Duration // of a request, from its hand-over
+	conns     []*blockingConn
+	probing   []dialProbing      // by endpoint
+	returned  chan *blockingCall // also what befell clients outside of calls
+	free      []*blockingCall
+	cancel    context.CancelFunc
+	group     sync.WaitGroup
+	counted   uint64          // how much of remade is in the ledger
+	remade    atomic.Uint64   // reconnects: connections after each client's first, and remade clients that have none
+	told      sockets.Traffic // up to the last call of traffic
+	timer     *time.Timer
+	idle      int64 // time for which the loop had nothing to do, in this step
+	late      int64 // time for which this executor kept calls from their clients, summed over calls, in this step
+}
+
+// blockingConn is one of a session's clients of one endpoint.
+type blockingConn struct {
+	endpoint int
+	number   int // among the endpoint's clients of all workers
+	meter    *sockets.Meter
+	ended    int64 // when its last call ended, on the run clock; the loop's
+	emptied  int64 // run clock, when its last call came back and it had no other; 0: never in this step
+	idle     int64 // blocking.idle by then
+	calls    chan *blockingCall
+	handed   []*blockingCall // handed over and not returned, the oldest first; the loop's
+	up       atomic.Bool
+	link     link
+}
+
+// blockingCall is a request on its way through a client's goroutine.
+type blockingCall struct {
+	conn   *blockingConn
+	st     *opState
+	req    driver.Request
+	key    []byte       // holds req.Key
+	put    driver.Value // holds req.Value
+	copied op.Verbatim  // holds its bytes, if they are given
+	handed int64        // when it was handed over, on the run clock
+	start  int64        // when Do began; 0 if it never did
+	end    int64
+	reply  driver.Reply
+	value  []byte // holds reply.Value
+	words  []byte // holds reply.Message
+	failed op.EventKind
+	in     int  // bytes read
+	out    int  // bytes written
+	ok     bool // reply is valid
+	cause  error
+	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
+	ends   bool   // its client, which has to be connected again
+	news   bool   // no request: the client was connected again or, if there is a cause, could not be
+	lost   bool   // no longer awaited; the loop's
+}
+
+const (
+	mostDials   = 64                                    // at a time in a loop
+	followEvery = 20 * time.Microsecond                 // between attempts of clients that follow one that got through: no backlog holds all at once
+	overtime    = int64(500 * time.Millisecond)         // that a client may return after its deadline
+	closeWithin = time.Duration(overtime) + time.Second // for goroutines to end, once their contexts have
+)
+
+var errOverdue = errors.New("the client did not return by its deadline")
+
+// take reports whether the call was still untaken. It decides between the goroutine that is about to carry the call out and the loop that wants it
+// back.
+func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken, 0, 1) }
+
+func (b *blocking) open(deadline int64) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	all := len(b.l.sessions) * len(b.endpoints) * b.clients
+	b.returned = make(chan *blockingCall, all*(b.limit+2)) // room for two that are no longer awaited
+	b.timer = time.NewTimer(0)
+	b.probing = make([]dialProbing, len(b.endpoints))
+	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
+	defer done()
+	conns, clients := make([]*blockingConn, all), make([]driver.Session, all)
+	for i := range conns {
+		conns[i] = b.newConn(i / b.clients % len(b.endpoints))
+		s := b.l.sessions[i/b.clients/len(b.endpoints)]
+		conns[i].link = link{session: s, row: b.lane.row(conns[i].endpoint)}
+		conns[i].number = s.id*b.clients + i%b.clients
+	}
+	if err := b.dialAll(by, conns, clients); err != nil {
+		return err
+	}
+	b.conns = conns
+	for i, c := range conns {
+		c.up.Store(true)
+		b.l.made(&c.link, b.l.clock.now())
+		b.group.Go(func() { b.serve(ctx, c, clients[i]) })
+	}
+	return nil
+}
+
+func (b *blocking) newConn(endpoint int) *blockingConn {
+	c := &blockingConn{endpoint: endpoint, calls: make(chan *blockingCall, b.limit)}
+	c.meter = sockets.NewMeter(func(ctx context.Context) (net.Conn, error) {
+		conn, err := b.connect(ctx, endpoint, c.number)
+		if err == nil && c.meter.Made() > 0 {
+			b.remade.Add(1)
+		}
+		return conn, err
+	})
+	return c
+}
+
+// client makes a client of a connection's endpoint.
+func (b *blocking) client(ctx context.Context, c *blockingConn) (client driver.Session, err error) {
+	link := b.link(b.endpoints[c.endpoint].Text)
+	link.Dial = c.meter.Dial
+	err = panics.Safely(func() (err error) {
+		client, err = b.dial(ctx, link)
+		return err
+	})
+	if err != nil {
+		c.meter.Cut()
+	}
+	return client, err
+}
+
+// hangUp closes a client and any connection it has left open. The error is dropped: either no request is outstanding, or the request's own error is
+// reported.
+func (c *blockingConn) hangUp(client driver.Session) {
+	_ = panics.Safely(client.Close)
+	c.meter.Cut()
+}
+
+// dialAll connects all clients, some at a time. It stops at the first that cannot be connected, and closes those that were.
+func (b *blocking) dialAll(ctx context.Context, conns []*blockingConn, clients []driver.Session) error {
+	dials, ctx := errgroup.WithContext(ctx)
+	dials.SetLimit(mostDials)
+	for i := range clients {
+		if ctx.Err() != nil {
+			break
+		}
+		dials.Go(func() (err error) {
+			if clients[i], err = b.client(ctx, conns[i]); err != nil {
+				return fmt.Errorf("connect to %v: %w", b.endpoints[conns[i].endpoint], err)
+			}
+			return nil
+		})
+	}
+	err := dials.Wait()
+	if err == nil {
+		return nil
+	}
+	for i, client := range clients {
+		if client != nil {
+			conns[i].hangUp(client)
+		}
+	}
+	return err
+}
+
+// serve is a client's goroutine. It ends when the transport is closed.
+func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Session) {
+	calling, release := newCallContext(ctx)
+	defer release()
+	for call := range c.calls {
+		if b.l.lease.over(b.l.clock.now()) || !call.take() {
+			continue // the loop ends by itself, and takes back untaken calls
+		}
+		if b.do(calling, call, client) {
+			b.give(ctx, call)
+			continue
+		}
+		c.hangUp(client)
+		c.up.Store(false)
+		call.ends = true
+		b.give(ctx, call)
+		if client = b.redial(ctx, c); client == nil {
+			return // the transport is being closed
+		}
+	}
+	c.hangUp(client)
+}
+
+// do carries out a call and reports whether the client is still usable.
+func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Session) bool {
+	now := b.l.clock.now()
+	left := b.timeout - time.Duration(now-call.handed)
+	if left <= 0 { // it waited too long behind others; the client never saw it
+		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
+		return true
+	}
+	calling.begin(left)
+	in, out := call.conn.meter.Bytes()
+	call.start = b.l.clock.now()
+	err := panics.Safely(func() error { return client.Do(calling, &call.req, &call.reply) })
+	call.end = b.l.clock.now()
+	calling.end()
+	call.cause = err
+	inNow, outNow := call.conn.meter.Bytes()
+	call.in, call.out = int(inNow-in), int(outNow-out)
+	switch {
+	case err == nil:
+		call.value = append(call.value[:0], call.reply.Value...)
+		call.words = append(call.words[:0], call.reply.Message...)
+		call.reply.Value, call.reply.Message = call.value, call.words
+		call.ok = true
+	case errors.Is(err, context.DeadlineExceeded):
+		call.failed = op.RequestTimeout
+	default:
+		call.failed = op.Lost
+	}
+	return err == nil
+}
+
+// redial connects again, until it succeeds or the transport closes.
+func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
+	gate := &b.probing[c.endpoint]
+	for gate.enter(ctx, c) {
+		by, done := context.WithTimeout(ctx, max(b.timeout, connectLimit))
+		client, err := b.client(by, c)
+		done()
+		gate.tried(c, err == nil)
+		if err == nil && c.meter.Made() == 0 {
+			b.remade.Add(1)
+		}
+		if ctx.Err() == nil {
+			c.up.Store(err == nil)
+			b.give(ctx, &blockingCall{news: true, conn: c, cause: err})
+		}
+		if err == nil {
+			return client
+		}
+	}
+	return nil
+}
+
+// dialProbing is probing for goroutines. The zero value is ready.
+type dialProbing struct {
+	mu      sync.Mutex
+	probe   *blockingConn
+	waiting []chan time.Duration // each is told once how much later than the first it may follow
+}
+
+// enter returns when a client is to try to connect, or false if ctx ends first.
+func (g *dialProbing) enter(ctx context.Context, c *blockingConn) bool {
+	wait := time.Duration(0)
+	g.mu.Lock()
+	switch g.probe {
+	case nil:
+		g.mu.Unlock()
+	case c:
+		g.mu.Unlock()
+		wait = probeEvery
+	default:
+		told := make(chan time.Duration, 1)
+		g.waiting = append(g.waiting, told)
+		g.mu.Unlock()
+		select {
+		case wait = <-told:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// tried notes whether a client could connect.
+func (g *dialProbing) tried(c *blockingConn, through bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !through && g.probe == nil:
+		g.probe = c
+	case through:
+		g.probe = nil
+		for i, told := range g.waiting {
+			told <- time.Duration(i+1) * followEvery
+		}
+		g.waiting = nil
+	}
+}
+
+func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
+	c := b.pick(s, req.Endpoint)
+	if c == nil {
+		return false
+	}
+	call := b.call()
+	*call = blockingCall{conn: c, st: st, req: *req, handed: b.l.clock.now(), key: call.key, value: call.value, words: call.words, copied: call.copied}
+	call.keep()
+	select {
+	case c.calls <- call:
+	default: // it holds limit: some were given up while the client is still busy with one
+		b.free = append(b.free, call)
+		return false
+	}
+	if len(c.handed) == 0 && c.emptied != 0 { // until now the client waited for the loop, except while the loop was idle
+		b.late += max(0, call.handed-c.emptied-(b.idle-c.idle))
+	}
+	c.handed = append(c.handed, call)
+	return true
+}
+
+// pick returns the session's client of an endpoint that has the fewest calls; nil if none is up and has room.
+func (b *blocking) pick(s *session, endpoint int) (least *blockingConn) {
+	at := (s.index*len(b.endpoints) + endpoint) * b.clients
+	for _, c := range b.conns[at : at+b.clients] {
+		if !c.up.Load() || len(c.handed) >= b.limit || least != nil && len(c.handed) >= len(least.handed) {
+			continue
+		}
+		if least = c; len(c.handed) == 0 {
+			break
+		}
+	}
+	return least
+}
+
+// give hands a call back to the loop, unless the transport is being closed.
+func (b *blocking) give(ctx context.Context, call *blockingCall) {
+	select {
+	case b.returned <- call:
+	case <-ctx.Done():
+		return
+	}
+	if b.ring != nil {
+		b.ring()
+	}
+}
+
+// keep copies what the request points to. A client may stay with a request that has been given up, while the loop begins another op in its place.
+func (c *blockingCall) keep() {
+	c.key = append(c.key[:0], c.req.Key...)
+	c.req.Key = c.key
+	if c.req.Value == nil {
+		return
+	}
+	c.put = *c.req.Value
+	if given, ok := c.put.Maker.(*op.Verbatim); ok {
+		c.copied.Bytes = append(c.copied.Bytes[:0], given.Bytes...)
+		c.put.Maker = &c.copied
+	}
+	c.req.Value = &c.put
+}
+
+func (b *blocking) call() *blockingCall {
+	if n := len(b.free); n > 0 {
+		c := b.free[n-1]
+		b.free = b.free[:n-1]
+		return c
+	}
+	return new(blockingCall)
+}
+
+func (b *blocking) wait(d time.Duration) bool {
+	var first *blockingCall
+	if len(b.returned) == 0 {
+		began := b.l.clock.now()
+		b.timer.Reset(d)
+		select {
+		case first = <-b.returned:
+		case <-b.timer.C:
+		}
+		b.idle += b.l.clock.now() - began
+	}
+	return b.collect(first)
+}
+
+// collect takes the calls that have come back, beginning with first unless it is nil, and reports whether there were any.
+func (b *blocking) collect(first *blockingCall) bool {
+	finished, now := 0, b.l.clock.now()
+	if !b.l.lapsed {
+		b.l.seal(now)
+	}
+	if first != nil {
+		b.finish(first, now)
+		finished++
+	}
+	for len(b.returned) > 0 {
+		b.finish(<-b.returned, now)
+		finished++
+	}
+	if n := b.remade.Load(); n != b.counted {
+		b.l.rec.Reconnects += n - b.counted
+		b.counted = n
+	}
+	return finished > 0
+}
+
+// finish tells the loop how a call ended that came back at now.
+func (b *blocking) finish(call *blockingCall, now int64) {
+	if call.news {
+		b.heard(call, now)
+		return
+	}
+	if call.ends {
+		call.conn.link.session.links--
+		b.l.missed(&call.conn.link, call.end)
+	}
+	if call.lost {
+		if call.ok {
+			b.l.rec.LateReplies++
+		}
+		return
+	}
+	c := call.conn
+	at := slices.Index(c.handed, call)
+	c.handed = slices.Delete(c.handed, at, at+1)
+	if call.start != 0 {
+		b.late += call.start - max(call.handed, c.ended)
+		c.ended = call.end
+		if len(c.handed) == 0 { // the next call had to wait for this
+			b.late += max(0, now-call.end)
+			c.emptied, c.idle = now, b.idle
+		}
+	}
+	st := call.st
+	if st.start == 0 || call.start != 0 && call.start < st.start {
+		st.start = call.start
+	}
+	if call.conn.meter.Made() == 0 { // the client makes no connections
+		call.in = len(call.value)
+	}
+	b.l.rec.AddBytes(call.req.Verb, 0, call.out)
+	st.out += int64(call.out)
+	if call.ok {
+		b.lane.programs.replied(call.request(), &call.reply, nil, call.in, call.end)
+	} else {
+		b.l.panicked(st.session, call.cause, call.end)
+		b.fail(call, call.failed, call.cause, call.end)
+	}
+	b.free = append(b.free, call)
+}
+
+// heard takes the news that a client was connected again, or why it was not.
+func (b *blocking) heard(news *blockingCall, now int64) {
+	if news.cause == nil {
+		b.l.made(&news.conn.link, now)
+		return
+	}
+	b.l.rec.Errors.Add(b.lane.blame(nil, &b.endpoints[news.conn.endpoint], news.cause)) // no op failed by it
+}
+
+// request returns the request that the call carries.
+func (c *blockingCall) request() request {
+	return request{st: c.st, endpoint: c.conn.endpoint, verb: c.req.Verb, tag: c.req.Tag}
+}
+
+// fail ends a call that brought no reply.
+func (b *blocking) fail(call *blockingCall, how op.EventKind, cause error, now int64) {
+	b.l.wrong(b.lane.blame(nil, &b.endpoints[call.conn.endpoint], cause))
+	b.lane.programs.lost(call.request(), how, now)
+}
+
+func (b *blocking) flush() {}
+
+// recall takes back the calls that no goroutine has taken up. Their ops stay in flight.
+func (b *blocking) recall() {
+	for _, c := range b.conns {
+		c.handed = slices.DeleteFunc(c.handed, func(call *blockingCall) bool {
+			if !call.take() {
+				return false
+			}
+			ledger := b.lane.requests(c.endpoint, call.req.Verb)
+			ledger.Sent--
+			ledger.Refused++
+			return true
+		})
+	}
+}
+
+func (b *blocking) fire(timer, int64) {}
+
+// sweep ends calls whose time is over and that have not come back. Calls that no client has taken up end at their deadline: their client is busy with
+// another call or is reconnecting. A call that its client should have returned ends somewhat later. Such calls are not reused: their client's
+// goroutine still has them.
+func (b *blocking) sweep(now int64) int64 {
+	next := now + int64(b.timeout) // calls handed over from now on expire no earlier
+	for _, c := range b.conns {
+		for len(c.handed) > 0 {
+			call := c.handed[0]
+			over := call.handed + int64(b.timeout)
+			cause := context.DeadlineExceeded
+			overdue := over <= now && !call.take()
+			if overdue {
+				over += overtime
+				cause = errOverdue
+			}
+			if over > now {
+				next = min(next, over)
+				break
+			}
+			if overdue { // unblocks the client if it is blocked on a connection
+				c.meter.Cut()
+			}
+			c.handed = slices.Delete(c.handed, 0, 1)
+			call.lost = true
+			b.fail(call, op.RequestTimeout, cause, now)
+		}
+	}
+	return next
+}
+
+// own returns how much of a step's time this executor was at work or kept others waiting. That is the time for which the loop was not idle or, if
+// greater, the mean time for which clients had calls that had not reached them yet, or had returned calls that were not seen yet.
+func (b *blocking) own(wall int64) int64 {
+	abreast := len(b.l.sessions) * min(len(b.endpoints)*b.clients, b.l.pipeline)
+	own := max(wall-b.idle, b.late/int64(abreast))
+	b.idle, b.late = 0, 0
+	for _, c := range b.conns {
+		c.emptied = 0
+	}
+	return min(own, wall)
+}
+
+func (b *blocking) outstanding(into []measure.Requests) {
+	for _, c := range b.conns {
+		for _, call := range c.handed {
+			into[b.lane.row(c.endpoint)*driver.NumVerbs+int(call.req.Verb)].InFlight++
+		}
+	}
+}
+
+// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. What is outstanding is given up.
+func (b *blocking) close() {
+	if b.cancel != nil {
+		b.cancel()
+	}
+	for _, c := range b.conns {
+		close(c.calls)
+	}
+	ended := make(chan struct{})
+	go func() {
+		b.group.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(closeWithin)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		for _, c := range b.conns {
+			c.meter.Cut()
+		}
+	}
+}
+
+// traffic returns what the kernel has counted on the connections since the last call; false if there have been none.
+func (b *blocking) traffic() (since sockets.Traffic, known bool) {
+	var all sockets.Traffic
+	for _, c := range b.conns {
+		all.Add(c.meter.Traffic())
+		known = known || c.meter.Made() > 0
+	}
+	since = all.Since(b.told)
+	b.told = all
+	return since, known
+}

@@ -1,0 +1,959 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers/null"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// slowClient takes a time for each request, or until its context ends; then it is unusable.
+type slowClient struct {
+	takes time.Duration
+	used  *atomic.Int64
+}
+
+func (c slowClient) Do(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+	c.used.Add(1)
+	select {
+	case <-time.After(c.takes):
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c slowClient) Close() error { return nil }
+
+// TestRequestsThatWaitTooLongCostNoClient hands eight requests at a time to a client that carries out two within their timeout. The others time out.
+// The one in progress then costs the client; those that still waited do not.
+func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		p := nullPlan(t, 1, onBlocking+`timeout = "25ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 80\n pipeline = 8\n}")
+		b := newPipedBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.g.plan, b.g.phase, b.g.target = p, p.Phase("load"), p.Target("t")
+		var dials, used atomic.Int64
+		tr := &blocking{
+			l: b.l, lane: &b.l.lane, link: b.g.link, endpoints: b.g.endpoints[:1], clients: 1, limit: backlog, timeout: b.g.target.Timeout,
+			dial: func(context.Context, driver.Link) (driver.Session, error) {
+				dials.Add(1)
+				return slowClient{10 * time.Millisecond, &used}, nil
+			},
+		}
+		b.l.tr.close()
+		b.l.tr, b.l.lane.tr = tr, tr
+		defer tr.close()
+		require.NoError(t, tr.open(b.l.clock.now()+int64(time.Second)))
+		get := b.run(worker.Load).Ops[driver.Get]
+		require.Positive(t, get.Outcomes[driver.OK])
+		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
+		require.LessOrEqual(t, used.Load(), int64(get.Outcomes[driver.OK])+dials.Load(), "one request for each client is its last")
+		require.Less(t, dials.Load(), int64(get.Outcomes[driver.Timeout])/2)
+	})
+}
+
+// dialed is a driver that brings its own client, which a test makes.
+type dialed struct {
+	driver.Driver // of whose other methods it has none
+	dial          func(ctx context.Context, endpoint string) (driver.Session, error)
+}
+
+func (d dialed) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	return d.dial(ctx, link.Endpoint)
+}
+
+// doing is a client that is a function.
+type doing func(ctx context.Context, req *driver.Request, reply *driver.Reply) error
+
+func (f doing) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	return f(ctx, req, reply)
+}
+
+func (f doing) Close() error { return nil }
+
+// always dials the same client.
+func always(client driver.Session) func(context.Context, string) (driver.Session, error) {
+	return func(context.Context, string) (driver.Session, error) { return client, nil }
+}
+
+// driveClients carries out a phase of clients that a test dials.
+func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context, string) (driver.Session, error), target, phase string) (worker.Final, error) {
+	t.Helper()
+	p := nullPlan(t, endpoints, onBlocking+target, "ops = { get = 1 }\n"+phase)
+	e := New(Config{Loops: loops, Drivers: []driver.Driver{dialed{null.Driver{}, dial}}, Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
+	defer e.Close()
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load)); err != nil {
+		return worker.Final{}, err
+	}
+	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
+		return func() error { return nil }, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, final.Totals.CheckValid())
+	return final, nil
+}
+
+// A client that cannot be made again is tried every 50 ms. Each attempt may take a second, or the timeout if that is longer.
+func TestClientsAreMadeAgain(t *testing.T) {
+	for timeout, may := range map[string]time.Duration{"20ms": time.Second, "3s": 3 * time.Second} {
+		servertest.Bubble(t, func(t *testing.T) {
+			var tried []time.Duration
+			var last time.Time
+			var before context.Context
+			dial := func(ctx context.Context, _ string) (driver.Session, error) {
+				now := time.Now()
+				if before != nil {
+					require.Error(t, before.Err(), "what an attempt leaves running ends with it")
+				}
+				before = ctx
+				if !last.IsZero() {
+					until, _ := ctx.Deadline()
+					require.Equal(t, may, until.Sub(now))
+					tried = append(tried, now.Sub(last))
+					last = now
+					return nil, errors.New("nobody is there")
+				}
+				return doing(func(context.Context, *driver.Request, *driver.Reply) error {
+					last = time.Now()
+					return errors.New("gone")
+				}), nil
+			}
+			_, err := driveClients(t, 1, 1, dial, "timeout = \""+timeout+"\"", "closed {\n sessions = 1\n duration = \"4s\"\n}")
+			require.NoError(t, err)
+			require.Zero(t, tried[0])
+			require.Equal(t, slices.Repeat([]time.Duration{50 * time.Millisecond}, 79), tried[1:80])
+		})
+	}
+}
+
+// A phase whose clients cannot be made ends after ten seconds.
+func TestClientsThatAreNeverMade(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		began := time.Now()
+		hangs := func(ctx context.Context, _ string) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		_, err := driveClients(t, 1, 1, hangs, "", "closed {\n sessions = 1\n iterations = 1\n}")
+		require.ErrorContains(t, err, "connect to n0 (10.0.0.1:1)")
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
+
+// What a client leaves running ends with its call, not with the call's deadline.
+func TestClientsContextEndsWithTheCall(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		ends := make(chan time.Duration, 3)
+		client := doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+			began, done := time.Now(), ctx.Done()
+			go func() {
+				select {
+				case <-done:
+				case <-time.After(10 * time.Second):
+				}
+				ends <- time.Since(began)
+			}()
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		_, err := driveClients(t, 1, 1, always(client), "", "closed {\n sessions = 1\n think = \"100ms\"\n iterations = 3\n}")
+		require.NoError(t, err)
+		for range cap(ends) {
+			require.Equal(t, time.Millisecond, <-ends)
+		}
+	})
+}
+
+// TestTargetOfClientsDies has clients that fail and cannot be connected again: later ops fail, and the load ends on time.
+func TestTargetOfClientsDies(t *testing.T) {
+	for _, loops := range []int{1, 2, 4} {
+		for _, endpoints := range []int{1, 4} {
+			servertest.Bubble(t, func(t *testing.T) {
+				dies := time.Now().Add(500 * time.Millisecond)
+				client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+					time.Sleep(time.Millisecond)
+					if time.Now().After(dies) {
+						return errors.New("it is dead")
+					}
+					return nil
+				})
+				dial := func(context.Context, string) (driver.Session, error) {
+					if time.Now().After(dies) {
+						return nil, errors.New("it is dead")
+					}
+					return client, nil
+				}
+				began := time.Now()
+				final, err := driveClients(t, loops, endpoints, dial, `timeout = "300ms"`, "closed {\n sessions = 4\n duration = \"1s\"\n pipeline = 8\n}")
+				require.NoError(t, err)
+				require.Less(t, time.Since(began), 1400*time.Millisecond)
+				get := final.Totals.Ops[driver.Get]
+				require.Zero(t, get.InFlight)
+				require.Greater(t, get.Outcomes[driver.OK], uint64(1000))
+				require.Positive(t, get.Outcomes[driver.Error])
+			})
+		}
+	}
+}
+
+// TestClientsThatAreGoneGetNoCalls loses one of a session's two clients for good. The other carries out what is due from then on.
+func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var calls, dials atomic.Int64
+		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if calls.Add(1) == 1 {
+				return errors.New("it hung up")
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		dial := func(context.Context, string) (driver.Session, error) {
+			if dials.Add(1) > 2 {
+				return nil, errors.New("it takes no more")
+			}
+			return client, nil
+		}
+		final, err := driveClients(t, 1, 1, dial, `timeout = "100ms"`, "closed {\n sessions = 1\n duration = \"500ms\"\n pipeline = 2\n}")
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Greater(t, dials.Load(), int64(2))
+		require.EqualValues(t, 1, get.Outcomes[driver.Error])
+		require.Zero(t, get.Outcomes[driver.Timeout])
+		require.Greater(t, get.Outcomes[driver.OK], uint64(300))
+	})
+}
+
+// TestClientsThatIgnoreTheirDeadline has clients that never return: their calls are given up a little after the deadline, and calls that wait behind
+// at their own. Neither the load nor closing waits for them.
+func TestClientsThatIgnoreTheirDeadline(t *testing.T) {
+	for _, loops := range []int{1, 2} {
+		servertest.Bubble(t, func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
+			stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+				<-release
+				return nil
+			})
+			began := time.Now()
+			final, err := driveClients(t, loops, 1, always(stuck), `timeout = "100ms"`, "closed {\n sessions = 2\n duration = \"1s\"\n pipeline = 8\n}")
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), time.Second+100*time.Millisecond+time.Duration(overtime)+closeWithin+50*time.Millisecond)
+			get := final.Totals.Ops[driver.Get]
+			require.Zero(t, get.InFlight)
+			require.Positive(t, get.Outcomes[driver.Timeout])
+			require.Equal(t, get.Due, get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
+		})
+	}
+}
+
+// TestBacklogOfAClient fills what waits for a client that never returns: what has no room is refused.
+func TestBacklogOfAClient(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		stuck := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			<-release
+			return nil
+		})
+		const beyond, room = 20, 1 + backlog + 1 // the one that it has, and those that wait
+		final, err := driveClients(t, 1, 1, always(stuck), `timeout = "10ms"`, fmt.Sprintf("closed {\n sessions = 1\n iterations = %d\n}", room+beyond))
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Equal(t, measure.Requests{Sent: room, Timeout: room, Refused: beyond}, *final.Totals.Request(0, driver.Get))
+		require.EqualValues(t, room, get.Outcomes[driver.Timeout])
+		require.EqualValues(t, beyond, get.Causes[op.Refused])
+	})
+}
+
+// TestClientsThatAnswerTooLate has clients that ignore their deadline and answer after it: the ops have timed out, and the answers are late.
+func TestClientsThatAnswerTooLate(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var n atomic.Int64
+		slow := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if n.Add(1)%10 == 0 {
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		final, err := driveClients(t, 1, 1, always(slow), `timeout = "100ms"`, "closed {\n sessions = 1\n duration = \"5s\"\n}")
+		require.NoError(t, err)
+		get := final.Totals.Ops[driver.Get]
+		require.Zero(t, get.Outcomes[driver.Error])
+		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout])
+		late := final.Totals.LateReplies
+		require.Greater(t, late, uint64(2))
+		require.LessOrEqual(t, late, get.Outcomes[driver.Timeout])
+		require.LessOrEqual(t, uint64(n.Load()), get.Outcomes[driver.OK]+late+1, "each call is answered in time, or late, or is in progress at the end")
+	})
+}
+
+// TestWhatACallKeeps is its own copy of a key and a value, whose memory the next op takes.
+func TestWhatACallKeeps(t *testing.T) {
+	var call blockingCall
+	for _, text := range []string{"first", "the second", "3"} {
+		passing := &op.Verbatim{Bytes: []byte(text)}
+		key, value := []byte("key:"+text), driver.Value{Size: len(text), Maker: passing}
+		call.req = driver.Request{Key: key, Value: &value}
+		call.keep()
+		copy(key, "xxxxxxxxxx")
+		copy(passing.Bytes, "xxxxxxxxxx")
+		value.Size = 2
+		require.Equal(t, "key:"+text, string(call.req.Key))
+		require.Equal(t, text, string(call.req.Value.AppendTo(nil)))
+		require.Same(t, passing, value.Maker)
+	}
+	value := driver.Value{Size: 10, Seed: 1}
+	want := string(value.AppendTo(nil))
+	call.req = driver.Request{Value: &value}
+	call.keep()
+	value.Seed = 2
+	require.Equal(t, want, string(call.req.Value.AppendTo(nil)))
+	call.req = driver.Request{}
+	call.keep()
+	require.Nil(t, call.req.Value)
+}
+
+// A client that stays with a request after its deadline has that request's key and value to the end, whatever ops have begun meanwhile.
+func TestClientThatStaysHasItsOwnRequest(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var n, stayed atomic.Int64
+		client := doing(func(_ context.Context, req *driver.Request, _ *driver.Reply) error {
+			told := func() string { return fmt.Sprintf("%s %x", req.Key, req.Value.AppendTo(nil)) }
+			before := told()
+			if n.Add(1)%20 == 0 {
+				time.Sleep(time.Second)
+				stayed.Add(1)
+			}
+			time.Sleep(time.Millisecond)
+			assert.Equal(t, before, told())
+			return nil
+		})
+		p := nullPlan(t, 1, onBlocking+`timeout = "100ms"`, "ops = { put = 1 }\nclosed {\n sessions = 2\n pipeline = 3\n duration = \"5s\"\n}")
+		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{dialed{null.Driver{}, always(client)}}, Sleep: time.Sleep}, p)
+		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+		require.NoError(t, err)
+		final, err := e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		require.Greater(t, final.Totals.Ops[driver.Put].Outcomes[driver.OK], uint64(100))
+		require.Greater(t, stayed.Load(), int64(5))
+	})
+}
+
+// TestBlockingClientsConnectSideBySide has 500 clients that take 300 ms each to connect: one after another they would take minutes. A loop connects
+// 64 at a time.
+func TestBlockingClientsConnectSideBySide(t *testing.T) {
+	for _, loops := range []int{1, 4} {
+		servertest.Bubble(t, func(t *testing.T) {
+			var now, most atomic.Int64
+			dial := func(context.Context, string) (driver.Session, error) {
+				for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				time.Sleep(300 * time.Millisecond)
+				now.Add(-1)
+				return slowClient{takes: time.Millisecond, used: new(atomic.Int64)}, nil
+			}
+			began := time.Now()
+			_, err := driveClients(t, loops, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), openWithin)
+			require.Equal(t, int64(loops*64), most.Load(), "at a time")
+		})
+	}
+}
+
+// TestBlockingClientThatCannotConnect ends the others' attempts, and closes those that are connected.
+func TestBlockingClientThatCannotConnect(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var dials, closed atomic.Int64
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			if dials.Add(1) == 100 {
+				return nil, errors.New("nobody there")
+			}
+			return closing{closed: &closed}, nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorContains(t, err, "nobody there")
+		require.Equal(t, dials.Load()-1, closed.Load())
+	})
+	servertest.Bubble(t, func(t *testing.T) {
+		var dials atomic.Int64
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			if dials.Add(1) == 1 {
+				time.Sleep(time.Millisecond)
+				return nil, errors.New("nobody there")
+			}
+			time.Sleep(2 * time.Millisecond)
+			return doing(nil), nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorContains(t, err, "nobody there")
+		require.EqualValues(t, 64+1, dials.Load(), "those that have begun, and the one that had its turn")
+	})
+	servertest.Bubble(t, func(t *testing.T) {
+		dial := func(ctx context.Context, _ string) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 500\n iterations = 1\n}")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), openWithin)
+	})
+}
+
+// closing is a client that counts how often it was closed.
+type closing struct {
+	doing
+	closed *atomic.Int64
+}
+
+func (c closing) Close() error {
+	c.closed.Add(1)
+	return nil
+}
+
+// TestBlockingExecutorAllocatesNothingPerOp compares loads of different lengths: the extra allocations of the longer one are its clients', which
+// allocate nothing.
+func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
+	nothing := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error { return nil })
+	allocated := func(iterations string) uint64 {
+		final, err := driveClients(t, 1, 1, always(nothing), "", "closed {\n sessions = 4\n pipeline = 2\n iterations = "+iterations+"\n}")
+		require.NoError(t, err)
+		return final.Generator.Mallocs
+	}
+	allocated("1000") // what is made once in a process
+	const more = 4 * 20_000
+	short, long := allocated("1000"), allocated("21000")
+	require.Less(t, float64(max(long, short)-short)/more, 0.05)
+}
+
+// The executor's own time is what the loop was not idle, or what calls waited for it on the mean of all that may be under way; never more than all.
+func TestTheExecutorsOwnTime(t *testing.T) {
+	for _, tt := range []struct {
+		idle, late int64
+		clients    int
+		want       int64
+	}{
+		{idle: 90, late: 400, clients: 2, want: 50}, // four sessions of two calls
+		{idle: 90, late: 400, clients: 1, want: 100},
+		{idle: 90, late: 400, clients: 5, want: 50},
+		{idle: 30, late: 400, clients: 2, want: 70},
+		{idle: 90, late: 4000, clients: 2, want: 100},
+		{idle: 200, want: 0, clients: 2},
+	} {
+		b := &blocking{l: &loop{sessions: make([]*session, 4), pipeline: 2}, endpoints: make([]sockets.Endpoint, 1), clients: tt.clients, idle: tt.idle, late: tt.late}
+		require.Equal(t, tt.want, b.own(100), tt)
+		require.EqualValues(t, 100, b.own(100), "idle time counts once")
+	}
+	b := &blocking{l: &loop{sessions: make([]*session, 1), pipeline: 1}, endpoints: make([]sockets.Endpoint, 1), clients: 1}
+	for range 2 {
+		b.idle += 100
+		b.late += 7
+		require.EqualValues(t, 7, b.own(100), "of one call at a time, and once")
+	}
+	b.idle += 100
+	require.Zero(t, b.own(100))
+}
+
+// TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops
+// that wait until they are due, it does not.
+func TestExecutorThatIsTheBottleneckIsBusy(t *testing.T) {
+	busy := func(takes time.Duration, phase string) float64 {
+		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			if takes > 0 {
+				time.Sleep(takes)
+			}
+			return nil
+		})
+		final, err := driveClients(t, 1, 1, always(client), "", phase)
+		require.NoError(t, err)
+		return final.Generator.Busy
+	}
+	for _, sessions := range []string{"1", "16"} {
+		share := busy(0, "closed {\n sessions = "+sessions+"\n duration = \"500ms\"\n}") // all are at work to the end
+		require.Greater(t, share, 0.85, "%s sessions", sessions)
+	}
+	require.Less(t, busy(20*time.Millisecond, "closed {\n sessions = 1\n iterations = 20\n}"), 0.7)
+	require.Less(t, busy(0, "closed {\n sessions = 1\n iterations = 10\n think = \"20ms\"\n}"), 0.7)
+	require.Less(t, busy(0, "open {\n sessions = 1\n rate = 50\n duration = \"300ms\"\n}"), 0.7)
+}
+
+// unmoved is a program whose ops go on whatever happens.
+type unmoved struct{ op.Program }
+
+func (unmoved) On(dst []driver.Request, _ op.Event) ([]driver.Request, op.Step) {
+	return dst, op.Step{}
+}
+
+// inFlight is an op of a session that nobody has begun.
+func inFlight(l *loop, s *session) *opState {
+	st := l.take()
+	st.session, st.by = s, l.programs
+	l.occupy(s, 1, 0)
+	return st
+}
+
+// oneClient is a transport of one client, whose goroutine the test is, and an op whose program waits for nothing. Its clock stands still.
+func oneClient(t *testing.T) (*blocking, *blockingConn, *opState) {
+	t.Helper()
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+	b.equip(worker.Load)
+	b.l.programs.Program = unmoved{}
+	b.net.clock.tick = 0
+	tr := &blocking{
+		l: b.l, lane: &b.l.lane, link: b.g.link, endpoints: b.g.endpoints,
+		clients: 1, limit: 2, timeout: time.Second, returned: make(chan *blockingCall, 4),
+	}
+	c := tr.newConn(0)
+	c.up.Store(true)
+	tr.conns = []*blockingConn{c}
+	return tr, c, inFlight(b.l, b.l.sessions[0])
+}
+
+// setClock sets the time of a clock that stands still.
+func (b *blocking) setClock(at int64) { b.l.clock.(*virtualClock).t = at }
+
+// An op starts with the first of its requests that a client takes up; requests that no client takes up do not count.
+func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
+	for _, tt := range []struct{ begun, call, want int64 }{
+		{0, 0, 0}, {0, 7, 7}, {5, 0, 5}, {5, 3, 3}, {5, 5, 5}, {5, 7, 5},
+	} {
+		tr, c, st := oneClient(t)
+		st.start = tt.begun
+		call := &blockingCall{conn: c, st: st, req: driver.Request{Verb: driver.Get}, start: tt.call, end: 9, failed: op.Lost, cause: errors.New("gone")}
+		c.handed = append(c.handed, call)
+		tr.finish(call, 10)
+		require.Equal(t, tt.want, st.start, "%+v", tt)
+	}
+}
+
+// A client takes up a call unless the loop has taken it back or may not load its target any more.
+func TestWhichCallsAClientTakesUp(t *testing.T) {
+	for _, tt := range []struct{ over, back, want bool }{{false, false, true}, {false, true, false}, {true, false, false}, {true, true, false}} {
+		tr, c, _ := oneClient(t)
+		tr.setClock(5)
+		tr.l.lease = &lease{suspended: func() time.Duration { return 0 }}
+		tr.l.lease.until.Store(never)
+		if tt.over {
+			tr.l.lease.set(1)
+		}
+		call := &blockingCall{conn: c, req: driver.Request{Verb: driver.Get}, handed: 5}
+		if tt.back {
+			require.True(t, call.take())
+		}
+		c.calls <- call
+		close(c.calls)
+		var done atomic.Int64
+		tr.serve(t.Context(), c, doing(func(context.Context, *driver.Request, *driver.Reply) error {
+			done.Add(1)
+			return nil
+		}))
+		require.Equal(t, tt.want, done.Load() == 1, "%+v", tt)
+		require.Equal(t, tt.want, len(tr.returned) == 1, "%+v", tt)
+		require.Equal(t, !tt.want && !tt.back, call.take(), "%+v: the loop can take it back", tt)
+	}
+}
+
+// A client has for a call what is left of its timeout, and never sees one that has waited for too long behind others.
+func TestTimeThatAClientHas(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, c, _ := oneClient(t)
+		calling, release := newCallContext(t.Context())
+		defer release()
+		for waited, left := range map[time.Duration]time.Duration{
+			0: time.Second, 300 * time.Millisecond: 700 * time.Millisecond, time.Second + 1: 0, time.Hour: 0,
+		} {
+			const now = int64(2 * time.Hour)
+			tr.setClock(now)
+			call := blockingCall{conn: c, handed: now - int64(waited)}
+			var had time.Duration
+			require.True(t, tr.do(calling, &call, doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+				by, _ := ctx.Deadline()
+				had = time.Until(by)
+				return nil
+			})), "the client can be used again")
+			require.Equal(t, left, had, "after %v", waited)
+			if left == 0 {
+				require.Equal(t, blockingCall{conn: c, handed: call.handed, end: now, failed: op.RequestTimeout, cause: context.DeadlineExceeded}, call)
+			}
+		}
+	})
+}
+
+// What a client says is kept as it was when the client returned, whatever becomes of the client's buffer.
+func TestWhatAClientSaysIsKept(t *testing.T) {
+	tr, c, _ := oneClient(t)
+	calling, release := newCallContext(t.Context())
+	defer release()
+	call := blockingCall{conn: c, handed: tr.l.clock.now()}
+	for _, text := range []string{"the first", "another", "3"} {
+		value, words := []byte(text), []byte("about "+text)
+		require.True(t, tr.do(calling, &call, doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error {
+			reply.Value, reply.Message = value, words
+			return nil
+		})))
+		clear(value)
+		clear(words)
+		require.Equal(t, text, string(call.reply.Value))
+		require.Equal(t, "about "+text, string(call.reply.Message))
+	}
+}
+
+// Every client is closed: one that has failed at once, the others with their phase.
+func TestClientsAreClosed(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		var calls, dials, closed atomic.Int64
+		dial := func(context.Context, string) (driver.Session, error) {
+			dials.Add(1)
+			return closing{func(context.Context, *driver.Request, *driver.Reply) error {
+				if calls.Add(1)%10 == 0 {
+					return errors.New("gone")
+				}
+				return nil
+			}, &closed}, nil
+		}
+		_, err := driveClients(t, 1, 1, dial, "", "closed {\n sessions = 2\n iterations = 50\n}")
+		require.NoError(t, err)
+		require.Greater(t, dials.Load(), int64(5))
+		require.Equal(t, dials.Load(), closed.Load())
+	})
+}
+
+// openConn is a connection that only notes that it was closed.
+type openConn struct {
+	net.Conn
+	closed bool
+}
+
+func (c *openConn) Close() error {
+	c.closed = true
+	return nil
+}
+
+// connectsTo makes a connection that the test has.
+func connectsTo(conn net.Conn) func(context.Context, int, int) (net.Conn, error) {
+	return func(context.Context, int, int) (net.Conn, error) { return conn, nil }
+}
+
+// The connection of a client that could not be made after all is closed.
+func TestConnectionOfAClientThatIsNotMade(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("no such user")} {
+		tr, c, _ := oneClient(t)
+		conn := new(openConn)
+		tr.connect = connectsTo(conn)
+		tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
+			_, err := link.Dial(ctx)
+			require.NoError(t, err)
+			return doing(nil), fails
+		}
+		_, err := tr.client(t.Context(), c)
+		require.Equal(t, fails, err)
+		require.Equal(t, fails != nil, conn.closed)
+	}
+}
+
+// A client's connections after its first count as made again, once each; those that could not be made do not.
+func TestWhichConnectionsWereMadeAgain(t *testing.T) {
+	tr, c, _ := oneClient(t)
+	refused := errors.New("refused")
+	for i, tt := range []struct {
+		err  error
+		want uint64
+	}{{refused, 0}, {nil, 0}, {refused, 0}, {nil, 1}, {nil, 2}, {refused, 2}} {
+		tr.connect = func(context.Context, int, int) (net.Conn, error) { return new(openConn), tt.err }
+		_, err := c.meter.Dial(t.Context())
+		require.Equal(t, tt.err, err)
+		require.False(t, tr.collect(nil), "no call has come back")
+		require.Equal(t, tt.want, tr.l.rec.Reconnects, "attempt %d", i)
+	}
+}
+
+// Clients are made by the deadline, whenever that is on the run clock.
+func TestClientsAreMadeByTheDeadline(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, _, _ := oneClient(t)
+		tr.l.clock = &wallClock{zero: time.Now().Add(-time.Hour)}
+		tr.dial = func(ctx context.Context, _ driver.Link) (driver.Session, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		require.ErrorIs(t, tr.open(tr.l.clock.now()+int64(3*time.Second)), context.DeadlineExceeded)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		tr.close()
+	})
+}
+
+// No client waits to return a call: there is room for all that they may have, and for two of each that are no longer awaited.
+func TestRoomForCallsThatComeBack(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		tr, _, _ := oneClient(t)
+		tr.clients = 3
+		tr.dial = func(context.Context, driver.Link) (driver.Session, error) { return doing(nil), nil }
+		require.NoError(t, tr.open(tr.l.clock.now()+int64(time.Second)))
+		for range 3 * (tr.limit + 2) {
+			tr.give(t.Context(), new(blockingCall))
+		}
+		tr.close()
+	})
+}
+
+// A call goes to the client with the fewest calls of those that its session has of its endpoint, are connected and have room.
+func TestWhichClientGetsACall(t *testing.T) {
+	const gone, none = -1, -1
+	for _, tt := range []struct {
+		calls [3]int // of each client
+		want  int
+	}{
+		{[3]int{0, 0, 0}, 0},
+		{[3]int{1, 0, 2}, 0},
+		{[3]int{2, 1, 3}, 1},
+		{[3]int{1, 2, 2}, 1},
+		{[3]int{gone, 2, 1}, 1},
+		{[3]int{gone, 2, 3}, 2},
+		{[3]int{3, 3, 2}, 2},
+		{[3]int{3, 3, 3}, none},
+		{[3]int{3, gone, 3}, none},
+		{[3]int{gone, gone, gone}, none},
+	} {
+		b := &blocking{endpoints: make([]sockets.Endpoint, 2), clients: 3, limit: 3, conns: make([]*blockingConn, 2*2*3)}
+		for i := range b.conns { // the last are those of the second session's second endpoint
+			c := b.newConn(i / b.clients % 2)
+			c.up.Store(true)
+			if i >= 9 {
+				c.up.Store(tt.calls[i-9] != gone)
+				c.handed = make([]*blockingCall, max(0, tt.calls[i-9]))
+			}
+			b.conns[i] = c
+		}
+		got := none
+		if c := b.pick(&session{index: 1}, 1); c != nil {
+			got = len(c.handed)
+			require.GreaterOrEqual(t, slices.Index(b.conns, c), 9, "%v: its own", tt.calls)
+		}
+		require.Equal(t, tt.want, got, "%v", tt.calls)
+	}
+}
+
+// A request for which there is no room leaves no garbage.
+func TestRefusedCallsAllocateNothing(t *testing.T) {
+	tr, c, st := oneClient(t)
+	for range tr.limit { // calls that were given up, and that the client has not come to
+		c.calls <- new(blockingCall)
+	}
+	req := driver.Request{Verb: driver.Get, Key: []byte("key")}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if tr.send(st.session, st, &req) {
+			t.Error("it has no room")
+		}
+	}))
+	require.Empty(t, c.handed)
+}
+
+// The executor keeps a call until its client, if it is free, has it, and an answer until the loop has seen it. A client without a call waits for the
+// executor, except while the loop has nothing to do and before its first call in a step.
+func TestHowLongTheExecutorKeepsCalls(t *testing.T) {
+	tr, c, st := oneClient(t)
+	send := func(at int64) *blockingCall {
+		tr.setClock(at)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		return <-c.calls
+	}
+	back := func(call *blockingCall, start, end, seen int64) {
+		call.start, call.end, call.ok = start, end, true
+		tr.finish(call, seen)
+	}
+	for _, tt := range []struct {
+		idle, handed, start, end, seen int64
+		want                           int64
+		why                            string
+	}{
+		{0, 100, 110, 150, 170, 10 + 20, "on the way there and back"},
+		{30, 250, 250, 300, 300, 80 - 30, "until the loop sent another, of which it was idle for some"},
+		{20, 320, 320, 330, 330, 0, "the loop was idle until then"},
+		{30, 340, 340, 350, 347, 0, "the clock was read at different times"},
+		{3, 350, 0, 400, 450, 0, "the client never had it"},
+		{100, 547, 548, 560, 560, 200 - 103 + 1, "since it had the last one"},
+	} {
+		tr.idle += tt.idle
+		before := tr.late
+		back(send(tt.handed), tt.start, tt.end, tt.seen)
+		require.Equal(t, tt.want, tr.late-before, tt.why)
+	}
+
+	first := send(560)
+	before := tr.late
+	second := send(563)
+	back(first, 565, 600, 620)
+	require.EqualValues(t, 5, tr.late-before, "on the way there; the client has another to do")
+	back(second, 602, 640, 650)
+	require.EqualValues(t, 5+2+10, tr.late-before, "the client was busy with the first until 600")
+
+	tr.own(0)
+	back(send(1000), 1000, 1010, 1010)
+	require.Zero(t, tr.late, "the first of a step")
+}
+
+// What comes back after the end of an interval counts in the next one. Once the lease is over nothing is sealed before the rest of the step: what has
+// not left is still to be taken back.
+func TestCallsThatComeBackAfterAnInterval(t *testing.T) {
+	for _, lapsed := range []bool{false, true} {
+		tr, _, st := oneClient(t)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		call := tr.conns[0].handed[0]
+		call.start, call.end, call.ok = 1, 2, true
+		ended := tr.l.rec
+		tr.l.lapsed, tr.l.sealAt = lapsed, 100
+		tr.setClock(150)
+		require.True(t, tr.collect(call))
+		require.EqualValues(t, 1, tr.l.rec.Request(0, driver.Get).Answered)
+		require.Equal(t, lapsed, tr.l.rec == ended, "lapsed: %v", lapsed)
+
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		again := tr.conns[0].handed[0]
+		again.start, again.end, again.ok = 1, 2, true
+		tr.give(t.Context(), again)
+		require.True(t, tr.collect(nil))
+		require.EqualValues(t, 2, tr.l.rec.Request(0, driver.Get).Answered)
+	}
+}
+
+// A call that no client takes up ends at its deadline, and none does so later. One that a client has may take half a second more, and then its
+// connection is cut.
+func TestWhenCallsAreGivenUp(t *testing.T) {
+	const now, second, half = int64(time.Hour), int64(time.Second), int64(time.Second / 2)
+	for _, tt := range []struct {
+		age   int64
+		taken bool
+		left  int64 // until it is given up; 0: it is
+		cause error
+	}{
+		{age: second - 1, left: 1},
+		{age: second / 4, left: 3 * second / 4},
+		{age: second, cause: context.DeadlineExceeded},
+		{age: second - 1, taken: true, left: 1},
+		{age: second, taken: true, left: half},
+		{age: second + half - 1, taken: true, left: 1},
+		{age: second + half, taken: true, cause: errOverdue},
+	} {
+		tr, c, st := oneClient(t)
+		conn := new(openConn)
+		tr.connect = connectsTo(conn)
+		_, err := c.meter.Dial(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, now+second, tr.sweep(now), "calls of now end then")
+		tr.setClock(now - tt.age)
+		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+		call := c.handed[0]
+		if tt.taken {
+			require.True(t, call.take())
+		}
+		next := tr.sweep(now)
+		require.Equal(t, tt.cause == errOverdue, conn.closed, "%+v", tt)
+		if tt.left > 0 {
+			require.Equal(t, now+tt.left, next, "%+v", tt)
+			require.Len(t, c.handed, 1, "%+v", tt)
+			continue
+		}
+		require.Equal(t, now+second, next, "%+v", tt)
+		require.Empty(t, c.handed, "%+v", tt)
+		require.False(t, call.take(), "%+v: no client begins it any more", tt)
+		require.EqualValues(t, 1, tr.l.rec.Request(0, driver.Get).Timeout, "%+v", tt)
+		for text := range tr.l.rec.Errors.All() {
+			require.Contains(t, text, tt.cause.Error())
+		}
+		call.ok = true
+		tr.finish(call, now)
+		require.EqualValues(t, 1, tr.l.rec.LateReplies, "%+v: it comes back all the same", tt)
+	}
+}
+
+// Closing ends the contexts of clients and waits until they return, up to a second and a half. Then it cuts their connections and waits no longer.
+func TestClosingWaitsForClients(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(ctx context.Context, conn net.Conn)
+		want time.Duration
+	}{
+		"returns at once":           {func(ctx context.Context, _ net.Conn) { <-ctx.Done() }, 0},
+		"returns a little later":    {func(ctx context.Context, _ net.Conn) { <-ctx.Done(); time.Sleep(time.Second) }, time.Second},
+		"waits for its connection":  {func(_ context.Context, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, 1500 * time.Millisecond},
+		"returned long before that": {func(context.Context, net.Conn) {}, 0},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			tr, _, st := oneClient(t)
+			tr.l.clock = &wallClock{zero: time.Now()}
+			here, there := net.Pipe()
+			defer there.Close()
+			tr.connect = connectsTo(here)
+			returned := make(chan bool, 1)
+			tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
+				conn, err := link.Dial(ctx)
+				return doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+					tt.do(ctx, conn)
+					returned <- true
+					return nil
+				}), err
+			}
+			tr.timeout = time.Hour
+			require.NoError(t, tr.open(int64(time.Second)))
+			require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+			synctest.Wait()
+			began := time.Now()
+			tr.close()
+			require.Equal(t, tt.want, time.Since(began), name)
+			<-returned
+		})
+	}
+}
+
+// What the kernel has counted is known if any client has made a connection, and is told once.
+func TestTrafficOfClients(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	tr, c, _ := oneClient(t)
+	tr.connect = func(ctx context.Context, _, _ int) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+	}
+	tr.conns = append(tr.conns, tr.newConn(0)) // which makes none
+	_, known := tr.traffic()
+	require.False(t, known)
+	here, err := c.meter.Dial(t.Context())
+	require.NoError(t, err)
+	defer here.Close()
+	there, err := listener.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	for _, n := range []uint64{5, 0, 300} {
+		_, err = here.Write(make([]byte, n))
+		require.NoError(t, err)
+		_, err = io.ReadFull(there, make([]byte, n))
+		require.NoError(t, err)
+		since, known := tr.traffic()
+		require.True(t, known)
+		require.Equal(t, n, since.BytesSent-since.BytesRetransmitted)
+	}
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// bulk is the batching that runs and quorum share: they draw and write many ops at a time, and one entry in the queue of replies stands for all ops
+// that were due and written together.
+type bulk struct {
+	l *loop
+	w *wire
+
+	// The current ops. A few are drawn before the first is encoded: the steps within one op depend on each other, but those of several do not, so the
+	// processor overlaps them.
+	ops [drawn]op.Op
+}
+
+const drawn = 16
+
+// bulkWay is a way whose ops have no state.
+type bulkWay interface {
+	wireWay
+	// settle records the next answers to the first entry of the connection's queue, and removes them from it. The freed slots are added to c.freed.
+	settle(c *wireConn, got *answers, now int64)
+}
+
+// draw takes the next n ops of a stream, or fewer if it ends, and returns how many.
+func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
+	got := stream.Draw(x.ops[:n])
+	var digest uint64
+	for i := range x.ops[:got] {
+		o := &x.ops[i]
+		digest += digestOf(o)
+		x.l.sign(o, now)
+	}
+	x.l.rec.Mix(digest)
+	return got
+}
+
+// answers are replies to the requests of one entry in a queue.
+type answers struct {
+	n, bytes int
+	runs     []answerRun // the n, in order
+}
+
+// answerRun is consecutive answers with the same outcome.
+type answerRun struct {
+	outcome driver.Outcome
+	n       int
+}
+
+func (a *answers) add(outcome driver.Outcome, n int) {
+	a.n += n
+	if last := len(a.runs) - 1; last >= 0 && a.runs[last].outcome == outcome {
+		a.runs[last].n += n
+		return
+	}
+	a.runs = append(a.runs, answerRun{outcome, n})
+}
+
+// readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles
+// them together. checked says that the values of gets carry a header.
+func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took int, whole bool, err error) {
+	p := c.queue.at(0)
+	got, most := &w.answers, int(p.n)
+	got.n, got.runs = 0, got.runs[:0]
+	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // the values are not looked at
+	if blind {
+		var n int
+		if n, took, err = w.codec.skim(b, p.verb, most); n > 0 {
+			got.add(driver.OK, n)
+		}
+	}
+	for err == nil && got.n < most && took < len(b) {
+		var size int
+		if size, err = w.codec.parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
+			break
+		}
+		took += size
+		got.add(w.reply.Outcome, 1)
+		if w.reply.Outcome.Failed() {
+			w.l.wrong(w.l.said.of(w.reply.Message))
+		}
+		if checked && foreign(p.verb, &w.reply) {
+			w.l.rec.Foreign++
+		}
+	}
+	verb := p.verb
+	whole, got.bytes = got.n == most, took
+	if got.n > 0 {
+		if s := w.l.sampling; s != nil {
+			s.in = int64(took / got.n)
+		}
+		w.bulk.settle(c, got, now)
+	}
+	if w.l.sampling != nil {
+		w.l.sampling.forget()
+	}
+	if blind && err == nil && !whole && took < len(b) {
+		var size int
+		size, err = w.codec.outline(b[took:], verb)
+		took += c.outline(size, len(b)-took)
+	}
+	return took, whole, err
+}
+
+// foreign reports whether a reply holds a value that loadgen did not write.
+func foreign(v driver.Verb, reply *driver.Reply) bool {
+	if v != driver.Get || reply.Outcome != driver.OK {
+		return false
+	}
+	_, _, ok := reply.Header()
+	return !ok
+}
+
+// enter counts answers to requests and takes them off the connection's queue.
+func (x *bulk) enter(c *wireConn, got *answers, now int64) {
+	x.l.answers = now
+	p := c.queue.at(0)
+	bad := uint64(0)
+	for _, r := range got.runs {
+		if r.outcome.Failed() {
+			bad += uint64(r.n)
+		}
+	}
+	ledger := x.l.rec.Request(c.endpoint, p.verb)
+	ledger.Error += bad
+	ledger.Answered += uint64(got.n) - bad
+	x.l.rec.AddBytes(p.verb, got.bytes, 0)
+	c.queue.take(got.n)
+}

@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	mapEvery  = 100 * time.Millisecond // least time between two reads of a cluster's map
+	mapWithin = time.Second            // for one node to send the map
+	mostNodes = 1000                   // of a cluster
+	mostNew   = 8                      // nodes that may join during a phase
+)
+
+// cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. One
+// goroutine, keep, reads the map anew whenever a loop has reason to doubt it. Loops adopt the new map at their next turn.
+type cluster struct {
+	side   *side
+	driver driver.Cluster
+	newest atomic.Pointer[op.Slots]
+	doubt  chan struct{} // holds one
+	cancel context.CancelFunc
+	keeper sync.WaitGroup
+	known  atomic.Pointer[directory]
+}
+
+// directory says which nodes of a cluster are which endpoints. It does not change; to add a node, a copy replaces it. So loops can read it without
+// waiting for each other.
+type directory struct {
+	index  map[string]int     // endpoint by address and aliases
+	joined []sockets.Endpoint // during this phase; numbered after the side's endpoints
+}
+
+func newCluster(x *side, d driver.Cluster) *cluster {
+	c := &cluster{side: x, driver: d, doubt: make(chan struct{}, 1), cancel: func() {}}
+	c.known.Store(&directory{index: map[string]int{}})
+	return c
+}
+
+// discover finds the nodes of the target's cluster. It asks the target's endpoints in turn until one answers, and replaces them by the nodes, ordered
+// by address.
+func (x *side) discover(ctx context.Context, d driver.Cluster) error {
+	c := newCluster(x, d)
+	var errs []error
+	for i := range x.endpoints {
+		nodes, err := c.ask(ctx, &x.endpoints[i], identifyWithin)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(nodes) > mostNodes {
+			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", x.endpoints[i], len(nodes), mostNodes)
+		}
+		slices.SortFunc(nodes, byAddress)
+		x.endpoints = nil
+		for i, n := range nodes {
+			x.endpoints = append(x.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))
+			c.name(i, append(n.Aliases, n.Addr)...)
+		}
+		slots := op.NewSlots(c.places())
+		c.enter(slots, nodes)
+		if missing := slots.Missing(); missing > 0 {
+			return fmt.Errorf("%d of %d slots of the cluster have no node: see redis-cli --cluster check %s", missing, op.NumSlots, nodes[0].Addr)
+		}
+		c.newest.Store(slots)
+		x.cluster, x.placement = c, slots
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// byAddress orders nodes by IP address and port; nodes with a host name instead come first.
+func byAddress(a, b driver.Node) int {
+	x, _ := netip.ParseAddrPort(a.Addr)
+	y, _ := netip.ParseAddrPort(b.Addr)
+	return cmp.Or(x.Compare(y), cmp.Compare(a.Addr, b.Addr))
+}
+
+// ask asks a node for the map.
+func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Duration) ([]driver.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var nodes []driver.Node
+	err := c.side.talk(ctx, end, func(conn *sockets.Witness) (err error) {
+		nodes, err = c.driver.Nodes(ctx, conn, c.side.link(end.Text))
+		if err == nil && len(nodes) == 0 {
+			return errors.New("it names no node of its cluster")
+		}
+		return err
+	})
+	return nodes, err
+}
+
+// enter gives nodes their slots. The slots of a node that finds no place stay where they were.
+func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
+	for _, n := range nodes {
+		if len(n.Slots) == 0 {
+			continue
+		}
+		at := c.place(n.Addr, n.Aliases...)
+		for _, r := range n.Slots {
+			for slot := r[0]; at >= 0 && slot <= r[1]; slot++ {
+				slots.Set(slot, at)
+			}
+		}
+	}
+}
+
+// places is how many endpoints the phase can have.
+func (c *cluster) places() int { return len(c.side.endpoints) + mostNew }
+
+// name adds addresses by which an endpoint is known.
+func (c *cluster) name(at int, addrs ...string) {
+	c.change(func(d *directory) {
+		for _, addr := range addrs {
+			d.index[addr] = at
+		}
+	})
+}
+
+// change replaces the directory by a changed copy. The function change may be called again, with another copy.
+func (c *cluster) change(change func(*directory)) {
+	for {
+		before := c.known.Load()
+		after := &directory{index: maps.Clone(before.index), joined: slices.Clone(before.joined)}
+		change(after)
+		if c.known.CompareAndSwap(before, after) {
+			return
+		}
+	}
+}
+
+// place returns the endpoint with an address. A node that has joined gets a place now, and becomes known by the aliases too. It returns −1 if no
+// place is left or the node's IP address is unknown.
+func (c *cluster) place(addr string, aliases ...string) int {
+	at, known := c.knows(addr)
+	if !known {
+		ip, ok := ipPort(addr)
+		if !ok {
+			return -1
+		}
+		if at = c.join(ip); at < 0 {
+			return at
+		}
+	}
+	if known && !slices.ContainsFunc(aliases, func(alias string) bool { return !c.names(at, alias) }) {
+		return at
+	}
+	c.name(at, append(aliases, addr)...)
+	return at
+}
+
+// join returns the endpoint with an IP address, and gives it a place if it has none; −1 if none is left.
+func (c *cluster) join(ip netip.AddrPort) (at int) {
+	c.change(func(d *directory) {
+		there, known := d.index[ip.String()]
+		if known {
+			at = there
+			return
+		}
+		if at = -1; len(d.joined) < mostNew {
+			at = len(c.side.endpoints) + len(d.joined)
+			d.joined = append(d.joined, sockets.Endpoint{Name: fmt.Sprintf("n%d", at), Text: ip.String(), Addr: ip})
+			d.index[ip.String()] = at
+		}
+	})
+	return at
+}
+
+// ipPort reads an IP address and a port. A version 6 address may stand with or without brackets.
+func ipPort(addr string) (netip.AddrPort, bool) {
+	if ip, err := netip.ParseAddrPort(addr); err == nil {
+		return ip, true
+	}
+	at := max(0, strings.LastIndexByte(addr, ':'))
+	ip, err := netip.ParseAddrPort("[" + addr[:at] + "]" + addr[at:])
+	return ip, err == nil
+}
+
+// knows returns the endpoint that is known by an address or an alias.
+func (c *cluster) knows(addr string) (at int, ok bool) {
+	at, ok = c.known.Load().index[addr]
+	return at, ok
+}
+
+// names reports whether an endpoint is known by an address.
+func (c *cluster) names(endpoint int, addr string) bool {
+	at, known := c.knows(addr)
+	return known && at == endpoint
+}
+
+// newcomer returns an endpoint that has joined.
+func (c *cluster) newcomer(at int) *sockets.Endpoint {
+	return &c.known.Load().joined[at-len(c.side.endpoints)]
+}
+
+// start keeps the map up to date until close.
+func (c *cluster) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.keeper.Go(func() { c.keep(ctx) })
+}
+
+func (c *cluster) close() {
+	c.cancel()
+	c.keeper.Wait()
+}
+
+// keep reads the map when it is in doubt, trying nodes round robin until one answers.
+func (c *cluster) keep(ctx context.Context) {
+	for at := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.doubt:
+		}
+		for range c.side.endpoints {
+			end := c.side.endpoints[at%len(c.side.endpoints)] // a copy: the addresses belong to the loops
+			at++
+			nodes, err := c.ask(ctx, &end, mapWithin)
+			if err == nil {
+				slots := op.NewSlots(c.places())
+				slots.Copy(c.newest.Load())
+				c.enter(slots, nodes)
+				c.newest.Store(slots)
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(mapEvery):
+		}
+	}
+}
+
+// routes is a loop's own view of a cluster; nil if the target is not a cluster.
+type routes struct {
+	*cluster
+	codec  *guarded // of the loop
+	slots  *op.Slots
+	latest *op.Slots   // the map that slots last adopted
+	to     op.Redirect // of the current reply
+}
+
+func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
+	if _, ok := codec.(driver.Redirector); !ok {
+		return nil, fmt.Errorf("driver %q does not read redirects", c.driver.Name())
+	}
+	return &routes{cluster: c, slots: op.NewSlots(c.places())}, nil
+}
+
+// renew adopts the newest map if it has changed.
+func (r *routes) renew() {
+	if r == nil {
+		return
+	}
+	if newest := r.newest.Load(); newest != r.latest {
+		r.latest = newest
+		r.slots.Copy(newest)
+	}
+}
+
+// suspect notes that the map may be wrong.
+func (r *routes) suspect() {
+	if r == nil {
+		return
+	}
+	select {
+	case r.doubt <- struct{}{}:
+	default:
+	}
+}
+
+// idle reports whether an endpoint has no slots, so that requests reach it only by redirects.
+func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
+
+// redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call. It fails if
+// the driver panics.
+func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
+	if r == nil {
+		return nil, nil
+	}
+	addr, ask, ok, err := r.codec.redirect(message)
+	if !ok || !ask {
+		r.suspect()
+	}
+	if !ok {
+		return nil, err
+	}
+	at, known := r.knows(string(addr))
+	if !known {
+		r.codec.hold.release()
+		if bytes.LastIndexByte(addr, ':') == 0 { // another port of the same host
+			host, _, _ := net.SplitHostPort(r.side.endpoint(endpoint).Text)
+			addr = []byte(net.JoinHostPort(host, string(addr[1:])))
+		}
+		at = r.place(string(addr))
+	}
+	r.to = op.Redirect{Endpoint: at, Ask: ask}
+	return &r.to, nil
+}
+
+// Why an op ends at a redirect.
+var (
+	strangeNode = fmt.Appendf(nil, "redirected to a node that has joined and is known by its name only, or after %d others", mostNew)
+	noEnd       = fmt.Appendf(nil, "redirected more than %d times", op.MaxRedirects)
+)
+
+// ending says why a redirect is not followed.
+func ending(to *op.Redirect) []byte {
+	if to.Endpoint < 0 {
+		return strangeNode
+	}
+	return noEnd
+}
+
+// clustered reports whether a target is a cluster, and by which driver.
+func clustered(t *plan.Target, d driver.Driver) (driver.Cluster, bool) {
+	c, ok := d.(driver.Cluster)
+	return c, ok && c.Clustered(t.Config)
+}

@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// open makes every connection that is down. It stops at the first that cannot be made.
+func (w *wire) open(deadline int64) error {
+	w.opening, w.err = true, nil
+	w.waiting = w.wanted()
+	all := len(w.waiting)
+	defer func() { w.opening = false }()
+	for w.err == nil && w.up < all {
+		for w.inMaking < maxOpening && len(w.waiting) > 0 && w.err == nil {
+			c := w.waiting[0]
+			w.waiting = w.waiting[1:]
+			w.dial(c)
+		}
+		now := w.l.clock.now()
+		if now >= deadline || w.l.halt.Load() == abandon {
+			return w.unanswered(all)
+		}
+		w.l.tr.wait(time.Duration(min(deadline-now, maxSleep)))
+	}
+	return w.err
+}
+
+// wanted lists the connections that a phase begins with: all, except those to cluster nodes without slots.
+func (w *wire) wanted() (conns []*wireConn) {
+	for _, c := range w.conns {
+		if !w.lane.routes.idle(c.endpoint) {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// unanswered returns an error that names a wanted connection that was not made in time; all is how many are wanted.
+func (w *wire) unanswered(all int) error {
+	for _, c := range w.wanted() {
+		if c.state != isUp {
+			return fmt.Errorf("connect to %v: no answer in time; %d of %d connections were made", w.lane.side.endpoint(c.endpoint), w.up, all)
+		}
+	}
+	return nil
+}
+
+// dial begins to connect.
+func (w *wire) dial(c *wireConn) {
+	w.l.hold.release()
+	end := w.lane.side.endpoint(c.endpoint)
+	fd, err := -1, w.out.admits(end)
+	if err == nil {
+		fd, err = w.poll.Connect(end, w.token(c))
+	}
+	c.since = w.l.clock.now()
+	c.state = isConnecting
+	c.fd = fd
+	w.inMaking++
+	if err != nil {
+		w.lose(c, end.Explain(err))
+	}
+}
+
+// connected greets the endpoint once the connection is made.
+func (w *wire) connected(c *wireConn) {
+	w.l.hold.release()
+	if err := w.poll.Connected(c.fd); err != nil {
+		end := w.lane.side.endpoint(c.endpoint)
+		w.lose(c, end.Explain(err))
+		return
+	}
+	if err := w.poll.Watch(c.fd, w.token(c), false); err != nil {
+		w.lose(c, err)
+		return
+	}
+	c.state = isGreeting
+	codec, err := w.codec.connection(w.lane.side.endpoint(c.endpoint).Text)
+	if err != nil {
+		w.lose(c, err)
+		return
+	}
+	c.codec = codec
+	hello, replies, err := codec.greet(w.buffer())
+	if err != nil {
+		w.lose(c, err)
+		return
+	}
+	c.greets, c.greetAll = replies, replies
+	if replies == 0 {
+		w.recycle(hello)
+		w.raise(c)
+		return
+	}
+	c.out = hello
+	w.write(c)
+}
+
+// raise opens the connection to requests.
+func (w *wire) raise(c *wireConn) {
+	c.state = isUp
+	c.heard = w.l.clock.now()
+	w.inMaking--
+	w.up++
+	w.l.made(&c.link, c.heard)
+	if c.wasUp {
+		w.l.rec.Reconnects++
+	}
+	c.wasUp = true
+	if c.held != nil {
+		c.out, c.held = c.held, nil
+		c.dirty = true
+		w.dirty = append(w.dirty, c)
+	}
+	w.probing[c.endpoint].probe = nil
+	w.follow()
+}
+
+// probing has one connection of a loop find out when an endpoint that refused them can be reached again. The others follow it.
+type probing struct {
+	probe   *wireConn   // what tries; nil: the endpoint has refused none since it was reached
+	waiting []*wireConn // what follows
+}
+
+// retry has a connection that is down be made again: soon, or when the endpoint can be reached.
+func (w *wire) retry(c *wireConn, refused bool, now int64) {
+	g := &w.probing[c.endpoint]
+	if refused && g.probe == nil {
+		g.probe = c
+	}
+	switch g.probe {
+	case nil:
+		jittered := reopenAfter/2 + time.Duration(w.rand.Int64N(int64(reopenAfter)))
+		w.l.timers.set(now+int64(jittered), reconnect, w.token(c), 0)
+	case c:
+		w.l.timers.set(now+int64(probeEvery), reconnect, w.token(c), 0)
+	default:
+		g.waiting = append(g.waiting, c)
+	}
+}
+
+// follow makes the connections that wait for an endpoint which refuses none now, some at a time.
+func (w *wire) follow() {
+	for i := range w.probing {
+		for g := &w.probing[i]; len(g.waiting) > 0 && g.probe == nil && w.inMaking < maxOpening; {
+			c := g.waiting[len(g.waiting)-1]
+			g.waiting = g.waiting[:len(g.waiting)-1]
+			w.again(c)
+		}
+	}
+}
+
+// again makes a connection that is down, unless nothing is sent there any more.
+func (w *wire) again(c *wireConn) {
+	if w.lane.routes.idle(c.endpoint) { // it stays down until something is sent there
+		c.wasUp = false
+		w.l.forget(&c.link, w.l.clock.now())
+		if g := &w.probing[c.endpoint]; g.probe == c {
+			g.probe = nil
+		}
+		return
+	}
+	w.dial(c)
+}
+
+// lose closes a connection, ends what was outstanding on it, and schedules a reconnect.
+func (w *wire) lose(c *wireConn, why error) {
+	w.l.hold.release()
+	now := w.l.clock.now()
+	kept := c.queue.len() - c.fresh // what was gathered after these has not left, and never will
+	for ; c.fresh > 0; c.fresh-- {
+		c.queue.at(c.queue.len() - c.fresh).sent = now
+	}
+	refused := c.state != isUp
+	if refused {
+		w.inMaking--
+	} else {
+		w.up--
+		c.link.session.links--
+	}
+	if c.fd >= 0 {
+		w.ended.Add(w.counted(c))
+		w.poll.Close(c.fd)
+	}
+	c.state, c.fd, c.blocked, c.broken = isDown, -1, false, nil
+	c.handed, c.behind, c.cuts = 0, 0, c.cuts[:0]
+	w.l.gate.stray(len(c.in))
+	c.drop(w)
+	end := w.lane.side.endpoint(c.endpoint)
+	if w.opening {
+		w.err = fmt.Errorf("connect to %v: %w", end, why)
+		return
+	}
+	text := w.lane.blame(w.text[:0], end, why)
+	w.l.wrong(text)
+	w.l.panicked(w.session(c), why, now)
+	w.lane.routes.suspect()
+	w.l.missed(&c.link, now)
+	w.retry(c, refused, now)
+
+	// Ending these may start new ops, which must not find this connection half reset.
+	lost := w.lost
+	w.lost, w.text = nil, nil
+	for c.queue.len() > 0 {
+		lost = append(lost, c.queue.pop())
+	}
+	for i, p := range lost {
+		if w.l.sampling != nil {
+			w.l.sampling.because(text)
+		}
+		switch {
+		case i >= kept:
+			w.way.failed(c, &lost[i], op.Refused, now)
+		case !p.dead:
+			w.way.failed(c, &lost[i], op.Lost, now)
+		}
+	}
+	w.lost, w.text = lost[:0], text
+	if w.l.sampling != nil {
+		w.l.sampling.forget()
+	}
+}
+
+// drop gives the connection's buffers back.
+func (c *wireConn) drop(w *wire) {
+	if c.out != nil {
+		w.recycle(c.out)
+	}
+	if c.in != nil {
+		w.letGo(c)
+	}
+	if c.held != nil {
+		w.recycle(c.held)
+	}
+	c.out, c.held, c.gone, c.lent, c.skipped, c.progress = nil, nil, 0, nil, skipped{}, driver.Progress{}
+}
+
+func (w *wire) fire(t timer, now int64) {
+	c := w.conns[t.arg-w.base]
+	if c.state != isDown {
+		return
+	}
+	if probe := w.probing[c.endpoint].probe; probe != nil && probe != c { // it was refused meanwhile
+		w.retry(c, false, now)
+		return
+	}
+	w.again(c)
+	w.follow()
+}
+
+func (w *wire) close() {
+	for _, c := range w.conns {
+		if c.fd >= 0 {
+			w.poll.Close(c.fd)
+		}
+		c.state, c.fd = isDown, -1
+	}
+	w.unmapAll()
+	if p, ok := w.poll.(interface{ Release() }); ok && w.base == 0 {
+		p.Release()
+	}
+}

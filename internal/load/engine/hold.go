@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"runtime"
+	_ "unsafe" // for go:linkname
+
+	"github.com/loadgen/loadgen/internal/load/sockets"
+)
+
+// hold keeps the runtime from preempting a busy loop.
+//
+// The runtime makes a goroutine that runs for 10 ms yield. If the goroutine is locked to its thread, it is handed to another thread, which hands it
+// back: two wake-ups, the first on a processor where that other thread may run, such as the target's busy one. This usually takes 30 µs, and now and
+// then as long as the target's time slice lasts, which is milliseconds. Fifty times a second, that is the p99.9 of the lag. A held loop keeps going
+// instead.
+//
+// Meanwhile, stopping the world waits for the loop, and everyone else waits too. While a load is measured nothing stops the world, unless memory runs
+// out. A loop is let go before each wait that may be long, and at least every [heldMost].
+//
+// A held goroutine must not park or panic: the runtime ends the process. So a held loop does no send, receive or lock that may block; a rule of
+// internal/lint follows its calls. Calls that may block, such as those of package fmt, whose pools share a lock, come after release, and calls of a
+// driver between lend and resume.
+type hold struct {
+	may   bool // the loop has its own thread and nothing in it parks
+	held  bool
+	since int64 // run clock
+}
+
+// heldMost is how long a loop that always has work is held at a stretch, in nanoseconds. At a tenth of this, the few times a second when the loop is
+// let go would still show in the p99.9 of the lag.
+const heldMost = 1e9
+
+// The runtime keeps these for outside packages and promises not to change them (its proc.go).
+
+//go:linkname procPin runtime.procPin
+func procPin() int
+
+//go:linkname procUnpin runtime.procUnpin
+func procUnpin()
+
+// before is called with how long the loop is about to wait, and decides whether it is held from then on.
+func (h *hold) before(now, wait int64) {
+	switch {
+	case !h.may:
+	case wait > int64(sockets.RawWait):
+		h.release()
+	case !h.held:
+		procPin()
+		h.held, h.since = true, now
+	case now-h.since > heldMost:
+		h.release()
+		runtime.Gosched()
+	}
+}
+
+// lend lets the runtime preempt until resume, if the loop is held.
+func (h *hold) lend() {
+	if h.held {
+		procUnpin()
+	}
+}
+
+func (h *hold) resume() {
+	if h.held {
+		procPin()
+	}
+}
+
+// lost ends a hold that was lent and is not resumed.
+func (h *hold) lost() { h.held = false }
+
+// release ends the hold, if there is one.
+func (h *hold) release() {
+	if h.held {
+		procUnpin()
+		h.held = false
+	}
+}

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// searchVirtually carries a search out, in virtual time.
+func searchVirtually(t *testing.T, p *plan.Plan) *run.Phase {
+	b := newBench(t, p, "load", 0)
+	ph := p.Phase("load")
+	s := ph.Search
+	m := judge.Measured{Endpoints: []string{"e0"}}
+	for {
+		rate, end := judge.Bounds{From: s.From, To: s.To, Precision: s.Precision}.Next(m.Tries())
+		if rate == 0 {
+			m.Ended = end
+			return judge.NewPhase(p, ph, m)
+		}
+		step := stepOf(ph, worker.Load)
+		step.Level, step.Shape = len(m.Levels), pace.Shape{Rate: rate, Duration: s.StepDuration}
+		totals := b.runStep(step)
+		m.AddLevel(p, ph, judge.Measured{Endpoints: m.Endpoints, Load: &totals, Shape: step.Shape}, time.Duration(b.l.origin))
+	}
+}
+
+// TestSearchFindsWhatQueuesHold compares a search's result with what is known of the queue under load: with a pipeline of one, a session is a server
+// that works on one op at a time.
+func TestSearchFindsWhatQueuesHold(t *testing.T) {
+	// In M/M/1 the time in the system is exponential with the mean 1/(μ − λ): its quantile q is within x as long as λ ≤ μ + ln(1 − q)/x. μ is 5,000 a
+	// second.
+	within := func(q, x float64) float64 { return 5000 + math.Log(1-q)/x }
+	exponential := "latency = \"200us\"\n spread = \"exponential\""
+	tests := []struct {
+		name, target, load string
+		rate, knee         float64 // knee 0: the rate itself
+		noise              float64 // of the quantile, as a share of the rate
+	}{
+		{
+			"four servers of 1 ms, evenly spaced arrivals", `latency = "1ms"`,
+			"sessions = 4\n step_duration = \"10s\"\n slo { response_p99 = \"5ms\" }", 4000, 0, 0,
+		},
+		{
+			"M/M/1, p90 within 2 ms", exponential,
+			"sessions = 1\n arrivals = \"poisson\"\n step_duration = \"20s\"\n slo { response_p90 = \"2ms\" }", within(0.9, 2e-3), 2500, 0.02,
+		},
+		{
+			"M/M/1, p50 within 1 ms", exponential,
+			"sessions = 1\n arrivals = \"poisson\"\n step_duration = \"20s\"\n slo { response_p50 = \"1ms\" }", within(0.5, 1e-3), 2500, 0.02,
+		},
+	}
+	from := "100/s"
+	if !servertest.Whole() {
+		from, tests = "1k/s", tests[:1]
+		tests[0].load = strings.Replace(tests[0].load, `"10s"`, `"1s"`, 1)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ph := searchVirtually(t, nullPlan(t, 1, tt.target, "ops = { get = 1 }\n search {\n from = \""+from+"\"\n "+tt.load+"\n }"))
+			t.Logf("%.0f/s hold, %.0f/s do not, by theory %.0f/s; knee at %.0f/s; %d levels", *ph.Search.Rate, *ph.Search.FirstFailed, tt.rate, *ph.Search.Knee, len(ph.Levels))
+			require.Equal(t, "the precision was reached", ph.Search.Ended)
+			require.Greater(t, *ph.Search.FirstFailed, tt.rate*(1-tt.noise))
+			require.LessOrEqual(t, *ph.Search.Rate, tt.rate*(1+tt.noise))
+			require.LessOrEqual(t, *ph.Search.FirstFailed, *ph.Search.Rate*1.05)
+			if tt.knee == 0 {
+				require.InDelta(t, *ph.Search.Rate, *ph.Search.Knee, 0)
+			} else {
+				require.InEpsilon(t, tt.knee, *ph.Search.Knee, judge.Spacing-1)
+			}
+		})
+	}
+}
+
+// TestStagesAreTheSameForAnyNumberOfWorkers carries three stages out with one worker, three and a hundred, most of which have no session:
+// the ops due are the same.
+func TestStagesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
+	p := nullPlan(t, 1, "", `ops = { get = 1 }
+	stages {
+		sessions = 16
+		arrivals = "poisson"
+		stage {
+			rate     = "20k/s"
+			duration = "50ms"
+		}
+		stage {
+			rate     = "40k/s"
+			duration = "50ms"
+			ramp     = "30ms"
+		}
+		stage {
+			rate     = "5k/s"
+			duration = "50ms"
+			ramp     = "50ms"
+		}
+	}`)
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	digests := map[int][]uint64{}
+	for _, workers := range []int{1, 3, 100} {
+		digests[workers] = make([]uint64, 3)
+		for i := range workers {
+			for level, digest := range stagesOf(t, p, canonical, i, workers) {
+				digests[workers][level] += digest
+			}
+		}
+	}
+	require.Equal(t, digests[1], digests[3])
+	require.Equal(t, digests[1], digests[100])
+	require.NotEqual(t, digests[1][0], digests[1][1])
+}
+
+// take takes a snapshot.
+func take(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil }
+
+// stagesOf carries out the part of a plan's stages that one worker of several has, and returns the digest of each.
+func stagesOf(t *testing.T, p *plan.Plan, canonical []byte, i, workers int) []uint64 {
+	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	ctx := context.Background()
+	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Index: i, Workers: workers}))
+	e.clock = &virtualClock{tick: 10}
+	ph := p.Phase("load")
+	var all []uint64
+	for level, shape := range ph.Stages.Shapes() {
+		step := worker.Step{Seq: level, Phase: "load", Kind: worker.Load, Level: level, Shape: pace.Shape(shape), From: 16 * i / workers, To: 16 * (i + 1) / workers}
+		_, err := e.Prepare(ctx, step)
+		require.NoError(t, err)
+		final, err := e.Run(ctx, time.Duration(e.clock.now()), take)
+		require.NoError(t, err)
+		all = append(all, final.Totals.Digest)
+	}
+	return all
+}
+
+// A search does not know its last step, so its phase is closed when another phase begins.
+func TestPhaseAfterASearch(t *testing.T) {
+	p := parsePlan(t, `
+		target "t" {
+			driver = "null"
+		}
+		dataset "d" {
+			keys { count = 100 }
+			values { size = 100 }
+		}
+		phase "search" {
+			target  = target.t
+			dataset = dataset.d
+			ops     = { get = 1 }
+			search {
+				slo { response_p99 = "5ms" }
+			}
+		}
+		phase "next" {
+			target  = target.t
+			dataset = dataset.d
+			ops     = { get = 1 }
+			closed { iterations = 3 }
+		}`)
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
+	ctx := context.Background()
+	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	e.clock = &virtualClock{tick: 10}
+	var searching *group
+	for _, step := range []worker.Step{
+		{Phase: "search", Kind: worker.Load, To: 16, Shape: pace.Shape{Rate: 1000, Duration: time.Second}},
+		{Phase: "search", Kind: worker.Load, To: 16, Level: 1, Shape: pace.Shape{Rate: 2000, Duration: time.Second}},
+		{Phase: "next", Kind: worker.Load, To: 1, Last: true},
+	} {
+		_, err := e.Prepare(ctx, step)
+		require.NoError(t, err)
+		before := e.group
+		final, err := e.Run(ctx, time.Duration(e.clock.now()), take)
+		require.NoError(t, err)
+		require.EqualValues(t, max(step.Shape.Expected(), 3), final.Totals.Ops[0].Outcomes[0])
+		if step.Phase == "search" {
+			require.Same(t, before, e.group)
+			require.True(t, searching == nil || searching == before, "all levels are on the same connections")
+			searching = before
+		}
+	}
+	require.Nil(t, e.group)
+}

@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	backlog   = 64                           // requests outstanding on a connection, beyond the pipeline
+	pause     = int64(10 * time.Millisecond) // of a slot whose op failed before anything was sent
+	interval  = int64(time.Second)           // between seals
+	maxSleep  = int64(50 * time.Millisecond) // the longest a loop goes without checking whether to stop
+	maxWatch  = int64(10 * time.Millisecond) // the longest that a closed load's loop waits for answers, so that being stopped during a wait shows
+	maxStall  = int64(250 * time.Millisecond)
+	sweepStep = int64(time.Millisecond)       // least time between two checks for timeouts
+	maxLook   = int64(5 * time.Microsecond)   // an idle cycle that took longer slept, or was not running
+	patience  = int64(300 * time.Millisecond) // with a target that does not answer, once the step was asked to end early
+	minStates = 64                            // op states made at a time
+	shedEach  = 4096                          // ops of an ended schedule that are shed in one turn
+	flushEach = 64                            // sessions starting at the same time whose requests are flushed before the next ones are gathered
+)
+
+// How long a loop watches the clock before an op of an open load is due. A sleeping thread commonly wakes 50 to 100 µs late. A loop that shares its
+// processor should not keep it from others for that long before each op. A pinned loop does not sleep between the ops of a busy schedule at all: a
+// virtual processor that sleeps may find its host busy when it wakes.
+const (
+	DefaultSpin = 50 * time.Microsecond
+	PinnedSpin  = 200 * time.Microsecond
+)
+
+// transport moves the requests of one loop. It reports their ends to the loop's way, or to programs.
+type transport interface {
+	// open makes the connections of every session, within the deadline on the loop's clock.
+	open(deadline int64) error
+	// send takes req for the session's connection to req.Endpoint. It returns false if it refuses req.
+	send(s *session, st *opState, req *driver.Request) bool
+	// flush passes on what send has gathered.
+	flush()
+	// recall takes back the requests that have not left. The lease is over, so none of them will.
+	recall()
+	// wait handles what happens within d; if d is 0, what has happened. It returns early when something happens, and reports whether something did.
+	wait(d time.Duration) bool
+	// fire handles a timer that the transport has set.
+	fire(t timer, now int64)
+	// sweep times out overdue requests, and returns when to look again.
+	sweep(now int64) int64
+	// outstanding adds each request that is still awaited to InFlight.
+	outstanding(into []measure.Requests)
+	close()
+}
+
+// feed decides when a loop's sessions start their next ops.
+type feed interface {
+	// begin sets the first starts of a step.
+	begin()
+	// fire handles a timer that the feed has set.
+	fire(t timer, now int64)
+	// due starts what is due by now.
+	due(now int64)
+	// next returns when due has something to do again.
+	next() int64
+	// freed reports that n of the session's slots have become free. If held, they may not be used again for a pause.
+	freed(s *session, n int, now int64, held bool)
+	// works returns until when the session could start something, had it been ready to: now, or the end of the load's time; 0 if it ran out of ops.
+	works(s *session, now int64) int64
+	// stop ends the feed: nothing more starts, and what was due before now and has not started is shed.
+	stop(now int64)
+	// done reports whether nothing more will be started.
+	done() bool
+}
+
+// session is one logical client. All of it lives in one loop.
+type session struct {
+	index   int // in the loop
+	id      int // in the phase
+	active  int // slots in use
+	stream  workload.Stream
+	streams []*openStream // of the open feed, the earliest first
+	queued  bool          // among the sessions whose next op the open feed can start
+	begun   bool
+	retired bool  // it has failed for good
+	roomAt  int64 // open load: when a slot last became free after all were in use
+	first   int64 // start of its first op
+	out     int64 // start of its last op; if the step was cut short, until when it could start one
+	started int64 // how many ops it has started
+	last    int64 // end of its last op; if the step was cut short, no earlier than out, or than that if ops were under way
+
+	links     int   // connections that are there
+	waiting   int   // slots that wait for one
+	waitsFrom int64 // until when their wait is counted
+	forsaken  bool  // they have waited for too long: they go on without
+	idled     bool  // slots were idle, or lost their time with ops that were not answered
+	idleFrom  int64 // first from then on
+}
+
+// loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
+type loop struct {
+	lane                    // the lane of the phase's own target
+	lanes    []*lane        // of all targets, that one first
+	tr       transport      // to all targets
+	poll     sockets.Poller // of the wires; nil if there are none
+	clock    clock
+	feed     feed
+	pipeline int      // slots of each session
+	think    int64    // how long a slot of a closed load pauses after each op
+	way      way      // of the step's ops
+	states   stateful // the way that begins one op at a time, programs or thread
+	scenes   *scenes  // if the step's sessions carry out scenarios: then the way; else nil
+	timers   timers
+	sessions []*session
+
+	slab    []*opState // by slot
+	free    []int32
+	used    int // states between take and release
+	running int // ops between start and done
+
+	said      said
+	sampling  *sampling // nil if the step's ops are not sampled
+	rec       *measure.Totals
+	spare     chan *measure.Totals
+	parts     chan<- part
+	opsBefore [driver.NumVerbs]int64
+	opsNow    [driver.NumVerbs]int64
+	keyBefore [driver.NumVerbs]int64 // likewise, of keys
+	keyNow    [driver.NumVerbs]int64
+	reqBefore []measure.Requests
+	reqNow    []measure.Requests
+
+	index     int
+	origin    int64  // run clock at the step's start
+	wall      int64  // Unix nanoseconds of the run clock's zero
+	version   uint64 // the next one for values; none has it yet
+	sweepAt   int64
+	sealAt    int64  // end of the current interval; never between steps
+	excess    int64  // how much longer than planned the last cycle took; 0 if that is little
+	last      int64  // when the last cycle began
+	planned   int64  // how long it planned to wait
+	entered   int64  // when the step began here
+	spin      int64  // how long before an op is due the loop watches the clock instead of sleeping
+	woken     int64  // when the last cycle expected work; 0 if its wait found some
+	looked    bool   // neither the last cycle nor its wait found anything to do
+	spun      int64  // processor time of idle cycles, in this step
+	meter     *meter // of the loop's thread; nil if the loop has none of its own
+	gaps      *gaps  // in this step; nil: not counted
+	closed    bool   // the gaps are those of a closed load
+	hold      hold
+	ordinals  uint64        // sessions of the phase if latency is also counted by ordinal; else 0
+	halt      *atomic.Int32 // how the worker was asked to end the step
+	retired   *atomic.Int64 // sessions of all loops that have failed for good
+	everyone  int64         // sessions of all loops
+	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
+	gate      *gate         // of the worker's policy; nil: it limits no rate
+	lease     *lease        // once it is over, nothing may be started or sent
+	away      absences
+	slotted   bool  // the step is a closed load that is measured
+	endless   bool  // the step lasts until its ops have ended
+	answers   int64 // when the last answer came, on the run clock
+	stopped   bool
+	stoppedAt int64
+	lapsed    bool                 // ended by the lease
+	noPort    uint64               // attempts to connect that this machine had no local port for, since begin
+	fault     error                // why the step fails
+	panics    map[*session][]int64 // of the driver: times of the latest in each session
+	logged    int                  // panics logged
+	log       *slog.Logger
+}
+
+// Values of loop.halt.
+const (
+	goOn    int32 = iota
+	drain         // start nothing more, wait for what is outstanding while answers come
+	abandon       // return at once
+)
+
+// part is what one loop has counted up to an interval boundary.
+type part struct {
+	loop   int
+	upTo   int64 // run clock
+	still  int64 // run clock: if later than upTo, the loop stood still from upTo until then, and counted nothing
+	totals *measure.Totals
+	drawn  []measure.DrawnOp
+	final  bool
+	use    loopUse // of a final part
+}
+
+// run carries out the prepared step and returns when all of it has ended.
+func (l *loop) run() {
+	if f, ok := l.feed.(reading); ok {
+		f.open()
+	}
+	l.await()
+	l.enter()
+	for l.cycle() {
+	}
+	l.hold.release()
+	l.finish(l.last)
+}
+
+// enter sets the step's clocks and timers going.
+func (l *loop) enter() {
+	l.stopped, l.lapsed, l.planned = false, false, 0
+	l.woken, l.looked, l.spun = 0, false, 0
+	l.meter.begin()
+	l.countGaps()
+	l.last = l.clock.now()
+	l.entered = l.last
+	l.startAway(l.last)
+	l.sweepAt = l.last
+	l.sealAt = (l.last/interval + 1) * interval
+	l.feed.begin()
+}
+
+// countGaps decides whether to count gaps. In a closed load they count only if all targets are reached over sockets: a log file is written and synced
+// in the loop's own time.
+func (l *loop) countGaps() {
+	l.gaps, l.closed = nil, false
+	if l.meter == nil || !l.meter.queued.known {
+		return
+	}
+	switch l.feed.(type) {
+	case *openFeed:
+		l.gaps = new(gaps)
+	case *closedFeed:
+		if l.closed = l.wired(); l.closed {
+			l.gaps = new(gaps)
+		}
+	}
+}
+
+// wired reports whether all targets are reached over sockets.
+func (l *loop) wired() bool {
+	return !slices.ContainsFunc(l.lanes, func(la *lane) bool {
+		_, is := la.tr.(*wire)
+		return !is
+	})
+}
+
+// await returns when the step is to start, or earlier if the lease is over or the step was abandoned.
+func (l *loop) await() {
+	for now := l.clock.now(); now < l.origin && !l.lease.over(now) && l.halt.Load() != abandon; now = l.clock.now() {
+		l.clock.sleep(time.Duration(min(l.origin-now, maxSleep)))
+	}
+}
+
+// cycle does what is due now, then waits for what comes next. It returns false when the step has ended.
+func (l *loop) cycle() bool {
+	now := l.clock.now()
+	if l.excess = now - l.last - l.planned; l.excess > leastGap {
+		l.overran(l.excess)
+	} else {
+		l.excess = 0
+	}
+	if took := now - l.last; l.looked && took < maxLook {
+		l.spun += took
+	}
+	idle := now < l.woken
+	l.last = now
+	if l.expired(now) {
+		return false
+	}
+	l.turn(now)
+	if l.feed.done() && l.used == 0 && l.running == 0 || l.halt.Load() == abandon || l.givenUp(now) {
+		return false
+	}
+	wake := l.wake(now)
+	l.planned = max(0, wake-now)
+	doze := l.planned
+	if wake == l.feed.next() {
+		// A sleeping thread wakes late: watch the clock for the last part of the wait before an op is due.
+		doze = max(0, doze-l.spin)
+	}
+	l.woken, l.looked = wake, idle
+	l.hold.before(now, doze)
+	if l.tr.wait(time.Duration(doze)) {
+		l.woken, l.looked = 0, false
+	}
+	return true
+}
+
+// overran records that a cycle took longer than planned.
+func (l *loop) overran(excess int64) {
+	if excess > maxStall {
+		l.rec.Stalls++
+		l.rec.MaxStall = max(l.rec.MaxStall, excess)
+	}
+	if l.gaps == nil {
+		return
+	}
+	if others, known := l.meter.kept(); known {
+		whole := l.looked || l.closed && excess >= measure.LongGap.Nanoseconds()
+		l.gaps.enter(excess, others, whole)
+	}
+}
+
+// expired reports whether the lease is over. Ask with each timestamp before starting or sending anything: a process that was stopped for long must
+// not simply carry on.
+func (l *loop) expired(now int64) bool {
+	if l.lease.over(now) {
+		l.lapsed = true
+	}
+	return l.lapsed
+}
+
+// givenUp reports whether the step was asked to end early and no answer has come for so long that none is expected. What is outstanding stays in
+// flight.
+func (l *loop) givenUp(now int64) bool {
+	return l.stopped && now-max(l.stoppedAt, l.answers) > patience
+}
+
+// retire notes that a session has failed for good. In a closed load it starts nothing more. In an open load its ops stay due, whatever became of
+// earlier ones, and are refused, as long as there are other sessions.
+func (l *loop) retire(s *session) {
+	s.retired = true
+	l.retired.Add(1)
+}
+
+// deserted reports whether all sessions of this worker have failed for good, so that no op can succeed any more.
+func (l *loop) deserted() bool { return l.retired.Load() == l.everyone }
+
+// cutShort notes that the step ends early, now. A session that could go on was at work until then, even if its target had long been silent.
+func (l *loop) cutShort(now int64) {
+	for _, s := range l.sessions {
+		until := l.feed.works(s, now)
+		s.out, s.last = max(s.out, until), max(s.last, until)
+		if s.active > 0 {
+			s.last = now
+		}
+	}
+}
+
+// turn does everything that is due by now.
+func (l *loop) turn(now int64) {
+	l.seal(now)
+	if !l.stopped && (l.halt.Load() != goOn || l.deserted()) {
+		l.stopped, l.stoppedAt = true, now
+		l.cutShort(now)
+		l.feed.stop(now)
+		if l.scenes != nil {
+			l.scenes.stop(now)
+		}
+	}
+	for _, la := range l.lanes {
+		la.routes.renew()
+	}
+	for n := 1; l.timers.next() <= now; n++ {
+		if n%flushEach == 0 {
+			l.tr.flush()
+		}
+		l.fire(l.timers.pop(), now)
+	}
+	for n := 1; l.gate.opens(now); n++ {
+		if n%flushEach == 0 {
+			l.tr.flush()
+		}
+		l.fire(l.gate.held.pop(), now)
+	}
+	if now >= l.away.until {
+		l.despair(now)
+	}
+	l.feed.due(now)
+	if now >= l.sweepAt {
+		l.sweepAt = max(min(l.tr.sweep(now), l.way.sweep(now)), now+sweepStep)
+	}
+	l.tr.flush()
+}
+
+// fire does what a timer was set for.
+func (l *loop) fire(t timer, now int64) {
+	switch t.kind {
+	case startSlots:
+		l.feed.fire(t, now)
+	case nextScene:
+		l.scenes.fire(t, now)
+	case furtherRequest:
+		r := l.gate.release(t.arg)
+		l.gate.requests.left--
+		r.st.by.issue(r.st, &r.req, now)
+	default:
+		l.tr.fire(t, now)
+	}
+}
+
+// wake returns when turn has something to do again.
+func (l *loop) wake(now int64) int64 {
+	longest := maxSleep
+	if l.closed && l.running > 0 {
+		longest = maxWatch
+	}
+	return min(l.timers.next(), l.feed.next(), l.gate.next(), l.sweepAt, l.sealAt, l.away.until, now+longest)
+}

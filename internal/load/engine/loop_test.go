@@ -1,0 +1,591 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const nwr321 = `replication {
+	coordinate = "client"
+	n = 3
+	w = 2
+	r = 1
+	timeout = "300ms"
+}`
+
+func TestClosedLoop(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1, put = 1 }
+		closed {
+			sessions   = 4
+			iterations = 1000
+			pipeline   = 3
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	got := b.run(worker.Load)
+	get, put := got.Ops[driver.Get], got.Ops[driver.Put]
+	require.EqualValues(t, 4000, get.Due+put.Due)
+	require.Equal(t, put.Due, put.Outcomes[driver.OK])
+	require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss])
+	require.EqualValues(t, get.Due, *b.server(0).got["GET"])
+	require.EqualValues(t, put.Due, *b.server(0).got["SET"])
+	require.Zero(t, get.InFlight)
+
+	// Four sessions with three slots each and a millisecond a reply are 12 ops a millisecond.
+	service := get.ServiceAll().Answered
+	require.InDelta(t, 1e6, service.Quantile(0.5), 2e4)
+	require.InDelta(t, 4000.0/12*1e6, got.Span.Last-got.Span.First, 1e7)
+	require.EqualValues(t, 4, got.Span.Sessions)
+}
+
+func TestOpenLoopKeepsItsSchedule(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "5s"
+			arrivals = "constant"
+			sessions = 10
+			pipeline = 100
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	origin := b.net.clock.t
+	b.net.at(time.Duration(origin)+2*time.Second, func() { // replies of a second leave at its end
+		s := b.server(0)
+		until := b.net.clock.t + int64(time.Second)
+		s.latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
+	})
+	got := b.run(worker.Load)
+	get := got.Ops[driver.Get]
+	require.EqualValues(t, 5000, get.Due)
+	require.EqualValues(t, 5000, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss])
+	require.Less(t, get.Lag.Max(), int64(time.Millisecond))
+	response := get.ResponseAll().Answered
+	require.InDelta(t, 990, above(&response, 10*time.Millisecond), 5)
+}
+
+// above counts the samples above a duration.
+func above(h interface {
+	Quantile(float64) int64
+	Count() uint64
+}, d time.Duration,
+) int {
+	n := int(h.Count())
+	for k := n; k > 0; k-- {
+		if h.Quantile(float64(k)/float64(n)) <= int64(d) {
+			return n - k
+		}
+	}
+	return n
+}
+
+// TestOpenLoopStallWithoutRoom has the target of an open load stop answering, with room for 20 ops: only they are slow as services, but every op that
+// was due meanwhile is slow as a response.
+func TestOpenLoopStallWithoutRoom(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "5s"`, `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "5s"
+			arrivals = "constant"
+			sessions = 10
+			pipeline = 2
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+2*time.Second, func() {
+		until := b.net.clock.t + int64(time.Second)
+		b.server(0).latency = func(int) time.Duration { return time.Duration(max(until-b.net.clock.t, int64(time.Millisecond))) }
+	})
+	got := b.run(worker.Load)
+	get := got.Ops[driver.Get]
+	late := above(&get.Lag, time.Millisecond)
+	require.Greater(t, late, 900)
+	require.InDelta(t, late, above(&got.Waited, time.Millisecond), 5, "they waited for room, and not for the loop")
+	require.EqualValues(t, 5000, get.Due)
+	response, service := get.ResponseAll().Answered, get.ServiceAll().Answered
+	require.InDelta(t, 1000, above(&response, 10*time.Millisecond), 120) // and those who wait while the queue is worked off
+	require.LessOrEqual(t, above(&service, 10*time.Millisecond), 20)
+}
+
+// TestInFlightIsABound has a bound smaller than the sessions' room, whether ops wait for it or are shed.
+func TestInFlightIsABound(t *testing.T) {
+	const most = 3
+	for _, loop := range []string{"direct", "programs"} {
+		for onFull, ended := range map[string]int{"wait": 2000, "shed": 2000 / 10 * most} {
+			t.Run(loop+"/"+onFull, func(t *testing.T) {
+				p := redisPlan(t, 1, `timeout = "10s"`, `
+		ops = { get = 1 }
+		open {
+			rate      = 1000
+			duration  = "2s"
+			arrivals  = "constant"
+			sessions  = 10
+			pipeline  = 2
+			in_flight = 3
+			on_full   = "`+onFull+`"
+			drain     = "10s"
+		}`)
+				b := &bench{t: t, net: newVirtualNet(10), indirect: loop == "programs"}
+				require.NoError(t, b.connect(p, "load", 0, b.net.clock))
+				var open []int64 // when the requests that are under way will be answered
+				worst := 0
+				b.server(0).latency = func(int) time.Duration {
+					open = slices.DeleteFunc(open, func(until int64) bool { return until <= b.net.clock.t })
+					open = append(open, b.net.clock.t+int64(10*time.Millisecond))
+					worst = max(worst, len(open))
+					return 10 * time.Millisecond
+				}
+				get := b.run(worker.Load).Ops[driver.Get]
+				require.Equal(t, most, worst, "ops under way at the same time")
+				require.EqualValues(t, 2000, get.Due)
+				require.InDelta(t, ended, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], float64(ended)*0.1)
+				require.EqualValues(t, 2000, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+get.Outcomes[driver.Shed])
+			})
+		}
+	}
+}
+
+// TestALateLoopIsNoWantOfRoom stops the loop for a while, after which more ops are due than there is room for.
+func TestALateLoopIsNoWantOfRoom(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "5s"`, `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "5s"
+			arrivals = "constant"
+			sessions = 10
+			pipeline = 2
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+2*time.Second, func() { b.net.clock.t += int64(200 * time.Millisecond) })
+	got := b.run(worker.Load)
+	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
+	require.Greater(t, late, 180)
+	require.Less(t, above(&got.Waited, 10*time.Millisecond), late/10)
+	require.Zero(t, b.l.excess, "the nanoseconds that a cycle takes longer are none")
+}
+
+func TestOpenLoopSheds(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "2s"
+			arrivals = "constant"
+			sessions = 2
+			on_full  = "shed"
+		}`)
+	b := newBench(t, p, "load", 10*time.Millisecond)
+	get := b.run(worker.Load).Ops[driver.Get]
+	require.EqualValues(t, 2000, get.Due)
+	// A session gets an op every other millisecond; with 10 ms a reply and a little on top, every sixth finds it free.
+	require.InDelta(t, 2000/6, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 2)
+	require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+get.Outcomes[driver.Shed])
+}
+
+// TestOpenLoopDrains sheds what has not started when the drain is over.
+func TestOpenLoopDrains(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "10s"`, `
+		ops = { get = 1 }
+		open {
+			rate     = 1000
+			duration = "1s"
+			arrivals = "constant"
+			sessions = 1
+			drain    = "500ms"
+		}`)
+	b := newBench(t, p, "load", 100*time.Millisecond)
+	get := b.run(worker.Load).Ops[driver.Get]
+	require.EqualValues(t, 1000, get.Due)
+	require.InDelta(t, 15, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss], 1)
+	require.Zero(t, get.InFlight)
+}
+
+// TestNoConnectionComesUp: servers that accept and say nothing, all of them or the last ones.
+func TestNoConnectionComesUp(t *testing.T) {
+	p := redisPlan(t, 3, "", `
+		ops = { get = 1 }
+		closed {
+			sessions   = 2
+			iterations = 10
+		}`)
+	for silent, want := range map[int]string{
+		3: "connect to n0 (127.0.0.1:7001): no answer in time; 0 of 6 connections were made",
+		2: "connect to n1 (127.0.0.1:7002): no answer in time; 2 of 6 connections were made",
+		1: "connect to n2 (127.0.0.1:7003): no answer in time; 4 of 6 connections were made",
+	} {
+		b := &bench{t: t, net: newVirtualNet(10), silent: silent}
+		require.EqualError(t, b.connect(p, "load", time.Millisecond, b.net.clock), want)
+	}
+}
+
+func TestRequestTimeout(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "50ms"`, `
+		ops = { get = 1 }
+		max_bad = 1
+		closed {
+			sessions   = 1
+			iterations = 10
+			pipeline   = 1
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).latency = func(n int) time.Duration {
+		if n == 4 {
+			return 80 * time.Millisecond // late, and the fifth waits behind it
+		}
+		return time.Millisecond
+	}
+	got := b.run(worker.Load)
+	get := got.Ops[driver.Get]
+	require.EqualValues(t, 10, get.Due)
+	require.EqualValues(t, 1, get.Outcomes[driver.Timeout])
+	require.EqualValues(t, 1, get.Causes[op.RequestTimeout])
+	require.EqualValues(t, 9, get.Outcomes[driver.Miss])
+	require.EqualValues(t, 1, got.LateReplies)
+	require.Zero(t, got.Reconnects)
+	require.InDelta(t, 50e6, get.Response[measure.ClassBad].Max(), 2e6)
+}
+
+// TestSilentConnectionIsReopened covers a target that takes requests and never answers.
+func TestSilentConnectionIsReopened(t *testing.T) {
+	p := redisPlan(t, 1, `timeout = "50ms"`, `
+		ops = { get = 1 }
+		max_bad = 1
+		closed {
+			sessions   = 1
+			iterations = 100
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).latency = func(n int) time.Duration {
+		if n > 10 && n <= 20 {
+			return -1
+		}
+		return time.Millisecond
+	}
+	got := b.run(worker.Load)
+	get := got.Ops[driver.Get]
+	require.EqualValues(t, 100, get.Due)
+	require.Positive(t, got.Reconnects)
+	require.LessOrEqual(t, got.Reconnects, uint64(10))
+	require.Positive(t, get.Outcomes[driver.Timeout])
+	require.EqualValues(t, 100, get.Outcomes[driver.Miss]+get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
+}
+
+// TestTargetDies has the target refuse connections for good: the phase ends on time, errors are counted, and there is no busy loop.
+func TestTargetDies(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		max_bad = 1
+		closed {
+			sessions = 5
+			duration = "2s"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() {
+		b.server(0).down = true
+		b.server(0).sever()
+	})
+	begin := b.net.clock.t
+	got := b.run(worker.Load)
+	get := got.Ops[driver.Get]
+	require.InDelta(t, 2e9, b.net.clock.t-begin, 1e8)
+	require.Positive(t, get.Causes[op.Refused])
+	require.Less(t, get.Causes[op.Refused], uint64(5*110)) // a slot is held for 10 ms
+	require.EqualValues(t, 5, get.Causes[op.Lost])
+	require.Equal(t, get.Due, get.Outcomes[driver.Miss]+get.Outcomes[driver.Error])
+	for text := range got.Errors.All() {
+		require.Contains(t, text, "n0 (127.0.0.1:7001)")
+	}
+}
+
+func TestReconnect(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		max_bad = 1
+		closed {
+			sessions = 3
+			duration = "2s"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+500*time.Millisecond, func() {
+		b.server(0).down = true
+		b.server(0).sever()
+	})
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.server(0).down = false })
+	got := b.run(worker.Load)
+	require.EqualValues(t, 3, got.Reconnects)
+	require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(3*700))
+}
+
+// TestWaitingForTheBoundOnAllSessions counts as waiting for room what starts late because as many ops as may be are in flight.
+func TestWaitingForTheBoundOnAllSessions(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 4000\n duration = \"1s\"\n sessions = 10\n pipeline = 4\n in_flight = 2\n}"), "load", time.Millisecond)
+	got := b.run(worker.Load)
+	due := got.Ops[driver.Get].Due
+	require.Less(t, due, uint64(4001))
+	late := above(&got.Ops[driver.Get].Lag, 10*time.Millisecond)
+	require.Greater(t, late, int(due)*8/10, "two in flight, a millisecond each, are half of what is due")
+	require.InDelta(t, late, above(&got.Waited, 10*time.Millisecond), 5)
+}
+
+// TestSlowCollector does not take a loop's intervals for a while: the loop goes on, and joins what it counted meanwhile into one.
+func TestSlowCollector(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nopen {\n rate = 1000\n duration = \"6s\"\n sessions = 4\n}"), "load", time.Millisecond)
+	b.equip(worker.Load)
+	parts := make(chan part, 2)
+	b.l.parts = parts
+	var all []part
+	take := func() {
+		for len(parts) > 0 {
+			all = append(all, <-parts)
+		}
+	}
+	begun := b.l.origin
+	b.net.at(time.Duration(begun)+4500*time.Millisecond, take)
+	b.net.at(time.Duration(begun)+5900*time.Millisecond, take)
+	b.l.run()
+	take()
+	var due []uint64
+	for i, p := range all {
+		due = append(due, p.totals.Ops[driver.Get].Due)
+		require.Equal(t, i == len(all)-1, p.final)
+		if i > 0 {
+			require.Greater(t, p.upTo, all[i-1].upTo)
+		}
+	}
+	sum := uint64(0)
+	for _, n := range due {
+		sum += n
+	}
+	require.EqualValues(t, 6000, sum)
+	require.InDelta(t, 3000, due[2], 1100, "the third to fifth second: %v", due)
+}
+
+// TestServerThatDoesNotGreet is connected to again and again: each attempt is given up in time, and the load goes on once the server answers.
+func TestServerThatDoesNotGreet(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		b := newBench(t, redisPlan(t, 1, `timeout = "100ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"20s\"\n}"), "load", time.Millisecond)
+		b.indirect = indirect
+		start := time.Duration(b.net.clock.t)
+		b.net.at(start+time.Second, func() {
+			b.server(0).mute = true
+			b.server(0).sever()
+		})
+		b.net.at(start+10*time.Second, func() { b.server(0).mute = false })
+		greeted := *b.server(0).got["PING"]
+		got := b.run(worker.Load)
+		require.Greater(t, got.Ops[driver.Get].Outcomes[driver.Miss], uint64(2*7000))
+		require.EqualValues(t, 2, got.Reconnects)
+		attempts := *b.server(0).got["PING"] - greeted
+		require.Greater(t, attempts, 2*3, "a second to answer, and at most one until the next attempt")
+		require.Less(t, attempts, 2*10)
+		n := uint64(0)
+		for text, times := range got.Errors.All() {
+			if strings.HasSuffix(text, ": connect: no answer") {
+				n += times
+			}
+		}
+		require.GreaterOrEqual(t, n, uint64(attempts-2))
+	}
+}
+
+func TestErrorReplies(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { put = 1 }
+		max_bad = 1
+		closed {
+			sessions   = 1
+			iterations = 10
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).words = []byte("-OOM command not allowed when used memory > 'maxmemory'.\r\n")
+	got := b.run(worker.Load)
+	require.EqualValues(t, 10, got.Ops[driver.Put].Outcomes[driver.Error])
+	require.EqualValues(t, 10, got.Request(0, driver.Put).Error)
+	for text, n := range got.Errors.All() {
+		require.Contains(t, text, "OOM command not allowed")
+		require.EqualValues(t, 10, n)
+	}
+}
+
+// TestGarbageReply has the connection reopened when a reply is not of the protocol.
+func TestGarbageReply(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		max_bad = 1
+		closed {
+			sessions   = 1
+			iterations = 10
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).words = []byte("HTTP/1.1 400 Bad Request\r\n\r\n")
+	got := b.run(worker.Load)
+	require.EqualValues(t, 10, got.Ops[driver.Get].Outcomes[driver.Error])
+	require.Positive(t, got.Reconnects)
+}
+
+// TestPausedLoopCountsStalls has the loop's own thread stand still.
+func TestPausedLoopCountsStalls(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		closed {
+			sessions = 1
+			duration = "2s"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, func() { b.net.clock.t += int64(400 * time.Millisecond) })
+	got := b.run(worker.Load)
+	require.EqualValues(t, 1, got.Stalls)
+	require.InDelta(t, 400e6, got.MaxStall, 60e6)
+}
+
+// TestRecordersOfEarlierSteps runs two steps of more than a second on one loop. What panicked: the second step counted in a
+// recorder of the first, with its origin.
+func TestRecordersOfEarlierSteps(t *testing.T) {
+	p := redisPlan(t, 1, "", `
+		ops = { get = 1 }
+		closed {
+			sessions = 1
+			duration = "3s"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	first := b.run(worker.Load)
+	second := b.run(worker.Load)
+	require.InDelta(t, first.Ops[driver.Get].Due, second.Ops[driver.Get].Due, 10)
+	require.Len(t, b.snaps, 8)
+}
+
+// What an earlier step left in flight is not counted as ended in this one.
+func TestWhatAnEarlierStepLeftInFlight(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 3\n}"), "load", time.Millisecond)
+	b.l.opsBefore[driver.Get], b.l.keyBefore[driver.Get], b.l.reqBefore[driver.Get].InFlight = 1, 1, 1
+	got := b.run(worker.Load)
+	require.Zero(t, got.Ops[driver.Get].InFlight)
+	require.Zero(t, got.Ops[driver.Get].Keys.InFlight)
+	require.Zero(t, got.Request(0, driver.Get).InFlight)
+}
+
+// An op was late for the loop's sake if it was due in a stretch for which the loop was late. Stretches that touch are one.
+func TestStretches(t *testing.T) {
+	var away stretch
+	away.extend(5, 10)
+	for at, held := range map[int64]bool{4: false, 5: true, 7: true, 10: true, 11: false} {
+		require.Equal(t, held, away.holds(at), at)
+	}
+	away.extend(10, 20)
+	require.Equal(t, stretch{5, 20}, away)
+	away.extend(21, 30)
+	require.Equal(t, stretch{21, 30}, away)
+}
+
+// A step that follows one that was ended early, such as a load after a warm-up that is steady, is as long as any.
+func TestTheStepAfterOneThatWasDrained(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"3s\"\n}"), "load", time.Millisecond)
+	b.net.at(time.Duration(b.net.clock.t)+time.Second, b.e.Drain)
+	first := b.run(worker.Load)
+	b.e.halt.Store(goOn)
+	second := b.run(worker.Load)
+	require.InDelta(t, 1000, first.Ops[driver.Get].Due, 15)
+	require.InDelta(t, 3000, second.Ops[driver.Get].Due, 45)
+}
+
+// TestHungConnectionIsReopenedInTime keeps sending to a server that hangs: the connection is opened again after twice the timeout, whatever
+// younger requests wait on it.
+func TestHungConnectionIsReopenedInTime(t *testing.T) {
+	p := redisPlan(t, 3, "timeout = \"100ms\"\n"+nwr321, `
+		ops = { put = 1 }
+		max_bad = 1
+		closed {
+			sessions = 1
+			duration = "400ms"
+			think    = "10ms"
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).latency = func(n int) time.Duration {
+		if n > 1 && n < 22 {
+			return -1
+		}
+		return time.Millisecond
+	}
+	got := b.run(worker.Load)
+	require.EqualValues(t, 1, got.Reconnects)
+	require.Greater(t, got.Request(0, driver.Put).Answered, uint64(10))
+}
+
+// TestRepliesOfSeveralServersShareWrites has three servers answer all of a session's ops in one turn: the next requests leave in one write per
+// server, not in one per server and reply.
+func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
+	b := newBench(t, redisPlan(t, 3, "", `
+		ops = { put = 1 }
+		closed {
+			sessions = 5
+			pipeline = 16
+			duration = "1h"
+		}`), "load", 0)
+	net := newCannedNet(b.net, b.l.tr.(*wire).codec.codec, driver.Put, 100)
+	b.l.tr.(*wire).poll = net
+	b.equip(worker.Load)
+	b.l.enter()
+	for net.answered < 10_000 {
+		b.l.cycle()
+	}
+	require.LessOrEqual(t, net.writes, 3*(net.answered/16+5))
+}
+
+// narrowNet takes a part of every third write, and the rest a millisecond later. Everything that leaves has a timestamp.
+type narrowNet struct {
+	*virtualNet
+	t      *testing.T
+	w      *wire
+	writes int
+}
+
+func (n *narrowNet) Write(fd int, p []byte) (int, error) {
+	for _, c := range n.w.conns {
+		if c.fd == fd {
+			require.Zero(n.t, c.fresh, "requests of connection %d without a start", c.index)
+		}
+	}
+	if n.writes++; n.writes%3 == 0 {
+		p = p[:(len(p)+1)/2]
+		n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
+	}
+	return n.virtualNet.Write(fd, p)
+}
+
+// TestRoomToWriteAmongReplies has sockets take more in the turn in which other servers' replies to the same session come: requests gathered then
+// leave along, with their timestamp.
+func TestRoomToWriteAmongReplies(t *testing.T) {
+	b := newBench(t, redisPlan(t, 3, "", `
+		ops = { put = 1 }
+		closed {
+			sessions = 2
+			pipeline = 8
+			iterations = 500
+		}`), "load", time.Millisecond)
+	w := b.l.tr.(*wire)
+	w.poll = &narrowNet{virtualNet: b.net, t: t, w: w}
+	got := b.run(worker.Load)
+	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
+}
+
+// What a loop counts is sealed at the end of each interval of the run clock, beginning with the interval in which its step begins.
+func TestTheFirstIntervalEndsBehindTheStart(t *testing.T) {
+	for at, want := range map[int64]int64{0: 1, 1: 1, interval - 1: 1, interval: 2, interval + 1: 2, 7*interval + interval/2: 8} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
+		b.equip(worker.Load)
+		b.net.clock.tick, b.net.clock.t = 0, at
+		b.l.enter()
+		require.Equal(t, want*interval, b.l.sealAt, "%d", at)
+		require.Equal(t, at, b.l.entered)
+	}
+}

@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// programs carries ops out by their program: the way for any kind of op over any transport, and the reference for the other ways.
+type programs struct {
+	op.Program
+	l        *loop
+	lane     *lane
+	w        *wire              // the lane's transport, if it is a wire
+	depth    int                // of nested deliveries
+	scratch  [][]driver.Request // by depth
+	starting *opState
+	whole    driver.Reply // the combined reply to a request with several keys
+}
+
+// request is a request that the transport has taken, and whose end it reports to programs.
+type request struct {
+	st       *opState
+	endpoint int
+	verb     driver.Verb
+	tag      uint8
+	keys     int // how many it has; 0 if it has just one
+}
+
+func newPrograms(la *lane) *programs {
+	p := &programs{l: la.l, lane: la}
+	p.w, _ = la.tr.(*wire)
+	return p
+}
+
+func (p *programs) start(s *session, stream *workload.Stream, n int, due, now int64) int {
+	for i := range n {
+		st := p.l.next(s, stream, due, now)
+		if st == nil {
+			return i
+		}
+		p.launch(st, now)
+	}
+	return n
+}
+
+// launch has the op's program begin it.
+func (p *programs) launch(st *opState, now int64) {
+	p = st.by
+	s, sc := st.session, st.scene
+	p.depth++
+	p.starting = st
+	reqs := p.Start(p.room(), &st.Op)
+	for i := range reqs {
+		p.issue(st, &reqs[i], now)
+	}
+	p.l.gate.began(len(reqs))
+	p.starting = nil
+	p.depth--
+	if st.done {
+		p.l.proceed(s, sc, now, true)
+	}
+}
+
+// issue sends a request, or tells its program that it was refused.
+func (p *programs) issue(st *opState, req *driver.Request, now int64) {
+	la := p.l.lanes[req.Target]
+	ledger := la.requests(req.Endpoint, req.Verb)
+	if la.tr.send(st.session, st, req) {
+		ledger.Sent++
+		return
+	}
+	ledger.Refused++
+	la.routes.suspect()
+	p.endKeys(st, len(req.Batch), driver.Error, now)
+	p.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Target: req.Target, Endpoint: req.Endpoint, Verb: req.Verb, Tag: req.Tag}, now)
+}
+
+// answered takes the reply to a request, or to its announcement.
+func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
+	w, at := p.w, c.queue.at(0)
+	if at.asking {
+		return w.announced(c, b)
+	}
+	r := request{st: at.st, endpoint: c.endpoint, verb: at.verb, tag: at.tag, keys: int(at.keys)}
+	if took, err = w.parseOne(c, b); err != nil || took == 0 {
+		return 0, false, err
+	}
+	c.queue.take(1)
+	if r.keys > 0 {
+		p.repliedBatch(r, w.replies[:r.keys], took, now)
+		return took, true, nil
+	}
+	var to *op.Redirect
+	if w.reply.Outcome == driver.Error {
+		to, err = p.lane.routes.redirect(c.endpoint, w.reply.Message)
+	}
+	p.replied(r, &w.reply, to, took, now)
+	return took, true, err
+}
+
+// replied takes a reply to a request. to is where it sends the request, nil for nowhere; n is its length in bytes.
+func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n int, now int64) {
+	l := p.l
+	l.answers = now
+	ledger := p.lane.requests(r.endpoint, r.verb)
+	ev := p.event(r, op.Replied)
+	ev.Reply, ev.Redirect = reply, to
+	switch {
+	case !reply.Outcome.Failed():
+		ledger.Answered++
+	case to == nil:
+		ledger.Error++
+		l.wrong(l.said.of(reply.Message))
+	case to.Ask:
+		ledger.Ask++
+	default:
+		ledger.Moved++
+	}
+	l.rec.AddBytes(r.verb, n, 0)
+	r.st.in += int64(n)
+	if l.sampling != nil {
+		l.sampling.code = reply.Code
+	}
+	p.deliver(ev, now)
+}
+
+// repliedBatch takes the replies to a request with several keys; n is their length in bytes. The request's outcome is the worst of theirs.
+func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now int64) {
+	l := p.l
+	l.answers = now
+	var ended [driver.NumOutcomes]uint64
+	for i := range replies {
+		reply := &replies[i]
+		ended[reply.Outcome]++
+		if reply.Message != nil {
+			l.wrong(l.said.of(reply.Message))
+		}
+		if p.lane.checked && foreign(r.verb, reply) {
+			l.rec.Foreign++
+		}
+	}
+	p.whole = driver.Reply{Outcome: driver.Miss}
+	for outcome, count := range ended {
+		if count == 0 {
+			continue
+		}
+		p.endKeys(r.st, int(count), driver.Outcome(outcome), now)
+		if o := driver.Outcome(outcome); o != driver.Miss {
+			p.whole.Outcome = o
+		}
+	}
+	ledger := p.lane.requests(r.endpoint, r.verb)
+	if p.whole.Outcome == driver.Error {
+		ledger.Error++
+	} else {
+		ledger.Answered++
+	}
+	l.rec.AddBytes(r.verb, n, 0)
+	r.st.in += int64(n)
+	ev := p.event(r, op.Replied)
+	ev.Reply = &p.whole
+	p.deliver(ev, now)
+}
+
+// endKeys counts the ends of n of the keys of st; n is 0 if the request has just one.
+func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
+	if n > 0 {
+		st.keys -= n
+		p.l.rec.EndKeys(st.Verb, o, uint64(n), st.due, now)
+	}
+}
+
+func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64) {
+	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, tag: x.tag, keys: int(x.keys)}, kind, now)
+}
+
+// lost ends a request that will not be answered. kind is op.RequestTimeout, op.Lost, or, for a request that counts as sent but has not left,
+// op.Refused.
+func (p *programs) lost(r request, kind op.EventKind, now int64) {
+	unanswered(p.lane.requests(r.endpoint, r.verb), kind, 1)
+	outcome := driver.Error
+	if kind == op.RequestTimeout {
+		outcome = driver.Timeout
+	}
+	p.endKeys(r.st, r.keys, outcome, now)
+	p.deliver(p.event(r, kind), now)
+}
+
+// event returns the event for the end of a request in this lane.
+func (p *programs) event(r request, kind op.EventKind) op.Event {
+	return op.Event{Kind: kind, Op: &r.st.Op, Target: p.lane.side.number, Endpoint: r.endpoint, Verb: r.verb, Tag: r.tag}
+}
+
+// deliver gives an event to its op's program and does what the program says.
+func (p *programs) deliver(ev op.Event, now int64) {
+	l := p.l
+	st := l.slab[ev.Op.Slot]
+	p = st.by
+	s := st.session
+	p.depth++
+	reqs, step := p.On(p.room(), ev)
+	if step.Ack > 0 && p.lane.acks {
+		l.rec.Ack(st.Verb, int(step.Ack), now-st.startOr(now))
+	}
+	if step.Foreign {
+		l.rec.Foreign++
+	}
+	sc := st.scene
+	if step.Done {
+		if ev.Redirect != nil {
+			l.wrong(ending(ev.Redirect))
+			p.lane.routes.suspect()
+		}
+		l.ended(st, step, ev.Kind, now)
+	}
+	if l.sampling != nil {
+		l.sampling.forget()
+	}
+	for i := range reqs {
+		if !l.gate.holds(st, &reqs[i], now) {
+			p.issue(st, &reqs[i], now)
+		}
+	}
+	p.depth--
+	// launch still iterates over the requests of an op that it is starting; it tells the feed itself.
+	held := st == p.starting
+	if step.Settled {
+		l.release(st)
+	}
+	if step.Done && !held {
+		l.proceed(s, sc, now, false)
+	}
+}
+
+// room returns an empty slice for the requests of this depth of delivery: a refusal is delivered while sibling requests are still being sent.
+func (p *programs) room() []driver.Request {
+	for p.depth >= len(p.scratch) {
+		p.scratch = append(p.scratch, make([]driver.Request, 0, max(maxReplicas, len(p.l.reqNow)/driver.NumVerbs)))
+	}
+	return p.scratch[p.depth][:0]
+}
+
+// maxReplicas is the largest N.
+const maxReplicas = 16
+
+func (p *programs) sweep(now int64) int64 {
+	l := p.l
+	timeout := p.lane.opTimeout
+	if timeout == 0 {
+		return never
+	}
+	next := now + timeout
+	for _, st := range l.slab {
+		if !st.used || st.done || st.by != p {
+			continue
+		}
+		if deadline := st.begun + timeout; deadline > now {
+			next = min(next, deadline)
+			continue
+		}
+		p.deliver(op.Event{Kind: op.OpTimeout, Op: &st.Op}, now)
+	}
+	return next
+}
+
+func (p *programs) census(ops, keys *[driver.NumVerbs]int64) { p.l.countStates(ops, keys) }

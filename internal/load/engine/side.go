@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// side is one of the targets of a phase, as this worker reaches it.
+type side struct {
+	target    *plan.Target
+	driver    driver.Driver
+	clients   int           // of each session and endpoint: one, or one for each op in flight if the driver's clients block
+	forms     []driver.Form // of the target's ops in the plan's words
+	batch     bool          // its gets have several keys
+	run       string        // the run's id
+	secrets   func(name string) (string, error)
+	number    int // among the phase's targets
+	first     int // the first of its rows in the ledger of requests
+	endpoints []sockets.Endpoint
+	placement op.Placement
+	cluster   *cluster // nil if the target is not a cluster
+	connect   sockets.Connector
+	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	servers   map[string]map[string]string
+}
+
+// rows is how many rows of the ledger of requests a target has: one for each endpoint and, for a cluster, one for all nodes that join later.
+func (x *side) rows() int {
+	if x.cluster != nil {
+		return len(x.endpoints) + 1
+	}
+	return len(x.endpoints)
+}
+
+// opens is the most connections that a session opens: none if there is nothing to connect to.
+func (x *side) opens() int {
+	_, wire := x.driver.(driver.Wire)
+	_, dials := x.driver.(driver.Dialer)
+	if !wire && !dials {
+		return 0
+	}
+	return x.clients * len(x.endpoints)
+}
+
+// connections is how many of them a session opens when a phase begins.
+func (x *side) connections() int {
+	n := x.opens()
+	for i := range x.endpoints {
+		if x.spare(i) {
+			n -= x.clients
+		}
+	}
+	return n
+}
+
+// locate lists the target's endpoints; nodes are those of built-in targets.
+func (x *side) locate(nodes []string) error {
+	texts := x.target.Endpoints
+	if len(texts) == 0 {
+		texts = nodes
+	}
+	if len(texts) == 0 {
+		return errors.New("it has no endpoint")
+	}
+	var names []string
+	for i, text := range texts {
+		name := "n" + strconv.Itoa(i)
+		x.endpoints = append(x.endpoints, sockets.NewEndpoint(name, text))
+		names = append(names, name)
+	}
+	if x.target.Placement == plan.Rendezvous {
+		x.placement = op.NewRendezvous(names)
+	} else {
+		x.placement = op.NewRing(names)
+	}
+	return nil
+}
+
+// identify finds every endpoint's address and asks the server there to identify itself. It fails if an endpoint that has work cannot be reached.
+func (x *side) identify(ctx context.Context) error {
+	_, wire := x.driver.(driver.Wire)
+	known, tells := x.driver.(driver.Identifier)
+	if !wire && !tells {
+		return nil
+	}
+	facts := make([]map[string]string, len(x.endpoints))
+	var asks errgroup.Group
+	for i := range x.endpoints {
+		asks.Go(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+			defer cancel()
+			facts[i], err = x.identifyOne(ctx, &x.endpoints[i], known)
+			if err != nil && x.spare(i) {
+				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // it stays unknown if the node has a host name
+				return nil
+			}
+			return err
+		})
+	}
+	if err := asks.Wait(); err != nil {
+		return err
+	}
+	x.servers = make(map[string]map[string]string)
+	for i, end := range x.endpoints {
+		if len(facts[i]) > 0 {
+			x.servers[end.Text] = facts[i]
+		}
+	}
+	return nil
+}
+
+// prepare has the driver prepare the servers of a target that the run has not loaded before; ready lists those that it has.
+func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
+	p, ok := x.driver.(driver.Preparer)
+	if !ok || ready[x.target.Name] {
+		return nil
+	}
+	var all errgroup.Group
+	for i := range x.endpoints {
+		end := x.endpoints[i]
+		all.Go(func() error {
+			return x.talk(ctx, &end, func(conn *sockets.Witness) error { return p.Prepare(ctx, conn, x.link(end.Text)) })
+		})
+	}
+	err := all.Wait()
+	ready[x.target.Name] = err == nil
+	return err
+}
+
+// cleanUp has the driver remove what it made on the servers, after a clear phase that ran to its end. The run's next load of the target prepares the
+// servers again. A failure is only logged: the phase still counts.
+func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
+	c, ok := g.driver.(driver.Cleaner)
+	if !ok || g.step.Kind != worker.Clear || final.Stopped || final.Expired || g.sessions == 0 {
+		return
+	}
+	delete(e.ready, g.target.Name)
+	ctx, cancel := context.WithTimeout(ctx, cleanWithin)
+	defer cancel()
+	for i := range g.endpoints {
+		end := g.endpoints[i]
+		err := g.talk(ctx, &end, func(conn *sockets.Witness) error { return c.CleanUp(ctx, conn, g.link(end.Text)) })
+		if err != nil {
+			e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "server is not cleaned up", slog.String("target", g.target.Name), slog.Any("error", err))
+		}
+	}
+}
+
+// spare reports whether an endpoint is a cluster node that has nothing to do for now, such as a replica: it may be down.
+func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.Load().Held(i) == 0 }
+
+// identifyOne finds the addresses of an endpoint's name and asks the server at each to identify itself. The load goes to the first that answers.
+// Blocking clients divide all that answer among themselves.
+func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
+	places, err := x.addresses(ctx, end)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %v: %w", end, err)
+	}
+	facts, errs := make([]map[string]string, len(places)), make([]error, len(places))
+	var asks sync.WaitGroup
+	for i := range places {
+		asks.Go(func() { facts[i], errs[i] = x.identifyAt(ctx, &places[i], d) })
+	}
+	asks.Wait()
+	first := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+	if first < 0 {
+		return nil, errors.Join(errs...)
+	}
+	end.Addr = places[first].Addr
+	x.choose(end, places, facts)
+	return facts[first], nil
+}
+
+// addresses returns the endpoint at each address of its name; the endpoint itself if it has no name.
+func (x *side) addresses(ctx context.Context, end *sockets.Endpoint) ([]sockets.Endpoint, error) {
+	host, port, err := net.SplitHostPort(end.Text)
+	n, err2 := strconv.ParseUint(port, 10, 16)
+	_, notName := netip.ParseAddr(host)
+	if end.Path != "" || err != nil || err2 != nil || notName == nil || x.resolve == nil {
+		return []sockets.Endpoint{*end}, nil
+	}
+	found, err := x.resolve(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	var all []sockets.Endpoint
+	for _, addr := range found {
+		at := *end
+		at.Addr = netip.AddrPortFrom(addr.Unmap(), uint16(n))
+		if !slices.ContainsFunc(all, func(e sockets.Endpoint) bool { return e.Addr == at.Addr }) {
+			all = append(all, at)
+		}
+	}
+	if len(all) == 0 || len(all) > mostAddresses {
+		return nil, fmt.Errorf("%s has %d addresses, and from 1 to %d are possible", host, len(all), mostAddresses)
+	}
+	return all, nil
+}
+
+// choose records where the load goes, and which addresses of the name it does not go to. facts are nil where nobody answered. Those of the first that
+// answered become the endpoint's.
+func (x *side) choose(end *sockets.Endpoint, places []sockets.Endpoint, facts []map[string]string) {
+	_, divided := x.driver.(driver.Dialer)
+	var loaded, others, silent []string
+	var is map[string]string
+	for i, at := range places {
+		switch f := facts[i]; {
+		case f == nil:
+			silent = append(silent, at.Addr.String())
+		case is == nil:
+			is = f
+			loaded, end.Addrs = append(loaded, f[worker.Address]), append(end.Addrs, at.Addr)
+		case divided:
+			loaded, end.Addrs = append(loaded, f[worker.Address]), append(end.Addrs, at.Addr)
+		case f[worker.Instance] == "" || f[worker.Instance] != is[worker.Instance]:
+			others = append(others, f[worker.Address])
+		}
+	}
+	for name, list := range map[string][]string{worker.Address: loaded, worker.OtherAddresses: others, worker.SilentAddresses: silent} {
+		if text := strings.Join(list, ", "); text != "" {
+			is[name] = text
+		}
+	}
+}
+
+// identifyAt connects to an endpoint and asks the server there to identify itself. It notes the address that the connection leads to.
+func (x *side) identifyAt(ctx context.Context, end *sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
+	facts := map[string]string{}
+	err := x.talk(ctx, end, func(conn *sockets.Witness) error {
+		if d != nil {
+			told, err := d.Identify(ctx, conn, x.link(end.Text))
+			if err != nil {
+				return err
+			}
+			maps.Copy(facts, told)
+		}
+		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			end.Addr = at.AddrPort()
+			facts[worker.Address] = netip.AddrPortFrom(end.Addr.Addr().Unmap(), end.Addr.Port()).String()
+		}
+		maps.Copy(facts, x.connect.Facts(conn.Conn))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+// dialOneOf connects the i-th client of an endpoint whose clients divide its addresses among themselves. If an address is dead, the next one is tried.
+func (x *side) dialOneOf(ctx context.Context, end *sockets.Endpoint, i int) (net.Conn, error) {
+	if len(end.Addrs) < 2 {
+		return x.connect.To(ctx, end)
+	}
+	var errs []error
+	for tried := range end.Addrs {
+		at := *end
+		at.Addr = end.Addrs[(i+tried)%len(end.Addrs)]
+		conn, err := x.dialIn(ctx, &at, len(end.Addrs)-tried)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, fmt.Errorf("%v: %w", at.Addr, err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialIn connects within the n-th part of the time that is left.
+func (x *side) dialIn(ctx context.Context, end *sockets.Endpoint, n int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(n))
+		defer cancel()
+	}
+	return x.connect.To(ctx, end)
+}
+
+// link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.
+func (x *side) link(endpoint string) driver.Link {
+	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
+}
+
+// talk has a driver talk to an endpoint over its own connection, until ctx ends. Errors explain the likely cause.
+func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
+	conn, err := x.connect.To(ctx, end)
+	switch {
+	case end.Path == "" && errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("connect to %v: %w: nothing listens there: start the server, or write endpoints that are there", end, err)
+	case err != nil:
+		return fmt.Errorf("connect to %v: %w", end, err)
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return fmt.Errorf("%v: %w", end, err)
+	}
+	heard := &sockets.Witness{Conn: conn}
+	if err := panics.Safely(func() error { return exchange(heard) }); err != nil {
+		return fmt.Errorf("%v: %w", end, heard.Explain(x.connect.Explain(err)))
+	}
+	return nil
+}
+
+// places is how many endpoints a session may have connections to.
+func (x *side) places() int {
+	if x.cluster != nil {
+		return x.cluster.places()
+	}
+	return len(x.endpoints)
+}
+
+// endpoint returns one of the places. The caller must not change it.
+func (x *side) endpoint(at int) *sockets.Endpoint {
+	if at < len(x.endpoints) {
+		return &x.endpoints[at]
+	}
+	return x.cluster.newcomer(at)
+}

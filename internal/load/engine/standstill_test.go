@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// TestSecondsOfALoopThatStoodStillAreRowsOfTheirOwn stops the whole process for 8 s. Each second is an interval; ops that ended when it woke are
+// counted in that second.
+func TestSecondsOfALoopThatStoodStillAreRowsOfTheirOwn(t *testing.T) {
+	for name, load := range map[string]string{"closed": closedLoad, "open": openLoad} {
+		for _, endpoints := range []int{1, 4} {
+			t.Run(name, func(t *testing.T) {
+				b := newBench(t, redisPlan(t, endpoints, "", "ops = { get = 1 }\n"+load), "load", time.Millisecond)
+				defer b.g.close()
+				const stopped, awake = 1500 * time.Millisecond, 9500 * time.Millisecond
+				b.net.at(stopped, func() { b.net.clock.t = int64(awake) })
+				totals, seconds := b.bySecond()
+				require.GreaterOrEqual(t, len(seconds), 10)
+				var ended uint64
+				for i, s := range seconds {
+					if i < len(seconds)-1 {
+						require.Equal(t, time.Duration(i+1)*time.Second, time.Duration(s.to))
+					}
+					if from := time.Duration(i) * time.Second; stopped < from && from+time.Second < awake {
+						require.Zero(t, s.ended, "second %d", i+1)
+					}
+					ended += s.ended
+				}
+				require.InDelta(t, 2000, seconds[1].ended, 20, "half a second")
+				require.Positive(t, seconds[9].ended)
+				gets := totals.Ops[driver.Get]
+				require.Equal(t, ended, gets.Outcomes[driver.OK]+gets.Outcomes[driver.Miss])
+			})
+		}
+	}
+}
+
+// endedBy is how many gets ended in an interval.
+type endedBy struct {
+	to    int64
+	ended uint64
+}
+
+// bySecond carries the load out and returns the totals, and the counts of each of the consecutive intervals.
+func (b *bench) bySecond() (measure.Totals, []endedBy) {
+	parts := b.equip(worker.Load)
+	b.l.run()
+	at, seq, list := b.l.origin, uint64(0), []endedBy(nil)
+	c := collector{g: b.g, begin: at, seq: &seq, sink: func(s *measure.Snapshot) {
+		require.NoError(b.t, s.CheckValid())
+		require.Equal(b.t, at, s.From)
+		require.Equal(b.t, b.l.origin, s.Delta.Origin)
+		at = s.To
+		n := endedBy{to: s.To}
+		if get := s.Delta.Ops[driver.Get]; get != nil {
+			n.ended = get.Outcomes[driver.OK] + get.Outcomes[driver.Miss]
+			for _, o := range []driver.Outcome{driver.OK, driver.Miss} {
+				require.Equal(b.t, get.Outcomes[o], get.Bins[o].Total())
+			}
+		}
+		list = append(list, n)
+	}}
+	return c.collect(parts), list
+}
+
+// TestALongStandstillIsNoFloodOfIntervals has a loop stand still for an hour.
+func TestALongStandstillIsNoFloodOfIntervals(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", time.Millisecond)
+	defer b.g.close()
+	b.net.at(1500*time.Millisecond, func() { b.net.clock.t += int64(time.Hour) })
+	_, seconds := b.bySecond()
+	require.LessOrEqual(t, len(seconds), mostIdle+3)
+	require.Greater(t, seconds[len(seconds)-1].to, int64(time.Hour))
+}
+
+// collecting returns a collector of the bench's loop, for a step that begins at a time, and what it passes on.
+func (b *bench) collecting(begin int64) (c *collector, passed *[]measure.Snapshot) {
+	seq := uint64(7)
+	passed = new([]measure.Snapshot)
+	return &collector{g: b.g, begin: begin, seq: &seq, sink: func(s *measure.Snapshot) {
+		require.NoError(b.t, s.CheckValid())
+		*passed = append(*passed, *s)
+	}}, passed
+}
+
+// gets is a part of a step in which so many gets ended.
+func gets(begin, upTo int64, n uint64, final bool) part {
+	p := part{upTo: upTo, totals: measure.NewTotals(begin, 1), final: final}
+	for range n {
+		p.totals.AddDue(driver.Get)
+	}
+	if n > 0 {
+		p.totals.RecordN(&measure.Sample{Verb: driver.Get, Due: begin, Start: begin, End: upTo - 1}, n)
+	}
+	return p
+}
+
+// hand gives a collector parts.
+func hand(list ...part) <-chan part {
+	parts := make(chan part, len(list))
+	for _, p := range list {
+		parts <- p
+	}
+	return parts
+}
+
+// The length of a standstill decides into how many rows it is divided, not when it was.
+func TestALateStandstill(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", 0)
+	const begin = 1000 * interval
+	c, passed := b.collecting(begin)
+	stood := gets(begin, begin+interval, 1, false)
+	stood.still = begin + 41*interval
+	c.collect(hand(stood, gets(begin, begin+42*interval, 1, true)))
+	require.Len(t, *passed, 42)
+}
+
+// Each snapshot has the next number and the sum of all up to it.
+func TestSumsOfSnapshots(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", 0)
+	c, _ := b.collecting(0)
+	var sums, numbers []uint64
+	c.sink = func(s *measure.Snapshot) {
+		require.Equal(t, s.SeqFirst, s.SeqLast)
+		sums, numbers = append(sums, s.Running.Ops[driver.Get].Due), append(numbers, s.SeqFirst)
+	}
+	totals := c.collect(hand(gets(0, interval, 5, false), gets(0, 2*interval, 20, false), gets(0, 3*interval, 30, false), gets(0, 4*interval, 1, true)))
+	require.Equal(t, []uint64{5, 25, 55, 56}, sums)
+	require.Equal(t, []uint64{8, 9, 10, 11}, numbers)
+	require.EqualValues(t, 56, totals.Ops[driver.Get].Due)
+}
+
+// A recorder whose counts were passed on is used again, empty.
+func TestRecordersAreUsedAgain(t *testing.T) {
+	b := newBench(t, redisPlan(t, 3, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"2500ms\"\n}"), "load", time.Millisecond)
+	totals := b.run(worker.Load)
+	require.Len(t, totals.Requests, 3*driver.NumVerbs)
+	require.Len(t, b.l.spare, 3)
+	require.Zero(t, (<-b.l.spare).Ops[driver.Get].Due)
+}
+
+// Sessions begin each step anew. From the first of three ops in a row to the last there are two turns.
+func TestSpansOfStepsOnTheSameSessions(t *testing.T) {
+	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 3\n}"), "load", time.Millisecond)
+	for range 2 {
+		span := b.run(worker.Load).Span
+		require.InDeltaSlice(t, []int64{0, 2e6, 3e6, 1e6}, []int64{span.First - b.l.origin, span.FirstOut - b.l.origin, span.Last - b.l.origin, span.Turn}, 1e4)
+	}
+}

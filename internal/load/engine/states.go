@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// opState is an op between its start and its last event, if its way keeps a state.
+type opState struct {
+	op.Op
+	by      *programs // of the op's lane
+	session *session
+	scene   *scene // whose step it is; nil if it is not a scenario's
+	due     int64
+	begun   int64 // when the program started it
+	start   int64 // before the write of its first request; 0 until then
+	in, out int64 // bytes, for samples
+	keys    int   // if the op has several: those whose requests have not ended
+	used    bool  // between take and release
+	done    bool  // the outcome is known; requests may be outstanding
+}
+
+// next draws the next op of a stream into a slot of the session; nil if the stream has ended.
+func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opState {
+	st := l.take()
+	if !stream.Next(&st.Op) {
+		l.release(st)
+		return nil
+	}
+	l.occupy(s, 1, now)
+	l.ready(st, s, nil, due, now)
+	return st
+}
+
+// launch begins an op that was drawn elsewhere, in a slot of the session that is taken already. o gets the state's key buffer in exchange for its
+// own.
+func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
+	st := l.take()
+	slot, key := st.Slot, st.Key
+	st.Op = *o
+	st.Slot, o.Key = slot, key
+	l.ready(st, s, sc, due, now)
+	l.states.launch(st, now)
+}
+
+// startDrawn begins an op that was drawn elsewhere in a free slot of the session.
+func (l *loop) startDrawn(s *session, o *op.Op, due, now int64) {
+	l.occupy(s, 1, now)
+	l.launch(s, o, nil, due, now)
+}
+
+// ready counts and signs an op that is about to begin.
+func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
+	l.count(&st.Op)
+	l.sign(&st.Op, now)
+	st.by = l.lanes[st.Target].programs
+	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys, st.in, st.out = s, sc, due, now, 0, false, len(st.Batch), 0, 0
+}
+
+// ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.
+func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
+	outcome := step.Outcome
+	st.done = true
+	if outcome > driver.Miss {
+		l.errorStop.ended(outcome, 1)
+		l.fruitless(st.session, 1, cause, st.due, now)
+	}
+	sample := measure.Sample{
+		Verb: st.Verb, Outcome: outcome, Cause: measure.Cause(cause), Kind: step.Kind,
+		Due: st.due, Start: st.startOr(now), End: now,
+	}
+	if l.sampling != nil {
+		l.sampling.endedAlone(&sample, st)
+	}
+	if st.scene != nil {
+		st.scene.took(st, outcome, cause, now)
+		l.rec.RecordStep(l.scenes.at(st.scene), &sample, st.scene.due)
+		return
+	}
+	l.vacate(st.session, 1, now)
+	l.rec.Record(&sample)
+	if l.ordinals > 0 {
+		l.rec.Grow(&sample, l.ordinal(st.N, st.Stream))
+	}
+}
+
+// ordinal returns an op's position in the phase, from 1: that of a session's n-th turn, n from 0, if sessions take turns. It follows from the plan,
+// not from which session happens to be ahead or which worker runs it.
+func (l *loop) ordinal(n uint64, session uint32) uint64 { return n*l.ordinals + uint64(session) + 1 }
+
+// proceed gives back the slot of an op that has ended, or continues its scenario.
+func (l *loop) proceed(s *session, sc *scene, now int64, held bool) {
+	if sc != nil {
+		l.scenes.proceed(sc, now, held)
+		return
+	}
+	l.feed.freed(s, 1, now, held)
+}
+
+// startOr returns when the op's first request was written; now if none was.
+func (st *opState) startOr(now int64) int64 {
+	if st.start == 0 {
+		return now
+	}
+	return st.start
+}
+
+func (l *loop) take() *opState {
+	if len(l.free) == 0 {
+		l.grow()
+	}
+	last := len(l.free) - 1
+	st := l.slab[l.free[last]]
+	l.free = l.free[:last]
+	st.used = true
+	l.used++
+	return st
+}
+
+func (l *loop) grow() {
+	made := make([]opState, minStates)
+	for i := range made {
+		made[i].Slot = int32(len(l.slab))
+		l.slab = append(l.slab, &made[i])
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		l.free = append(l.free, made[i].Slot)
+	}
+}
+
+func (l *loop) release(st *opState) {
+	st.used = false
+	l.used--
+	l.free = append(l.free, st.Slot)
+}
+
+// countStates adds to counts by verb the ops in flight that have a state, and their keys.
+func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
+	for _, st := range l.slab {
+		if st.used && !st.done {
+			ops[st.Verb]++
+		}
+		if st.used {
+			keys[st.Verb] += int64(st.keys)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// newTransport makes the transport of a lane's requests, by the kind of the driver.
+func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
+	l, x := la.l, la.side
+	limit := backlog + g.phase.Pipeline()
+	switch d := x.driver.(type) {
+	case driver.Wire:
+		return g.newWire(e, la, d, limit)
+	case driver.Timed:
+		if g.executor == plan.Blocking {
+			return newBlocking(la, g.phase.Pipeline(), func(context.Context, driver.Link) (driver.Session, error) {
+				return timedSession{driver: d, config: x.target.Config}, nil
+			}), nil
+		}
+		return &timed{l: l, lane: la, driver: d, config: x.target.Config, endpoints: len(x.endpoints), limit: limit, timeout: int64(x.target.Timeout)}, nil
+	case localfile.Driver:
+		return &thread{l: l, store: g.files.store, timeout: int64(x.target.Timeout)}, nil
+	case driver.Dialer:
+		return newBlocking(la, g.phase.Pipeline(), d.Dial), nil
+	}
+	return nil, fmt.Errorf("driver %q has no transport", x.driver.Name())
+}
+
+// checkCodec returns an error if a phase asks of a codec what it cannot do.
+func (g *group) checkCodec(x *side, codec driver.Codec) error {
+	_, tagged := codec.(driver.Tagged)
+	_, stateful := codec.(driver.Stateful)
+	switch {
+	case x.cluster != nil && (tagged || stateful):
+		return fmt.Errorf("driver %q redirects no requests whose connections have a state or whose replies have ids", x.target.Driver)
+	case g.phase.Batch > 1 && tagged:
+		return fmt.Errorf("driver %q puts one key in a request, whose reply has an id: leave batch out of the phase", x.target.Driver)
+	}
+	return nil
+}
+
+// newBlocking makes a transport of clients that block, so many for each session and endpoint.
+func newBlocking(la *lane, clients int, dial dialer) *blocking {
+	x := la.side
+	return &blocking{
+		l: la.l, lane: la, dial: dial, link: x.link, endpoints: x.endpoints, clients: clients, limit: backlog + 1, timeout: x.target.Timeout,
+		connect: func(ctx context.Context, endpoint, client int) (net.Conn, error) {
+			return x.dialOneOf(ctx, &x.endpoints[endpoint], client)
+		},
+	}
+}
+
+// newWire makes the transport of a lane whose target speaks a byte protocol. The wires of a loop share its poller.
+func (g *group) newWire(e *Engine, la *lane, d driver.Wire, limit int) (transport, error) {
+	l, x := la.l, la.side
+	var codec driver.Codec
+	if err := panics.Safely(func() (err error) {
+		codec, err = d.NewCodec(x.link(""))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if x.cluster != nil {
+		var err error
+		if la.routes, err = newRoutes(x.cluster, codec); err != nil {
+			return nil, err
+		}
+		la.routes.renew()
+	}
+	if err := g.checkCodec(x, codec); err != nil {
+		return nil, err
+	}
+	if l.poll == nil {
+		var err error
+		if l.poll, err = g.newPoller(e, l); err != nil {
+			return nil, err
+		}
+	}
+	w := newWire(la, l.poll, codec)
+	if la.routes != nil {
+		la.routes.codec = w.codec
+	}
+	w.limit, w.timeout, w.partials = limit, int64(x.target.Timeout), &g.partials
+	return w, nil
+}
+
+// newPoller returns the poller of a loop's wires, for the phase's executor.
+func (g *group) newPoller(e *Engine, l *loop) (sockets.Poller, error) {
+	shakes := slices.ContainsFunc(g.sides(), func(x *side) bool {
+		_, shakes := x.driver.(driver.Handshaker)
+		return shakes
+	})
+	if !shakes && g.executor == plan.EventLoop {
+		return e.newPoller()
+	}
+	dial := func(ctx context.Context, token int32) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, openWithin)
+		defer cancel()
+		x, at := l.leads(token)
+		end := x.endpoint(at)
+		conn, err := x.connect.To(ctx, end)
+		shaker, ok := x.driver.(driver.Handshaker)
+		if err != nil || !ok {
+			return conn, err
+		}
+		return x.shake(ctx, shaker, conn, end.Text)
+	}
+	if g.executor == plan.EventLoop {
+		return sockets.NewHanded(dial)
+	}
+	return sockets.NewPipes(e.clock.now, e.lease.over, dial), nil
+}
+
+// shake has the driver begin a connection.
+func (x *side) shake(ctx context.Context, d driver.Handshaker, conn net.Conn, endpoint string) (made net.Conn, err error) {
+	deadline, _ := ctx.Deadline()
+	if err = conn.SetDeadline(deadline); err == nil {
+		err = driver.Interruptible(ctx, conn, func() error {
+			return panics.Safely(func() (err error) {
+				made, err = d.Handshake(ctx, conn, x.link(endpoint))
+				return err
+			})
+		})
+	}
+	if err == nil {
+		err = made.SetDeadline(time.Time{})
+	}
+	if err == nil {
+		return made, nil
+	}
+	_ = conn.Close() // its error is of no use
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("no answer to the handshake in time: %w", err)
+	}
+	return nil, err
+}
+
+// timedSession lets the blocking executor carry a driver that has no transport.
+type timedSession struct {
+	driver driver.Timed
+	config any
+}
+
+func (s timedSession) Do(ctx context.Context, req *driver.Request, reply *driver.Reply) error {
+	d := s.driver.Reply(s.config, req, reply)
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s timedSession) Close() error { return nil }

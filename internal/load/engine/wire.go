@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	readSize     = 128 << 10             // bytes asked for in one read
+	mostMoved    = 16 << 10              // bytes of an incomplete reply that are moved before each read; more stay in place
+	firstBuffer  = 512                   // initial bytes of a buffer: at the start of a phase, every connection has one
+	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
+	keptBytes    = 64 << 20              // as are buffers beyond this total
+	maxOpening   = 128                   // connections that a loop opens at a time: below common listen backlogs
+	connectLimit = time.Second           // an attempt to connect may take so long, or for the target's timeout if that is longer
+	readyBatch   = 256                   // sockets handled in one turn
+	mostOverdue  = 10                    // timeouts for which a reply with an id may stay away while others come
+	spinBelow    = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
+)
+
+// wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
+type wire struct {
+	l        *loop
+	poll     sockets.Poller
+	codec    *guarded       // of all connections, or what makes each connection's own
+	shared   bool           // codecs keep no connection state, and replies come in order
+	tags     bool           // replies come in any order
+	replies  []driver.Reply // to a request with several keys
+	lane     *lane
+	base     int32 // the token of its first connection
+	places   int   // endpoints that a session may have a connection to
+	limit    int   // requests outstanding on a connection
+	timeout  int64 // of a request
+	conns    []*wireConn
+	probing  []probing // by endpoint
+	dirty    []*wireConn
+	ready    []sockets.Readiness
+	rbuf     []byte
+	bufs     [][]byte // empty, for output and partial replies of conns
+	kept     int      // bytes that they have room for
+	partials *partials
+	spares   [][]byte // empty, of these, for more of them
+	spared   int      // bytes that they have room for
+	reply    driver.Reply
+	way      wireWay // of the current step
+	bulk     bulkWay // way, if it is a bulkWay; else nil
+	answers  answers // scratch of bulk
+	out      outlet
+	writer   writer
+	records  bool                   // a single write should fit in a TLS record
+	recalled [driver.NumVerbs]int64 // requests of the step that were taken back before they left
+	rand     *rand.Rand             // of back-off
+	lost     []pending
+	text     []byte // why a connection is lost
+	opening  bool
+	waiting  []*wireConn // to be opened, while opening
+	inMaking int
+	up       int
+	err      error           // what ended the opening
+	ended    sockets.Traffic // counted on closed connections
+	told     sockets.Traffic // counted up to the last call of traffic
+}
+
+type connState uint8
+
+const (
+	isDown connState = iota
+	isConnecting
+	isGreeting
+	isUp
+)
+
+// wireConn is one session's connection to one endpoint. The fields that each read and write use stand together: between two of them the kernel uses
+// the caches.
+type wireConn struct {
+	index    int32
+	state    connState
+	blocked  bool // the socket takes no more for now
+	dirty    bool // in wire.dirty
+	wasUp    bool
+	fd       int
+	endpoint int
+	queue    queue           // requests whose replies are owed, in order
+	fresh    int             // how many of the last entries in queue are not written yet
+	freed    int             // slots of ops ended by the current read, not yet reported to the feed
+	out      []byte          // to be written
+	broken   error           // nil, or why the next flush loses the connection instead of writing
+	gone     int             // bytes at the front of out that the socket has taken
+	lent     []lent          // to be written between the bytes of out
+	in       []byte          // the beginning of an incomplete reply
+	mapped   bool            // in is outside of the heap
+	skipped  skipped         // the first reply owed, if it is skipped
+	progress driver.Progress // how far codec.resume came in in; zero: it was not used
+	heard    int64           // when bytes last came
+
+	behind   int // entries before the fresh ones that wait for the pipe to have room
+	handed   int // entries before those that were handed to the pipe; when they left is not known yet
+	codec    *guarded
+	lastID   uint32 // of the last request
+	held     []byte // to be written once the connection is up for the first time
+	cuts     []int  // offsets in out where another write begins; for pipes
+	greets   int    // replies still owed to the greeting
+	greetAll int
+	since    int64 // when the attempt to connect began
+	link     link
+}
+
+// newWire makes the connections of the loop's sessions, all down.
+func newWire(la *lane, p sockets.Poller, codec driver.Codec) *wire {
+	l := la.l
+	w := &wire{
+		l: l, poll: p, codec: newGuarded(codec, &l.hold), lane: la, places: la.side.places(), partials: new(partials),
+		ready: make([]sockets.Readiness, readyBatch),
+		rbuf:  make([]byte, readSize),
+		rand:  rand.New(rand.NewPCG(uint64(l.index), 0)),
+	}
+	_, lends := p.(sockets.Gatherer)
+	w.out, w.writer = newOutlet(w, p), newWriter(w.codec, lends)
+	w.records = !w.out.prompt()
+	_, stateful := codec.(driver.Stateful)
+	_, w.tags = codec.(driver.Tagged)
+	w.probing = make([]probing, w.places)
+	w.shared = !stateful && !w.tags
+	for _, s := range l.sessions {
+		for e := range w.places {
+			c := &wireConn{index: int32(len(w.conns)), endpoint: e, fd: -1, codec: w.codec}
+			c.link = link{session: s, row: la.row(e)}
+			w.conns = append(w.conns, c)
+		}
+	}
+	return w
+}
+
+// session returns the session whose connection c is.
+func (w *wire) session(c *wireConn) *session { return w.l.sessions[int(c.index)/w.places] }
+
+// token returns the token by which the poller knows a connection.
+func (w *wire) token(c *wireConn) int32 { return w.base + c.index }
+
+func (w *wire) conn(s *session, endpoint int) *wireConn {
+	return w.conns[s.index*w.places+endpoint]
+}
+
+// room returns how many more requests a connection can take.
+func (w *wire) room(c *wireConn) int {
+	if c.state != isUp && !w.coming(c) {
+		return 0
+	}
+	return max(0, w.limit-c.queue.owed)
+}
+
+// coming reports whether a connection that is not up is being made for the first time, so that requests for it may wait. A connection to a cluster
+// node that had no slots so far is dialed now.
+func (w *wire) coming(c *wireConn) bool {
+	if w.lane.routes == nil || c.wasUp || c.link.gone > 0 {
+		return false
+	}
+	if c.state == isDown {
+		w.dial(c)
+	}
+	return c.state != isDown
+}
+
+func (w *wire) wait(d time.Duration) bool {
+	n, err := w.out.wait(d)
+	if err != nil {
+		panic(err) // the descriptor is this poller's own
+	}
+	w.handleAll(w.ready[:n])
+	return n > 0
+}
+
+// handleAll handles what has happened to connections. Resulting requests leave at once, but only after everything that happened to the same session:
+// ops that replies from several servers made room for share writes.
+func (w *wire) handleAll(ready []sockets.Readiness) {
+	if w.places > 1 {
+		slices.SortFunc(ready, func(a, b sockets.Readiness) int { return int(a.Token) - int(b.Token) })
+	}
+	for i, r := range ready {
+		w.handle(w.conns[r.Token], r)
+		if i+1 == len(ready) || int(ready[i+1].Token)/w.places != int(r.Token)/w.places {
+			w.flush()
+		}
+	}
+}
+
+func (w *wire) handle(c *wireConn, r sockets.Readiness) {
+	switch c.state {
+	case isDown: // lost earlier in this turn
+	case isConnecting:
+		if !w.l.expired(w.l.clock.now()) { // connected sends the greeting
+			w.connected(c)
+		}
+	default:
+		if r.Write && c.blocked {
+			w.flush() // requests gathered in this turn get their timestamp before they leave
+			if !w.l.expired(w.l.clock.now()) {
+				w.write(c)
+			}
+		}
+		for more := r.Read; more && c.state >= isGreeting; {
+			more = w.read(c, r.Ended)
+		}
+	}
+}
+
+// sweep times out requests that have waited too long, and reopens connections on which nothing moves.
+func (w *wire) sweep(now int64) int64 {
+	next := now + w.timeout
+	for _, c := range w.conns {
+		switch {
+		case c.state == isConnecting || c.state == isGreeting:
+			limit := c.since + max(w.timeout, int64(connectLimit))
+			if now >= limit {
+				w.lose(c, errors.New("connect: no answer"))
+				continue
+			}
+			next = min(next, limit)
+		case c.queue.len() > c.fresh:
+			next = min(next, w.expire(c, now))
+		}
+	}
+	return next
+}
+
+// expire times out the connection's overdue requests and returns when to look again.
+func (w *wire) expire(c *wireConn, now int64) int64 {
+	w.out.date(c)
+	next := int64(never)
+	for c.queue.dead < c.queue.len()-c.fresh {
+		p := c.queue.at(c.queue.dead)
+		if deadline := p.sent + w.timeout; deadline > now {
+			next = deadline
+			break
+		}
+		p.dead = true
+		c.queue.dead++
+		w.way.failed(c, p, op.RequestTimeout, now)
+	}
+	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
+	if w.tags { // replies to others may come for ever
+		silent = min(silent, c.queue.at(0).sent+mostOverdue*w.timeout)
+	}
+	if silent <= now {
+		w.l.hold.release()
+		if now < max(c.heard, c.queue.at(0).sent)+2*w.timeout {
+			w.lose(c, fmt.Errorf("no reply to a request for %v, while others were answered", time.Duration(mostOverdue*w.timeout)))
+			return never
+		}
+		w.lose(c, fmt.Errorf("silent for %v", time.Duration(2*w.timeout)))
+		return never
+	}
+	return min(next, silent)
+}
+
+// traffic returns what the kernel has counted on the connections since the last call; false if they are not this process's sockets.
+func (w *wire) traffic() (since sockets.Traffic, known bool) {
+	if !w.out.prompt() {
+		return since, false
+	}
+	all := w.ended
+	for _, c := range w.conns {
+		all.Add(w.counted(c))
+	}
+	since = all.Since(w.told)
+	w.told = all
+	return since, true
+}
+
+// counted returns what the kernel has counted on a connection since it was opened.
+func (w *wire) counted(c *wireConn) sockets.Traffic {
+	if p, ok := w.poll.(interface{ Traffic(fd int) sockets.Traffic }); ok && c.fd >= 0 {
+		return p.Traffic(c.fd)
+	}
+	return sockets.Traffic{}
+}
+
+func (w *wire) outstanding(into []measure.Requests) {
+	for _, c := range w.conns {
+		for i := c.queue.dead; i < c.queue.len(); i++ {
+			p := c.queue.at(i)
+			into[w.lane.row(c.endpoint)*driver.NumVerbs+int(p.verb)].InFlight += int64(p.n)
+		}
+	}
+}
+
+func (w *wire) buffer() []byte {
+	if n := len(w.bufs); n > 0 {
+		b := w.bufs[n-1]
+		w.bufs = w.bufs[:n-1]
+		w.kept -= cap(b)
+		return b
+	}
+	return make([]byte, 0, firstBuffer)
+}
+
+func (w *wire) recycle(b []byte) {
+	if cap(b) <= keptBuffer && w.kept+cap(b) <= keptBytes {
+		w.kept += cap(b)
+		w.bufs = append(w.bufs, b[:0])
+	}
+}

@@ -1,0 +1,169 @@
+package op_test
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/loadgen/loadgen/internal/load/op"
+)
+
+// continuum is ketama as its description reads, without shortcuts.
+type continuum struct {
+	names  []string
+	points []uint32
+	owner  map[uint32]int
+}
+
+func newContinuum(names []string) *continuum {
+	c := &continuum{names: names, owner: map[uint32]int{}}
+	for e, name := range names {
+		for i := range 40 {
+			sum := md5.Sum(fmt.Appendf(nil, "%s-%d", name, i))
+			for q := range 4 {
+				p := binary.LittleEndian.Uint32(sum[4*q : 4*q+4])
+				if _, taken := c.owner[p]; !taken {
+					c.owner[p] = e
+					c.points = append(c.points, p)
+				}
+			}
+		}
+	}
+	slices.Sort(c.points)
+	return c
+}
+
+func (c *continuum) place(key []byte, n int) []int {
+	sum := md5.Sum(key)
+	hash := binary.LittleEndian.Uint32(sum[:4])
+	at := sort.Search(len(c.points), func(i int) bool { return c.points[i] >= hash })
+	var found []int
+	for i := 0; len(found) < n; i++ {
+		e := c.owner[c.points[(at+i)%len(c.points)]]
+		if !slices.Contains(found, e) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// TestRingVectors pins where keys live: another placement would make results incomparable and old data unfindable. The vectors come
+// from a Python program of a few lines (hashlib, bisect).
+func TestRingVectors(t *testing.T) {
+	for _, c := range []struct {
+		nodes int
+		key   string
+		want  []int
+	}{
+		{4, "", []int{1, 2, 0, 3}},
+		{4, "a", []int{0, 2, 1, 3}},
+		{4, "key:000000000000", []int{0, 1, 2, 3}},
+		{4, "key:000000000001", []int{1, 0, 2, 3}},
+		{4, "key:000000000042", []int{0, 1, 2, 3}},
+		{4, "key:000000001066", []int{2, 3, 1, 0}}, // beyond the last point
+		{100, "", []int{41, 84, 31, 38}},
+		{100, "a", []int{10, 75, 11, 51}},
+		{100, "key:000000000000", []int{35, 40, 75, 97}},
+		{100, "key:000000000001", []int{59, 57, 95, 1}},
+		{100, "key:000000000042", []int{0, 29, 61, 93}},
+		{100, "key:000000045949", []int{65, 94, 22, 17}}, // beyond the last point
+		{3000, "key:1873", []int{775, 2190}},             // their points are one and the same
+		{3000, "key:8314", []int{1011, 2266}},            // likewise
+	} {
+		ring := op.NewRing(names(c.nodes))
+		for n := range len(c.want) + 1 {
+			require.Equal(t, c.want[:n], ring.Place([]int{}, []byte(c.key), n), "%d nodes, key %q", c.nodes, c.key)
+		}
+	}
+}
+
+func TestRingAgainstContinuum(t *testing.T) {
+	name := rapid.StringN(1, 8, -1)
+	rapid.Check(t, func(rt *rapid.T) {
+		names := rapid.SliceOfNDistinct(name, 1, 12, rapid.ID).Draw(rt, "names")
+		ring, plain := op.NewRing(names), newContinuum(names)
+		for range 50 {
+			key := rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(rt, "key")
+			n := rapid.IntRange(1, len(names)).Draw(rt, "n")
+			require.Equal(rt, append([]int{0}, plain.place(key, n)...), ring.Place([]int{0}, key, n))
+		}
+	})
+}
+
+// TestRingKeysOnPoints looks up every point that a key can be made for: the text hashed for a point is a key with that very hash. On so large a ring
+// some points also lie where a bucket begins.
+func TestRingKeysOnPoints(t *testing.T) {
+	names := names(3000)
+	ring, plain := op.NewRing(names), newContinuum(names)
+	dst := make([]int, 0, 1)
+	for _, name := range names {
+		for i := range 40 {
+			key := fmt.Appendf(nil, "%s-%d", name, i)
+			if want, got := plain.place(key, 1)[0], ring.Place(dst, key, 1)[0]; got != want {
+				require.Equal(t, want, got, "key %q", key)
+			}
+		}
+	}
+}
+
+// TestRingShares bounds how uneven the endpoints' shares of 200,000 keys are. With 160 points a share's standard deviation is about
+// 1/√160 = 8 % of the mean, and the largest of 100 lies some 2.5 of these above it.
+func TestRingShares(t *testing.T) {
+	const count = 200_000
+	for _, c := range []struct {
+		nodes, n     int
+		most, fewest float64 // keys of the fullest and emptiest endpoint, relative to the mean
+	}{
+		{4, 1, 1.10, 0.85},
+		{4, 3, 1.10, 0.85},
+		{100, 1, 1.30, 0.70},
+		{100, 3, 1.30, 0.70},
+	} {
+		ring := op.NewRing(names(c.nodes))
+		held := make([]int, c.nodes)
+		var dst []int
+		for _, key := range keys(count) {
+			dst = ring.Place(dst[:0], key, c.n)
+			for _, e := range dst {
+				held[e]++
+			}
+		}
+		mean := float64(count*c.n) / float64(c.nodes)
+		most, fewest := float64(slices.Max(held))/mean, float64(slices.Min(held))/mean
+		t.Logf("nodes=%d n=%d: max/mean %.3f, min/mean %.3f", c.nodes, c.n, most, fewest)
+		require.LessOrEqual(t, most, c.most)
+		require.GreaterOrEqual(t, fewest, c.fewest)
+	}
+}
+
+// TestRingGrows adds an endpoint: about 1/n of the keys move, all of them to it.
+func TestRingGrows(t *testing.T) {
+	const count = 100_000
+	for _, nodes := range []int{1, 4, 99} {
+		before, after := op.NewRing(names(nodes)), op.NewRing(names(nodes+1))
+		moved := 0
+		for _, key := range keys(count) {
+			was, is := before.Place(nil, key, 1)[0], after.Place(nil, key, 1)[0]
+			if was != is {
+				require.Equal(t, nodes, is, "a key moved between endpoints that were there before")
+				moved++
+			}
+		}
+		share, want := float64(moved)/count, 1/float64(nodes+1)
+		t.Logf("%d nodes and one more: %.4f of the keys move, 1/n is %.4f", nodes, share, want)
+		require.InDelta(t, want, share, want*3/math.Sqrt(160))
+	}
+}
+
+func TestRingPlacesOnAllWhenAskedForMore(t *testing.T) {
+	key := []byte("key")
+	require.Equal(t, []int{0}, op.NewRing(names(1)).Place(nil, key, 3))
+	require.ElementsMatch(t, []int{0, 1, 2}, op.NewRing(names(3)).Place(nil, key, 4))
+}

@@ -1,0 +1,261 @@
+// Package trace reads recorded ops of cache clients, for replay.
+//
+// A line is an op:
+//
+//	form    fields
+//	cache   timestamp, key, key size, value size, client, op, TTL; no header. Traces of production caches are published in this form
+//	        (Yang, Yue and Rashmi, A large scale analysis of hundreds of in-memory cache clusters at Twitter, OSDI 2020).
+//	csv     named by the first line: time, op and key, optionally size and ttl; others are ignored
+//	json    an object with fields of these names, text or numbers
+//
+// Times and TTLs are seconds, with or without a fraction. Times never decrease. A TTL of 0 means none. If times do not matter, they are
+// ignored, and csv and json may lack them.
+//
+//	op of the trace                                             here
+//	get, gets                                                   get
+//	set, add, replace, cas, append, prepend, incr, decr, put    put of a value of that size
+//	delete                                                      delete
+//	any other                                                   left out, and counted
+//
+// Ops are in any case.
+//
+// Only the current line is held in memory, whatever the length of the trace.
+package trace
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/loadgen/loadgen/internal/plan/rowfile"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	maxValue = 512 << 20 // bytes, as for all values
+	maxTTL   = 30 * 24 * 3600 * 1000
+	maxTime  = int64(365*24*3600) * 1e9 // of a trace, as for all durations
+	maxNames = 32                       // ops that are counted separately
+)
+
+// Record is a line that is an op.
+type Record struct {
+	Line int64 // from 1
+	At   int64 // ns since the trace's first line
+	Verb driver.Verb
+	Key  []byte // valid until the next call of Next
+	Size int    // of the value, in bytes
+	TTL  uint32 // ms; 0: none
+}
+
+// Reader reads a trace line by line. An error in a line is a *rowfile.Error.
+type Reader struct {
+	lines *rowfile.Reader
+	timed bool
+	began bool
+	first int64
+	last  int64
+	op    []byte // of the line read last
+	size  int    // of a put whose line has none
+	ttl   uint32 // of a put whose line has none
+}
+
+// The fields of a line. The first ones are required, see NewReader.
+const (
+	opField = iota
+	keyField
+	timeField // required if times matter
+	sizeField
+	ttlField
+)
+
+// NewReader returns a reader of one of the forms. Unless timed, times do not matter and all ops are at 0.
+func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
+	kind, columns := rowfile.CSV, []int(nil)
+	switch form {
+	case "cache":
+		columns = []int{timeField: 0, keyField: 1, sizeField: 3, opField: 5, ttlField: 6}
+	case "csv":
+	case "json":
+		kind = rowfile.JSON
+	default:
+		return nil, fmt.Errorf("a trace of form %q: there are cache, csv and json", form)
+	}
+	needed := timeField
+	if timed {
+		needed++
+	}
+	return &Reader{timed: timed, lines: rowfile.NewReader(r, kind, []string{"op", "key", "time", "size", "ttl"}, needed, columns)}, nil
+}
+
+// Lacking sets the size and TTL of puts whose lines have none. The defaults are 0.
+func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
+
+// Reset starts again at the beginning of the same trace.
+func (t *Reader) Reset(r io.Reader) {
+	t.lines.Reset(r)
+	t.began = false
+}
+
+// Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and a *rowfile.Error for a line that
+// cannot be read.
+func (t *Reader) Next(rec *Record) (ok bool, err error) {
+	if err := t.lines.Next(); err != nil {
+		return false, err
+	}
+	at := int64(0)
+	if t.timed {
+		if at, err = t.seconds(timeField); err != nil {
+			return false, err
+		}
+	}
+	if !t.began {
+		t.began, t.first, t.last = true, at, at
+	}
+	switch {
+	case at < t.last:
+		return false, t.lines.Fault(timeField, "the time goes back")
+	case at-t.first > maxTime:
+		return false, t.lines.Fault(timeField, "more than a year after the first line")
+	}
+	t.last = at
+	t.op, _ = t.lines.Get(opField)
+	verb, known := verbOf(t.op)
+	if !known {
+		return false, nil
+	}
+	*rec = Record{Line: t.lines.Line(), At: at - t.first, Verb: verb}
+	return true, t.rest(rec)
+}
+
+// rest reads the fields that a left-out line does not need.
+func (t *Reader) rest(rec *Record) (err error) {
+	if rec.Key, err = t.lines.Key(keyField); err != nil {
+		return err
+	}
+	if rec.Verb != driver.Put {
+		return nil
+	}
+	rec.Size, rec.TTL = t.size, t.ttl
+	if _, there := t.lines.Get(sizeField); there {
+		size, err := t.seconds(sizeField)
+		if err != nil {
+			return err
+		}
+		if rec.Size = int(size / 1e9); size%1e9 != 0 || rec.Size > maxValue {
+			return t.lines.Fault(sizeField, fmt.Sprintf("want a number of bytes up to %d", maxValue))
+		}
+	}
+	if _, there := t.lines.Get(ttlField); there {
+		ttl, err := t.seconds(ttlField)
+		if err != nil {
+			return err
+		}
+		rec.TTL = uint32(min((ttl+1e6-1)/1e6, maxTTL))
+	}
+	return nil
+}
+
+// Op returns the trace's name for the op of the line read last.
+func (t *Reader) Op() []byte { return t.op }
+
+// seconds reads seconds as nanoseconds. For a size the result is bytes × 10⁹.
+func (t *Reader) seconds(f int) (int64, error) {
+	text, _ := t.lines.Get(f)
+	whole, fraction, _ := bytes.Cut(text, []byte{'.'})
+	n, digits := int64(0), 0
+	for _, part := range [][]byte{whole, fraction} {
+		for _, c := range part {
+			if c < '0' || c > '9' || n > math.MaxInt64/10-9 {
+				return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+			}
+			n = n*10 + int64(c-'0')
+			digits++
+		}
+	}
+	if digits == 0 || len(fraction) > 9 {
+		return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+	}
+	for range 9 - len(fraction) {
+		if n > math.MaxInt64/10 {
+			return 0, t.lines.Fault(f, fmt.Sprintf("%q is too large", text[:min(len(text), 40)]))
+		}
+		n *= 10
+	}
+	return n, nil
+}
+
+// verbOf returns the verb for an op of a trace.
+func verbOf(name []byte) (driver.Verb, bool) {
+	var lower [len("prepend")]byte
+	if len(name) > len(lower) {
+		return 0, false
+	}
+	for i, c := range name {
+		if lower[i] = c; 'A' <= c && c <= 'Z' {
+			lower[i] += 'a' - 'A'
+		}
+	}
+	switch string(lower[:len(name)]) {
+	case "get", "gets":
+		return driver.Get, true
+	case "set", "add", "replace", "cas", "append", "prepend", "incr", "decr", "put":
+		return driver.Put, true
+	case "delete":
+		return driver.Delete, true
+	}
+	return 0, false
+}
+
+// Facts is what reading a trace has found.
+type Facts struct {
+	SHA256  string // of its bytes, in lower-case hex
+	Lines   int64  // that are ops
+	Span    int64  // ns from the first line to the last
+	Size    int    // of the largest value
+	Verbs   [driver.NumVerbs]int64
+	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
+	LeftOut map[string]int64 // the same for other lines
+}
+
+// Read reads all of a trace and returns what it holds; timed says whether times matter.
+func Read(r io.Reader, form string, timed bool) (Facts, error) {
+	sum := sha256.New()
+	t, err := NewReader(io.TeeReader(r, sum), form, timed)
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Ops: map[string]int64{}, LeftOut: map[string]int64{}}
+	var rec Record
+	for {
+		ok, err := t.Next(&rec)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return Facts{}, err
+		}
+		into := f.Ops
+		if !ok {
+			into = f.LeftOut
+		} else {
+			f.Lines++
+			f.Verbs[rec.Verb]++
+			f.Size = max(f.Size, rec.Size)
+		}
+		name := string(t.Op()[:min(len(t.Op()), 40)])
+		if _, known := into[name]; !known && len(into) >= maxNames {
+			name = "others"
+		}
+		into[name]++
+	}
+	if f.Lines == 0 {
+		return Facts{}, &rowfile.Error{Line: max(t.lines.Line(), 1), Column: 1, What: "no line of the trace is an op"}
+	}
+	f.Span = t.last - t.first
+	f.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return f, nil
+}

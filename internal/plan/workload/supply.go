@@ -1,0 +1,79 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/keyfile"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// supply is the source of keys and values: a dataset, in one step of a phase.
+type supply struct {
+	keys   keySpace
+	value  driver.Value // what all values have in common
+	varied bool         // values are of different sizes
+	sizes  sizer        // of values; nil: a record's length is its size
+	paired bool         // a value's seed is its key's index
+}
+
+// Files is what a dataset takes from files; nil: it is generated.
+type Files struct{ Keys, Values *keyfile.Set }
+
+// newSupply returns the supply of a dataset that a phase uses.
+func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, error) {
+	data := p.Dataset(name)
+	if data == nil {
+		return nil, fmt.Errorf("phase %q uses dataset %q, which the plan does not have", ph.Name, name)
+	}
+	keys, err := newKeySpace(p, ph, data, step)
+	if err != nil {
+		return nil, fmt.Errorf("%s of phase %q: dataset %q: %w", step.Kind, ph.Name, data.Name, err)
+	}
+	value, err := data.Values.Value()
+	if err != nil {
+		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
+	}
+	sizes, err := newSizer(&data.Values, step.Files[name].Values)
+	if err != nil {
+		return nil, fmt.Errorf("dataset %q: %w", data.Name, err)
+	}
+	if f, ok := sizes.(*filed); ok {
+		value.Maker = f
+	}
+	return &supply{
+		keys: keys, value: value, varied: sizes != nil || value.Maker != nil, sizes: sizes,
+		paired: data.Values.File != nil && data.Values.File.Paired(),
+	}, nil
+}
+
+// draw picks a key's index independently of previous ones, as for any dataset but the phase's own.
+func (s *supply) draw(random *rand.PCG) uint64 {
+	switch k := &s.keys; k.pick {
+	case zipfian:
+		return k.popular(random)
+	case hotspot:
+		return k.warm(random)
+	case ycsb:
+		return ycsbIndex(random, k.count)
+	default:
+		return below(random, k.count)
+	}
+}
+
+// fill sets the key and value of an op whose verb and index are drawn, in the pool that starts at the given number.
+func (s *supply) fill(o *op.Op, pool, index uint64, random *rand.PCG) {
+	o.Index = index
+	o.Key = s.keys.appendKey(o.Key[:0], pool, index)
+	o.Value = driver.Value{}
+	if !o.Verb.Stores() {
+		return
+	}
+	o.Value = s.value
+	o.Value.Seed = random.Uint64()
+	if s.varied {
+		s.vary(&o.Value, &o.Key, index)
+	}
+}

@@ -1,0 +1,421 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Codes for what a comparison with a baseline showed, and for why it has no test, besides those of package reason.
+const (
+	differs       reason.Code = "differs"           // by at least what matters, even adjusted for all comparisons
+	differsLittle reason.Code = "differs_little"    // by less than matters
+	differsAlone  reason.Code = "differs_alone"     // on its own, but not among all comparisons
+	unordered     reason.Code = "differs_unordered" // but the sides were not run in turn
+	same          reason.Code = "same"              // within what matters
+	noValues      reason.Code = "no_values"         // there is nothing to compare
+	undecided     reason.Code = "undecided"         // nothing tells what chance does
+	setByLoad     reason.Code = "set_by_load"       // an open load sets it
+	noVariation   reason.Code = "no_variation"      // all runs of a side have the same value
+	ofShares      reason.Code = "of_shares"         // shares are compared by difference
+)
+
+// New returns an experiment before its first run. The plan is the baseline's.
+func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version string) *run.Experiment {
+	x := run.NewExperiment(id)
+	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC(), version, p.Seed
+	x.Repeat, x.Order, x.Baseline, x.Fork, x.CapSeconds = e.Repeat, e.Order, e.Baseline, e.Fork, e.Cap.Seconds()
+	x.Compare, x.Matters = e.Compare, e.Matters
+	for _, v := range e.Variants {
+		x.Variants = append(x.Variants, run.Variant{Name: v.Name, Values: v.Values, Stopped: run.StopFinished})
+	}
+	return x
+}
+
+// Conclude compares the variants of an experiment by the results of its runs, and makes the figures and tables. It skips runs that the experiment
+// does not name, or that do not count. The same runs give the same figures.
+func Conclude(x *run.Experiment, runs []*run.Run) {
+	c := newComparer(x, runs)
+	c.ordered = x.Order == "sequential"
+	x.Figures, x.Tables = []run.Figure{}, []run.Table{}
+	for _, s := range subjectsOf(runs) {
+		c.compare(s)
+	}
+	c.conclude()
+	x.Logs = c.logs()
+	x.Tables = append(x.Tables, tables(x)...)
+}
+
+// comparer makes the figures of an experiment.
+type comparer struct {
+	x       *run.Experiment
+	runs    map[string][]*run.Run // by variant; only those that count
+	ordered bool                  // the runs of one side came after those of another
+}
+
+func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
+	c := &comparer{x: x, runs: map[string][]*run.Run{}}
+	for _, r := range runs {
+		if i := slices.IndexFunc(x.Runs, func(named run.ExperimentRun) bool { return named.ID == r.ID }); i >= 0 && x.Runs[i].Counts() {
+			c.runs[r.Variant] = append(c.runs[r.Variant], r)
+		}
+	}
+	return c
+}
+
+// compare adds the figures of an op: of each metric that a run has, one for each variant.
+func (c *comparer) compare(s subject) {
+	for _, m := range compared(c.x) {
+		if !c.has(s, m) {
+			continue
+		}
+		baseline := c.values(s, m, c.x.Baseline)
+		for _, v := range c.x.Variants {
+			f := run.Figure{
+				Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.name, Unit: m.unit,
+				Nulls: map[string]string{}, NullCodes: map[string]reason.Code{},
+				Validity: c.validity(s, v.Name),
+			}
+			values := c.values(s, m, v.Name)
+			if len(values) == 0 {
+				missing(&f, c.whyNone(s, m, v.Name))
+			} else {
+				describe(&f, values)
+				c.relate(&f, s, m, baseline, values)
+			}
+			c.x.Figures = append(c.x.Figures, f)
+		}
+	}
+}
+
+// describe sets what the values say on their own.
+func describe(f *run.Figure, values []float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	f.Values, f.Median = n, number((sorted[(n-1)/2]+sorted[n/2])/2)
+	if n < leastRuns {
+		f.Score = number(stat.Mean(values))
+		f.Null("error", reason.Why{Code: reason.TooFew, Text: fmt.Sprintf("it takes %d runs", leastRuns)})
+		return
+	}
+	mean, half := stat.MeanWithin(values, mistaken)
+	f.Score, f.Error = number(mean), number(half)
+}
+
+// relate sets how the values compare with the baseline's.
+func (c *comparer) relate(f *run.Figure, s subject, m metric, a, b []float64) {
+	var why reason.Why
+	switch {
+	case f.Variant == c.x.Baseline:
+		why = reason.Why{Code: reason.Baseline, Text: "it is the baseline"}
+	case len(a) == 0:
+		why = reason.Why{Code: noValues, Text: fmt.Sprintf("the baseline %s has no values", c.x.Baseline)}
+	case c.fixed(s, m, f.Variant, c.x.Baseline):
+		why = reason.Why{Code: setByLoad, Text: "the open load sets it, and both kept up"}
+	default:
+		why = c.otherSync(f.Phase, f.Variant)
+	}
+	if why.Text == "" && !m.share() {
+		if a, b = logs(a), logs(b); slices.Contains(slices.Concat(a, b), math.Inf(-1)) {
+			why = reason.Why{Code: reason.NoTime, Text: "a ratio wants values above 0"}
+		}
+	}
+	if why.Text != "" {
+		nullAll(f, why, relative[:]...)
+		return
+	}
+	w := newWelch(a, b, m.blur())
+	set := func(at, lo, hi **float64, v [3]float64) { *at, *lo, *hi = number(v[0]), number(v[1]), number(v[2]) }
+	lo, hi := w.interval()
+	if m.share() {
+		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{w.at, lo, hi})
+	} else {
+		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(w.at), math.Exp(lo), math.Exp(hi)})
+	}
+	f.Spread, f.P = number(spread(a, b)), number(w.p())
+	switch {
+	case len(a) < leastRuns || len(b) < leastRuns:
+		why = reason.Why{Code: reason.TooFew, Text: fmt.Sprintf("%d and %d runs are too few to tell what chance does: repeat at least %d times", len(a), len(b), leastRuns)}
+	case w.se == 0 && w.at == 0:
+		why = reason.Why{Code: noVariation, Text: "all runs have the same value"}
+	case w.se == 0:
+		why = reason.Why{Code: noVariation, Text: "the runs of a side do not differ from each other, so nothing tells what chance does"}
+	}
+	if why.Text != "" {
+		f.RatioLo, f.RatioHi, f.DifferenceLo, f.DifferenceHi, f.P = nil, nil, nil, nil, nil
+		nullAll(f, why, "ratio_lo", "ratio_hi", "p", "p_holm", "mde")
+	}
+	if f.Spread == nil {
+		f.Null("spread", why)
+	}
+	if m.share() {
+		nullAll(f, reason.Why{Code: ofShares, Text: "shares are compared by difference"}, "ratio", "ratio_lo", "ratio_hi")
+	}
+}
+
+// spread returns the standard deviation of runs about the mean of their side, over both sides; NaN if there is one of each.
+func spread(a, b []float64) float64 {
+	n, m := float64(len(a)), float64(len(b))
+	return math.Sqrt(((n-1)*stat.Variance(a) + (m-1)*stat.Variance(b)) / (n + m - 2))
+}
+
+func logs(values []float64) (all []float64) {
+	for _, v := range values {
+		all = append(all, math.Log(v))
+	}
+	return all
+}
+
+func nullAll(f *run.Figure, why reason.Why, names ...string) {
+	for _, name := range names {
+		f.Null(name, why)
+	}
+}
+
+// otherSync says why a phase that wrote logs cannot be compared with the baseline's: their durability differs. It returns nothing if it does not.
+func (c *comparer) otherSync(phase, variant string) (why reason.Why) {
+	own, base := c.syncs(phase, variant), c.syncs(phase, c.x.Baseline)
+	if slices.Equal(own, base) {
+		return reason.Why{}
+	}
+	return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("not comparable, sync used is %s, and %s by the baseline", strings.Join(own, " or "), strings.Join(base, " or "))}
+}
+
+// syncs lists the durabilities that a phase's logs used in the runs of a variant, sorted.
+func (c *comparer) syncs(phase, variant string) (used []string) {
+	for _, r := range c.runs[variant] {
+		sync := "none at all"
+		p := r.Phase[phase]
+		switch {
+		case p == nil:
+			continue
+		case p.Log != nil:
+			sync = p.Log.SyncUsed
+		}
+		if !slices.Contains(used, sync) {
+			used = append(used, sync)
+		}
+	}
+	slices.Sort(used)
+	return used
+}
+
+// relative are the numbers that need a baseline.
+var relative = [...]string{"ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde"}
+
+// missing records why there is no number at all.
+func missing(f *run.Figure, why reason.Why) {
+	nullAll(f, why, "score", "error", "median")
+	nullAll(f, why, relative[:]...)
+}
+
+// whyNone says why a variant has no values of a metric.
+func (c *comparer) whyNone(s subject, m metric, variant string) reason.Why {
+	for _, r := range c.runs[variant] {
+		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, strings.Split(m.name, ".")...)...); why.Text != "" {
+			return why
+		}
+	}
+	if len(c.runs[variant]) == 0 {
+		return reason.Why{Code: noValues, Text: "no run of this variant counts"}
+	}
+	return reason.Why{Code: noValues, Text: "not every run of this variant has it"}
+}
+
+// validity returns the worst validity of the phase in the runs of the variant and of the baseline.
+func (c *comparer) validity(s subject, variant string) run.Validity {
+	worst := run.Valid
+	for _, r := range slices.Concat(c.runs[variant], c.runs[c.x.Baseline]) {
+		if p := r.Phase[s.phase]; p != nil && (p.Validity == run.Invalid || worst == run.Valid) {
+			worst = p.Validity
+		}
+	}
+	return worst
+}
+
+// conclude says what the figures show, once they are complete.
+func (c *comparer) conclude() {
+	all := c.x.Figures
+	var p []float64
+	for _, f := range all {
+		if f.P != nil {
+			p = append(p, *f.P)
+		}
+	}
+	adjusted := Holm(p)
+	c.foretell(len(p), func(f, baseline *run.Figure) (n, m int) { return baseline.Values, f.Values })
+	for i := range all {
+		f := &all[i]
+		if f.P != nil {
+			f.PHolm, adjusted = &adjusted[0], adjusted[1:]
+		}
+		found := c.finding(f, len(p))
+		f.Differs = found.Code == differs || found.Code == unordered
+		f.Code, f.Finding = found.Code, found.Text+doubtful(f)
+	}
+}
+
+// foretell sets the smallest differences that would be found among a family of comparisons, with the runs that a figure and its baseline's have.
+func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) (n, m int)) {
+	variants := len(c.x.Variants)
+	at := slices.IndexFunc(c.x.Variants, func(v run.Variant) bool { return v.Name == c.x.Baseline })
+	known := map[[2]int]float64{}
+	for i := range c.x.Figures {
+		f := &c.x.Figures[i]
+		if f.P == nil {
+			continue
+		}
+		n, m := runs(f, &c.x.Figures[i-i%variants+at])
+		if known[[2]int{n, m}] == 0 {
+			known[[2]int{n, m}] = Detectable(n, m, family)
+		}
+		shown := known[[2]int{n, m}]**f.Spread + metric{name: f.Metric}.blur()
+		seen := sureness * *f.Spread * math.Sqrt(1/float64(n)+1/float64(m)) // what chance may take off
+		if f.Share() {
+			f.MDE = number(max(shown, c.x.Matters+seen))
+		} else {
+			f.MDE = number(math.Expm1(max(shown, math.Log1p(c.x.Matters)+seen)))
+		}
+	}
+}
+
+// sureness is how many standard errors a difference is overestimated by in one experiment of ten, and underestimated in another.
+const sureness = 1.2816
+
+// finding says what a comparison with the baseline showed, among all comparisons.
+func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
+	at, lo, hi := f.Ratio, f.RatioLo, f.RatioHi
+	hundreds := strconv.FormatFloat(100*c.x.Matters, 'g', 4, 64)
+	equal, limit := 1.0, hundreds+" %"
+	if f.Difference != nil {
+		at, lo, hi = f.Difference, f.DifferenceLo, f.DifferenceHi
+		equal, limit = 0, hundreds+" points"
+	}
+	little := lo != nil && *lo > equal-c.x.Matters && *hi < equal+c.x.Matters
+	order := ""
+	if c.ordered {
+		order = "; order not randomised"
+	}
+	why := f.Nulls["p"]
+	switch {
+	case f.Score == nil:
+		return reason.Why{Code: noValues, Text: "no values: " + f.Nulls["score"]}
+	case f.Variant == c.x.Baseline:
+		return reason.Why{Code: reason.Baseline, Text: "baseline"}
+	case f.NullCodes["p"] == setByLoad:
+		return reason.Why{Code: setByLoad, Text: "no finding: " + why}
+	case f.NullCodes["p"] == noVariation && *at == equal:
+		return reason.Why{Code: reason.NoDifference, Text: "no difference shown: " + why}
+	case f.P == nil:
+		return reason.Why{Code: undecided, Text: "cannot tell: " + why}
+	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters && c.ordered:
+		return reason.Why{Code: unordered, Text: "differs" + order}
+	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters:
+		return reason.Why{Code: differs, Text: "differs"}
+	case *f.PHolm < mistaken && little:
+		return reason.Why{Code: differsLittle, Text: "differs, by less than matters: same within " + limit + order}
+	case *f.PHolm < mistaken:
+		return reason.Why{Code: differsLittle, Text: "differs, by less than matters" + order}
+	case little:
+		return reason.Why{Code: same, Text: "same within " + limit}
+	case *f.P < mistaken:
+		return reason.Why{Code: differsAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
+	}
+	return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE " + mde(f) + ")"}
+}
+
+// doubtful returns the suffix of a finding whose figures are doubtful.
+func doubtful(f *run.Figure) string {
+	switch {
+	case f.Score == nil:
+	case f.Validity == run.Suspect:
+		return ", SUSPECT"
+	case f.Validity == run.Invalid:
+		return ", INVALID"
+	}
+	return ""
+}
+
+// mostMDE is the largest difference, as a share, that is worth naming as one that would have been shown.
+const mostMDE = 10
+
+// number returns f as a figure; nil if it is NaN or infinite.
+func number(f float64) *float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return &f
+}
+
+// Foresee returns how large a difference must be for an experiment to find it nine times in ten, in standard deviations between runs, and the number
+// of comparisons at most among which that is. The plan is the baseline's. What no run tells in advance is taken to be compared.
+func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) {
+	for _, ph := range p.Phases {
+		for _, m := range metricsOf(e.Metrics()) {
+			for _, o := range ph.Ops {
+				if foreseen(ph, o.Op, m) {
+					family += len(e.Variants) - 1
+				}
+			}
+		}
+	}
+	return Detectable(e.Repeat, e.Repeat, family), family
+}
+
+// foreseen says whether a plan's phase may have a finding about a metric of an op.
+func foreseen(ph *plan.Phase, verb string, m metric) bool {
+	switch {
+	case ph.Populate != nil || ph.Clear != nil:
+		return false
+	case m.unit == "/s" && (ph.Open != nil || ph.Stages != nil):
+		return false // the schedule sets it
+	case m.only != nil:
+		return ph.Batch > 1
+	}
+	return !m.share() || verb == "get" || verb == "read"
+}
+
+// Outlook says how large a difference must be for the experiment to find it nine times in ten, once each variant has three runs, for the first metric
+// of each op. It returns false if it is too early to say.
+func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, known bool) {
+	soFar := *x
+	soFar.Figures = nil
+	c := newComparer(&soFar, runs)
+	for _, v := range x.Variants {
+		if len(c.runs[v.Name]) < min(leastRuns, x.Repeat) {
+			return nil, false
+		}
+	}
+	for _, s := range subjectsOf(runs) {
+		c.compare(s)
+	}
+	family := 0
+	for _, f := range soFar.Figures {
+		if f.P != nil {
+			family++
+		}
+	}
+	c.foretell(family, func(*run.Figure, *run.Figure) (n, m int) { return x.Repeat, x.Repeat })
+	for _, s := range subjectsOf(runs) {
+		var worst *run.Figure
+		for i := range soFar.Figures {
+			f := &soFar.Figures[i]
+			if f.MDE != nil && f.Phase == s.phase && f.Op == s.op && (worst == nil || f.Metric == worst.Metric && *f.MDE > *worst.MDE) {
+				worst = f
+			}
+		}
+		if worst != nil {
+			lines = append(lines, fmt.Sprintf("phase %s: the smallest difference in %s of %s that is shown nine times in ten is %s (%s), if runs scatter as those so far",
+				s.phase, worst.Metric, s.op, mde(worst), worst.Variant))
+		}
+	}
+	return lines, true
+}

@@ -1,0 +1,154 @@
+package expr
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Check returns all errors in the plan's asserts: a name that the result lacks, a function or an operand that does not fit, a
+// condition that is not a bool. Subjects have file and line, but no offset in the file, since an assert's text may differ from what
+// was read there.
+func Check(p *plan.Plan) hcl.Diagnostics {
+	t := resultType(p)
+	ctx := context(cty.UnknownVal(t))
+	var all hcl.Diagnostics
+	for _, a := range p.Asserts {
+		for _, d := range check(a, t, ctx) {
+			all = append(all, placeAt(fmt.Sprintf("assert %q", a.Name), a.File, a.Line, d))
+		}
+	}
+	return all
+}
+
+func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
+	expr, diags := parse(a)
+	if diags.HasErrors() {
+		return diags
+	}
+	for _, traversal := range expr.Variables() {
+		if d := checkPath(traversal, t); d != nil {
+			diags = append(diags, d)
+		}
+	}
+	if diags.HasErrors() {
+		return diags
+	}
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return inNumbers(expr, diags)
+	}
+	if got := v.Type(); got != cty.Bool && got != cty.DynamicPseudoType {
+		return diags.Append(&hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "the condition is " + article(got.FriendlyName()) + ", not true or false",
+			Detail:   `Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`,
+			Subject:  expr.Range().Ptr(),
+		})
+	}
+	return nil
+}
+
+// inNumbers adds to errors about operands that do not fit how to write quantities.
+func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics {
+	var operands []hcl.Expression
+	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		switch by := node.(type) {
+		case *hclsyntax.BinaryOpExpr:
+			operands = append(operands, by.LHS, by.RHS)
+		case *hclsyntax.UnaryOpExpr:
+			operands = append(operands, by.Val)
+		}
+		return nil
+	})
+	for _, d := range diags {
+		if slices.Contains(operands, d.Expression) {
+			d.Detail += ` Figures are numbers: write duration("5ms"), size("64MiB"), rate("50k/s") or percent("1%") beside them.`
+		}
+	}
+	return diags
+}
+
+func parse(a *plan.Assert) (hclsyntax.Expression, hcl.Diagnostics) {
+	return hclsyntax.ParseExpression([]byte(a.That), a.File, hcl.Pos{Line: a.Line, Column: 1})
+}
+
+// context gives expressions access to a result, or an unknown of its type.
+func context(result cty.Value) *hcl.EvalContext {
+	variables := map[string]cty.Value{}
+	for name := range result.Type().AttributeTypes() {
+		variables[name] = result.GetAttr(name)
+	}
+	return &hcl.EvalContext{Variables: variables, Functions: dialect.Functions()}
+}
+
+// checkPath follows a path through the result's type and returns an error about the first step that leads nowhere.
+func checkPath(path hcl.Traversal, t cty.Type) *hcl.Diagnostic {
+	for i, step := range path {
+		if !t.IsObjectType() {
+			if !t.IsCollectionType() {
+				return nil // HCL reports what it finds
+			}
+			t = t.ElementType()
+			continue
+		}
+		name, ok := nameOf(step)
+		if !ok {
+			return nil
+		}
+		if !t.HasAttribute(name) {
+			return unknown(path[:i], name, slices.Sorted(maps.Keys(t.AttributeTypes())), step.SourceRange())
+		}
+		t = t.AttributeType(name)
+	}
+	return nil
+}
+
+func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl.Diagnostic {
+	where := "the result"
+	if len(path) > 0 {
+		where = text(path)
+	}
+	instead := "There are " + strings.Join(names, ", ") + "."
+	if len(names) == 0 {
+		instead = "By this plan there is nothing."
+	}
+	if near := dialect.DidYouMean(name, names); near != "" {
+		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
+	}
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  fmt.Sprintf("%s has no %q", where, name),
+		Detail:   instead,
+		Subject:  &at,
+	}
+}
+
+// placeAt says what a diagnostic is about, and keeps the parts of its subject that are valid in the file.
+func placeAt(what, file string, line int, d *hcl.Diagnostic) *hcl.Diagnostic {
+	if d.Subject != nil {
+		line = d.Subject.Start.Line
+	}
+	pos := hcl.Pos{Line: line, Column: 1, Byte: -1}
+	return &hcl.Diagnostic{
+		Severity: d.Severity,
+		Summary:  what + ": " + d.Summary,
+		Detail:   d.Detail,
+		Subject:  &hcl.Range{Filename: file, Start: pos, End: pos},
+	}
+}
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}

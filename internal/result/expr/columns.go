@@ -1,0 +1,502 @@
+package expr
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Wanted holds the tables and charts that a plan wants of its experiment.
+type Wanted struct {
+	Tables []plan.Table
+	Charts []plan.Chart
+}
+
+// CheckTables returns all errors in the columns of tables, for a variant's plan: a name that is neither in the result nor an earlier column
+// nor a variant, a value that is not a number, a unit that is unknown or does not fit. Subjects are as in Check.
+func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl.Diagnostics {
+	var all hcl.Diagnostics
+	phases := resultType(p).AttributeType("phase")
+	for _, t := range tables {
+		earlier := map[string]cty.Value{}
+		for _, c := range t.Columns {
+			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier, earlier)
+			rows := map[string]cty.Value{}
+			for _, v := range variants {
+				rows[v.Name] = cty.ObjectVal(earlier)
+			}
+			ctx.Variables["variant"] = cty.ObjectVal(rows)
+			for _, d := range checkColumn(p, c, ctx) {
+				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
+			}
+			earlier[c.Name] = cty.UnknownVal(cty.DynamicPseudoType)
+		}
+	}
+	return all
+}
+
+func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnostics {
+	u, known := unitNamed(c.Unit)
+	v, expr, diags := checkValue(p, c, ctx, u)
+	if diags.HasErrors() {
+		return diags
+	}
+	got := v.Type()
+	if got == cty.String && c.Unit == "" && !c.Error {
+		return nil
+	}
+	if got != cty.Number && got != cty.DynamicPseudoType {
+		return hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "the value is " + article(got.FriendlyName()) + ", not a number",
+			Detail: "Write a figure, such as phase.NAME.op.get.rate.", Subject: expr.Range().Ptr(),
+		}}
+	}
+	if !known {
+		return hcl.Diagnostics{unknownUnit(c.Unit)}
+	}
+	return nil
+}
+
+// checkValue checks the names in an expression, and that its kind of quantity fits a unit.
+func checkValue(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext, u unit) (cty.Value, hclsyntax.Expression, hcl.Diagnostics) {
+	expr, diags := parseColumn(c)
+	if diags.HasErrors() {
+		return cty.NilVal, nil, diags
+	}
+	types := map[string]cty.Type{}
+	for name, v := range ctx.Variables {
+		types[name] = v.Type()
+	}
+	for _, traversal := range expr.Variables() {
+		if d := checkPath(traversal, cty.Object(types)); d != nil {
+			diags = append(diags, d)
+		}
+	}
+	if diags.HasErrors() {
+		return cty.NilVal, nil, diags
+	}
+	if of := kindOf(p, expr); u.kind != anything && of != anything && of != u.kind {
+		return cty.NilVal, nil, hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: fmt.Sprintf("%s cannot be shown in %q, which is for %s", of, u.name, u.kind),
+			Detail: "Write another unit, or leave it out.", Subject: expr.Range().Ptr(),
+		}}
+	}
+	v, diags := expr.Value(ctx)
+	return v, expr, diags
+}
+
+// kindOf derives a figure's kind from its name in the result. For a computed value it is anything.
+func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
+	x, ok := expr.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || x.Traversal.RootName() != "phase" {
+		return anything
+	}
+	if k, observed := kindObserved(p, x.Traversal); observed {
+		return k
+	}
+	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
+	switch {
+	case slices.Contains([]string{"rate", "answered", "rate_wall", "offered_rate", "achieved_rate"}, name):
+		return rates
+	case slices.Contains([]string{"mean", "sd", "min", "p50", "p90", "p99", "p999", "max"}, name), name == "seconds", strings.HasSuffix(name, "_seconds"):
+		return times
+	case name == "hit_ratio" || name == "busy":
+		return shares
+	case name == "bytes_per_second":
+		return speeds
+	case strings.HasPrefix(name, "bytes_"), strings.HasSuffix(name, "_bytes"):
+		return sizes
+	}
+	return anything
+}
+
+// kindObserved derives the kind of an observation's figure from its field's unit. Such figures are below phase.NAME.observe.OBSERVATION.FIELD
+// or at phase.NAME.probes.OBSERVATION.series.value.FIELD.
+func kindObserved(p *plan.Plan, path hcl.Traversal) (k kind, observed bool) {
+	var steps []string
+	for _, step := range path {
+		name, _ := nameOf(step)
+		steps = append(steps, name)
+	}
+	if len(steps) < 6 || steps[2] != "observe" && (steps[2] != "probes" || len(steps) < 7) {
+		return anything, false
+	}
+	field, perSecond := steps[4], steps[5] == "rate"
+	if steps[2] == "probes" {
+		field, perSecond = steps[6], false
+	}
+	o := p.Observe(steps[3])
+	if o == nil {
+		return anything, true
+	}
+	for _, f := range o.Fields {
+		switch {
+		case f.Name != field:
+		case perSecond && f.Unit == "":
+			return rates, true
+		case perSecond && f.Unit == "s":
+			return shares, true
+		case perSecond, f.Unit == "":
+			return anything, true
+		case f.Unit == "bytes":
+			return sizes, true
+		case f.Unit == "s":
+			return times, true
+		case f.Unit == "us":
+			return micros, true
+		}
+	}
+	return anything, true
+}
+
+func parseColumn(c plan.Column) (hclsyntax.Expression, hcl.Diagnostics) {
+	return hclsyntax.ParseExpression([]byte(c.Value), c.File, hcl.Pos{Line: c.Line, Column: 1})
+}
+
+// columnContext gives a column access to the phases of its variant, the columns before it, and those of the baseline and the variant's bound.
+func columnContext(phases cty.Value, row, baseline, bound map[string]cty.Value) *hcl.EvalContext {
+	variables := map[string]cty.Value{"phase": phases, "baseline": cty.ObjectVal(baseline), "bound": cty.ObjectVal(bound)}
+	for name, v := range row {
+		variables[name] = v
+	}
+	return &hcl.EvalContext{Variables: variables, Functions: dialect.Functions()}
+}
+
+// Variant holds the data of a row.
+type Variant struct {
+	Name string
+	Plan *plan.Plan // may be nil without runs, if unknown
+	Runs []*run.Run // the runs that count
+
+	Bound     int       // index of its bound among the variants; negative: none
+	Latencies Latencies // of all runs together; for quantiles in charts
+}
+
+// Fill makes a table: a row for each variant, and one for each expected row; base is the baseline's index. A figure of several runs is the
+// mean of the runs' figures. A figure that is not available is blank, with the reason.
+func Fill(t plan.Table, variants []Variant, base int) run.Table {
+	out := run.Table{Title: t.Name, Transpose: t.Transpose, Notes: []string{}}
+	rows := make([]map[string]cty.Value, len(variants))
+	phases := make([]cty.Value, len(variants))
+	for i, v := range variants {
+		rows[i], phases[i] = map[string]cty.Value{}, phasesOf(v)
+		out.Rows = append(out.Rows, run.TableRow{Name: v.Name})
+	}
+	for _, c := range t.Columns {
+		out.Columns = append(out.Columns, run.Column{Name: c.Name, Title: headed(c), Unit: c.Unit})
+		values := make([]cty.Value, len(variants))
+		for i, v := range variants {
+			cell := run.Cell{Reason: "no run of this variant counts"}
+			if len(v.Runs) > 0 {
+				baseline, notBaseline := beside(variants, rows, i, base)
+				bound, notBound := besideBound(variants, rows, i)
+				ctx := columnContext(phases[i], rows[i], baseline, bound)
+				others, notOthers := rowsByName(variants, rows, i)
+				ctx.Variables["variant"] = others
+				cell = fill(c, ctx, v.Runs[0])
+				excuse(&cell, c, "baseline", notBaseline)
+				excuse(&cell, c, "bound", notBound)
+				for name, why := range notOthers {
+					excuse(&cell, c, "variant", why, name)
+				}
+				if c.Error {
+					cell.Text += plusMinus(c, v, ctx)
+				}
+			}
+			values[i] = cty.NullVal(cty.Number)
+			if cell.Value != nil {
+				values[i] = cty.NumberFloatVal(*cell.Value)
+			}
+			out.Rows[i].Cells = append(out.Rows[i].Cells, cell)
+		}
+		for i := range rows { // only now, so that a column does not see itself in the baseline
+			rows[i][c.Name] = values[i]
+		}
+	}
+	for _, e := range t.Expected {
+		out.Rows = append(out.Rows, expectedRow(t, e))
+		if note := "* not measured here: " + e.Source; !slices.Contains(out.Notes, note) {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	return out
+}
+
+// beside returns the columns so far of another variant, for comparison with variant i. They are empty if there is no other, or if the two
+// are not comparable because they wrote logs with different durability; why then says so.
+func beside(variants []Variant, rows []map[string]cty.Value, i, other int) (row map[string]cty.Value, why string) {
+	if other < 0 {
+		return none(rows[i]), ""
+	}
+	if own, its := syncs(variants[i]), syncs(variants[other]); own != its && len(variants[other].Runs) > 0 {
+		return none(rows[i]), fmt.Sprintf("not comparable, sync used is %s, and %s in %s", own, its, variants[other].Name)
+	}
+	return rows[other], ""
+}
+
+// besideBound is beside for the bound of variant i, whose logs must also have entries of the same size.
+func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row map[string]cty.Value, why string) {
+	other := variants[i].Bound
+	row, why = beside(variants, rows, i, other)
+	if other < 0 || why != "" {
+		return row, why
+	}
+	if own, its := entrySizes(variants[i]), entrySizes(variants[other]); !slices.Equal(own, its) && len(variants[other].Runs) > 0 {
+		return none(rows[i]), fmt.Sprintf("no bound, entries have %s bytes, and %s in %s", joined(own), joined(its), variants[other].Name)
+	}
+	return row, ""
+}
+
+// entrySizes lists the sizes of the log entries of a variant's runs, in ascending order.
+func entrySizes(v Variant) []int {
+	return ofLogs(v, func(p *run.Phase) int { return p.Log.EntryBytes })
+}
+
+func joined(sizes []int) string {
+	var texts []string
+	for _, n := range sizes {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, " or ")
+}
+
+// ofLogs lists a property of the logs of a variant's runs, each value once, sorted.
+func ofLogs[T cmp.Ordered](v Variant, of func(p *run.Phase) T) (all []T) {
+	for _, r := range v.Runs {
+		for _, name := range r.PhaseOrder {
+			if p := r.Phase[name]; p != nil && p.Log != nil && !slices.Contains(all, of(p)) {
+				all = append(all, of(p))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
+func syncs(v Variant) string {
+	used := ofLogs(v, func(p *run.Phase) string { return p.Log.SyncUsed })
+	if used == nil {
+		return "none at all"
+	}
+	return strings.Join(used, " or ")
+}
+
+// excuse sets an empty cell's reason to why, if the column refers to row, or to row.NAME….
+func excuse(cell *run.Cell, c plan.Column, row, why string, name ...string) {
+	if why == "" || cell.Value != nil || cell.Text != "" {
+		return
+	}
+	expr, _ := parseColumn(c)
+	names := append([]string{row}, name...)
+	if slices.ContainsFunc(expr.Variables(), func(path hcl.Traversal) bool { return begins(path, names) }) {
+		cell.Reason = why
+	}
+}
+
+// begins reports whether a path begins with these names.
+func begins(path hcl.Traversal, names []string) bool {
+	if len(path) < len(names) {
+		return false
+	}
+	for i, want := range names {
+		if name, _ := nameOf(path[i]); name != want {
+			return false
+		}
+	}
+	return true
+}
+
+// rowsByName returns the columns so far of each variant that is comparable with variant i, and why the others are not.
+func rowsByName(variants []Variant, rows []map[string]cty.Value, i int) (cty.Value, map[string]string) {
+	all, not := map[string]cty.Value{}, map[string]string{}
+	for n, v := range variants {
+		row, why := beside(variants, rows, i, n)
+		if why != "" {
+			not[v.Name] = why
+		}
+		all[v.Name] = cty.ObjectVal(row)
+	}
+	return cty.ObjectVal(all), not
+}
+
+// none returns a row with the same names and no values.
+func none(row map[string]cty.Value) map[string]cty.Value {
+	all := map[string]cty.Value{}
+	for name := range row {
+		all[name] = cty.NullVal(cty.Number)
+	}
+	return all
+}
+
+// plusMinus returns half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two
+// have the figure.
+func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
+	var values []float64
+	for _, r := range v.Runs {
+		of := &hcl.EvalContext{Variables: maps.Clone(ctx.Variables), Functions: ctx.Functions}
+		of.Variables["phase"] = phasesOf(Variant{Plan: v.Plan, Runs: []*run.Run{r}})
+		if cell := fill(c, of, r); cell.Value != nil {
+			values = append(values, *cell.Value)
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	_, half := stat.MeanWithin(values, 0.001)
+	return " ± " + Format(half, c.Unit)
+}
+
+// headed returns a column's title, its unit, and what interval follows its figures.
+func headed(c plan.Column) string {
+	if c.Error {
+		return titled(c) + " ± 99.9 %"
+	}
+	return titled(c)
+}
+
+// titled returns a column's title with its unit, unless the title ends in it.
+func titled(c plan.Column) string {
+	unit := UnitText(c.Unit)
+	if unit == "" || unit == "%" || unit == "x" || c.Title == unit {
+		return c.Title
+	}
+	for _, end := range []string{unit, c.Unit} {
+		if !strings.HasPrefix(end, "/") {
+			end = " " + end // "hits" does not end in a unit
+		}
+		if strings.HasSuffix(c.Title, end) {
+			return c.Title
+		}
+	}
+	return c.Title + " " + unit
+}
+
+func expectedRow(t plan.Table, e plan.Expected) run.TableRow {
+	row := run.TableRow{Name: e.Name, Elsewhere: true}
+	for _, c := range t.Columns {
+		cell := run.Cell{Reason: "not given"}
+		if f, ok := e.Values[c.Name]; ok {
+			cell = run.Cell{Value: &f, Text: shown(f, c.Unit)}
+		}
+		row.Cells = append(row.Cells, cell)
+	}
+	return row
+}
+
+// fill evaluates a column for one variant; r is one of its runs, to say why something is missing.
+func fill(c plan.Column, ctx *hcl.EvalContext, r *run.Run) run.Cell {
+	expr, diags := parseColumn(c)
+	if diags.HasErrors() {
+		return run.Cell{Reason: explain(diags)}
+	}
+	cell := valueAt(expr, ctx, r)
+	if cell.Value != nil {
+		cell.Text = shown(*cell.Value, c.Unit)
+	}
+	return cell
+}
+
+// valueAt evaluates an expression to a number, or gives the reason why there is none.
+func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Cell {
+	if _, null := look(expr, ctx, r); null.Reason != "" {
+		return null
+	}
+	if zeroDivisor(expr, ctx) != nil {
+		return run.Cell{Reason: "division by 0"}
+	}
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() {
+		return run.Cell{Reason: explain(diags)}
+	}
+	if v.Type() == cty.String && !v.IsNull() {
+		return run.Cell{Text: v.AsString()}
+	}
+	if v.IsNull() || v.Type() != cty.Number {
+		return run.Cell{Reason: "the value is " + article(v.Type().FriendlyName()) + ", not a number"}
+	}
+	f, _ := v.AsBigFloat().Float64()
+	return run.Cell{Value: &f}
+}
+
+// phasesOf returns the phases of a variant's runs; each figure is the mean over the runs.
+func phasesOf(v Variant) cty.Value {
+	if v.Plan == nil { // the experiment was cut off before the variant ran
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	t := resultType(v.Plan).AttributeType("phase")
+	var all []cty.Value
+	for _, r := range v.Runs {
+		one, err := valueOf(v.Plan, r)
+		if err != nil {
+			return cty.NullVal(t)
+		}
+		all = append(all, one.GetAttr("phase"))
+	}
+	if len(all) == 0 {
+		return cty.NullVal(t)
+	}
+	return mean(all)
+}
+
+// mean merges values of the same type; each number is the mean over all. A number that one of them lacks is null. For anything that is not a
+// number, the first value counts.
+func mean(all []cty.Value) cty.Value {
+	t := all[0].Type()
+	if slices.ContainsFunc(all, cty.Value.IsNull) {
+		return cty.NullVal(t)
+	}
+	switch {
+	case t == cty.Number:
+		sum := cty.Zero
+		for _, v := range all {
+			sum = sum.Add(v)
+		}
+		return sum.Divide(cty.NumberIntVal(int64(len(all))))
+	case t.IsObjectType():
+		attrs := map[string]cty.Value{}
+		for name := range t.AttributeTypes() {
+			var inner []cty.Value
+			for _, v := range all {
+				inner = append(inner, v.GetAttr(name))
+			}
+			attrs[name] = mean(inner)
+		}
+		return cty.ObjectVal(attrs)
+	case t.IsListType():
+		return meanList(all)
+	}
+	return all[0]
+}
+
+// meanList is mean for lists; it keeps only as many elements as all have.
+func meanList(all []cty.Value) cty.Value {
+	least := all[0].LengthInt()
+	for _, v := range all {
+		least = min(least, v.LengthInt())
+	}
+	if least == 0 {
+		return cty.ListValEmpty(all[0].Type().ElementType())
+	}
+	var elements []cty.Value
+	for i := range least {
+		var inner []cty.Value
+		for _, v := range all {
+			inner = append(inner, v.Index(cty.NumberIntVal(int64(i))))
+		}
+		elements = append(elements, mean(inner))
+	}
+	return cty.ListVal(elements)
+}

@@ -1,0 +1,189 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// Evaluate decides the plan's asserts over a result of the same plan, in the plan's order. OK is nil, with the reason, if a null or an
+// error prevents a decision.
+func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
+	results := []run.AssertResult{}
+	if len(p.Asserts) == 0 {
+		return results // without converting the whole result
+	}
+	result, err := valueOf(p, r)
+	for _, a := range p.Asserts {
+		out := run.AssertResult{Name: a.Name, That: a.That}
+		if err != nil {
+			out.Reason = err.Error()
+		} else {
+			evaluate(a, context(result), r, &out)
+		}
+		results = append(results, out)
+	}
+	return results
+}
+
+// valueOf returns the result as in its JSON, so that expressions and jq see the same.
+func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("encode the result: %w", err)
+	}
+	v, err := ctyjson.Unmarshal(b, resultType(p))
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("read the result as the plan's: %w", err)
+	}
+	return v, nil
+}
+
+func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertResult) {
+	expr, diags := parse(a)
+	if diags.HasErrors() {
+		out.Reason = explain(diags)
+		return
+	}
+	var null run.Cell
+	if out.Value, null = look(expr, ctx, r); null.Reason != "" {
+		out.Reason = null.Reason
+		return
+	}
+	if divisor := zeroDivisor(expr, ctx); divisor != nil {
+		from, to := divisor.Range().Start.Byte, divisor.Range().End.Byte
+		out.Reason = "division by " + a.That[from:to] + ", which is 0"
+		return
+	}
+	v, diags := expr.Value(ctx)
+	switch {
+	case diags.HasErrors():
+		out.Reason = explain(diags)
+	case v.IsNull() || v.Type() != cty.Bool:
+		out.Reason = "the condition is " + article(v.Type().FriendlyName()) + ", not true or false"
+	default:
+		ok := v.True()
+		out.OK = &ok
+	}
+}
+
+// look returns the quantities that an expression names with their values. null is an empty cell with the reason of the first null among them.
+func look(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) (values string, null run.Cell) {
+	var seen []string
+	for _, path := range expr.Variables() {
+		v := cty.NilVal
+		for i := range path {
+			var diags hcl.Diagnostics
+			if v, diags = path[:i+1].TraverseAbs(ctx); diags.HasErrors() {
+				return strings.Join(seen, ", "), run.Cell{Reason: explain(diags)}
+			}
+			if v.IsNull() {
+				return strings.Join(seen, ", "), whyNull(path[:i+1], r)
+			}
+		}
+		if !v.Type().IsPrimitiveType() {
+			continue
+		}
+		if s := text(path) + " = " + literal(v); !slices.Contains(seen, s) {
+			seen = append(seen, s)
+		}
+	}
+	return strings.Join(seen, ", "), run.Cell{}
+}
+
+// zeroDivisor returns a divisor in an expression that is 0, or nil. HCL would continue with infinity, which is greater than any limit
+// and so passes asserts. It ignores divisors that depend on the variable of a for expression, since they cannot be evaluated here.
+func zeroDivisor(expr hclsyntax.Expression, ctx *hcl.EvalContext) (zero hclsyntax.Expression) {
+	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		by, ok := node.(*hclsyntax.BinaryOpExpr)
+		if !ok || by.Op != hclsyntax.OpDivide {
+			return nil
+		}
+		v, diags := by.RHS.Value(ctx)
+		if !diags.HasErrors() && v.Type() == cty.Number && !v.IsNull() && v.AsBigFloat().Sign() == 0 {
+			zero = by.RHS
+		}
+		return nil
+	})
+	return zero
+}
+
+func whyNull(path hcl.Traversal, r *run.Run) run.Cell {
+	var steps []string
+	for _, step := range path {
+		name, _ := nameOf(step)
+		steps = append(steps, name)
+	}
+	if why := r.Why(steps...).Text; why != "" {
+		return run.Cell{Reason: text(path) + " is null: " + why, Cause: why}
+	}
+	return run.Cell{Reason: text(path) + " is null"}
+}
+
+// explain puts HCL's diagnostics into one line.
+func explain(diags hcl.Diagnostics) string {
+	d := diags.Errs()[0].(*hcl.Diagnostic)
+	return strings.TrimSuffix(d.Summary, ".") + ": " + strings.TrimSuffix(d.Detail, ".")
+}
+
+// literal writes a value as in an expression.
+func literal(v cty.Value) string {
+	switch v.Type() {
+	case cty.String:
+		return fmt.Sprintf("%q", v.AsString())
+	case cty.Bool:
+		return fmt.Sprint(v.True())
+	default:
+		f, _ := v.AsBigFloat().Float64()
+		return fmt.Sprint(f)
+	}
+}
+
+// text writes a path as in an expression.
+func text(path hcl.Traversal) string {
+	var b strings.Builder
+	for i, step := range path {
+		name, ok := nameOf(step)
+		_, index := step.(hcl.TraverseIndex)
+		switch {
+		case !ok:
+			b.WriteString("[*]")
+		case i == 0:
+			b.WriteString(name)
+		case !index || hclsyntax.ValidIdentifier(name):
+			b.WriteString("." + name)
+		case strings.Trim(name, "0123456789") == "":
+			b.WriteString("[" + name + "]")
+		default:
+			fmt.Fprintf(&b, "[%q]", name)
+		}
+	}
+	return b.String()
+}
+
+// nameOf returns the name or index that a step leads to, and false for a step that leads to several.
+func nameOf(step hcl.Traverser) (string, bool) {
+	switch step := step.(type) {
+	case hcl.TraverseRoot:
+		return step.Name, true
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		switch {
+		case step.Key.Type() == cty.String:
+			return step.Key.AsString(), true
+		case step.Key.Type() == cty.Number:
+			return step.Key.AsBigFloat().Text('f', -1), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,96 @@
+package expr
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// TestColumnsOfTextErrorAndBound has two variants: the second is the bound of both, and was run three times with different rates.
+func TestColumnsOfTextErrorAndBound(t *testing.T) {
+	p := testPlan()
+	at := func(wall float64) *run.Run {
+		r := testRun(p)
+		r.Phase["get"].Op["get"].RateWall = &wall
+		return r
+	}
+	columns := []plan.Column{
+		{Name: "model", Value: "phase.get.model"},
+		{Name: "sessions", Value: "phase.get.load.sessions"},
+		{Name: "score", Value: "phase.get.op.get.rate_wall", Unit: "/s", Error: true},
+		{Name: "share", Value: "score / bound.score", Unit: "%"},
+	}
+	require.Empty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: columns}}, nil))
+	variants := []Variant{
+		{Name: "a", Plan: p, Runs: []*run.Run{at(500)}, Bound: 1},
+		{Name: "b", Plan: p, Runs: []*run.Run{at(990), at(1000), at(1010)}, Bound: 1},
+		{Name: "c", Plan: p, Runs: []*run.Run{at(100)}, Bound: -1},
+	}
+	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
+	require.Equal(t, []string{"closed", "1", "500", "50.0 %"}, texts(rows[0]), "one run has no interval")
+	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table.
+	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %"}, texts(rows[1]))
+	require.Equal(t, []string{"closed", "1", "100", ""}, texts(rows[2]))
+	require.Contains(t, rows[2].Cells[3].Reason, "null")
+	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
+		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)
+	}
+}
+
+// TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: they are not comparable.
+func TestTitlesHaveTheirUnitOnce(t *testing.T) {
+	for _, c := range [...]struct{ title, unit, want string }{
+		{"p99", "us", "p99 µs"},
+		{"p99 in µs", "us", "p99 in µs"},
+		{"p99, us", "us", "p99, us"},
+		{"MB/s", "MB/s", "MB/s"},
+		{"GET/s", "/s", "GET/s"},
+		{"a day of gets", "s", "a day of gets s"},
+		{"hits", "%", "hits"},
+		{"size", "", "size"},
+	} {
+		require.Equal(t, c.want, titled(plan.Column{Title: c.title, Unit: c.unit}))
+	}
+}
+
+func TestOtherDurabilityHasNoShare(t *testing.T) {
+	p := testPlan()
+	at := func(sync string, entry int) []*run.Run {
+		r := testRun(p)
+		r.Phase["get"].Log = &worker.Log{Log: localfile.Log{SyncUsed: sync}, EntryBytes: entry}
+		return []*run.Run{r}
+	}
+	variants := []Variant{
+		{Name: "raw", Plan: p, Runs: at("msync", 1024), Bound: 0},
+		{Name: "same", Plan: p, Runs: at("msync", 1024), Bound: 0},
+		{Name: "other", Plan: p, Runs: at("map_sync", 1024), Bound: 0},
+		{Name: "alone", Plan: p, Runs: at("msync", 1024), Bound: 5},
+		{Name: "large", Plan: p, Runs: at("msync", 4096), Bound: 0},
+		{Name: "cut off", Plan: p},
+	}
+	rows := Fill(columns(`phase.get.op.get.ok`, `a / bound.a`, `a / baseline.a`, `a / variant.raw.a`, `a / variant["other"].a`, `a / 2`), variants, 0).Rows
+	for _, row := range rows[:2] {
+		require.Equal(t, []string{"900", "1", "1", "1", "", "450"}, texts(row))
+		require.Equal(t, "not comparable, sync used is msync, and map_sync in other", row.Cells[4].Reason)
+	}
+	for _, cell := range rows[2].Cells[1:4] {
+		require.Equal(t, run.Cell{Reason: "not comparable, sync used is map_sync, and msync in raw"}, cell)
+	}
+	require.Equal(t, []string{"900", "", "", "", "1", "450"}, texts(rows[2]))
+	require.Equal(t, "bound.a is null", rows[3].Cells[1].Reason)
+	require.Equal(t, []string{"900", "", "1", "1", "", "450"}, texts(rows[4]))
+	require.Equal(t, "no bound, entries have 4096 bytes, and 1024 in raw", rows[4].Cells[1].Reason)
+}
+
+// texts are those of a row's cells.
+func texts(row run.TableRow) (all []string) {
+	for _, c := range row.Cells {
+		all = append(all, c.Text)
+	}
+	return all
+}

@@ -1,0 +1,283 @@
+package expr
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const ms = int64(time.Millisecond)
+
+// testPlan has two phases, one with a setup, and the given condition as its assert.
+func testPlan(conditions ...string) *plan.Plan {
+	p := &plan.Plan{
+		Name:     "test",
+		Targets:  []*plan.Target{{Name: "space", Driver: "redis", Endpoints: []string{"127.0.0.1:7001"}}},
+		Datasets: []*plan.Dataset{{Name: "items"}},
+		Phases: []*plan.Phase{
+			{
+				Name: "get", Target: "space", Dataset: "items", MaxBad: 0.01,
+				Ops:    []plan.Weight{{Op: "get", Weight: 1}},
+				Setup:  []plan.Weight{{Op: "put", Weight: 1}},
+				Closed: &plan.Closed{Sessions: 1, Pipeline: 1, Iterations: 1000},
+			},
+			{
+				Name: "put-warm", Target: "space", Dataset: "items", MaxBad: 0.01,
+				Ops:    []plan.Weight{{Op: "put", Weight: 1}},
+				Closed: &plan.Closed{Sessions: 1, Pipeline: 1, Iterations: 1},
+			},
+		},
+	}
+	for _, c := range conditions {
+		p.Asserts = append(p.Asserts, &plan.Assert{Name: "a", That: c, File: "plan.hcl", Line: 12})
+	}
+	return p
+}
+
+func load(verb driver.Verb, n int) *measure.Totals {
+	t := measure.NewTotals(0, 1)
+	for i := range int64(n) {
+		t.AddDue(verb)
+		s := measure.Sample{Verb: verb, Due: i * ms, Start: i * ms, End: (i + 1) * ms}
+		if i%10 == 9 {
+			s.Outcome = driver.Miss
+		}
+		t.Record(&s)
+		t.Request(0, verb).Sent++
+		t.Request(0, verb).Answered++
+	}
+	t.AckN(verb, 1, 2*ms, uint64(n))
+	t.Span.Session(0, int64(n)*ms)
+	return t
+}
+
+// series has a row for each second.
+func series(seconds ...*measure.Totals) []run.Row {
+	var s judge.Series
+	for i, t := range seconds {
+		s.Add(float64(i+1), t)
+	}
+	return s.Rows()
+}
+
+// testRun is a result of testPlan: 1,000 gets of 1 ms in 1 s, 900 of them hits; put-warm was not run.
+func testRun(p *plan.Plan) *run.Run {
+	r := run.New(run.Header{ID: "x", Plan: p.Name, StartedAt: time.Unix(0, 0)}, run.Environment{
+		Servers: map[string]map[string]map[string]string{"space": {"127.0.0.1:7001": {"version": "7.2.4"}}},
+	})
+	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{
+		Endpoints:  []string{"127.0.0.1:7001"},
+		Load:       load(driver.Get, 1000),
+		Setup:      load(driver.Put, 0),
+		Series:     series(load(driver.Get, 10), &measure.Totals{}),
+		Generators: []measure.Generator{{Executor: "event loop", Busy: 0.25}},
+	}))
+	r.Conclude(run.Aborted, reason.User)
+	return r
+}
+
+func TestCheckAccepts(t *testing.T) {
+	p := testPlan(
+		`phase.get.op.get.response.p99 < duration("20ms")`,
+		`phase["get"].op["get"].latency.bad.service.count == 0`,
+		`phase.put-warm.op.put.rate > 10 && phase["put-warm"].op.put.rate_wall > 1`,
+		`phase.get.setup.op.put.ok == 10`,
+		`phase.get.op.get.acks[0].p50 < 1`,
+		`max([for row in phase.get.series : row.ok]...) > 3`,
+		`alltrue([for r in phase.get.requests : r.sent == r.answered])`,
+		`environment.servers.space["127.0.0.1:7001"].version == "7.2.4"`,
+		`verdict.validity == "valid" && exit_code == 0 && seconds < 60`,
+		`contains(phase_order, "get")`,
+		"(\n  phase.get.generator.busy\n  < percent(\"70%\")\n)",
+		`phase.get.levels[2].op.get.response.p99 < 1 && phase.get.search.rate > 2 * phase.get.search.first_failed`,
+		`length([for l in phase.get.levels : l if l.outcome == "held"]) > 1`,
+	)
+	p.Asserts = append(p.Asserts[:6], p.Asserts[7:]...) // there is no alltrue
+	require.Empty(t, Check(p))
+}
+
+func TestCheckRefuses(t *testing.T) {
+	tests := []struct{ name, that, want string }{
+		{
+			"phase", `phase.gett.op.get.ok > 1`,
+			`assert "a": phase has no "gett". Did you mean "get"? There are get, put-warm.`,
+		},
+		{
+			"op", `phase.get.op.put.ok > 1`,
+			`assert "a": phase.get.op has no "put". There are get.`,
+		},
+		{
+			"field", `phase.get.op.get.response.p98 > 1`,
+			`assert "a": phase.get.op.get.response has no "p98". Did you mean "p90"? There are ` +
+				`count, failed, max, mean, min, p50, p90, p95, p99, p999, sd.`,
+		},
+		{
+			"field of an element", `phase.get.requests[0].verbs == "get"`,
+			`assert "a": phase.get.requests[0] has no "verbs". Did you mean "verb"? There are ` +
+				`answered, ask, endpoint, error, in_flight, moved, refused, sent, target, timeout, verb.`,
+		},
+		{
+			"setup of none", `phase["put-warm"].setup.op.put.ok > 1`,
+			`assert "a": phase.put-warm.setup.op has no "put". By this plan there is nothing.`,
+		},
+		{
+			"root", `phases.get.seconds > 1`,
+			`assert "a": the result has no "phases". Did you mean "phase"? There are asserts, coordinator_cpu_seconds, draws_as, ` +
+				`environment, exit_code, experiment, fleet, id, labels, loadgen, losses, phase, phase_order, plan, plan_digest, recovered, repetition, schema, seconds, ` +
+				`started_at, strict, unverified, variant, verdict, workers.`,
+		},
+		{
+			"number", `phase.get.op.get.response.p99`,
+			`assert "a": the condition is a number, not true or false. Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`,
+		},
+		{
+			"object", `phase.get.op`,
+			`assert "a": the condition is an object, not true or false. Write a comparison, such as phase.NAME.op.get.response.p99 < duration("20ms").`,
+		},
+		{
+			"operand", `phase.get.target > 1`,
+			`assert "a": Invalid operand. Unsuitable value for left operand: number required, but have object. Figures are numbers`,
+		},
+		{
+			"text for a number", `phase.get.seconds < "20s"`,
+			`assert "a": Invalid operand. Unsuitable value for right operand: a number is required. Figures are numbers: write duration("5ms"), `,
+		},
+		{
+			"unit", `phase.get.seconds < duration("20 parsecs")`,
+			`assert "a": Invalid function argument. `,
+		},
+		{
+			"function", `phase.get.seconds < durations("20s")`,
+			`assert "a": Call to unknown function. There is no function named "durations". Did you mean "duration"?`,
+		},
+		{
+			"syntax", `phase.get.seconds <`,
+			`assert "a": Missing expression. `,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			diags := Check(testPlan(tt.that))
+			require.Len(t, diags, 1)
+			require.True(t, strings.HasPrefix(diags[0].Summary+". "+diags[0].Detail, tt.want), diags[0].Summary+". "+diags[0].Detail)
+			require.Equal(t, "plan.hcl", diags[0].Subject.Filename)
+			require.Equal(t, 12, diags[0].Subject.Start.Line)
+		})
+	}
+}
+
+// All mistakes at once, each at its own line.
+func TestCheckAll(t *testing.T) {
+	p := testPlan("phase.a.ok > phase.b.ok", "(\nphase.get.op.get.ok\n> phase.get.op.get.okay\n)", `true`)
+	diags := Check(p)
+	require.Len(t, diags, 3)
+	require.Equal(t, []int{12, 12, 14}, []int{diags[0].Subject.Start.Line, diags[1].Subject.Start.Line, diags[2].Subject.Start.Line})
+
+	var b strings.Builder
+	require.NoError(t, plan.FormatDiagnostics(&b, diags[:1], map[string][]byte{"plan.hcl": []byte("plan {\n")}))
+	require.Equal(t, "plan.hcl:12: assert \"a\": phase has no \"a\". There are get, put-warm.\n", b.String(),
+		"no line of the source, since its offset is not known")
+}
+
+func TestEvaluate(t *testing.T) {
+	yes, no := true, false
+	tests := []struct {
+		name, that    string
+		ok            *bool
+		value, reason string
+	}{
+		{
+			"holds", `phase.get.op.get.ok == 900 && phase.get.op.get.due > phase.get.op.get.ok`, &yes,
+			"phase.get.op.get.ok = 900, phase.get.op.get.due = 1000", "",
+		},
+		{"does not hold", `phase.get.op.get.hit_ratio > percent("90%")`, &no, "phase.get.op.get.hit_ratio = 0.9", ""},
+		{"decimal fractions are exact", `phase.get.op.get.hit_ratio == percent("90%")`, &yes, "phase.get.op.get.hit_ratio = 0.9", ""},
+		{"a literal, too", `phase.get.op.get.hit_ratio == 0.9`, &yes, "phase.get.op.get.hit_ratio = 0.9", ""},
+		{"time", `phase.get.op.get.acks[0].max >= duration("2ms")`, &yes, "phase.get.op.get.acks[0].max = 0.002", ""},
+		{
+			"null", `phase.get.op.get.latency.bad.service.p99 < 1 || true`, nil,
+			"", "phase.get.op.get.latency.bad.service.p99 is null: no op ended badly",
+		},
+		{
+			"null is no value", `phase.get.op.get.ok > 1 && phase.get.offered_rate == null`, nil,
+			"phase.get.op.get.ok = 900", "phase.get.offered_rate is null: a closed phase offers no rate: ops wait for each other",
+		},
+		{
+			"not run", `phase["put-warm"].op.put.rate > 1`, nil,
+			"", "phase.put-warm is null: phase put-warm was not run: the run is aborted",
+		},
+		{
+			"null in a list", `phase.get.series[1].response.p99 < 1`, nil,
+			"", "phase.get.series[1].response.p99 is null: no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not",
+		},
+		{
+			"nulls within", `max([for row in phase.get.series : row.response.p99]...) < 1`, nil,
+			"", "Invalid function argument: Invalid value for \"numbers\" parameter: argument must not be null",
+		},
+		{
+			"beyond the end", `phase.get.op.get.acks[2].p50 < 1`, nil,
+			"", "Invalid index: The given key does not identify an element in this collection value",
+		},
+		{
+			"all seconds", `min([for row in phase.get.series : row.ok]...) == 0 && phase.get.series[0].ok == 9`, &yes,
+			"phase.get.series[0].ok = 9", "",
+		},
+		{
+			"servers", `environment.servers.space["127.0.0.1:7001"].version == "7.2.4" && !strict`, &yes,
+			`environment.servers.space["127.0.0.1:7001"].version = "7.2.4", strict = false`, "",
+		},
+		{"setup", `phase.get.setup.op.put.due == 0`, &yes, "phase.get.setup.op.put.due = 0", ""},
+		{"division by zero", `1 / phase.get.op.get.shed > 1`, nil, "phase.get.op.get.shed = 0", "division by phase.get.op.get.shed, which is 0"},
+		{"division", `phase.get.op.get.miss / phase.get.op.get.ok < 0.2`, &yes, "phase.get.op.get.miss = 100, phase.get.op.get.ok = 900", ""},
+		{"not a condition", `phase.get.seconds`, nil, "phase.get.seconds = 1", "the condition is a number, not true or false"},
+		{"no expression", `phase.get.`, nil, "", "Invalid attribute name: An attribute name is required after a dot"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := testPlan(tt.that)
+			require.Equal(t, []run.AssertResult{
+				{Name: "a", That: tt.that, OK: tt.ok, Value: tt.value, Reason: tt.reason},
+			}, Evaluate(p, testRun(p)))
+		})
+	}
+}
+
+// A result of another plan decides nothing.
+func TestEvaluateOtherPlan(t *testing.T) {
+	p := testPlan("true")
+	r := testRun(p)
+	p.Phases = p.Phases[1:]
+	results := Evaluate(p, r)
+	require.Nil(t, results[0].OK)
+	require.Contains(t, results[0].Reason, "read the result as the plan's")
+}
+
+// Every number of the result can be named in an assert by its path in the JSON.
+func TestEveryNumberIsReachable(t *testing.T) {
+	p := testPlan()
+	r := testRun(p)
+	paths := numbers(t, r)
+	require.Contains(t, paths, "phase.get.op.get.response.max")
+	require.Contains(t, paths, "phase.get.requests[0].sent")
+	require.Contains(t, paths, "phase.get.series[0].response.mean")
+	require.Contains(t, paths, "phase.get.setup.op.put.due")
+	require.Greater(t, len(paths), 150)
+	for _, path := range paths {
+		p.Asserts = append(p.Asserts, &plan.Assert{Name: path, That: path + " == " + path, File: "plan.hcl", Line: 1})
+	}
+	require.Empty(t, Check(p))
+	for _, a := range Evaluate(p, r) {
+		require.NotNil(t, a.OK, "%s: %s", a.Name, a.Reason)
+		require.True(t, *a.OK)
+		require.Contains(t, a.Value, a.Name+" = ")
+	}
+}

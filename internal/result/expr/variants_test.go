@@ -1,0 +1,72 @@
+package expr
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func columns(values ...string) plan.Table {
+	t := plan.Table{Name: "t"}
+	for i, v := range values {
+		t.Columns = append(t.Columns, plan.Column{Name: string(rune('a' + i)), Value: v, File: "plan.hcl", Line: 7})
+	}
+	return t
+}
+
+// A column sees the columns before it, also those of the baseline and of any named variant.
+func TestColumnsOfOtherVariants(t *testing.T) {
+	p := testPlan()
+	variants := []Variant{{Name: "w1", Plan: p, Runs: []*run.Run{testRun(p)}}, {Name: "w=2,r=1", Plan: p, Runs: []*run.Run{testRun(p)}}, {Name: "later"}}
+	variants[1].Runs[0].Phase["get"].Op["get"].OK = 1800
+	table := Fill(columns(`phase.get.op.get.ok`, `a / baseline.a`, `a / variant["w=2,r=1"].a`, `variant.w1.b + variant.w1.c`, `a / variant.later.a`), variants, 0)
+	value := func(row, column int) float64 { return *table.Rows[row].Cells[column].Value }
+	require.Equal(t, []float64{900, 1, 0.5, 1.5}, []float64{value(0, 0), value(0, 1), value(0, 2), value(0, 3)})
+	require.Equal(t, []float64{1800, 2, 1, 1.5}, []float64{value(1, 0), value(1, 1), value(1, 2), value(1, 3)})
+	require.Equal(t, "variant.later.a is null", table.Rows[0].Cells[4].Reason)
+	for _, cell := range table.Rows[2].Cells {
+		require.Equal(t, run.Cell{Reason: "no run of this variant counts"}, cell)
+	}
+}
+
+func TestCheckColumnsOfOtherVariants(t *testing.T) {
+	variants := []plan.Variant{{Name: "w1"}, {Name: "w2"}}
+	require.Empty(t, CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, `a / variant.w2.a`)}, variants))
+	for value, want := range map[string]string{
+		"a / variant.w3.a": `table "t", column "b": variant has no "w3". Did you mean "w1"? There are w1, w2.`,
+		"a / variant.w2.b": `table "t", column "b": variant.w2 has no "b". There are a.`,
+		"variant.w2":       `table "t", column "b": the value is an object, not a number. Write a figure, such as phase.NAME.op.get.rate.`,
+	} {
+		diags := CheckTables(testPlan(), []plan.Table{columns(`phase.get.op.get.ok`, value)}, variants)
+		require.Len(t, diags, 1, value)
+		require.Equal(t, want, diags[0].Summary+". "+diags[0].Detail)
+	}
+}
+
+// Observations are checked against the plan's names, and their figures can be used in columns like all others.
+func TestObservationsInExpressions(t *testing.T) {
+	p := testPlan(
+		`phase.get.observe.server.calls.delta > 1`,
+		`phase.put-warm.probes.server.failed == 0 && max([for row in phase.get.probes.server.series : row.value.calls]...) > 1`,
+		`phase.get.observe.server.call.delta > 1`,
+		`phase.get.observe.serve.calls.delta > 1`,
+	)
+	p.Observes = []*plan.Observe{{Name: "server", Kind: plan.ObserveServer, Fields: []plan.Field{{Name: "calls", Counter: true}}}}
+	diags := Check(p)
+	require.Len(t, diags, 2)
+	require.Equal(t, `assert "a": phase.get.observe.server has no "call"`, diags[0].Summary)
+	require.Equal(t, `assert "a": phase.get.observe has no "serve"`, diags[1].Summary)
+
+	o := &judge.Observation{Of: "x"}
+	o.Begin(&run.Probe{At: 1, Value: map[string]float64{"calls": 100}})
+	o.End(&run.Probe{At: 2, Value: map[string]float64{"calls": 1000}})
+	r := run.New(run.Header{}, run.Environment{})
+	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: []string{"x"}, Load: load(0, 1000), Observed: map[string]*judge.Observation{"server": o}}))
+	table := Fill(columns(`phase.get.observe.server.calls.delta / phase.get.op.get.ok`, `phase.put-warm.observe.server.calls.max`), []Variant{{Name: "v", Plan: p, Runs: []*run.Run{r}}}, 0)
+	require.InDelta(t, 1, *table.Rows[0].Cells[0].Value, 0)
+	require.Contains(t, table.Rows[0].Cells[1].Reason, "phase put-warm was not run")
+}

@@ -1,0 +1,208 @@
+package pgexport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Push writes a run. It returns false if the run is there already; a different run of the same name is an error. planJSON may be nil.
+func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, db.within)
+	defer cancel()
+	err = db.inTransaction(ctx, func() error {
+		if added, err = db.insertRun(ctx, r, planJSON); err != nil || !added {
+			return err
+		}
+		for _, t := range tablesOf(r) {
+			if err := db.copyRows(ctx, t); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, db.plain(fmt.Errorf("push run %s: %w", r.ID, err))
+	}
+	return added, nil
+}
+
+func (db *DB) insertRun(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
+	e := &r.Environment
+	reasons, labels, environment, err := asJSON(r.Verdict.Reasons, r.Labels, e)
+	if err != nil {
+		return false, err
+	}
+	var plan *string
+	if planJSON != nil {
+		text := string(planJSON)
+		plan = &text
+	}
+	changed, err := db.exec(ctx, `
+		INSERT INTO loadgen.runs (id, plan, plan_digest, started_at, seconds, loadgen, experiment, variant, repetition, completeness, validity,
+			assertions, exit_code, reasons, labels, workers, hostname, kernel, cpu_model, environment, plan_json, draws_as)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+		ON CONFLICT (id) DO NOTHING`,
+		r.ID, r.Plan, r.PlanDigest, r.StartedAt, r.Seconds, r.Loadgen, r.Experiment, r.Variant, r.Repetition, string(r.Verdict.Completeness),
+		string(r.Verdict.Validity), string(r.Verdict.Assertions), r.ExitCode, reasons, labels, len(r.Workers), e.Hostname, e.Kernel, e.CPUModel,
+		environment, plan, r.DrawsAs)
+	if err != nil || changed > 0 {
+		return err == nil, err
+	}
+	return false, db.isSame(ctx, "runs", r.ID, r.StartedAt)
+}
+
+// asJSON encodes the columns that are kept as JSON.
+func asJSON(reasons []string, labels map[string]string, environment any) (a, b, c string, err error) {
+	var texts [3]string
+	for i, v := range []any{slices.Concat([]string{}, reasons), labelsOf(labels), environment} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return "", "", "", err
+		}
+		texts[i] = string(text)
+	}
+	return texts[0], texts[1], texts[2], nil
+}
+
+// labelsOf returns an empty object for no labels.
+func labelsOf(labels map[string]string) map[string]string {
+	if labels == nil {
+		return map[string]string{}
+	}
+	return labels
+}
+
+// isSame checks that the row of that ID has the same start time, to the microsecond that the database keeps.
+func (db *DB) isSame(ctx context.Context, table, id string, startedAt time.Time) error {
+	micros, err := db.number(ctx, `SELECT (extract(epoch FROM started_at) * 1000000)::bigint FROM loadgen.`+table+` WHERE id = $1`, id)
+	if err != nil {
+		return err
+	}
+	there := time.UnixMicro(micros)
+	if d := there.Sub(startedAt); d < -time.Microsecond || d > time.Microsecond {
+		return fmt.Errorf("the database has another one of this name, which began at %s", there.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// rowsOf are rows for a table.
+type rowsOf struct {
+	name    string
+	columns []string
+	rows    [][]any
+}
+
+// tablesOf makes the rows of a run's tables, referenced tables first.
+func tablesOf(r *run.Run) []rowsOf {
+	phases := rowsOf{name: "phases", columns: []string{
+		"run", "phase", "position", "kind", "model", "target", "driver", "seconds", "warmup", "validity", "offered_rate", "achieved_rate",
+	}}
+	ops := rowsOf{name: "ops", columns: []string{
+		"run", "phase", "op", "due", "sent", "ok", "miss", "conflict", "quorum_failed", "timeout", "error", "shed", "in_flight", "bytes_in", "bytes_out",
+	}}
+	figures := rowsOf{name: "figures", columns: []string{"run", "phase", "op", "figure", "value"}}
+	series := rowsOf{name: "series", columns: []string{
+		"run", "phase", "t", "due", "sent", "ok", "miss", "bad", "in_flight", "response_mean", "response_p50", "response_p99",
+	}}
+	observations := rowsOf{name: "observations", columns: []string{
+		"run", "phase", "observation", "field", "unit", "counter", "before", "after", "delta", "rate", "last", "min", "max", "mean",
+	}}
+	for i, name := range r.PhaseOrder {
+		p := r.Phase[name]
+		phases.rows = append(phases.rows, []any{
+			r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.Seconds, p.WarmUp.Seconds, string(p.Validity), p.OfferedRate, p.AchievedRate,
+		})
+		for _, verb := range p.Verbs() {
+			o := p.Op[verb]
+			ops.rows = append(ops.rows, []any{
+				r.ID, name, verb, o.Due, o.Sent, o.OK, o.Miss, o.Conflict, o.QuorumFailed, o.Timeout, o.Error, o.Shed, o.InFlight, o.BytesIn, o.BytesOut,
+			})
+			for _, f := range figuresOf(o) {
+				if f.value != nil {
+					figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, *f.value})
+				}
+			}
+		}
+		for _, s := range p.Series {
+			series.rows = append(series.rows, []any{
+				r.ID, name, s.T, s.Due, s.Sent, s.OK, s.Miss, s.Bad, s.InFlight, s.Response.Mean, s.Response.P50, s.Response.P99,
+			})
+		}
+		for what, fields := range p.Observe {
+			for field, o := range fields {
+				observations.rows = append(observations.rows, []any{
+					r.ID, name, what, field, o.Unit, o.Counter, o.Before, o.After, o.Delta, o.Rate, o.Last, o.Min, o.Max, o.Mean,
+				})
+			}
+		}
+	}
+	return []rowsOf{phases, ops, figures, series, observations}
+}
+
+// figure is a number of an op, named by its path below the op.
+type figure struct {
+	name  string
+	value *float64
+}
+
+func figuresOf(o *run.Op) []figure {
+	all := []figure{{"rate", o.Rate}, {"answered", o.Answered}, {"rate_wall", o.RateWall}, {"hit_ratio", o.HitRatio}}
+	for _, l := range []struct {
+		name string
+		of   *run.Latency
+	}{{"response", &o.Response}, {"service", &o.Service}, {"lag", &o.Lag}} {
+		all = append(all,
+			figure{l.name + ".mean", l.of.Mean}, figure{l.name + ".sd", l.of.SD}, figure{l.name + ".min", l.of.Min}, figure{l.name + ".p50", l.of.P50},
+			figure{l.name + ".p90", l.of.P90}, figure{l.name + ".p95", l.of.P95}, figure{l.name + ".p99", l.of.P99}, figure{l.name + ".p999", l.of.P999}, figure{l.name + ".max", l.of.Max})
+	}
+	return all
+}
+
+// PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if it is there already.
+func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, db.within)
+	defer cancel()
+	err = db.inTransaction(ctx, func() error {
+		labels, err := json.Marshal(labelsOf(x.Labels))
+		if err != nil {
+			return err
+		}
+		changed, err := db.exec(ctx, `
+			INSERT INTO loadgen.experiments (id, plan, started_at, seconds, loadgen, repeat, baseline, completeness, validity, assertions, exit_code, labels,
+				schema, matters)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, nullif($14::double precision, 0)) ON CONFLICT (id) DO NOTHING`,
+			x.ID, x.Plan, x.StartedAt, x.Seconds, x.Loadgen, x.Repeat, x.Baseline, string(x.Verdict.Completeness), string(x.Verdict.Validity),
+			string(x.Verdict.Assertions), x.ExitCode, string(labels), x.Schema, x.Matters)
+		if err != nil {
+			return err
+		}
+		if added = changed > 0; !added {
+			return db.isSame(ctx, "experiments", x.ID, x.StartedAt)
+		}
+		return db.copyRows(ctx, comparisonsOf(x))
+	})
+	if err != nil {
+		return false, db.plain(fmt.Errorf("push experiment %s: %w", x.ID, err))
+	}
+	return added, nil
+}
+
+func comparisonsOf(x *run.Experiment) rowsOf {
+	comparisons := rowsOf{name: "comparisons", columns: []string{
+		"experiment", "variant", "phase", "op", "metric", "unit", "score", "error", "ratio", "ratio_lo", "ratio_hi", "p", "p_holm", "spread", "mde",
+		"differs", "finding", "validity", "difference", "difference_lo", "difference_hi", "code",
+	}}
+	for i := range x.Figures {
+		f := &x.Figures[i]
+		comparisons.rows = append(comparisons.rows, []any{
+			x.ID, f.Variant, f.Phase, f.Op, f.Metric, f.Unit, f.Score, f.Error, f.Ratio, f.RatioLo, f.RatioHi, f.P, f.PHolm, f.Spread, f.MDE,
+			f.Differs, f.Finding, string(f.Validity), f.Difference, f.DifferenceLo, f.DifferenceHi, string(f.Code),
+		})
+	}
+	return comparisons
+}

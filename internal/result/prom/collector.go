@@ -1,0 +1,184 @@
+package prom
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
+type Collector struct {
+	descs   [numFamilies]*prometheus.Desc
+	workers func() []worker.Status // nil: this process is a worker
+	latest  atomic.Pointer[shown]
+	scrapes scrapes
+}
+
+// shown is a view that no longer changes.
+type shown struct{ *View }
+
+// New returns a coordinator's Collector with nothing to show. workers returns the run's workers. It is called at each scrape, from any goroutine,
+// because their state matters most when they send nothing.
+func New(workers func() []worker.Status) *Collector {
+	return &Collector{descs: describe(), workers: workers}
+}
+
+// NewPart returns a worker's Collector with nothing to show. It exports what that worker counted, but neither the verdict nor other workers.
+func NewPart() *Collector { return &Collector{descs: describe()} }
+
+// Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not.
+func (c *Collector) Set(v View) {
+	c.latest.Store(&shown{View: v.frozen()})
+}
+
+// AwaitScrape waits until every scraper whose connection is still open has fetched the latest view, and so has the most recent scraper, if there was
+// one. So each Prometheus gets a run's final counts before the process ends. It returns at once if nobody has scraped yet or there is no view. If ctx
+// ends first, it returns the error of ctx with the number of scrapers that are missing.
+func (c *Collector) AwaitScrape(ctx context.Context) error {
+	latest := c.latest.Load()
+	if latest == nil {
+		return nil
+	}
+	return c.scrapes.await(ctx, latest)
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	latest := c.latest.Load()
+	if latest == nil {
+		return
+	}
+	p := page{descs: &c.descs, ch: ch}
+	p.flag(runActive, !latest.Ended, latest.Run)
+	if c.workers != nil {
+		p.verdict(latest.View)
+		p.workers(latest.Run, c.workers())
+	}
+	p.phases(latest.View)
+}
+
+// metric is a prometheus.Metric with its complete content.
+type metric struct {
+	desc *prometheus.Desc
+	dto  dto.Metric
+}
+
+func (m *metric) Desc() *prometheus.Desc { return m.desc }
+
+func (m *metric) Write(to *dto.Metric) error {
+	to.Label, to.Counter, to.Gauge, to.Histogram = m.dto.Label, m.dto.Counter, m.dto.Gauge, m.dto.Histogram
+	return nil
+}
+
+// page writes the metrics of one scrape.
+type page struct {
+	descs *[numFamilies]*prometheus.Desc
+	ch    chan<- prometheus.Metric
+}
+
+// metric returns a metric of a family, without a value. Labels are in the family's order.
+func (p *page) metric(of id, labels []string) *metric {
+	m := &metric{desc: p.descs[of]}
+	m.dto.Label = prometheus.MakeLabelPairs(m.desc, labels)
+	return m
+}
+
+// number emits a counter or a gauge. Counts are exact up to 2^53.
+func (p *page) number(of id, value float64, labels ...string) {
+	m := p.metric(of, labels)
+	if families[of].kind == counter {
+		m.dto.Counter = &dto.Counter{Value: &value}
+	} else {
+		m.dto.Gauge = &dto.Gauge{Value: &value}
+	}
+	p.ch <- m
+}
+
+func (p *page) count(of id, n uint64, labels ...string) { p.number(of, float64(n), labels...) }
+
+func (p *page) flag(of id, is bool, labels ...string) {
+	value := 0.0
+	if is {
+		value = 1
+	}
+	p.number(of, value, labels...)
+}
+
+// histogram emits h, which holds nanoseconds.
+func (p *page) histogram(of id, h *hist.Hist, bounds []int64, labels ...string) {
+	m := p.metric(of, labels)
+	m.dto.Histogram = convert(h, bounds)
+	p.ch <- m
+}
+
+func (p *page) verdict(v *View) {
+	p.number(runCompleteness, completeness(v.Verdict.Completeness), v.Run)
+	p.number(runValidity, validity(v.Verdict.Validity), v.Run)
+	p.number(runAssertions, assertions(v.Verdict.Assertions), v.Run)
+}
+
+func (p *page) phases(v *View) {
+	for i := range v.Phases {
+		phase := phasePage{page: *p, v: v, ph: &v.Phases[i]}
+		phase.write()
+	}
+}
+
+// workers emits the metrics of workers. Names are made valid UTF-8, as the formats of the page require.
+func (p *page) workers(run string, list []worker.Status) {
+	for _, w := range list {
+		name := strings.ToValidUTF8(w.Name, "�")
+		p.flag(workerUp, w.Up, run, name)
+		p.number(workerLastSeen, w.Silent.Seconds(), run, name)
+		p.number(workerOffset, w.Offset.Seconds(), run, name)
+		p.number(workerUncertainty, w.Uncertainty.Seconds(), run, name)
+		p.number(workerCPU, w.CPU.Seconds(), run, name)
+	}
+}
+
+func completeness(c run.Completeness) float64 {
+	switch c {
+	case run.Failed:
+		return 3
+	case run.Aborted:
+		return 2
+	case run.Degraded:
+		return 1
+	}
+	return 0
+}
+
+func validity(v run.Validity) float64 {
+	switch v {
+	case run.Invalid:
+		return 2
+	case run.Suspect:
+		return 1
+	}
+	return 0
+}
+
+func assertions(a run.Assertions) float64 {
+	switch a {
+	case run.Fail:
+		return 2
+	case run.Pass:
+		return 1
+	}
+	return 0
+}

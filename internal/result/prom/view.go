@@ -1,0 +1,137 @@
+package prom
+
+import (
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// View is the current state of a run, as the metrics page shows it.
+type View struct {
+	Run     string // its ID
+	Current string // the phase in progress; "" before the first and after the last
+	Ended   bool   // Verdict is final
+	Verdict run.Verdict
+	Phases  []Phase // all phases of the plan, in order
+}
+
+// Phase is one phase of a View. NewView sets everything that the plan determines; Offered, Setup and Load are set as the run is measured.
+type Phase struct {
+	Name      string
+	Verbs     []driver.Verb   // of the mix, in order
+	Words     driver.Words    // for their names
+	Scenarios []Scenario      // in the plan's order
+	HasSetup  bool            // the phase has a setup
+	Targets   []Target        // in the order in which requests are counted
+	Batch     int             // keys per op
+	Files     bool            // the target is files on the workers' machines: reading them sends nothing
+	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
+	Offered   float64         // current ops per second; 0 in a closed phase, and while none are offered
+	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
+	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil: none yet
+}
+
+// Scenario is one of a phase's scenarios.
+type Scenario struct {
+	Name  string
+	Steps []Step
+}
+
+// Step is one step of a scenario.
+type Step struct {
+	Name   string
+	Target string // target of its ops
+}
+
+// Target is one of a phase's targets.
+type Target struct {
+	Name      string
+	Verbs     []driver.Verb // that the phase asks it for
+	Endpoints int           // from the plan; for a cluster, more than have names
+	Rows      int           // in the ledger of requests; 0: a cluster whose number of nodes is still unknown
+}
+
+// NewView returns the view of a run before it begins: every phase of the plan, with nothing counted. The plan must be valid.
+func NewView(runID string, p *plan.Plan) View {
+	v := View{Run: runID, Verdict: run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}}
+	for _, ph := range p.Phases {
+		v.Phases = append(v.Phases, newPhase(p, ph))
+	}
+	return v
+}
+
+func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
+	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
+	verbs := func(mix []plan.Weight) (list []driver.Verb) {
+		for _, w := range mix {
+			if verb, ok := out.Words.Verb(w.Op); ok {
+				list = append(list, verb)
+			}
+		}
+		return list
+	}
+	out.Verbs = verbs(ph.Ops)
+	endpoints := p.EndpointsOf(ph)
+	for _, name := range ph.Targets() {
+		t := p.Target(name)
+		mine := Target{Name: name, Verbs: verbs(ph.OpsOn(name)), Endpoints: endpoints[name], Rows: endpoints[name]}
+		if t.Placement == plan.Slots { // it has more than the plan names; how many is not known yet
+			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
+		}
+		out.Targets = append(out.Targets, mine)
+		if t.Replication != nil && t.Replication.ByClient() {
+			out.Copies = max(out.Copies, t.Replication.N)
+		}
+	}
+	for i := range ph.Scenarios {
+		s := &ph.Scenarios[i]
+		one := Scenario{Name: s.Name}
+		for j, name := range s.StepNames() {
+			one.Steps = append(one.Steps, Step{name, s.Steps[j].TargetIn(ph)})
+		}
+		out.Scenarios = append(out.Scenarios, one)
+	}
+	return out
+}
+
+// found records how many nodes the clusters among the phase's targets have; nodes is by target name. The ledger of requests has one more row for each
+// cluster, for nodes that join later.
+func (ph *Phase) found(nodes map[string][]string) {
+	ph.Targets = slices.Clone(ph.Targets) // views already shown share the old ones
+	for i := range ph.Targets {
+		if t := &ph.Targets[i]; len(nodes[t.Name]) > 0 {
+			t.Rows = len(nodes[t.Name]) + 1
+		}
+	}
+}
+
+// shares divides the ledger of requests among the targets. A cluster whose number of nodes is unknown gets everything after it.
+func (ph *Phase) shares(requests []measure.Requests) [][]measure.Requests {
+	list := make([][]measure.Requests, len(ph.Targets))
+	for i, t := range ph.Targets {
+		n := min(t.Rows*driver.NumVerbs, len(requests))
+		if t.Rows == 0 || i == len(list)-1 {
+			n = len(requests)
+		}
+		list[i], requests = requests[:n], requests[n:]
+	}
+	return list
+}
+
+// Phase returns the phase with the given name, which the caller may change in place; nil if the plan has none.
+func (v *View) Phase(name string) *Phase {
+	if i := slices.IndexFunc(v.Phases, func(ph Phase) bool { return ph.Name == name }); i >= 0 {
+		return &v.Phases[i]
+	}
+	return nil
+}
+
+// frozen returns a copy that shares only the Totals with v.
+func (v *View) frozen() *View {
+	c := *v
+	c.Phases = slices.Clone(v.Phases)
+	return &c
+}

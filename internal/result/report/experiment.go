@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Experiment writes how the variants of an experiment compare: its tables, how far each variant got, and the verdict over its runs.
+func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
+	p := newPrinter(opts.Width)
+	p.line("%s   %s", x.Plan, x.ID)
+	p.facts(words.Experiment(x))
+	all := x.Tables
+	if len(x.Variants) > mostVariants {
+		all = inBrief(x)
+	}
+	for _, t := range all {
+		p.table(t)
+	}
+	p.variants(x)
+	p.experimentVerdict(x, opts)
+	if err := p.to(w); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// narrow removes the columns of a comparison that do not fit on a terminal; its findings say most of what they hold.
+func narrow(t run.Table) run.Table {
+	if !tables.HasFindings(t) {
+		return t
+	}
+	extra := func(c run.Column) bool { return c.Name == "median" || c.Name == "mde" }
+	rows := slices.Clone(t.Rows)
+	for i, row := range rows {
+		rows[i].Cells = nil
+		for j, c := range row.Cells {
+			if !extra(t.Columns[j]) {
+				rows[i].Cells = append(rows[i].Cells, c)
+			}
+		}
+	}
+	t.Columns, t.Rows = slices.DeleteFunc(slices.Clone(t.Columns), extra), rows
+	return t
+}
+
+// minWords is the least width to which words in a table are wrapped.
+const minWords = 24
+
+// table writes a table. Names are left-aligned, as is the last column if it holds words.
+func (p *printer) table(t run.Table) {
+	p.line("")
+	for i, line := range Wrap(t.Title, p.width-2) {
+		p.line("%s%s", []string{"── ", "   "}[min(i, 1)], line)
+	}
+	rows := tables.Grid(narrow(t))
+	wide, words := widths(rows), tables.HasFindings(t)
+	if !t.Transpose && !words && breadth(wide, false) > leastWide {
+		p.tight(t)
+		p.notes(t)
+		return
+	}
+	below := false
+	if words && breadth(wide, true) > p.width {
+		rows = concise(narrow(t))
+		wide = widths(rows)
+		below = breadth(wide, true) > p.width
+	}
+	for n, row := range rows {
+		line := "  " + left(row[0].Text, wide[0])
+		for i := 1; i < len(row)-1; i++ {
+			line += "  " + right(row[i].Text, wide[i])
+		}
+		last := row[len(row)-1].Text
+		switch {
+		case !words:
+			line += "  " + right(last, wide[len(row)-1])
+		case !below:
+			line += "  " + strings.Join(Wrap(last, max(p.width-columns(line)-2, minWords)), "\n"+spaces(columns(line)+2))
+		case n > 0:
+			line += "\n    " + strings.Join(Wrap(last, p.width-4), "\n    ")
+		}
+		p.line("%s", line)
+	}
+	p.notes(t)
+}
+
+// notes are the lines below a table.
+func (p *printer) notes(t run.Table) {
+	for _, note := range tables.Notes(t) {
+		for _, line := range Wrap(note, p.width-2) {
+			p.line("  %s", line)
+		}
+	}
+}
+
+// variants says how far each variant got. If many got equally far, it leaves out their names.
+func (p *printer) variants(x *run.Experiment) {
+	p.rule("variants", quantity.Count(len(x.Variants), "variant"))
+	alike := map[string]int{} // how many got equally far
+	wide := 0
+	for _, v := range x.Variants {
+		alike[tables.Became(v, x.Repeat)]++
+		wide = max(wide, columns(v.Name))
+	}
+	said := map[string]bool{}
+	for _, v := range x.Variants {
+		became, name := tables.Became(v, x.Repeat), v.Name
+		if n := alike[became]; n > mostVariants {
+			if said[became] {
+				continue
+			}
+			said[became], name = true, quantity.Count(n, "variant")
+		}
+		p.line("  %s  %s", left(name, wide), became)
+	}
+}
+
+func (p *printer) experimentVerdict(x *run.Experiment, opts Options) {
+	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
+	for _, line := range Wrap(strings.Join(tables.Judgement(x), " "), p.width-2) {
+		p.line("  %s", line)
+	}
+	for _, why := range tables.ShownReasons(tables.Reasons(x)) {
+		for i, line := range Wrap(why, p.width-4) {
+			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
+		}
+	}
+	if opts.Dir != "" {
+		p.line("  Experiment directory: %s", opts.Dir)
+	}
+}
+
+// experimentMarkdown writes the tables of an experiment as Markdown.
+func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(words.Experiment(x), " · ")), markdown(x.ID), markdown(strings.Join(tables.Judgement(x), " ")))
+	for i, why := range tables.ShownReasons(tables.Reasons(x)) {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", markdown(why))
+	}
+	markdownTables(b, x.Tables)
+}
+
+func markdownTables(b *strings.Builder, all []run.Table) {
+	for _, t := range all {
+		fmt.Fprintf(b, "\n### %s\n\n", markdown(t.Title))
+		for i, row := range tables.Grid(t) {
+			for _, c := range row {
+				b.WriteString("| " + markdown(c.Text) + " ")
+			}
+			b.WriteString("|\n")
+			if i == 0 {
+				b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
+			}
+		}
+		for _, note := range tables.Notes(t) {
+			b.WriteString("\n" + markdown(note) + "\n")
+		}
+	}
+}
+
+// markdown escapes text, so that neither Markdown nor HTML interprets it.
+func markdown(text string) string {
+	return strings.NewReplacer(
+		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`, "#", `\#`, "\n", " ",
+	).Replace(quantity.Plain(text))
+}

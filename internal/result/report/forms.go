@@ -1,0 +1,229 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+)
+
+// Texts writes each run as [Text] does and each experiment as [Experiment] does, with an empty line between them.
+func Texts(w io.Writer, all []timeline.Source) error {
+	for i, s := range all {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return fmt.Errorf("write report: %w", err)
+			}
+		}
+		var err error
+		if s.Study != nil {
+			err = Experiment(w, s.Study.Experiment, Options{})
+		} else {
+			err = Text(w, s.Run, Options{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON writes each run or experiment as stored in its directory (docs/result.md), one after another.
+func JSON(w io.Writer, all []timeline.Source) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	for _, s := range all {
+		var result any = s.Run
+		if s.Study != nil {
+			result = s.Study.Experiment
+		}
+		if err := enc.Encode(result); err != nil {
+			return fmt.Errorf("write result: %w", err)
+		}
+	}
+	return nil
+}
+
+// CSV writes a line for each second of each phase (RFC 4180); for an experiment, those of each run. A line has the level, from 1, if the phase has
+// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none. Then follows
+// what was observed of the target's side, a column for each field of each observation: the value from the last probe before the end of that second.
+// Names that a spreadsheet would take for a formula are prefixed with an apostrophe.
+func CSV(w io.Writer, all []timeline.Source) error {
+	out := csv.NewWriter(w)
+	runs := runsOf(all)
+	fields := observedFields(runs)
+	head := []string{
+		"run", "variant", "repetition", "phase", "level", "t", "ops", "due", "sent", "ok", "miss", "bad", "keys_ok", "in_flight",
+		"response_mean", "response_p50", "response_p99",
+	}
+	for _, f := range fields {
+		head = append(head, name(f.observation+"."+f.name))
+	}
+	rows := [][]string{head}
+	for _, r := range runs {
+		rows = append(rows, secondsOf(r, fields)...)
+	}
+	if err := out.WriteAll(rows); err != nil {
+		return fmt.Errorf("write series: %w", err)
+	}
+	return nil
+}
+
+// runsOf lists the runs, and those of experiments.
+func runsOf(all []timeline.Source) (runs []*run.Run) {
+	for _, s := range all {
+		if s.Study != nil {
+			runs = append(runs, s.Study.Runs...)
+		} else {
+			runs = append(runs, s.Run)
+		}
+	}
+	return runs
+}
+
+func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
+	repetition := ""
+	if r.Repetition > 0 {
+		repetition = strconv.Itoa(r.Repetition)
+	}
+	for _, phase := range r.PhaseOrder {
+		ended := uint64(0)
+		ph := r.Phase[phase]
+		first := len(rows)
+		for _, row := range ph.Series {
+			ended += row.OK + row.Miss + row.Bad
+			rows = append(rows, append([]string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T)}, fieldsOf(&row, ended)...))
+		}
+		for _, f := range fields {
+			for i, value := range f.over(ph) {
+				rows[first+i] = append(rows[first+i], exact(value))
+			}
+		}
+	}
+	return rows
+}
+
+// name escapes a text so that a spreadsheet shows it: text that begins with one of these characters is a formula there, even in quotes.
+func name(text string) string {
+	if text = quantity.Plain(text); strings.IndexAny(text, "=+-@\t\n") == 0 {
+		return "'" + text
+	}
+	return text
+}
+
+// levelAt returns the level of a row that ends at a time, from 1; "" if the phase has none.
+func levelAt(ph *run.Phase, end float64) string {
+	for i, l := range slices.Backward(ph.Levels) {
+		if l.StartSeconds < end {
+			return strconv.Itoa(i + 1)
+		}
+	}
+	return ""
+}
+
+func fieldsOf(r *run.Row, ended uint64) []string {
+	fields := []string{strconv.FormatFloat(r.T, 'f', -1, 64)}
+	for _, n := range []uint64{ended, r.Due, r.Sent, r.OK, r.Miss, r.Bad, r.KeysOK} {
+		fields = append(fields, strconv.FormatUint(n, 10))
+	}
+	fields = append(fields, strconv.FormatInt(r.InFlight, 10))
+	for _, q := range []*float64{r.Response.Mean, r.Response.P50, r.Response.P99} {
+		fields = append(fields, exact(q))
+	}
+	return fields
+}
+
+// exact formats a figure with all its digits; "" if there is none.
+func exact(n *float64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*n, 'f', -1, 64)
+}
+
+// Markdown writes, as GitHub Flavored Markdown, the verdict and then the figures of each run, the promises of its log files and what was observed of
+// its target, or the tables of each experiment.
+func Markdown(w io.Writer, all []timeline.Source) error {
+	var b strings.Builder
+	for i, s := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if s.Study != nil {
+			experimentMarkdown(&b, s.Study.Experiment)
+		} else {
+			summary(&b, s.Run)
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func summary(b *strings.Builder, r *run.Run) {
+	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(words.Facts(r), " · ")), markdown(r.ID), markdown(strings.Join(words.Verdict(r), " ")))
+	for i, why := range r.Verdict.Reasons {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", markdown(why))
+	}
+	if len(r.PhaseOrder) == 0 {
+		return
+	}
+	for _, name := range r.PhaseOrder {
+		ph := r.Phase[name]
+		if ph.Search != nil {
+			fmt.Fprintf(b, "\nPhase %s: %s.\n", markdown(name), markdown(words.Found(ph)))
+		} else if ph.OfferedRate != nil && ph.AchievedRate != nil {
+			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), words.Arriving(ph, *ph.OfferedRate), words.Arriving(ph, *ph.AchievedRate))
+		}
+	}
+	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	for _, name := range r.PhaseOrder {
+		ph := r.Phase[name]
+		for _, o := range words.DoneIn(ph) {
+			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), markdown(strings.TrimPrefix(strings.Replace(o.At, ".", " ", 1), "op ")), perSecond(o.Rate))
+			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
+				fmt.Fprintf(b, " %s |", words.Latency(q))
+			}
+			fmt.Fprintf(b, " %s |\n", markdown(string(ph.Validity)))
+			if o.Batched() {
+				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), markdown(o.Name), perSecond(o.Op.Keys.Rate), markdown(string(ph.Validity)))
+			}
+		}
+	}
+	for _, name := range r.PhaseOrder {
+		levelsMarkdown(b, name, r.Phase[name])
+	}
+	logsMarkdown(b, r)
+	observedMarkdown(b, r)
+}
+
+// levelsMarkdown writes the table of levels.
+func levelsMarkdown(b *strings.Builder, name string, ph *run.Phase) {
+	if len(ph.Levels) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n| levels of %s | %s | |\n|---|%s---|\n", markdown(name), strings.Join(words.LevelHeads[:], " | "), strings.Repeat("--:|", len(words.LevelHeads)))
+	for _, row := range words.Levels(ph) {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(row.Op), strings.Join(row.Cells[:], " | "), markdown(row.Word))
+	}
+}
+
+func perSecond(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return quantity.Whole(*rate) + "/s"
+}

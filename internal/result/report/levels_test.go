@@ -1,0 +1,93 @@
+package report
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// queue is how one server handles a schedule with 100 µs per op; every tenth op is a put if the mix has puts.
+func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
+	t := measure.NewTotals(0, 1)
+	pacer := pace.NewConstant(s, 1, 0)
+	var free int64
+	for i := 0; ; i++ {
+		due, ok := pacer.Next()
+		if !ok {
+			t.Span.Session(0, free)
+			return t
+		}
+		verb := driver.Get
+		if i%10 == 9 && len(ph.Ops) > 1 {
+			verb = driver.Put
+		}
+		free = max(free, due) + 100*µs
+		t.AddDue(verb)
+		t.Record(&measure.Sample{Verb: verb, Due: due, Start: due, End: free})
+		r := t.Request(0, verb)
+		r.Sent, r.Answered = r.Sent+1, r.Answered+1
+	}
+}
+
+// levels is a run of stages, one of which is too much, of a search, and of searches that find nothing, hold everything they tried, and are bound by
+// the generator.
+func levels() *run.Run {
+	p, r := samplePlan(), run.New(header, environment)
+	schedule := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 64, InFlight: 1024, OnFull: "wait"}
+	gets := []plan.Weight{{Op: "get", Weight: 1}}
+	spike := &plan.Phase{
+		Name: "spike", Target: "one", Dataset: "many", MaxBad: 0.01, Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},
+		Stages: &plan.Stages{Schedule: schedule, Stages: []plan.Stage{
+			{Rate: 2000, Duration: time.Second},
+			{Rate: 15_000, Duration: time.Second, Ramp: 200 * time.Millisecond},
+			{Rate: 2000, Duration: time.Second},
+		}},
+	}
+	seek := func(name string, from, to float64) *plan.Phase {
+		return &plan.Phase{Name: name, Target: "one", Dataset: "many", MaxBad: 0.01, Ops: gets, Search: &plan.Search{
+			Schedule: schedule, From: from, To: to, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute,
+			SLOs: []plan.SLO{{ResponseP99: 5 * time.Millisecond}, {Op: "get", ResponseP50: time.Millisecond}},
+		}}
+	}
+	knee, none := seek("knee", 1000, 1e9), seek("none", 20_000, 1e9)
+	top, client := seek("top", 2000, 6000), seek("client", 4000, 50_000)
+	p.Phases = append(p.Phases, spike, knee, none, top, client)
+	r.Seconds = 30
+	r.Add("spike", carriedOut(p, spike, 0.2))
+	r.Add("knee", carriedOut(p, knee, 0.2))
+	r.Add("none", carriedOut(p, none, 0.2))
+	r.Add("top", carriedOut(p, top, 0.2))
+	r.Add("client", carriedOut(p, client, 0.9))
+	return r
+}
+
+// carriedOut is a phase whose levels were all carried out by a generator with that busy share.
+func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
+	m := judge.Measured{Endpoints: endpoints(1)}
+	g := event
+	g.Busy = busy
+	add := func(s pace.Shape) {
+		m.AddLevel(p, ph, judge.Measured{
+			Endpoints: m.Endpoints, Load: queue(ph, s), Shape: s, Generators: []measure.Generator{g},
+		}, time.Duration(len(m.Levels))*time.Second)
+	}
+	if ph.Stages != nil {
+		for _, s := range ph.Stages.Shapes() {
+			add(pace.Shape(s))
+		}
+		return judge.NewPhase(p, ph, m)
+	}
+	for {
+		rate, end := judge.Bounds{From: ph.Search.From, To: ph.Search.To, Precision: ph.Search.Precision}.Next(m.Tries())
+		if rate == 0 {
+			m.Ended = end
+			return judge.NewPhase(p, ph, m)
+		}
+		add(pace.Shape{Rate: rate, Duration: ph.Search.StepDuration})
+	}
+}

@@ -1,0 +1,39 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+)
+
+// TestMarkdownSaysWhatALogPromised with its figures, as a terminal does.
+func TestMarkdownSaysWhatALogPromised(t *testing.T) {
+	r := run.New(run.Header{Plan: "p"}, run.Environment{})
+	r.PhaseOrder = []string{"fill"}
+	r.Phase["fill"] = &run.Phase{Log: &worker.Log{
+		Log: localfile.Log{
+			Layout: "append", SyncAsked: "auto", SyncUsed: "msync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside",
+			Files: 2, FileBytes: 1 << 20, Bytes: 2000,
+		},
+		Threads: []measure.Thread{{Sessions: 1}},
+		Proof:   &localfile.Proof{Acknowledged: 20, Verified: 19},
+	}}
+	var b strings.Builder
+	require.NoError(t, Markdown(&b, []timeline.Source{{Run: r}}))
+	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	require.Equal(t, `
+| phase | | |
+|---|---|---|
+| fill | log | append, when full: inside, sync auto asked, msync used, NOT durable, 2 files of 1 MiB on tmpfs |
+| fill | written | 2.00 kB of entries, 0 resets |
+| fill | verified | 19/20 entries that had to be there, by another process |
+| fill | caveat | tmpfs lives in memory |
+`, logs)
+}

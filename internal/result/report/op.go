@@ -1,0 +1,68 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+)
+
+// op adds the ledger, the rates and the latencies of one verb or scenario.
+func (p *printer) op(d words.Done) {
+	p.line("")
+	if d.Sequence == "" {
+		p.item(d.Name, words.Ledger(&d.Ledger))
+	} else {
+		kind := "scenario"
+		if strings.Contains(d.At, ".step.") {
+			kind = "step"
+		}
+		p.item(kind, d.Name+": "+d.Sequence)
+		p.item("", words.Ledger(&d.Ledger))
+	}
+	if causes := d.Caused(); causes != "" {
+		p.item("", "caused by "+causes)
+	}
+	p.items("", " · ", d.Rates()...)
+	p.items("", " · ", d.Keys()...)
+	p.items("", " · ", d.Volume()...)
+	p.latencies(d.Rows())
+	for i, line := range d.Grown() {
+		label := ""
+		if i == 0 {
+			label = "growth"
+		}
+		p.item(label, line)
+	}
+}
+
+// shows says whether there is room for a column of latencies.
+func (p *printer) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
+
+// latencies adds a table. A mark follows each doubtful figure. A quantile is a dash if it has too few samples or falls on a failed op.
+func (p *printer) latencies(rows []words.Row) {
+	if len(rows) == 0 {
+		return
+	}
+	head := spaces(labelWidth)
+	for _, name := range words.LatencyHeads {
+		if p.shows(name) {
+			head += right(name, words.CellWidth-1) + " "
+		}
+	}
+	p.line("  %s", head)
+	for _, r := range rows {
+		line := left(r.Label, labelWidth)
+		for i, c := range r.Cells() {
+			if p.shows(words.LatencyHeads[i]) {
+				line += right(c.Text, words.CellWidth-1) + left(c.Doubt, 1)
+			}
+		}
+		p.line("  %s %s", line, r.Unit())
+	}
+	if i := slices.IndexFunc(rows, func(r words.Row) bool { return r.Latency.Failed > 0 && strings.HasSuffix(r.Path, ".response") }); i >= 0 {
+		l := rows[i].Latency
+		p.line("  %sslower than any of these: %s of %s, which failed", spaces(labelWidth+1), quantity.Thousands(l.Failed), quantity.Count(l.Count+l.Failed, "op"))
+	}
+}

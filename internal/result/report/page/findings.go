@@ -1,0 +1,205 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// differenceView says what was shown about a metric.
+type differenceView struct {
+	Name string
+	Text []string
+}
+
+// maxNamed bounds the variants that a sentence lists with their ratios.
+const maxNamed = 8
+
+// ratios says how variants compare with the baseline: each of a few, or of many their number, from the lowest ratio to the highest.
+func ratios(c *tables.Comparison, variants []int, name func(variant string) string) string {
+	times := " ×"
+	if c.Figures[0].Share() {
+		times = " points"
+	}
+	ratio := func(i int) string { return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] }
+	if len(variants) > maxNamed {
+		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(c.Figures[a].Above(), c.Figures[b].Above()) })
+		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + times + ")"
+	}
+	var each []string
+	for _, i := range variants {
+		each = append(each, name(c.Figures[i].Variant)+" ("+ratio(i)+times+", spread "+c.Text(i, "spread")+")")
+	}
+	return strings.Join(each, ", ")
+}
+
+// metricName returns a metric's name in a sentence.
+func metricName(metric string) string {
+	name := map[string]string{
+		"rate": "rate", "answered": "rate of answers", "keys.rate": "rate of keys", "hit_ratio": "hit ratio",
+	}[metric]
+	if name == "" {
+		of, which, _ := strings.Cut(metric, ".")
+		name = strings.Replace(which, "p50", "median", 1) + " " + of
+	}
+	return name
+}
+
+// answerOf says whether the variants differ.
+func answerOf(baseline string, comparisons []tables.Comparison) string {
+	differ, alike, unknown, invalid, unordered := 0, 0, 0, 0, false
+	for _, c := range comparisons {
+		for i := range c.Figures {
+			switch f := &c.Figures[i]; {
+			case f.Variant == baseline && f.Score != nil:
+			case f.Validity == run.Invalid:
+				invalid++
+			case f.Code == "set_by_load":
+			case f.Differs:
+				differ++
+				unordered = unordered || f.Code == "differs_unordered"
+			case f.Undecided():
+				unknown++
+			default:
+				alike++
+			}
+		}
+	}
+	all := differ + alike + unknown
+	rest := "."
+	if unordered {
+		rest = "; the order of the runs was not random, so something else may have changed meanwhile."
+	}
+	if invalid > 0 {
+		rest = strings.TrimSuffix(rest, ".") + "; " + quantity.Count(invalid, "other") + " INVALID."
+	}
+	switch {
+	case all+invalid == 0:
+		return "There is nothing to compare yet."
+	case all == 0:
+		return "That cannot be told: the figures are INVALID."
+	case unknown == all:
+		return "That cannot be told: there are too few values" + rest
+	case differ == 0:
+		return "No difference was shown" + rest
+	case differ == all:
+		return "Yes, in every figure" + rest
+	}
+	return fmt.Sprintf("Yes, in %s of %s%s", quantity.Thousands(differ), quantity.Count(all, "comparison"), rest)
+}
+
+// nameOf names a phase's op.
+func nameOf(f run.Figure) string {
+	if f.Phase == f.Op {
+		return f.Op
+	}
+	return f.Phase + ", " + f.Op
+}
+
+// newDifferenceView sums up what was shown about a metric.
+func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
+	f := c.Figures[0]
+	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}
+	var higher, lower, alone, little []int
+	var same, none, mdes, unknown, whys []string
+	brief, _ := tables.Briefly(x)
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		switch {
+		case f.Variant == x.Baseline:
+		case f.Code == "set_by_load":
+			d.Text = append(d.Text, f.Finding)
+		case f.Differs && f.Above() > 0:
+			higher = append(higher, i)
+		case f.Differs:
+			lower = append(lower, i)
+		case f.Code == "differs_alone":
+			alone = append(alone, i)
+		case f.Code == "differs_little":
+			little = append(little, i)
+		case f.Code == "same":
+			same = append(same, brief(f.Variant))
+		case f.Undecided():
+			unknown = append(unknown, brief(f.Variant))
+			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
+		default:
+			none = append(none, brief(f.Variant))
+			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
+		}
+	}
+	if higher != nil {
+		d.Text = append(d.Text, "higher: "+ratios(c, higher, brief))
+	}
+	if lower != nil {
+		d.Text = append(d.Text, "lower: "+ratios(c, lower, brief))
+	}
+	if alone != nil {
+		d.Text = append(d.Text, "by themselves, not among all comparisons: "+ratios(c, alone, brief))
+	}
+	if little != nil {
+		d.Text = append(d.Text, "by less than matters: "+ratios(c, little, brief))
+	}
+	if same != nil {
+		d.Text = append(d.Text, "the same, within what matters: "+tables.Some(same, "variant"))
+	}
+	others := len(c.Figures) - 1
+	if none != nil {
+		which := tables.Some(none, "variant")
+		if len(none) == others && others > 1 {
+			which = "in any of the " + quantity.Thousands(others)
+		}
+		d.Text = append(d.Text, "no difference shown: "+which+" "+tables.JoinAlike(mdes)[0])
+	}
+	if unknown != nil {
+		which := tables.Some(unknown, "variant")
+		if len(unknown) == others && others > 1 {
+			which = "any of the " + quantity.Thousands(others)
+		}
+		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(tables.JoinAlike(whys), "; "))
+	}
+	return d
+}
+
+// sustained says in plain words what the baseline achieved, and how far the others are from that.
+func sustained(x *run.Experiment, c *tables.Comparison) []string {
+	var sentences []string
+	brief, _ := tables.Briefly(x)
+	base := slices.IndexFunc(c.Figures, func(f run.Figure) bool { return f.Variant == x.Baseline })
+	if base < 0 || c.Figures[0].Metric != "rate" {
+		return nil
+	}
+	if f := &c.Figures[base]; f.Score == nil {
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
+	} else {
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.Text(base, "score")+words.Marks[f.Validity]+" a second.")
+	}
+	least, most := -1, -1
+	for i := range c.Figures {
+		if i == base || c.Figures[i].Ratio == nil {
+			continue
+		}
+		if least < 0 || *c.Figures[i].Ratio < *c.Figures[least].Ratio {
+			least = i
+		}
+		if most < 0 || *c.Figures[i].Ratio > *c.Figures[most].Ratio {
+			most = i
+		}
+	}
+	times := func(i int) string {
+		return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] + " (" + brief(c.Figures[i].Variant) + ")"
+	}
+	switch {
+	case least < 0:
+	case least == most:
+		sentences = append(sentences, brief(c.Figures[least].Variant)+" sustained "+c.Text(least, "ratio")+words.Marks[c.Figures[least].Validity]+" times that.")
+	default:
+		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
+	}
+	return sentences
+}

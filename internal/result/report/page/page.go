@@ -1,0 +1,261 @@
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+)
+
+//go:embed *.css *.js *.html
+var parts embed.FS
+
+// Write writes runs as one self-contained page: no script, font or picture from elsewhere. Its policy lets a browser use only its own style and its
+// own script, and the page works without the script. All names and texts from plans, servers and workers are escaped, and none of them changes the
+// writing direction. Figures have the digits of the text on a terminal.
+func Write(w io.Writer, all []timeline.Source) error {
+	style, err := parts.ReadFile("page.css")
+	if err != nil {
+		return err
+	}
+	script, err := parts.ReadFile("page.js")
+	if err != nil {
+		return err
+	}
+	form, err := template.New("").Funcs(template.FuncMap{
+		"observedHeads": func() []string { return observedHeads[:] },
+		"levelHeads":    func() []string { return words.LevelHeads[:] },
+	}).ParseFS(parts, "*.html")
+	if err != nil {
+		return err
+	}
+	v := view{
+		Style: template.CSS(style), Script: template.JS(script),
+		Policy: "default-src 'none'; style-src '" + source(style) + "'; script-src '" + source(script) + "'",
+	}
+	v.Words = wordsOf(all)
+	var names []string
+	for i := range all {
+		key := fmt.Sprintf("r%d", i+1)
+		if s := all[i].Study; s != nil {
+			v.Articles = append(v.Articles, article{Study: newStudyView(&all[i], key)})
+			names = append(names, s.Experiment.Plan)
+			continue
+		}
+		v.Articles = append(v.Articles, article{Run: newRunView(&all[i], key)})
+		names = append(names, all[i].Run.Plan)
+	}
+	v.Title = strings.Join(slices.Compact(names), ", ")
+	var b bytes.Buffer
+	if err := form.ExecuteTemplate(&b, "page.html", v); err != nil {
+		return fmt.Errorf("make report: %w", err)
+	}
+	if _, err := io.WriteString(w, quantity.Plain(b.String())); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// wordsOf explains the page's abbreviations.
+func wordsOf(all []timeline.Source) []words.Fact {
+	list := []words.Fact{
+		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
+		{Name: "!", Text: []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
+		{Name: "–", Text: []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
+		{Name: "response", Text: []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
+		{Name: "p99", Text: []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
+	}
+	if slices.ContainsFunc(all, func(s timeline.Source) bool { return s.Study != nil }) {
+		list = append(list,
+			words.Fact{Name: "±", Text: []string{"half of the 99.9 % confidence interval of a mean."}},
+			words.Fact{Name: "× and 95 % CI", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
+			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
+			words.Fact{Name: "differs", Text: []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
+			words.Fact{Name: "MDE", Text: []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
+			words.Fact{Name: "p (Holm)", Text: []string{"of Welch's t test, adjusted for all comparisons of the experiment: the more there are, the more of them differ by chance."}},
+		)
+	}
+	return list
+}
+
+// source identifies a text of the page in its policy (Content Security Policy Level 3, section 2.3.1).
+func source(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// view is what the page shows.
+type view struct {
+	Title    string
+	Style    template.CSS
+	Script   template.JS
+	Policy   string
+	Articles []article
+	Words    []words.Fact
+}
+
+// article is a run or an experiment.
+type article struct {
+	Run   *runView
+	Study *studyView
+}
+
+type runView struct {
+	Key           string // for this run's anchors in the page
+	Plan, ID      string
+	Facts         []string
+	Machine       []string
+	Class         string // of the verdict
+	Word          string
+	Verdict       []string
+	Reasons       []string
+	MoreReasons   []string
+	Phases        []phaseView
+	Asserts       []assertView
+	Workers       []words.Fact
+	Losses        []string
+	Environment   []words.Fact
+	Servers       []serverView
+	PlanText      string
+	WithoutDetail bool
+
+	Variant, Experiment string // those it belongs to; "": none
+	Repetition          int
+}
+
+type assertView struct {
+	Word, Class, Name, That string
+	Why                     []string
+}
+
+type serverView struct {
+	Name  string
+	Facts []words.Fact
+}
+
+func newRunView(s *timeline.Source, key string) *runView {
+	r := s.Run
+	v := &runView{
+		Key: key, Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
+		WithoutDetail: s.Detail == nil,
+	}
+	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), tables.MaxReasons)]
+	v.MoreReasons = r.Verdict.Reasons[len(v.Reasons):]
+	v.Class, v.Word = standingOf(r.Verdict)
+	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
+	if r.Environment.Hostname != "" {
+		v.Machine = words.Machine(&r.Environment)
+	}
+	measured := s.Detail.Phases(r)
+	for i, name := range r.PhaseOrder {
+		v.Phases = append(v.Phases, newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name]))
+	}
+	for _, a := range r.Asserts {
+		v.Asserts = append(v.Asserts, newAssertView(a))
+	}
+	for i := range r.Fleet {
+		v.Workers = append(v.Workers, words.Fact{Name: r.Fleet[i].Name, Text: words.Worker(&r.Fleet[i])})
+	}
+	for i := range r.Losses {
+		v.Losses = append(v.Losses, r.Losses[i].Worker+": "+r.Losses[i].Brief())
+	}
+	v.Environment = environmentOf(&r.Environment)
+	v.Servers = serversOf(&r.Environment)
+	v.PlanText = indented(s.Plan)
+	return v
+}
+
+// standingOf returns the verdict in a word, and the class of its colour.
+func standingOf(v run.Verdict) (class, word string) {
+	switch {
+	case v.Completeness == run.Failed:
+		return "invalid", "Failed"
+	case v.Completeness == run.Aborted:
+		return "invalid", "Aborted"
+	case v.Validity == run.Invalid:
+		return "invalid", "No"
+	case v.Completeness == run.Degraded, v.Completeness == run.Capped:
+		return "suspect", "In part"
+	case v.Validity == run.Suspect:
+		return "suspect", "With care"
+	}
+	return "valid", "Yes"
+}
+
+func newAssertView(a run.AssertResult) assertView {
+	v := assertView{Word: "pass", Class: "valid", Name: a.Name, That: a.That}
+	if !words.Passed(a) {
+		v.Word, v.Class = "FAIL", "invalid"
+	}
+	for _, why := range []string{a.Value, a.Reason} {
+		if why != "" {
+			v.Why = append(v.Why, why)
+		}
+	}
+	return v
+}
+
+func environmentOf(e *run.Environment) []words.Fact {
+	facts := []words.Fact{
+		{Name: "host", Text: []string{e.Hostname}},
+		{Name: "system", Text: []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
+		{Name: "CPU", Text: []string{e.CPUModel}},
+		{Name: "CPUs", Text: []string{quantity.Thousands(e.CPUs)}},
+		{Name: "governor", Text: []string{e.Governor}},
+		{Name: "clock", Text: []string{e.ClockSource}},
+		{Name: "Go", Text: []string{e.Go + ", GOMAXPROCS " + quantity.Thousands(e.GOMAXPROCS)}},
+	}
+	bytes := func(name string, n *int64) {
+		if n != nil {
+			facts = append(facts, words.Fact{Name: name, Text: []string{quantity.Bytes(*n)}})
+		}
+	}
+	bytes("memory", e.MemoryBytes)
+	bytes("memory limit", e.MemoryLimitBytes)
+	if e.CgroupCPUs != nil {
+		facts = append(facts, words.Fact{Name: "CPU limit", Text: []string{quantity.Digits(*e.CgroupCPUs)}})
+	}
+	if e.FDSoft != nil {
+		facts = append(facts, words.Fact{Name: "open files", Text: []string{"at most " + quantity.Thousands(*e.FDSoft)}})
+	}
+	return slices.DeleteFunc(facts, func(f words.Fact) bool { return strings.Join(f.Text, "") == "" })
+}
+
+func serversOf(e *run.Environment) []serverView {
+	var all []serverView
+	for _, target := range slices.Sorted(maps.Keys(e.Servers)) {
+		for _, endpoint := range slices.Sorted(maps.Keys(e.Servers[target])) {
+			said := e.Servers[target][endpoint]
+			v := serverView{Name: target + " at " + endpoint}
+			for _, name := range slices.Sorted(maps.Keys(said)) {
+				v.Facts = append(v.Facts, words.Fact{Name: name, Text: []string{said[name]}})
+			}
+			if len(all) < maxRequests {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// indented formats JSON for people; other text stays as it is.
+func indented(b []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return string(b)
+	}
+	return out.String()
+}

@@ -1,0 +1,259 @@
+package page
+
+import (
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/chart"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+)
+
+type phaseView struct {
+	Key, Name   string
+	Class, Word string // of its validity
+	Timed       bool
+	Tiles       []tile
+	Sentences   []string
+	Reasons     []string
+	Facts       []words.Fact
+	Ops         []opView
+	Levels      []levelView
+	Figures     []figure
+	Observed    []observedView
+	Requests    []run.Requests
+	Away        string // which connections were, and for how long
+	Cluster     bool   // the target is a cluster
+	More        int    // number of endpoints not shown
+}
+
+// tile is a prominently shown figure.
+type tile struct{ Name, Value, Doubt string }
+
+type opView struct {
+	Verb   string
+	Shares template.HTML
+	Facts  []string
+	Rates  []string
+	Rows   []latencyView
+	Notes  []string // why figures are missing
+}
+
+type latencyView struct {
+	Name  string
+	Cells []tables.Cell
+	Unit  string
+}
+
+// levelView is a row of the table of levels, for the page.
+type levelView struct {
+	Op, Word, Why, Doubt string
+	Cells                [len(words.LevelHeads)]string
+}
+
+func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseView {
+	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity)}
+	for _, why := range ph.Reasons {
+		v.Reasons = append(v.Reasons, words.Marks[why.Validity]+" "+why.Text)
+	}
+	v.Timed = ph.Kind.Timed()
+	doubt := ""
+	if ph.Validity != run.Valid {
+		v.Word = strings.ToUpper(v.Word)
+		doubt = v.Word
+	}
+	v.Tiles = tilesOf(ph, doubt)
+	v.Sentences = sentencesOf(ph)
+	v.Facts = phaseFacts(ph)
+	for _, d := range words.DoneIn(ph) {
+		v.Ops = append(v.Ops, newOpView(ph, d))
+	}
+	v.Levels = levelsOf(ph)
+	if v.Timed {
+		v.Figures = figures(ph, st)
+	}
+	v.Observed = observedViews(ph)
+	v.Cluster = words.InCluster(ph)
+	var endpoints []string
+	for _, r := range ph.Requests {
+		if !slices.Contains(endpoints, r.Endpoint) {
+			endpoints = append(endpoints, r.Endpoint)
+		}
+		if len(endpoints) <= maxRequests {
+			v.Requests = append(v.Requests, r)
+		}
+	}
+	v.More = max(len(endpoints)-maxRequests, 0)
+	v.Away = strings.Join(words.Away(ph, maxRequests), "; ")
+	return v
+}
+
+// maxRequests bounds the endpoints in the page's tables.
+const maxRequests = 100
+
+// tilesOf returns the rates of a phase: offered and sustained.
+func tilesOf(ph *run.Phase, doubt string) []tile {
+	var tiles []tile
+	switch {
+	case !ph.Kind.Timed():
+	case ph.Search != nil && ph.Search.Rate != nil:
+		holds := "holds"
+		if ph.Search.FirstFailed == nil {
+			holds += " at least"
+		}
+		if ph.ValidityOf("search") == run.Valid { // doubts about latencies do not affect this
+			doubt = ""
+		}
+		tiles = append(tiles, tile{holds, quantity.Whole(*ph.Search.Rate) + "/s", doubt})
+	case ph.OfferedRate != nil && ph.AchievedRate != nil:
+		of := ""
+		if len(ph.Scenario) > 0 {
+			of = words.Arrivals(ph) + " "
+		}
+		tiles = append(tiles, tile{of + "offered", quantity.Whole(*ph.OfferedRate) + "/s", ""}, tile{of + "sustained", quantity.Whole(*ph.AchievedRate) + "/s", doubt})
+	case ph.Closed():
+		for _, verb := range words.Verbs(ph.Op) {
+			if o := ph.Op[verb]; o.Rate != nil {
+				tiles = append(tiles, tile{verb + ", sustained", quantity.Whole(*o.Rate) + "/s", doubt})
+				if o.Batched() && o.Keys.Rate != nil {
+					tiles = append(tiles, tile{"keys of " + verb, quantity.Whole(*o.Keys.Rate) + "/s", doubt})
+				}
+			}
+		}
+	}
+	return tiles
+}
+
+// sentencesOf says in plain words what a phase achieved.
+func sentencesOf(ph *run.Phase) []string {
+	var all []string
+	if ph.Search != nil {
+		all = append(all, words.Found(ph))
+	}
+	for _, verb := range words.Verbs(ph.Op) {
+		o := ph.Op[verb]
+		if !ph.Kind.Timed() {
+			all = append(all, verb+": "+words.Ledger(&o.Ledger)+", untimed, in "+quantity.Duration(ph.Seconds))
+			continue
+		}
+		if why := ph.Nulls["op."+verb+".rate"]; o.Rate == nil && ph.Closed() {
+			all = append(all, "There is no rate of "+verb+": "+why+".")
+		}
+		all = append(all, latencySentence(quantity.Count(o.Response.Count, verb)+" answered", &o.Response))
+	}
+	for _, verb := range ph.Apart() {
+		all = append(all, "There are no figures of "+verb+": "+ph.Nulls["op."+verb]+".")
+	}
+	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
+		if s := ph.Scenario[name]; len(s.Steps) > 1 {
+			all = append(all, latencySentence("Scenario "+name+", "+quantity.Count(s.Response.Count, "time"), &s.Response))
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// noBreak separates a number and its unit where a line may wrap.
+const noBreak = "\u00a0"
+
+// latencySentence says how long an op took; "" if that is unknown.
+func latencySentence(done string, l *run.Latency) string {
+	var parts []string
+	for _, q := range []struct {
+		v    *float64
+		text string
+	}{{l.P50, "half of them within "}, {l.P99, "99 % within "}, {l.P999, "99.9 % within "}, {l.Max, "the slowest after "}} {
+		if q.v != nil {
+			parts = append(parts, q.text+strings.ReplaceAll(quantity.Duration(*q.v), " ", noBreak))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return done + ": " + strings.Join(parts, ", ") + "."
+}
+
+func phaseFacts(ph *run.Phase) []words.Fact {
+	facts := []words.Fact{{Name: "load", Text: []string{words.Load(ph) + "; " + words.Took(ph)}}, {Name: "target", Text: []string{words.Target(ph)}}, {Name: "dataset", Text: []string{words.Dataset(ph)}}}
+	if trace := words.Trace(ph); trace != nil {
+		facts = append(facts, words.Fact{Name: "trace", Text: trace})
+	}
+	if ph.Setup != nil {
+		var text []string
+		for _, verb := range words.Verbs(ph.Setup.Op) {
+			text = append(text, verb+": "+words.Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
+		}
+		facts = append(facts, words.Fact{Name: "setup", Text: text})
+	}
+	facts = append(facts, words.Log(ph)...)
+	if ph.Search != nil {
+		facts = append(facts, words.Fact{Name: "found", Text: []string{words.Found(ph)}})
+	}
+	if steady := words.Steady(ph); steady != nil {
+		facts = append(facts, words.Fact{Name: "steady", Text: steady})
+	}
+	if ph.Generator.Executor != "" {
+		facts = append(facts, words.Fact{Name: "generator", Text: append(words.Generator(ph), words.Odd(ph)...)})
+	}
+	if note := words.Note(ph); note != "" {
+		facts = append(facts, words.Fact{Name: "note", Text: []string{note}})
+	}
+	for _, e := range ph.Errors {
+		facts = append(facts, words.Fact{Name: "error", Text: []string{"“" + e.Text + "” × " + quantity.Thousands(e.Count)}})
+	}
+	return facts
+}
+
+func newOpView(ph *run.Phase, o words.Done) opView {
+	v := opView{Verb: o.Name, Facts: slices.Concat([]string{words.Ledger(&o.Ledger)}, o.Keys()), Rates: o.Rates()}
+	if o.Sequence != "" {
+		v.Verb = "scenario " + o.Name
+		v.Facts = append([]string{o.Sequence}, v.Facts...)
+	}
+	if causes := o.Caused(); causes != "" {
+		v.Facts = append(v.Facts, "caused by "+causes)
+	}
+	if volume := o.Volume(); volume != nil {
+		v.Facts = append(v.Facts, strings.Join(volume, " · "))
+	}
+	v.Facts = append(v.Facts, o.Grown()...)
+	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
+		{Name: quantity.Thousands(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
+		{Name: quantity.Thousands(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
+		{Name: quantity.Thousands(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
+		{Name: quantity.Thousands(o.QuorumFailed) + " quorum failed", Class: "c1", N: float64(o.QuorumFailed)},
+		{Name: quantity.Thousands(o.Timeout) + " timeout", Class: "bad", N: float64(o.Timeout)},
+		{Name: quantity.Thousands(o.Error) + " error", Class: "bad", N: float64(o.Error)},
+		{Name: quantity.Thousands(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
+	}))
+	var missing []tables.Missed
+	for _, r := range o.Rows() {
+		v.Rows = append(v.Rows, newLatencyView(r))
+		for i, c := range r.Cells() {
+			if c.Why != "" {
+				missing = append(missing, tables.Missed{Place: strings.TrimSpace(r.Label) + " " + words.LatencyHeads[i], Reason: c.Why})
+			}
+		}
+	}
+	v.Notes = tables.Missing(missing)
+	return v
+}
+
+func newLatencyView(r words.Row) latencyView {
+	v := latencyView{Name: strings.TrimSpace(r.Label), Unit: r.Unit()}
+	for _, c := range r.Cells() {
+		v.Cells = append(v.Cells, tables.Cell{Text: c.Text + c.Doubt, Reason: c.Why})
+	}
+	return v
+}
+
+func levelsOf(ph *run.Phase) (views []levelView) {
+	for _, row := range words.Levels(ph) {
+		views = append(views, levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells})
+	}
+	return views
+}

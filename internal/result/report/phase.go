@@ -1,0 +1,134 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// maxEndpoints bounds the lines on requests.
+const maxEndpoints = 8
+
+func (p *printer) phase(name string, ph *run.Phase) {
+	word := string(ph.Validity)
+	if ph.Validity != run.Valid {
+		word = strings.ToUpper(word)
+	}
+	p.rule(name, word)
+	if ph.OfferedRate != nil && ph.AchievedRate != nil && !ph.Overloaded() { // otherwise the first reason says so
+		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
+	}
+	label := word
+	for _, why := range ph.Reasons {
+		p.point(label, words.Marks[why.Validity], why.Text)
+		label = ""
+	}
+	p.item("load", words.Load(ph)+"; "+words.Took(ph))
+	p.items("trace", "; ", words.Trace(ph)...)
+	p.item("target", words.Target(ph))
+	p.item("dataset", words.Dataset(ph))
+	if ph.Setup != nil {
+		for _, verb := range words.Verbs(ph.Setup.Op) {
+			p.item("setup", verb+": "+words.Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
+		}
+	}
+	p.log(ph)
+	p.items("steady", ", ", words.Steady(ph)...)
+	p.levels(ph)
+	for _, verb := range ph.Apart() {
+		p.line("")
+		p.item(verb, ph.Nulls["op."+verb])
+	}
+	for _, d := range words.DoneIn(ph) {
+		p.op(d)
+	}
+	p.line("")
+	if note := words.Note(ph); note != "" {
+		p.item("note", note)
+	}
+	p.requests(ph)
+	p.items("away", "; ", words.Away(ph, maxEndpoints)...)
+	p.generator(ph)
+	p.observed(ph)
+	for _, e := range ph.Errors {
+		p.item("error", "“"+e.Text+"” × "+quantity.Thousands(e.Count))
+	}
+}
+
+// unused lists the nodes of a cluster that got no requests, usually replicas.
+func unused(ph *run.Phase) (idle []string) {
+	if !words.InCluster(ph) {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, r := range ph.Requests {
+		used[r.Endpoint] = used[r.Endpoint] || r.Sent+r.Refused > 0
+	}
+	for _, e := range ph.Target.Endpoints {
+		if !used[e] {
+			idle = append(idle, e)
+		}
+	}
+	return idle
+}
+
+// requests lists, by verb, what was sent to each endpoint.
+func (p *printer) requests(ph *run.Phase) {
+	var endpoints []string
+	lines := map[string][]string{}
+	idle := unused(ph)
+	for _, r := range ph.Requests {
+		if slices.Contains(idle, r.Endpoint) {
+			continue
+		}
+		at := r.Endpoint
+		if len(ph.Others) > 0 {
+			at = r.Target + " at " + at
+			if r.Sent+r.Refused == 0 {
+				continue // no step brings it there
+			}
+		}
+		if _, there := lines[at]; !there {
+			endpoints = append(endpoints, at)
+		}
+		text := r.Verb + " " + quantity.Thousands(r.Sent) + " sent"
+		for _, n := range []struct {
+			name string
+			n    uint64
+		}{{"moved", r.Moved}, {"ask", r.Ask}, {"timeout", r.Timeout}, {"error", r.Error}, {"refused", r.Refused}, {"in flight", uint64(r.InFlight)}} {
+			if n.n > 0 {
+				text += ", " + quantity.Thousands(n.n) + " " + n.name
+			}
+		}
+		lines[at] = append(lines[at], text)
+	}
+	wide := 0
+	for _, e := range endpoints {
+		wide = max(wide, columns(e))
+	}
+	for i, e := range endpoints {
+		label := "requests"
+		if i > 0 {
+			label = ""
+		}
+		if i == maxEndpoints {
+			p.item(label, "and "+quantity.Count(len(endpoints)-i, "other endpoint"))
+			break
+		}
+		p.line("  %s%s  %s", left(label, labelWidth), left(e, wide), strings.Join(lines[e], "; "))
+	}
+	if len(idle) > 0 {
+		p.item("", "none to "+quantity.Count(len(idle), "other node"))
+	}
+}
+
+func (p *printer) generator(ph *run.Phase) {
+	if ph.Generator.Executor == "" {
+		return
+	}
+	p.items("generator", ", ", words.Generator(ph)...)
+	p.items("", ", ", words.Odd(ph)...)
+}

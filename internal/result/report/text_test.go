@@ -1,0 +1,139 @@
+package report
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+func TestText(t *testing.T) {
+	for name, r := range map[string]*run.Run{
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(), "observed": observed(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			require.NoError(t, Text(&b, r, Options{Dir: "/var/lib/loadgen/runs/" + r.ID}))
+			fits(t, b.String(), mostWide)
+			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func fits(t *testing.T, text string, width int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, columns(line), width, line)
+		require.Equal(t, strings.TrimRight(line, " "), line)
+	}
+}
+
+// On a terminal of 80 columns the terminal wraps no line of a report. A terminal wider than reports need leaves them unchanged.
+func TestTextKeepsToTheTerminal(t *testing.T) {
+	for name, r := range map[string]*run.Run{
+		"good": good(), "overloaded": overloaded(), "broken": broken(), "unreachable": unreachable(), "fleet": fleet(), "levels": levels(), "observed": observed(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var narrow, wide, usual strings.Builder
+			require.NoError(t, Text(&narrow, r, Options{Width: 80}))
+			fits(t, narrow.String(), 80)
+			require.NoError(t, Text(&wide, r, Options{Width: 200}))
+			require.NoError(t, Text(&usual, r, Options{}))
+			require.Equal(t, usual.String(), wide.String())
+			if name == "good" || name == "levels" {
+				golden(t, name+"-80.txt", narrow.String())
+			}
+		})
+	}
+}
+
+// TestVerdictNamesTheWorstOfAPhase even if a lesser doubt was found first.
+func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
+	r := run.New(run.Header{}, run.Environment{})
+	r.PhaseOrder = []string{"day"}
+	r.Phase = map[string]*run.Phase{"day": {Validity: run.Invalid, Reasons: []run.Reason{{Validity: run.Suspect, Text: "a bit late"}, {Validity: run.Invalid, Text: "starved"}}}}
+	r.Verdict.Reasons = []string{"phase day: a bit late", "phase day: starved"}
+	require.Equal(t, []string{"phase day: starved, and 1 other reason above"}, reasons(r))
+}
+
+// TestCapped: what the plan's own cap ended is not called aborted.
+func TestCapped(t *testing.T) {
+	r := run.New(header, environment)
+	r.Conclude(run.Capped, reason.Why{Code: reason.Capped, Text: "ended by the cap of 1m on the runs of a variant"})
+	require.Equal(t, exit.OK, r.ExitCode)
+	var b strings.Builder
+	require.NoError(t, Text(&b, r, Options{}))
+	require.Contains(t, b.String(), "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.")
+	require.Contains(t, b.String(), "- ended by the cap of 1m on the runs of a variant")
+}
+
+// TestWorkersAreFew names the lost of a large fleet and some of the others.
+func TestWorkersAreFew(t *testing.T) {
+	r := run.New(header, environment)
+	for i := range 100 {
+		r.Fleet = append(r.Fleet, run.Worker{Name: fmt.Sprintf("w%d", i), Sessions: 1})
+	}
+	r.Losses = []worker.Loss{{Worker: "w77", Phase: "put"}}
+	p := newPrinter(0)
+	p.workers(r)
+	require.Contains(t, p.b.String(), "1 of 100 LOST")
+	require.Contains(t, p.b.String(), "  w77         1 session\n              LOST in phase put: known up to 0 s, nothing is missing\n")
+	require.Contains(t, p.b.String(), "and 83 other workers\n")
+}
+
+func TestList(t *testing.T) {
+	at := func(id string, seconds float64, c run.Completeness, v run.Validity, a run.Assertions) run.Summary {
+		return run.Summary{
+			Header: run.Header{ID: id}, Seconds: seconds,
+			Verdict: run.Verdict{Completeness: c, Validity: v, Assertions: a},
+		}
+	}
+	var b strings.Builder
+	require.NoError(t, List(&b, []run.Summary{
+		{Header: run.Header{ID: "20261121T080000Z-hydra-m4-0a0b"}, Unfinished: "no result yet"},
+		at("20261120T173438Z-hydra-m4-4f2a", 1.913, run.Complete, run.Valid, run.Pass),
+		at("20261120T173000Z-valkey-cluster-read-c0de", 125, run.Complete, run.Suspect, run.None),
+		at("20261119T235959Z-hydra-m4-ffff", 3725, run.Aborted, run.Invalid, run.Fail),
+		at("20261119T000000Z-hydra-m4-0001", 0.0123, run.Failed, run.Valid, run.None),
+	}))
+	golden(t, "list.txt", b.String())
+
+	b.Reset()
+	require.NoError(t, List(&b, nil))
+	require.Equal(t, "no runs\n", b.String())
+}
+
+func TestTextWriteError(t *testing.T) {
+	boom := errors.New("boom")
+	require.ErrorIs(t, Text(failingWriter{boom}, good(), Options{}), boom)
+	require.ErrorIs(t, List(failingWriter{boom}, nil), boom)
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }

@@ -1,0 +1,152 @@
+package words
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// textsOf returns the texts of reasons.
+func textsOf(reasons []run.Reason) []string {
+	var texts []string
+	for _, why := range reasons {
+		texts = append(texts, why.Text)
+	}
+	return texts
+}
+
+// Level is a row of the table of levels: one op of one level.
+type Level struct {
+	Op    string // "" if the load has only one
+	More  bool   // not the first op of its level
+	Cells [len(LevelHeads)]string
+	P99   *float64 // of the response
+	Word  string
+	Why   string // why it did not hold
+	Doubt string // reasons for doubt, in a line
+}
+
+// LevelHeads are the heads of the table's columns. Quantiles are of the response, except for the lag's.
+var LevelHeads = [...]string{"asked", "sustained", "p50", "p99", "p99.9", "lag p99", "busy"}
+
+// Levels lists the levels of stages in order, those of a search by rate.
+func Levels(ph *run.Phase) (rows []Level) {
+	levels := slices.Clone(ph.Levels)
+	if ph.Search != nil {
+		slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+	}
+	for i := range levels {
+		l := &levels[i]
+		sustained := "-"
+		if l.AchievedRate != nil {
+			sustained = quantity.Whole(*l.AchievedRate)
+		}
+		did := didIn(l)
+		for j, o := range did {
+			row := Level{More: j > 0, P99: o.Response.P99, Word: LevelWord(ph, l), Why: l.Why, Doubt: strings.Join(textsOf(l.Reasons), " · ")}
+			if len(did) > 1 {
+				row.Op = o.Name
+			}
+			row.Cells = [...]string{
+				quantity.Whole(l.Rate), sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
+				Latency(o.Lag.P99), quantity.Percent(rounded(l.Busy)),
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// didIn lists the ops of a level, and in place of one that went to several targets its steps.
+func didIn(l *run.Level) (all []Done) {
+	did := &run.Phase{Op: l.Op}
+	for _, verb := range did.Verbs() {
+		all = append(all, Done{Name: verb, Figures: &l.Op[verb].Figures})
+	}
+	apart := did.Apart()
+	for _, name := range slices.Sorted(maps.Keys(l.Scenario)) {
+		for _, step := range l.Scenario[name].StepOrder {
+			if s := l.Scenario[name].Step[step]; slices.Contains(apart, s.Op) {
+				all = append(all, Done{Name: name + ", " + step, Figures: &s.Figures})
+			}
+		}
+	}
+	return all
+}
+
+// Found says what a search found.
+func Found(ph *run.Phase) string {
+	s := ph.Search
+	var goals []string
+	for _, o := range s.Objectives {
+		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
+	}
+	goal := "response " + strings.Join(goals, ", ")
+	parts := []string{"no rate holds " + goal}
+	if s.Rate != nil {
+		parts[0] = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
+	}
+	above := func(rate *float64, what string, bound bool) {
+		if rate == nil {
+			return
+		}
+		i := slices.IndexFunc(ph.Levels, func(l run.Level) bool {
+			return (l.Offered() == *rate || l.Rate == *rate) && l.Why != "" && (l.Outcome == clientBound) == bound
+		})
+		part := quantity.Whole(*rate) + "/s " + what
+		if i >= 0 {
+			part = rateOf(ph, i, *rate) + " " + what + " (" + ph.Levels[i].Why + ")"
+		}
+		parts = append(parts, part)
+	}
+	above(s.FirstFailed, "do not", false)
+	above(s.ClientBound, "are client-bound", true)
+	if s.Knee != nil {
+		parts = append(parts, "knee at "+rateOf(ph, *s.KneeLevel, *s.Knee))
+	}
+	if s.Rate != nil && ph.Levels[*s.Level].Rate == s.To {
+		return strings.Join(append(parts, `that is the highest rate asked for ("to"): the limit lies above it`), "; ")
+	}
+	return strings.Join(append(parts, s.Ended), "; ")
+}
+
+// rateOf formats a rate that a search found, with the one that its level asked for if that is another.
+func rateOf(ph *run.Phase, level int, rate float64) string {
+	text, asked := quantity.Whole(rate)+"/s", quantity.Whole(ph.Levels[level].Rate)+"/s"
+	if text == asked {
+		return text
+	}
+	return text + " (" + asked + " asked)"
+}
+
+// clientBound is the outcome of a level that the generator could not offer.
+const clientBound = "client-bound"
+
+// LevelWord describes a level in a word or two.
+func LevelWord(ph *run.Phase, l *run.Level) string {
+	word := l.Outcome
+	if s := ph.Search; s != nil {
+		is := func(i *int) bool { return i != nil && ph.Levels[*i].StartSeconds == l.StartSeconds }
+		if is(s.KneeLevel) {
+			word += ", knee"
+		}
+		if is(s.Level) {
+			word += " ◄"
+		}
+	} else if l.Validity != run.Valid {
+		word = strings.ToUpper(string(l.Validity))
+	}
+	return word
+}
+
+// Latency formats seconds; "-" if there are none.
+func Latency(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return quantity.Duration(*seconds)
+}

@@ -1,0 +1,106 @@
+package words
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Log returns the facts about log files, the same for every form of report.
+func Log(ph *run.Phase) []Fact {
+	l := ph.Log
+	if l == nil {
+		return nil
+	}
+	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
+	if len(l.Threads) > 0 {
+		facts = append(facts, Fact{"threads", threadsOf(ph)})
+	}
+	written := []string{quantity.Bytes(l.Bytes) + " of entries"}
+	if l.BytesPerSecond != nil {
+		written = append(written, quantity.Bytes(int64(*l.BytesPerSecond))+"/s"+Mark(ph, "log.bytes_per_second"))
+	}
+	switch {
+	case l.BoundShare != nil:
+		written = append(written, quantity.Percent(*l.BoundShare)+" of "+l.Bound+Mark(ph, "log.bytes_per_second"))
+	case l.Bound != "":
+		written = append(written, "no share of "+l.Bound+": "+ph.Nulls["log.bound_share"])
+	}
+	if l.ForcesPerOp != nil {
+		written = append(written, fmt.Sprintf("%.2f forces an op", *l.ForcesPerOp))
+	}
+	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
+		return append(facts, caveatsOf(ph)...) // it only read
+	}
+	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, Fact{"verified", []string{proofOf(ph)}})
+	return append(facts, caveatsOf(ph)...)
+}
+
+func caveatsOf(ph *run.Phase) (facts []Fact) {
+	l := ph.Log
+	for _, c := range l.Caveats {
+		facts = append(facts, Fact{"caveat", []string{c}})
+	}
+	return facts
+}
+
+// maxThreads bounds the threads that a report names one by one.
+const maxThreads = 8
+
+// threadsOf says on which CPU and NUMA node each thread ran.
+func threadsOf(ph *run.Phase) (texts []string) {
+	l := ph.Log
+	for i, t := range l.Threads {
+		if i == maxThreads {
+			return append(texts, quantity.Count(len(l.Threads)-i, "more thread")+" (the JSON has all)")
+		}
+		who := fmt.Sprintf("session %d", t.Session)
+		if t.Sessions > 1 {
+			who = fmt.Sprintf("sessions %d to %d", t.Session, t.Session+t.Sessions-1)
+		}
+		where := seatOf(t.CPU, t.Node)
+		switch {
+		case t.Pinned:
+			where += " (pinned)"
+		case t.CPUAtEnd != t.CPU:
+			where += " (at the end " + seatOf(t.CPUAtEnd, t.NodeAtEnd) + ")"
+		}
+		texts = append(texts, who+" on "+where)
+	}
+	return texts
+}
+
+func seatOf(cpu, node int) string {
+	switch {
+	case cpu < 0:
+		return "a CPU that the kernel does not name"
+	case node < 0:
+		return fmt.Sprintf("CPU %d", cpu)
+	}
+	return fmt.Sprintf("CPU %d of node %d", cpu, node)
+}
+
+func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
+
+// syncOf names the durability used, and the one asked for.
+func syncOf(ph *run.Phase) string {
+	l := ph.Log
+	used := "sync " + l.SyncAsked + " asked, " + l.SyncUsed + " used"
+	if l.Instruction != "" {
+		used += " by " + l.Instruction
+	}
+	if !l.Durable {
+		used += ", NOT durable"
+	}
+	return used
+}
+
+// proofOf says what another process found.
+func proofOf(ph *run.Phase) string {
+	l := ph.Log
+	if l.Proof == nil {
+		return "nothing: " + l.Unproven
+	}
+	return fmt.Sprintf("%s/%s entries that had to be there, by another process", quantity.Thousands(l.Proof.Verified), quantity.Thousands(l.Proof.Acknowledged))
+}

@@ -1,0 +1,248 @@
+package words
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Done is what a phase did of one kind: the ops of a verb, of a scenario, or of a step of one.
+type Done struct {
+	Name     string
+	At       string // path relative to the phase
+	Sequence string // of a scenario or a step; "" for a verb
+	*run.Figures
+	Op *run.Op    // nil for a scenario or a step
+	ph *run.Phase // its phase
+}
+
+// Batched says whether ops had several keys each.
+func (d Done) Batched() bool { return d.Op != nil && d.Op.Batched() }
+
+// DoneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures only in its levels.
+func DoneIn(ph *run.Phase) []Done {
+	var all []Done
+	if ph.Search != nil && ph.Search.Rate == nil {
+		return nil
+	}
+	for _, verb := range Verbs(ph.Op) {
+		all = append(all, Done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb], ph})
+	}
+	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
+		s := ph.Scenario[name]
+		all = append(all, Done{name, "scenario." + name, strings.Join(s.StepOrder, " → "), &s.Figures, nil, ph})
+		if len(s.StepOrder) < 2 {
+			continue // the step is the whole scenario
+		}
+		for _, step := range s.StepOrder {
+			all = append(all, Done{name + ", " + step, "scenario." + name + ".step." + step, stepOf(s.Step[step]), &s.Step[step].Figures, nil, ph})
+		}
+	}
+	return all
+}
+
+// Ledger formats the op ledger as an equation, without outcomes that did not occur.
+func Ledger(o *run.Ledger) string {
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{
+		{"ok", o.OK},
+		{"miss", o.Miss},
+		{"conflict", o.Conflict},
+		{"quorum failed", o.QuorumFailed},
+		{"timeout", o.Timeout},
+		{"error", o.Error},
+		{"shed", o.Shed},
+		{"in flight", uint64(o.InFlight)},
+	} {
+		if t.n > 0 {
+			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+		}
+	}
+	if terms == nil {
+		return "none due"
+	}
+	return quantity.Thousands(o.Due) + " due = " + strings.Join(terms, " + ")
+}
+
+// Keys returns the ledger and the rate of keys if ops have several; otherwise nothing.
+func (d Done) Keys() []string {
+	if !d.Batched() {
+		return nil
+	}
+	k := &d.Op.Keys
+	parts := []string{"keys " + Ledger(&k.Ledger)}
+	if k.Rate != nil {
+		parts = append(parts, quantity.Whole(*k.Rate)+" keys/s"+Mark(d.ph, d.At+".keys.rate"))
+	}
+	return parts
+}
+
+// Caused says why ops failed; "" if none did.
+func (d Done) Caused() string {
+	ph, c := d.ph, d.Causes
+	var terms []string
+	for _, t := range []struct {
+		name string
+		n    uint64
+	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {ph.Lost(), c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
+		if t.n > 0 {
+			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+		}
+	}
+	return strings.Join(terms, ", ")
+}
+
+// Rates returns the figures that are usually quoted, with their doubts.
+func (d Done) Rates() []string {
+	ph, o := d.ph, d
+	var parts []string
+	if ph.Kind.Timed() {
+		if o.Rate != nil {
+			parts = append(parts, quantity.Whole(*o.Rate)+"/s"+Mark(ph, o.At+".rate"), quantity.Whole(*o.RatePerMinute)+"/min"+Mark(ph, o.At+".rate_per_minute"))
+			if o.Miss > 0 {
+				parts = append(parts, quantity.Whole(*o.Answered)+"/s"+Mark(ph, o.At+".answered")+" answered")
+			}
+		} else {
+			parts = append(parts, "no rate ("+ph.Nulls[o.At+".rate"]+")")
+		}
+	}
+	if o.RateWall != nil {
+		parts = append(parts, quantity.Whole(*o.RateWall)+"/s"+Mark(ph, o.At+".rate_wall")+" from first start to last end")
+	}
+	return parts
+}
+
+// Volume returns the bytes and hits of a verb; nothing for a scenario.
+func (d Done) Volume() []string {
+	o := d.Op
+	if o == nil {
+		return nil
+	}
+	var parts []string
+	if o.BytesOut != nil {
+		parts = append(parts, quantity.Bytes(*o.BytesOut)+" out")
+	}
+	parts = append(parts, quantity.Bytes(o.BytesIn)+" in")
+	if o.HitRatio != nil {
+		hits := quantity.Percent(*o.HitRatio) + " hits"
+		if asked := d.ph.Load.HitRatio; asked > 0 {
+			hits += " of " + quantity.Percent(asked) + " asked"
+		}
+		parts = append(parts, hits)
+	}
+	return parts
+}
+
+// Row is a line of latencies.
+type Row struct {
+	Label   string
+	Latency run.Latency
+	Path    string     // relative to the phase
+	ph      *run.Phase // its phase
+}
+
+// Rows lists the latencies that exist; classes only if there are several.
+func (d Done) Rows() []Row {
+	at, o, ph := d.At, d, d.ph
+	rows := []Row{{"response", o.Response, at + ".response", ph}, {"service", o.Service, at + ".service", ph}}
+	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
+		rows = append(rows, Row{"  ok", o.Latency.OK.Service, at + ".latency.ok.service", ph},
+			Row{"  miss", o.Latency.Miss.Service, at + ".latency.miss.service", ph})
+	}
+	if o.Latency.Bad.Response.Count > 0 {
+		rows = append(rows, Row{"  bad", o.Latency.Bad.Service, at + ".latency.bad.service", ph})
+	}
+	rows = append(rows, Row{"lag", o.Lag, at + ".lag", ph})
+	if o.Op != nil && len(o.Op.Acks) > 1 {
+		for k, l := range o.Op.Acks {
+			rows = append(rows, Row{"ack " + strconv.Itoa(k+1), l, at + ".acks." + strconv.Itoa(k), ph})
+		}
+	}
+	return slices.DeleteFunc(rows, func(r Row) bool { return r.Latency.Count == 0 })
+}
+
+// unit is the unit of a row of latencies.
+type unit struct {
+	name     string
+	seconds  float64
+	decimals int
+}
+
+// CellWidth is the width in columns of a latency in a text.
+const CellWidth = 10
+
+// LatencyHeads are the heads of the figures of a latency.
+var LatencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
+
+// Cell is a figure and how far it can be trusted, or why there is none.
+type Cell struct{ Text, Doubt, Why string }
+
+// Unit returns the unit of the row's cells.
+func (r Row) Unit() string { return unitOf(r.Latency).name }
+
+// Cells returns the figures of a row in the order of LatencyHeads.
+func (r Row) Cells() []Cell {
+	var cells []Cell
+	ph, u := r.ph, unitOf(r.Latency)
+	for _, v := range []struct {
+		name  string
+		value *float64
+	}{
+		{"mean", r.Latency.Mean},
+		{"sd", r.Latency.SD},
+		{"min", r.Latency.Min},
+		{"p50", r.Latency.P50},
+		{"p90", r.Latency.P90},
+		{"p99", r.Latency.P99},
+		{"p999", r.Latency.P999},
+		{"max", r.Latency.Max},
+	} {
+		c := Cell{Text: "–", Why: ph.Nulls[r.Path+"."+v.name]}
+		if v.value != nil {
+			c = Cell{Text: u.text(*v.value), Doubt: Mark(ph, r.Path+"."+v.name)}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// unitOf returns the unit that suits the median, or else the mean, or a larger one if the maximum would not fit.
+func unitOf(l run.Latency) unit {
+	u, middle, most := unit{"µs", 1e-6, 1}, *l.Min, *l.Min
+	for _, f := range []*float64{l.Max, l.Mean, l.P999, l.P99, l.P90, l.P50} {
+		if f != nil {
+			most, middle = max(most, *f), *f
+		}
+	}
+	if l.P50 == nil && l.Mean != nil {
+		middle = *l.Mean
+	}
+	for _, larger := range []unit{{"ms", 1e-3, 3}, {"s", 1, 3}} {
+		if middle >= larger.seconds || utf8.RuneCountInString(u.text(most)) >= CellWidth {
+			u = larger
+		}
+	}
+	return u
+}
+
+func (u unit) text(seconds float64) string {
+	return strconv.FormatFloat(seconds/u.seconds, 'f', u.decimals, 64)
+}
+
+// stepOf describes a step of a scenario.
+func stepOf(s *run.Step) string {
+	text := s.Op + " to " + s.Target
+	if s.Times > 1 {
+		text += fmt.Sprintf(", %d times", s.Times)
+	}
+	return text
+}

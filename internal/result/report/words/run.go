@@ -1,0 +1,124 @@
+package words
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Fact is a name with its texts.
+type Fact struct {
+	Name string
+	Text []string
+}
+
+// Facts says when the run was, how long it took and what it ran.
+func Facts(r *run.Run) []string {
+	facts := append(unverified(r.Unverified),
+		r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"),
+		quantity.Duration(r.Seconds),
+		"loadgen "+r.Loadgen,
+		"plan "+r.PlanDigest[:min(len(r.PlanDigest), 12)],
+	)
+	if len(r.Workers) > 0 {
+		facts = append(facts, quantity.Count(len(r.Workers), "worker"))
+	}
+	return append(facts, Labels(r.Labels)...)
+}
+
+// unverified says that an imported result could not be verified, and why.
+func unverified(why string) []string {
+	if why == "" {
+		return nil
+	}
+	return []string{"NOT VERIFIED: " + why}
+}
+
+// Labels formats labels, sorted by name.
+func Labels(labels map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, name+"="+labels[name])
+	}
+	return list
+}
+
+// Machine describes in short where the run was made.
+func Machine(e *run.Environment) []string {
+	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}
+	if e.CPUModel != "" {
+		machine = append(machine, e.CPUModel)
+	}
+	return append(machine, e.OS+" "+e.Kernel)
+}
+
+// Passed says whether an assert held. An undecided one did not.
+func Passed(a run.AssertResult) bool { return a.OK != nil && *a.OK }
+
+// Verdict returns the verdict in sentences.
+func Verdict(r *run.Run) []string {
+	sentences := []string{map[run.Completeness]string{
+		run.Complete: "The run is complete.",
+		run.Capped:   "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.",
+		run.Degraded: "The run is DEGRADED: a part of it was lost.",
+		run.Aborted:  "The run was ABORTED: it is not all that was planned.",
+		run.Failed:   "The run FAILED: something could not be run.",
+	}[r.Verdict.Completeness]}
+	if len(r.PhaseOrder) > 0 {
+		sentences = append(sentences, map[run.Validity]string{
+			run.Valid:   "Its figures are valid.",
+			run.Suspect: "Its figures are SUSPECT: quote none without the reasons. What to do about them: docs/truth.md.",
+			run.Invalid: "Its figures are INVALID: use none of them. What to do about the reasons: docs/truth.md.",
+		}[r.Verdict.Validity])
+	}
+	return append(sentences, assertions(r.Asserts)...)
+}
+
+// assertions sums up the asserts in a sentence.
+func assertions(all []run.AssertResult) []string {
+	switch n, failed := len(all), Failures(all); {
+	case n == 0:
+		return nil
+	case failed > 0:
+		return []string{quantity.Thousands(failed) + " of " + quantity.Count(n, "assert") + " FAILED."}
+	case n == 1:
+		return []string{"Its assert holds."}
+	default:
+		return []string{"All " + quantity.Thousands(n) + " asserts hold."}
+	}
+}
+
+// Failures counts the asserts that did not hold.
+func Failures(all []run.AssertResult) (n int) {
+	for _, a := range all {
+		if !Passed(a) {
+			n++
+		}
+	}
+	return n
+}
+
+// Worker describes a worker, and what it used.
+func Worker(w *run.Worker) []string {
+	var parts []string
+	if w.Host != "" {
+		parts = append(parts, w.Host)
+	}
+	parts = append(parts, quantity.Count(w.Sessions, "session"))
+	if w.CPUSeconds > 0 { // otherwise it finished no step
+		parts = append(parts, quantity.Duration(w.CPUSeconds)+" CPU")
+	}
+	if w.ClockUncertaintySeconds > 0 {
+		parts = append(parts, "clock ± "+quantity.Duration(w.ClockUncertaintySeconds))
+	}
+	return parts
+}
+
+// Experiment says when the experiment was, how long it took and what it ran.
+func Experiment(x *run.Experiment) []string {
+	return append(append(unverified(x.Unverified),
+		"experiment of "+quantity.Count(len(x.Runs), "run"), x.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC"), quantity.Duration(x.Seconds),
+		"loadgen "+x.Loadgen, x.Order, "baseline "+x.Baseline,
+	), Labels(x.Labels)...)
+}

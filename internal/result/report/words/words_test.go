@@ -1,0 +1,133 @@
+package words
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/stretchr/testify/require"
+)
+
+// A row's unit is that of its median, or a larger one if the maximum would not fit.
+func TestUnitOf(t *testing.T) {
+	for _, tt := range []struct {
+		p50, max float64
+		unit     string
+		text     string // of p50
+	}{
+		{0, 0, "µs", "0.0"},
+		{120e-6, 999e-6, "µs", "120.0"},
+		{120e-6, 0.9999, "µs", "120.0"},
+		{120e-6, 10, "ms", "0.120"},
+		{1e-3, 2e-3, "ms", "1.000"},
+		{1e-3, 10, "ms", "1.000"},
+		{1e-3, 10_000, "s", "0.001"},
+		{1, 2, "s", "1.000"},
+	} {
+		u := unitOf(run.Latency{Min: &tt.p50, P50: &tt.p50, Max: &tt.max})
+		require.Equal(t, tt.unit, u.name)
+		require.Equal(t, tt.text, u.text(tt.p50))
+		require.Less(t, utf8.RuneCountInString(u.text(tt.max)), CellWidth)
+	}
+}
+
+// What a phase was asked to do, in words.
+func TestLoad(t *testing.T) {
+	for _, tt := range []struct {
+		ph   run.Phase
+		want string
+	}{
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Load{Sessions: 1, Pipeline: 1, Iterations: 5, DurationSeconds: 60}},
+			"closed, 1 session, 5 ops each, at most 1m 0s",
+		},
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Load{Sessions: 2, Pipeline: 16, DurationSeconds: 30, RampSeconds: 1, ThinkSeconds: 0.01}},
+			"closed, 2 sessions × 16 in flight, 30.0 s, ramp 1.00 s, think 10.0 ms",
+		},
+		{
+			run.Phase{Kind: "load", Model: "closed", Load: run.Load{Sessions: 2, Pipeline: 1}},
+			"closed, 2 sessions, every key once",
+		},
+		{
+			run.Phase{Kind: "load", Model: "open", Load: run.Load{Rate: 20000, Arrivals: "constant", DurationSeconds: 30, Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "wait"}},
+			"open, 20,000/s constant, 30.0 s, 16 sessions × 4 in flight, at most 64 in flight, more wait",
+		},
+		{run.Phase{Kind: "clear", Model: "closed", Seconds: 1, Load: run.Load{Sessions: 4, Pipeline: 2}}, "clear, 4 sessions × 2 in flight"},
+	} {
+		require.Equal(t, tt.want, Load(&tt.ph))
+	}
+}
+
+// TestDataset says nothing about keys if the layout of a log does not use them.
+func TestDataset(t *testing.T) {
+	ph := &run.Phase{}
+	ph.Dataset.Name, ph.Dataset.Keys, ph.Dataset.Pick, ph.Dataset.Scope, ph.Dataset.ValueBytes = "d", 100, "uniform", "shared", 1024
+	require.Equal(t, "d: 100 keys shared, uniform, values of 1 KiB", Dataset(ph))
+	for layout, want := range map[string]string{
+		"append": "d: values of 1 KiB", "channel": "d: values of 1 KiB", "raw": "d: values of 1 KiB", "array": "d: 100 slots shared, uniform, values of 1 KiB",
+	} {
+		ph.Log = &worker.Log{Log: localfile.Log{Layout: layout}}
+		require.Equal(t, want, Dataset(ph), layout)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	ph := func(fanout, from string, op string) *run.Phase {
+		p := &run.Phase{Op: map[string]*run.Op{op: {}}}
+		p.Target.Name, p.Target.Driver, p.Target.Endpoints = "space", "redis", []string{"a:1", "b:1", "c:1"}
+		p.Target.Replication = &run.Replication{Coordinate: "client", N: 3, W: 2, R: 2, ReadFanout: fanout, ReadFrom: from}
+		return p
+	}
+	const head = "space: redis, 3 endpoints, N=3 W=2 R=2 by the client"
+	require.Equal(t, head, Target(ph("n", "", "put")))
+	require.Equal(t, head+", a get asks 3 nodes", Target(ph("n", "", "get")))
+	require.Equal(t, head+", a get asks 2 nodes", Target(ph("r", "first", "get")))
+	require.Equal(t, head+", a get asks 2 nodes at random", Target(ph("r", "random", "get")))
+}
+
+func TestThreadsOf(t *testing.T) {
+	l := &worker.Log{Threads: []measure.Thread{
+		{Session: 0, Sessions: 1, Pinned: true, CPU: 2, CPUAtEnd: 2, Node: 1, NodeAtEnd: 1},
+		{Session: 1, Sessions: 1, CPU: 3, CPUAtEnd: 0, Node: 1, NodeAtEnd: 0},
+		{Session: 2, Sessions: 2, CPU: 3, CPUAtEnd: 3, Node: -1, NodeAtEnd: -1},
+		{Session: 4, Sessions: 1, CPU: -1, CPUAtEnd: -1, Node: -1, NodeAtEnd: -1},
+	}}
+	named := []string{
+		"session 0 on CPU 2 of node 1 (pinned)", "session 1 on CPU 3 of node 1 (at the end CPU 0 of node 0)", "sessions 2 to 3 on CPU 3",
+		"session 4 on a CPU that the kernel does not name",
+	}
+	require.Equal(t, named, threadsOf(&run.Phase{Log: l}))
+	l.Threads = append(append(l.Threads, l.Threads...), l.Threads[0], l.Threads[1])
+	require.Len(t, threadsOf(&run.Phase{Log: l}), maxThreads+1)
+	require.Equal(t, "2 more threads (the JSON has all)", threadsOf(&run.Phase{Log: l})[maxThreads])
+}
+
+// Growth is one statement from the order near the end and the drift over all: neither stands beside the other unexplained.
+func TestGrownSaysOneThing(t *testing.T) {
+	for _, tt := range []struct {
+		low, high, drift float64
+		says             string
+	}{
+		{0.8, 0.9, 16, "so an op costs more, the more there are"},
+		{0.8, 0.9, 0.5, "so ops got quicker at first; in the second half an op costs more, the more there are"},
+		{-0.9, -0.8, 0.1, "so ops got quicker, as those of a program that warms up do, such as a JVM"},
+		{-0.9, -0.8, 2, "so ops got slower at first; in the second half they got quicker"},
+		{-0.1, 0.1, 1.1, "so no growth is shown"},
+		{-0.1, 0.1, 4.78, "so ops got slower at first; in the second half no growth is shown"},
+		{-0.1, 0.1, 0.5, "so ops got quicker at first; in the second half no growth is shown"},
+		{-0.6, 0.9, 4.78, "too little to tell growth from none: the interval is wide"},
+		{-0.6, 0.9, 1, "too little to tell growth from none: the interval is wide"},
+	} {
+		order := (tt.low + tt.high) / 2
+		g := &run.Growth{Ops: 1000, Order: &order, OrderLo: &tt.low, OrderHi: &tt.high, Drift: &tt.drift}
+		g.Judge()
+		ph := &run.Phase{Op: map[string]*run.Op{"get": {Figures: run.Figures{Growth: g}}}}
+		lines := DoneIn(ph)[0].Grown()
+		require.Len(t, lines, 3)
+		require.Equal(t, tt.says, lines[2], "%+v", tt)
+	}
+}

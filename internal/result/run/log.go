@@ -1,0 +1,27 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+)
+
+// shareOf sets a log's speed as a share of its bound's, or says why it cannot. bound is nil if its phase has no log.
+func shareOf(l, bound *worker.Log) (why reason.Why) {
+	switch {
+	case l.Bound == "":
+		return reason.Why{Code: reason.NotApplicable, Text: "the plan names no bound"}
+	case bound == nil:
+		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run", l.Bound)}
+	case l.SyncUsed != bound.SyncUsed:
+		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("sync is %s, and %s in phase %s", l.SyncUsed, bound.SyncUsed, l.Bound)}
+	case l.EntryBytes != bound.EntryBytes:
+		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("entries are of %d bytes, and of %d in phase %s", l.EntryBytes, bound.EntryBytes, l.Bound)}
+	case l.BytesPerSecond == nil || bound.BytesPerSecond == nil:
+		return reason.Why{Code: reason.NoOps, Text: "there is no rate of entries"}
+	}
+	share := *l.BytesPerSecond / *bound.BytesPerSecond
+	l.BoundShare = &share
+	return reason.Why{}
+}

@@ -1,0 +1,146 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+)
+
+// schemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.
+const schemaVersion = 2
+
+// Run is the result of one execution of a plan.
+type Run struct {
+	Schema      int               `json:"schema"`
+	Header                        // its fields are at the top level
+	Seconds     float64           `json:"seconds"` // from StartedAt to the verdict
+	Verdict     Verdict           `json:"verdict"`
+	ExitCode    int               `json:"exit_code"`
+	Recovered   bool              `json:"recovered"` // made by loadgen runs recover because the coordinator had died
+	Asserts     []AssertResult    `json:"asserts"`   // in the plan's order
+	PhaseOrder  []string          `json:"phase_order"`
+	Phase       map[string]*Phase `json:"phase"`
+	Environment Environment       `json:"environment"`
+
+	Fleet                 []Worker      `json:"fleet"` // in the order of Workers
+	Losses                []worker.Loss `json:"losses"`
+	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is also a worker's if the run has no other
+
+	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
+
+	stopped []reason.Why // why it got no further, as concluded
+}
+
+// Header identifies a run.
+type Header struct {
+	ID         string    `json:"id"`
+	Plan       string    `json:"plan"`        // the plan's name
+	PlanDigest string    `json:"plan_digest"` // SHA-256 of its canonical JSON, in hex
+	StartedAt  time.Time `json:"started_at"`  // RFC 3339, UTC
+	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
+	Workers    []string  `json:"workers"`     // names
+	Strict     bool      `json:"strict"`      // suspect counts as invalid
+	Experiment string    `json:"experiment"`  // the experiment that it belongs to; "": none
+	Variant    string    `json:"variant"`     // whose values the plan ran with; "": the variables' defaults
+	Repetition int       `json:"repetition"`  // of the variant in the experiment, or as the user numbered it, from 1; 0: neither
+	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0: from an older loadgen, where all drew as the first
+
+	Labels map[string]string `json:"labels"` // set by the user
+}
+
+// AssertResult is the result of one of the plan's asserts.
+type AssertResult struct {
+	Name   string `json:"name"`
+	That   string `json:"that"`
+	OK     *bool  `json:"ok"`     // null if it could not be decided, which counts as a failure
+	Value  string `json:"value"`  // the numbers compared, as text
+	Reason string `json:"reason"` // why OK is null
+}
+
+// New returns the result of a run in which nothing has happened yet: complete, valid, exit code 0.
+func New(h Header, env Environment) *Run {
+	r := &Run{
+		Schema:      schemaVersion,
+		Header:      h,
+		Asserts:     []AssertResult{},
+		PhaseOrder:  []string{},
+		Phase:       map[string]*Phase{},
+		Environment: env,
+		Fleet:       []Worker{},
+		Losses:      []worker.Loss{},
+	}
+	if r.Workers == nil {
+		r.Workers = []string{}
+	}
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+	if r.Environment.Servers == nil {
+		r.Environment.Servers = map[string]map[string]map[string]string{}
+	}
+	if r.Environment.Nulls == nil {
+		r.Environment.Nulls, r.Environment.NullCodes = map[string]string{}, map[string]reason.Code{}
+	}
+	r.Conclude(Complete)
+	return r
+}
+
+// Fail concludes a run that could not be carried out.
+func (r *Run) Fail(err error) *Run {
+	r.Conclude(Failed, reason.Why{Code: reason.NotCarriedOut, Text: err.Error()})
+	return r
+}
+
+// NotKept notes that what came of a run could not be written, after why it got no further.
+func (r *Run) NotKept(err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // of joined errors
+	r.Conclude(Failed, append(slices.Clip(r.stopped), reason.Why{Code: reason.NotKept, Text: text})...)
+}
+
+// Add appends a phase that ran, in the order of execution. It panics if the name was added before.
+func (r *Run) Add(name string, p *Phase) {
+	if _, there := r.Phase[name]; there {
+		panic("run: phase " + name + " added twice")
+	}
+	r.PhaseOrder = append(r.PhaseOrder, name)
+	r.Phase[name] = p
+	if l := p.Log; l != nil {
+		var bound *worker.Log
+		if b := r.Phase[l.Bound]; b != nil {
+			bound = b.Log
+		}
+		if why := shareOf(l, bound); why.Text != "" {
+			p.Null("log.bound_share", why)
+		}
+	}
+	r.judge()
+}
+
+// Why returns the reason for the null at a path, given as its steps ("phase", "get", "op", "get", "rate"), or nothing if none was recorded.
+func (r *Run) Why(steps ...string) (why reason.Why) {
+	switch {
+	case len(steps) > 1 && steps[0] == "environment":
+		return whyNull(r.Environment.Nulls, r.Environment.NullCodes, steps[1:])
+	case len(steps) > 1 && steps[0] == "phase":
+		if p := r.Phase[steps[1]]; p != nil {
+			return whyNull(p.Nulls, p.NullCodes, steps[2:])
+		}
+		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run: the run is %s", steps[1], r.Verdict.Completeness)}
+	}
+	return reason.Why{}
+}
+
+// whyNull looks up the path in nulls, then the objects that contain it.
+func whyNull(nulls map[string]string, codes map[string]reason.Code, steps []string) (why reason.Why) {
+	for ; len(steps) > 0; steps = steps[:len(steps)-1] {
+		path := strings.Join(steps, ".")
+		if text, ok := nulls[path]; ok {
+			return reason.Why{Code: codes[path], Text: text}
+		}
+	}
+	return reason.Why{}
+}

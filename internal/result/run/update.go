@@ -1,0 +1,27 @@
+package run
+
+import (
+	"time"
+
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+)
+
+// Update says how far a step has got. Rates and quantiles are those of the last interval.
+type Update struct {
+	Phase    string
+	Kind     worker.StepKind
+	Level    int // in a phase with several, from 1; 0: it has none
+	Levels   int // how many levels; 0: unknown
+	Elapsed  time.Duration
+	Expected time.Duration // 0: unknown
+	Offered  float64       // ops per second that the schedule wants, assuming that no scenario fails; 0 in a closed phase and after the schedule's end
+	Achieved float64       // ops ended per second
+	P50, P99 time.Duration // response of all that ended; 0 if none did, or if it falls on a failed op
+	Done     uint64        // ops ended so far
+	Total    uint64        // 0: unknown
+	Bad      uint64        // of Done
+	Final    bool
+	Awaited  []string // workers that have not reported the last interval: the figures are those of the others
+	Doing    string   // a lengthy activity before or after the load, in words; Elapsed is then of that, and there are no figures
+	Verdict  Verdict  // of the run so far, without reasons or the phase in progress
+}

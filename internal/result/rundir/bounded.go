@@ -1,0 +1,305 @@
+package rundir
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/safefile"
+)
+
+// Limits on reading a directory that somebody else may have filled.
+const (
+	maxText    = 32 << 20 // bytes of a JSON file
+	maxPlan    = 16 << 20 // bytes of a plan, and of its tables
+	maxProbe   = 1 << 20  // bytes of a line of observations
+	maxDecoded = 64 << 20 // bytes of the decoded value, as weighing counts them
+	maxString  = 1 << 20  // bytes of a text
+	maxNumber  = 400      // digits
+	maxDepth   = 64       // nesting of objects and arrays
+)
+
+// readJSON reads a file of a run into v, within the limits above.
+func readJSON(path string, v any) error {
+	b, err := safefile.Read(path, maxText)
+	if err != nil {
+		return err
+	}
+	if err := decode(b, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// readable says whether a value's JSON stays within the limits above.
+func readable(path string, b []byte, v any) error {
+	var err error
+	if len(b) > maxText {
+		err = fmt.Errorf("at most %d MiB are read", maxText>>20)
+	} else {
+		w := weighing{text: b, left: maxDecoded}
+		err = w.value(reflect.TypeOf(v), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is written whole, but has %d MiB, and loadgen does not read it again: %w: run fewer phases, levels or observations at a time",
+			path, len(b)>>20, err)
+	}
+	return nil
+}
+
+// decode is json.Unmarshal for JSON from strangers, in which two bytes can ask for a slice element of hundreds of bytes.
+func decode(b []byte, v any) error {
+	w := weighing{text: b, left: maxDecoded}
+	err := w.value(reflect.TypeOf(v), 0)
+	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal says what is wrong, and decodes nothing
+		return json.Unmarshal(b, v)
+	}
+	return err
+}
+
+// weighing scans a JSON text along with the type it will be decoded into, and adds up the memory that takes. It stores nothing but its depth.
+type weighing struct {
+	text  []byte
+	at    int
+	left  int64 // bytes
+	plain bool  // texts must not contain characters that a terminal or a page would obey
+	known map[reflect.Type]map[string]reflect.Type
+}
+
+var (
+	errMuch   = fmt.Errorf("decoding it would take more than %d MiB", maxDecoded>>20)
+	errLong   = fmt.Errorf("a text of more than %d bytes, or a number of more than %d digits", maxString, maxNumber)
+	errDeep   = fmt.Errorf("more than %d objects and arrays in each other", maxDepth)
+	errNoJSON = errors.New("no JSON")
+)
+
+// take counts bytes.
+func (w *weighing) take(n int64) error {
+	if w.left -= n; w.left < 0 {
+		return errMuch
+	}
+	return nil
+}
+
+// next skips white space and returns the next byte without consuming it; 0 at the end.
+func (w *weighing) next() byte {
+	for ; w.at < len(w.text); w.at++ {
+		if c := w.text[w.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
+		}
+	}
+	return 0
+}
+
+// value weighs a value for a type; nil means that the value is not kept.
+func (w *weighing) value(t reflect.Type, depth int) error {
+	if depth > maxDepth {
+		return errDeep
+	}
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		if err := w.take(int64(t.Size())); err != nil {
+			return err
+		}
+	}
+	if t != nil && ownDecoder(t) {
+		t = reflect.TypeFor[string]()
+	}
+	switch w.next() {
+	case '{':
+		return w.object(t, depth)
+	case '[':
+		return w.array(t, depth)
+	case '"':
+		text, err := w.string()
+		if err != nil || t == nil {
+			return err
+		}
+		return w.take(int64(len(text)))
+	case 0, '}', ']', ',', ':':
+		return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+	}
+	return w.word()
+}
+
+// word skips a number, or true, false or null.
+func (w *weighing) word() error {
+	for from := w.at; w.at < len(w.text); w.at++ {
+		switch w.text[w.at] {
+		case ' ', '\n', '\t', '\r', ',', ':', ']', '}':
+			return nil
+		}
+		if w.at-from > maxNumber {
+			return errLong
+		}
+	}
+	return nil
+}
+
+// ownDecoder says whether a type decodes itself; such a type keeps at most the text.
+func ownDecoder(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// array weighs the elements, doubled for a slice: as it grows, it leaves as much again as garbage.
+func (w *weighing) array(t reflect.Type, depth int) error {
+	var element reflect.Type
+	var size int64
+	if t != nil {
+		switch t.Kind() {
+		case reflect.Slice:
+			element = t.Elem()
+			size = 2 * int64(element.Size())
+		case reflect.Array:
+			element = t.Elem()
+		case reflect.Interface:
+			element, size = t, 2*int64(t.Size())
+		}
+	}
+	return w.list(']', func() error {
+		if err := w.take(size); err != nil {
+			return err
+		}
+		return w.value(element, depth+1)
+	})
+}
+
+// object weighs the members, doubled for a map, which has room for as many again.
+func (w *weighing) object(t reflect.Type, depth int) error {
+	var fields map[string]reflect.Type
+	var element reflect.Type
+	var size int64
+	if t != nil {
+		switch t.Kind() {
+		case reflect.Struct:
+			fields = w.fieldsOf(t)
+		case reflect.Map:
+			element = t.Elem()
+			size = 2 * int64(element.Size()+t.Key().Size())
+		case reflect.Interface:
+			element = t
+			size = 2 * int64(t.Size()+reflect.TypeFor[string]().Size())
+		}
+	}
+	return w.list('}', func() error {
+		if w.next() != '"' {
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+		name, err := w.string()
+		if err != nil {
+			return err
+		}
+		if w.next() != ':' {
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+		w.at++
+		if fields != nil {
+			return w.value(fields[folded(name)], depth+1)
+		}
+		if element == nil {
+			return w.value(nil, depth+1)
+		}
+		if err := w.take(size + int64(len(name))); err != nil {
+			return err
+		}
+		return w.value(element, depth+1)
+	})
+}
+
+// list scans the comma-separated items up to the end.
+func (w *weighing) list(end byte, each func() error) error {
+	w.at++
+	if w.next() == end {
+		w.at++
+		return nil
+	}
+	for {
+		if err := each(); err != nil {
+			return err
+		}
+		switch w.next() {
+		case ',':
+			w.at++
+		case end:
+			w.at++
+			return nil
+		default:
+			return fmt.Errorf("byte %d: %w", w.at, errNoJSON)
+		}
+	}
+}
+
+// string returns the current string, which is valid until the next call.
+func (w *weighing) string() (string, error) {
+	from, escaped := w.at, false
+	for w.at++; w.at < len(w.text); w.at++ {
+		switch w.text[w.at] {
+		case '\\':
+			escaped = true
+			w.at++
+		case '"':
+			w.at++
+			return w.unquoted(w.text[from:w.at], escaped)
+		}
+	}
+	return "", fmt.Errorf("byte %d: %w", from, errNoJSON)
+}
+
+func (w *weighing) unquoted(quoted []byte, escaped bool) (string, error) {
+	if len(quoted) > maxString {
+		return "", errLong
+	}
+	text := string(quoted[1 : len(quoted)-1])
+	if escaped {
+		if err := json.Unmarshal(quoted, &text); err != nil {
+			return "", err
+		}
+	}
+	if w.plain && strings.ContainsFunc(text, quantity.Obeyed) {
+		return "", fmt.Errorf("a text with control characters, or some that turn the direction of writing: %q", text[:min(len(text), 80)])
+	}
+	return text, nil
+}
+
+// fieldsOf returns the types of a struct's fields by JSON name, folded as encoding/json compares names.
+func (w *weighing) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if fields, known := w.known[t]; known {
+		return fields
+	}
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		if _, outer := fields[folded(name)]; !outer || len(f.Index) == 1 {
+			fields[folded(name)] = f.Type
+		}
+	}
+	if w.known == nil {
+		w.known = map[reflect.Type]map[string]reflect.Type{}
+	}
+	w.known[t] = fields
+	return fields
+}
+
+// folded returns the same text for names that differ in case only.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
+}

@@ -1,0 +1,166 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/safefile"
+)
+
+// Experiment is the directory of an experiment in progress, which nobody else can delete. One goroutine may use it at a time.
+type Experiment struct {
+	disk  disk
+	path  string
+	taken *os.File // the directory, locked
+}
+
+// CreateExperiment creates the directory of an experiment in root, as Create does for a run, and writes the experiment in its initial state.
+func CreateExperiment(root string, x *run.Experiment) (*Experiment, error) {
+	return createExperiment(system{}, root, x)
+}
+
+func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, error) {
+	if err := checkID(x.ID); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, dirMode); err != nil {
+		return nil, fmt.Errorf("make directory for runs: %w", err)
+	}
+	if err := checkFree(root); err != nil {
+		return nil, err
+	}
+	e := &Experiment{disk: on, path: filepath.Join(root, x.ID)}
+	if err := on.Mkdir(e.path); err != nil {
+		return nil, fmt.Errorf("make directory for experiment: %w", err)
+	}
+	var err error
+	if e.taken, err = lock(e.path); err == nil {
+		err = errors.Join(e.Save(x), on.SyncDir(root))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("begin experiment %s: %w", x.ID, errors.Join(err, on.RemoveAll(e.path), release(e.taken)))
+	}
+	return e, nil
+}
+
+// Path returns the directory.
+func (e *Experiment) Path() string { return e.path }
+
+// KeepTables writes the JSON of the tables that the plan describes, so that an experiment that was cut off can still have its tables.
+func (e *Experiment) KeepTables(tables []byte) error {
+	if err := replaceFile(e.disk, filepath.Join(e.path, tablesFile), tables); err != nil {
+		return fmt.Errorf("keep tables: %w", err)
+	}
+	return nil
+}
+
+// Tables returns what KeepTables has written; if nothing, the error is fs.ErrNotExist.
+func Tables(root, id string) ([]byte, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	b, err := safefile.Read(filepath.Join(root, id, tablesFile), maxPlan)
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of experiment %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// Save replaces the stored experiment atomically.
+func (e *Experiment) Save(x *run.Experiment) error {
+	if err := replaceJSON(e.disk, filepath.Join(e.path, experimentFile), x); err != nil {
+		return fmt.Errorf("keep experiment %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// Close ends the writing.
+func (e *Experiment) Close() error { return e.taken.Close() }
+
+// LoadExperiment returns an experiment, even one that is in progress or was cut off, which it then says. The error is fs.ErrNotExist if the ID is not
+// an experiment's.
+func LoadExperiment(root, id string) (*run.Experiment, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	var x run.Experiment
+	if err := readJSON(filepath.Join(root, id, experimentFile), &x); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
+	if err := x.CheckValid(); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
+	var err error
+	if x.Unverified, err = unverified(root, id); err != nil {
+		return nil, fmt.Errorf("load experiment %s: %w", id, err)
+	}
+	return &x, nil
+}
+
+// summarizeExperiment reads as much as there is, and says whether the directory is an experiment's.
+func summarizeExperiment(root, id string) (run.Summary, bool) {
+	x, err := LoadExperiment(root, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return run.Summary{}, false
+	}
+	s := run.Summary{Header: run.Header{ID: id, StartedAt: startOf(id)}}
+	if err != nil {
+		s.Unfinished = errors.Unwrap(err).Error()
+		return s, true
+	}
+	s.Plan, s.StartedAt, s.Loadgen, s.Labels = x.Plan, x.StartedAt, x.Loadgen, x.Labels
+	s.Seconds, s.Verdict, s.ExitCode, s.Runs, s.Unverified = x.Seconds, x.Verdict, x.ExitCode, len(x.Runs), x.Unverified
+	if !x.Finished {
+		s.Unfinished = fmt.Sprintf("experiment, %d of %d runs so far", len(x.Runs), x.Repeat*len(x.Variants))
+	}
+	return s, true
+}
+
+// ReopenExperiment takes the directory of an experiment that no process is working on, to continue it, and returns its stored state. The error is
+// [ErrInUse] if a process is.
+func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
+	if err := checkID(id); err != nil {
+		return nil, nil, err
+	}
+	e := &Experiment{disk: system{}, path: filepath.Join(root, id)}
+	var err error
+	if e.taken, err = lock(e.path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("no experiment %s in %s", id, root)
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("go on with experiment %s: %w", id, err)
+	}
+	x, err := LoadExperiment(root, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is no experiment", id)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, e.Close())
+	}
+	return e, x, nil
+}
+
+// RunsOf returns the results of an experiment's finished runs, oldest first, including those that it does not name because it was cut off before it
+// could.
+func RunsOf(root, experiment string) ([]*run.Run, error) {
+	all, err := List(root)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*run.Run
+	for _, s := range slices.Backward(all) {
+		if s.Experiment != experiment || s.Unfinished != "" || s.Runs > 0 {
+			continue
+		}
+		r, err := Load(root, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}

@@ -1,0 +1,87 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// List returns the runs and experiments in root, newest first, including unfinished ones. A root that does not exist has none. It ignores names that no
+// run can have.
+func List(root string) ([]run.Summary, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	var runs []run.Summary
+	for _, e := range entries {
+		if !e.IsDir() || checkID(e.Name()) != nil {
+			continue
+		}
+		s, experiment := summarizeExperiment(root, e.Name())
+		if !experiment {
+			s = summarize(root, e.Name())
+		}
+		runs = append(runs, s)
+	}
+	slices.SortFunc(runs, func(a, b run.Summary) int { return strings.Compare(b.ID, a.ID) })
+	return runs, nil
+}
+
+// summarize reads as much as there is.
+func summarize(root, id string) run.Summary {
+	var s run.Summary
+	err := readJSON(filepath.Join(root, id, resultFile), &s)
+	if err == nil {
+		s.Unverified, err = unverified(root, id)
+	}
+	if err == nil {
+		s.ID = id // the directory may have been renamed
+		return s
+	}
+	s = run.Summary{Header: run.Header{ID: id, StartedAt: startOf(id)}, Unfinished: err.Error()}
+	if errors.Is(err, fs.ErrNotExist) {
+		s.Unfinished = "no result yet"
+	}
+	var plan struct {
+		Name string `json:"name"`
+	}
+	if readJSON(filepath.Join(root, id, planFile), &plan) == nil {
+		s.Plan = plan.Name
+	}
+	return s
+}
+
+// Load returns the result of a finished run.
+func Load(root, id string) (*run.Run, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	var r run.Run
+	err := readJSON(filepath.Join(root, id, resultFile), &r)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Join(root, id)); err != nil {
+			return nil, fmt.Errorf("no run %s in %s", id, root)
+		}
+		return nil, fmt.Errorf("run %s is unfinished: it has no %s", id, resultFile)
+	case err != nil:
+		return nil, fmt.Errorf("load run %s: %w", id, err)
+	}
+	if err := r.CheckValid(); err != nil {
+		return nil, fmt.Errorf("load run %s: %w", id, err)
+	}
+	if r.Unverified, err = unverified(root, id); err != nil {
+		return nil, fmt.Errorf("load run %s: %w", id, err)
+	}
+	return &r, nil
+}

@@ -1,0 +1,117 @@
+package rundir
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/safefile"
+)
+
+// Plan returns the canonical JSON of a run's plan, whether the run has finished or not.
+func Plan(root, id string) ([]byte, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	b, err := safefile.Read(filepath.Join(root, id, planFile), maxPlan)
+	if err != nil {
+		return nil, fmt.Errorf("read the plan of run %s: %w", id, err)
+	}
+	return b, nil
+}
+
+// Snapshots calls f with each snapshot of a run, as [ReadLog] does.
+func Snapshots(root, id string, f func(worker, snapshot []byte) error) error {
+	return openLog(root, id, func(log io.Reader) error { return ReadLog(log, f) })
+}
+
+// Records calls f with each record of a run's log: snapshots and, without a worker's name, the coordinator's own records.
+func Records(root, id string, f func(worker, record []byte) error) error {
+	return openLog(root, id, func(log io.Reader) error { return readRecords(log, f) })
+}
+
+// unverified returns why an imported result could not be verified; "" if it could, or was made here.
+func unverified(root, id string) (string, error) {
+	why, err := safefile.Read(filepath.Join(root, id, unverifiedFile), maxPlan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(why), err
+}
+
+// openLog calls f with a run's log.
+func openLog(root, id string, f func(log io.Reader) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	log, err := safefile.Open(filepath.Join(root, id, logFile))
+	if err != nil {
+		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
+	}
+	defer log.Close()
+	if err := f(log); err != nil {
+		return fmt.Errorf("read the snapshots of run %s: %w", id, err)
+	}
+	return nil
+}
+
+// Probes calls f with each probe of a run, finished or not, in the order they were taken. It ignores a torn last line.
+func Probes(root, id string, f func(run.Probe) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	file, err := safefile.Open(filepath.Join(root, id, probesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what was observed in run %s: %w", id, err)
+	}
+	defer file.Close()
+	in := bufio.NewReaderSize(file, maxProbe)
+	for n := 1; ; n++ {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case err == io.EOF: // a line without a line break is torn
+			return nil
+		case err == bufio.ErrBufferFull:
+			return fmt.Errorf("read what was observed in run %s: line %d has more than %d bytes", id, n, maxProbe)
+		case err != nil:
+			return fmt.Errorf("read what was observed in run %s: %w", id, err)
+		}
+		var p run.Probe
+		if err := decode(line, &p); err != nil {
+			return fmt.Errorf("read what was observed in run %s: line %d: %w", id, n, err)
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+}
+
+// ErrNoSamples says that a run has no samples.
+var ErrNoSamples = errors.New("no samples were kept")
+
+// Samples calls f with a run's file of samples.
+func Samples(root, id string, f func(io.Reader) error) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	path := filepath.Join(root, id, samplesFile)
+	file, err := safefile.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run %s: %w", id, ErrNoSamples)
+	}
+	if err != nil {
+		return fmt.Errorf("read the samples of run %s: %w", id, err)
+	}
+	defer file.Close()
+	if err := f(file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// Package safefile writes the files that a user asks for: completely or not at all.
+package safefile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Check checks in advance whether the file that a flag names could be written, and leaves nothing behind. It does not try a pipe, whose reader would
+// take the attempt for all of it. An empty path is fine: the flag was not given.
+func Check(flag, path string) error {
+	if path == "" || isDevice(path) {
+		return nil
+	}
+	o, err := begin(path)
+	if err == nil {
+		err = o.discard()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// Replace makes write write a file, which keeps its permissions. A plain file is replaced completely or not at all, even behind a symbolic link; a
+// device or a pipe is written to.
+func Replace(path string, write func(io.Writer) error) error {
+	o, err := begin(path)
+	if err != nil {
+		return err
+	}
+	if err := write(o); err != nil {
+		return errors.Join(err, o.discard())
+	}
+	return o.keep()
+}
+
+// isDevice says whether a path can be written to and is neither a plain file nor a directory: a pipe, a terminal.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// output is a file being written.
+type output struct {
+	file  *os.File
+	asked string // the user's name for it
+	path  string // its final path; "": it has that already
+}
+
+// begin creates a file, under a temporary name until it is kept.
+func begin(path string) (*output, error) {
+	if isDevice(path) {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &output{file: file, asked: path}, err
+	}
+	o := &output{asked: path, path: path}
+	mode := os.FileMode(0o644)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil: // the file is new, or what follows reports the error
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory: write the name of a file", path)
+	default:
+		mode = info.Mode().Perm()
+		if o.path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, err
+		}
+	}
+	if o.file, err = os.CreateTemp(filepath.Dir(o.path), filepath.Base(o.path)+".*"); err != nil {
+		return nil, o.named(err)
+	}
+	if err := o.file.Chmod(mode); err != nil {
+		return nil, errors.Join(o.named(err), o.discard())
+	}
+	return o, nil
+}
+
+// named replaces the path in an error with the name that the user knows.
+func (o *output) named(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return &fs.PathError{Op: of.Op, Path: o.asked, Err: of.Err}
+	}
+	return err
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.file.Write(b)
+	return n, o.named(err)
+}
+
+// keep closes the file and renames it to its final path.
+func (o *output) keep() error {
+	err := o.named(o.file.Close())
+	if o.path == "" {
+		return err
+	}
+	if err == nil {
+		err = os.Rename(o.file.Name(), o.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(o.file.Name()))
+	}
+	return nil
+}
+
+// discard closes the file and leaves the old one in place.
+func (o *output) discard() error {
+	err := o.file.Close()
+	if o.path == "" {
+		return err
+	}
+	return errors.Join(err, os.Remove(o.file.Name()))
+}
+
+// JSON replaces a file with v's JSON.
+func JSON(path string, v any) error {
+	return Replace(path, func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	})
+}

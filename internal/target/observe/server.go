@@ -1,0 +1,316 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// maxAnswer bounds the total size of a server's answer to one question, in bytes.
+const maxAnswer = 4 << 20
+
+// server asks a target's servers about themselves, over a separate connection to each.
+type server struct {
+	o         *plan.Observe
+	endpoints []string
+	asks      []*asker
+	wrong     error // why nothing can be asked
+	same      func(endpoints []string, facts map[string]map[string]string) [][]string
+}
+
+func newServer(m Means, o *plan.Observe, t *plan.Target, endpoints []string) *server {
+	s := &server{o: o, endpoints: endpoints, same: m.Same}
+	var d driver.Informant
+	for _, known := range m.Drivers {
+		if i, ok := known.(driver.Informant); ok && known.Name() == t.Driver {
+			d = i
+		}
+	}
+	if d == nil {
+		s.wrong = fmt.Errorf("driver %q tells nothing", t.Driver)
+		return s
+	}
+	for _, endpoint := range endpoints {
+		s.asks = append(s.asks, &asker{
+			d: d, t: t, secrets: m.Secrets, endpoint: endpoint, alone: len(endpoints) == 1,
+			dial: func(ctx context.Context) (net.Conn, error) { return m.Dial(ctx, t, endpoint) },
+		})
+	}
+	return s
+}
+
+func (s *server) Of() string { return strings.Join(s.endpoints, ", ") }
+
+// Take asks all endpoints concurrently.
+func (s *server) Take(ctx context.Context) (value map[string]float64, missing map[string]string) {
+	if s.wrong != nil {
+		return nothing("%v", s.wrong)
+	}
+	all := make([]figures, len(s.asks))
+	var group sync.WaitGroup
+	for i, a := range s.asks {
+		group.Go(func() { all[i] = a.take(ctx, s.o.Fields) })
+	}
+	group.Wait()
+	names, all := s.once(all)
+	return combine(s.o.Combine, s.o.Fields, names, all)
+}
+
+// once leaves out what servers have told a second time, by another of their names.
+func (s *server) once(all []figures) (names []string, left []figures) {
+	if s.same == nil {
+		return s.endpoints, all
+	}
+	known := map[string]map[string]string{}
+	for i, a := range s.asks {
+		known[s.endpoints[i]] = a.identity()
+	}
+	again := map[string]bool{}
+	for _, same := range s.same(s.endpoints, known) {
+		for _, endpoint := range same[1:] {
+			again[endpoint] = true
+		}
+	}
+	for i, endpoint := range s.endpoints {
+		if !again[endpoint] {
+			names, left = append(names, endpoint), append(left, all[i])
+		}
+	}
+	return names, left
+}
+
+func (s *server) Close() {
+	for _, a := range s.asks {
+		a.hangUp()
+	}
+}
+
+// asker is a connection to one endpoint.
+type asker struct {
+	d        driver.Informant
+	t        *plan.Target
+	secrets  func(name string) (string, error)
+	endpoint string
+	alone    bool // the target has no other endpoint
+	dial     func(ctx context.Context) (net.Conn, error)
+
+	mu   sync.Mutex        // Close runs in another goroutine than take
+	conn net.Conn          // nil: none yet, or lost
+	is   map[string]string // what identifies the server that conn leads to
+	buf  []byte
+}
+
+// take asks for all figures and picks those of the fields.
+func (a *asker) take(ctx context.Context, fields []plan.Field) figures {
+	kept := a.connected()
+	told, err := a.ask(ctx)
+	if err != nil && kept && ctx.Err() == nil { // the server may have been restarted
+		a.hangUp()
+		told, err = a.ask(ctx)
+	}
+	if err != nil {
+		a.hangUp()
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.New("no answer in time")
+		}
+		return figures{missing: map[string]string{"": err.Error()}}
+	}
+	f := newFigures()
+	for _, field := range fields {
+		if text, ok := told[field.Name]; ok {
+			f.parse(field.Name, text)
+		} else if a.d.Describe(field.Name).Sparse {
+			f.set(field.Name, 0)
+		} else {
+			f.missing[field.Name] = "the server does not tell it"
+		}
+	}
+	return f
+}
+
+func (a *asker) ask(ctx context.Context) (map[string]string, error) {
+	conn, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	release := interruptible(ctx, conn)
+	defer release()
+	var told map[string]string
+	err = panics.Safely(func() error {
+		question, err := a.d.AppendQuestion(nil, a.link())
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Write(question); err != nil {
+			return err
+		}
+		return a.read(conn, func(b []byte) (n int, err error) {
+			told, n, err = a.d.ParseFigures(b)
+			return n, err
+		})
+	})
+	return told, err
+}
+
+// interruptible makes reads and writes end when ctx does, until release is called.
+func interruptible(ctx context.Context, conn net.Conn) (release func() bool) {
+	_ = conn.SetDeadline(time.Time{}) // of a connection that is gone the next write says so
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// link is outside any run: it carries no load.
+func (a *asker) link() driver.Link {
+	return driver.Link{Endpoint: a.endpoint, Config: a.t.Config, Secrets: a.secrets}
+}
+
+// shake begins a connection as the driver does.
+func (a *asker) shake(ctx context.Context, conn net.Conn) (made net.Conn, err error) {
+	shaker, ok := a.d.(driver.Handshaker)
+	if !ok {
+		return conn, nil
+	}
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		made, err = shaker.Handshake(ctx, conn, a.link())
+		return err
+	})
+	return made, err
+}
+
+// connect returns the connection. If there is none, it opens one and greets.
+func (a *asker) connect(ctx context.Context) (net.Conn, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn != nil {
+		return a.conn, nil
+	}
+	conn, err := a.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.buf, a.is = a.buf[:0], a.identify(ctx, conn)
+	fresh := conn
+	if err := panics.Safely(func() (err error) {
+		if conn, err = a.shake(ctx, conn); err == nil {
+			err = a.greet(ctx, conn)
+		}
+		return err
+	}); err != nil {
+		_ = fresh.Close() // the error that counts is the greeting's
+		return nil, err
+	}
+	a.conn = conn
+	return conn, nil
+}
+
+// identify returns what tells the server from those of other endpoints. What it does not tell is left out.
+func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
+	is := map[string]string{}
+	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		is["address"] = at.String()
+	}
+	d, tells := a.d.(driver.Identifier)
+	if !tells || a.alone {
+		return is
+	}
+	other, err := a.dial(ctx) // a connection that has told what the server is has ended for some drivers
+	if err != nil {
+		return is
+	}
+	defer other.Close()
+	defer interruptible(ctx, other)()
+	_ = panics.Safely(func() error { // without it, the address must do
+		told, err := d.Identify(ctx, other, a.link())
+		if err == nil {
+			is["instance"] = told["instance"]
+		}
+		return err
+	})
+	return is
+}
+
+// identity returns what identifies the server; nil if it was not reached.
+func (a *asker) identity() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn == nil {
+		return nil
+	}
+	return a.is
+}
+
+// greet sends what a connection of the wire protocol begins with.
+func (a *asker) greet(ctx context.Context, conn net.Conn) error {
+	wire, ok := a.d.(driver.Wire)
+	if !ok {
+		return nil
+	}
+	codec, err := wire.NewCodec(driver.Link{Config: a.t.Config, Secrets: a.secrets})
+	if err != nil {
+		return err
+	}
+	defer interruptible(ctx, conn)()
+	words, replies := codec.Greet(nil)
+	if _, err := conn.Write(words); err != nil {
+		return err
+	}
+	for i := range replies {
+		if err := a.read(conn, func(b []byte) (int, error) { return codec.ParseGreeting(b, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads until parse consumes something.
+func (a *asker) read(conn net.Conn, parse func([]byte) (int, error)) error {
+	for {
+		n, err := parse(a.buf)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			a.buf = append(a.buf[:0], a.buf[n:]...)
+			return nil
+		}
+		if len(a.buf) >= maxAnswer {
+			return fmt.Errorf("the answer goes on beyond %d bytes", maxAnswer)
+		}
+		if len(a.buf) == cap(a.buf) {
+			a.buf = append(make([]byte, 0, max(16<<10, 2*cap(a.buf))), a.buf...)
+		}
+		n, err = conn.Read(a.buf[len(a.buf):cap(a.buf)])
+		a.buf = a.buf[:len(a.buf)+n]
+		switch {
+		case n > 0:
+		case errors.Is(err, io.EOF):
+			return errors.New("the server closed the connection")
+		default:
+			return err
+		}
+	}
+}
+
+func (a *asker) connected() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.conn != nil
+}
+
+// hangUp closes the connection. The next question opens another.
+func (a *asker) hangUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.conn != nil {
+		_ = a.conn.Close() // nothing was to come on it
+		a.conn = nil
+	}
+}
