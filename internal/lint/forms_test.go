@@ -65,11 +65,10 @@ func goroutines(m *module) []string {
 			"internal/fleet/hook":       "a supervisor's pipes, and the ends of what is below it",
 			"internal/fleet/coord":      "a goroutine for each worker",
 			"internal/load/engine":      "event loops and blocking sessions",
-			"internal/fleet/runner":     "a worker that is a child, and waiting for those that come",
+			"internal/fleet/runner":     "what ends a run early, a worker that is a child, and waiting for those that come",
 			"internal/target/observe":   "a goroutine for each server that is asked",
 			"internal/result/prom":      "the server of a page",
 			"internal/fleet/rpc":        "a goroutine for each direction of a stream, one that carries orders out",
-			"internal/fleet/runner":     "what ends a run early",
 			"internal/load/sockets":     "two goroutines for each connection that blocks",
 		},
 	}.find(m)

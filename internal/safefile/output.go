@@ -1,4 +1,3 @@
-// Package safefile writes the files that a user asks for: completely or not at all.
 package safefile
 
 import (

@@ -1,5 +1,5 @@
-// Package safefile opens files that are regular files. A path from a plan, a command line or somebody else's directory may name a pipe, which waits
-// for a writer forever, or a device that never ends. Both are refused at once.
+// Package safefile reads regular files, and writes files completely or not at all. A path from a plan, a command line or somebody else's directory may
+// name a pipe, which waits for a writer forever, or a device that never ends. Both are refused at once.
 package safefile
 
 import (

@@ -14,7 +14,7 @@ import (
 // TestCodesAreDocumented compares the codes of all packages with those that docs/result.md explains.
 func TestCodesAreDocumented(t *testing.T) {
 	var source []byte
-	files, err := filepath.Glob("../*/*.go")
+	files, err := filepath.Glob("../../*/*/*.go")
 	require.NoError(t, err)
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
@@ -24,7 +24,7 @@ func TestCodesAreDocumented(t *testing.T) {
 		require.NoError(t, err)
 		source = append(source, b...)
 	}
-	page, err := os.ReadFile("../../docs/result.md")
+	page, err := os.ReadFile("../../../docs/result.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(page), "\n### Codes\n")
 	require.True(t, found)

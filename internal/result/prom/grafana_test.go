@@ -233,7 +233,7 @@ func labelsOf(expr string) []string {
 func TestGrafanaFindsThem(t *testing.T) {
 	sources := grafana(t, "provisioning/datasources/*.yml")
 	require.Len(t, sources, 1)
-	config, err := os.ReadFile(filepath.Join("..", "..", "deploy", "prometheus.yml"))
+	config, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "prometheus.yml"))
 	require.NoError(t, err)
 	interval := regexp.MustCompile(`(?m)^  scrape_interval: (\S+)`).FindSubmatch(config)
 	require.NotNil(t, interval)
@@ -258,7 +258,7 @@ func read(t *testing.T, text []byte) (b board) {
 // grafana returns the files in grafana that match a pattern, by name.
 func grafana(t *testing.T, pattern string) map[string][]byte {
 	t.Helper()
-	fsys := os.DirFS(filepath.Join("..", "..", "grafana"))
+	fsys := os.DirFS(filepath.Join("..", "..", "..", "grafana"))
 	names, err := fs.Glob(fsys, pattern)
 	require.NoError(t, err)
 	require.NotEmpty(t, names)

@@ -9,6 +9,10 @@
 // never zero. The nearest `nulls` object above it holds the reason under its path, or under the path of an object whose numbers are all null for one
 // reason.
 //
+// # Conditions
+//
+// [Target], [Dataset] and [Load] describe what a phase ran against and was asked to do. Results can only be compared if these are equal.
+//
 // # The verdict
 //
 // Package judge turns counts into a [Phase]. [Run.Add] collects phases, [Run.Conclude] and [Run.SetAsserts] record how far the run got and the

@@ -130,7 +130,7 @@ func TestSchemaGolden(t *testing.T) {
 // docs/result.md has a row for each path of the schema, in backquotes at its start, and for no other: first a run's, then an experiment's, then a
 // comparison's.
 func TestSchemaDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/result.md")
+	page, err := os.ReadFile("../../../docs/result.md")
 	require.NoError(t, err)
 	first, second, found := strings.Cut(string(page), "\n## An experiment\n")
 	require.True(t, found)

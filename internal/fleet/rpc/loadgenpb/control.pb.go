@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: control.proto
 
-// The control plane between a coordinator and its workers. Package internal/rpc says how it is used.
+// The control plane between a coordinator and its workers. Package internal/fleet/rpc says how it is used.
 
 package loadgenpb
 
@@ -2363,7 +2363,7 @@ const file_control_proto_rawDesc = "" +
 	"\x13bytes_retransmitted\x18\x02 \x01(\x04R\x12bytesRetransmitted\x12 \n" +
 	"\vretransmits\x18\x03 \x01(\x04R\vretransmits2J\n" +
 	"\aControl\x12?\n" +
-	"\x04Join\x12\x16.loadgen.v1.FromWorker\x1a\x1b.loadgen.v1.FromCoordinator(\x010\x01B3Z1github.com/loadgen/loadgen/internal/rpc/loadgenpbb\x06proto3"
+	"\x04Join\x12\x16.loadgen.v1.FromWorker\x1a\x1b.loadgen.v1.FromCoordinator(\x010\x01B9Z7github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpbb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once

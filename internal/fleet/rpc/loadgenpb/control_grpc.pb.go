@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: control.proto
 
-// The control plane between a coordinator and its workers. Package internal/rpc says how it is used.
+// The control plane between a coordinator and its workers. Package internal/fleet/rpc says how it is used.
 
 package loadgenpb
 

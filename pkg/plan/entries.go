@@ -1,4 +1,3 @@
-// Package plan describes the files that a plan names, and what reading them has found: keys and values of datasets, and traces.
 package plan
 
 import "fmt"
