@@ -80,3 +80,50 @@ func TestHitRatio(t *testing.T) {
 		}
 	}
 }
+
+// A cache with little room that its sessions fill is asked, and given, exactly what the result says: by one worker, and by three.
+func TestFilledCaches(t *testing.T) {
+	t.Parallel()
+	const text = `plan "fills" {}
+variable "endpoint" { type = string }
+target "cache" {
+  driver    = "redis"
+  endpoints = [var.endpoint]
+}
+dataset "items" {
+  keys {
+    pick  = "zipf(0.9)"
+    count = 5000
+  }
+  values { size = "uniform(24B, 2KiB)" }
+}
+phase "read" {
+  target  = target.cache
+  dataset = dataset.items
+  ops     = { get = 1 }
+  on_miss = "put"
+  closed {
+    sessions   = 6
+    iterations = 5000
+  }
+}
+`
+	for _, workers := range []int{1, 3} {
+		server := servertest.StartRedis(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru")
+		l := beginTeam(t, workers, func(args ...string) *load {
+			return begin(t, text, append(args, "-var", "endpoint="+server.Addr)...)
+		}).load
+		r := l.result(60 * time.Second)
+		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+		get, put := r.Phase["read"].Op["get"], r.Phase["read"].Op["put"]
+		require.EqualValues(t, 30_000, get.Due)
+		require.Equal(t, get.Miss, put.OK)
+		stats := ask(t, server.Addr, "INFO", "stats")
+		require.Contains(t, stats, fmt.Sprintf("keyspace_misses:%d\r\n", get.Miss))
+		require.Contains(t, stats, fmt.Sprintf("keyspace_hits:%d\r\n", get.OK))
+		require.NotContains(t, stats, "evicted_keys:0\r\n")
+		require.Contains(t, ask(t, server.Addr, "INFO", "commandstats"), fmt.Sprintf("cmdstat_set:calls=%d,", put.OK))
+		require.Contains(t, l.stdout.String(), "each miss filled by a put")
+		server.Kill()
+	}
+}

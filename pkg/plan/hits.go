@@ -12,7 +12,8 @@ import (
 const defaultHits = 0.99
 
 // expectHits sets the default of expect_hits: nearly all gets hit if the phase's own setup, or an earlier populate, has put every key,
-// no phase has deleted any since, and the store does not expire them. There is no default for a trace, which has keys of its own.
+// no phase has deleted any since, and the store does not expire them. There is no default for a trace, which has keys of its own, nor if misses
+// are filled: how many there are is then what the phase measures.
 func (p *Plan) expectHits(places map[string]hcl.Range) {
 	full := map[use]bool{}
 	for _, ph := range p.Phases {
@@ -23,7 +24,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 			put := full[x] || x == at && len(ph.Setup) > 0
 			return !put || x.data.Values.TTL > 0 // how many remain is unknown
 		})
-		if !written && ph.HitRatio == nil && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
+		if !written && ph.HitRatio == nil && ph.OnMiss == "" && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
 			hits := defaultHits
 			ph.ExpectHits = &hits
 		}

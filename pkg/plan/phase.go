@@ -28,6 +28,7 @@ type Phase struct {
 	Clear      *Clear     `json:"clear"`               //
 	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: no expectation
 	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil: all
+	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "": a get that misses is just that
 	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "": none
 	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
 	Growth     *Growth    `json:"growth,omitempty"`    // nil: latencies are not recorded by ordinal
@@ -107,7 +108,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
-	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario")
+	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
 	b.Flag("when", &when)
@@ -132,6 +133,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	if b.Share("hit_ratio", &ratio) {
 		ph.HitRatio = &ratio
 	}
+	b.Text("on_miss", &ph.OnMiss)
 	if b.Has("bound") {
 		ph.Bound = b.Reference("bound", "phase")
 	}
@@ -205,6 +207,7 @@ func (v *validator) phase(ph *Phase) {
 		v.fault(at.where+": expect_hits without gets", "Leave expect_hits out, or write ops with get.", at.path+".expect_hits", at.path+".ops")
 	}
 	v.hitRatio(ph, at)
+	v.onMiss(ph, at)
 	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
 		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
 	}

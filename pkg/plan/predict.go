@@ -140,7 +140,7 @@ func (p *Plan) Memory(ph *Phase, sessions int, clients map[string]int) int64 {
 
 // idle returns the bytes that sessions need while none of their ops is in flight.
 func (p *Plan) idle(ph *Phase, sessions int, clients map[string]int) int64 {
-	histograms := int64(7 * (len(ph.Ops) + len(ph.Scenarios) + ph.countSteps()))
+	histograms := int64(7 * (len(ph.Counted()) + len(ph.Scenarios) + ph.countSteps()))
 	session, replicas := int64(sessionBytes), 0
 	for name, n := range clients {
 		session = add(session, multiply(int64(n), connectionBytes))

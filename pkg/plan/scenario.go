@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -137,9 +138,14 @@ func (p *Plan) uses(ph *Phase) (list []use) {
 
 // opsOn lists the ops that a phase carries out on a target with a dataset.
 func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
+	add := func(op string) {
+		if ops = append(ops, op); op == driver.Get.String() && ph.OnMiss != "" {
+			ops = append(ops, driver.Put.String())
+		}
+	}
 	for step := range ph.steps() {
 		if step.TargetIn(ph) == t.Name && step.DatasetIn(ph) == d.Name {
-			ops = append(ops, step.Op)
+			add(step.Op)
 		}
 	}
 	if t.Name != ph.Target || d.Name != ph.Dataset {
@@ -150,19 +156,19 @@ func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
 		mix = slices.Concat(ph.Ops, mix)
 	}
 	for _, w := range mix {
-		ops = append(ops, w.Op)
+		add(w.Op)
 	}
 	return ops
 }
 
-// OpsOn returns the ops of the phase's mix that go to one of its targets.
+// OpsOn returns the ops of the phase's load that go to one of its targets.
 func (ph *Phase) OpsOn(target string) (ops []Weight) {
 	for _, w := range ph.Ops {
 		if len(ph.Scenarios) == 0 && target == ph.Target || ph.asks(target, w.Op) {
 			ops = append(ops, w)
 		}
 	}
-	return ops
+	return ph.filling(ops)
 }
 
 // asks reports whether a step of the phase sends an op to a target.

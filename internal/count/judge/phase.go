@@ -141,7 +141,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
 	b.openRates(ph, m.Shape)
 	b.rater(ph, m)
-	r.Op = b.ops("op.", r.verbsOf(ph.Ops))
+	r.Op = b.ops("op.", r.verbsOf(ph.Counted()))
 	r.Scenario = b.scenarios(ph)
 	r.count(ph, m)
 	b.generator()

@@ -43,6 +43,7 @@ func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Mod
 	if ph.HitRatio != nil {
 		s.HitRatio = *ph.HitRatio
 	}
+	s.OnMiss = ph.OnMiss
 	return kind, model, s
 }
 

@@ -57,9 +57,12 @@ func (t *Totals) ShedStep(at Step) { t.step(at).Outcomes[driver.Shed]++ }
 // AddStepInFlight adds a change in the number of a step's ops that have started but not ended; AddInFlight does so for their verb.
 func (t *Totals) AddStepInFlight(at Step, change int64) { t.step(at).InFlight += change }
 
-// RecordStep counts an op of a step. turn is when its scenario was due, and its slot's turn began. The slot's time is counted with the scenario.
+// RecordWithin counts an op of a scenario. turn is when its scenario was due, and its slot's turn began. The slot's time is counted with the scenario.
+func (t *Totals) RecordWithin(s *Sample, turn int64) { t.of(s.Verb).record(s, 1, turn, t.Origin) }
+
+// RecordStep does as RecordWithin, and counts the op for a step.
 func (t *Totals) RecordStep(at Step, s *Sample, turn int64) {
-	t.of(s.Verb).record(s, 1, turn, t.Origin)
+	t.RecordWithin(s, turn)
 	t.step(at).record(s, 1, turn, t.Origin)
 }
 

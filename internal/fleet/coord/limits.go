@@ -10,7 +10,7 @@ import (
 
 // limits returns what the plan lets the step's workers count.
 func (s *step) limits() *measure.Limits {
-	l, ops, words := &measure.Limits{}, s.ph.Ops, s.c.Plan.Words()
+	l, ops, words := &measure.Limits{}, s.ph.Counted(), s.c.Plan.Words()
 	switch s.steps[0].Kind {
 	case worker.Setup:
 		ops = s.ph.Setup

@@ -155,6 +155,13 @@ func (g *gate) began(requests int) {
 	}
 }
 
+// refund puts requests that were let pass, and will not be sent, back on the quota.
+func (g *gate) refund(requests int) {
+	if g != nil {
+		g.requests.left += int64(requests)
+	}
+}
+
 // hold keeps what was due until the gate opens. It then fires as a timer does.
 func (g *gate) hold(due int64, kind timerKind, arg, n int32) { g.held.set(due, kind, arg, n) }
 

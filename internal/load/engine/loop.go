@@ -112,6 +112,7 @@ type loop struct {
 	think    int64    // how long a slot of a closed load pauses after each op
 	way      way      // of the step's ops
 	states   stateful // the way that begins one op at a time, programs or thread
+	fills    *fills   // puts what gets miss; nil: nothing does
 	scenes   *scenes  // if the step's sessions carry out scenarios: then the way; else nil
 	timers   timers
 	sessions []*session

@@ -54,7 +54,7 @@ func (p *programs) launch(st *opState, now int64) {
 	for i := range reqs {
 		p.issue(st, &reqs[i], now)
 	}
-	p.l.gate.began(len(reqs))
+	p.l.gate.began(len(reqs) + p.l.fills.reserved(st))
 	p.starting = nil
 	p.depth--
 	if st.done {
@@ -206,13 +206,14 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	if step.Foreign {
 		l.rec.Foreign++
 	}
-	sc := st.scene
+	sc, missed := st.scene, false
 	if step.Done {
 		if ev.Redirect != nil {
 			l.wrong(ending(ev.Redirect))
 			p.lane.routes.suspect()
 		}
 		l.ended(st, step, ev.Kind, now)
+		missed = l.fills.take(st, step.Outcome)
 	}
 	if l.sampling != nil {
 		l.sampling.forget()
@@ -228,7 +229,10 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	if step.Settled {
 		l.release(st)
 	}
-	if step.Done && !held {
+	switch {
+	case missed:
+		l.fills.put(s, sc, now)
+	case step.Done && !held:
 		l.proceed(s, sc, now, false)
 	}
 }

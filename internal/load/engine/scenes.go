@@ -36,6 +36,7 @@ type scene struct {
 	cause   op.EventKind
 	used    bool
 	waits   bool // until the next step is due
+	fills   bool // the cache with what the current step has missed
 }
 
 // newScenes returns the scenes of a step whose phase has scenarios; else nil.
@@ -98,6 +99,7 @@ func (sc *scene) took(st *opState, outcome driver.Outcome, cause op.EventKind, n
 // proceed continues after a step that has ended: with the next step, or with what the session does next. held says that the step failed before
 // anything of it could be sent.
 func (x *scenes) proceed(sc *scene, now int64, held bool) {
+	sc.fills = false
 	sc.at++
 	over := sc.at == sc.steps || sc.outcome > driver.Miss
 	if !over && !x.l.stopped {
@@ -187,7 +189,7 @@ func (x *scenes) census(ops, keys *[driver.NumVerbs]int64) {
 		if sc.used {
 			x.now[sc.number]++
 		}
-		if sc.used && !sc.waits {
+		if sc.used && !sc.waits && !sc.fills {
 			steps[x.at(sc)]++
 		}
 	}

@@ -18,6 +18,7 @@ type opState struct {
 	start   int64 // before the write of its first request; 0 until then
 	in, out int64 // bytes, for samples
 	keys    int   // if the op has several: those whose requests have not ended
+	fill    bool  // it puts what a get has missed
 	used    bool  // between take and release
 	done    bool  // the outcome is known; requests may be outstanding
 }
@@ -51,12 +52,17 @@ func (l *loop) startDrawn(s *session, o *op.Op, due, now int64) {
 	l.launch(s, o, nil, due, now)
 }
 
-// ready counts and signs an op that is about to begin.
+// ready counts and readies an op that is about to begin.
 func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 	l.count(&st.Op)
+	l.sets(st, s, sc, due, now)
+}
+
+// sets signs an op that is about to begin, and sets its state.
+func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	l.sign(&st.Op, now)
 	st.by = l.lanes[st.Target].programs
-	st.session, st.scene, st.due, st.begun, st.start, st.done, st.keys, st.in, st.out = s, sc, due, now, 0, false, len(st.Batch), 0, 0
+	st.session, st.scene, st.due, st.begun, st.start, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, false, false, len(st.Batch), 0, 0
 }
 
 // ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.
@@ -73,6 +79,10 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	}
 	if l.sampling != nil {
 		l.sampling.endedAlone(&sample, st)
+	}
+	if st.scene != nil && st.fill {
+		l.rec.RecordWithin(&sample, st.scene.due)
+		return
 	}
 	if st.scene != nil {
 		st.scene.took(st, outcome, cause, now)

@@ -30,6 +30,7 @@ type tape struct {
 	t     *plan.Trace
 	timed bool
 	value driver.Value
+	fills bool // what gets miss is put, in the trace's sizes
 	file  func(context.Context) (io.ReadSeekCloser, error)
 	from  int     // the loop has sessions from ≤ i < from + here of the phase
 	here  int     //
@@ -90,7 +91,7 @@ type traced struct {
 // newTape returns the tape of a loop's sessions, for a trace that all sessions replay.
 func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func(context.Context) (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
-	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here)}
+	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here), fills: l.fills != nil}
 }
 
 func (p *tape) open() {
@@ -130,6 +131,9 @@ func (p *tape) read(ctx context.Context) {
 		return
 	}
 	lines.Lacking(p.value.Size, p.value.TTL)
+	if p.fills {
+		lines.Filling()
+	}
 	for c, more := p.blank(), true; c != nil && more; {
 		if c, more, err = p.lap(c, lines); c == nil {
 			return
@@ -291,7 +295,7 @@ func (p *tape) head() *traced { return &p.at.ops[p.pos] }
 func (p *tape) fill(o *op.Op, x *traced) {
 	o.Stream, o.N, o.Verb, o.Index = uint32(p.from)+uint32(x.session), x.n, x.verb, x.n
 	o.Key = append(o.Key[:0], p.at.keys[x.key:x.key+x.length]...)
-	o.Value = driver.Value{}
+	o.Value = driver.Value{Size: int(x.size)}
 	if x.verb.Stores() {
 		o.Value = p.value
 		o.Value.Size, o.Value.TTL, o.Value.Seed = int(x.size), x.ttl, x.n*0x9E3779B97F4A7C15

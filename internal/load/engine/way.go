@@ -5,6 +5,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // way carries ops of one kind from start to end. A step has one, chosen when it is prepared:
@@ -60,8 +61,14 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	if step.Kind.Timed() && g.phase.Growth != nil {
 		l.ordinals = uint64(source.Sessions())
 	}
-	l.gate.begin(g.width(step.Kind))
 	l.scenes = newScenes(l, source)
+	l.fills = nil
+	width := g.width(step.Kind)
+	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
+		l.fills = &fills{l: l, source: source, width: width}
+		width += width
+	}
+	l.gate.begin(width)
 	l.sampling = nil
 	if step.Kind.Timed() && g.phase.Samples > 0 {
 		l.sampling = newSampling(g.phase.Samples, source.Chance(), step, l.index, l.wall)
@@ -70,7 +77,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	switch {
 	case l.scenes != nil:
 		l.way = l.scenes
-	case wired && !traced && l.ordinals == 0: // ops that are counted together have no ordinals
+	case wired && !traced && l.fills == nil && l.ordinals == 0: // ops that are counted together have no ordinals
 		if fast := w.fast(l.programs.Program, source); fast != nil {
 			w.use(fast)
 			l.way = fast

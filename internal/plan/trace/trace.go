@@ -47,7 +47,7 @@ type Record struct {
 	At   int64 // ns since the trace's first line
 	Verb driver.Verb
 	Key  []byte // valid until the next call of Next
-	Size int    // of the value, in bytes
+	Size int    // of a put's value, in bytes; of a get's, see Filling
 	TTL  uint32 // ms; 0: none
 }
 
@@ -61,6 +61,7 @@ type Reader struct {
 	op    []byte // of the line read last
 	size  int    // of a put whose line has none
 	ttl   uint32 // of a put whose line has none
+	fills bool   // the sizes of gets matter
 }
 
 // The fields of a line. The first ones are required, see NewReader.
@@ -93,6 +94,10 @@ func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 
 // Lacking sets the size and TTL of puts whose lines have none. The defaults are 0.
 func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
+
+// Filling makes the sizes of gets count, which are of the values that were found. A get has size 0 if
+// its line says none.
+func (t *Reader) Filling() { t.fills = true }
 
 // Reset starts again at the beginning of the same trace.
 func (t *Reader) Reset(r io.Reader) {
@@ -136,11 +141,13 @@ func (t *Reader) rest(rec *Record) (err error) {
 	if rec.Key, err = t.lines.Key(keyField); err != nil {
 		return err
 	}
-	if rec.Verb != driver.Put {
+	switch {
+	case rec.Verb == driver.Put:
+		rec.Size, rec.TTL = t.size, t.ttl
+	case rec.Verb != driver.Get || !t.fills:
 		return nil
 	}
-	rec.Size, rec.TTL = t.size, t.ttl
-	if _, there := t.lines.Get(sizeField); there {
+	if size, there := t.lines.Get(sizeField); there && (rec.Verb == driver.Put || len(size) > 0) {
 		size, err := t.seconds(sizeField)
 		if err != nil {
 			return err
@@ -149,7 +156,7 @@ func (t *Reader) rest(rec *Record) (err error) {
 			return t.lines.Fault(sizeField, fmt.Sprintf("want a number of bytes up to %d", maxValue))
 		}
 	}
-	if _, there := t.lines.Get(ttlField); there {
+	if _, there := t.lines.Get(ttlField); there && rec.Verb == driver.Put {
 		ttl, err := t.seconds(ttlField)
 		if err != nil {
 			return err

@@ -161,6 +161,15 @@ func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.ver
 // Stores reports whether ops of a step without scenarios may store values.
 func (s *Source) Stores() bool { return slices.ContainsFunc(s.mix.verbs[:s.mix.n], driver.Verb.Stores) }
 
+// Refill makes a get that has missed a put of the same key. Its value is the same each time that the key is missed.
+func (s *Source) Refill(o *op.Op) { s.refill(o, s.keys.pool(int(o.Stream)%s.sessions)) }
+
+// RefillStep is Refill for a get of a scenario.
+func (s *Source) RefillStep(o *op.Op, scenario, op int) {
+	from := s.scenarios[scenario].steps[op].from
+	from.refill(o, from.keys.pool(int(o.Stream)%s.sessions))
+}
+
 // Streams returns the number of streams of the step, over all workers.
 func (s *Source) Streams() int { return s.streams }
 

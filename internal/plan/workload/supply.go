@@ -63,6 +63,22 @@ func (s *supply) draw(random *rand.PCG) uint64 {
 	}
 }
 
+// refill makes o a put of its key with a value that is always the same for the key, of the size that o names if it names one.
+func (s *supply) refill(o *op.Op, pool uint64) {
+	size := o.Value.Size
+	o.Verb, o.Value = driver.Put, s.value
+	o.Value.Seed = (pool + o.Index) * 0x9E3779B97F4A7C15
+	switch {
+	case size > 0:
+		o.Value.Size = size
+		if s.value.Checked {
+			o.Value.Size = max(size, driver.HeaderSize)
+		}
+	case s.varied:
+		s.vary(&o.Value, &o.Key, o.Index)
+	}
+}
+
 // fill sets the key and value of an op whose verb and index are drawn, in the pool that starts at the given number.
 func (s *supply) fill(o *op.Op, pool, index uint64, random *rand.PCG) {
 	o.Index = index

@@ -73,7 +73,7 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 		}
 		return list
 	}
-	out.Verbs = verbs(ph.Ops)
+	out.Verbs = verbs(ph.Counted())
 	endpoints := p.EndpointsOf(ph)
 	for _, name := range ph.Targets() {
 		t := p.Target(name)

@@ -40,7 +40,8 @@ type Load struct {
 	Arrivals        string  `json:"arrivals"`
 	InFlight        int     `json:"in_flight"`
 	OnFull          string  `json:"on_full"`
-	HitRatio        float64 `json:"hit_ratio"` // share of gets for keys of the dataset, if the plan sets it; otherwise 0
+	HitRatio        float64 `json:"hit_ratio"`         // share of gets for keys of the dataset, if the plan sets it; otherwise 0
+	OnMiss          string  `json:"on_miss,omitempty"` // what follows a get that misses: put; absent: nothing
 }
 
 // Trace is the trace that a phase replayed.

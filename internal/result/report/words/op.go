@@ -137,6 +137,9 @@ func (d Done) Volume() []string {
 		if asked := d.ph.Load.HitRatio; asked > 0 {
 			hits += " of " + quantity.Percent(asked) + " asked"
 		}
+		if d.ph.Load.OnMiss != "" {
+			hits += ", each miss filled by a " + d.ph.Load.OnMiss
+		}
 		parts = append(parts, hits)
 	}
 	return parts
