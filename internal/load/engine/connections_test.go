@@ -132,22 +132,28 @@ func BenchmarkConnections(b *testing.B) {
 
 // TestMessagesBetweenReplies has servers send unasked messages: allowed ones are skipped, whole or in pieces, and others are errors.
 func TestMessagesBetweenReplies(t *testing.T) {
-	for protocol, all := range map[int]map[string]string{
-		3: {">1\r\n+a\r\n": "", ">1\r\n+a\r\n>2\r\n:1\r\n$": ">2\r\n:1\r\n$", ">1\r\n+a\r\n+OK\r\n": "unasked", "$-1\r\n": "unasked", ">x": "unasked"},
-		2: {">1\r\n+a\r\n": "unasked", "+OK\r\n": "unasked"},
+	for _, c := range []struct {
+		protocol          int
+		said, left, wrong string
+	}{
+		{3, ">1\r\n+a\r\n", "", ""},
+		{3, ">1\r\n+a\r\n>2\r\n:1\r\n$", ">2\r\n:1\r\n$", ""},
+		{3, ">1\r\n+a\r\n+OK\r\n", "", errUnasked.Error() + `: got "+OK`},
+		{3, "$-1\r\n", "", errUnasked.Error() + `: got "$-1`},
+		{3, ">x\r\n", "", "not a number"},
+		{2, ">1\r\n+a\r\n", "", errUnasked.Error() + `: ">1`},
+		{2, "+OK\r\n", "", errUnasked.Error() + `: "+OK`},
 	} {
-		codec, err := redis.Driver{}.NewCodec(driver.Link{Config: &redis.Config{Protocol: protocol}})
+		codec, err := redis.Driver{}.NewCodec(driver.Link{Config: &redis.Config{Protocol: c.protocol}})
 		require.NoError(t, err)
 		w := newWire(&lane{l: new(loop), side: new(side)}, nil, codec)
-		for said, left := range all {
-			rest, err := w.parse(&wireConn{state: isUp, codec: w.codec}, []byte(said), 0)
-			if left == "unasked" {
-				require.Error(t, err, said)
-				continue
-			}
-			require.NoError(t, err, said)
-			require.Equal(t, left, string(rest), said)
+		rest, err := w.parse(&wireConn{state: isUp, codec: w.codec}, []byte(c.said), 0)
+		if c.wrong != "" {
+			require.ErrorContains(t, err, c.wrong, "RESP%d: %q", c.protocol, c.said)
+			continue
 		}
+		require.NoError(t, err, "RESP%d: %q", c.protocol, c.said)
+		require.Equal(t, c.left, string(rest), "RESP%d: %q", c.protocol, c.said)
 	}
 }
 

@@ -150,17 +150,6 @@ func TestNoBlockingLoadExceedsThePolicysRate(t *testing.T) {
 	}
 }
 
-// telling is the null driver. It tells of its requests.
-type telling struct {
-	null.Driver
-	*moody
-}
-
-func (d telling) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
-	d.take("", req)
-	return d.Driver.Reply(config, req, reply)
-}
-
 // A worker's process has one budget, which the loops of all steps of all its runs share.
 func TestOneBudgetForAllLoopsStepsAndRuns(t *testing.T) {
 	const phases = `
@@ -194,7 +183,7 @@ func TestOneBudgetForAllLoopsStepsAndRuns(t *testing.T) {
 					config := `endpoints = ["e0:1"]` + onBlocking // which does not watch the clock, since that stands still in a bubble
 					switch name {
 					case "null":
-						d = telling{moody: m}
+						d = nullBefore{do: func(req *driver.Request) { m.take("", req) }}
 					case "moody":
 						d = moodyClients{null.Driver{}, m}
 					case "paper":

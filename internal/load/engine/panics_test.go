@@ -53,14 +53,14 @@ func requireBlown(t *testing.T, final worker.Final, due, times uint64) {
 	require.Contains(t, text, "blown")
 }
 
-// timedFuse is a driver without a transport.
-type timedFuse struct {
+// nullBefore is the null driver, with something to do before each reply.
+type nullBefore struct {
 	null.Driver
-	fuse *fuse
+	do func(*driver.Request)
 }
 
-func (d timedFuse) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
-	d.fuse.burn()
+func (d nullBefore) Reply(config any, req *driver.Request, reply *driver.Reply) time.Duration {
+	d.do(req)
 	return d.Driver.Reply(config, req, reply)
 }
 
@@ -126,7 +126,8 @@ func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) worker.F
 func TestPanicOfATimedDriver(t *testing.T) {
 	for _, loops := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(loops), func(t *testing.T) {
-			d := timedFuse{fuse: &fuse{at: map[int64]bool{7: true, 400: true}}}
+			f := &fuse{at: map[int64]bool{7: true, 400: true}}
+			d := nullBefore{do: func(*driver.Request) { f.burn() }}
 			final := carryOutOf(t, loops, d, nullPlan(t, 1, `latency = "100us"`, "ops = { get = 1 }\nclosed {\n sessions = 4\n iterations = 250\n}"))
 			requireBlown(t, final, 1000, 2)
 		})

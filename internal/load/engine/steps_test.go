@@ -416,7 +416,7 @@ func TestStepWhoseDriverPanics(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, first := range []error{nil, full} {
 		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
-		d := timedFuse{fuse: &fuse{at: map[int64]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true}}}
+		d := nullBefore{do: func(*driver.Request) { panic("blown") }}
 		e := assigned(t, Config{Loops: 2, Drivers: []driver.Driver{d}}, p)
 		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 		require.NoError(t, err)

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // silent checks that the node says nothing for a while, and leaves the connection open.
@@ -203,7 +207,8 @@ func TestDelayLogOnAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "log delays: ")
 }
 
-// TestBandwidth sends a megabyte each way at 4 MiB a second, on one connection and on three.
+// TestBandwidth sends a megabyte each way at 4 MiB a second, on one connection and on three: it takes a quarter of a second, less what the link may
+// catch up.
 func TestBandwidth(t *testing.T) {
 	const bandwidth, size = 4 << 20, 1 << 20
 	for _, connections := range []int{1, 3} {
@@ -212,27 +217,44 @@ func TestBandwidth(t *testing.T) {
 		for range connections {
 			all = append(all, open(t, n))
 		}
-		value := strings.Repeat("v", size/connections)
-		want := time.Duration(float64(size) / bandwidth * float64(time.Second))
-		pass := func(what string, requests ...string) {
-			best := time.Hour // a busy machine adds to it
-			for try := 0; try < 20 && best >= 2*want; try++ {
-				from := time.Now()
-				for _, s := range all {
-					s.send(wire(requests...))
-				}
-				for _, s := range all {
-					s.reply()
-				}
-				took := time.Since(from)
-				require.GreaterOrEqual(t, took, want-linkSlack, "%s on %d connections", what, connections)
-				best = min(best, took)
+		pass := func(l *link, requests ...string) {
+			l.mu.Lock()
+			credit := linkSlack + l.late
+			l.mu.Unlock()
+			from := time.Now()
+			for _, s := range all {
+				s.send(wire(requests...))
 			}
-			require.Less(t, best, 2*want, "%s on %d connections: transmissions do not wait for each other's ends", what, connections)
+			for _, s := range all {
+				s.reply()
+			}
+			require.GreaterOrEqual(t, time.Since(from), time.Second/4-credit, "%s on %d connections", requests[0], connections)
 		}
-		pass("in", "SET", "k", value)
-		pass("out", "GET", "k")
+		pass(&n.in, "SET", "k", strings.Repeat("v", size/connections))
+		pass(&n.out, "GET", "k")
 	}
+}
+
+// TestTransmissionsShareALink has three of them begin at once: they take as long as one of all their bytes, and none is through long before the others.
+func TestTransmissionsShareALink(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		const size = 1 << 20
+		l := link{bandwidth: 4 << 20, done: t.Context().Done()}
+		from := time.Now()
+		var took [3]time.Duration
+		var wait sync.WaitGroup
+		for i := range took {
+			wait.Go(func() {
+				for left := size; left > 0; left -= l.piece(left) {
+					l.pass(l.piece(left))
+				}
+				took[i] = time.Since(from)
+			})
+		}
+		wait.Wait()
+		require.InDelta(t, 0.75, slices.Max(took[:]).Seconds(), linkSlack.Seconds()+1e-6)
+		require.Greater(t, slices.Min(took[:]), time.Second/2)
+	})
 }
 
 // TestBandwidthIsKept adds up many transmissions whose senders wake late.
