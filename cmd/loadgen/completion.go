@@ -78,11 +78,11 @@ func complete(c *cobra.Command) {
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
 		"variant":        completeVariants,
-		"driver":         words(starters()...),
-		"progress":       words(progressForms[:]...),
-		"on-worker-loss": words("continue", "abort", "replace"),
-		"protocol":       words("resp", "memcached"),
-		"op":             words("get", "put"),
+		"driver":         oneOf(starters()...),
+		"progress":       oneOf(progressForms[:]...),
+		"on-worker-loss": oneOf("continue", "abort", "replace"),
+		"protocol":       oneOf("resp", "memcached"),
+		"op":             oneOf("get", "put"),
 	} {
 		if c.Flags().Lookup(name) == nil {
 			continue
@@ -93,7 +93,7 @@ func complete(c *cobra.Command) {
 	}
 }
 
-func words(list ...string) cobra.CompletionFunc {
+func oneOf(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 

@@ -68,7 +68,7 @@ func TestDiskFillsUpInMidRun(t *testing.T) {
 	require.Contains(t, r.Verdict.Reasons[0], "no space left on device")
 	require.Regexp(t, `(?s)snapshots\.log.*result\.json.*page\.html`, l.stdout.String())
 	require.Positive(t, r.Phase["gets"].Op["get"].OK)
-	require.Contains(t, l.stdout.String(), "exit code 6")
+	require.Contains(t, l.stdout.String(), "Exit code 6")
 	requireGone(t, nodes)
 }
 

@@ -24,7 +24,7 @@ func addForms[T any](c *cobra.Command, f *formFlags, all []form[T]) {
 	names, suffixes := namesOf(all)
 	c.Flags().StringVarP(&f.out, "out", "o", "", "write to `FILE`, overwriting it; its suffix selects the format: "+strings.Join(suffixes, " ")+" (default: standard output)")
 	c.Flags().StringVar(&f.format, "format", "", "write `FORMAT`: "+either(names)+" (default: by the file's suffix, or "+names[0]+")")
-	if err := c.RegisterFlagCompletionFunc("format", words(names...)); err != nil {
+	if err := c.RegisterFlagCompletionFunc("format", oneOf(names...)); err != nil {
 		panic(err) // no such flag
 	}
 }

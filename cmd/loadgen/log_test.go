@@ -243,8 +243,7 @@ func TestTruncatedLogIsInvalid(t *testing.T) {
 	require.Equal(t, "the log failed", r.Phase["write"].Log.Unproven)
 	said := strings.Join(strings.Fields(l.stdout.String()), " ")
 	require.Contains(t, said, "a log failed, and nothing was written to it after that")
-	phase, _, _ := strings.Cut(said, " verdict ") // which repeats the worst of several reasons
-	require.Equal(t, 1, strings.Count(phase, "nothing more is written: "), said)
+	require.Equal(t, 1, strings.Count(said, "nothing more is written: "), said)
 	require.Contains(t, said, "caused by 1 failed log")
 	require.NotContains(t, said, "connection")
 }

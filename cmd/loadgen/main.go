@@ -158,6 +158,7 @@ func newRoot() *cobra.Command {
   loadgen plan check plans/hydra.hcl         find mistakes; predict ops, connections, memory and time
   loadgen runs list                          list past runs
   loadgen report -o report.html              write a page on the last run
+  loadgen explain run_queue                  say what a reason for doubt means, and what to do
 
 Exit codes: 0 success, 1 an assertion failed, 2 wrong usage or an invalid plan, 3 degraded, 4 invalid figures, 5 stopped by the
 user or the plan, 6 something could not be run. If several apply, the first of 2 6 5 3 4 1 0.`,
@@ -166,7 +167,7 @@ user or the plan, 6 something could not be run. If several apply, the first of 2
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

@@ -55,7 +55,7 @@ or when the op was due (--latency response).`,
 	}
 	c.Flags().StringVar(&f.phase, "phase", "", "write only samples of `PHASE` (default: the one that has any)")
 	c.Flags().StringVar(&f.latency, "latency", "service", "in vegeta's formats, measure from the op's start, `service`, or from when it was due, response")
-	if err := c.RegisterFlagCompletionFunc("latency", words("service", "response")); err != nil {
+	if err := c.RegisterFlagCompletionFunc("latency", oneOf("service", "response")); err != nil {
 		panic(err) // no such flag
 	}
 	addForms(c, &f.form, sampleForms[:])

@@ -18,13 +18,8 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		word = strings.ToUpper(word)
 	}
 	p.rule(name, word)
-	if ph.OfferedRate != nil && ph.AchievedRate != nil && !ph.Overloaded() { // otherwise the first reason says so
+	if ph.OfferedRate != nil && ph.AchievedRate != nil {
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
-	}
-	label := word
-	for _, why := range ph.Reasons {
-		p.point(label, words.Marks[why.Validity], why.Text)
-		label = ""
 	}
 	p.item("load", words.Load(ph)+"; "+words.Took(ph))
 	p.items("trace", "; ", words.Trace(ph)...)

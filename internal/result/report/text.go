@@ -3,10 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -23,17 +23,19 @@ type Options struct {
 	Width int    // columns of the terminal; 0: unknown, or none
 }
 
-// Text writes the summary of a run: each phase with its figures and how far they can be trusted, then the workers if there are several, the asserts,
-// and the verdict in words.
+// Text writes the summary of a run: whether to believe it and why not, then each phase with its figures, the workers if there are several, and the
+// asserts.
 func Text(w io.Writer, r *run.Run, opts Options) error {
 	p := newPrinter(opts.Width)
+	p.doubts(r)
+	p.line("")
 	p.head(r)
 	for _, name := range r.PhaseOrder {
 		p.phase(name, r.Phase[name])
 	}
 	p.workers(r)
 	p.asserts(r.Asserts)
-	p.verdict(r, opts)
+	p.end(r.ExitCode, "Run", opts.Dir)
 	if err := p.to(w); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -146,47 +148,72 @@ func (p *printer) asserts(all []run.AssertResult) {
 	}
 }
 
-// verdict says in words what the run's verdict is, and why.
-func (p *printer) verdict(r *run.Run, opts Options) {
-	p.rule("verdict", fmt.Sprintf("exit code %d", r.ExitCode))
-	for _, line := range Wrap(strings.Join(words.Verdict(r), " "), p.width-2) {
-		p.line("  %s", line)
-	}
-	for _, why := range reasons(r) {
-		for i, line := range Wrap(why, p.width-4) {
-			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
-		}
-	}
-	if opts.Dir != "" {
-		p.line("  Run directory: %s", opts.Dir)
-	}
-}
-
-// reasons returns why the verdict is no better: everything that kept the run from being complete, the first of the worst reasons for each phase, and
-// the failed asserts.
-func reasons(r *run.Run) []string {
-	all, rest := r.Verdict.Reasons, words.Failures(r.Asserts)
-	for _, ph := range r.Phase {
-		rest += len(ph.Reasons)
-	}
-	some := slices.Clone(all[:max(len(all)-rest, 0)])
-	for _, name := range r.PhaseOrder {
-		ph := r.Phase[name]
-		more := ph.Reasons
-		if len(more) == 0 || r.EndedBy(&more[0]) {
-			continue // it is said
-		}
-		first := max(0, slices.IndexFunc(more, func(why run.Reason) bool { return why.Validity == ph.Validity }))
-		why := "phase " + name + ": " + more[first].Text
-		if len(more) > 1 {
-			why += ", and " + quantity.Count(len(more)-1, "other reason") + " above"
-		}
-		some = append(some, why)
+// doubts says how far the run got, whether its asserts hold and whether to believe it; then each reason once.
+func (p *printer) doubts(r *run.Run) {
+	p.prose(strings.Join(words.Verdict(r), " "))
+	for _, why := range words.Ends(r) {
+		p.bullet("-", why)
 	}
 	for _, a := range r.Asserts {
 		if !words.Passed(a) {
-			some = append(some, "assert: "+a.Name)
+			p.bullet("-", words.Unmet(a))
 		}
 	}
-	return some
+	all := tables.Doubts(r)
+	for _, d := range all {
+		p.doubt(d)
+	}
+	p.remedy(all)
+}
+
+// doubt adds a reason: its mark, what it means and its code, and then what was measured.
+func (p *printer) doubt(d tables.Doubt) {
+	mark := words.Marks[d.Validity]
+	if d.Means == "" {
+		for _, fact := range d.Facts {
+			p.bullet(mark, fact)
+		}
+		return
+	}
+	p.bullet(mark, d.Means+" ["+d.Code+"]")
+	for _, fact := range d.Facts {
+		p.bullet(" ", fact)
+	}
+}
+
+// remedy says which command tells what to do.
+func (p *printer) remedy(all []tables.Doubt) {
+	var codes []string
+	for _, d := range all {
+		if d.Means != "" {
+			codes = append(codes, d.Code)
+		}
+	}
+	if len(codes) > 0 {
+		p.prose("What to do: loadgen explain " + strings.Join(codes, " "))
+	}
+}
+
+// prose adds sentences.
+func (p *printer) prose(text string) {
+	for _, line := range Wrap(text, p.width) {
+		p.line("%s", line)
+	}
+}
+
+// bullet adds a sentence behind a mark.
+func (p *printer) bullet(mark, text string) {
+	for i, line := range Wrap(text, p.width-4) {
+		p.line("  %s %s", []string{left(mark, 1), " "}[min(i, 1)], line)
+	}
+}
+
+// end says where the run is kept, and with which code the program ends.
+func (p *printer) end(code int, what, dir string) {
+	p.line("")
+	text := fmt.Sprintf("Exit code %d.", code)
+	if dir != "" {
+		text += " " + what + " directory: " + dir
+	}
+	p.line("%s", text)
 }

@@ -72,13 +72,31 @@ func TestTextKeepsToTheTerminal(t *testing.T) {
 	}
 }
 
-// TestVerdictNamesTheWorstOfAPhase even if a lesser doubt was found first.
-func TestVerdictNamesTheWorstOfAPhase(t *testing.T) {
+// TestReasonsStandOnce, with what they mean, their code and the places where they were found, the worst first.
+func TestReasonsStandOnce(t *testing.T) {
+	late := func(op, lag string) run.Reason {
+		return run.Reason{Validity: run.Suspect, Code: reason.StartedLate, Text: op + ": started late: p99 lag " + lag}
+	}
+	waited := func(share string) run.Reason {
+		return run.Reason{Validity: run.Invalid, Code: reason.RunQueue, Text: "the generator's loop waited " + share + " of the time"}
+	}
 	r := run.New(run.Header{}, run.Environment{})
-	r.PhaseOrder = []string{"day"}
-	r.Phase = map[string]*run.Phase{"day": {Validity: run.Invalid, Reasons: []run.Reason{{Validity: run.Suspect, Text: "a bit late"}, {Validity: run.Invalid, Text: "starved"}}}}
-	r.Verdict.Reasons = []string{"phase day: a bit late", "phase day: starved"}
-	require.Equal(t, []string{"phase day: starved, and 1 other reason above"}, reasons(r))
+	load := func(reasons ...run.Reason) *run.Phase {
+		return &run.Phase{Kind: "load", Validity: run.Invalid, Op: map[string]*run.Op{"get": {}, "put": {}}, Reasons: reasons}
+	}
+	r.Add("day", load(late("get", "2 ms"), late("put", "3 ms"), waited("20 %")))
+	r.Add("night", load(waited("30 %"), run.Reason{Validity: run.Suspect, Text: "a bit odd"}))
+	var b strings.Builder
+	require.NoError(t, Text(&b, r, Options{}))
+	require.Contains(t, b.String(), `Figures marked ! are INVALID: use none of them.
+  ! The figures include time in which loadgen itself waited for a processor. [run_queue]
+    day, night: the generator's loop waited 20 or 30 % of the time
+  ? loadgen started some ops late, so response times include waiting in loadgen. [started_late]
+    day get, day put: started late: p99 lag 2 or 3 ms
+  ? night: a bit odd
+What to do: loadgen explain run_queue started_late
+`)
+	require.Equal(t, 1, strings.Count(b.String(), "started late"))
 }
 
 // TestCapped: what the plan's own cap ended is not called aborted.

@@ -68,11 +68,29 @@ func Verdict(r *run.Run) []string {
 	if len(r.PhaseOrder) > 0 {
 		sentences = append(sentences, map[run.Validity]string{
 			run.Valid:   "Its figures are valid.",
-			run.Suspect: "Its figures are SUSPECT: quote none without the reasons. What to do about them: docs/truth.md.",
-			run.Invalid: "Its figures are INVALID: use none of them. What to do about the reasons: docs/truth.md.",
+			run.Suspect: "Figures marked ? are SUSPECT: quote none of them without its reason.",
+			run.Invalid: "Figures marked ! are INVALID: use none of them.",
 		}[r.Verdict.Validity])
 	}
 	return append(sentences, assertions(r.Asserts)...)
+}
+
+// Ends returns why a run got no further.
+func Ends(r *run.Run) []string {
+	rest := Failures(r.Asserts)
+	for _, ph := range r.Phase {
+		rest += len(ph.Reasons)
+	}
+	all := r.Verdict.Reasons
+	return all[:max(len(all)-rest, 0)]
+}
+
+// Unmet says which assert did not pass.
+func Unmet(a run.AssertResult) string {
+	if a.OK == nil {
+		return "assert " + a.Name + " could not be decided: " + a.Reason
+	}
+	return "assert " + a.Name + ": " + a.Value
 }
 
 // assertions sums up the asserts in a sentence.

@@ -1,0 +1,9 @@
+// Package docs holds the pages from which the program quotes: what they say is said nowhere else.
+package docs
+
+import "embed"
+
+// Pages are the embedded pages. truth.md has an entry for each code of a reason, under a heading of its own.
+//
+//go:embed truth.md
+var Pages embed.FS

@@ -1,0 +1,132 @@
+package tables
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Doubt is a reason for doubt, wherever in a run it stands.
+type Doubt struct {
+	Validity run.Validity // the worst
+	Code     string       // "" in results of an older form
+	Means    string       // in a sentence; "" without a code
+	Facts    []string     // what was measured, and where
+}
+
+// seen is a reason at a place.
+type seen struct{ place, text string }
+
+// Doubts lists what is to be doubted in a run, the worst first. What several phases, levels or ops share stands once.
+func Doubts(r *run.Run) []Doubt {
+	g := &doubts{}
+	for _, name := range r.PhaseOrder {
+		ph := r.Phase[name]
+		for _, why := range ph.Reasons {
+			if r.EndedBy(&why) {
+				continue // the run's end says it
+			}
+			place, text := placeOf(ph, why.Text)
+			if loads(r) > 1 || !ph.Kind.Timed() {
+				place = strings.TrimSuffix(name+" "+place, " ")
+			}
+			g.add(why.Validity, string(why.Code), seen{place, text})
+		}
+	}
+	return g.list()
+}
+
+// loads counts the loads of a run.
+func loads(r *run.Run) (n int) {
+	for _, ph := range r.Phase {
+		if ph.Kind.Timed() {
+			n++
+		}
+	}
+	return n
+}
+
+// stage is how reasons of a stage begin: with its number and rate.
+var stage = regexp.MustCompile(`^(stage \d+), [^:]*: `)
+
+// placeOf splits off where in its phase a reason arose: its stage, and its op.
+func placeOf(ph *run.Phase, text string) (place, rest string) {
+	if m := stage.FindStringSubmatch(text); m != nil && len(ph.Levels) > 0 {
+		place, text = m[1], text[len(m[0]):]
+	}
+	if op, after, ok := strings.Cut(text, ": "); ok && (ph.Op[op] != nil || ph.Scenario[strings.TrimPrefix(op, "scenario ")] != nil) {
+		return strings.TrimSpace(place + " " + op), after
+	}
+	return place, text
+}
+
+// doubts collects reasons by code.
+type doubts struct {
+	all  []Doubt
+	seen [][]seen // of each
+}
+
+func (g *doubts) add(v run.Validity, code string, s seen) {
+	i := slices.IndexFunc(g.all, func(d Doubt) bool { return code != "" && d.Code == code })
+	if i < 0 {
+		i = len(g.all)
+		e, _ := words.Explain(code)
+		g.all, g.seen = append(g.all, Doubt{Code: code, Means: e.Means, Validity: v}), append(g.seen, nil)
+	}
+	if v.Worse(g.all[i].Validity) {
+		g.all[i].Validity = v
+	}
+	g.seen[i] = append(g.seen[i], s)
+}
+
+// list returns the doubts with their facts, the worst first.
+func (g *doubts) list() []Doubt {
+	for i := range g.all {
+		g.all[i].Facts = together(g.seen[i])
+	}
+	slices.SortStableFunc(g.all, func(a, b Doubt) int {
+		switch {
+		case a.Validity.Worse(b.Validity):
+			return -1
+		case b.Validity.Worse(a.Validity):
+			return 1
+		}
+		return 0
+	})
+	return g.all
+}
+
+// together joins texts that differ only in their numbers, behind the places where they stand.
+func together(all []seen) (facts []string) {
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, s.text)
+	}
+	alikes, in := Alikes(texts)
+	for i, one := range alikes {
+		var places []string
+		for j, s := range all {
+			if in[j] == i && s.place != "" && !slices.Contains(places, s.place) {
+				places = append(places, s.place)
+			}
+		}
+		text := one.String()
+		if len(places) > 0 {
+			text = named(places) + ": " + text
+		}
+		facts = append(facts, text)
+	}
+	return facts
+}
+
+// named lists places, or the first of them if there are many.
+func named(places []string) string {
+	if more := len(places) - maxPlaces; more > 0 {
+		return strings.Join(places[:maxPlaces], ", ") + " and " + quantity.Count(more, "more place")
+	}
+	return strings.Join(places, ", ")
+}
