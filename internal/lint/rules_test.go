@@ -22,6 +22,7 @@ var rules = map[string]func(*module) []string{
 	"dashboards": dashboards,
 	"exit":       exit,
 	"failures":   failures,
+	"floors":     storeys,
 	"goroutines": goroutines,
 	"held":       heldLoops,
 	"inits":      inits,

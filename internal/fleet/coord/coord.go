@@ -1,4 +1,5 @@
-// Package coord carries out a plan. It hands the plan's steps to the workers, one after another, merges what they count, and reaches a verdict.
+// Package coord carries out the steps of a plan: it hands them to the workers, one after another, merges what they count, and reaches a verdict. What
+// comes before and after, such as the run's directory and its workers, is package runner's.
 //
 // A [worker.Worker] gets the plan once (Assign) and then two calls per step: Prepare, which every worker must answer before any starts, and Run,
 // which starts them all at the same time on the run clock. The first step of a phase opens its connections and the last one closes them. The

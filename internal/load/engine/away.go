@@ -10,9 +10,10 @@ import (
 // the connection goes and when it comes back, and at the end of each interval for those that are still away.
 
 const (
-	reopenAfter = 10 * time.Millisecond   // more or less: before a lost connection is made again
-	probeEvery  = 50 * time.Millisecond   // between attempts to connect to an endpoint that refuses, by one connection of a loop
-	longestWait = int64(30 * time.Second) // of a slot for a connection, in a load that ends only when its ops have
+	reopenAfter  = 10 * time.Millisecond   // more or less: before a lost connection is made again
+	probeEvery   = 50 * time.Millisecond   // between attempts to connect to an endpoint that refuses, by one connection of a loop
+	connectLimit = time.Second             // an attempt to connect may take so long, or for the target's timeout if that is longer
+	longestWait  = int64(30 * time.Second) // of a slot for a connection, in a load that ends only when its ops have
 )
 
 // link is a connection, or a client that blocks, seen as something that is there or away.

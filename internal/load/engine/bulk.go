@@ -19,13 +19,6 @@ type bulk struct {
 
 const drawn = 16
 
-// bulkWay is a way whose ops have no state.
-type bulkWay interface {
-	wireWay
-	// settle records the next answers to the first entry of the connection's queue, and removes them from it. The freed slots are added to c.freed.
-	settle(c *wireConn, got *answers, now int64)
-}
-
 // draw takes the next n ops of a stream, or fewer if it ends, and returns how many.
 func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 	got := stream.Draw(x.ops[:n])
@@ -37,27 +30,6 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 	}
 	x.l.rec.Mix(digest)
 	return got
-}
-
-// answers are replies to the requests of one entry in a queue.
-type answers struct {
-	n, bytes int
-	runs     []answerRun // the n, in order
-}
-
-// answerRun is consecutive answers with the same outcome.
-type answerRun struct {
-	outcome driver.Outcome
-	n       int
-}
-
-func (a *answers) add(outcome driver.Outcome, n int) {
-	a.n += n
-	if last := len(a.runs) - 1; last >= 0 && a.runs[last].outcome == outcome {
-		a.runs[last].n += n
-		return
-	}
-	a.runs = append(a.runs, answerRun{outcome, n})
 }
 
 // readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles

@@ -322,14 +322,6 @@ var (
 	noEnd       = fmt.Appendf(nil, "redirected more than %d times", op.MaxRedirects)
 )
 
-// ending says why a redirect is not followed.
-func ending(to *op.Redirect) []byte {
-	if to.Endpoint < 0 {
-		return strangeNode
-	}
-	return noEnd
-}
-
 // clustered reports whether a target is a cluster, and by which driver.
 func clustered(t *plan.Target, d driver.Driver) (driver.Cluster, bool) {
 	c, ok := d.(driver.Cluster)

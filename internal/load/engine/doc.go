@@ -27,6 +27,27 @@
 // One place writes a connection's requests (writer.go, output.go) and one reads its replies (reader.go). The reader hands the way every reply whose
 // request is still awaited.
 //
+// # Files
+//
+// The files are in groups, from top to bottom: steps (what a worker is told to do), ways and feeds (how ops begin and end), wire (requests and replies
+// as bytes), blocking, files, and the loop with what all share. A file names only what is in its own group or below; internal/lint lists the groups,
+// and the exceptions with their reasons.
+//
+// Words of this package:
+//
+//	group    the loops of a phase and everything that they have open
+//	side     one of a phase's targets, as this worker reaches it
+//	lane     what a loop has for one of its phase's targets
+//	joint    the transports of a loop whose phase has several targets
+//	feed     where a loop's next op comes from and when it is due: closed, open, a trace
+//	tape     the lines of a trace that are for one loop
+//	scenes   the scenarios under way
+//	outlet   how the bytes of a wire leave, and when
+//	said     a server's message without what it repeats of keys and values
+//	seal     to hand over the counts of an interval that has ended
+//	hold     to keep the runtime from preempting a loop while a load is measured
+//	gate     what a policy's limits still allow a loop
+//
 // # Time
 //
 // Time is read here and nowhere else, from one monotonic clock whose zero is the run's start: once for each turn of the loop, once after

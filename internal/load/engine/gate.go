@@ -39,12 +39,12 @@ type heldRequest struct {
 	req driver.Request
 }
 
-func newGate(e *Engine, l *loop) *gate {
-	b := e.cfg.Budget
+// newGate returns the gate of a loop whose run clock's zero is at apart on the budget's clock; nil without a budget.
+func newGate(b *policy.Budget, apart int64, l *loop) *gate {
 	if b == nil {
 		return nil
 	}
-	return &gate{l: l, width: 1, requests: quota{of: b.Requests, apart: e.apart}, bytes: quota{of: b.Bytes, apart: e.apart}}
+	return &gate{l: l, width: 1, requests: quota{of: b.Requests, apart: apart}, bytes: quota{of: b.Bytes, apart: apart}}
 }
 
 // has reports whether n are left, or could be drawn.

@@ -48,7 +48,7 @@ func (a *allowed) whole(t *testing.T, unused float64) {
 // under puts the bench's loop under a policy, and has the servers count.
 func (b *bench) under(p *policy.Policy) *allowed {
 	b.e.cfg.Budget = p.Budget()
-	b.l.gate = newGate(b.e, b.l)
+	b.l.gate = newGate(b.e.cfg.Budget, b.e.apart, b.l)
 	a := &allowed{rate: p.Rate, now: b.e.clock.now}
 	if c, virtual := b.e.clock.(*virtualClock); virtual {
 		a.now = func() int64 { return c.t }

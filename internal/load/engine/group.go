@@ -201,7 +201,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 	for range share(g.sessions, index, g.parts) {
 		l.sessions = append(l.sessions, &session{index: len(l.sessions)})
 	}
-	l.gate = newGate(e, l)
+	l.gate = newGate(e.cfg.Budget, e.apart, l)
 	for i, x := range g.sides() {
 		la := &l.lane
 		if i > 0 {

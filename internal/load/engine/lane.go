@@ -9,11 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // lane is what a loop has for one of its phase's targets: what moves requests there, and the program of the ops that go there. A request may leave
@@ -36,83 +33,6 @@ func (la *lane) row(endpoint int) int { return la.side.first + min(endpoint, la.
 // requests returns the ledger of requests to an endpoint with a verb.
 func (la *lane) requests(endpoint int, v driver.Verb) *measure.Requests {
 	return la.l.rec.Request(la.row(endpoint), v)
-}
-
-// program gives the lane the program of a step, which draws from the seed chance. Steps that are not measured need all N replicas.
-func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
-	x, data := la.side, g.datasetsOf(la.side)
-	la.checked = data[0].Values.Checked
-	la.acks, la.opTimeout = x.target.Replication != nil, 0
-	la.programs.Program = func() op.Program {
-		if kind.Timed() && g.phase.Batch > 1 {
-			return op.NewBatch(x.placement)
-		}
-		keys := data[0].Keys.Count
-		if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
-			keys = 0
-		}
-		n := x.target.Replication
-		switch {
-		case n == nil && la.routes != nil:
-			return op.NewCluster(la.routes.slots, la.checked)
-		case n == nil:
-			plain := op.NewPlain(x.placement, la.checked)
-			plain.Remember(keys)
-			return plain
-		}
-		la.opTimeout = int64(n.Timeout)
-		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: chance, Keys: keys}
-		if !kind.Timed() {
-			cfg.W = n.N
-		}
-		return op.NewNWR(cfg, x.placement)
-	}()
-}
-
-// width is the most requests that an op of a step of the phase begins with.
-func (g *group) width(kind worker.StepKind) int {
-	most := 1
-	for _, x := range g.sides() {
-		switch r := x.target.Replication; {
-		case r != nil:
-			most = max(most, r.N)
-		case kind.Timed():
-			most = max(most, min(g.phase.Batch, len(x.endpoints)))
-		}
-	}
-	return most
-}
-
-// datasetsOf lists the datasets whose keys the phase asks a target for. There is at least one.
-func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
-	for _, name := range g.phase.DatasetsOn(x.target.Name) {
-		list = append(list, g.plan.Dataset(name))
-	}
-	return list
-}
-
-// open1 makes the transport of a lane, and the programs that it reports to.
-func (g *group) open1(e *Engine, la *lane) (err error) {
-	if la.tr, err = g.newTransport(e, la); err == nil {
-		la.programs = newPrograms(la)
-	}
-	return err
-}
-
-// leads returns which endpoint of which target the connection with a token goes to. Any goroutine may call it once the loop is made.
-func (l *loop) leads(token int32) (x *side, endpoint int) {
-	w := l.wireOf(token)
-	return w.lane.side, int(token-w.base) % w.places
-}
-
-// wireOf returns the wire that has the connection with a token.
-func (l *loop) wireOf(token int32) *wire {
-	for _, la := range l.lanes {
-		if w, ok := la.tr.(*wire); ok && token-w.base < int32(len(w.conns)) {
-			return w
-		}
-	}
-	panic("engine: a connection of no target")
 }
 
 // named adds the target's name to an error of a phase with several targets.

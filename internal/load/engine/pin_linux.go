@@ -8,9 +8,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 // ownThread locks the goroutine to its thread until release is called, and makes the kernel wake the thread when a wait is over instead of up to 50
@@ -66,20 +63,6 @@ type ranOn struct {
 
 func (r *ranOn) take(pinned bool) { r.pinned, r.began = pinned, onCPU() }
 func (r *ranOn) leave()           { r.end = onCPU() }
-
-// threads returns where the loops ran that carry out their ops themselves.
-func (g *group) threads() []measure.Thread {
-	list, root := []measure.Thread{}, os.DirFS("/")
-	for _, l := range g.loops {
-		if t, ok := l.tr.(*thread); ok {
-			list = append(list, measure.Thread{
-				Session: l.sessions[0].id, Sessions: len(l.sessions), Pinned: t.ran.pinned,
-				CPU: t.ran.began, CPUAtEnd: t.ran.end, Node: machine.NodeOf(root, t.ran.began), NodeAtEnd: machine.NodeOf(root, t.ran.end),
-			})
-		}
-	}
-	return list
-}
 
 // onCPU returns the number of the CPU that the calling thread runs on, or −1.
 func onCPU() int {

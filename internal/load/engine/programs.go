@@ -18,15 +18,6 @@ type programs struct {
 	whole    driver.Reply // the combined reply to a request with several keys
 }
 
-// request is a request that the transport has taken, and whose end it reports to programs.
-type request struct {
-	st       *opState
-	endpoint int
-	verb     driver.Verb
-	tag      uint8
-	keys     int // how many it has; 0 if it has just one
-}
-
 func newPrograms(la *lane) *programs {
 	p := &programs{l: la.l, lane: la}
 	p.w, _ = la.tr.(*wire)
@@ -269,3 +260,11 @@ func (p *programs) sweep(now int64) int64 {
 }
 
 func (p *programs) census(ops, keys *[driver.NumVerbs]int64) { p.l.countStates(ops, keys) }
+
+// ending says why a redirect is not followed.
+func ending(to *op.Redirect) []byte {
+	if to.Endpoint < 0 {
+		return strangeNode
+	}
+	return noEnd
+}

@@ -157,3 +157,12 @@ func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
 		}
 	}
 }
+
+// request is a request that the transport has taken, and whose end it reports to programs.
+type request struct {
+	st       *opState
+	endpoint int
+	verb     driver.Verb
+	tag      uint8
+	keys     int // how many it has; 0 if it has just one
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"io/fs"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -204,4 +205,18 @@ func (j *joined) enter(g *measure.Generator, elapsed float64) {
 	if j.waitKnown {
 		g.RunQueueWait = &j.waited
 	}
+}
+
+// threads returns where the loops ran that carry out their ops themselves.
+func (g *group) threads() []measure.Thread {
+	list, root := []measure.Thread{}, os.DirFS("/")
+	for _, l := range g.loops {
+		if t, ok := l.tr.(*thread); ok {
+			list = append(list, measure.Thread{
+				Session: l.sessions[0].id, Sessions: len(l.sessions), Pinned: t.ran.pinned,
+				CPU: t.ran.began, CPUAtEnd: t.ran.end, Node: machine.NodeOf(root, t.ran.began), NodeAtEnd: machine.NodeOf(root, t.ran.end),
+			})
+		}
+	}
+	return list
 }

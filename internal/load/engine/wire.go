@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	readSize     = 128 << 10             // bytes asked for in one read
-	mostMoved    = 16 << 10              // bytes of an incomplete reply that are moved before each read; more stay in place
-	firstBuffer  = 512                   // initial bytes of a buffer: at the start of a phase, every connection has one
-	keptBuffer   = 4 << 20               // a larger buffer is left to the garbage collector after use,
-	keptBytes    = 64 << 20              // as are buffers beyond this total
-	maxOpening   = 128                   // connections that a loop opens at a time: below common listen backlogs
-	connectLimit = time.Second           // an attempt to connect may take so long, or for the target's timeout if that is longer
-	readyBatch   = 256                   // sockets handled in one turn
-	mostOverdue  = 10                    // timeouts for which a reply with an id may stay away while others come
-	spinBelow    = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
+	readSize    = 128 << 10             // bytes asked for in one read
+	mostMoved   = 16 << 10              // bytes of an incomplete reply that are moved before each read; more stay in place
+	firstBuffer = 512                   // initial bytes of a buffer: at the start of a phase, every connection has one
+	keptBuffer  = 4 << 20               // a larger buffer is left to the garbage collector after use,
+	keptBytes   = 64 << 20              // as are buffers beyond this total
+	maxOpening  = 128                   // connections that a loop opens at a time: below common listen backlogs
+	readyBatch  = 256                   // sockets handled in one turn
+	mostOverdue = 10                    // timeouts for which a reply with an id may stay away while others come
+	spinBelow   = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
 )
 
 // wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
@@ -307,4 +306,20 @@ func (w *wire) recycle(b []byte) {
 		w.kept += cap(b)
 		w.bufs = append(w.bufs, b[:0])
 	}
+}
+
+// leads returns which endpoint of which target the connection with a token goes to. Any goroutine may call it once the loop is made.
+func (l *loop) leads(token int32) (x *side, endpoint int) {
+	w := l.wireOf(token)
+	return w.lane.side, int(token-w.base) % w.places
+}
+
+// wireOf returns the wire that has the connection with a token.
+func (l *loop) wireOf(token int32) *wire {
+	for _, la := range l.lanes {
+		if w, ok := la.tr.(*wire); ok && token-w.base < int32(len(w.conns)) {
+			return w
+		}
+	}
+	panic("engine: a connection of no target")
 }

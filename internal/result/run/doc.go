@@ -1,4 +1,5 @@
-// Package run is a run as data: its identity, what it counted and measured, and how far that can be trusted.
+// Package run is a run's result as data: its identity, what it counted and measured, and how far that can be trusted. Package rundir keeps it on disk,
+// and package runner makes it happen.
 //
 // A [Run] is the only form of a result. It is written as JSON to disk and to --out, printed by reports and read by asserts, always by the same paths:
 // `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan. docs/result.md lists every path.

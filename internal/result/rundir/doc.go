@@ -1,4 +1,5 @@
-// Package rundir keeps each run on disk, in its own directory, which survives crashes and is readable without loadgen:
+// Package rundir keeps each run on disk, in its own directory, which survives crashes and is readable without loadgen. What a result says is package
+// run's.
 //
 //	ROOT/20261120T173438Z-hydra-m4-4f2a/
 //	    plan.json           the plan's canonical JSON, written before the run

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// program gives the lane the program of a step, which draws from the seed chance. Steps that are not measured need all N replicas.
+func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
+	x, data := la.side, g.datasetsOf(la.side)
+	la.checked = data[0].Values.Checked
+	la.acks, la.opTimeout = x.target.Replication != nil, 0
+	la.programs.Program = func() op.Program {
+		if kind.Timed() && g.phase.Batch > 1 {
+			return op.NewBatch(x.placement)
+		}
+		keys := data[0].Keys.Count
+		if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
+			keys = 0
+		}
+		n := x.target.Replication
+		switch {
+		case n == nil && la.routes != nil:
+			return op.NewCluster(la.routes.slots, la.checked)
+		case n == nil:
+			plain := op.NewPlain(x.placement, la.checked)
+			plain.Remember(keys)
+			return plain
+		}
+		la.opTimeout = int64(n.Timeout)
+		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: chance, Keys: keys}
+		if !kind.Timed() {
+			cfg.W = n.N
+		}
+		return op.NewNWR(cfg, x.placement)
+	}()
+}
+
+// width is the most requests that an op of a step of the phase begins with.
+func (g *group) width(kind worker.StepKind) int {
+	most := 1
+	for _, x := range g.sides() {
+		switch r := x.target.Replication; {
+		case r != nil:
+			most = max(most, r.N)
+		case kind.Timed():
+			most = max(most, min(g.phase.Batch, len(x.endpoints)))
+		}
+	}
+	return most
+}
+
+// datasetsOf lists the datasets whose keys the phase asks a target for. There is at least one.
+func (g *group) datasetsOf(x *side) (list []*plan.Dataset) {
+	for _, name := range g.phase.DatasetsOn(x.target.Name) {
+		list = append(list, g.plan.Dataset(name))
+	}
+	return list
+}
+
+// open1 makes the transport of a lane, and the programs that it reports to.
+func (g *group) open1(e *Engine, la *lane) (err error) {
+	if la.tr, err = g.newTransport(e, la); err == nil {
+		la.programs = newPrograms(la)
+	}
+	return err
+}
+
+// choose sets the way of a loop for a step whose ops come from a source, or from a trace.
+func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
+	traced := step.Kind.Timed() && g.trace != nil
+	for _, la := range l.lanes {
+		g.program(la, step.Kind, source.Chance())
+		if w, ok := la.tr.(*wire); ok {
+			w.use(la.programs)
+			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // whose values may have different TTLs
+		}
+	}
+	l.states = l.programs
+	if t, ok := l.tr.(*thread); ok {
+		l.states = t
+	}
+	l.way = l.states
+	l.ordinals = 0
+	if step.Kind.Timed() && g.phase.Growth != nil {
+		l.ordinals = uint64(source.Sessions())
+	}
+	l.scenes = newScenes(l, source)
+	l.fills = nil
+	width := g.width(step.Kind)
+	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
+		l.fills = &fills{l: l, source: source, width: width}
+		width += width
+	}
+	l.gate.begin(width)
+	l.sampling = nil
+	if step.Kind.Timed() && g.phase.Samples > 0 {
+		l.sampling = newSampling(g.phase.Samples, source.Chance(), step, l.index, l.wall)
+	}
+	w, wired := l.tr.(*wire)
+	switch {
+	case l.scenes != nil:
+		l.way = l.scenes
+	case wired && !traced && l.fills == nil && l.ordinals == 0: // ops that are counted together have no ordinals
+		if fast := w.fast(l.programs.Program, source); fast != nil {
+			w.use(fast)
+			l.way = fast
+		}
+	}
+}
+
+// fast returns a way that is faster than prog and does the same; nil if there is none.
+func (w *wire) fast(prog op.Program, source *workload.Source) bulkWay {
+	if !w.shared {
+		return nil
+	}
+	switch prog := prog.(type) {
+	case *op.Plain:
+		return newRuns(w, prog, source)
+	case *op.Quorum:
+		if w.out.prompt() && (prog.AsksAll(driver.Get) || !source.Draws(driver.Get)) {
+			return newQuorum(w, prog, source)
+		}
+	}
+	return nil
+}
+
+// use makes x the way that takes what comes on the connections.
+func (w *wire) use(x wireWay) {
+	w.way, w.recalled = x, [driver.NumVerbs]int64{}
+	w.bulk, _ = x.(bulkWay)
+}
