@@ -61,8 +61,8 @@ func (f *joinFlags) add(flags *pflag.FlagSet) {
 	addFiles(flags, &f.tls)
 }
 
-// joinAt returns the coordinator's place.
-func (f *joinFlags) joinAt() (identity.Place, error) {
+// joinAt returns the coordinator's place, for the worker of a name.
+func (f *joinFlags) joinAt(name string) (identity.Place, error) {
 	dir, err := fleetDir()
 	if err != nil {
 		return identity.Place{}, err
@@ -71,7 +71,7 @@ func (f *joinFlags) joinAt() (identity.Place, error) {
 	if err != nil {
 		return identity.Place{}, err
 	}
-	place, err := identity.Means{Dir: dir, Token: token, TLS: f.tls}.JoinAt(f.place)
+	place, err := identity.Means{Dir: dir, Token: token, Name: name, TLS: f.tls}.JoinAt(f.place)
 	if err != nil {
 		return identity.Place{}, fmt.Errorf("--join %w", err)
 	}

@@ -28,7 +28,7 @@ func newTokenCreate() *cobra.Command {
 		Long: `Create a token that workers join with, on the coordinator's machine and as the same user. The coordinator need not be running yet.
 
 Standard output is the token alone; --out writes it to a file that only you may read. The token is shown only once: just a hash of it is
-kept. A worker that has joined gets a certificate for one day, renews it by itself, and needs no token when it restarts.
+kept. A worker that has joined gets a certificate for its name and one day, renews it by itself, and needs no token when it restarts.
 
 A coordinator that listens beyond the loopback creates a token for its --workers by itself, and prints it. Create others for workers that
 join later.`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/prom"
@@ -40,8 +41,9 @@ until it is there. It opens no port unless --http asks for one.
 
 The two meet in the user's state directory, through a socket that nobody else can use. A coordinator on another machine prints the
 command to type here, with --join HOST:PORT and a --token. Since other users of this machine can see command lines, the token may also
-come from a --token-file, or from LOADGEN_TOKEN in the environment. The worker gets a certificate for one day, renews it, and needs no
-token when it restarts. Over TCP on the loopback without a token, a key in the state directory proves that both belong to the same user.
+come from a --token-file, or from LOADGEN_TOKEN in the environment. The worker gets a certificate for its --name and one day, renews
+it, and needs no token when it restarts. Over TCP on the loopback without a token, a key in the state directory proves that both belong
+to the same user.
 
 With --policy the owner of this machine limits what a plan may ask for. What the plan says in advance is refused by name, before any
 load. A load that would exceed its rates waits, and its figures are then invalid.
@@ -80,7 +82,17 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if err := f.readPolicy(cmd.ErrOrStderr(), cmd.OutOrStdout()); err != nil || f.print {
 		return err
 	}
-	place, err := f.join.joinAt()
+	host, err := os.Hostname()
+	if err != nil {
+		return failed("name of this machine: %w", err)
+	}
+	if f.name == "" {
+		f.name = host
+	}
+	if err := identity.CheckName(f.name); err != nil {
+		return fmt.Errorf("--name %q: %w", f.name, err)
+	}
+	place, err := f.join.joinAt(f.name)
 	if err != nil {
 		return err
 	}
@@ -90,13 +102,6 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	f.loops.foreign = !f.parentPipe // a parent and its child belong to the same user, on one machine
 	if err := f.loops.check(); err != nil {
 		return err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return failed("name of this machine: %w", err)
-	}
-	if f.name == "" {
-		f.name = host
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
 	cfg := rpc.JoinConfig{

@@ -135,7 +135,7 @@ func makeKey(path string) error {
 
 // issue makes a key and a certificate for a role.
 func (a *Authority) issue(role Role, now time.Time) (*tls.Certificate, error) {
-	return issued(func(key crypto.PublicKey) (*x509.Certificate, error) { return a.certify(key, role, now) })
+	return issued(func(key crypto.PublicKey) (*x509.Certificate, error) { return a.certify(key, role, "", now) })
 }
 
 // issuePage makes a key and a certificate for a page. The certificate has no role, so its holder is neither a coordinator nor a worker.
@@ -159,13 +159,16 @@ func issued(certify func(crypto.PublicKey) (*x509.Certificate, error)) (*tls.Cer
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// certify signs a certificate for a role.
-func (a *Authority) certify(key crypto.PublicKey, role Role, now time.Time) (*x509.Certificate, error) {
+// certify signs a certificate for a role, and for the end that has this name; "": whatever it is called.
+func (a *Authority) certify(key crypto.PublicKey, role Role, name string, now time.Time) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: string(role)}, URIs: []*url.URL{roleURI(role)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if role == Coordinator {
 		template.ExtKeyUsage, template.DNSNames = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []string{serverName}
+	}
+	if name != "" {
+		template.URIs = append(template.URIs, nameURI(name))
 	}
 	return a.sign(template, key, now)
 }

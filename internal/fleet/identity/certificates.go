@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,8 @@ import (
 )
 
 const (
-	roleScheme   = "loadgen" // scheme of the URI that states a certificate's role
+	ownScheme    = "loadgen" // scheme of the URIs that state a certificate's role and its worker's name
+	nameHost     = "name"    // host of the URI that states the name
 	spiffeScheme = "spiffe"  // scheme of a SPIFFE ID
 )
 
@@ -232,7 +234,43 @@ func checkDomain(own, other *x509.Certificate) error {
 }
 
 func roleURI(role Role) *url.URL {
-	return &url.URL{Scheme: roleScheme, Host: "role", Path: "/" + string(role)}
+	return &url.URL{Scheme: ownScheme, Host: "role", Path: "/" + string(role)}
+}
+
+func nameURI(name string) *url.URL {
+	return &url.URL{Scheme: ownScheme, Host: nameHost, Path: "/" + name}
+}
+
+// nameIn is the name of the worker that a certificate is for, from its URI loadgen://name/NAME; "" without one.
+func nameIn(c *x509.Certificate) string {
+	if i := slices.IndexFunc(c.URIs, func(u *url.URL) bool { return u.Scheme == ownScheme && u.Host == nameHost }); i >= 0 {
+		return strings.TrimPrefix(c.URIs[i].Path, "/")
+	}
+	return ""
+}
+
+// CheckBound says what is wrong if the certificate by which a worker has proved itself is for a worker of another name. Those that a token got are for
+// one name; a socket, the loopback's key and a PKI without such URIs bind nobody.
+func CheckBound(proof credentials.AuthInfo, name string) error {
+	proved, ok := proof.(credentials.TLSInfo)
+	if !ok || len(proved.State.PeerCertificates) == 0 {
+		return nil
+	}
+	if bound := nameIn(proved.State.PeerCertificates[0]); bound != "" && bound != name {
+		return fmt.Errorf("its certificate is for the worker %q, and it calls itself %q: join with a token of its own", bound, name)
+	}
+	return nil
+}
+
+// validName is what a worker's name must match. It serves as a label, in file records, names of files and sentences.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName says what is wrong with the name of a worker.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return errors.New("a worker's name is 1 to 64 letters, digits, dots, hyphens and underscores, the first a letter or digit")
+	}
+	return nil
 }
 
 func poolOf(roots ...*x509.Certificate) *x509.CertPool {

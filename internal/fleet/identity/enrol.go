@@ -8,12 +8,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -32,7 +34,7 @@ const (
 // enrolRequest is the worker's message.
 type enrolRequest struct {
 	Secret  []byte `json:"secret,omitempty"` // of a token; without one, the connection has proved who this is
-	Request []byte `json:"request"`          // for a certificate: PKCS #10, of which only the key is used
+	Request []byte `json:"request"`          // for a certificate: PKCS #10, of which only the key and, with a token, the common name are used
 }
 
 // enrolAnswer is the coordinator's message.
@@ -98,10 +100,13 @@ func (d *desk) serve(conn net.Conn, state tls.ConnectionState) error {
 // decide issues a certificate, or says why not.
 func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.Addr) (enrolAnswer, *Enrolment) {
 	var leaf *x509.Certificate
+	asked, err := readRequest(request.Request)
 	issue := func() error {
-		key, err := requestedKey(request.Request)
 		if err == nil {
-			leaf, err = d.authority.certify(key, Worker, time.Now())
+			err = CheckName(asked.name)
+		}
+		if err == nil {
+			leaf, err = d.authority.certify(asked.key, Worker, asked.name, time.Now())
 		}
 		return err
 	}
@@ -115,7 +120,7 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 			break
 		}
 		var id string
-		id, outcome.Refused = d.authority.tokens.use(request.Secret, keyOf(request.Request), issue)
+		id, outcome.Refused = d.authority.tokens.use(request.Secret, asked.sum, issue)
 		outcome.By = "token " + id
 		var wrong *wrongTokenError
 		if errors.As(outcome.Refused, &wrong) {
@@ -124,6 +129,7 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 			later = outcome.Refused != nil
 		}
 	case len(state.PeerCertificates) > 0:
+		asked.name = nameIn(state.PeerCertificates[0])
 		outcome.Refused = issue()
 	default:
 		outcome.By, outcome.Refused = "nothing", errors.New("neither a token nor a certificate was shown")
@@ -134,26 +140,26 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 	return enrolAnswer{Certificate: leaf.Raw, Root: d.authority.root.Raw}, outcome
 }
 
-// requestedKey returns the key that a certificate request is for. Anything else in the request is ignored.
-func requestedKey(der []byte) (*ecdsa.PublicKey, error) {
-	request, err := x509.ParseCertificateRequest(der)
-	if err != nil {
-		return nil, err
-	}
-	key, ok := request.PublicKey.(*ecdsa.PublicKey)
-	if !ok || key.Curve != elliptic.P256() {
-		return nil, errors.New("the request is not for an ECDSA key on P-256")
-	}
-	return key, request.CheckSignature()
+// asking is what a certificate request asks for. Anything else in it is ignored.
+type asking struct {
+	key  *ecdsa.PublicKey
+	name string            // of the worker
+	sum  [sha256.Size]byte // of the key and the name; zero if it is not a request
 }
 
-// keyOf is the hash of the key that a request is for; zero if it is not a request.
-func keyOf(der []byte) [sha256.Size]byte {
+func readRequest(der []byte) (asking, error) {
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
-		return [sha256.Size]byte{}
+		return asking{}, err
 	}
-	return sha256.Sum256(request.RawSubjectPublicKeyInfo)
+	a := asking{name: request.Subject.CommonName}
+	a.sum = sha256.Sum256(append(slices.Clip(request.RawSubjectPublicKeyInfo), a.name...)) // the key, in DER, says how long it is
+	key, ok := request.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return a, errors.New("the request is not for an ECDSA key on P-256")
+	}
+	a.key = key
+	return a, request.CheckSignature()
 }
 
 func readMessage(r io.Reader, into any) error {
@@ -195,14 +201,14 @@ type membership struct {
 	root *x509.Certificate
 }
 
-// ask enrols over a connection to a coordinator, which the client checks as cfg says.
-func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, key *ecdsa.PrivateKey, secret []byte) (*membership, error) {
+// ask enrols the worker over a connection to a coordinator, which the client checks as cfg says.
+func (j *joined) ask(ctx context.Context, conn net.Conn, cfg *tls.Config, secret []byte) (*membership, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if err := conn.SetDeadline(time.Now().Add(Within)); err != nil {
 		return nil, err
 	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, new(x509.CertificateRequest), key)
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: j.name}}, j.key)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +228,7 @@ func ask(ctx context.Context, conn net.Conn, cfg *tls.Config, key *ecdsa.Private
 	if err := readMessage(secured, &answer); err != nil {
 		return nil, err
 	}
-	return answer.membership(key)
+	return answer.membership(j.key)
 }
 
 var errNoEnrolment = errors.New("the coordinator there enrols nobody: it may use certificates of its own (--tls-cert), or be of another version")

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,9 +81,9 @@ func (o *office) end(t *testing.T) error {
 	}
 }
 
-// join is a worker's place, with what the directory holds.
+// join is the place of the worker w1, with what the directory holds.
 func (o *office) join(dir string, token *Token) (Place, error) {
-	return Means{Dir: dir, Token: token}.JoinAt(o.lis.Addr().String())
+	return Means{Dir: dir, Token: token, Name: "w1"}.JoinAt(o.lis.Addr().String())
 }
 
 // reach makes a worker prove itself as it does for a run.
@@ -153,10 +154,10 @@ func TestTokenOfAnotherAuthorityReplacesTheCertificate(t *testing.T) {
 	dial := func(at *office) func(context.Context) (net.Conn, error) {
 		return func(context.Context) (net.Conn, error) { return net.Dial("tcp", at.lis.Addr().String()) }
 	}
-	old, err := openJoined(dir, address, before.token(t, time.Minute, 1), dial(before))
+	old, err := Means{Dir: dir, Token: before.token(t, time.Minute, 1), Name: "w1"}.openJoined(address, dial(before))
 	require.NoError(t, err)
 	require.NoError(t, old.enrol(t.Context()))
-	renewed, err := openJoined(dir, address, o.token(t, time.Minute, 1), dial(o))
+	renewed, err := Means{Dir: dir, Token: o.token(t, time.Minute, 1), Name: "w1"}.openJoined(address, dial(o))
 	require.NoError(t, err)
 	require.NoError(t, renewed.enrol(t.Context()))
 	require.Equal(t, keyHash(o.authority.root), keyHash(renewed.held.root))
@@ -166,7 +167,8 @@ func TestTokenOfAnotherAuthorityReplacesTheCertificate(t *testing.T) {
 func TestLostAnswerCostsNoUse(t *testing.T) {
 	o := newOffice(t)
 	token := o.token(t, time.Minute, 1)
-	p, err := openJoined(filepath.Join(t.TempDir(), "fleet"), o.lis.Addr().String(), token, func(context.Context) (net.Conn, error) {
+	means := Means{Dir: filepath.Join(t.TempDir(), "fleet"), Token: token, Name: "w1"}
+	p, err := means.openJoined(o.lis.Addr().String(), func(context.Context) (net.Conn, error) {
 		conn, err := net.Dial("tcp", o.lis.Addr().String())
 		return &deafConn{Conn: conn}, err
 	})
@@ -177,9 +179,14 @@ func TestLostAnswerCostsNoUse(t *testing.T) {
 	require.NoError(t, enrolment.Refused, "a certificate was issued")
 	p.dial = func(context.Context) (net.Conn, error) { return net.Dial("tcp", o.lis.Addr().String()) }
 	require.NoError(t, p.enrol(t.Context()))
-	answer, err := enrolWith(o, &tls.Config{}, enrolRequest{token.secret[:], certificateRequest(t, new(x509.CertificateRequest), newKey(t))})
-	require.NoError(t, err)
-	require.Contains(t, answer.Refused, "has been used as often as it may be", "another worker")
+	for name, request := range map[string][]byte{
+		"another machine's worker": certificateRequest(t, named("w1"), newKey(t)),
+		"another of this machine":  certificateRequest(t, named("w2"), p.held.cert.PrivateKey.(crypto.Signer)),
+	} {
+		answer, err := enrolWith(o, &tls.Config{}, enrolRequest{token.secret[:], request})
+		require.NoError(t, err)
+		require.Contains(t, answer.Refused, "has been used as often as it may be", name)
+	}
 }
 
 // deafConn receives nothing once it has sent what a worker sends to enrol: the two messages of its handshake, and the request.
@@ -214,6 +221,11 @@ func enrolWith(o *office, cfg *tls.Config, request enrolRequest) (enrolAnswer, e
 	}
 	var answer enrolAnswer
 	return answer, readMessage(conn, &answer)
+}
+
+// named is a certificate request of a worker.
+func named(name string) *x509.CertificateRequest {
+	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}
 }
 
 func certificateRequest(t *testing.T, template *x509.CertificateRequest, key crypto.Signer) []byte {
@@ -254,7 +266,7 @@ func TestEnrolmentIsRefused(t *testing.T) {
 		return &tls.Config{Certificates: []tls.Certificate{*c}}
 	}
 	now := time.Now()
-	request := certificateRequest(t, new(x509.CertificateRequest), newKey(t))
+	request := certificateRequest(t, named("w1"), newKey(t))
 	weak, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	forged := append([]byte(nil), request...)
@@ -274,7 +286,10 @@ func TestEnrolmentIsRefused(t *testing.T) {
 		"neither token nor certificate": {&tls.Config{}, enrolRequest{nil, request}, "neither a token nor a certificate", true},
 		"no request":                    {&tls.Config{}, enrolRequest{valid.secret[:], nil}, "asn1", true},
 		"forged request":                {&tls.Config{}, enrolRequest{valid.secret[:], forged}, "", true},
-		"another kind of key":           {&tls.Config{}, enrolRequest{valid.secret[:], certificateRequest(t, new(x509.CertificateRequest), weak)}, "not for an ECDSA key", true},
+		"another kind of key":           {&tls.Config{}, enrolRequest{valid.secret[:], certificateRequest(t, named("w1"), weak)}, "not for an ECDSA key", true},
+		"a request without a name":      {&tls.Config{}, enrolRequest{valid.secret[:], certificateRequest(t, named(""), newKey(t))}, "a worker's name is 1 to 64", true},
+		"a name that is a path":         {&tls.Config{}, enrolRequest{valid.secret[:], certificateRequest(t, named("../w1"), newKey(t))}, "a worker's name is 1 to 64", true},
+		"a certificate for no name":     {certificate(o.authority, Worker, now), enrolRequest{nil, request}, "a worker's name is 1 to 64", true},
 		"a coordinator's certificate":   {certificate(o.authority, Coordinator, now), enrolRequest{nil, request}, "incompatible key usage", false},
 		"another authority's":           {certificate(other.authority, Worker, now), enrolRequest{nil, request}, "unknown authority", false},
 		"expired certificate":           {certificate(o.authority, Worker, now.Add(-certified-time.Minute)), enrolRequest{nil, request}, "expired", false},
@@ -338,17 +353,19 @@ func TestStrangersReachOnlyEnrolment(t *testing.T) {
 	}
 }
 
-// TestRequestDecidesNothingButTheKey asks for everything that a worker must not have.
-func TestRequestDecidesNothingButTheKey(t *testing.T) {
+// TestRequestDecidesNothingButKeyAndName asks for everything that a worker must not have.
+func TestRequestDecidesNothingButKeyAndName(t *testing.T) {
 	o := newOffice(t)
 	key := newKey(t)
 	answer, err := enrolWith(o, &tls.Config{}, enrolRequest{o.token(t, time.Minute, 1).secret[:], certificateRequest(t, &x509.CertificateRequest{
-		URIs: []*url.URL{roleURI(Coordinator)}, DNSNames: []string{serverName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: "w1", Organization: []string{"all"}}, URIs: []*url.URL{roleURI(Coordinator), nameURI("w2")},
+		DNSNames: []string{serverName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}, key)})
 	require.NoError(t, err)
 	leaf, err := x509.ParseCertificate(answer.Certificate)
 	require.NoError(t, err)
-	require.Equal(t, []*url.URL{roleURI(Worker)}, leaf.URIs)
+	require.Equal(t, []*url.URL{roleURI(Worker), nameURI("w1")}, leaf.URIs)
+	require.Equal(t, "CN=worker", leaf.Subject.String())
 	require.Empty(t, leaf.DNSNames)
 	require.Empty(t, leaf.IPAddresses)
 	require.False(t, leaf.IsCA)
@@ -411,11 +428,14 @@ func TestCertificateOfAWorkerMakesNoCoordinator(t *testing.T) {
 // enrolled is a worker that has a certificate of an age.
 func enrolled(t *testing.T, o *office, age time.Duration) *joined {
 	t.Helper()
-	j, err := openJoined(filepath.Join(t.TempDir(), "fleet"), o.lis.Addr().String(), o.token(t, time.Minute, 1), func(context.Context) (net.Conn, error) {
+	means := Means{Dir: filepath.Join(t.TempDir(), "fleet"), Token: o.token(t, time.Minute, 1), Name: "w1"}
+	j, err := means.openJoined(o.lis.Addr().String(), func(context.Context) (net.Conn, error) {
 		return net.Dial("tcp", o.lis.Addr().String())
 	})
 	require.NoError(t, err)
-	cert, err := o.authority.issue(Worker, time.Now().Add(-age))
+	cert, err := issued(func(key crypto.PublicKey) (*x509.Certificate, error) {
+		return o.authority.certify(key, Worker, "w1", time.Now().Add(-age))
+	})
 	require.NoError(t, err)
 	j.held = &membership{cert, o.authority.root}
 	require.NoError(t, j.held.write(j.path))
@@ -432,7 +452,7 @@ func TestJoinedCertificateIsRenewed(t *testing.T) {
 	require.Same(t, first, young.held)
 
 	old := enrolled(t, o, 2*certified/3+time.Minute)
-	first = old.held
+	first, old.name = old.held, "w2"
 	require.NoError(t, old.enrol(t.Context()))
 	require.NotSame(t, first, old.held)
 	require.WithinDuration(t, time.Now().Add(certified), old.held.cert.Leaf.NotAfter, time.Minute)
@@ -442,6 +462,7 @@ func TestJoinedCertificateIsRenewed(t *testing.T) {
 	kept, err := readMembership(old.path)
 	require.NoError(t, err)
 	require.True(t, kept.cert.Leaf.Equal(old.held.cert.Leaf))
+	require.Equal(t, "w1", nameIn(kept.cert.Leaf), "whatever name it asked for")
 
 	alone := enrolled(t, o, 2*certified/3+time.Minute)
 	alone.dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
@@ -480,7 +501,7 @@ func TestDamagedMembership(t *testing.T) {
 		},
 	} {
 		require.NoError(t, damage())
-		_, err := openJoined(filepath.Dir(filepath.Dir(j.path)), j.place, nil, j.dial)
+		_, err := Means{Dir: filepath.Dir(filepath.Dir(j.path)), Name: j.name}.openJoined(j.place, j.dial)
 		require.ErrorContains(t, err, j.path, name)
 		require.ErrorContains(t, err, "delete it", name)
 		require.NoError(t, os.Chmod(j.path, 0o600))
@@ -491,7 +512,7 @@ func TestDamagedMembership(t *testing.T) {
 func TestWrongTokensAreThrottled(t *testing.T) {
 	o := newOffice(t)
 	desk := &desk{authority: o.authority, throttle: newThrottle()}
-	request := certificateRequest(t, new(x509.CertificateRequest), newKey(t))
+	request := certificateRequest(t, named("w1"), newKey(t))
 	right := o.token(t, time.Minute, 3)
 	ask := func(secret []byte, from string) enrolAnswer {
 		addr, err := net.ResolveTCPAddr("tcp", from)
@@ -518,7 +539,7 @@ func FuzzEnrolMessages(f *testing.F) {
 		if readMessage(strings.NewReader(string(b)), &request) != nil {
 			return
 		}
-		_, _ = requestedKey(request.Request)
+		_, _ = readRequest(request.Request)
 		var answer enrolAnswer
 		if json.Unmarshal(b[2:], &answer) == nil {
 			_, err := answer.membership(nil)

@@ -29,6 +29,7 @@ const (
 // worker needs no token.
 type joined struct {
 	place string // HOST:PORT of the coordinator
+	name  string // of the worker, which alone may use the certificate
 	path  string // of the file
 	token *Token // nil: none given
 	dial  func(context.Context) (net.Conn, error)
@@ -42,25 +43,26 @@ type joined struct {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-func joinedPath(dir, place string) string {
-	return filepath.Join(dir, joinedDir, notInFileName.ReplaceAllString(place, "_")+".pem")
+func joinedPath(dir, place, name string) string {
+	return filepath.Join(dir, joinedDir, fmt.Sprintf("%s@%s.pem", name, notInFileName.ReplaceAllString(place, "_")))
 }
 
-// hasJoined says whether an earlier enrolment at a place left a certificate behind that is still valid.
-func hasJoined(dir, place string) bool {
-	held, err := readMembership(joinedPath(dir, place))
+// hasJoined says whether an earlier enrolment of a worker at a place left a certificate behind that is still valid.
+func hasJoined(dir, place, name string) bool {
+	held, err := readMembership(joinedPath(dir, place, name))
 	return err == nil && time.Now().Before(held.cert.Leaf.NotAfter)
 }
 
-// openJoined reads what an earlier enrolment at a place left behind, and ignores it if the token is another authority's.
-func openJoined(dir, place string, token *Token, dial func(context.Context) (net.Conn, error)) (*joined, error) {
-	if err := openDir(dir); err != nil {
+// openJoined reads what an earlier enrolment of this worker at a place left behind, and ignores it if the token is another authority's.
+func (m Means) openJoined(place string, dial func(context.Context) (net.Conn, error)) (*joined, error) {
+	if err := openDir(m.Dir); err != nil {
 		return nil, err
 	}
-	if err := openDir(filepath.Join(dir, joinedDir)); err != nil {
+	if err := openDir(filepath.Join(m.Dir, joinedDir)); err != nil {
 		return nil, err
 	}
-	j := &joined{place: place, token: token, dial: dial, path: joinedPath(dir, place)}
+	token := m.Token
+	j := &joined{place: place, name: m.Name, token: token, dial: dial, path: joinedPath(m.Dir, place, m.Name)}
 	held, err := readMembership(j.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -70,7 +72,7 @@ func openJoined(dir, place string, token *Token, dial func(context.Context) (net
 		j.held = held
 	}
 	if j.held == nil && token == nil {
-		return nil, fmt.Errorf("this worker has not joined %s yet: %s", place, j.remedy())
+		return nil, fmt.Errorf("worker %s has not joined %s yet: %s", j.name, place, j.remedy())
 	}
 	return j, nil
 }
@@ -168,7 +170,7 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 			return err
 		}
 	}
-	m, err := ask(ctx, conn, cfg, j.key, secret)
+	m, err := j.ask(ctx, conn, cfg, secret)
 	if err != nil {
 		return alertSaid(err)
 	}

@@ -70,6 +70,7 @@ func (p Place) Reach(at net.Addr) string {
 type Means struct {
 	Dir   string // of this user's fleets: its sockets, key, tokens and certificates
 	Token *Token // for a worker; nil: it has none
+	Name  string // of a worker, as CheckName allows; certificates that a token gets are for it alone
 	TLS   Files  // of the user's own PKI
 }
 
@@ -115,7 +116,7 @@ func (m Means) JoinAt(name string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	if m.Token == nil && m.TLS.IsZero() && !hasJoined(m.Dir, name) {
+	if m.Token == nil && m.TLS.IsZero() && !hasJoined(m.Dir, name, m.Name) {
 		return p, nil
 	}
 	return m.join(p, host)
@@ -155,7 +156,7 @@ func (m Means) join(p Place, host string) (Place, error) {
 		}
 		return m.prove(p, Worker, host)
 	}
-	keys, err := openJoined(m.Dir, p.Name, m.Token, p.Dial)
+	keys, err := m.openJoined(p.Name, p.Dial)
 	if err != nil {
 		return Place{}, err
 	}

@@ -35,8 +35,8 @@ type Tokens struct {
 	dir       string
 	authority [sha256.Size]byte
 
-	mu     sync.Mutex         // between goroutines; the file's lock is between processes
-	served map[keyServed]bool // keys recently certified for a token
+	mu     sync.Mutex             // between goroutines; the file's lock is between processes
+	served map[requestServed]bool // requests recently granted for a token
 
 	queue sync.Mutex
 	uses  []*tokenUse // waiting for the next change of the file to count them
@@ -45,7 +45,7 @@ type Tokens struct {
 // tokenUse is a request for a certificate with a token.
 type tokenUse struct {
 	hash  [sha256.Size]byte
-	key   [sha256.Size]byte // hash of the key to be certified
+	sum   [sha256.Size]byte // hash of the key to be certified and the name of its worker
 	issue func() error
 	done  bool // done, with the result in err; Tokens.mu guards both
 	err   error
@@ -119,19 +119,20 @@ func (t *Tokens) Revoke(id string) error {
 	})
 }
 
-// keyServed is a key that was certified for a token. If its worker asks again, the answer was lost on the way, and the use is already counted.
-type keyServed struct {
+// requestServed is a key that was certified for a worker by a token. If the worker asks again, the answer was lost on the way, and the use is already
+// counted.
+type requestServed struct {
 	token string // ID
-	key   [sha256.Size]byte
+	sum   [sha256.Size]byte
 }
 
-// maxServed bounds the remembered keys. Beyond it all are forgotten, and a repeated request counts again.
+// maxServed bounds the remembered requests. Beyond it all are forgotten, and a repeated request counts again.
 const maxServed = 2 * MaxTokenUses
 
-// use has issue certify a key, of which it gets the hash, if secret belongs to a valid token. The use counts only if issue succeeds, and only once per
-// key. Concurrent uses are counted in one change of the file.
-func (t *Tokens) use(secret []byte, key [sha256.Size]byte, issue func() error) (id string, err error) {
-	u := &tokenUse{hash: sha256.Sum256(secret), key: key, issue: issue}
+// use has issue grant a request, of which it gets the hash, if secret belongs to a valid token. The use counts only if issue succeeds, and only once
+// per request. Concurrent uses are counted in one change of the file.
+func (t *Tokens) use(secret []byte, sum [sha256.Size]byte, issue func() error) (id string, err error) {
+	u := &tokenUse{hash: sha256.Sum256(secret), sum: sum, issue: issue}
 	t.queue.Lock()
 	t.uses = append(t.uses, u)
 	t.queue.Unlock()
@@ -166,7 +167,7 @@ func (t *Tokens) count() {
 // serve issues the certificate, and counts it in the list.
 func (t *Tokens) serve(u *tokenUse, list []TokenInfo) error {
 	id, found := secretID(u.hash), -1
-	served := keyServed{id, u.key}
+	served := requestServed{id, u.sum}
 	for i := range list { // compare all, so that the time taken reveals nothing
 		if subtle.ConstantTimeCompare(list[i].Hash, u.hash[:]) == 1 {
 			found = i
@@ -188,7 +189,7 @@ func (t *Tokens) serve(u *tokenUse, list []TokenInfo) error {
 	}
 	list[found].Uses--
 	if t.served == nil || len(t.served) >= maxServed {
-		t.served = map[keyServed]bool{}
+		t.served = map[requestServed]bool{}
 	}
 	t.served[served] = true
 	return nil

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -38,12 +37,12 @@ type conn struct {
 	closed  bool        // another stream has replaced it
 }
 
-// origin is the address the stream comes from; nil if unknown.
-func (c *conn) origin() net.Addr {
+// peer is the address that the stream comes from, and what its other end has proved; zero if unknown.
+func (c *conn) peer() peer.Peer {
 	if p, ok := peer.FromContext(c.stream.Context()); ok {
-		return p.Addr
+		return *p
 	}
-	return nil
+	return peer.Peer{}
 }
 
 // receive handles messages until the stream ends. An invalid message ends the stream.

@@ -50,14 +50,21 @@ func newEntrance(t *testing.T, means identity.Means) *entrance {
 // worker has a worker try to join, and returns the first thing it says, in its log or as its final error.
 func (e *entrance) worker(t *testing.T, means identity.Means) string {
 	t.Helper()
+	means.Name = "w1"
 	place, err := means.JoinAt(e.server.Addr())
 	require.NoError(t, err)
+	return e.comes(t, place, means.Name)
+}
+
+// comes has the worker of a name try to join at a place.
+func (e *entrance) comes(t *testing.T, place identity.Place, name string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	log := &said{began: time.Now()}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- rpc.Join(ctx, rpc.JoinConfig{Place: place, Name: "w1", Version: "v1", Logger: slog.New(log), New: func() rpc.Local { return newEngine(newMill(), nil) }})
+		ended <- rpc.Join(ctx, rpc.JoinConfig{Place: place, Name: name, Version: "v1", Logger: slog.New(log), New: func() rpc.Local { return newEngine(newMill(), nil) }})
 	}()
 	for {
 		select {
@@ -213,6 +220,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 	}{
 		{"expired token", identity.Means{}, comesLate, "expired at", "expired at"},
 		{"token used again", identity.Means{}, comesSecond, "has been used as often as it may be", "has been used as often as it may be"},
+		{"token used by another of the machine", identity.Means{}, comesBeside, "has been used as often as it may be", "has been used as often as it may be"},
 		{"revoked token", identity.Means{}, comesRevoked, "is not known here: it was revoked", "is not known here: it was revoked"},
 		{"token of another coordinator", identity.Means{}, comesFromElsewhere, "remote error: tls:", "so the secret was not sent"},
 		{
@@ -294,12 +302,36 @@ func comesLate(t *testing.T, e *entrance) string {
 
 func comesSecond(t *testing.T, e *entrance) string {
 	used := e.token(t, time.Minute)
-	first, err := identity.Means{Dir: filepath.Join(t.TempDir(), "fleet"), Token: used}.JoinAt(e.server.Addr())
-	require.NoError(t, err)
-	if err := first.Enrol(t.Context()); err != nil {
+	if _, err := e.enrolled(t, filepath.Join(t.TempDir(), "fleet"), used); err != nil {
 		return err.Error()
 	}
 	return e.workerWith(t, used)
+}
+
+// enrolled is the place of the worker w0, for which a token has got a certificate into a directory.
+func (e *entrance) enrolled(t *testing.T, dir string, token *identity.Token) (identity.Place, error) {
+	t.Helper()
+	place, err := identity.Means{Dir: dir, Token: token, Name: "w0"}.JoinAt(e.server.Addr())
+	require.NoError(t, err)
+	return place, place.Enrol(t.Context())
+}
+
+// comesBeside is a worker with the same state directory as one that has joined.
+func comesBeside(t *testing.T, e *entrance) string {
+	dir, used := filepath.Join(t.TempDir(), "fleet"), e.token(t, time.Minute)
+	if _, err := e.enrolled(t, dir, used); err != nil {
+		return err.Error()
+	}
+	return e.worker(t, identity.Means{Dir: dir, Token: used})
+}
+
+// TestCertificateIsOfOneWorker: nobody joins under another name than that which its token was used for.
+func TestCertificateIsOfOneWorker(t *testing.T) {
+	e := newEntrance(t, identity.Means{Dir: filepath.Join(t.TempDir(), "fleet")})
+	place, err := e.enrolled(t, filepath.Join(t.TempDir(), "fleet"), e.token(t, time.Minute))
+	require.NoError(t, err)
+	require.Contains(t, e.comes(t, place, "w1"), `its certificate is for the worker "w0", and it calls itself "w1": join with a token of its own`)
+	require.Empty(t, e.server.Status())
 }
 
 func comesRevoked(t *testing.T, e *entrance) string {

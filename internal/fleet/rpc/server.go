@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -252,9 +251,6 @@ func (s *Server) Join(stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoor
 	return err
 }
 
-// validName is what a worker's name must match. It serves as a label, in file records and in sentences.
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-
 // admit finds or creates the member that sent a hello and gives it the stream, or says why not.
 func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	name := h.GetName()
@@ -263,14 +259,15 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
 			"the coordinator speaks protocol %d (loadgen %s), this worker protocol %d (loadgen %s): run the same version on both sides",
 			protocol, s.cfg.Version, h.GetProtocol(), line(h.GetVersion()))}
-	case !validName.MatchString(name):
-		return nil, &pb.Goodbye{ForGood: true, Reason: "a worker's name is 1 to 64 letters, digits, dots, hyphens and underscores, the first a letter or digit"}
 	case !isLine(h.GetHost()) || !isLine(h.GetVersion()):
 		return nil, &pb.Goodbye{ForGood: true, Reason: fmt.Sprintf(
 			"a worker's host and version are a line of up to %d bytes each, without control or direction characters: set the machine's host name", maxLine)}
 	}
-	if err := checkMetrics(h.GetMetrics(), c.origin()); err != nil {
-		return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}
+	from := c.peer()
+	for _, err := range []error{identity.CheckName(name), identity.CheckBound(from.AuthInfo, name), checkMetrics(h.GetMetrics(), from.Addr)} {
+		if err != nil {
+			return nil, &pb.Goodbye{ForGood: true, Reason: err.Error()}
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,10 +32,11 @@ func storm(t testing.TB, workers int) time.Duration {
 	configs := make([]JoinConfig, workers)
 	homes := memory(t)
 	for i := range configs {
-		place, err := identity.Means{Dir: filepath.Join(homes, fmt.Sprint(i)), Token: token}.JoinAt(server.Addr())
+		name := fmt.Sprintf("w%04d", i)
+		place, err := identity.Means{Dir: filepath.Join(homes, fmt.Sprint(i)), Token: token, Name: name}.JoinAt(server.Addr())
 		require.NoError(t, err)
 		configs[i] = JoinConfig{
-			Place: place, Name: fmt.Sprintf("w%04d", i), Version: "v1", Once: true, Logger: quiet,
+			Place: place, Name: name, Version: "v1", Once: true, Logger: quiet,
 			New: func() Local { return &simulated{} },
 		}
 	}
