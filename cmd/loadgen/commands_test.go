@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -226,4 +227,41 @@ func TestCommandsThatAServerRefuses(t *testing.T) {
 	mix := r.Phase["mix"]
 	require.Equal(t, mix.Op["range"].Due, mix.Op["range"].Error)
 	require.Contains(t, mix.Errors[0].Text, "WRONGTYPE")
+}
+
+// TestReadsOfWhatIsNotThere: replies for absent keys are ok and fast, and those for other values than the dataset's look like any. The report says so.
+func TestReadsOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	phase := func(name, dataset, ops string) string {
+		return fmt.Sprintf("phase %q {\n\ttarget = target.c\n\tdataset = dataset.%s\n\tops = { %s }\n\tclosed { iterations = 100 }\n}\n", name, dataset, ops)
+	}
+	own := func(name string, command ...string) string {
+		return fmt.Sprintf("\top %q {\n\t\trequest { command = [%s] }\n\t}\n", name, `"`+strings.Join(command, `", "`)+`"`)
+	}
+	l := begin(t, "plan \"own\" {}\ntarget \"c\" {\n\tdriver = \"redis\"\n\tendpoints = [\""+servertest.Redis(t)+"\"]\n"+
+		own("profile", "HGETALL", "user:{key}")+own("bit", "GETBIT", "bits:{key}", "7")+own("range", "LRANGE", "list:{key}", "0", "9")+
+		own("push", "RPUSH", "list:{key}", "{value}")+own("size", "STRLEN", "{key}")+own("part", "GETRANGE", "{key}", "0", "9")+`}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 100 }
+}
+dataset "larger" {
+	keys { count = 10 }
+	values { size = 1000 }
+}
+phase "fill" {
+	target  = target.c
+	dataset = dataset.d
+	populate {}
+}
+`+phase("absent", "d", "profile = 1, bit = 1, range = 1")+phase("pushed", "d", "push = 1")+phase("there", "d", "get = 1, size = 1, part = 1, range = 1")+phase("other", "larger", "get = 1"))
+	r := l.result(60 * time.Second)
+	require.Equal(t, []string{
+		"profile was answered with 4 B on average, and nothing in this plan writes keys such as user:{key}: unless others have, this is the speed of keys that are not there",
+		"bit was answered with 4 B on average, and nothing in this plan writes keys such as bits:{key}: unless others have, this is the speed of keys that are not there",
+		"range was answered with 4 B on average, so nearly all replies were empty: this is the speed of keys that are not there",
+	}, r.Phase["absent"].Notes)
+	require.Empty(t, r.Phase["there"].Notes)
+	require.Equal(t, []string{"gets were answered with 108 B on average, replies and all, and the dataset's values have at least 1.00 kB: these are other values"}, r.Phase["other"].Notes)
+	require.Contains(t, l.stdout.String(), "  note        profile was answered with 4 B on average")
 }

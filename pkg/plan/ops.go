@@ -18,6 +18,9 @@ type Op struct {
 	Name   string `json:"name"`
 	Stores bool   `json:"stores"` // its requests carry a value, or part of one
 	Form   any    `json:"form"`   // the value that the driver's NewForm returned, filled
+
+	Key   string       `json:"-"` // template of the key that its requests are about; "": none, or unknown. It follows from Form, as Reads does
+	Reads form.Reading `json:"-"` // whether they only read
 }
 
 // Words returns the names of the verbs in the plan.
@@ -156,6 +159,7 @@ func (v *validator) form(t *Target, former form.Former, o *Op, at part) {
 	if w.Stores != o.Stores {
 		v.fault(fmt.Sprintf("%s: stores = %t of a form that says otherwise", at.where, o.Stores), "Write what the form does.", at.path)
 	}
+	o.Key, o.Reads = w.Key, w.Reads
 	verb, _ := everyStores(o.Name)
 	switch store := !verbFor(o.Name).Own(); {
 	case store && w.Stores && !verb.Stores():

@@ -106,6 +106,7 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	if !p.judgeWhole(whole, ph, m) || !p.Kind.Timed() {
 		return
 	}
+	p.note(whole, ph)
 	p.judgeServers(m.Servers)
 	p.judgeSilent()
 	p.judgeOutcomes(ph)

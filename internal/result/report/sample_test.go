@@ -106,7 +106,11 @@ func (s simulation) op(verb driver.Verb, outcome driver.Outcome, n int, due, sta
 	}
 	t.AddDue(verb)
 	t.Record(&measure.Sample{Verb: verb, Outcome: outcome, Cause: measure.Cause(cause), Due: due, Start: start, End: end})
-	t.AddBytes(verb, 5, n*241)
+	in := 5
+	if verb == driver.Get && outcome == driver.OK {
+		in = 208 // $200, a value of 200 bytes, and the ends of two lines
+	}
+	t.AddBytes(verb, in, n*241)
 	for i, at := range acks {
 		r := t.Request((int(due/1000)+i)%(len(t.Requests)/driver.NumVerbs), verb)
 		r.Sent++

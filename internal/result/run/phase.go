@@ -14,6 +14,7 @@ type Phase struct {
 	Seconds  float64         `json:"seconds"`  // first start to last end of the measured ops
 	Validity Validity        `json:"validity"` // worst of Reasons
 	Reasons  []Reason        `json:"reasons"`
+	Notes    []string        `json:"notes,omitempty"` // what the load may have done besides what was meant; absent if there is nothing
 	WarmUp   WarmUp          `json:"warmup"`
 	Steady   struct {        // how steady the load was after its warm-up, second by second
 		Seconds  int   `json:"seconds"`  // whole seconds considered, with the whole load on

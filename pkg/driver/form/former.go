@@ -23,7 +23,19 @@ type Wording struct {
 	Outcomes []driver.Outcome // what it can end in beside Timeout and Error
 	Fields   []string         // of the dataset's record that it uses
 	Requests bool             // its keys are whole requests, from a file in the form "vegeta"
+	Key      string           // template of the key that it is about; "": none, or unknown
+	Reads    Reading          // whether it only reads
 }
+
+// Reading says whether a request only reads, and what its reply tells.
+type Reading uint8
+
+// The kinds of requests.
+const (
+	Changes  Reading = iota // it may change something
+	Number                  // it only reads, and its reply is short whatever is there: a number, or nulls
+	Contents                // it only reads, and its reply is empty if nothing is there
+)
 
 // Take adds what a template of the form uses.
 func (w *Wording) Take(t Template) {

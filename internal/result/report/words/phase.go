@@ -2,6 +2,7 @@ package words
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -219,10 +220,10 @@ func Dataset(ph *run.Phase) string {
 
 // Note says what a reader should know about a load's figures; "" if there is nothing.
 func Note(ph *run.Phase) string {
-	var notes []string
 	if !ph.Kind.Timed() {
 		return ""
 	}
+	notes := slices.Clone(ph.Notes)
 	if ph.Closed() {
 		notes = append(notes, "response excludes the waiting an open load would see")
 		for _, o := range ph.Op {

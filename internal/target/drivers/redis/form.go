@@ -62,6 +62,10 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 	for _, t := range a.args {
 		w.Take(t)
 	}
+	w.Reads = readers[strings.ToUpper(a.args[0].String())]
+	if at := a.keyAt(); at < len(a.args) {
+		w.Key = a.args[at].String()
+	}
 	return w, nil
 }
 
@@ -177,6 +181,20 @@ var refused = map[string]string{
 	"AUTH": connects, "HELLO": connects, "SELECT": connects, "CLIENT": connects, "RESET": connects, "QUIT": connects, "ASKING": connects,
 	"READONLY": connects, "READWRITE": connects,
 	"SHUTDOWN": manages, "FAILOVER": manages, "REPLICAOF": manages, "SLAVEOF": manages, "DEBUG": manages,
+}
+
+// readers are the commands that only read.
+var readers = map[string]form.Reading{
+	"BITCOUNT": form.Number, "BITPOS": form.Number, "EXISTS": form.Number, "GEODIST": form.Number, "GEOHASH": form.Number, "GEOPOS": form.Number, "GET": form.Number,
+	"GETBIT": form.Number, "HEXISTS": form.Number, "HGET": form.Number, "HLEN": form.Number, "HMGET": form.Number, "HSTRLEN": form.Number, "LINDEX": form.Number,
+	"LLEN": form.Number, "LPOS": form.Number, "MGET": form.Number, "PFCOUNT": form.Number, "PTTL": form.Number, "SCARD": form.Number, "SISMEMBER": form.Number,
+	"SMISMEMBER": form.Number, "STRLEN": form.Number, "TTL": form.Number, "TYPE": form.Number, "XLEN": form.Number, "ZCARD": form.Number, "ZCOUNT": form.Number,
+	"ZLEXCOUNT": form.Number, "ZMSCORE": form.Number, "ZRANK": form.Number, "ZREVRANK": form.Number, "ZSCORE": form.Number,
+
+	"GEOSEARCH": form.Contents, "GETRANGE": form.Contents, "HGETALL": form.Contents, "HKEYS": form.Contents, "HRANDFIELD": form.Contents, "HVALS": form.Contents,
+	"LRANGE": form.Contents, "SDIFF": form.Contents, "SINTER": form.Contents, "SMEMBERS": form.Contents, "SRANDMEMBER": form.Contents, "SUNION": form.Contents,
+	"SUBSTR": form.Contents, "XRANGE": form.Contents, "XREVRANGE": form.Contents, "ZRANDMEMBER": form.Contents, "ZRANGE": form.Contents,
+	"ZRANGEBYLEX": form.Contents, "ZRANGEBYSCORE": form.Contents, "ZREVRANGE": form.Contents, "ZREVRANGEBYLEX": form.Contents, "ZREVRANGEBYSCORE": form.Contents,
 }
 
 // keyAt returns the index of a command's first key. In most commands it follows the name (https://redis.io/docs/latest/develop/reference/key-specs/).

@@ -1,0 +1,57 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/form"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	emptyReply = 6.1 // most bytes of a reply that has nothing in it, on average: the longest, an empty text, has 6
+	smallReply = 16  // most bytes of replies that may be those for keys that are not there, such as two nulls in an array
+	halfValue  = 0.5 // a get that answers with less than this share of the dataset's smallest value did not read one
+)
+
+// note records what is right in form and may be wrong in substance: reads of keys that are not there, which are as fast as any.
+func (p *phase) note(whole *plan.Plan, ph *plan.Phase) {
+	for _, t := range p.targets() {
+		target := whole.Target(t.Name)
+		for _, o := range target.Ops {
+			if done := p.Op[o.Name]; done != nil && o.Reads != form.Changes && done.OK > 0 {
+				p.noteRead(whole, target, o, float64(done.BytesIn)/float64(done.OK+done.Miss))
+			}
+		}
+	}
+	get := p.Op[driver.Get.String()]
+	if get == nil || get.BytesIn == 0 || len(ph.Scenarios) > 0 || whole.Target(ph.Target).Op(driver.Get.String()) != nil {
+		return
+	}
+	least := whole.Dataset(ph.Dataset).Values.LeastSize()
+	if n := get.Keys.OK; n > 0 && float64(get.BytesIn) < halfValue*float64(least)*float64(n) {
+		p.Notes = append(p.Notes, fmt.Sprintf("gets were answered with %s on average, replies and all, and the dataset's values have at least %s: these are other values",
+			quantity.Bytes(get.BytesIn/n), quantity.Bytes(int64(least))))
+	}
+}
+
+// noteRead looks at an op that only reads, whose replies have that many bytes on average.
+func (p *phase) noteRead(whole *plan.Plan, target *plan.Target, o *plan.Op, size float64) {
+	replies := fmt.Sprintf("%s was answered with %s on average", o.Name, quantity.Bytes(int64(math.Round(size))))
+	switch {
+	case size <= smallReply && !written(whole, target.Driver, o.Key):
+		p.Notes = append(p.Notes, fmt.Sprintf("%s, and nothing in this plan writes keys such as %s: unless others have, this is the speed of keys that are not there", replies, o.Key))
+	case size <= emptyReply && o.Reads == form.Contents:
+		p.Notes = append(p.Notes, replies+", so nearly all replies were empty: this is the speed of keys that are not there")
+	}
+}
+
+// written says whether an op of the plan may write such keys. Those that datasets name count as written.
+func written(p *plan.Plan, driver, key string) bool {
+	return key == "{key}" || slices.ContainsFunc(p.Targets, func(t *plan.Target) bool {
+		return t.Driver == driver && slices.ContainsFunc(t.Ops, func(o *plan.Op) bool { return o.Reads == form.Changes && o.Key == key })
+	})
+}
