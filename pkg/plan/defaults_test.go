@@ -68,7 +68,7 @@ func TestDefaultsOfLevels(t *testing.T) {
 	}}, p.Phases[0].Stages)
 	common.Drain = time.Second
 	require.Equal(t, &plan.Search{
-		Schedule: common, From: 1000, To: 1e9, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute,
+		Schedule: common, From: 1000, To: 1e9, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute,
 		SLOs: []plan.SLO{
 			{ResponseP99: 5 * time.Millisecond},
 			{Op: "get", ResponseP50: time.Millisecond, ResponseP90: 2 * time.Millisecond},

@@ -160,7 +160,7 @@ func (ph *Phase) Levels() int {
 	case ph.Stages != nil:
 		return len(ph.Stages.Stages)
 	case ph.Search != nil:
-		return int(ph.Search.Budget/max(ph.Search.StepDuration, minStep)) + 1
+		return int(ph.Search.Budget/max(ph.Search.StepDuration, minStep)) + 2 // and the closed step
 	case ph.Closed != nil || ph.Open != nil:
 		return 1
 	}

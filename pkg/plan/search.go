@@ -9,13 +9,13 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
 
-// Search looks for the largest rate at which every SLO holds, by steps at rates between From and To.
+// Search looks for the largest rate at which every SLO holds, by a closed step and then steps at rates between From and To.
 type Search struct {
 	Schedule
-	From         float64       `json:"from"`             // arrivals per second in the first step, and the lowest rate
+	From         float64       `json:"from"`             // the lowest rate, in arrivals per second
 	To           float64       `json:"to"`               // the highest rate
-	StepDuration time.Duration `json:"step_duration_ns"` // of a step's schedule
-	Precision    float64       `json:"precision"`        // largest final gap between the rates that hold and fail, as a share of the former
+	StepDuration time.Duration `json:"step_duration_ns"` // the shortest schedule of a step
+	Precision    float64       `json:"precision"`        // how wide the interval of the answer may be, as a share of its lower end
 	Budget       time.Duration `json:"budget_ns"`        // for all steps together
 	SLOs         []SLO         `json:"slos"`             // one or more
 }
@@ -29,15 +29,61 @@ type SLO struct {
 	ResponseP999 time.Duration `json:"response_p999_ns"`
 }
 
-// Try returns the rate over time of a search step that tries the given rate.
-func (s *Search) Try(rate float64) Shape { return Shape{Rate: rate, Duration: s.StepDuration} }
+// Closed returns the shape of a search's first step, which has no rate: a closed load, long enough to see what the target does at most.
+func (s *Search) Closed() Shape {
+	const most, parts = time.Second, 20
+	return Shape{Duration: max(min(most, s.Budget/parts), minStep)}
+}
+
+// Try returns the rate over time of a search step that tries the given rate. The step lasts longer than StepDuration if its quantiles want more ops.
+func (ph *Phase) Try(rate float64) Shape {
+	const (
+		ample = 5  // times as many samples beyond a quantile as it must have
+		parts = 12 // of the budget that a step takes at most for that
+	)
+	s := ph.Search
+	lasts := s.StepDuration
+	for i := range s.SLOs {
+		slo := &s.SLOs[i]
+		for _, q := range slo.limits() {
+			if each := rate * ph.rarest(slo.Op); *q.limit > 0 && each > 0 {
+				seconds := func(ops float64) time.Duration { return time.Duration(min(ops/each, 1e9) * float64(time.Second)) }
+				lasts = max(lasts, min(seconds(ample*beyond/(1-q.quantile)), s.Budget/parts), seconds(wanted(ph, q.quantile)))
+			}
+		}
+	}
+	return Shape{Rate: rate, Duration: lasts}
+}
+
+// As returns the phase as a step of the given shape carries it out: a step of a search that has no rate is a closed load.
+func (ph *Phase) As(shape Shape) *Phase {
+	s := ph.Search
+	if s == nil || shape.Rate > 0 {
+		return ph
+	}
+	closed := *ph
+	closed.Search, closed.Closed = nil, &Closed{Sessions: s.Sessions, Pipeline: max(1, s.InFlight/s.Sessions), Duration: shape.Duration}
+	return &closed
+}
+
+// rarest returns how many ops an arrival brings on average, of the given one or, if that is "", of the rarest.
+func (ph *Phase) rarest(op string) float64 {
+	ops, weight := float64(0), float64(0)
+	for _, w := range ph.Ops {
+		weight += w.Weight
+		if op == "" && (ops == 0 || w.Weight < ops) || op == w.Op {
+			ops = w.Weight
+		}
+	}
+	return ops * ph.StepsPerArrival() / weight
+}
 
 // search reads a search for a rate.
 func (b *block) search() *Search {
 	b.Expect(slices.Concat([]string{"from", "to", "step_duration", "precision", "budget"}, scheduleWords), nil, "slo")
 	s := &Search{
 		Schedule: b.schedule(time.Second),
-		From:     1000, To: maxRate, StepDuration: 2 * time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
+		From:     1000, To: maxRate, StepDuration: time.Second, Precision: 0.05, Budget: time.Minute, SLOs: []SLO{},
 	}
 	b.Rate("from", &s.From)
 	b.Rate("to", &s.To)
@@ -117,18 +163,12 @@ func wanted(ph *Phase, quantile float64) float64 {
 
 // slo checks an objective, and that a step at the lowest rate has enough ops for its quantiles.
 func (v *validator) slo(ph *Phase, slo *SLO, at part) {
-	ops, weight := float64(0), float64(0)
-	for _, w := range ph.Ops {
-		weight += w.Weight
-		if slo.Op == "" && (ops == 0 || w.Weight < ops) || slo.Op == w.Op {
-			ops = w.Weight
-		}
-	}
 	if slo.Op != "" && !slices.ContainsFunc(ph.Ops, func(w Weight) bool { return w.Op == slo.Op }) {
 		v.fault(fmt.Sprintf("%s: op = %s is not in the mix", at.where, dialect.Quote(slo.Op)), "Write an op of the mix, or none for each of them.", at.path+".op")
 		return
 	}
-	ops *= ph.Search.From * ph.Search.StepDuration.Seconds() * ph.StepsPerArrival() / weight
+	s := ph.Search
+	ops := s.From * max(s.StepDuration, s.Budget/4).Seconds() * ph.rarest(slo.Op)
 	limited := false
 	for _, q := range slo.limits() {
 		if *q.limit == 0 {
@@ -137,8 +177,8 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		limited = true
 		v.lasts(at, q.name, *q.limit, time.Nanosecond)
 		if need := wanted(ph, q.quantile); ops < need {
-			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a step", at.where, q.name, ops),
-				fmt.Sprintf("Write a higher from or a longer step_duration: that quantile wants %.0f ops.", need), at.path+"."+q.name)
+			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a quarter of the budget", at.where, q.name, ops),
+				fmt.Sprintf("Write a higher from or a longer budget: that quantile wants %.0f ops.", need), at.path+"."+q.name)
 		}
 	}
 	if !limited {

@@ -9,18 +9,29 @@
 //
 // # The next rate of a search
 //
-// [Sum] decides which rate to try next in order to find the largest that holds: a function of the rates tried so far and their outcomes.
+// [Bounds.Next] decides which rate to try next in order to find the largest that holds, and [Bounds.Sum] says what has been found: functions of the
+// rates tried so far and their outcomes.
 //
-// Rates grow by the factor [Growth] until one fails. Then the search tries the geometric mean of the largest rate that held and the lowest
-// above it that failed, until their ratio is at most 1 + precision. With n steps of the second kind the answer is within a factor of
-// 2^(1/2ⁿ): 4 steps for 5 %.
+// A search begins with a closed load, which shows about how much the target does at most. The first rate is a [Cautious] part of that. Rates then
+// grow by the factor [Growth] until one fails; if the first does not hold, they fall until one does.
 //
-// # Noise
+// # Probabilistic bisection
 //
-// Disturbances make a level worse, hardly ever better. So the search believes a single try that held, whatever the outcomes of others, but a
-// failure only after three tries, or two if the generator was the limit. A rate that the target was far from sustaining needs no second try.
-// A disturbance may outlast these tries. So a failure without overload is believed only if a rate within [Growth] above it fails, too, and in
-// the end one within [Spacing]. And the lowest failed rate is tried again while there is time, up to five times in all.
+// From then on the search keeps a belief: how probable it is, for each rate, that it is the largest that holds (Waeber, Frazier and Henderson,
+// Bisection Search with Noisy Responses, SIAM J. Control Optim. 51(3), 2013). It tries the median of that belief, in the logarithm of the rate, and
+// weighs the belief by the outcome. Near the largest rate, chance decides about an outcome. Far below it a level hardly ever fails, but when the
+// machine is disturbed; far above it a level hardly ever holds. So with θ the largest rate, a level at rate r holds with the probability
+//
+//	P(r, θ) = false + (1 − false − lapse) / (1 + (r/θ)^(1/width))
+//
+// (a psychometric function, as in Watson and Pelli, QUEST: A Bayesian adaptive psychometric method, Perception & Psychophysics 33, 1983). Since
+// lapse is far larger than false, a level that failed moves the belief less than one that held. The search ends once the central 95 % of the belief
+// lie within the precision, and the rate that it answers has held in two of three tries.
+//
+// # What says nothing
+//
+// A level that the generator could not offer says nothing about the target, and does not change the belief. The search tries a lower rate and comes
+// back. Above a rate where that has happened twice and which nothing has held, it does not go: the answer is then the generator's limit.
 //
 // # The knee
 //
@@ -28,5 +39,6 @@
 // throughput divided by mean response time (Giessler et al., Free Buffer Allocation, Computer Networks 2, 1978; Kleinrock, Power and
 // Deterministic Rules of Thumb, ICC 1979; Jain, The Art of Computer Systems Performance Analysis, 1991, §3.3). This needs no scale, no limit
 // and no chord to a last point whose latency only reflects how long the overload lasted. For M/M/1 the knee is at half the capacity, for M/D/1
-// at 2 − √2 = 59 % of it. Once the bracket is narrow enough, the search tries rates beside the knee until its neighbours are within [Spacing].
+// at 2 − √2 = 59 % of it. At the end, if there is time, the search tries the rates of the curve at [Curve] of the answer, and rates beside the knee
+// until its neighbours are within [Spacing].
 package judge

@@ -23,7 +23,7 @@ type Level struct {
 	totals  *measure.Totals
 	power   float64 // achieved rate divided by the mean response
 	outcome Outcome
-	late    bool // an objective was missed that the service time alone would have met
+	late    bool // an objective was missed that would have been met, had the generator started those ops in time that had room
 }
 
 // overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
@@ -32,7 +32,10 @@ const overloadedAt = 0.9
 // AddLevel adds the result of one step of phase ph of p, which has several. start is when it began, relative to the first. The totals in step must
 // not change any more.
 func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
-	r := newStep(p, ph, step)
+	r := newStep(p, ph.As(plan.Shape(step.Shape)), step)
+	if r.Closed() {
+		r.achieved()
+	}
 	l := &Level{
 		Level: run.Level{
 			Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
@@ -42,10 +45,37 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 		},
 		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
 	}
-	if ph.Search != nil {
+	switch {
+	case r.Closed():
+		l.outcome, l.Outcome = Closed, Closed.String()
+	case ph.Search != nil:
 		l.try(ph)
 	}
 	m.Levels = append(m.Levels, l)
+}
+
+// achieved makes the achieved rate of a closed step from the rates of its ops, or of its scenarios.
+func (p *phase) achieved() {
+	sum, known := 0.0, true
+	add := func(f *run.Figures) {
+		if f.Answered == nil {
+			known = false
+			return
+		}
+		sum += *f.Answered
+	}
+	for _, o := range p.Op {
+		if len(p.Scenario) == 0 && o != nil {
+			add(&o.Figures)
+		}
+	}
+	for _, s := range p.Scenario {
+		add(&s.Figures)
+	}
+	if known {
+		p.AchievedRate = number(sum)
+		p.known("achieved_rate")
+	}
 }
 
 // powerOf returns rate divided by the mean response time of the ops of all verbs, where a failed op counts as the slowest; 0 if there is none.
@@ -71,30 +101,76 @@ func powerOf(rate *float64, t *measure.Totals) float64 {
 func (m *Measured) Tries() []Try {
 	var tries []Try
 	for _, l := range m.Levels {
-		tries = append(tries, Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power})
+		try := Try{Rate: l.Rate, Outcome: l.outcome, Power: l.power}
+		if l.outcome == Closed {
+			try.Rate, try.Power = 0, 0
+			try.Rate = l.roughly()
+		}
+		tries = append(tries, try)
 	}
 	return tries
 }
 
-// NextRate returns the rate that a search tries next, given the time its levels have taken so far; more is false once it has ended.
-func (m *Measured) NextRate(s *plan.Search, spent time.Duration) (rate float64, more bool) {
-	bounds := Bounds{From: s.From, To: s.To, Precision: s.Precision}
-	rate, end := bounds.Next(m.Tries())
+// roughly returns how many ops a second ended in a closed step, or scenarios. Too few for a rate that is worth a figure may do here.
+func (l *Level) roughly() (perSecond float64) {
+	if l.AchievedRate != nil {
+		return *l.AchievedRate
+	}
+	if l.phase.Seconds == 0 {
+		return 0
+	}
+	add := func(f *run.Figures) { perSecond += float64(f.OK+f.Miss) / l.phase.Seconds }
+	for _, o := range l.Op {
+		if len(l.Scenario) == 0 && o != nil {
+			add(&o.Figures)
+		}
+	}
+	for _, s := range l.Scenario {
+		add(&s.Figures)
+	}
+	return perSecond
+}
+
+// Best returns the largest rate that holds as far as a search has found, 0 for none.
+func (m *Measured) Best(s *plan.Search) float64 {
+	if tries := m.Tries(); len(tries) > 0 {
+		if held := boundsOf(s).Sum(tries).Held; held >= 0 {
+			return m.Levels[held].Rate
+		}
+	}
+	return 0
+}
+
+// boundsOf returns where a search looks.
+func boundsOf(s *plan.Search) Bounds {
+	return Bounds{From: s.From, To: s.To, Precision: s.Precision}
+}
+
+// NextTry returns the step that a search makes next, given the time its levels have taken so far; more is false once it has ended.
+func (m *Measured) NextTry(ph *plan.Phase, spent time.Duration) (shape plan.Shape, more bool) {
+	const reserved = 4 // tries at the end, for the answer
+	s, tries := ph.Search, m.Tries()
+	if len(tries) == 0 {
+		return s.Closed(), true
+	}
+	rate, end := boundsOf(s).Next(tries, false)
+	if left := s.Budget - spent - s.Drain; end == GoOn && left < reserved*ph.Try(rate).Duration {
+		rate, end = boundsOf(s).Next(tries, true)
+	}
+	shape = ph.Try(rate)
 	switch {
-	case len(m.Losses) > 0 && len(m.Levels) > 0:
+	case len(m.Losses) > 0:
 		m.Ended = Shrunk
-		return 0, false
 	case rate == 0:
 		m.Ended = end
-		return 0, false
-	case len(m.Levels) > 0 && spent+s.StepDuration+s.Drain > s.Budget:
+	case spent+shape.Duration+s.Drain <= s.Budget, len(tries) == 1 && tries[0].Outcome == Closed: // the first rate is tried in any case
+		return shape, true
+	case end == GoOn:
 		m.Ended = Spent
-		if end != GoOn {
-			m.Ended = end
-		}
-		return 0, false
+	default:
+		m.Ended = end
 	}
-	return rate, true
+	return plan.Shape{}, false
 }
 
 // Stop ends a search because the user asked for it, or because it cannot go on.
@@ -106,7 +182,7 @@ func (l *Level) try(ph *plan.Phase) {
 	l.outcome = Held
 	switch {
 	case l.Why == "":
-	case l.starved():
+	case l.starved() || l.late:
 		l.outcome = Limited
 	case l.OfferedRate != nil && l.AchievedRate != nil && *l.AchievedRate < overloadedAt**l.OfferedRate:
 		l.outcome = Overloaded
@@ -134,7 +210,7 @@ func (l *Level) whose() string {
 	case l.phase.absence(0.01) != "":
 		return l.phase.absence(0.01)
 	case l.late:
-		return busy + ": ops had no room, or it woke late"
+		return busy + ": it started ops late"
 	case g.Busy > suspectBusy:
 		return busy
 	}
@@ -187,7 +263,7 @@ func (l *Level) misses(slo *plan.SLO) string {
 				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, q.name, l.phase.Nulls[o.at+".response."+q.path])
 			case *q.is > q.limit.Seconds():
 				service, lag := *services[i].is, *lags[i].is // they have at least as many samples
-				l.late = service <= q.limit.Seconds()
+				l.late = *q.is-l.phase.generatorLag(1-q.quantile) <= q.limit.Seconds()
 				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
 		}
@@ -197,18 +273,19 @@ func (l *Level) misses(slo *plan.SLO) string {
 
 // quantile is a quantile of a level, and its limit.
 type quantile struct {
-	name  string
-	path  string        // relative to the latency
-	limit time.Duration // 0: none
-	is    *float64
+	name     string
+	path     string // relative to the latency
+	quantile float64
+	limit    time.Duration // 0: none
+	is       *float64
 }
 
 func quantiles(slo *plan.SLO, r run.Latency) []quantile {
 	return []quantile{
-		{"p50", "p50", slo.ResponseP50, r.P50},
-		{"p90", "p90", slo.ResponseP90, r.P90},
-		{"p99", "p99", slo.ResponseP99, r.P99},
-		{"p99.9", "p999", slo.ResponseP999, r.P999},
+		{"p50", "p50", 0.5, slo.ResponseP50, r.P50},
+		{"p90", "p90", 0.9, slo.ResponseP90, r.P90},
+		{"p99", "p99", 0.99, slo.ResponseP99, r.P99},
+		{"p99.9", "p999", 0.999, slo.ResponseP999, r.P999},
 	}
 }
 
@@ -244,7 +321,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 
 // newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
 func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	sum := Sum(m.Tries())
+	sum := boundsOf(ph.Search).Sum(m.Tries())
 	var r *phase
 	if sum.Held >= 0 {
 		held := m.Levels[sum.Held].phase
@@ -267,6 +344,11 @@ func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
 	lowest := m.Levels[0]
+	for _, l := range m.Levels {
+		if lowest.outcome == Closed || l.outcome != Closed && l.Rate < lowest.Rate {
+			lowest = l
+		}
+	}
 	r.Generator = lowest.phase.Generator
 	for path := range r.Nulls {
 		r.null(path, reason.NoRateHeld, "no rate held")
@@ -306,7 +388,7 @@ func (p *phase) search(s *plan.Search, m Measured, sum Found) {
 			p.null("search."+name, reason.NoRateHeld, why)
 			return nil
 		}
-		return number(m.Levels[i].Offered())
+		return number(m.Levels[i].Rate)
 	}
 	level := func(i int, name, why string) *int {
 		if i < 0 {
@@ -323,9 +405,11 @@ func (p *phase) search(s *plan.Search, m Measured, sum Found) {
 	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
 	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
 	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
-	if r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above"); limited >= 0 {
-		r.ClientBound = number(m.Levels[limited].Rate)
+	if sum.High > 0 {
+		r.Low, r.High = number(sum.Low), number(sum.High)
 	}
+	r.Held, r.Tries = sum.Times, sum.Of
+	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
 	p.judgeSearch(m, r)
 }
 
@@ -338,8 +422,9 @@ func (p *phase) judgeSearch(m Measured, r *run.Search) {
 	case m.Ended == Precise || m.Ended == AtTo:
 	case r.FirstFailed == nil:
 		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
-	case *r.FirstFailed > *r.Rate*(1+r.Precision):
-		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Rate), p.arriving(*r.FirstFailed))
+	case r.Low == nil: // it has held and failed, or the generator was the limit
+	case *r.High > *r.Low*(1+r.Precision):
+		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Low), p.arriving(*r.High))
 	}
 }
 

@@ -460,7 +460,9 @@ func TestWhatWasKeptUp(t *testing.T) {
 
 // A search continues while there is a rate to try and time for it. When it ends it says why, and gives no rate.
 func TestWhenASearchEnds(t *testing.T) {
-	s := &plan.Search{From: 1000, To: 2000, Precision: 0.05, StepDuration: 4 * time.Second, Schedule: plan.Schedule{Drain: time.Second}, Budget: 20 * time.Second}
+	ph := &plan.Phase{Ops: []plan.Weight{{Op: "get", Weight: 1}}, Search: &plan.Search{
+		From: 1000, To: 2000, Precision: 0.05, StepDuration: 4 * time.Second, Schedule: plan.Schedule{Drain: time.Second}, Budget: 20 * time.Second,
+	}}
 	held := func(rates ...float64) (levels []*Level) {
 		for _, rate := range rates {
 			levels = append(levels, &Level{Level: run.Level{Rate: rate}, outcome: Held})
@@ -482,15 +484,15 @@ func TestWhenASearchEnds(t *testing.T) {
 		"just in time":                      {Measured{Levels: held(1000)}, 15 * time.Second, true, GoOn},
 		"a nanosecond too late":             {Measured{Levels: held(1000)}, 15*time.Second + 1, false, Spent},
 		"a worker less":                     {Measured{Levels: held(1000), Losses: lost}, 0, false, Shrunk},
-		"the highest holds":                 {Measured{Levels: held(1000, 2000)}, 0, false, AtTo},
-		"the highest holds, and no time":    {Measured{Levels: held(1000, 2000)}, time.Hour, false, AtTo},
+		"the highest holds":                 {Measured{Levels: held(1000, 1500, 2000, 2000)}, 0, false, AtTo},
+		"the highest holds, and no time":    {Measured{Levels: held(1000, 2000, 2000)}, time.Hour, false, AtTo},
 		"the lowest fails, time after time": {Measured{Levels: []*Level{failed(1000), failed(1000)}}, 0, false, BelowFrom},
 	} {
-		rate, more := c.m.NextRate(s, c.spent)
+		shape, more := c.m.NextTry(ph, c.spent)
 		require.Equal(t, c.more, more, name)
 		require.Equal(t, c.ended, c.m.Ended, name)
-		require.Equal(t, c.more, rate > 0, name)
-		require.GreaterOrEqual(t, rate, 0.0, name)
+		require.Equal(t, c.more, shape.Duration > 0, name)
+		require.Equal(t, c.more && len(c.m.Levels) > 0, shape.Rate > 0, "%s: the first is a closed load", name)
 	}
 }
 

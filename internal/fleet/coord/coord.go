@@ -106,6 +106,8 @@ type coordinator struct {
 
 	stopped atomic.Pointer[string] // why the plan ended the run; nil if it has not
 
+	seeking *seeking // the search in progress; nil: none. It changes between steps only
+
 	fleet []int // by worker: its index in result.Fleet
 
 	mu   sync.Mutex // guards the fields below: a worker can be lost at any time

@@ -136,8 +136,10 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Equal(t, 3*time.Second, u.Expected)
 
 	found := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
-	found.steps[0].Level = 4
+	found.steps[0].Level, found.at = 4, 10*time.Second
+	found.c.seeking = &seeking{best: 2000, begun: time.Second, budget: time.Minute}
 	u = found.update(nothing)
+	require.Equal(t, &run.Seeking{Best: 2000, Spent: time.Duration(nothing.To) - time.Second, Left: time.Minute - time.Duration(nothing.To) + time.Second}, u.Search)
 	require.Equal(t, []int{5, 0}, []int{u.Level, u.Levels})
 
 	setup := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
@@ -207,13 +209,14 @@ func TestRouteOfASetup(t *testing.T) {
 func TestSearchBudget(t *testing.T) {
 	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
 	f := s.ph.Search
-	one := &judge.Measured{Levels: []*judge.Level{{Level: run.Level{Rate: 100}}}}
+	one := &judge.Measured{Levels: []*judge.Level{{Level: run.Level{Rate: f.From}}}}
+	lasts := s.ph.Try(f.From).Duration
 	_, more := newRoute(s.ph).next(&judge.Measured{}, f.Budget+time.Hour)
 	require.True(t, more, "the first step is always made")
-	_, more = newRoute(s.ph).next(one, f.Budget-f.StepDuration-f.Drain)
+	_, more = newRoute(s.ph).next(one, f.Budget-lasts-f.Drain)
 	require.True(t, more)
 	m := *one
-	_, more = newRoute(s.ph).next(&m, f.Budget-f.StepDuration-f.Drain+1)
+	_, more = newRoute(s.ph).next(&m, f.Budget-lasts-f.Drain+1)
 	require.False(t, more)
 	require.Equal(t, judge.Spent, m.Ended)
 	m = *one

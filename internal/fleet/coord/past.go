@@ -329,7 +329,7 @@ func (k *past) fits(s *step, was *begun) error {
 	}
 	is := s.steps[0]
 	is.From, is.To = 0, 0
-	if s.ph.Search != nil {
+	if k.c.Plan.Phase(s.ph.Name).Search != nil { // its first step is carried out as another phase, a closed one
 		is.Shape = was.Step.Shape
 	}
 	shape := was.Step.Shape

@@ -296,7 +296,7 @@ func TestRecoverASearchThatWasOver(t *testing.T) {
 			count(ctx, f, step, t)
 			time.Sleep(4 * time.Second)
 		}
-		search := strings.Replace(aSearch, "step_duration", "budget = \"14s\"\n\tstep_duration", 1)
+		search := strings.Replace(aSearch, "step_duration", "budget = \"15s\"\n\tstep_duration", 1)
 		text := levelsPlan(search)
 		_, first, _ := strings.Cut(text, "phase \"p\"")
 		cfg := configOf(t, text+"\nphase \"q\""+first, local, w)

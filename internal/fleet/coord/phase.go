@@ -53,7 +53,8 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 			}
 			return began, nil
 		}
-		s, err := p.c.step(ctx, p.ph, next, func() {
+		p.c.seeking = p.seeking()
+		s, err := p.c.step(ctx, p.as(next), next, func() {
 			if next.Kind != worker.Setup {
 				p.watch.begin(ctx)
 			}
@@ -82,6 +83,38 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 			return began, err
 		}
 	}
+}
+
+// seeking is how far a search had got before a step.
+type seeking struct {
+	best   float64
+	begun  time.Duration // run clock; 0: not yet
+	budget time.Duration
+}
+
+func (p *activePhase) seeking() *seeking {
+	if p.ph.Search == nil {
+		return nil
+	}
+	return &seeking{best: p.m.Best(p.ph.Search), begun: p.begun, budget: p.ph.Search.Budget}
+}
+
+// at is how far the search has got at a time on the run clock, in a step that began at start.
+func (k *seeking) at(now, start time.Duration) *run.Seeking {
+	begun := k.begun
+	if begun == 0 {
+		begun = start
+	}
+	spent := max(now-begun, 0)
+	return &run.Seeking{Best: k.best, Spent: spent, Left: max(k.budget-spent, 0)}
+}
+
+// as returns the phase as a step carries it out.
+func (p *activePhase) as(s worker.Step) *plan.Phase {
+	if !s.Kind.Timed() {
+		return p.ph
+	}
+	return p.ph.As(plan.Shape(s.Shape))
 }
 
 // spent is the time since the phase's first level began. When a run is read back, it is 0 while the phase goes on and otherwise longer than any plan

@@ -86,8 +86,9 @@ func (s *step) update(joint measure.Interval) run.Update {
 			u.Expected = ph.Closed.Duration
 		case ph.Stages != nil:
 			u.Level, u.Levels = step.Level+1, len(ph.Stages.Stages)
-		case ph.Search != nil:
-			u.Level = step.Level + 1
+		}
+		if k := s.c.seeking; k != nil {
+			u.Level, u.Search = step.Level+1, k.at(time.Duration(joint.To), s.at)
 		}
 	}
 	ended, bad, _ := joint.Delta.Ended()

@@ -59,11 +59,11 @@ func (r *route) next(m *judge.Measured, spent time.Duration) (step worker.Step, 
 
 // try returns the next step of a search, or false when the search is over.
 func (r *route) try(m *judge.Measured, spent time.Duration) (step worker.Step, more bool) {
-	rate, more := m.NextRate(r.ph.Search, spent)
+	shape, more := m.NextTry(r.ph, spent)
 	if !more {
 		return worker.Step{}, false
 	}
 	return worker.Step{
-		Phase: r.ph.Name, Kind: worker.Load, Level: len(m.Levels), Shape: pace.Shape(r.ph.Search.Try(rate)),
+		Phase: r.ph.Name, Kind: worker.Load, Level: len(m.Levels), Shape: pace.Shape(shape),
 	}, true
 }

@@ -276,13 +276,17 @@ func (g *group) open(c clock) error {
 
 // equip gives a loop the program, the feed and the streams of a step.
 func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
+	ph := g.phase
+	if step.Kind.Timed() {
+		ph = ph.As(plan.Shape(step.Shape))
+	}
 	g.choose(l, source, step)
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
 		s.waiting, s.forsaken, s.idled = 0, false, false
 		s.stream = source.Stream(s.id)
 	}
-	c := g.phase.Closed
+	c := ph.Closed
 	l.slotted = c != nil && step.Kind.Timed()
 	l.endless = !l.slotted || c.Duration == 0
 	if l.think = 0; l.slotted {
@@ -296,11 +300,11 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 		l.feed = newReplay(l, source, g.phase.Open, g.trace)
 		return
 	}
-	if step.Kind.Timed() && g.phase.Schedule() != nil {
+	if step.Kind.Timed() && ph.Schedule() != nil {
 		l.feed = g.openFeed(l, source, step.Shape.Duration)
 		return
 	}
-	f := &closedFeed{l: l, pipeline: g.phase.Pipeline(), sessions: source.Sessions()}
+	f := &closedFeed{l: l, pipeline: ph.Pipeline(), sessions: source.Sessions()}
 	if step.Kind.Timed() {
 		f.ramp, f.lasts = c.Ramp, int64(c.Duration)
 	}

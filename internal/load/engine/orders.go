@@ -58,7 +58,7 @@ func checkShape(ph *plan.Phase, step worker.Step) error {
 	if !possible(s.Rate) || !possible(s.From) || s.Ramp < 0 || s.Duration < s.Ramp || s.Duration > maxLasts || step.Level < 0 {
 		return fmt.Errorf("phase %q: a step with a schedule that cannot be", ph.Name)
 	}
-	if scheduled := ph.Schedule() != nil && step.Kind.Timed(); scheduled && ph.Trace() == nil && (s.Duration == 0 || s.Rate+s.From == 0) {
+	if scheduled := ph.Schedule() != nil && step.Kind.Timed(); scheduled && ph.Trace() == nil && (s.Duration == 0 || s.Rate+s.From == 0 && ph.Search == nil) {
 		return fmt.Errorf("phase %q: a step of its schedule without a rate or a duration", ph.Name)
 	}
 	return nil

@@ -109,7 +109,7 @@ func New(p *plan.Plan, ph *plan.Phase, step Step) (*Source, error) {
 	if c := ph.Closed; c != nil && kind == Load && c.Iterations > 0 {
 		s.limit = uint64(c.Iterations)
 	}
-	if o := ph.Schedule(); o != nil && kind == Load {
+	if o := ph.As(plan.Shape(step.Shape)).Schedule(); o != nil && kind == Load {
 		s.streams = o.Streams
 		s.shape = step.Shape
 		s.poisson = o.Poisson()

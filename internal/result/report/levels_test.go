@@ -14,6 +14,9 @@ import (
 // queue is how one server handles a schedule with 100 µs per op; every tenth op is a put if the mix has puts.
 func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 	t := measure.NewTotals(0, 1)
+	if s.Rate == 0 {
+		return closedQueue(ph.As(plan.Shape(s)).Closed)
+	}
 	pacer := pace.NewConstant(s, 1, 0)
 	var free int64
 	for i := 0; ; i++ {
@@ -32,6 +35,26 @@ func queue(ph *plan.Phase, s pace.Shape) *measure.Totals {
 		r := t.Request(0, verb)
 		r.Sent, r.Answered = r.Sent+1, r.Answered+1
 	}
+}
+
+// closedQueue is how that server handles a closed load of gets.
+func closedQueue(c *plan.Closed) *measure.Totals {
+	t := measure.NewTotals(0, 1)
+	ends := make([]int64, c.Sessions*c.Pipeline) // of each slot
+	turn := int64(len(ends)) * 100 * µs
+	for i := 0; ends[i%len(ends)] < int64(c.Duration); i++ {
+		slot := &ends[i%len(ends)]
+		t.AddDue(driver.Get)
+		t.Record(&measure.Sample{Verb: driver.Get, Due: *slot, Start: *slot, End: int64(i+1) * 100 * µs})
+		r := t.Request(0, driver.Get)
+		r.Sent, r.Answered = r.Sent+1, r.Answered+1
+		*slot = int64(i+1) * 100 * µs
+	}
+	for i := range c.Sessions {
+		last := ends[i*c.Pipeline]
+		t.Span.Busy(0, last-turn, last, turn)
+	}
+	return t
 }
 
 // levels is a run of stages, one of which is too much, of a search, and of searches that find nothing, hold everything they tried, and are bound by
@@ -83,11 +106,10 @@ func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 		return judge.NewPhase(p, ph, m)
 	}
 	for {
-		rate, end := judge.Bounds{From: ph.Search.From, To: ph.Search.To, Precision: ph.Search.Precision}.Next(m.Tries())
-		if rate == 0 {
-			m.Ended = end
+		shape, more := m.NextTry(ph, 0)
+		if !more {
 			return judge.NewPhase(p, ph, m)
 		}
-		add(pace.Shape{Rate: rate, Duration: ph.Search.StepDuration})
+		add(pace.Shape(shape))
 	}
 }

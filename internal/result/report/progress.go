@@ -181,6 +181,13 @@ func (u frame) figures() []string {
 	if len(u.Awaited) > 0 {
 		parts = append(parts, "without "+u.awaited())
 	}
+	if k := u.Search; k != nil {
+		best := "none yet"
+		if k.Best > 0 {
+			best = quantity.SI(k.Best) + "/s"
+		}
+		parts = append(parts, "best "+best, clock(k.Spent)+" spent", clock(k.Left)+" left")
+	}
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+quantity.SI(u.Offered)+"/s")
 	}

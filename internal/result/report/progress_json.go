@@ -36,7 +36,9 @@ type progressLine struct {
 	Expected *float64     `json:"expected"`
 	Offered  *float64     `json:"offered"`
 	Achieved float64      `json:"achieved"`
-	P50      *float64     `json:"p50"` // response of ok and miss
+	Best     *float64     `json:"best,omitempty"` // of a search: the largest rate that holds so far
+	Left     *float64     `json:"left,omitempty"` // of its budget
+	P50      *float64     `json:"p50"`            // response of ok and miss
 	P99      *float64     `json:"p99"`
 	Done     uint64       `json:"done"` // ops so far
 	Total    *uint64      `json:"total"`
@@ -74,7 +76,13 @@ func (l *JSONLines) progress(id string, u run.Update) {
 		l.object("message", u.Phase+": "+u.Doing)
 		return
 	}
+	var best, left *float64
+	if u.Search != nil {
+		seconds := u.Search.Left.Seconds()
+		best, left = unlessZero(u.Search.Best), &seconds
+	}
 	l.object("progress", progressLine{
+		Best: best, Left: left,
 		Run: id, Phase: u.Phase, Kind: string(u.Kind), Level: unlessZero(u.Level), Levels: unlessZero(u.Levels),
 		Elapsed: u.Elapsed.Seconds(), Expected: unlessZero(u.Expected.Seconds()),
 		Offered: unlessZero(u.Offered), Achieved: u.Achieved, P50: unlessZero(u.P50.Seconds()), P99: unlessZero(u.P99.Seconds()),

@@ -218,8 +218,13 @@ const held = "held"
 // checkSearch checks that the results of a search are among its levels.
 func (p *Phase) checkSearch() error {
 	s := p.Search
-	if s == nil {
+	switch {
+	case s == nil:
 		return nil
+	case (s.Low == nil) != (s.High == nil), s.Low != nil && *s.Low > *s.High:
+		return errors.New("search: the ends of its interval do not go together")
+	case s.Held < 0 || s.Tries < s.Held:
+		return fmt.Errorf("search: %d of %d tries held", s.Held, s.Tries)
 	}
 	for _, at := range []*int{s.Level, s.KneeLevel} {
 		if at != nil && (*at < 0 || *at >= len(p.Levels)) {

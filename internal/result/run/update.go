@@ -23,5 +23,12 @@ type Update struct {
 	Final    bool
 	Awaited  []string // workers that have not reported the last interval: the figures are those of the others
 	Doing    string   // a lengthy activity before or after the load, in words; Elapsed is then of that, and there are no figures
+	Search   *Seeking // of a search; nil in other phases
 	Verdict  Verdict  // of the run so far, without reasons or the phase in progress
+}
+
+// Seeking is how far a search has got.
+type Seeking struct {
+	Best        float64       // the largest rate that holds, as far as is known; 0: none yet
+	Spent, Left time.Duration // of its budget
 }

@@ -56,7 +56,7 @@ func responsesOf(rates [][]run.Level, verb string, of func(l *run.Latency) *floa
 
 // levelChart draws rate against latency: dots for all levels, and a line through the medians at each rate.
 func levelChart(ph *run.Phase) (figure, *chart.Chart) {
-	levels := slices.Clone(ph.Levels)
+	levels := slices.DeleteFunc(slices.Clone(ph.Levels), func(l run.Level) bool { return l.Rate == 0 }) // a closed load asks for none
 	slices.SortStableFunc(levels, func(a, b run.Level) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
 	if len(levels) < 2 || levels[0].Rate == levels[len(levels)-1].Rate {
 		return figure{}, nil

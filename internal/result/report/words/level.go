@@ -1,6 +1,7 @@
 package words
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -51,8 +52,12 @@ func Levels(ph *run.Phase) (rows []Level) {
 			if len(did) > 1 {
 				row.Op = o.Name
 			}
+			asked := quantity.Whole(l.Rate)
+			if l.Rate == 0 {
+				asked = "closed"
+			}
 			row.Cells = [...]string{
-				quantity.Whole(l.Rate), sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
+				asked, sustained, Latency(o.Response.P50), Latency(o.Response.P99), Latency(o.Response.P999),
 				Latency(o.Lag.P99), quantity.Percent(rounded(l.Busy)),
 			}
 			rows = append(rows, row)
@@ -89,6 +94,12 @@ func Found(ph *run.Phase) string {
 	parts := []string{"no rate holds " + goal}
 	if s.Rate != nil {
 		parts[0] = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
+		if s.Tries > 0 {
+			parts[0] += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
+		}
+	}
+	if s.Low != nil {
+		parts = append(parts, "the largest rate that does lies between "+quantity.Whole(*s.Low)+"/s and "+quantity.Whole(*s.High)+"/s (95 %)")
 	}
 	above := func(rate *float64, what string, bound bool) {
 		if rate == nil {
@@ -129,6 +140,9 @@ const clientBound = "client-bound"
 // LevelWord describes a level in a word or two.
 func LevelWord(ph *run.Phase, l *run.Level) string {
 	word := l.Outcome
+	if l.Rate == 0 {
+		return "" // the first column says that it is a closed load
+	}
 	if s := ph.Search; s != nil {
 		is := func(i *int) bool { return i != nil && ph.Levels[*i].StartSeconds == l.StartSeconds }
 		if is(s.KneeLevel) {

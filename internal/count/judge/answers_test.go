@@ -1,0 +1,195 @@
+package judge
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// server is a target that is simulated: so many servers behind one queue, each with a service time that it draws.
+type server struct {
+	servers int
+	service func(*rand.Rand) float64 // seconds
+	every   float64                  // it stands still so often; 0: never, in seconds
+	still   float64                  // for so long
+}
+
+// answer returns when ops that arrive at these times have been answered, in seconds.
+func (s server) answer(r *rand.Rand, arrival func() (at float64, more bool), answered func(at, end float64)) {
+	free := make([]float64, s.servers)
+	for at, more := arrival(); more; at, more = arrival() {
+		least := 0
+		for i := range free {
+			if free[i] < free[least] {
+				least = i
+			}
+		}
+		begin := max(at, free[least])
+		free[least] = s.past(begin, s.service(r))
+		answered(at, free[least])
+	}
+}
+
+// past returns when work that begins at a time and takes so long has been done, in spite of the stills.
+func (s server) past(begin, takes float64) float64 {
+	if s.every == 0 {
+		return begin + takes
+	}
+	begin = max(begin, math.Floor(begin/s.every)*s.every+s.still) // each period begins with a still
+	for left := math.Ceil(begin/s.every)*s.every - begin; takes > left; left = s.every - s.still {
+		takes -= left
+		begin = math.Ceil((begin+1e-12)/s.every)*s.every + s.still
+	}
+	return begin + takes
+}
+
+// most is how many ops a second the servers do when they are never idle.
+func (s server) most() float64 {
+	r, sum := rand.New(rand.NewPCG(1, 1)), 0.0
+	const n = 100_000
+	for range n {
+		sum += s.service(r)
+	}
+	rate := float64(s.servers) * n / sum
+	if s.every > 0 {
+		rate *= 1 - s.still/s.every
+	}
+	return rate
+}
+
+// holds is the largest rate of random arrivals of which the share q is answered within a limit, by bisection over a long time.
+func (s server) holds(q, limit float64) float64 {
+	low, high := 0.0, s.most()
+	for high > low*1.002 {
+		rate := (low + high) / 2
+		r, at, n, slow := rand.New(rand.NewPCG(2, 2)), 0.0, 0, 0
+		s.answer(r, func() (float64, bool) {
+			at += r.ExpFloat64() / rate
+			n++
+			return at, n < 200_000
+		}, func(at, end float64) {
+			if end-at > limit {
+				slow++
+			}
+		})
+		if float64(slow) > (1-q)*float64(n) {
+			high = rate
+		} else {
+			low = rate
+		}
+	}
+	return low
+}
+
+// open simulates a step of random arrivals.
+func (s server) open(r *rand.Rand, shape plan.Shape) *measure.Totals {
+	t := measure.NewTotals(origin, len(endpoints))
+	at, last := 0.0, 0.0
+	s.answer(r, func() (float64, bool) {
+		at += r.ExpFloat64() / shape.Rate
+		return at, at < shape.Duration.Seconds()
+	}, func(at, end float64) {
+		due := origin + int64(at*1e9)
+		record(t, measure.Sample{Verb: driver.Get, Due: due, Start: due, End: origin + int64(end*1e9)})
+		last = max(last, end)
+	})
+	t.Span.Session(origin, origin+int64(last*1e9))
+	return t
+}
+
+// closed simulates a step in which so many slots always have an op in flight.
+func (s server) closed(r *rand.Rand, slots int, lasts time.Duration) *measure.Totals {
+	t := measure.NewTotals(origin, len(endpoints))
+	next := make([]float64, slots) // when each slot's next op is due, in ascending order
+	s.answer(r, func() (float64, bool) { return next[0], next[0] < lasts.Seconds() }, func(at, end float64) {
+		record(t, measure.Sample{Verb: driver.Get, Due: origin + int64(at*1e9), Start: origin + int64(at*1e9), End: origin + int64(end*1e9)})
+		i, _ := slices.BinarySearch(next, end)
+		copy(next, next[1:i])
+		next[max(i-1, 0)] = end
+	})
+	for _, last := range next {
+		t.Span.Busy(origin, origin+int64(lasts), origin+int64(last*1e9), int64(slots)*int64(lasts)/int64(max(1, t.Ops[driver.Get].Due)))
+	}
+	return t
+}
+
+// TestKnownAnswers searches simulated targets whose largest rate is known from theory or a long simulation, at random arrivals that differ from step
+// to step, and finds it within 5 %.
+func TestKnownAnswers(t *testing.T) {
+	even := func(seconds float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return seconds } }
+	random := func(seconds float64) func(*rand.Rand) float64 {
+		return func(r *rand.Rand) float64 { return seconds * r.ExpFloat64() }
+	}
+	either := func(share, often, rare float64) func(*rand.Rand) float64 {
+		return func(r *rand.Rand) float64 {
+			if r.Float64() < share {
+				return rare
+			}
+			return often
+		}
+	}
+	type target struct {
+		name string
+		server
+		limit float64
+	}
+	var targets []target
+	for i, rate := range []float64{250, 1000, 5000, 20_000} {
+		s, tail := 1/rate, max(5e-3, 20/rate)
+		targets = append(targets,
+			target{"one service time", server{servers: 1, service: even(s)}, tail / 2},
+			target{"one service time, a wide limit", server{servers: 1, service: even(s)}, 4 * tail},
+			target{"one queue", server{servers: 1, service: random(s)}, tail},
+			target{"one queue, a wide limit", server{servers: 1, service: random(s)}, 5 * tail},
+			target{"bandwidth: one answer in ten is ten times as large", server{servers: 1, service: either(0.1, s/1.9, 10*s/1.9)}, 2 * tail},
+			target{"bandwidth: sizes of all kinds", server{servers: 1, service: func(r *rand.Rand) float64 { return 2 * s * r.Float64() }}, tail},
+			target{"connections: four at a time", server{servers: 4, service: random(4 * s)}, 2 * tail},
+			target{"connections: sixteen at a time", server{servers: 16, service: even(16 * s)}, 17*s + tail/2},
+			target{"stalls", server{servers: 1, service: random(s), every: 1, still: 0.004}, tail + 0.02*float64(i%2)},
+			target{"evictions: one get in five misses and takes four times as long", server{servers: 1, service: either(0.2, s/1.6, 4*s/1.6)}, tail},
+		)
+	}
+	require.Len(t, targets, 40)
+	right := 0
+	for i, c := range targets {
+		ph := searchPhase()
+		ph.Search.From, ph.Search.Precision, ph.Search.Arrivals = 10, 0.03, "poisson"
+		ph.Search.Sessions, ph.Search.Pipeline, ph.Search.InFlight = 50, 4, 200
+		ph.Search.StepDuration, ph.Search.Budget = time.Second, max(2*time.Minute, time.Duration(3e5/c.most())*time.Second)
+		ph.Search.SLOs[0].ResponseP99 = time.Duration(c.limit * 1e9)
+		m, spent := Measured{Endpoints: endpoints}, time.Duration(0)
+		r := rand.New(rand.NewPCG(uint64(i), 3))
+		for {
+			shape, more := m.NextTry(ph, spent)
+			if !more {
+				break
+			}
+			step := Measured{Endpoints: endpoints, Shape: pace.Shape(shape), Generators: []measure.Generator{{Executor: plan.EventLoop, Loops: 1, Busy: 0.2}}}
+			if shape.Rate == 0 {
+				step.Load = c.closed(r, ph.Search.InFlight, shape.Duration)
+			} else {
+				step.Load = c.open(r, shape)
+			}
+			m.AddLevel(testPlan(), ph, step, spent)
+			spent += shape.Duration
+		}
+		p, truth := NewPhase(testPlan(), ph, m), c.holds(0.99, c.limit)
+		require.NotNil(t, p.Search.Rate, c.name)
+		off := *p.Search.Rate/truth - 1
+		if math.Abs(off) <= 0.05 {
+			right++
+		}
+		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; held %d of %d, %d levels, %s after %v", c.name,
+			*p.Search.Rate, *p.Search.Low, *p.Search.High, truth, 100*off, p.Search.Held, p.Search.Tries, len(p.Levels), p.Search.End, spent.Round(time.Second))
+	}
+	require.GreaterOrEqual(t, right, 38)
+}
