@@ -128,6 +128,7 @@ func keysOf(rows []run.Row) (keys uint64) {
 
 // TestForeignValuesInBatches: every value of an MGET is checked.
 func TestForeignValuesInBatches(t *testing.T) {
+	t.Parallel()
 	addr := servertest.Redis(t)
 	for i := range 1000 {
 		ask(t, addr, "SET", fmt.Sprintf("key:%012d", i), "not loadgen's")

@@ -63,6 +63,7 @@ func TestPlansFromOtherTools(t *testing.T) {
 // TestMemtierDefault runs memtier_benchmark's defaults against Redis and memcached, with fewer requests, and compares the result with the server's own
 // counts: one SET per ten GETs, on keys with memtier's names, most of which do not exist.
 func TestMemtierDefault(t *testing.T) {
+	t.Parallel()
 	const clients, requests = 5, 550
 	for driver, addr := range map[string]string{"redis": servertest.Redis(t), "memcached": servertest.Memcached(t)} {
 		t.Run(driver, func(t *testing.T) {

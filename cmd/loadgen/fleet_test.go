@@ -113,6 +113,7 @@ phase "mix" {
 // TestThreeWorkersDoWhatOneDoes runs a plan with a known multiset of ops in one process, with one worker and with three, on a real server. All do the
 // same, and the server counted it.
 func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
+	t.Parallel()
 	addr := addresses(cluster(t, 1))[0]
 	ledger := func(r *run.Run) string {
 		p := r.Phase["mix"]
@@ -334,6 +335,7 @@ func TestWorkerProcess(t *testing.T) {
 
 // TestCtrlCDrainsAFleet interrupts the coordinator: the workers end what is outstanding.
 func TestCtrlCDrainsAFleet(t *testing.T) {
+	t.Parallel()
 	tm, node := lasting(t, "10m")
 	tm.signal(syscall.SIGINT)
 	r := tm.result(60 * time.Second)

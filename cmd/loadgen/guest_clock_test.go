@@ -56,41 +56,41 @@ func TestTimeOfDayIsOff(t *testing.T) {
 	exe, err := exec.LookPath("loadgen")
 	require.NoError(t, err)
 	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
-	for _, off := range []int{5, -5} {
-		t.Run(fmt.Sprint(off), func(t *testing.T) {
-			plan := filepath.Join(t.TempDir(), "plan.hcl")
-			require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
-			n := newNetworked(t, 4, 1, plan)
-			before := n.calls()[0]
-			l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m")
-			line := invited(t, l)
-			ours := n.worker(n.Machines[1], "w1", line)
-			guest := guests.BootOn(n.Machines[2], fmt.Sprintf(
-				"read u rest < /proc/uptime; a=$(date +%%s); date -s @$((a+%d)) > /tmp/set; b=$(date +%%s); read v rest < /proc/uptime; echo WALL $a $b ${u%%%%.*} ${v%%%%.*}\n/loadgen worker --name w2 --once --loops 1 %s; echo WORKER exit $?\n", off, line))
-			r := l.result(5 * time.Minute)
-			require.Zero(t, ours.wait(60*time.Second), "%s", &ours.stderr)
-			said := guest.Wait()
-			require.Contains(t, said, "WORKER exit 0\n")
-			wall := regexp.MustCompile(`WALL (\d+) (\d+) (\d+) (\d+)\n`).FindStringSubmatch(said)
-			require.NotNil(t, wall, said)
-			var at [4]int64 // the time of day before and after it was set, and around these the time since the machine began
-			for i := range at {
-				at[i], err = strconv.ParseInt(wall[i+1], 10, 64)
-				require.NoError(t, err)
-			}
-			require.GreaterOrEqual(t, at[1]-at[0], int64(off))
-			require.LessOrEqual(t, at[1]-at[0], int64(off)+at[3]-at[2]+2, "it was set, and then looked at")
-
-			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
-			require.Empty(t, r.Losses)
-			require.Less(t, r.Fleet[1].ClockUncertaintySeconds, 5.0, "the time of day is no part of it")
-			require.EqualValues(t, 160, r.Phase["gets"].Op["get"].Due)
-			after := n.calls()[0]
-			fill, gets := r.Phase["fill"].Op["put"], r.Phase["gets"].Op["get"]
-			require.Equal(t, after["put"]-before["put"], fill.OK)
-			require.Equal(t, after["get"]-before["get"], gets.OK)
-		})
+	plan := filepath.Join(t.TempDir(), "plan.hcl")
+	require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
+	n := newNetworked(t, 4, 1, plan)
+	before := n.calls()[0]
+	l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m")
+	line := invited(t, l)
+	offs := []int{5, -5}
+	var booted []*servertest.Guest
+	for i, off := range offs {
+		booted = append(booted, guests.BootOn(n.Machines[1+i], fmt.Sprintf(
+			"read u rest < /proc/uptime; a=$(date +%%s); date -s @$((a+%d)) > /tmp/set; b=$(date +%%s); read v rest < /proc/uptime; echo WALL $a $b ${u%%%%.*} ${v%%%%.*}\n/loadgen worker --name w%d --once --loops 1 %s; echo WORKER exit $?\n", off, i+1, line)))
 	}
+	r := l.result(5 * time.Minute)
+	for i, off := range offs {
+		said := booted[i].Wait()
+		require.Contains(t, said, "WORKER exit 0\n")
+		wall := regexp.MustCompile(`WALL (\d+) (\d+) (\d+) (\d+)\n`).FindStringSubmatch(said)
+		require.NotNil(t, wall, said)
+		var at [4]int64 // the time of day before and after it was set, and around these the time since the machine began
+		for i := range at {
+			at[i], err = strconv.ParseInt(wall[i+1], 10, 64)
+			require.NoError(t, err)
+		}
+		require.GreaterOrEqual(t, at[1]-at[0], int64(off))
+		require.LessOrEqual(t, at[1]-at[0], int64(off)+at[3]-at[2]+2, "it was set, and then looked at")
+		require.Less(t, r.Fleet[i].ClockUncertaintySeconds, 5.0, "the time of day is no part of it")
+	}
+
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	require.Empty(t, r.Losses)
+	require.EqualValues(t, 160, r.Phase["gets"].Op["get"].Due)
+	after := n.calls()[0]
+	fill, gets := r.Phase["fill"].Op["put"], r.Phase["gets"].Op["get"]
+	require.Equal(t, after["put"]-before["put"], fill.OK)
+	require.Equal(t, after["get"]-before["get"], gets.OK)
 }
 
 // TestMachineThatSleeps: the machine of one of two workers is suspended in the middle of a load, for longer than the lease. The other worker carries

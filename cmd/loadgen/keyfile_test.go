@@ -114,6 +114,7 @@ func TestKeysOfAFileOnServers(t *testing.T) {
 
 // A trace of JSON objects is sent to a real server line by line.
 func TestTraceOfObjectsOnAServer(t *testing.T) {
+	t.Parallel()
 	addr := servertest.Redis(t)
 	dir := t.TempDir()
 	var b strings.Builder

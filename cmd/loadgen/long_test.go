@@ -115,12 +115,8 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 }
 
 // TestLongRun runs four hours and a day in virtual time, through engine, coordinator and run directory: what is kept on disk grows with the time, and
-// memory does not. Result and page are small. With the race detector, two hours take as long as a day without.
+// memory does not. Result and page are small.
 func TestLongRun(t *testing.T) {
-	if !servertest.Whole() {
-		testLongRun(t, 2)
-		return
-	}
 	t.Run("4h", func(t *testing.T) { testLongRun(t, 4) })
 	t.Run("24h", func(t *testing.T) {
 		servertest.OnDemand(t, "chaos", "takes a minute")

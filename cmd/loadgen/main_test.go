@@ -70,10 +70,14 @@ func withProgram(tests func() int) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if err := os.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return tests()
 }
 
-// raced is a loadgen that the race detector watches, if LOADGEN_TEST_RACE asks for it.
+// raced is a loadgen that the race detector watches, if LOADGEN_TEST_RACE names a C compiler.
 var raced string
 
 // fleets matches the tests whose processes share most between goroutines: coordinators, and workers elsewhere, whatever happens to them.
@@ -85,6 +89,7 @@ var fleets = regexp.MustCompile(`^Test(ThreeWorkers|TheOtherWorker|CtrlC|PagesOf
 func racing(dir string) (path string, found func() int) {
 	path = filepath.Join(dir, "raced", "loadgen")
 	build := exec.Command("go", "build", "-race", "-trimpath", "-buildvcs=false", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+os.Getenv("LOADGEN_TEST_RACE"))
 	if words, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build loadgen -race: %v\n%s", err, words)
 		return "", nil

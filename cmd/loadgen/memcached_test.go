@@ -103,6 +103,7 @@ func TestMemcachedCountsWhatHydraSent(t *testing.T) {
 
 // TestHydraOnBuiltinMemcachedNodes starts no server: the nodes are the coordinator's own, and speak the driver's protocol.
 func TestHydraOnBuiltinMemcachedNodes(t *testing.T) {
+	t.Parallel()
 	r := beginFile(t, patientHydra(t), "-var", "driver=memcached").clean(60 * time.Second)
 	requireHydraOnMemcached(t, r, "loadgen")
 }
@@ -175,6 +176,7 @@ phase "many" {
 // TestClassicMemcachedCounts loads memcached with its classic commands: one server, several servers, and behind a twemproxy. It has carried out what
 // the result says was sent to it; it counts each key of a get.
 func TestClassicMemcachedCounts(t *testing.T) {
+	t.Parallel()
 	direct := func(_ testing.TB, servers ...string) []string { return servers }
 	for _, test := range []struct {
 		name    string

@@ -120,11 +120,13 @@ func countAll(t *testing.T, addrs []string) []calls {
 // TestServersCountWhatHydraSent runs the README's plan on four Redis servers: both ledgers balance, and every server has carried out as many SET and
 // GET as the result says were sent to it, setup included.
 func TestServersCountWhatHydraSent(t *testing.T) {
+	t.Parallel()
 	requireHydra(t, addresses(cluster(t, 4)))
 }
 
 // TestTargetsCountWhatHydraSent does the same with built-in nodes that were started by hand.
 func TestTargetsCountWhatHydraSent(t *testing.T) {
+	t.Parallel()
 	var addrs []string
 	for range 4 {
 		addrs = append(addrs, beginTarget(t).addr)

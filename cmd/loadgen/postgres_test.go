@@ -92,7 +92,6 @@ func newDatabase(t *testing.T) *pgServer {
 	u, err := url.Parse(d.address)
 	require.NoError(t, err)
 	d.place = u.Host
-	t.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword)
 	d.ask("CREATE EXTENSION pg_stat_statements; CREATE TABLE visits (page text PRIMARY KEY, n int NOT NULL)")
 	return d
 }
@@ -132,6 +131,7 @@ func (d *pgServer) requireCalls(r *run.Run) {
 
 // TestPostgresCountsWhatIsSent, from one worker and from three: to the request.
 func TestPostgresCountsWhatIsSent(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	alone := begin(t, postgresPlan, "-var", "server="+d.place)
 	r := alone.result(60 * time.Second)
@@ -208,6 +208,7 @@ phase "rewipe" {
 
 // TestPostgresClearDropsTheTable once all workers are done with it; the next phase creates it again.
 func TestPostgresClearDropsTheTable(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	const tables = "SELECT count(*) FROM pg_tables WHERE tablename = 'loadgen_values'"
 	for _, executor := range []string{"event loop", "blocking"} {
@@ -247,7 +248,7 @@ func (d *pgServer) requireNoCanary(l *load) {
 // balance.
 func TestPostgresEndsConnections(t *testing.T) {
 	d := newDatabase(t)
-	l := begin(t, postgresPlan, "-var", "server="+d.place, "-var", "duration=12s")
+	l := begin(t, postgresPlan, "-var", "server="+d.place, "-var", "duration=8s")
 	l.told("mix ")
 	for ended := 0; ended < 3; { // of those that are at work on a get, which is lost then
 		l.until(func() bool {
@@ -270,6 +271,7 @@ func TestPostgresEndsConnections(t *testing.T) {
 
 // TestPostgresRefuses what cannot be loaded, before any load, and says what to do.
 func TestPostgresRefuses(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	d.ask("CREATE TABLE loadgen_values (id int)")
 	for says, args := range map[string][]string{

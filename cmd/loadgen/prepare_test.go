@@ -174,6 +174,7 @@ func (o *ordering) reads(path string) bool {
 // TestPreparingAHugeFileEnds: a worker reads a file that takes an hour, which ends in each possible way: by a signal to the worker, with its lease,
 // and with its coordinator.
 func TestPreparingAHugeFileEnds(t *testing.T) {
+	t.Parallel()
 	files, err := os.MkdirTemp("/dev/shm", "loadgen-test-") // where nothing is kept of the holes of a file that are read
 	if err != nil {
 		files = t.TempDir()
@@ -192,6 +193,7 @@ func TestPreparingAHugeFileEnds(t *testing.T) {
 		"a step that is called off": func(_ *ordering, stop context.CancelFunc) { stop() },
 	} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			o := order(t, tracePlan, huge, files, lease)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

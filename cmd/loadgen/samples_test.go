@@ -157,6 +157,7 @@ func TestSamplesForVegeta(t *testing.T) {
 
 // TestSamplesOfThreeWorkers merges what three workers have sampled: as many as the plan wants or, if there are fewer, every op once.
 func TestSamplesOfThreeWorkers(t *testing.T) {
+	t.Parallel()
 	server := servertest.Nginx(t, 0, nil)
 	tm := beginTeam(t, 3, func(args ...string) *load { return begin(t, sampledPlan, args...) }, "-var", "endpoint="+server.Addr)
 	r := tm.result(60 * time.Second)

@@ -106,8 +106,10 @@ func requireGone(t *testing.T, pids []int) {
 
 // TestCtrlCDrainsAndReports interrupts a run once: nothing more starts, outstanding ops are waited for, and the result covers the part that was run.
 func TestCtrlCDrainsAndReports(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
 			l := begin(t, closedPlan, "-var", "delay=200ms")
 			l.underWay()
 			nodes := children(t, l.cmd.Process.Pid)
@@ -176,6 +178,7 @@ func TestAClosedPipeEndsTheProgressOnly(t *testing.T) {
 // TestCtrlCTwiceEndsAtOnce interrupts a run with a slow target twice: it ends with what it has, without waiting for answers, and what was outstanding
 // stays in the ledgers as in flight.
 func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	l := begin(t, closedPlan, "-var", "delay=1500ms")
 	l.underWay()
 	nodes := children(t, l.cmd.Process.Pid)
@@ -199,6 +202,7 @@ func TestCtrlCTwiceEndsAtOnce(t *testing.T) {
 
 // TestCtrlCTwiceWithStoppedNodes interrupts a run twice whose built-in nodes cannot end on their own: they are killed.
 func TestCtrlCTwiceWithStoppedNodes(t *testing.T) {
+	t.Parallel()
 	l := begin(t, closedPlan)
 	l.underWay()
 	nodes := children(t, l.cmd.Process.Pid)
@@ -226,6 +230,7 @@ func TestNodeThatEndsIsNamed(t *testing.T) {
 
 // TestCtrlCOfATargetThatStandsStill interrupts a run once whose target will never answer: the run does not wait until requests time out.
 func TestCtrlCOfATargetThatStandsStill(t *testing.T) {
+	t.Parallel()
 	node := beginTarget(t)
 	l := begin(t, closedPlan, "-var", nodes(node.addr), "-var", "timeout=10m")
 	l.underWay()
@@ -241,6 +246,7 @@ func TestCtrlCOfATargetThatStandsStill(t *testing.T) {
 
 // TestCtrlCBeforeTheLoad interrupts a run that waits for a server: it stops waiting.
 func TestCtrlCBeforeTheLoad(t *testing.T) {
+	t.Parallel()
 	node := beginTarget(t, "--stall", "1h@0s")
 	l := begin(t, closedPlan, "-var", nodes(node.addr))
 	l.until(func() bool {
@@ -273,6 +279,7 @@ func TestNodesEndWithAKilledCoordinator(t *testing.T) {
 
 // TestTargetServeEndsOnCtrlC is about a node started by hand.
 func TestTargetServeEndsOnCtrlC(t *testing.T) {
+	t.Parallel()
 	node := beginTarget(t)
 	ask(t, node.addr, "SET", "k", "v")
 	node.signal(syscall.SIGINT)

@@ -75,6 +75,7 @@ var secured = map[string]struct {
 
 // TestServersCountWhatWasSentOverTLS compares the servers' own counters with the ledger of requests.
 func TestServersCountWhatWasSentOverTLS(t *testing.T) {
+	t.Parallel()
 	for driver, kind := range secured {
 		t.Run(driver, func(t *testing.T) {
 			a := servertest.NewAuthority(t)

@@ -167,12 +167,12 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
 }
 
-// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 8 s, which delays more than one in twenty ops.
+// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 5 s, which delays more than one in twenty ops.
 func TestSleepingGeneratorIsCaught(t *testing.T) {
 	node := beginTarget(t)
 	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
 		t.Run(model, func(t *testing.T) {
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
 			l.signal(syscall.SIGSTOP)
 			time.Sleep(600 * time.Millisecond) // the length of the stop is what the test is about
@@ -200,7 +200,7 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		src := strings.Replace(closedPlan, `"1ms"`, `"`+think+`"`, 1)
 		t.Run("generator, think "+think, func(t *testing.T) {
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
 			stopAndGo(l.process, 8, 100*time.Millisecond)
 			gets := l.result(60 * time.Second).Phase["gets"]
@@ -218,7 +218,7 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		})
 		t.Run("target, think "+think, func(t *testing.T) {
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=8s")
+			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
 			stopAndGo(node.process, 2, 300*time.Millisecond)
 			gets := l.result(60 * time.Second).Phase["gets"]
@@ -256,7 +256,7 @@ assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 	require.Contains(t, l.stdout.String(), "–")
 }
 
-// TestUnsettledTargetIsCaught loads a node that slows down: a connection gets 100 replies a second at first, and 5 fewer with each second. The delays
+// TestUnsettledTargetIsCaught loads a node that slows down: a connection gets 100 replies a second at first, and 7 fewer with each second. The delays
 // are long compared with those that other programs cause.
 func TestUnsettledTargetIsCaught(t *testing.T) {
 	in, orders, err := os.Pipe()
@@ -269,9 +269,9 @@ func TestUnsettledTargetIsCaught(t *testing.T) {
 	node.said("\n")
 	addr, ok := strings.CutPrefix(strings.TrimSpace(node.stdout.String()), "ready ")
 	require.True(t, ok, node.stdout.String())
-	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=15s")
+	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=12s")
 	for begun, ended := time.Now(), false; !ended; {
-		rate := max(10, 100-5*time.Since(begun).Seconds())
+		rate := max(10, 100-7*time.Since(begun).Seconds())
 		_, err := fmt.Fprintf(orders, "delay %v\n", time.Duration(1e9/rate))
 		require.NoError(t, err)
 		select {

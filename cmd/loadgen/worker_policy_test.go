@@ -124,6 +124,7 @@ func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 
 // TestPolicyOfAClustersNodes lets a worker ask a cluster's first node, which names others that the worker may not connect to.
 func TestPolicyOfAClustersNodes(t *testing.T) {
+	t.Parallel()
 	c := servertest.RedisCluster(t, 3, 0)
 	addr := c[0].Addr
 	plan := fmt.Sprintf(boundedPlan, "cluster = true", "closed {\n    sessions = 1\n    iterations = 100\n  }")

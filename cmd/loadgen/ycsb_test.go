@@ -16,6 +16,7 @@ import (
 // TestYCSB runs YCSB's workloads against Redis, in a short form: their mixes, that all reads find their record, and what the server counted and
 // holds afterwards.
 func TestYCSB(t *testing.T) {
+	t.Parallel()
 	const records = 2000
 	for workload, reads := range map[string]float64{"a": 0.5, "b": 0.95, "c": 1, "d": 0.95, "f": 0.5} {
 		for _, pick := range []string{"", "zipf(0.99, ycsb)"} {
@@ -23,6 +24,7 @@ func TestYCSB(t *testing.T) {
 				continue
 			}
 			t.Run(workload+pick, func(t *testing.T) {
+				t.Parallel()
 				server := servertest.StartRedis(t)
 				args := []string{"-var", nodes(server.Addr), "-var", "records=" + strconv.Itoa(records), "-var", "sessions=4", "-var", "duration=1s"}
 				if pick != "" {

@@ -16,6 +16,6 @@ func Loops() int {
 }
 
 // Whole reports whether tests that compute on one goroutine do all of their work. They do only a part under the race detector, which finds nothing
-// there and takes ten times as long, and with several event loops, which they do not use. tools/test.sh runs the packages that call Whole once more
-// where it is true.
+// there and takes ten times as long, and with several event loops, which they do not use. Where tools/test.sh has the detector watch, it runs them
+// apart, where the answer is yes.
 func Whole() bool { return !raced && Loops() == 1 }

@@ -55,7 +55,7 @@ func TestMissingPartsAreSkippedOrRequired(t *testing.T) {
 
 func TestOnDemand(t *testing.T) {
 	t.Setenv(servertest.PartsVariable, "") // it is no part of this machine
-	for asked, skipped := range map[string]bool{"": true, "redis": true, "long,redis": false, "all": false} {
+	for asked, skipped := range map[string]bool{"": true, "redis": true, "long,redis": false, "all": true, "all,long": false} {
 		t.Setenv(servertest.RequireVariable, asked)
 		r := &recorder{TB: t}
 		servertest.OnDemand(r, "long", "takes an hour")

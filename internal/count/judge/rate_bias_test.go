@@ -122,15 +122,15 @@ func unbiased(t *testing.T, name string, runs int, mean, sd float64) {
 // TestClosedRatesAreUnbiased: a closed load's rate depends neither on how long its ops take compared with its duration, nor on what ends it.
 func TestClosedRatesAreUnbiased(t *testing.T) {
 	for _, law := range laws {
-		for _, sessions := range []int{1, 10, 1000} {
-			for _, ops := range []int{12, 25, 100} {
+		for _, sessions := range []int{1, 10, 100} {
+			for _, ops := range []int{12, 100} {
 				for _, byTime := range []bool{false, true} {
 					for _, c := range []clients{{pipeline: 1}, {pipeline: 8}, {pipeline: 1, think: 0.005}, {pipeline: 1, ramp: 0.05}} {
 						c.sessions, c.ops, c.byTime, c.law = sessions, ops, byTime, law.draw
-						if sessions == 1000 && (c.pipeline > 1 || ops == 100) {
+						if sessions == 100 && (c.pipeline > 1 || ops == 100) {
 							continue
 						}
-						runs := max(20, 1000/(sessions*c.pipeline))
+						runs := max(20, 300/(sessions*c.pipeline))
 						name := fmt.Sprintf("%s, %d sessions × %d, %d ops, by time %t, think %g s, ramp %g s", law.name, sessions, c.pipeline, ops, byTime, c.think, c.ramp)
 						mean, sd, without := bias(runs, c.truth(0.01), func(seed uint64) *run.Phase {
 							return newPhase(c.phase(), c.run(rand.New(rand.NewPCG(seed, 7))))

@@ -28,7 +28,7 @@ var shapes = map[string]func(n float64) float64{
 // curve on logarithmic scales over the second half of the ops.
 func TestKnownGrowth(t *testing.T) {
 	const ops = 1000
-	seeds := uint64(100)
+	seeds := uint64(40)
 	if !servertest.Whole() {
 		seeds = 20
 	}

@@ -178,7 +178,7 @@ func (r *rated) once(t *testing.T, b *bench) *run.Phase {
 
 // Rates of closed loads of every kind are as known beforehand, whatever the target's times.
 func TestRatesOfKnownLoads(t *testing.T) {
-	laws, runs := serviceLaws, 60
+	laws, runs := serviceLaws, 20
 	if !servertest.Whole() {
 		laws, runs = map[string]func(*rand.Rand) time.Duration{"constant": laws["constant"]}, 6
 	}
@@ -244,7 +244,7 @@ func TestRatesOfKnownArrivals(t *testing.T) {
 	for _, r := range openLoads() {
 		for _, name := range []string{"constant", "bimodal"} {
 			law := serviceLaws[name]
-			for times, runs := range map[time.Duration]int{1: 5, 20: 100} {
+			for times, runs := range map[time.Duration]int{1: 5, 20: 30} {
 				if !servertest.Whole() && times > 1 {
 					continue // one goroutine does it all
 				}
