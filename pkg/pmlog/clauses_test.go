@@ -3,7 +3,6 @@ package pmlog
 import (
 	"bytes"
 	"fmt"
-	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -116,37 +115,6 @@ func TestEachRefusalToReadALargeRecordIsTold(t *testing.T) {
 	}
 }
 
-// A record must end in its region and be marked as published, even if its checksum fits.
-func TestAPayloadLiesInItsRegion(t *testing.T) {
-	const size, off = 200, 100
-	for _, c := range []struct {
-		there, says int
-		published   bool
-		want        bool
-	}{
-		{10, 10, true, true},
-		{10, 10, false, false},
-		{0, 0, true, true},
-		{0, 0, false, false},
-		{size - off - recordHeader, size - off - recordHeader, true, true},
-		{size - off - recordHeader, size - off - recordHeader + 1, true, false},
-		{size - off - recordHeader, maxPayload, true, false},
-	} {
-		m := &pmemtest.Memory{Bytes: bytes.Repeat([]byte{7}, size)}
-		r := record{size: uint32(c.says), seq: 3, mark: 5}
-		if c.published {
-			r.size |= published
-		}
-		r.sum = crc32.Checksum(m.Bytes[:c.there], castagnoli) ^ fold(r.size, r.seq, r.mark)
-		p, valid, err := (&window{region: m}).payload(off, r)
-		require.NoError(t, err, "%+v", c)
-		require.Equal(t, c.want, valid, "%+v", c)
-		if valid {
-			require.Equal(t, m.Bytes[:c.there], p, "%+v", c)
-		}
-	}
-}
-
 // What the header of a Mashona log says, each field by itself.
 func TestWhatAMashonaHeaderMaySay(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -181,107 +149,4 @@ func TestWhatAMashonaHeaderMaySay(t *testing.T) {
 	}
 	_, err := OpenMashona(&pmemtest.Memory{Bytes: make([]byte, mashonaFirst-1)})
 	require.ErrorContains(t, err, "read the header")
-}
-
-// A channel's header and its entries must agree: on how many bytes there are, and which of them an entry may be about.
-func TestAChannelsHeaderAndEntriesAgree(t *testing.T) {
-	const size = 100
-	for name, c := range map[string]struct {
-		clean bool
-		held  uint64 // as the header says
-		end   uint64 // of the entry's piece; 0: no entry
-		short int    // bytes that the data lack
-		want  int64  // −1: damage
-	}{
-		"nothing":                       {want: 0},
-		"closed":                        {clean: true, held: 50, want: 50},
-		"closed when full":              {clean: true, held: size, want: size},
-		"more than there is room for":   {clean: true, held: size + 1, want: -1},
-		"the same after a crash":        {held: size + 1, want: -1},
-		"a byte of the data is gone":    {short: 1, want: -1},
-		"closed behind its last piece":  {clean: true, held: 50, end: 50, want: 50},
-		"closed behind another":         {clean: true, held: 50, end: 40, want: 50},
-		"a piece behind the close":      {clean: true, held: 50, end: 51, want: -1},
-		"a piece behind the opening":    {held: 50, end: 51, want: 51},
-		"a piece that ends there":       {held: 50, end: 50, want: -1},
-		"a piece before the opening":    {held: 50, end: 40, want: -1},
-		"a piece that fills the data":   {held: 50, end: size, want: size},
-		"a piece that ends behind them": {held: 50, end: size + 1, want: -1},
-	} {
-		data, side := &pmemtest.Memory{Bytes: make([]byte, size)}, &pmemtest.Memory{Bytes: make([]byte, SideSize)}
-		l, err := CreateChannel(data, side)
-		require.NoError(t, err)
-		h := l.heads.header
-		h.clean, h.next = c.clean, h.first+c.held
-		require.NoError(t, l.heads.write(h))
-		if c.end > 0 {
-			require.NoError(t, l.note(entry{end: c.end}))
-		}
-		data.Bytes = data.Bytes[c.short:]
-		l, err = OpenChannel(data, side)
-		if c.want < 0 {
-			require.ErrorIs(t, err, ErrCorrupt, name)
-			continue
-		}
-		require.NoError(t, err, name)
-		require.Equal(t, c.want, l.Len(), name)
-	}
-}
-
-// With an error, no offset and no number are returned, and the next write begins where the failed one did.
-func TestNothingIsReturnedBesideARefusal(t *testing.T) {
-	for name, create := range map[string]func(r *refusals) func() (uint64, error){
-		"raw":             func(r *refusals) func() (uint64, error) { return rawOf(r, false) },
-		"raw with sums":   func(r *refusals) func() (uint64, error) { return rawOf(r, true) },
-		"append, strict":  func(r *refusals) func() (uint64, error) { return appendOf(t, r, Strict) },
-		"append, relaxed": func(r *refusals) func() (uint64, error) { return appendOf(t, r, Relaxed) },
-		"channel": func(r *refusals) func() (uint64, error) {
-			regions, _ := over(kind{sizes: []int64{1000, SideSize}}, r, nil)
-			l, err := CreateChannel(regions[0], regions[1])
-			require.NoError(t, err)
-			return func() (uint64, error) { off, err := l.Append([]byte("123456789")); return uint64(off), err }
-		},
-	} {
-		for ahead := 1; ; ahead++ {
-			r := &refusals{}
-			write := create(r)
-			first, err := write()
-			require.NoError(t, err, name)
-			second, err := write()
-			require.NoError(t, err, name)
-			require.Greater(t, second, first, name)
-			r.at = r.calls + ahead
-			n, err := write()
-			if r.failed == "" {
-				require.Equal(t, 2*second-first, n, name)
-				require.Greater(t, ahead, 2, name)
-				break
-			}
-			require.ErrorIs(t, err, errRefused, "%s: %s", name, r.failed)
-			require.Zero(t, n, "%s: %s", name, r.failed)
-			if name[0] == 'r' {
-				n, err := write()
-				require.NoError(t, err, name)
-				require.Equal(t, 2*second-first, n, "%s: %s", name, r.failed)
-			}
-		}
-	}
-}
-
-func rawOf(r *refusals, crc bool) func() (uint64, error) {
-	w, err := NewRaw(refusing{&pmemtest.Memory{Bytes: make([]byte, 1000)}, r}, crc).Writer(100, 1000)
-	return func() (uint64, error) {
-		if err != nil {
-			return 0, err
-		}
-		off, err := w.Write([]byte("123456789"))
-		return uint64(off), err
-	}
-}
-
-func appendOf(t *testing.T, r *refusals, order Order) func() (uint64, error) {
-	l, err := CreateAppend(refusing{&pmemtest.Memory{Bytes: make([]byte, dataStart+1000)}, r}, AppendOptions{Order: order})
-	require.NoError(t, err)
-	w := l.Writer()
-	return func() (uint64, error) { return w.Append([]byte("123456789")) }
 }

@@ -143,27 +143,6 @@ func TestOptionsOfLogs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The check of an entry covers each of its bits, the log and the era.
-func TestTheCheckOfAnEntryIsOfAllOfIt(t *testing.T) {
-	e := entry{end: 1000, size: 77, sum: 0x12345678}
-	is := e.check(5, 7)
-	require.NotEqual(t, is, e.check(6, 7))
-	require.NotEqual(t, is, e.check(5, 8))
-	for bit := range 64 {
-		other := e
-		other.end ^= 1 << bit
-		require.NotEqual(t, is, other.check(5, 7), "end, bit %d", bit)
-	}
-	for bit := range 32 {
-		other := e
-		other.size ^= 1 << bit
-		require.NotEqual(t, is, other.check(5, 7), "size, bit %d", bit)
-		other = e
-		other.sum ^= 1 << bit
-		require.NotEqual(t, is, other.check(5, 7), "sum, bit %d", bit)
-	}
-}
-
 // An entry with a right check and impossible contents is damage: a piece that ends beyond the data, or begins before them.
 func TestAnEntryThatCannotBe(t *testing.T) {
 	for _, c := range []struct {

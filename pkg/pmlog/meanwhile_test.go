@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -179,28 +178,6 @@ func TestAHeaderThatIsReadInPart(t *testing.T) {
 	}
 }
 
-// With an error, there is no payload, and it is not valid.
-func TestNothingIsValidBesideARefusal(t *testing.T) {
-	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
-	l, err := CreateAppend(m, AppendOptions{})
-	require.NoError(t, err)
-	w := l.Writer()
-	_, err = w.Append(bytes.Repeat([]byte{1}, 100))
-	require.NoError(t, err)
-	r, p, valid, err := l.at(&window{region: m}, dataStart, l.heads.generation)
-	require.NoError(t, err)
-	require.True(t, valid)
-	require.Len(t, p, 100)
-	_, p, valid, err = l.at(&window{region: refusing{m, &refusals{at: 1}}}, dataStart, l.heads.generation)
-	require.ErrorIs(t, err, errRefused)
-	require.False(t, valid)
-	require.Nil(t, p)
-	p, valid, err = (&window{region: refusing{m, &refusals{at: 1}}}).payload(dataStart, r)
-	require.ErrorIs(t, err, errRefused)
-	require.False(t, valid)
-	require.Nil(t, p)
-}
-
 // sized is a region that claims a size.
 type sized struct {
 	Region
@@ -208,52 +185,6 @@ type sized struct {
 }
 
 func (s sized) Size() int64 { return s.size }
-
-// A Mashona log is at most as large as its header can say, and at least as large as one record's header needs.
-func TestSizesOfMashonaLogs(t *testing.T) {
-	m := &pmemtest.Memory{Bytes: make([]byte, 1024)}
-	for size, want := range map[int64]bool{
-		mashonaFirst + mashonaHeader - 1: false, mashonaFirst + mashonaHeader: true, maxPayload: true, maxPayload + 1: false,
-	} {
-		_, err := CreateMashona(sized{m, size}, MashonaOptions{})
-		require.Equal(t, want, err == nil, "%d bytes: %v", size, err)
-	}
-}
-
-// Slots share no cache line.
-func TestSlotsAreAloneOnTheirLines(t *testing.T) {
-	require.EqualValues(t, line, unsafe.Sizeof(slot{}))
-}
-
-// A Mashona record must end in its log. If it does not, that is damage in a relaxed log; in a strict one, a crash may leave such a last record.
-func TestAMashonaRecordEndsInItsLog(t *testing.T) {
-	const size, off = 256, 64
-	for _, c := range []struct {
-		says, more int
-		whole      bool
-	}{{says: 0}, {says: size - off - mashonaHeader, whole: true}, {says: size - off - mashonaHeader, more: 1}, {says: size - off - mashonaHeader, more: mashonaHeader}, {says: 10, whole: true}} {
-		for _, relaxed := range []bool{false, true} {
-			m := &pmemtest.Memory{Bytes: make([]byte, size)}
-			l, err := CreateMashona(m, MashonaOptions{Relaxed: relaxed})
-			require.NoError(t, err)
-			p := m.Bytes[off+mashonaHeader:][:c.says]
-			binary.BigEndian.PutUint32(m.Bytes[off:], uint32(c.says+c.more))
-			binary.BigEndian.PutUint32(m.Bytes[off+4:], crc32.Checksum(p, castagnoli))
-			got, next, err := l.record(&window{region: m}, off)
-			switch {
-			case c.more > 0 && relaxed:
-				require.ErrorIs(t, err, ErrCorrupt, "%+v", c)
-			case c.more > 0:
-				require.NoError(t, err, "%+v", c)
-				require.EqualValues(t, size, next, "%+v", c)
-			default:
-				require.NoError(t, err, "%+v", c)
-				require.Equal(t, c.whole, next > off, "%+v", c)
-			}
-			require.Equal(t, c.whole, got != nil, "%+v", c)
-		}
-	}
-}
 
 // Clearing an empty channel writes nothing; clearing any other writes.
 func TestAnEmptyChannelIsClear(t *testing.T) {

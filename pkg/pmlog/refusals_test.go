@@ -2,7 +2,6 @@ package pmlog
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -150,54 +149,6 @@ func TestEachRefusalInALogsLifeIsTold(t *testing.T) {
 			require.ErrorIs(t, err, errRefused, "%s: call %d, %s", k.name, at, r.failed)
 		}
 		require.Greater(t, at, 15, "%s: calls", k.name)
-	}
-}
-
-// words is a region that requires flushes to name the word stored last.
-type words struct {
-	Region
-	flushes *int
-	t       *testing.T
-}
-
-func (w words) Writer() pmem.Medium { return &wordMedium{Medium: w.Region.Writer(), of: w, stored: -1} }
-
-type wordMedium struct {
-	pmem.Medium
-	of     words
-	stored int64
-}
-
-func (m *wordMedium) Store8(off int64, v uint64) error {
-	m.stored = off
-	return m.Medium.Store8(off, v)
-}
-
-func (m *wordMedium) Flush(off, n int64) error {
-	*m.of.flushes++
-	require.Equal(m.of.t, [2]int64{m.stored, 8}, [2]int64{off, n})
-	return m.Medium.Flush(off, n)
-}
-
-// A flushed word is the one stored last, and whole: that of a length, of a hole, of a checkpoint.
-func TestAFlushNamesTheWordBeforeIt(t *testing.T) {
-	for _, k := range kinds() {
-		flushes := 0
-		regions, bare := over(k, &refusals{}, nil)
-		for i := range regions {
-			regions[i] = words{regions[i], &flushes, t}
-		}
-		if k.plain {
-			_, err := k.create(regions)
-			require.NoError(t, err, k.name)
-			binary.BigEndian.PutUint32(bare[0].Bytes[12:], mashonaFirst) // it keeps its checkpoint
-			s, err := k.open(regions)
-			require.NoError(t, err, k.name)
-			require.NoError(t, s.write(0, 0, []byte("first")), k.name)
-		} else {
-			require.NoError(t, life(k, regions), k.name)
-		}
-		require.Equal(t, k.plain || k.holds != nil || strings.Contains(k.name, "commit=length"), flushes > 0, "%s: %d", k.name, flushes)
 	}
 }
 
@@ -388,40 +339,6 @@ func TestALogIsOfItsLayout(t *testing.T) {
 	_, err = OpenChannel(m, m)
 	require.ErrorContains(t, err, "the log has layout append, not channel")
 	require.Equal(t, "number 7", layout(7).String())
-}
-
-// Each possible state of a slot's two copies. In brackets: the numbers of the newer and the older.
-func TestWhatASlotCanBe(t *testing.T) {
-	for _, c := range []struct {
-		newer, older condition
-		seq, before  uint64
-		clean, crash bool // whether a closed log may be so, and an unclosed one
-	}{
-		{never, never, 0, 0, true, true},
-		{whole, never, 1, 0, true, true},
-		{whole, never, 0, 0, true, true},
-		{whole, never, 2, 0, false, false}, // the first value is gone
-		{whole, whole, 2, 1, true, true},
-		{whole, whole, 7, 6, true, true},
-		{whole, whole, 7, 5, false, false}, // one between them is missing
-		{whole, whole, 7, 7, false, false},
-		{whole, whole, 7, 0, true, true}, // the other was voided
-		{whole, torn, 7, 0, false, true},
-		{torn, whole, 0, 7, false, true},
-		{torn, never, 0, 0, false, true},
-		{torn, never, 7, 0, false, true}, // what is torn has no number
-		{never, never, 7, 0, true, true},
-		{never, torn, 0, 0, false, true},
-		{torn, torn, 0, 0, false, false},
-		{foreign, never, 0, 0, false, false},
-		{foreign, whole, 0, 3, false, false},
-		{whole, foreign, 3, 0, false, false},
-		{torn, foreign, 0, 0, false, false},
-		{never, whole, 0, 1, true, true},
-	} {
-		require.Equal(t, c.clean, plausible(c.newer, c.older, c.seq, c.before, true), "closed: %+v", c)
-		require.Equal(t, c.crash, plausible(c.newer, c.older, c.seq, c.before, false), "crashed: %+v", c)
-	}
 }
 
 // A slot's number must be in range.

@@ -149,62 +149,6 @@ func TestUpdatesOfSchedules(t *testing.T) {
 	require.Zero(t, u.Expected)
 }
 
-// In an interval that spans the schedule's end, only the part before it is offered; after it, or in no time, nothing is.
-func TestWanted(t *testing.T) {
-	shape := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1).steps[0].Shape
-	require.InDelta(t, 100, shape.Between(0, time.Second), 1e-9)
-	require.InDelta(t, 50, shape.Between(29*time.Second, 31*time.Second), 1e-9)
-	require.Zero(t, shape.Between(30*time.Second, 31*time.Second))
-	require.Zero(t, shape.Between(time.Second, time.Second))
-	require.Zero(t, shape.Between(2*time.Second, time.Second))
-}
-
-// The last step of a phase ends the phase, whatever its kind.
-func TestRoutes(t *testing.T) {
-	for load, want := range map[string][]worker.Step{
-		"closed {\n sessions = 4\n iterations = 1\n}":               {{Kind: worker.Load, Last: true}},
-		"open {\n sessions = 4\n rate = 100\n duration = \"1s\"\n}": {{Kind: worker.Load, Last: true}},
-		"stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}": {
-			{Kind: worker.Load}, {Kind: worker.Load, Level: 1, Last: true},
-		},
-	} {
-		s := stepOf(t, load, 1)
-		r := newRoute(s.ph)
-		var got []worker.Step
-		for next, more := r.next(&judge.Measured{}, 0); more; next, more = r.next(&judge.Measured{}, 0) {
-			require.Equal(t, "p", next.Phase)
-			if s.ph.Open != nil {
-				require.Equal(t, pace.Shape(s.ph.Open.Shape()), next.Shape)
-			}
-			got = append(got, worker.Step{Kind: next.Kind, Level: next.Level, Last: next.Last})
-		}
-		require.Equal(t, want, got, load)
-	}
-}
-
-// Filling or clearing a dataset is one step, with which the phase ends.
-func TestRoutesOfKeys(t *testing.T) {
-	for kind, ph := range map[worker.StepKind]*plan.Phase{worker.Populate: {Populate: &plan.Populate{}}, worker.Clear: {Clear: &plan.Clear{}}} {
-		r := newRoute(ph)
-		first, more := r.next(&judge.Measured{}, 0)
-		require.True(t, more)
-		require.Equal(t, worker.Step{Kind: kind, Last: true}, first)
-		_, more = r.next(&judge.Measured{}, 0)
-		require.False(t, more)
-	}
-}
-
-// A setup comes before the phase's own step, and does not end the phase.
-func TestRouteOfASetup(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 1)
-	s.ph.Setup = s.ph.Ops
-	r := newRoute(s.ph)
-	first, _ := r.next(&judge.Measured{}, 0)
-	second, _ := r.next(&judge.Measured{}, 0)
-	_, more := r.next(&judge.Measured{}, 0)
-	require.Equal(t, []any{worker.Setup, false, worker.Load, true, false}, []any{first.Kind, first.Last, second.Kind, second.Last, more})
-}
-
 // A search ends when the rest of its budget has no room for another step and its drain; if it fits exactly, the search goes on.
 func TestSearchBudget(t *testing.T) {
 	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
@@ -336,24 +280,6 @@ func TestUnseen(t *testing.T) {
 	require.Equal(t, []uint64{100, 150}, []uint64{n, later}, "a clock that may be ahead")
 }
 
-// Arrivals go round the sessions; the last round may not reach all of a worker's part.
-func TestTurns(t *testing.T) {
-	for _, n := range []int64{0, 1, 4, 9, 10, 11, 99, 100, 107} {
-		want := map[[2]int]uint64{}
-		parts := [][2]int{{0, 4}, {4, 5}, {5, 10}, {3, 3}}
-		for i := range n {
-			for _, p := range parts {
-				if at := int(i % 10); p[0] <= at && at < p[1] {
-					want[p]++
-				}
-			}
-		}
-		for _, p := range parts {
-			require.Equal(t, want[p], turns(n, 10, p[0], p[1]), "%d arrivals, sessions %v", n, p)
-		}
-	}
-}
-
 // The order to start allows for four round trips to the slowest remote worker, plus the uncertainty of its clock.
 func TestStartAhead(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
@@ -384,93 +310,6 @@ func TestClocksApart(t *testing.T) {
 	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
 	s.unsure = []time.Duration{4, 4}
 	require.EqualValues(t, 8, s.apart(), "equal ones count twice")
-}
-
-// A loss makes a step fall short only if the worker had a part in it and did not finish.
-func TestWhoIsMissed(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
-	s.c.result.Losses = []worker.Loss{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}
-	s.c.of = []int{0, 1, 2}
-	s.sources[0].whole = true
-	s.steps[1].To = s.steps[1].From
-	require.Equal(t, []worker.Loss{{Worker: "c"}}, s.missing())
-}
-
-// A worker that has done its part is watched while others are at work; losing it then costs the step nothing.
-func TestAttend(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
-	require.NoError(t, s.attend(t.Context(), 0, s.c.Workers[0]), "one that cannot be lost")
-	require.True(t, s.sources[0].whole)
-	gone := worker.Member{Name: "b", Attend: func(context.Context) *worker.Loss { return &worker.Loss{Worker: "b", Why: "it is gone"} }}
-	s.sources[1].final = true
-	s.joiner = measure.NewJoiner(2, int64(s.at))
-	require.NoError(t, s.attend(t.Context(), 1, gone))
-	require.True(t, s.c.isLost(1))
-	require.Len(t, s.c.result.Losses, 1)
-	require.Equal(t, "it is gone", s.c.result.Losses[0].Why)
-	require.Zero(t, s.c.result.Losses[0].UnseenOps, "it had said its last")
-	require.Empty(t, s.missing())
-	stays := worker.Member{Name: "a", Attend: func(ctx context.Context) *worker.Loss { <-ctx.Done(); return nil }}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, s.attend(ctx, 0, stays))
-	s.joiner, gone.Name = nil, "a"
-	require.EqualError(t, s.attend(ctx, 0, gone), "no worker is left")
-}
-
-// If there are several workers, an error names its worker; a loss names it itself.
-func TestBlame(t *testing.T) {
-	why := errors.New("why")
-	one, two := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1).c, stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2).c
-	require.NoError(t, two.blame(two.Workers[1], nil))
-	require.Equal(t, why, one.blame(one.Workers[0], why))
-	require.EqualError(t, two.blame(two.Workers[1], why), "worker b: why")
-	require.ErrorIs(t, two.blame(two.Workers[1], why), why)
-	lost := &worker.Loss{Worker: "b", Why: "why"}
-	require.Equal(t, error(lost), two.blame(two.Workers[1], lost))
-}
-
-// The first error of a step is the step's error and ends it. Later ones go to their callers, and end nothing more.
-func TestFirstErrorOfAStep(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
-	s.c.lost[1] = true
-	first, second := errors.New("first"), errors.New("second")
-	require.Equal(t, first, s.fail(first))
-	require.True(t, s.asked.Load())
-	require.Equal(t, second, s.fail(second))
-	require.Equal(t, first, s.err)
-	require.Equal(t, 1, s.c.Workers[0].Worker.(*counted).drains)
-	require.Zero(t, s.c.Workers[1].Worker.(*counted).drains, "it is lost")
-}
-
-// Levels are timed from the first step that is not a setup.
-func TestOriginIsThatOfTheFirstLoad(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
-	p := activePhase{c: s.c, ph: s.ph}
-	s.steps[0].Kind = worker.Setup
-	p.take(s)
-	require.Zero(t, p.m.Origin)
-	require.NotNil(t, p.m.Setup)
-	s.steps[0].Kind, s.at = worker.Load, 5*time.Second
-	s.aborted = true
-	p.take(s)
-	s.aborted = false
-	require.Equal(t, 5.0, p.m.Origin)
-	require.True(t, p.m.Aborted)
-	s.at = 9 * time.Second
-	p.take(s)
-	require.Equal(t, 5.0, p.m.Origin)
-	require.False(t, p.m.Aborted)
-}
-
-// Without a warm-up nothing is counted apart from it.
-func TestNothingSettlesWithoutAWarmUp(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
-	s.history.add(&measure.Interval{From: int64(s.at), To: int64(s.at) + 1e9, Delta: measureOf(time.Millisecond, 5)})
-	p := activePhase{c: s.c, ph: s.ph}
-	require.NoError(t, p.settle(s))
-	require.Nil(t, p.m.Settled)
-	require.Equal(t, "none", p.m.WarmUp.By)
 }
 
 // plodding is a worker that is slow to report its progress, except the first time.
@@ -582,31 +421,6 @@ func TestCommitsWaitForOthers(t *testing.T) {
 	})
 }
 
-// A written snapshot's buffer is reused for the next one; a probe's is not.
-func TestSnapshotsMemoryIsUsedAgain(t *testing.T) {
-	j := newJournal(&kept{})
-	write := func(c *commit) []record {
-		records := c.records
-		c.hurry()
-		require.NoError(t, c.wait())
-		return records
-	}
-	j.add("a", []byte("first"))
-	j.put(record{probe: []byte("{}")})
-	first := write(j.add("b", []byte("second")))
-	require.Len(t, j.free, 2)
-	j.add("a", []byte("1"))
-	require.Len(t, j.free, 1)
-	j.add("a", []byte("2"))
-	require.Empty(t, j.free)
-	second := write(j.add("a", []byte("3")))
-	require.Same(t, &first[2].snapshot[0], &second[0].snapshot[0])
-	require.Same(t, &first[0].snapshot[0], &second[1].snapshot[0])
-	require.Equal(t, []string{"1", "2", "3"}, []string{string(second[0].snapshot), string(second[1].snapshot), string(second[2].snapshot)})
-	require.Len(t, j.free, 3)
-	j.close()
-}
-
 // A store is used by one commit at a time, however long that takes.
 func TestTheStoreIsUsedByOneAtATime(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
@@ -690,27 +504,4 @@ func (n *nodes) Flush(ctx context.Context, target string) error {
 	end, _ := ctx.Deadline()
 	n.flushed, n.within = target, time.Until(end)
 	return n.err
-}
-
-// Built-in nodes are their target's endpoints once started. They get 15 s to start, and 10 s to be flushed by the target's name.
-func TestBuiltInNodes(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
-		target := s.c.Plan.Targets[0]
-		target.Builtin = &plan.Builtin{}
-		n := &nodes{}
-		s.c.Nodes, s.c.nodes = n, map[string][]string{}
-		require.NoError(t, s.c.start(t.Context()))
-		own, _ := s.endpoints()
-		require.Equal(t, []string{"x:1", "y:2"}, own)
-		require.Equal(t, 15*time.Second, n.within)
-		require.NoError(t, s.c.flush(t.Context(), s.ph))
-		require.Equal(t, "t", n.flushed)
-		require.Equal(t, 10*time.Second, n.within)
-		require.Contains(t, s.c.result.Phase, "p")
-
-		n.err = errors.New("why")
-		require.EqualError(t, s.c.start(t.Context()), `target "t": start built-in nodes: why`)
-		require.ErrorIs(t, s.c.flush(t.Context(), s.ph), n.err)
-	})
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loadgen/loadgen/internal/fleet/identity"
-	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 )
 
 // shown is what a connection reveals.
@@ -58,20 +57,4 @@ func TestWhatTheDoorSays(t *testing.T) {
 		require.NoError(t, conn.Close())
 		require.NoError(t, other.Close())
 	}
-}
-
-// An order that a worker has no room for is an error. A repeated one is not, and takes no room.
-func TestMoreOrdersThanCanBeCarriedOut(t *testing.T) {
-	s := &session{orders: make(chan *pb.Envelope, 3), wake: make(chan struct{}, 1)} // nobody carries them out
-	prepare := func(number int) error {
-		return s.accept(&pb.Envelope{Number: uint64(number), Content: &pb.Envelope_Prepare{Prepare: &pb.Step{}}})
-	}
-	room := cap(s.orders)
-	for n := range room {
-		require.NoError(t, prepare(n+1))
-	}
-	require.NoError(t, prepare(room), "again")
-	require.Len(t, s.orders, room)
-	require.EqualError(t, prepare(room+1), "more orders than can be carried out")
-	require.ErrorContains(t, s.accept(&pb.Envelope{Number: uint64(room + 2), Content: &pb.Envelope_Drain{Drain: &pb.Drain{}}}), "a drain before an assignment")
 }

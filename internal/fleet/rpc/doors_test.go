@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -9,9 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 )
 
@@ -209,107 +206,3 @@ type leased struct {
 }
 
 func (l *leased) SetLease(until time.Duration) { l.until = append(l.until, until) }
-
-// Snapshots merged in the spool count as the size of one.
-func TestTheSpoolCountsWhatItHolds(t *testing.T) {
-	s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Spool: 1000}, nil)
-	defer s.end()
-	var running measure.Totals
-	for seq := uint64(1); seq <= 50; seq++ {
-		require.NoError(t, s.keep(interval(seq, &running)))
-		held := 0
-		for _, o := range s.link.queue {
-			held += o.size
-			require.GreaterOrEqual(t, o.size, len(o.GetSnapshot()))
-			require.Less(t, o.size, len(o.GetSnapshot())+20)
-		}
-		require.Equal(t, held, s.link.held)
-	}
-	require.Less(t, len(s.link.queue), 50)
-}
-
-// A stream carries heartbeats first, then acknowledgements, then envelopes. If too much is in flight for another envelope, one heartbeat finds out
-// when it has arrived.
-func TestWhatIsSentFirst(t *testing.T) {
-	s := echoing(t, new(time.Duration))
-	s.stream.beat, s.stream.taken = true, 3
-	s.link.push(payload(7))
-	next := func() any {
-		msg, err := s.pick()
-		require.NoError(t, err)
-		if msg == nil {
-			return nil
-		}
-		return msg.GetMessage()
-	}
-	require.IsType(t, &pb.FromWorker_Heartbeat{}, next())
-	require.False(t, s.stream.beat)
-	require.Equal(t, &pb.FromWorker_Received{Received: 3}, next())
-	require.EqualValues(t, 7, next().(*pb.FromWorker_Envelope).Envelope.GetReady().GetOps())
-	require.Nil(t, next())
-	s.stream.taken = 4
-	require.Equal(t, &pb.FromWorker_Received{Received: 4}, next())
-	require.Nil(t, next(), "it was told")
-
-	s.stream.flight = flight{sent: flightBytes}
-	s.link.push(payload(8))
-	require.IsType(t, &pb.FromWorker_Heartbeat{}, next(), "nothing else will tell")
-	require.Nil(t, next(), "its echo will")
-	s.stream.flight.echoed(s.stream.flight.marks[0].at)
-	require.EqualValues(t, 8, next().(*pb.FromWorker_Envelope).Envelope.GetReady().GetOps())
-	require.Nil(t, next())
-}
-
-// An envelope that fits goes whole, one that is a byte larger in parts.
-func TestWhichEnvelopesArePartedOnTheWay(t *testing.T) {
-	of := func(size int) *pb.Envelope {
-		e := &pb.Envelope{Content: &pb.Envelope_Snapshot{}}
-		for n := size; ; n-- {
-			e.Content = &pb.Envelope_Snapshot{Snapshot: make([]byte, n)}
-			e.Number = 1
-			if proto.Size(e) == size {
-				return e
-			}
-		}
-	}
-	for size, parts := range map[int]int{100: 0, partBytes: 0, partBytes + 1: 2, 2 * partBytes: 2} {
-		var l link
-		var f flight
-		l.push(of(size))
-		require.Equal(t, size, l.queue[0].size)
-		sent := 0
-		for msg, full, err := f.next(&l); msg != nil; msg, full, err = f.next(&l) {
-			require.NoError(t, err)
-			require.False(t, full)
-			if sent++; parts == 0 {
-				require.IsType(t, &pb.FromWorker_Envelope{}, msg.GetMessage())
-			} else {
-				require.Equal(t, sent == parts, msg.GetPart().GetLast())
-			}
-		}
-		require.Equal(t, max(1, parts), sent, "%d", size)
-		require.Equal(t, size, f.sent)
-	}
-}
-
-// Waiting is called at once with who has come, of how many.
-func TestWhoWaitsIsTold(t *testing.T) {
-	var told []int
-	timing := DefaultTiming()
-	s := newServer(Config{Timing: timing, Waiting: func(come []string, of int) {
-		require.Empty(t, come)
-		told = append(told, of)
-	}})
-	s.gate = &gate{Listener: &street{}}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := s.Wait(ctx, 2)
-	require.ErrorContains(t, err, ", of 2 wanted")
-	members, err := s.Wait(ctx, 0)
-	require.NoError(t, err)
-	require.Empty(t, members)
-	require.Equal(t, []int{2, 0}, told)
-	s.cfg.Waiting = nil
-	_, err = s.Wait(ctx, 2)
-	require.Error(t, err, "nobody is told")
-}

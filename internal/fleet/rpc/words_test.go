@@ -1,14 +1,12 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,70 +39,6 @@ func (l *letters) Send(m *pb.FromWorker) error {
 
 func (l *letters) CloseSend() error { l.sent = append(l.sent, ""); return nil }
 
-// A stopped worker sends what it still has to say, as far as the coordinator takes it within Farewell, and then goodbye.
-func TestWhatIsSaidBeforeAWorkerLeaves(t *testing.T) {
-	const goodbye = "it was stopped on its own machine"
-	for name, c := range map[string]struct {
-		arrives time.Duration // when the coordinator has all that was sent before
-		taken   time.Duration // when it has taken the last word
-		want    []any
-		after   time.Duration
-	}{
-		"at once":     {0, 0, []any{"heartbeat", uint64(7), goodbye, ""}, 0},
-		"a slow link": {100 * time.Millisecond, 200 * time.Millisecond, []any{"heartbeat", uint64(7), goodbye, ""}, 200 * time.Millisecond},
-		"not taken":   {100 * time.Millisecond, time.Hour, []any{"heartbeat", uint64(7), goodbye, ""}, 500 * time.Millisecond},
-		"no link":     {time.Hour, time.Hour, []any{"heartbeat", goodbye, ""}, 500 * time.Millisecond},
-	} {
-		servertest.Bubble(t, func(t *testing.T) {
-			s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Suspended: func() time.Duration { return 0 }}, nil)
-			defer s.end()
-			s.stream.flight.sent = flightBytes // of what came before
-			s.link.push(payload(7))
-			l := &letters{}
-			began := time.Now()
-			time.AfterFunc(c.arrives+1, func() { // once all has been sent that may be
-				s.mu.Lock()
-				s.stream.flight.echoed(s.stream.flight.marks[0].at)
-				s.mu.Unlock()
-				s.poke()
-			})
-			time.AfterFunc(c.taken+2, func() {
-				s.mu.Lock()
-				_ = s.link.ack(1)
-				s.mu.Unlock()
-				s.poke()
-			})
-			require.NoError(t, s.leave(&joined{stream: l}))
-			require.Equal(t, c.want, l.sent, name)
-			require.InDelta(t, c.after, time.Since(began), 2, name)
-			require.Error(t, s.work.Err(), "its work has ended")
-		})
-	}
-	s := echoing(t, new(time.Duration))
-	s.stream.beat = true
-	l := &letters{refuse: errors.New("why")}
-	require.Equal(t, l.refuse, s.leave(&joined{stream: l}))
-	require.Equal(t, []any{"heartbeat"}, l.sent, "nothing more follows what cannot be sent")
-}
-
-// An order is acknowledged as soon as it has arrived, and wakes the sender.
-func TestOrdersAreAcknowledged(t *testing.T) {
-	s := &session{orders: make(chan *pb.Envelope, 3), wake: make(chan struct{}, 1)} // nobody carries them out
-	for n := uint64(1); n <= 2; n++ {
-		require.NoError(t, s.accept(&pb.Envelope{Number: n, Content: &pb.Envelope_Start{}}))
-		require.Len(t, s.wake, 1)
-		<-s.wake
-		msg, err := s.pick()
-		require.NoError(t, err)
-		require.Equal(t, &pb.FromWorker_Received{Received: n}, msg.GetMessage())
-	}
-	require.NoError(t, s.accept(&pb.Envelope{Number: 2}), "again")
-	require.Empty(t, s.wake)
-	require.Error(t, s.accept(&pb.Envelope{Number: 4}))
-	require.Empty(t, s.wake)
-	require.Len(t, s.orders, 2)
-}
-
 // A worker may load until one lease after its newest heartbeat, on the run clock.
 func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
@@ -128,25 +62,6 @@ func TestHowLongALostWorkerMayHaveLoaded(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		require.Same(t, first, m.lost)
-	})
-}
-
-// A worker that the run does not need is neither suspected nor lost when it is silent.
-func TestNobodyMissesWhoWasDismissed(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		var logs bytes.Buffer
-		s := newServer(Config{Timing: DefaultTiming(), Logger: slog.New(slog.NewTextHandler(&logs, nil))})
-		stays, goes := newMember(s, &pb.Hello{Name: "stays"}), newMember(s, &pb.Hello{Name: "goes"})
-		goes.dismiss("the run has ended")
-		goes.beat(health{cpu: 6}, 30*time.Second)
-		require.Zero(t, goes.health.cpu)
-		require.Equal(t, []bool{true, false}, []bool{stays.status(0).Up, goes.status(0).Up})
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Equal(t, []bool{true, false}, []bool{stays.isLost(), goes.isLost()})
-		require.False(t, stays.status(0).Up)
-		require.Contains(t, logs.String(), "worker=stays")
-		require.NotContains(t, logs.String(), "worker=goes")
 	})
 }
 
@@ -203,17 +118,6 @@ func TestAListenerThatFailsIsTold(t *testing.T) {
 	require.EqualError(t, err, "listen for workers: why")
 }
 
-// Unset options of a session get their documented defaults.
-func TestDefaultsOfAWorker(t *testing.T) {
-	for given, want := range map[int][]any{
-		0: {64 << 20, 30 * time.Second}, -1: {64 << 20, 30 * time.Second}, 1: {1, time.Duration(1)},
-	} {
-		s := newSession(JoinConfig{Spool: given, MaxLease: time.Duration(given)}, nil)
-		require.Equal(t, want, []any{s.cfg.Spool, s.cfg.MaxLease})
-		require.False(t, s.end())
-	}
-}
-
 // Each pause between attempts is twice the last, from 50 ms to 2 s, less a random part of at most half.
 func TestPausesBetweenAttempts(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
@@ -251,10 +155,4 @@ func TestNumbersOfTheProtocol(t *testing.T) {
 	require.Equal(t, []int{10_000, 1 << 24, 1 << 20, 4096, 256}, []int{maxWorkers, maxSessions, maxLevels, maxServers, maxFacts})
 	require.Equal(t, 87_600*time.Hour, maxRunTime)
 	require.EqualValues(t, 1_000_000_000, maxRate)
-}
-
-// At most a second's worth at 64 kbit/s is in flight ahead of a heartbeat, in at least two pieces: a heartbeat waits for no more than that.
-func TestWhatIsAheadOfAHeartbeat(t *testing.T) {
-	require.Equal(t, 64<<10, 8*flightBytes)
-	require.Equal(t, flightBytes, 2*partBytes)
 }
