@@ -104,7 +104,10 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	}
 	resolved, diags := t.resolve(t.vars)
 	if t.vars.Variant == "" {
-		_, more := t.file.Experiment()
+		e, more := t.file.Experiment()
+		if e != nil {
+			more = expr.CheckCompared(e)
+		}
 		_, tables := t.file.Tables()
 		_, charts := t.file.Charts()
 		diags = slices.Concat(diags, more, tables, charts)
@@ -128,6 +131,7 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	diags = slices.Concat(diags, more, others)
 	all := &runner.Trial{Experiment: e, Wanted: expr.Wanted{Tables: tables, Charts: charts}}
 	if e != nil {
+		diags = append(diags, expr.CheckCompared(e)...)
 		diags = append(diags, t.variants(all)...)
 	}
 	return all, t.report(w, append(t.diags, diags...))

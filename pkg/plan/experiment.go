@@ -27,8 +27,9 @@ type Experiment struct {
 	Fork     bool          `json:"fork"`     // each run loads from its own process
 	Cap      time.Duration `json:"cap"`      // on the total time of a variant's runs; 0: none
 
-	Compare []string `json:"compare,omitempty"` // metrics to compare, by their paths below an op; none: the usual ones
-	Matters float64  `json:"matters,omitempty"` // smallest difference that matters, as a share; 0: any does
+	Compare   []string  `json:"compare,omitempty"` // metrics to compare, by their paths below an op; none: the usual ones
+	CompareAt hcl.Range `json:"-"`                 // where the plan names them
+	Matters   float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0: any does
 
 	// Bound holds values of variables, as HCL literals: a variant's bound is the variant with these values and otherwise its own. Empty for none.
 	Bound map[string]string `json:"bound"`
@@ -36,25 +37,6 @@ type Experiment struct {
 	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "": none
 	RestartTimeout time.Duration `json:"restart_timeout"` // of that hook
 	Variants       []Variant     `json:"variants"`        // two or more: the named ones, then those of the matrix
-}
-
-// Metrics returns the metrics that the experiment compares: those that it names, or the usual ones. Keys and hits are compared only where ops have them.
-func (e *Experiment) Metrics() []string {
-	if len(e.Compare) > 0 {
-		return e.Compare
-	}
-	return []string{"rate", "response.mean", "response.p50", "response.p95", "response.p99", "keys.rate", "hit_ratio"}
-}
-
-// comparable returns all metrics that an experiment may name.
-func comparable() []string {
-	all := []string{"rate", "answered", "keys.rate", "hit_ratio"}
-	for _, of := range []string{"response", "service"} {
-		for _, name := range []string{"mean", "p50", "p90", "p95", "p99", "p999"} {
-			all = append(all, of+"."+name)
-		}
-	}
-	return all
 }
 
 // The orders of runs.
@@ -105,6 +87,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 	b.Text("order", &e.Order)
 	b.Text("baseline", &e.Baseline)
 	b.Texts("compare", &e.Compare)
+	e.CompareAt = r.Places[b.Path+".compare"]
 	if b.Share("matters", &e.Matters) && (e.Matters <= 0 || e.Matters > 1) {
 		b.Bad("matters", fmt.Sprint(e.Matters), `Write more than 0 and at most "100%"; leave it out if any difference matters.`)
 	}
@@ -161,16 +144,13 @@ func (b *block) checkExperiment(e *Experiment) {
 	}
 }
 
-// checkCompared reports metrics that there are not, and those named twice.
+// checkCompared reports metrics named twice. Which ones there are, the result knows.
 func (b *block) checkCompared(names []string) {
 	if b.Has("compare") && len(names) == 0 {
 		b.Bad("compare", "nothing to compare", `Write metrics such as compare = ["rate", "response.p99"], or leave it out.`)
 	}
 	for i, name := range names {
-		switch {
-		case !slices.Contains(comparable(), name):
-			b.Bad("compare", "unknown metric "+dialect.Quote(name), dialect.Instead(name, comparable(), "%q"))
-		case slices.Contains(names[:i], name):
+		if slices.Contains(names[:i], name) {
 			b.Bad("compare", dialect.Quote(name)+" twice", "Name each metric once.")
 		}
 	}

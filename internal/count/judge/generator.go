@@ -134,7 +134,7 @@ func (p *phase) judgeGenerator() {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
 	switch closed := p.Closed(); {
 	case closed && g.Busy > invalidBusy:
-		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
+		p.doubt(reason.ClientBound, run.Suspect, append(p.each(rateFigures()), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
 	case p.Model == run.ModelSearch && g.Busy > invalidBusy: // a rate that holds would also hold with an idle generator
 		p.doubt(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
 	case g.Busy > invalidBusy:
@@ -152,7 +152,7 @@ func (p *phase) judgeGenerator() {
 		p.judgeGaps()
 	case p.Stalls == 0:
 	case p.Closed(): // its lag does not show it
-		p.doubt(reason.StoodStill, run.Suspect, p.each(rateFigures, latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
+		p.doubt(reason.StoodStill, run.Suspect, p.each(rateFigures(), latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	default:
 		p.doubt(reason.StoodStill, p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
@@ -184,7 +184,7 @@ func (p *phase) judgeGaps() {
 	why := kept(i, "the rest is a stop of the process, a hypervisor's, or work of the loop itself")
 	switch {
 	case i.Seconds/loops > suspectGaps*p.Seconds:
-		p.doubt(reason.Interrupted, run.Suspect, p.each(rateFigures, latencyFigures), "%s", why)
+		p.doubt(reason.Interrupted, run.Suspect, p.each(rateFigures(), latencyFigures), "%s", why)
 	case i.MaxSeconds >= measure.LongGap.Seconds() && met >= suspectMet*p.ended():
 		p.doubt(reason.Interrupted, run.Suspect, p.each(tailFigures), "%s", why)
 	}
@@ -214,7 +214,7 @@ func (p *phase) stalled() run.Validity {
 func (p *phase) judgeMachine() {
 	g := p.Generator
 	if w := g.RunQueueWait; w != nil && *w > suspectQueued {
-		v, touches := run.Suspect, p.each(rateFigures, latencyFigures)
+		v, touches := run.Suspect, p.each(rateFigures(), latencyFigures)
 		if !p.Closed() {
 			touches = p.each(latencyFigures, []string{"lag"})
 			if *w > invalidQueued && p.Model != run.ModelSearch { // a rate that holds would also hold without the wait
@@ -231,7 +231,7 @@ func (p *phase) judgeMachine() {
 		p.doubt(reason.CpuQuota, run.Invalid, p.all(), "a CPU quota kept the generator from running %s, for %s in all", quantity.Count(t.Periods, "time"), quantity.Duration(t.Seconds))
 	}
 	if m := g.Machine; m.Doubtful() {
-		p.doubt(reason.Neighbours, run.Suspect, append(p.each(rateFigures, latencyFigures), "achieved_rate", "steady"),
+		p.doubt(reason.Neighbours, run.Suspect, append(p.each(rateFigures(), latencyFigures), "achieved_rate", "steady"),
 			"processes other than loadgen's and the target's had %s of the processors' time on a worker's machine, and %s of it was idle: loadgen or the target may have wanted it; stop them, or run where they are not",
 			quantity.Percent(m.OthersShare), quantity.Percent(m.IdleShare))
 	}

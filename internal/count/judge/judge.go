@@ -10,6 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -44,10 +45,19 @@ const (
 
 // Figures of an op, as paths relative to it.
 var (
-	rateFigures    = []string{"rate", "answered", "rate_per_minute", "rate_wall", "keys.rate", "keys.answered", "keys.rate_wall"}
 	latencyFigures = []string{"response", "service", "latency", "acks"}
 	tailFigures    = []string{"response.p999", "response.max", "service.p999", "service.max"}
 )
+
+// rateFigures() lists the rates of an op.
+func rateFigures() (names []string) {
+	for _, m := range metric.Op() {
+		if m.Kind == metric.Rate {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
 
 // doubt adds a reason why figures of the phase are no better than v.
 func (p *phase) doubt(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
@@ -78,7 +88,7 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
 		for _, f := range slices.Concat(figures...) {
-			if f == "acks" || f == "hit_ratio" {
+			if !ofScenarios(f) {
 				continue
 			}
 			paths = append(paths, "scenario."+name+"."+f)
@@ -91,6 +101,13 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// ofScenarios says whether scenarios have a figure, or figures below it.
+func ofScenarios(figure string) bool {
+	return slices.ContainsFunc(metric.Figures(), func(m metric.Of[run.Figures]) bool {
+		return m.Name == figure || strings.HasPrefix(m.Name, figure+".")
+	})
 }
 
 // judge decides the validity of a phase whose figures are complete.
@@ -218,7 +235,7 @@ func (p *phase) judgeEnded(m Measured) {
 // judgeFleet reports that figures mix the loads of different numbers of workers.
 func (p *phase) judgeFleet(m Measured) {
 	for _, l := range m.Losses {
-		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
@@ -226,7 +243,7 @@ func (p *phase) judgeFleet(m Measured) {
 func (p *phase) judgeClocks(m Measured) {
 	apart := m.Apart.Seconds()
 	if p.even > 0 && apart > suspectApart*p.even {
-		p.doubt(reason.ClocksApart, run.Suspect, append(p.each(rateFigures), "offered_rate", "achieved_rate", "steady.rate"),
+		p.doubt(reason.ClocksApart, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"),
 			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
 			quantity.Duration(apart), quantity.Percent(apart/p.even))
 	}
@@ -315,7 +332,7 @@ func wrongs(o *run.Figures, lost string) string {
 func (p *phase) judgePlateau() {
 	for _, o := range p.parts() {
 		if o.Rate == nil {
-			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures), "%s", p.Nulls[o.at+".rate"])
+			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures()), "%s", p.Nulls[o.at+".rate"])
 			return // one plateau for all
 		}
 	}
@@ -324,7 +341,7 @@ func (p *phase) judgePlateau() {
 // judgeSteady checks whether the load was steady enough for one number to represent it.
 func (p *phase) judgeSteady() {
 	if p.WarmUp.Code == reason.NeverSettled {
-		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures, latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures(), latencyFigures), "steady"), "%s", p.WarmUp.Reason)
 		return
 	}
 	drifts := func(what string, t run.Trend, most float64, figures []string) {
@@ -338,7 +355,7 @@ func (p *phase) judgeSteady() {
 		p.doubt(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
-	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures)
+	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures())
 	if !p.Closed() { // in a closed phase the response is the rate seen from the other side
 		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
 	}

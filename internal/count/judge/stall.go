@@ -53,7 +53,7 @@ func (p *phase) judgeStall() {
 	s := &p.stall
 	switch {
 	case s.silent > 0:
-		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures, latencyFigures),
+		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures(), latencyFigures),
 			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, and latencies have one slow op a slot for it",
 			quantity.Duration(s.silent), quantity.Percent(s.share))
 	case math.Abs(s.byTime-s.byEnds) > suspectHung*s.byEnds:
@@ -61,7 +61,7 @@ func (p *phase) judgeStall() {
 		if s.byTime > s.byEnds {
 			why = "for part of it, slots had nothing under way, or what began before it or never ended"
 		}
-		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures), "slots hung: %s ended in the plateau; by the time that its ops took it would be %s: %s",
+		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures()), "slots hung: %s ended in the plateau; by the time that its ops took it would be %s: %s",
 			p.arriving(s.byEnds), p.arriving(s.byTime), why)
 	}
 }

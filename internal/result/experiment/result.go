@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -73,14 +74,14 @@ func newComparer(x *run.Experiment, runs []*run.Run) *comparer {
 
 // compare adds the figures of an op: of each metric that a run has, one for each variant.
 func (c *comparer) compare(s subject) {
-	for _, m := range compared(c.x) {
+	for _, m := range metricsOf(c.x.Compare) {
 		if !c.has(s, m) {
 			continue
 		}
 		baseline := c.values(s, m, c.x.Baseline)
 		for _, v := range c.x.Variants {
 			f := run.Figure{
-				Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.name, Unit: m.unit,
+				Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.Name, Unit: unitOf(m),
 				Nulls: map[string]string{}, NullCodes: map[string]reason.Code{},
 				Validity: c.validity(s, v.Name),
 			}
@@ -111,7 +112,7 @@ func describe(f *run.Figure, values []float64) {
 }
 
 // relate sets how the values compare with the baseline's.
-func (c *comparer) relate(f *run.Figure, s subject, m metric, a, b []float64) {
+func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) {
 	var why reason.Why
 	switch {
 	case f.Variant == c.x.Baseline:
@@ -123,7 +124,7 @@ func (c *comparer) relate(f *run.Figure, s subject, m metric, a, b []float64) {
 	default:
 		why = c.otherSync(f.Phase, f.Variant)
 	}
-	if why.Text == "" && !m.share() {
+	if why.Text == "" && m.Kind != metric.Share {
 		if a, b = logs(a), logs(b); slices.Contains(slices.Concat(a, b), math.Inf(-1)) {
 			why = reason.Why{Code: reason.NoTime, Text: "a ratio wants values above 0"}
 		}
@@ -132,10 +133,10 @@ func (c *comparer) relate(f *run.Figure, s subject, m metric, a, b []float64) {
 		nullAll(f, why, relative[:]...)
 		return
 	}
-	w := newWelch(a, b, m.blur())
+	w := newWelch(a, b, blur(m.Name))
 	set := func(at, lo, hi **float64, v [3]float64) { *at, *lo, *hi = number(v[0]), number(v[1]), number(v[2]) }
 	lo, hi := w.interval()
-	if m.share() {
+	if m.Kind == metric.Share {
 		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{w.at, lo, hi})
 	} else {
 		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(w.at), math.Exp(lo), math.Exp(hi)})
@@ -156,7 +157,7 @@ func (c *comparer) relate(f *run.Figure, s subject, m metric, a, b []float64) {
 	if f.Spread == nil {
 		f.Null("spread", why)
 	}
-	if m.share() {
+	if m.Kind == metric.Share {
 		nullAll(f, reason.Why{Code: ofShares, Text: "shares are compared by difference"}, "ratio", "ratio_lo", "ratio_hi")
 	}
 }
@@ -218,9 +219,9 @@ func missing(f *run.Figure, why reason.Why) {
 }
 
 // whyNone says why a variant has no values of a metric.
-func (c *comparer) whyNone(s subject, m metric, variant string) reason.Why {
+func (c *comparer) whyNone(s subject, m opMetric, variant string) reason.Why {
 	for _, r := range c.runs[variant] {
-		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, strings.Split(m.name, ".")...)...); why.Text != "" {
+		if why := r.Why(append([]string{"phase", s.phase, "op", s.op}, strings.Split(m.Name, ".")...)...); why.Text != "" {
 			return why
 		}
 	}
@@ -277,7 +278,7 @@ func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) (n, m
 		if known[[2]int{n, m}] == 0 {
 			known[[2]int{n, m}] = Detectable(n, m, family)
 		}
-		shown := known[[2]int{n, m}]**f.Spread + metric{name: f.Metric}.blur()
+		shown := known[[2]int{n, m}]**f.Spread + blur(f.Metric)
 		seen := sureness * *f.Spread * math.Sqrt(1/float64(n)+1/float64(m)) // what chance may take off
 		if f.Share() {
 			f.MDE = number(max(shown, c.x.Matters+seen))
@@ -359,7 +360,7 @@ func number(f float64) *float64 {
 // of comparisons at most among which that is. The plan is the baseline's. What no run tells in advance is taken to be compared.
 func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) {
 	for _, ph := range p.Phases {
-		for _, m := range metricsOf(e.Metrics()) {
+		for _, m := range metricsOf(e.Compare) {
 			for _, o := range ph.Ops {
 				if foreseen(ph, o.Op, m) {
 					family += len(e.Variants) - 1
@@ -371,16 +372,16 @@ func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) 
 }
 
 // foreseen says whether a plan's phase may have a finding about a metric of an op.
-func foreseen(ph *plan.Phase, verb string, m metric) bool {
+func foreseen(ph *plan.Phase, verb string, m opMetric) bool {
 	switch {
 	case ph.Populate != nil || ph.Clear != nil:
 		return false
-	case m.unit == "/s" && (ph.Open != nil || ph.Stages != nil):
+	case m.Kind == metric.Rate && (ph.Open != nil || ph.Stages != nil):
 		return false // the schedule sets it
-	case m.only != nil:
+	case m.Only != nil:
 		return ph.Batch > 1
 	}
-	return !m.share() || verb == "get" || verb == "read"
+	return m.Kind != metric.Share || verb == "get" || verb == "read"
 }
 
 // Outlook says how large a difference must be for the experiment to find it nine times in ten, once each variant has three runs, for the first metric

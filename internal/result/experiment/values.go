@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // subject is one op of one phase.
@@ -48,20 +48,23 @@ func (s subject) in(r *run.Run) (*run.Phase, *run.Op) {
 	return p, p.Op[s.op]
 }
 
-// metric is a quantity of an op by which variants are compared.
-type metric struct {
-	name string // its path relative to the op
-	unit string // "/s", "s", or "" for a share
-	of   func(o *run.Op) *float64
-	only func(o *run.Op) bool // whether it says something about an op; nil: about every one
+// opMetric is a metric by which variants are compared: a rate, a time or a share.
+type opMetric = metric.Of[run.Op]
+
+// unitOf returns the unit of a metric in results: "/s", "s", or "" for a share.
+func unitOf(m opMetric) string {
+	switch m.Kind {
+	case metric.Rate:
+		return "/s"
+	case metric.Time:
+		return "s"
+	}
+	return ""
 }
 
-// share says that it is compared by difference, since a ratio of shares near 1 says nothing about what is lacking.
-func (m metric) share() bool { return m.unit == "" }
-
-// blur is how much logarithms of the metric may differ because values are reported as the upper bound of a histogram's bucket.
-func (m metric) blur() float64 {
-	if _, last, _ := strings.Cut(m.name, "."); strings.HasPrefix(last, "p") {
+// blur is how much logarithms of a metric may differ because values are reported as the upper bound of a histogram's bucket.
+func blur(name string) float64 {
+	if _, last, _ := strings.Cut(name, "."); strings.HasPrefix(last, "p") {
 		return bucket
 	}
 	return 0
@@ -70,51 +73,34 @@ func (m metric) blur() float64 {
 // bucket is the width of a histogram's bucket, as a share of its values (pkg/hist).
 const bucket = 1.0 / 128
 
-// metricsOf returns the metrics of a plan's names.
-func metricsOf(names []string) (all []metric) {
-	for _, name := range names {
-		m := metric{name: name}
-		of, quantity, _ := strings.Cut(name, ".")
-		switch of {
-		case "rate":
-			m.unit, m.of = "/s", func(o *run.Op) *float64 { return o.Rate }
-		case "answered":
-			m.unit, m.of = "/s", func(o *run.Op) *float64 { return o.Answered }
-		case "keys":
-			m.unit, m.of, m.only = "/s", func(o *run.Op) *float64 { return o.Keys.Rate }, (*run.Op).Batched
-		case "hit_ratio":
-			m.of = func(o *run.Op) *float64 { return o.HitRatio }
-		case "response":
-			m.unit, m.of = "s", func(o *run.Op) *float64 { return latency(&o.Response, quantity) }
-		case "service":
-			m.unit, m.of = "s", func(o *run.Op) *float64 { return latency(&o.Service, quantity) }
+// metricsOf returns the metrics that a plan's `compare` names; without any, the usual ones.
+func metricsOf(names []string) (all []opMetric) {
+	if len(names) == 0 {
+		for _, m := range metric.Op() {
+			if m.Compared == metric.Usually {
+				all = append(all, m)
+			}
 		}
-		all = append(all, m)
+	}
+	for _, name := range names {
+		if m, known := metric.Named(name); known {
+			all = append(all, m)
+		}
 	}
 	return all
 }
 
-// latency returns a figure of a latency by its name.
-func latency(l *run.Latency, name string) *float64 {
-	return map[string]*float64{"mean": l.Mean, "p50": l.P50, "p90": l.P90, "p95": l.P95, "p99": l.P99, "p999": l.P999}[name]
-}
-
-// compared returns the metrics by which an experiment compares its variants.
-func compared(x *run.Experiment) []metric {
-	return metricsOf((&plan.Experiment{Compare: x.Compare}).Metrics())
-}
-
 // values returns a variant's values of a metric, one for each run that counts and has it. If ops in one failed, which count as slower than any other,
 // there are none: the runs that have the metric are then the better ones, and a comparison by these would flatter the variant.
-func (c *comparer) values(s subject, m metric, variant string) (values []float64) {
+func (c *comparer) values(s subject, m opMetric, variant string) (values []float64) {
 	for _, r := range c.runs[variant] {
 		_, o := s.in(r)
 		if o == nil {
 			continue
 		}
-		if v := m.of(o); v != nil {
+		if v := m.Value(o); v != nil {
 			values = append(values, *v)
-		} else if m.unit == "s" && o.Response.Failed > 0 {
+		} else if m.Kind == metric.Time && o.Response.Failed > 0 {
 			return nil
 		}
 	}
@@ -122,10 +108,10 @@ func (c *comparer) values(s subject, m metric, variant string) (values []float64
 }
 
 // has says whether the metric says something about at least one run. If so, all are compared by it, even those with ops of one key, say.
-func (c *comparer) has(s subject, m metric) bool {
+func (c *comparer) has(s subject, m opMetric) bool {
 	for _, runs := range c.runs {
 		for _, r := range runs {
-			if _, o := s.in(r); o != nil && (m.only == nil || m.only(o)) && m.of(o) != nil {
+			if _, o := s.in(r); o != nil && (m.Only == nil || m.Only(o)) && m.Value(o) != nil {
 				return true
 			}
 		}
@@ -135,8 +121,8 @@ func (c *comparer) has(s subject, m metric) bool {
 
 // fixed says whether a metric is what the plan asked for, in every run of two variants: a rate of an open load that sustained what was offered, and
 // whose ops were answered: how many of those hit is hit_ratio's.
-func (c *comparer) fixed(s subject, m metric, a, b string) bool {
-	if m.unit != "/s" {
+func (c *comparer) fixed(s subject, m opMetric, a, b string) bool {
+	if m.Kind != metric.Rate {
 		return false
 	}
 	for _, r := range slices.Concat(c.runs[a], c.runs[b]) {

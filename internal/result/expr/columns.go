@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -42,6 +43,25 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
 			}
 			earlier[c.Name] = cty.UnknownVal(cty.DynamicPseudoType)
+		}
+	}
+	return all
+}
+
+// CheckCompared returns an error for each metric that an experiment names and no op has.
+func CheckCompared(e *plan.Experiment) (all hcl.Diagnostics) {
+	var names []string
+	for _, m := range metric.Op() {
+		if m.Compared != metric.NotCompared {
+			names = append(names, m.Name)
+		}
+	}
+	for _, name := range e.Compare {
+		if !slices.Contains(names, name) {
+			all = append(all, &hcl.Diagnostic{
+				Severity: hcl.DiagError, Summary: "experiment: compare: unknown metric " + dialect.Quote(name),
+				Detail: dialect.Instead(name, names, "%q"), Subject: e.CompareAt.Ptr(),
+			})
 		}
 	}
 	return all
@@ -108,18 +128,32 @@ func kindOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	}
 	name, _ := nameOf(x.Traversal[len(x.Traversal)-1])
 	switch {
-	case slices.Contains([]string{"rate", "answered", "rate_wall", "offered_rate", "achieved_rate"}, name):
-		return rates
-	case slices.Contains([]string{"mean", "sd", "min", "p50", "p90", "p99", "p999", "max"}, name), name == "seconds", strings.HasSuffix(name, "_seconds"):
+	case name == "seconds", strings.HasSuffix(name, "_seconds"):
 		return times
-	case name == "hit_ratio" || name == "busy":
+	case name == "busy":
 		return shares
 	case name == "bytes_per_second":
 		return speeds
 	case strings.HasPrefix(name, "bytes_"), strings.HasSuffix(name, "_bytes"):
 		return sizes
 	}
-	return anything
+	return map[string]kind{"/s": rates, "s": times, "share": shares}[listed(name)]
+}
+
+// listed returns the unit, without what is counted, of metrics whose names end in the given one; "" if there is none.
+func listed(name string) (unit string) {
+	of := func(path, of string) {
+		if path[strings.LastIndexByte(path, '.')+1:] == name {
+			unit = of[max(strings.LastIndexByte(of, '/'), 0):]
+		}
+	}
+	for _, m := range metric.Op() {
+		of(m.Name, m.Unit)
+	}
+	for _, m := range metric.Phase() {
+		of(m.Name, m.Unit)
+	}
+	return unit
 }
 
 // kindObserved derives the kind of an observation's figure from its field's unit. Such figures are below phase.NAME.observe.OBSERVATION.FIELD

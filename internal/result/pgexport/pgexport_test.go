@@ -23,6 +23,7 @@ func result(id string, rows int) *run.Run {
 	rate, p99 := 1000.5, 0.0012
 	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, run.Environment{Kernel: "6.1"})
 	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{Due: 7, OK: 7}, Rate: &rate, Response: run.Latency{P99: &p99}}}}}
+	p.Reconnects = 3
 	p.Observe = map[string]map[string]run.Observed{"cache": {"used_memory": {Unit: "bytes", Last: &rate}, "keys": {}}}
 	for i := range rows {
 		p.Series = append(p.Series, run.Row{T: float64(i + 1), OK: uint64(i)})
@@ -63,7 +64,7 @@ func TestHistory(t *testing.T) {
 			})
 		}
 		require.NoError(t, all.Wait())
-		require.Equal(t, 3, count(t, conn, "migrations"), "each once")
+		require.Equal(t, 4, count(t, conn, "migrations"), "each once")
 	})
 
 	t.Run("several push the same run", func(t *testing.T) {
@@ -80,6 +81,8 @@ func TestHistory(t *testing.T) {
 		require.ElementsMatch(t, []bool{true, false, false, false}, added)
 		require.Equal(t, 2000, count(t, conn, "series"))
 		require.Equal(t, 2, count(t, conn, "figures"), "those that are null have no row")
+		require.Equal(t, 1, count(t, conn, "phase_figures WHERE figure = 'reconnects' AND value = 3"))
+		require.Equal(t, 2, count(t, conn, "phase_figures"), "with max_stall_seconds")
 		require.Equal(t, 2, count(t, conn, "observations"))
 		var last float64
 		require.NoError(t, conn.QueryRow(t.Context(), `SELECT last FROM loadgen.observations WHERE field = 'used_memory' AND mean IS NULL`).Scan(&last))
@@ -142,7 +145,7 @@ func TestHistory(t *testing.T) {
 	})
 
 	t.Run("a schema of before keeps its rows", func(t *testing.T) {
-		_, err := conn.Exec(t.Context(), `DELETE FROM loadgen.migrations WHERE version = 3; ALTER TABLE loadgen.runs DROP COLUMN draws_as;
+		_, err := conn.Exec(t.Context(), `DELETE FROM loadgen.migrations WHERE version > 2; DROP TABLE loadgen.phase_figures; ALTER TABLE loadgen.runs DROP COLUMN draws_as;
 			ALTER TABLE loadgen.experiments DROP COLUMN schema, DROP COLUMN matters;
 			ALTER TABLE loadgen.comparisons DROP COLUMN difference, DROP COLUMN difference_lo, DROP COLUMN difference_hi, DROP COLUMN code`)
 		require.NoError(t, err)
@@ -184,7 +187,7 @@ func TestHistory(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `INSERT INTO loadgen.migrations (version) VALUES (99)`)
 		require.NoError(t, err)
 		_, err = pgexport.Open(t.Context(), url, within)
-		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 3: use a newer one")
+		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 4: use a newer one")
 	})
 }
 

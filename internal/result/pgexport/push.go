@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -99,39 +101,35 @@ type rowsOf struct {
 
 // tablesOf makes the rows of a run's tables, referenced tables first.
 func tablesOf(r *run.Run) []rowsOf {
-	phases := rowsOf{name: "phases", columns: []string{
-		"run", "phase", "position", "kind", "model", "target", "driver", "seconds", "warmup", "validity", "offered_rate", "achieved_rate",
-	}}
-	ops := rowsOf{name: "ops", columns: []string{
-		"run", "phase", "op", "due", "sent", "ok", "miss", "conflict", "quorum_failed", "timeout", "error", "shed", "in_flight", "bytes_in", "bytes_out",
-	}}
+	phases := rowsOf{name: "phases", columns: slices.Concat(
+		[]string{"run", "phase", "position", "kind", "model", "target", "driver", "warmup", "validity"}, columnsOf(metric.Phase(), phaseColumns),
+	)}
+	phaseFigures := rowsOf{name: "phase_figures", columns: []string{"run", "phase", "figure", "value"}}
+	ops := rowsOf{name: "ops", columns: slices.Concat([]string{"run", "phase", "op"}, columnsOf(metric.Op(), opColumns))}
 	figures := rowsOf{name: "figures", columns: []string{"run", "phase", "op", "figure", "value"}}
-	series := rowsOf{name: "series", columns: []string{
-		"run", "phase", "t", "due", "sent", "ok", "miss", "bad", "in_flight", "response_mean", "response_p50", "response_p99",
-	}}
+	series := rowsOf{name: "series", columns: slices.Concat([]string{"run", "phase", "t"}, columnsOf(metric.Row(), seriesColumns))}
 	observations := rowsOf{name: "observations", columns: []string{
 		"run", "phase", "observation", "field", "unit", "counter", "before", "after", "delta", "rate", "last", "min", "max", "mean",
 	}}
 	for i, name := range r.PhaseOrder {
 		p := r.Phase[name]
-		phases.rows = append(phases.rows, []any{
-			r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.Seconds, p.WarmUp.Seconds, string(p.Validity), p.OfferedRate, p.AchievedRate,
-		})
+		head := []any{r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.WarmUp.Seconds, string(p.Validity)}
+		columns, others := split(p, metric.Phase(), phaseColumns)
+		phases.rows = append(phases.rows, append(head, columns...))
+		for _, f := range others {
+			phaseFigures.rows = append(phaseFigures.rows, []any{r.ID, name, f.name, f.value})
+		}
 		for _, verb := range p.Verbs() {
-			o := p.Op[verb]
-			ops.rows = append(ops.rows, []any{
-				r.ID, name, verb, o.Due, o.Sent, o.OK, o.Miss, o.Conflict, o.QuorumFailed, o.Timeout, o.Error, o.Shed, o.InFlight, o.BytesIn, o.BytesOut,
-			})
-			for _, f := range figuresOf(o) {
-				if f.value != nil {
-					figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, *f.value})
-				}
+			columns, others := split(p.Op[verb], metric.Op(), opColumns)
+			ops.rows = append(ops.rows, append([]any{r.ID, name, verb}, columns...))
+			for _, f := range others {
+				figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, f.value})
 			}
 		}
-		for _, s := range p.Series {
-			series.rows = append(series.rows, []any{
-				r.ID, name, s.T, s.Due, s.Sent, s.OK, s.Miss, s.Bad, s.InFlight, s.Response.Mean, s.Response.P50, s.Response.P99,
-			})
+		of := metric.Row()
+		for i := range p.Series {
+			columns, _ := split(&p.Series[i], of, seriesColumns)
+			series.rows = append(series.rows, append([]any{r.ID, name, p.Series[i].T}, columns...))
 		}
 		for what, fields := range p.Observe {
 			for field, o := range fields {
@@ -141,26 +139,47 @@ func tablesOf(r *run.Run) []rowsOf {
 			}
 		}
 	}
-	return []rowsOf{phases, ops, figures, series, observations}
+	return []rowsOf{phases, phaseFigures, ops, figures, series, observations}
 }
 
-// figure is a number of an op, named by its path below the op.
+// Metrics that have a column in a table, by its released schema. Other metrics of a phase or an op are rows of phase_figures and figures.
+var (
+	phaseColumns = []string{"seconds", "offered_rate", "achieved_rate"}
+
+	opColumns = []string{
+		"due", "sent", "ok", "miss", "conflict", "quorum_failed", "timeout", "error", "shed", "in_flight", "bytes_in", "bytes_out",
+	}
+	seriesColumns = []string{"due", "sent", "ok", "miss", "bad", "in_flight", "response.mean", "response.p50", "response.p99"}
+)
+
+// columnsOf returns the names of the columns of metrics, in the order of the metrics.
+func columnsOf[T any](metrics []metric.Of[T], with []string) (columns []string) {
+	for _, m := range metrics {
+		if slices.Contains(with, m.Name) {
+			columns = append(columns, strings.ReplaceAll(m.Name, ".", "_"))
+		}
+	}
+	return columns
+}
+
+// figure is a number, named by its path below a phase or an op.
 type figure struct {
 	name  string
-	value *float64
+	value any
 }
 
-func figuresOf(o *run.Op) []figure {
-	all := []figure{{"rate", o.Rate}, {"answered", o.Answered}, {"rate_wall", o.RateWall}, {"hit_ratio", o.HitRatio}}
-	for _, l := range []struct {
-		name string
-		of   *run.Latency
-	}{{"response", &o.Response}, {"service", &o.Service}, {"lag", &o.Lag}} {
-		all = append(all,
-			figure{l.name + ".mean", l.of.Mean}, figure{l.name + ".sd", l.of.SD}, figure{l.name + ".min", l.of.Min}, figure{l.name + ".p50", l.of.P50},
-			figure{l.name + ".p90", l.of.P90}, figure{l.name + ".p95", l.of.P95}, figure{l.name + ".p99", l.of.P99}, figure{l.name + ".p999", l.of.P999}, figure{l.name + ".max", l.of.Max})
+// split returns the values for columnsOf, and the other metrics of t: none that are null, counts of 0, or said by others.
+func split[T any](t *T, metrics []metric.Of[T], with []string) (columns []any, others []figure) {
+	for _, m := range metrics {
+		value := m.Exact(t)
+		switch {
+		case slices.Contains(with, m.Name):
+			columns = append(columns, value)
+		case value != nil && value != uint64(0) && (m.Only == nil || m.Only(t)):
+			others = append(others, figure{m.Name, value})
+		}
 	}
-	return all
+	return columns, others
 }
 
 // PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if it is there already.

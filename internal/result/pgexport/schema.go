@@ -158,6 +158,15 @@ ALTER TABLE loadgen.comparisons
 	ADD COLUMN difference_lo double precision,
 	ADD COLUMN difference_hi double precision,
 	ADD COLUMN code text NOT NULL DEFAULT '';`,
+	`
+CREATE TABLE loadgen.phase_figures (
+	run           text NOT NULL,
+	phase         text NOT NULL,
+	figure        text NOT NULL,
+	value         double precision NOT NULL,
+	PRIMARY KEY (run, phase, figure),
+	FOREIGN KEY (run, phase) REFERENCES loadgen.phases ON DELETE CASCADE
+);`,
 }
 
 // onlyOne is the advisory lock for migrations: "loadgen" as a number.

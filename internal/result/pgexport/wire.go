@@ -18,6 +18,8 @@ import (
 // text appends a value as PostgreSQL reads it; ok is false for NULL.
 func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 	switch v := value.(type) {
+	case nil:
+		return dst, false, nil
 	case string:
 		return append(dst, v...), true, nil
 	case *string:
@@ -38,11 +40,6 @@ func text(dst []byte, value any) (_ []byte, ok bool, err error) {
 		return strconv.AppendInt(dst, v, 10), true, nil
 	case uint64:
 		return strconv.AppendUint(dst, v, 10), true, nil
-	case *uint64:
-		if v == nil {
-			return dst, false, nil
-		}
-		return strconv.AppendUint(dst, *v, 10), true, nil
 	case bool:
 		return strconv.AppendBool(dst, v), true, nil
 	case time.Time:

@@ -21,6 +21,7 @@ func matrix() *run.Experiment {
 	}
 	x.Variants[3].Stopped = run.StopCap
 	x.Tables = x.Tables[:1]
+	units := map[string]string{"rate": "/s", "response.p99": "s"}
 	for _, metric := range []string{"rate", "response.p99"} {
 		t := run.Table{
 			Title:   "phase put, put: " + metric + "; one value per repetition",
@@ -28,7 +29,7 @@ func matrix() *run.Experiment {
 		}
 		for i, v := range x.Variants {
 			score, ratio := 1234.5*float64(i+1), float64(i+1)
-			f := run.Figure{Variant: v.Name, Phase: "put", Op: "put", Metric: metric, Score: &score, Ratio: &ratio, Differs: i > 2}
+			f := run.Figure{Variant: v.Name, Phase: "put", Op: "put", Metric: metric, Unit: units[metric], Score: &score, Ratio: &ratio, Differs: i > 2}
 			switch i {
 			case 0:
 				f.Ratio, f.Nulls = nil, map[string]string{"ratio": "it is the baseline"}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -61,9 +62,9 @@ func CSV(w io.Writer, all []timeline.Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
 	fields := observedFields(runs)
-	head := []string{
-		"run", "variant", "repetition", "phase", "level", "t", "ops", "due", "sent", "ok", "miss", "bad", "keys_ok", "in_flight",
-		"response_mean", "response_p50", "response_p99",
+	head := []string{"run", "variant", "repetition", "phase", "level", "t", "ops"}
+	for _, m := range metric.Row() {
+		head = append(head, strings.ReplaceAll(m.Name, ".", "_"))
 	}
 	for _, f := range fields {
 		head = append(head, name(f.observation+"."+f.name))
@@ -131,13 +132,9 @@ func levelAt(ph *run.Phase, end float64) string {
 }
 
 func fieldsOf(r *run.Row, ended uint64) []string {
-	fields := []string{strconv.FormatFloat(r.T, 'f', -1, 64)}
-	for _, n := range []uint64{ended, r.Due, r.Sent, r.OK, r.Miss, r.Bad, r.KeysOK} {
-		fields = append(fields, strconv.FormatUint(n, 10))
-	}
-	fields = append(fields, strconv.FormatInt(r.InFlight, 10))
-	for _, q := range []*float64{r.Response.Mean, r.Response.P50, r.Response.P99} {
-		fields = append(fields, exact(q))
+	fields := []string{exact(&r.T), strconv.FormatUint(ended, 10)}
+	for _, m := range metric.Row() {
+		fields = append(fields, exact(m.Value(r)))
 	}
 	return fields
 }

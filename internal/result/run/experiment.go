@@ -128,7 +128,7 @@ func (f *Figure) Null(name string, why reason.Why) {
 }
 
 // Share says that it is a share, and compared by difference.
-func (f *Figure) Share() bool { return f.Metric == "hit_ratio" }
+func (f *Figure) Share() bool { return f.Unit == "" }
 
 // Above says by how much it is above the baseline's: the ratio less 1 or, of a share, the difference; NaN if that is unknown.
 func (f *Figure) Above() float64 {

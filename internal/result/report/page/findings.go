@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -39,16 +40,13 @@ func ratios(c *tables.Comparison, variants []int, name func(variant string) stri
 	return strings.Join(each, ", ")
 }
 
-// metricName returns a metric's name in a sentence.
-func metricName(metric string) string {
-	name := map[string]string{
-		"rate": "rate", "answered": "rate of answers", "keys.rate": "rate of keys", "hit_ratio": "hit ratio",
-	}[metric]
-	if name == "" {
-		of, which, _ := strings.Cut(metric, ".")
-		name = strings.Replace(which, "p50", "median", 1) + " " + of
+// metricName returns the name of a metric in a sentence.
+func metricName(path string) string {
+	m, known := metric.Named(path)
+	if !known {
+		return path
 	}
-	return name
+	return m.Words()
 }
 
 // answerOf says whether the variants differ.

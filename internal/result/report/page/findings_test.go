@@ -38,7 +38,7 @@ func TestDifferencesByThemselves(t *testing.T) {
 	x := run.NewExperiment("x")
 	x.Baseline, x.Variants = "a", []run.Variant{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	shown := func(variant string, code reason.Code, finding string) run.Figure {
-		return run.Figure{Code: code, Variant: variant, Metric: "rate", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
+		return run.Figure{Code: code, Variant: variant, Metric: "rate", Unit: "/s", Ratio: &one, RatioHi: &one, Spread: &one, Finding: finding}
 	}
 	c := tables.Comparison{Figures: []run.Figure{
 		shown("a", reason.Baseline, "baseline"), shown("b", "differs_alone", "differs by itself, not among 62 comparisons"), shown("c", reason.NoDifference, "no difference shown (MDE 3.0 %)"),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
@@ -221,15 +222,15 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 		v.Facts = append(v.Facts, strings.Join(volume, " · "))
 	}
 	v.Facts = append(v.Facts, o.Grown()...)
-	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, []chart.Share{
-		{Name: quantity.Thousands(o.OK) + " ok", Class: "c0", N: float64(o.OK)},
-		{Name: quantity.Thousands(o.Miss) + " miss", Class: "c2", N: float64(o.Miss)},
-		{Name: quantity.Thousands(o.Conflict) + " conflict", Class: "c3", N: float64(o.Conflict)},
-		{Name: quantity.Thousands(o.QuorumFailed) + " quorum failed", Class: "c1", N: float64(o.QuorumFailed)},
-		{Name: quantity.Thousands(o.Timeout) + " timeout", Class: "bad", N: float64(o.Timeout)},
-		{Name: quantity.Thousands(o.Error) + " error", Class: "bad", N: float64(o.Error)},
-		{Name: quantity.Thousands(o.Shed) + " shed", Class: "offered", N: float64(o.Shed)},
-	}))
+	classes := map[string]string{"ok": "c0", "miss": "c2", "conflict": "c3", "quorum_failed": "c1", "timeout": "bad", "error": "bad", "shed": "offered"}
+	var shares []chart.Share
+	for _, m := range metric.Ledger() {
+		if class, ended := classes[m.Name]; ended {
+			n := *m.Value(&o.Ledger)
+			shares = append(shares, chart.Share{Name: quantity.Thousands(uint64(n)) + " " + m.Words(), Class: class, N: n})
+		}
+	}
+	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, shares))
 	var missing []tables.Missed
 	for _, r := range o.Rows() {
 		v.Rows = append(v.Rows, newLatencyView(r))

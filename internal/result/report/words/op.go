@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -50,21 +51,9 @@ func DoneIn(ph *run.Phase) []Done {
 // Ledger formats the op ledger as an equation, without outcomes that did not occur.
 func Ledger(o *run.Ledger) string {
 	var terms []string
-	for _, t := range []struct {
-		name string
-		n    uint64
-	}{
-		{"ok", o.OK},
-		{"miss", o.Miss},
-		{"conflict", o.Conflict},
-		{"quorum failed", o.QuorumFailed},
-		{"timeout", o.Timeout},
-		{"error", o.Error},
-		{"shed", o.Shed},
-		{"in flight", uint64(o.InFlight)},
-	} {
-		if t.n > 0 {
-			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+	for _, m := range metric.Ledger() {
+		if n := *m.Value(o); n > 0 && m.Name != "due" {
+			terms = append(terms, quantity.Thousands(uint64(n))+" "+m.Words())
 		}
 	}
 	if terms == nil {
@@ -88,14 +77,14 @@ func (d Done) Keys() []string {
 
 // Caused says why ops failed; "" if none did.
 func (d Done) Caused() string {
-	ph, c := d.ph, d.Causes
 	var terms []string
-	for _, t := range []struct {
-		name string
-		n    uint64
-	}{{"reply", c.Reply}, {"timeout", c.Timeout}, {ph.Lost(), c.Lost}, {"refused", c.Refused}, {"op timeout", c.OpTimeout}} {
-		if t.n > 0 {
-			terms = append(terms, quantity.Thousands(t.n)+" "+t.name)
+	for _, m := range metric.Causes() {
+		name := m.Words()
+		if name == "lost" {
+			name = d.ph.Lost()
+		}
+		if n := *m.Value(&d.Causes); n > 0 {
+			terms = append(terms, quantity.Thousands(uint64(n))+" "+name)
 		}
 	}
 	return strings.Join(terms, ", ")
@@ -103,46 +92,70 @@ func (d Done) Caused() string {
 
 // Rates returns the figures that are usually quoted, with their doubts.
 func (d Done) Rates() []string {
-	ph, o := d.ph, d
 	var parts []string
-	if ph.Kind.Timed() {
-		if o.Rate != nil {
-			parts = append(parts, quantity.Whole(*o.Rate)+"/s"+Mark(ph, o.At+".rate"), quantity.Whole(*o.RatePerMinute)+"/min"+Mark(ph, o.At+".rate_per_minute"))
-			if o.Miss > 0 {
-				parts = append(parts, quantity.Whole(*o.Answered)+"/s"+Mark(ph, o.At+".answered")+" answered")
-			}
-		} else {
-			parts = append(parts, "no rate ("+ph.Nulls[o.At+".rate"]+")")
-		}
+	timed := d.ph.Kind.Timed()
+	if timed && d.Rate == nil {
+		parts = append(parts, "no rate ("+d.ph.Nulls[d.At+".rate"]+")")
 	}
-	if o.RateWall != nil {
-		parts = append(parts, quantity.Whole(*o.RateWall)+"/s"+Mark(ph, o.At+".rate_wall")+" from first start to last end")
+	for _, m := range metric.Figures() {
+		v := m.Value(d.Figures)
+		switch {
+		case m.Line != metric.RateLine || v == nil:
+		case !timed && m.Name != "rate_wall":
+		case m.Name == "answered" && d.Miss == 0: // it is the rate
+		default:
+			parts = append(parts, quoted(d, &m, *v))
+		}
 	}
 	return parts
 }
 
 // Volume returns the bytes and hits of a verb; nothing for a scenario.
 func (d Done) Volume() []string {
-	o := d.Op
-	if o == nil {
+	if d.Op == nil {
 		return nil
 	}
 	var parts []string
-	if o.BytesOut != nil {
-		parts = append(parts, quantity.Bytes(*o.BytesOut)+" out")
-	}
-	parts = append(parts, quantity.Bytes(o.BytesIn)+" in")
-	if o.HitRatio != nil {
-		hits := quantity.Percent(*o.HitRatio) + " hits"
-		if asked := d.ph.Load.HitRatio; asked > 0 {
-			hits += " of " + quantity.Percent(asked) + " asked"
+	for _, m := range metric.Op() {
+		v := m.Value(d.Op)
+		if m.Line != metric.VolumeLine || v == nil {
+			continue
 		}
-		if d.ph.Load.OnMiss != "" {
-			hits += ", each miss filled by a " + d.ph.Load.OnMiss
+		text := quoted(d, &m, *v)
+		if m.Name == "hit_ratio" {
+			text += d.hitsAsked()
 		}
-		parts = append(parts, hits)
+		parts = append(parts, text)
 	}
 	return parts
+}
+
+// hitsAsked says what the plan asked for about hits, to be read after the hit ratio; "" if nothing.
+func (d Done) hitsAsked() (text string) {
+	if asked := d.ph.Load.HitRatio; asked > 0 {
+		text = " of " + quantity.Percent(asked) + " asked"
+	}
+	if d.ph.Load.OnMiss != "" {
+		text += ", each miss filled by a " + d.ph.Load.OnMiss
+	}
+	return text
+}
+
+// quoted is a figure as a line of text has it, with its doubt.
+func quoted[T any](d Done, m *metric.Of[T], v float64) string {
+	text := quantity.Thousands(uint64(v))
+	switch {
+	case m.Unit == "bytes":
+		text = quantity.Bytes(uint64(v))
+	case m.Kind == metric.Rate:
+		_, per, _ := strings.Cut(m.Unit, "/")
+		text = quantity.Whole(v) + "/" + per + Mark(d.ph, d.At+"."+m.Name)
+	case m.Kind == metric.Share:
+		text = quantity.Percent(v)
+	case m.Kind == metric.Time:
+		text = quantity.Duration(v)
+	}
+	return strings.TrimSpace(text + " " + m.Text)
 }
 
 // Row is a line of latencies.

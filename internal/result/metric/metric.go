@@ -1,0 +1,356 @@
+package metric
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Of is a number of T as reports show it, plans compare it and databases keep it: the lists below hold each once.
+type Of[T any] struct {
+	Name string // its path in the JSON of T
+	Unit string // "ops", "ops/s", "s", "bytes", …; "share" is from 0 to 1
+	Kind Kind
+
+	Counted func(*T) uint64   // the getter of a count that there always is
+	Float   func(*T) *float64 // the getter of any other number, in base units; it returns nil if the number is not available
+
+	Line     Line     // of a report's text where it is quoted
+	Text     string   // what follows it there
+	Title    string   // its name in a sentence, if that is not Name in plain words
+	Compared Compared // whether experiments compare variants by it
+
+	Only func(*T) bool // whether it says something about t that no other metric does; nil: always
+
+	Says string // its meaning, for docs/result.md
+}
+
+// Kind says how a metric of several ops follows from those of each.
+type Kind int
+
+const (
+	Count Kind = iota // how many, or how much: the sum
+	Rate              // per second or minute: the sum
+	Time              // seconds: of the samples of all of them together, never of their quantiles
+	Share             // from 0 to 1: a quotient of two counts, each of which is summed
+)
+
+// Line is a place in a report's text.
+type Line int
+
+const (
+	NoLine     Line = iota // tables show it, or nothing does
+	RateLine               // 1,000/s · 60,000/min
+	VolumeLine             // 10 MB out · 2 MB in · 99 % hits
+)
+
+// Compared says whether experiments compare variants by a metric.
+type Compared int
+
+const (
+	NotCompared Compared = iota // in no experiment
+	IfNamed                     // if `compare` names it
+	Usually                     // also if `compare` names none
+)
+
+// named returns the metrics of a part of T, with the part's path before their names.
+func named[T, Part any](at string, metrics []Of[Part], of func(*T) *Part, most Compared) (all []Of[T]) {
+	for _, m := range metrics {
+		whole := Of[T]{
+			Name: at + m.Name, Unit: m.Unit, Kind: m.Kind, Line: m.Line, Text: m.Text, Title: m.Title,
+			Compared: min(m.Compared, most), Says: m.Says,
+		}
+		if m.Counted != nil {
+			whole.Counted = func(t *T) uint64 { return m.Counted(of(t)) }
+		} else {
+			whole.Float = func(t *T) *float64 { return m.Float(of(t)) }
+		}
+		if m.Only != nil {
+			whole.Only = func(t *T) bool { return m.Only(of(t)) }
+		}
+		all = append(all, whole)
+	}
+	return all
+}
+
+// Value returns the number, in base units; nil if it is not available.
+func (m *Of[T]) Value(t *T) *float64 {
+	if m.Counted == nil {
+		return m.Float(t)
+	}
+	n := float64(m.Counted(t))
+	return &n
+}
+
+// Ledger lists the counts of a ledger: what was due, and how that ended.
+func Ledger() []Of[run.Ledger] {
+	return []Of[run.Ledger]{
+		{
+			Name: "due", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Due },
+			Says: "due by the schedule: ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight",
+		},
+		{Name: "ok", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.OK }, Says: "done as asked"},
+		{Name: "miss", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Miss }, Says: "whose key did not exist"},
+		{Name: "conflict", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Conflict }, Says: "refused because of a newer version"},
+		{
+			Name: "quorum_failed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.QuorumFailed },
+			Says: "that did not get W or R good answers",
+		},
+		{Name: "timeout", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Timeout }, Says: "without an answer in time"},
+		{Name: "error", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Error }, Says: "that ended in an error reply or a lost connection"},
+		{Name: "shed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Shed }, Says: "due and never started"},
+		{
+			Name: "in_flight", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return uint64(l.InFlight) },
+			Says: "started and not ended; 0 after a phase that ran to its end",
+		},
+	}
+}
+
+// Causes lists the causes of ops that went wrong.
+func Causes() []Of[run.Causes] {
+	return []Of[run.Causes]{
+		{Name: "reply", Unit: "ops", Counted: func(c *run.Causes) uint64 { return c.Reply }, Says: "an endpoint's answer"},
+		{
+			Name: "timeout", Unit: "ops", Counted: func(c *run.Causes) uint64 { return c.Timeout },
+			Says: "a request without an answer within the target's timeout",
+		},
+		{
+			Name: "lost", Unit: "ops", Counted: func(c *run.Causes) uint64 { return c.Lost },
+			Says: "a connection that broke with the request outstanding",
+		},
+		{
+			Name: "refused", Unit: "ops", Counted: func(c *run.Causes) uint64 { return c.Refused },
+			Says: "a request that could not be sent: no connection, or too many outstanding",
+		},
+		{Name: "op_timeout", Unit: "ops", Counted: func(c *run.Causes) uint64 { return c.OpTimeout }, Says: "the op's own deadline"},
+	}
+}
+
+// Latency lists the figures of a latency: its counts, and then seconds that ascend from min on.
+func Latency() []Of[run.Latency] {
+	return []Of[run.Latency]{
+		{
+			Name: "count", Unit: "ops", Counted: func(l *run.Latency) uint64 { return l.Count },
+			Says: "samples: ops that ended ok or miss; if 0, all but `failed` are null",
+		},
+		{
+			Name: "failed", Unit: "ops", Counted: func(l *run.Latency) uint64 { return l.Failed },
+			Says: "ops without a sample, which count as slower than any: those that ended in conflict, quorum_failed, timeout or error, were shed, or " +
+				"had not ended; for `acks`, those that never got that many answers; 0 in `lag` and `latency`, which describe only what there is. If " +
+				"it is not 0, mean, sd and max are null, and so is each quantile whose rank among all ops is that of a failed one",
+		},
+		{Name: "mean", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.Mean }, Compared: Usually, Says: "mean, exact"},
+		{Name: "sd", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.SD }, Says: "standard deviation, exact"},
+		{Name: "min", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.Min }, Says: "least, exact"},
+		{
+			Name: "p50", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P50 }, Compared: Usually,
+			Says: "median. Quantiles are nearest ranks, given as the upper bound of their bucket: less than 0.8 % above the sample. A quantile with " +
+				"fewer than 10 samples beyond it is null: p50 takes 20, p99 1,000, p99.9 10,000",
+		},
+		{Name: "p90", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P90 }, Compared: IfNamed, Says: "90 % took no longer"},
+		{
+			Name: "p95", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P95 }, Compared: Usually,
+			Says: "95 % took no longer; absent in results of an older loadgen",
+		},
+		{Name: "p99", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P99 }, Compared: Usually, Says: "99 % took no longer"},
+		{Name: "p999", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P999 }, Compared: IfNamed, Says: "99.9 % took no longer"},
+		{Name: "max", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.Max }, Says: "greatest, exact"},
+	}
+}
+
+// latencies lists the latencies of ops.
+func latencies() []part[run.Figures, run.Latency] {
+	return []part[run.Figures, run.Latency]{
+		{"response", func(f *run.Figures) *run.Latency { return &f.Response }, Usually},
+		{"service", func(f *run.Figures) *run.Latency { return &f.Service }, IfNamed},
+		{"lag", func(f *run.Figures) *run.Latency { return &f.Lag }, NotCompared},
+		{"latency.ok.response", func(f *run.Figures) *run.Latency { return &f.Latency.OK.Response }, NotCompared},
+		{"latency.ok.service", func(f *run.Figures) *run.Latency { return &f.Latency.OK.Service }, NotCompared},
+		{"latency.miss.response", func(f *run.Figures) *run.Latency { return &f.Latency.Miss.Response }, NotCompared},
+		{"latency.miss.service", func(f *run.Figures) *run.Latency { return &f.Latency.Miss.Service }, NotCompared},
+		{"latency.bad.response", func(f *run.Figures) *run.Latency { return &f.Latency.Bad.Response }, NotCompared},
+		{"latency.bad.service", func(f *run.Figures) *run.Latency { return &f.Latency.Bad.Service }, NotCompared},
+	}
+}
+
+// part is an object of T whose numbers have a list of their own.
+type part[T, Part any] struct {
+	path     string
+	of       func(*T) *Part
+	compared Compared // at most
+}
+
+// Figures lists what there is of every kind of op: of a verb, of scenarios and of a step of one.
+func Figures() []Of[run.Figures] {
+	all := named("", Ledger(), func(f *run.Figures) *run.Ledger { return &f.Ledger }, NotCompared)
+	all = slices.Insert(all, 1, Of[run.Figures]{Name: "sent", Unit: "ops", Counted: func(f *run.Figures) uint64 { return f.Sent }, Says: "started: due − shed"})
+	all = append(all, named("causes.", Causes(), func(f *run.Figures) *run.Causes { return &f.Causes }, NotCompared)...)
+	all = append(all,
+		Of[run.Figures]{
+			Name: "rate", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.Rate }, Line: RateLine, Compared: Usually,
+			Says: "ok per second on the plateau, while all of the load was on ([how](truth.md#rates)). Null with a reason if sessions never loaded " +
+				"together, or ended fewer than 10 ops each and these took different times",
+		},
+		Of[run.Figures]{
+			Name: "rate_per_minute", Unit: "ops/min", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.RatePerMinute }, Line: RateLine,
+			Says: "60 × rate",
+		},
+		Of[run.Figures]{
+			Name: "answered", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.Answered }, Line: RateLine, Text: "answered",
+			Title: "rate of answers", Compared: IfNamed,
+			Says: "ok and miss per second, by the same rule. It is what most other tools call throughput",
+		},
+		Of[run.Figures]{
+			Name: "rate_wall", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.RateWall }, Line: RateLine, Text: "from first start to last end",
+			Says: "ok per second from the first start to the last end, ramps included",
+		},
+	)
+	for _, p := range latencies() {
+		all = append(all, named(p.path+".", Latency(), p.of, p.compared)...)
+	}
+	return all
+}
+
+// Op lists what there is of the ops of a verb.
+func Op() []Of[run.Op] {
+	all := named("", Figures(), func(o *run.Op) *run.Figures { return &o.Figures }, Usually)
+	for _, m := range named("keys.", Ledger(), func(o *run.Op) *run.Ledger { return &o.Keys.Ledger }, NotCompared) {
+		if m.Says = "keys, as the ops above"; m.Name == "keys.due" {
+			m.Says = "= ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight"
+		}
+		m.Unit, m.Only = "keys", (*run.Op).Batched
+		all = append(all, m)
+	}
+	return append(all,
+		Of[run.Op]{
+			Name: "keys.rate", Unit: "keys/s", Kind: Rate, Float: func(o *run.Op) *float64 { return o.Keys.Rate }, Title: "rate of keys", Compared: Usually, Only: (*run.Op).Batched,
+			Says: "as `rate`",
+		},
+		Of[run.Op]{
+			Name: "keys.answered", Unit: "keys/s", Kind: Rate, Float: func(o *run.Op) *float64 { return o.Keys.Answered }, Only: (*run.Op).Batched,
+			Says: "as `answered`",
+		},
+		Of[run.Op]{
+			Name: "keys.rate_wall", Unit: "keys/s", Kind: Rate, Float: func(o *run.Op) *float64 { return o.Keys.RateWall }, Only: (*run.Op).Batched,
+			Says: "as `rate_wall`",
+		},
+		Of[run.Op]{
+			Name: "bytes_out", Unit: "bytes", Float: func(o *run.Op) *float64 { return counted(o.BytesOut) }, Line: VolumeLine, Text: "out",
+			Says: "sent for these ops; null if the driver has a client of its own, which does not say",
+		},
+		Of[run.Op]{
+			Name: "bytes_in", Unit: "bytes", Counted: func(o *run.Op) uint64 { return o.BytesIn }, Line: VolumeLine, Text: "in",
+			Says: "received for these ops; only value bytes if the driver has a client of its own",
+		},
+		Of[run.Op]{
+			Name: "hit_ratio", Unit: "share", Kind: Share, Float: func(o *run.Op) *float64 { return o.HitRatio }, Line: VolumeLine, Text: "hits", Compared: Usually,
+			Says: "of gets: ok / (ok + miss), counting keys if ops have several",
+		},
+	)
+}
+
+func counted(n *uint64) *float64 {
+	if n == nil {
+		return nil
+	}
+	f := float64(*n)
+	return &f
+}
+
+// Row lists what there is of each second of a phase.
+func Row() []Of[run.Row] {
+	return []Of[run.Row]{
+		{
+			Name: "due", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Due },
+			Says: "started or shed in it: an op that waits for room counts when it gets it, not when it was due",
+		},
+		{Name: "sent", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Sent }, Says: "started in it"},
+		{Name: "ok", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.OK }, Says: "ended ok in it"},
+		{Name: "miss", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Miss }, Says: "missed in it"},
+		{Name: "bad", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Bad }, Says: "ended in it in conflict, quorum_failed, timeout or error"},
+		{
+			Name: "keys_ok", Unit: "keys", Counted: func(r *run.Row) uint64 { return r.KeysOK },
+			Says: "ended ok in it, for ops with several keys ([`batch`](plans.md#batches)); 0 if ops have one each",
+		},
+		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "started and not ended at its end"},
+		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
+		{Name: "response.p50", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P50 }, Says: "median"},
+		{Name: "response.p99", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P99 }, Says: "99 % took no longer"},
+	}
+}
+
+// Phase lists what there is of a phase as a whole.
+func Phase() []Of[run.Phase] {
+	return []Of[run.Phase]{
+		{
+			Name: "seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.Seconds },
+			Says: "first start to last end of its ops, without setup",
+		},
+		{
+			Name: "offered_rate", Unit: "ops/s", Kind: Rate, Float: func(p *run.Phase) *float64 { return p.OfferedRate },
+			Says: "open: ops that became due, over the time of the load, less what its ramp lacks ([truth.md](truth.md#rates)); scenarios if the " +
+				"phase has any; for a search, at the largest rate that held",
+		},
+		{
+			Name: "achieved_rate", Unit: "ops/s", Kind: Rate, Float: func(p *run.Phase) *float64 { return p.AchievedRate },
+			Says: "open: ops per second that ended with any outcome but shed, over the plateau moved by one median service time; " +
+				"[truth.md](truth.md#rates) has the details; for a search as above",
+		},
+		{
+			Name: "op_cost_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return p.OpCostSeconds },
+			Says: "productive processor time of the loops per op",
+		},
+		{
+			Name: "expected_lag_p99", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return p.ExpectedLagP99 },
+			Says: "open: the p99 lag of an M/D/1 queue with that cost, as loaded as the busiest loop",
+		},
+		{Name: "reconnects", Unit: "connections", Counted: func(p *run.Phase) uint64 { return p.Reconnects }, Says: "reopened after a loss"},
+		{
+			Name: "late_replies", Unit: "replies", Counted: func(p *run.Phase) uint64 { return p.LateReplies },
+			Says: "to requests that had timed out; discarded",
+		},
+		{
+			Name: "foreign", Unit: "values", Counted: func(p *run.Phase) uint64 { return p.Foreign },
+			Says: "read but not written by loadgen, in a checked dataset",
+		},
+		{Name: "stalls", Unit: "times", Counted: func(p *run.Phase) uint64 { return p.Stalls }, Says: "an event loop stood still for more than 250 ms"},
+		{Name: "max_stall_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.MaxStallSeconds }, Says: "the longest of them"},
+	}
+}
+
+// Exact returns the number as an integer if it is a whole one, else as a float64; nil if it is not available.
+func (m *Of[T]) Exact(t *T) any {
+	if m.Counted != nil {
+		return m.Counted(t)
+	}
+	v := m.Float(t)
+	switch {
+	case v == nil:
+		return nil
+	case m.Kind == Count:
+		return int64(*v)
+	}
+	return *v
+}
+
+// Words returns the metric's name in a sentence: rate of answers, hit ratio, p99 response.
+func (m *Of[T]) Words() string {
+	if m.Title != "" {
+		return m.Title
+	}
+	of, which, latency := strings.Cut(m.Name, ".")
+	if !latency {
+		return strings.ReplaceAll(m.Name, "_", " ")
+	}
+	return strings.Replace(which, "p50", "median", 1) + " " + of
+}
+
+// Named returns the metric of an op with a name.
+func Named(name string) (m Of[run.Op], known bool) {
+	all := Op()
+	if i := slices.IndexFunc(all, func(m Of[run.Op]) bool { return m.Name == name }); i >= 0 {
+		return all[i], true
+	}
+	return m, false
+}
