@@ -21,6 +21,8 @@ variable "n" { default = 3 } # nodes that hold a key
 variable "w" { default = 2 } # acknowledgements that complete a put
 variable "r" { default = 1 } # answers that complete a get
 
+variable "iterations" { default = 5000 } # ops of each session; the original's 1000 take less than a second here
+
 # The original started its clients over 10 s (PUT) and 1 s (GET). That is longer than the work takes here, and a rate needs a time in
 # which all sessions are at work: by default they all start at once.
 variable "put_ramp" { default = "0s" }
@@ -68,7 +70,7 @@ phase "put" {
   ops     = { put = 1 }
   closed {
     sessions   = 10
-    iterations = 1000 # of each session
+    iterations = var.iterations
     ramp       = var.put_ramp
   }
 }
@@ -80,7 +82,7 @@ phase "get" {
   setup { ops = { put = 1 } } # untimed: each session puts every key of its pool once
   closed {
     sessions   = 10
-    iterations = 1000
+    iterations = var.iterations
     ramp       = var.get_ramp
   }
 }

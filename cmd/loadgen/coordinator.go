@@ -273,9 +273,9 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 		Samples: keepSamples,
 		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
-		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) },
-		Progress:    func(id string) runner.Progress { return f.newProgress(words, id) },
-		Logger:      slog.New(slog.DiscardHandler),
+		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
+		Progress: func(id string) runner.Progress { return f.newProgress(words, id) },
+		Logger:   slog.New(slog.DiscardHandler),
 	}
 	refused := slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if f.debug {

@@ -75,7 +75,7 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 // config says where the workers of runs come from.
 func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (runner.FleetConfig, error) {
 	cfg := runner.FleetConfig{
-		Version: version(), CPU: machine.ProcessorTime, New: func() rpc.Local { return newEngine(loops, log) }, Workers: f.workers, Listen: f.listen, Refused: refused,
+		Version: version(), CPU: machine.ProcessorTime, New: func(keep []int) rpc.Local { return newEngine(loops, keep, log) }, Workers: f.workers, Listen: f.listen, Refused: refused,
 		Wait: f.wait, TTL: defaultTTL, Lease: f.lease, Words: words, Logger: log,
 	}
 	if f.process {

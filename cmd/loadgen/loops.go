@@ -37,7 +37,7 @@ type loopFlags struct {
 const noSpin = time.Duration(math.MinInt64)
 
 func (f *loopFlags) add(set *pflag.FlagSet) {
-	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: LOADGEN_LOOPS, or one less than the number of processors)")
+	set.IntVar(&f.n, "loops", 0, "use `N` event loops, one thread each (default: LOADGEN_LOOPS, or one less than the number of processors, and beside built-in nodes at most half of them)")
 	set.DurationVar(&f.spin, "spin", noSpin, "before an op of an open load is due, spin for this `TIME` instead of sleeping; 0s: never")
 	set.Lookup("spin").DefValue = fmt.Sprintf("%v, with --pin %v", engine.DefaultSpin, engine.PinnedSpin)
 	set.StringVar(&f.pin, "pin", "", "run event loops and log file threads only on these `CPUS`, such as 1 or 2,3, or node0 for those of a NUMA node; assigned round-robin")
@@ -70,18 +70,18 @@ func (f *loopFlags) check() error {
 			return fmt.Errorf("--files: %s is not a directory", f.files)
 		}
 	}
-	if _, err := loopsByDefault(); err != nil {
+	if _, err := loopsOfEnvironment(); err != nil {
 		return err
 	}
 	_, err := f.cpus()
 	return err
 }
 
-// loopsByDefault is a worker's number of event loops if none is given.
-func loopsByDefault() (int, error) {
+// loopsOfEnvironment is the number of event loops that the environment asks for; 0: any.
+func loopsOfEnvironment() (int, error) {
 	text := os.Getenv("LOADGEN_LOOPS")
 	if text == "" {
-		return engine.DefaultLoops(), nil
+		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -114,11 +114,29 @@ func (f *loopFlags) cpus() ([]int, error) {
 	return list, nil
 }
 
+// asked is how many event loops the flags ask for, which check has accepted; 0: any.
+func (f *loopFlags) asked() int {
+	if f.n > 0 {
+		return f.n
+	}
+	n, _ := loopsOfEnvironment()
+	return n
+}
+
+// halves returns CPUs for the loops of a worker of this process, and others for built-in nodes. There are none if the flags say where loops run, if they
+// ask for more loops than would have a CPU, or if this machine has too few CPUs or lets nobody choose.
+func (f *loopFlags) halves() (loops, nodes []int) {
+	loops, nodes = machine.Halves(os.DirFS("/"))
+	free := func() error { return nil }
+	if f.pin != "" || f.asked() > len(loops) || machine.On(loops, free) != nil || machine.On(nodes, free) != nil {
+		return nil, nil
+	}
+	return loops, nodes
+}
+
 // set applies flags that check has accepted.
 func (f *loopFlags) set(cfg *engine.Config) {
-	if cfg.Loops = f.n; f.n == 0 {
-		cfg.Loops, _ = loopsByDefault()
-	}
+	cfg.Loops = f.asked()
 	switch f.spin {
 	case noSpin:
 	case 0:
@@ -168,9 +186,9 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 	}
 }
 
-// newEngine returns this process's worker.
-func newEngine(loops *loopFlags, log *slog.Logger) *engine.Engine {
-	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget}
+// newEngine returns this process's worker, whose loops keep to some CPUs; none: they run anywhere.
+func newEngine(loops *loopFlags, keep []int, log *slog.Logger) *engine.Engine {
+	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget, Keep: keep}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }
 	loops.set(&cfg)
 	return engine.New(cfg)

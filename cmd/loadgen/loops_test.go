@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -72,6 +76,53 @@ func TestPutsOnSeveralLoops(t *testing.T) {
 			for range 3 {
 				onLoops(t, plan, loops)
 			}
+		})
+	}
+}
+
+// allowedCPUs returns the CPUs that a process or thread may use, as the kernel lists them.
+func allowedCPUs(t *testing.T, dir string) string {
+	t.Helper()
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	require.NoError(t, err)
+	_, list, found := strings.Cut(string(status), "Cpus_allowed_list:\t")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "\n")
+	return list
+}
+
+// Built-in nodes and the loops of a worker here, or in its own process, keep to a half of the processors each, and the result says so. On a machine
+// with one processor, or with --pin, all share what there is.
+func TestLoopsAndNodesKeepApart(t *testing.T) {
+	loops, nodes := machine.Halves(os.DirFS("/"))
+	for name, tt := range map[string]struct {
+		args         []string
+		loops, nodes string
+	}{
+		"here":             {[]string{"--loops", "1"}, machine.List(loops), machine.List(nodes)},
+		"a worker process": {[]string{"--loops", "1", "--worker-process"}, machine.List(loops), machine.List(nodes)},
+		"pinned":           {[]string{"--pin", strings.Split(allowedCPUs(t, "/proc/self"), "-")[0]}, "", ""},
+		"too many loops":   {[]string{"--loops", strconv.Itoa(len(loops) + 1)}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := begin(t, closedPlan, tt.args...)
+			l.underWay()
+			everywhere, processes, threads := allowedCPUs(t, "/proc/self"), map[string]int{}, map[string]int{}
+			for _, pid := range append(children(t, l.cmd.Process.Pid), l.cmd.Process.Pid) {
+				dir := fmt.Sprintf("/proc/%d", pid)
+				processes[allowedCPUs(t, dir)]++
+				tasks, err := filepath.Glob(filepath.Join(dir, "task", "[0-9]*"))
+				require.NoError(t, err)
+				for _, task := range tasks {
+					threads[allowedCPUs(t, task)]++
+				}
+			}
+			require.GreaterOrEqual(t, processes[cmp.Or(tt.nodes, everywhere)], 3, processes)
+			require.Positive(t, threads[cmp.Or(tt.loops, everywhere)], threads)
+			require.NoError(t, l.cmd.Process.Signal(os.Interrupt))
+			r := l.result(time.Minute)
+			require.Equal(t, [2]string{tt.loops, tt.nodes}, [2]string{r.Environment.LoopCPUs, r.Environment.NodeCPUs})
 		})
 	}
 }

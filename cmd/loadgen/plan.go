@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -325,11 +326,8 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	if gone := p.Evicts(ph); gone != "" {
 		fmt.Fprintf(b, "\nWarning: phase %s: %s.\n", ph.Name, gone)
 	}
-	loops, err := loopsByDefault()
-	if err != nil {
-		loops = engine.DefaultLoops() // the error is reported when the plan is run
-	}
-	loops = min(loops, ph.Sessions())
+	loops, _ := loopsOfEnvironment() // an error is reported when the plan is run
+	loops = min(cmp.Or(loops, engine.DefaultLoops()), ph.Sessions())
 	if most, rate := engine.MostPerLoop*float64(loops), ph.OpsPerSecond(); rate > most {
 		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, and a worker with as many event loops as here by default (%d) can send %.0f: use %.0f workers, or at most that rate on one.\n",
 			ph.Name, rate, loops, most, math.Ceil(rate/most))

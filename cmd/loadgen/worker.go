@@ -26,6 +26,7 @@ type workerFlags struct {
 	page       pageFlags
 	debug      bool
 	parentPipe bool
+	keep       string // CPUs
 	leaseMax   time.Duration
 	policy     string
 	print      bool
@@ -68,8 +69,11 @@ SIGHUP stop at once, SIGHUP unless it was ignored at the start (nohup); the run 
 	flags.page.add(f, "of this worker for Prometheus")
 	f.BoolVar(&flags.debug, "debug", false, "log debug messages")
 	f.BoolVar(&flags.parentPipe, "parent-pipe", false, "exit when standard input ends")
-	if err := f.MarkHidden("parent-pipe"); err != nil {
-		panic(err) // no such flag
+	f.StringVar(&flags.keep, "keep", "", "keep event loops to these `CPUS`")
+	for _, own := range []string{"parent-pipe", "keep"} { // for a worker that a coordinator starts
+		if err := f.MarkHidden(own); err != nil {
+			panic(err) // no such flag
+		}
 	}
 	return c
 }
@@ -103,11 +107,15 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 	if err := f.loops.check(); err != nil {
 		return err
 	}
+	keep, err := machine.ParseList(f.keep)
+	if err != nil {
+		return fmt.Errorf("--keep: %w", err)
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: f.level()}))
 	cfg := rpc.JoinConfig{
 		Place: place, Name: f.name, Version: version(), Host: host, Once: f.once, Logger: log, MaxLease: f.leaseMax,
 		New: func() rpc.Local {
-			return newEngine(&f.loops, log)
+			return newEngine(&f.loops, keep, log)
 		},
 		CPU: machine.ProcessorTime,
 	}

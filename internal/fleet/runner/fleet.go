@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 // Local is the name of a worker in this process or in a child process.
@@ -20,9 +21,10 @@ const Local = "local"
 
 // FleetConfig says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
 type FleetConfig struct {
-	Version string               // of this program
-	New     func() rpc.Local     // makes the worker of this process
-	CPU     func() time.Duration // CPU time used by this process, user + system; called from any goroutine
+	Version string                     // of this program
+	New     func(keep []int) rpc.Local // makes the worker of this process, whose event loops keep to these CPUs; none: anywhere
+	Keep    []int                      // CPUs that the loops of the worker that this process makes or starts keep to; none: anywhere
+	CPU     func() time.Duration       // CPU time used by this process, user + system; called from any goroutine
 
 	Child []string // arguments that make this program a worker, without its place; nil: start none
 
@@ -52,7 +54,7 @@ type Fleet struct {
 func OpenFleet(run string, c FleetConfig) (*Fleet, error) {
 	f := &Fleet{cfg: c}
 	if c.Workers == 0 && c.Child == nil {
-		local := c.New()
+		local := c.New(c.Keep)
 		f.release = append(f.release, local.Close)
 		f.members = []worker.Member{{Name: Local, Version: c.Version, Worker: local}}
 		return f, nil
@@ -159,7 +161,7 @@ func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Mem
 	if f.cfg.Workers == 0 {
 		var end func()
 		var err error
-		if ended, end, err = startChild(slices.Concat(f.cfg.Child, []string{"--join", f.server.Addr(), "--name", Local})); err != nil {
+		if ended, end, err = startChild(slices.Concat(f.cfg.Child, []string{"--join", f.server.Addr(), "--name", Local, "--keep", machine.List(f.cfg.Keep)})); err != nil {
 			return nil, fmt.Errorf("start a worker: %w", err)
 		}
 		f.release = append([]func(){end}, f.release...) // after the server has told the child

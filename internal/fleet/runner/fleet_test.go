@@ -49,7 +49,7 @@ func TestWithNoWorkersAskedForThereIsOneHere(t *testing.T) {
 	here := &local{}
 	c := fleetConfig(t, "socket:s", io.Discard)
 	c.Spares = true
-	c.New, c.CPU = func() rpc.Local { return here }, func() time.Duration { return 3 * time.Second }
+	c.New, c.CPU = func([]int) rpc.Local { return here }, func() time.Duration { return 3 * time.Second }
 	f, err := OpenFleet("run", c)
 	require.NoError(t, err)
 	members, err := f.Gather(t.Context(), nil)

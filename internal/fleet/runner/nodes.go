@@ -7,18 +7,20 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // nodes starts built-in cache nodes as child processes. It implements coord.Nodes.
 type nodes struct {
+	cpus     []int // that they may use; none: all
 	protocol func(driver string) (string, error)
 	fleets   map[string]*cachenode.Fleet // by target
 }
 
-func newNodes(protocol func(driver string) (string, error)) *nodes {
-	return &nodes{protocol: protocol, fleets: map[string]*cachenode.Fleet{}}
+func newNodes(cpus []int, protocol func(driver string) (string, error)) *nodes {
+	return &nodes{cpus: cpus, protocol: protocol, fleets: map[string]*cachenode.Fleet{}}
 }
 
 func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
@@ -34,8 +36,11 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--protocol", protocol,
 		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(),
 	}
-	fleet, err := cachenode.Start(ctx, exe, args, t.Builtin.Nodes)
-	if err != nil {
+	var fleet *cachenode.Fleet
+	if err := machine.On(n.cpus, func() (err error) {
+		fleet, err = cachenode.Start(ctx, exe, args, t.Builtin.Nodes)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	n.fleets[t.Name] = fleet

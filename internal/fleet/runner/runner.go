@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -42,7 +44,8 @@ type Config struct {
 
 	Protocol func(driver string) (string, error) // the protocol that a built-in node must speak to serve a driver
 
-	Environment func() run.Environment // of this machine, at the time of the call
+	Environment func() run.Environment      // of this machine, at the time of the call
+	Halves      func() (loops, nodes []int) // CPUs for the loops of a worker that this process makes or starts, and for built-in nodes; none: they share all
 
 	Words    io.Writer                // messages during a run
 	Progress func(id string) Progress // shows a run's progress
@@ -123,6 +126,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	}
 	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
 	c.Fleet.Spares = onLoss == plan.Replace
+	nodes := newNodes(c.divide(j.plan, &environment), c.Protocol)
 	workers, err := OpenFleet(j.header.ID, c.Fleet)
 	if err != nil {
 		return unable(err)
@@ -148,7 +152,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 				return shown.watch(m)[0], err
 			}
 		}
-		result = c.coordinate(ctx, shown, cfg)
+		result = c.coordinate(ctx, shown, nodes, cfg)
 		conclude(result)
 		result.SetAsserts(expr.Evaluate(j.plan, result))
 	}
@@ -158,9 +162,18 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	return result
 }
 
+// divide has the loops of this process's own worker keep to other CPUs than the plan's built-in nodes, if it has any, and returns those of the nodes.
+func (c *Config) divide(p *plan.Plan, e *run.Environment) (nodes []int) {
+	c.Fleet.Keep = nil
+	if c.Fleet.Workers == 0 && slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Builtin != nil }) {
+		c.Fleet.Keep, nodes = c.Halves()
+		e.LoopCPUs, e.NodeCPUs = machine.List(c.Fleet.Keep), machine.List(nodes)
+	}
+	return nodes
+}
+
 // coordinate has the workers run the plan.
-func (c *Config) coordinate(ctx context.Context, shown *metrics, cfg coord.Config) *run.Run {
-	started := newNodes(c.Protocol)
+func (c *Config) coordinate(ctx context.Context, shown *metrics, started *nodes, cfg coord.Config) *run.Run {
 	progress := c.Progress(cfg.Header.ID)
 	cfg.Nodes = started
 	cfg.Progress = func(u run.Update) {

@@ -75,8 +75,8 @@ func config(t *testing.T, progress *shown) Config {
 		Words:       io.Discard, Progress: func(string) Progress { return progress }, Logger: quiet, Drain: make(chan struct{}),
 		Fleet: FleetConfig{
 			Version: "v1", CPU: func() time.Duration { return 2 * time.Second },
-			New: func() rpc.Local {
-				return engine.New(engine.Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: quiet})
+			New: func(keep []int) rpc.Local {
+				return engine.New(engine.Config{Keep: keep, Drivers: drivers.All(), Loops: 1, Spin: -1, Sleep: time.Sleep, Logger: quiet})
 			},
 		},
 	}
@@ -311,7 +311,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestNodesThatAreNotThere(t *testing.T) {
-	n := newNodes(func(driver string) (string, error) { return "", fmt.Errorf("driver %q has no built-in nodes", driver) })
+	n := newNodes(nil, func(driver string) (string, error) { return "", fmt.Errorf("driver %q has no built-in nodes", driver) })
 	_, err := n.Start(t.Context(), &plan.Target{Name: "t", Driver: "null", Builtin: &plan.Builtin{Nodes: 1}})
 	require.EqualError(t, err, `driver "null" has no built-in nodes`)
 	require.EqualError(t, n.Flush(t.Context(), "t"), `target "t" has no built-in nodes`)

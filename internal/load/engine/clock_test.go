@@ -10,7 +10,7 @@ import (
 // TestShortSleepsAreNotMilliseconds pins that a loop with nothing but timers wakes when they are due. The best of many counts: a busy machine wakes
 // threads late.
 func TestShortSleepsAreNotMilliseconds(t *testing.T) {
-	release, err := ownThread(-1)
+	release, err := ownThread(nil, false)
 	require.NoError(t, err)
 	defer release()
 	c := &wallClock{zero: time.Now(), nap: napThread}

@@ -34,9 +34,10 @@ type Config struct {
 	Allow   Allow
 	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
 	Budget  *policy.Budget // what the policy's rates still allow this process, in all its runs; nil: the engine makes its own
-	Loops   int            // 0: one less than there are processors, at least one
+	Loops   int            // 0: one less than there are processors, at least one, and no more than CPUs to keep to
 	Spin    time.Duration  // how long loops watch the clock instead of sleeping before an op of an open load is due; 0: 50 µs, pinned 200 µs; negative: never
 	Pin     []int          // CPUs that loops run on: loop i on the i-th, wrapping around; none: where the kernel puts them
+	Keep    []int          // CPUs that loops keep to, each on any of them; none: where the kernel puts them. Pin goes before it
 	Logger  *slog.Logger
 
 	// LogRoot returns the existing directory that log files go below. If nil, a plan with a log target is refused.
@@ -86,6 +87,9 @@ type Engine struct {
 func New(cfg Config) *Engine {
 	if cfg.Loops <= 0 {
 		cfg.Loops = DefaultLoops()
+		if n := len(cfg.Keep); n > 0 {
+			cfg.Loops = min(cfg.Loops, n)
+		}
 	}
 	if cfg.Spin == 0 {
 		cfg.Spin = DefaultSpin
@@ -130,8 +134,8 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 	if digest := plan.Digest(a.Plan); digest != a.Digest {
 		return fmt.Errorf("plan of run %s: digest is %s, not %s", a.RunID, digest, a.Digest)
 	}
-	for _, cpu := range e.cfg.Pin {
-		release, err := ownThread(cpu)
+	for loop := range max(1, len(e.cfg.Pin)) {
+		release, err := ownThread(e.cpus(loop))
 		if err != nil {
 			return err
 		}
@@ -160,12 +164,12 @@ func leaveRoom(loops int) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+1))
 }
 
-// cpu returns the CPU that a loop is to run on; −1: any.
-func (e *Engine) cpu(loop int) int {
+// cpus returns the CPUs that a loop may run on, none for any, and whether it is pinned there.
+func (e *Engine) cpus(loop int) (list []int, pinned bool) {
 	if len(e.cfg.Pin) == 0 {
-		return -1
+		return e.cfg.Keep, false
 	}
-	return e.cfg.Pin[loop%len(e.cfg.Pin)]
+	return e.cfg.Pin[loop%len(e.cfg.Pin):][:1], true
 }
 
 // Prepare makes ready to carry out a step. Before the first step of a phase, it closes what another phase has left open and opens the phase's
@@ -258,7 +262,8 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		l.begin(int64(at), parts)
 		loops.Go(func() error {
 			if g.executor != plan.Blocking {
-				release, err := ownThread(e.cpu(l.index))
+				cpus, pinned := e.cpus(l.index)
+				release, err := ownThread(cpus, pinned)
 				if err != nil {
 					e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "event loop runs anywhere", slog.Any("error", err)) // it worked in Assign
 				} else {
@@ -268,7 +273,7 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 				defer l.meter.close()
 				l.hold.may = l.wired() && measured && err == nil // a goroutine without its own thread may be moved
 				if t, ok := l.tr.(*thread); ok {
-					t.ran.take(err == nil && e.cpu(l.index) >= 0)
+					t.ran.take(err == nil && pinned)
 					defer t.ran.leave()
 				}
 			}

@@ -108,14 +108,20 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 	require.NoError(t, checkShape(open, worker.Step{Kind: worker.Load}), "a trace says itself when its ops are due")
 }
 
-// Loops are pinned to the CPUs in turn.
+// Loops are pinned to the CPUs in turn, or may all use any of those that they keep to, and are no more than these.
 func TestWhereLoopsRun(t *testing.T) {
-	e := New(Config{Loops: 1})
-	require.Equal(t, -1, e.cpu(0))
-	require.Equal(t, -1, e.cpu(3))
+	e := New(Config{Keep: []int{2}})
+	require.Equal(t, 1, e.cfg.Loops)
+	for loop := range 3 {
+		cpus, pinned := e.cpus(loop)
+		require.Equal(t, []int{2}, cpus)
+		require.False(t, pinned)
+	}
 	e.cfg.Pin = []int{4, 7, 9}
 	for loop, want := range []int{4, 7, 9, 4, 7} {
-		require.Equal(t, want, e.cpu(loop))
+		cpus, pinned := e.cpus(loop)
+		require.Equal(t, []int{want}, cpus)
+		require.True(t, pinned)
 	}
 }
 

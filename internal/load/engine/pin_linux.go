@@ -2,31 +2,34 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 // ownThread locks the goroutine to its thread until release is called, and makes the kernel wake the thread when a wait is over instead of up to 50
-// µs later, to save power. If cpu is not negative the thread runs there, even if it is not one of the process's CPUs. The runtime does not start
-// threads from a locked one, so the others stay where they are.
-func ownThread(cpu int) (release func(), err error) {
+// µs later, to save power. If cpus are given the thread runs there, even if they are not the process's, and if pinned, it goes before others there. The
+// runtime does not start threads from a locked one, so the others stay where they are.
+func ownThread(cpus []int, pinned bool) (release func(), err error) {
 	const least, standard = 1, 0 // nanoseconds; 0 restores the thread's initial value
 	runtime.LockOSThread()
-	unpin := func() bool { return true }
-	if cpu >= 0 {
-		if unpin, err = pin(cpu); err != nil {
+	unbind := func() error { return nil }
+	if len(cpus) > 0 {
+		if unbind, err = bind(cpus, pinned); err != nil {
 			runtime.UnlockOSThread()
-			return nil, fmt.Errorf("run a thread on CPU %d: %w: write CPUs in --pin that are in /sys/devices/system/cpu/online and that this control group may use", cpu, err)
+			return nil, fmt.Errorf("run a thread on CPU %s: %w: write CPUs in --pin that are in /sys/devices/system/cpu/online and that this control group may use", machine.List(cpus), err)
 		}
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // if it fails, waits are longer and lag shows it
 	return func() {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, standard, 0, 0, 0)
-		if unpin() {
+		if unbind() == nil {
 			runtime.UnlockOSThread() // else the thread ends with its goroutine
 		}
 	}, nil
@@ -36,23 +39,19 @@ func ownThread(cpu int) (release func(), err error) {
 // ms or so.
 const pinnedNice = -10
 
-// pin restricts this thread to one CPU and, if the process may, raises its priority there. A thread that watches the clock whenever it is idle has no
-// credit with a fair scheduler, which would let system daemons run for milliseconds. undo takes that back, and reports whether it could.
-func pin(cpu int) (undo func() bool, err error) {
-	var before, only unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return nil, err
-	}
-	only.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &only); err != nil {
-		return nil, err
+// bind restricts this thread to some CPUs and, if it is pinned and the process may, raises its priority there. A thread that watches the clock whenever
+// it is idle has no credit with a fair scheduler, which would let system daemons run for milliseconds. undo takes that back.
+func bind(cpus []int, pinned bool) (undo func() error, err error) {
+	spread, err := machine.Confine(cpus)
+	if err != nil || !pinned {
+		return spread, err
 	}
 	const least = 20 // getpriority returns this minus the nice value
 	priority, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	preferred := err == nil && unix.Setpriority(unix.PRIO_PROCESS, 0, pinnedNice) == nil
-	return func() bool {
-		return (!preferred || unix.Setpriority(unix.PRIO_PROCESS, 0, least-priority) == nil) && unix.SchedSetaffinity(0, &before) == nil
-	}, nil
+	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, 0, pinnedNice) != nil {
+		return spread, nil
+	}
+	return func() error { return cmp.Or(unix.Setpriority(unix.PRIO_PROCESS, 0, least-priority), spread()) }, nil
 }
 
 // ranOn is where a loop's thread ran in its latest step. It belongs to that thread during the step.

@@ -32,7 +32,7 @@ func TestPinnedThread(t *testing.T) {
 	}
 	before := slack()
 	require.Greater(t, before, 1, "what ran on this thread before has put it back")
-	release, err := ownThread(cpu)
+	release, err := ownThread([]int{cpu}, true)
 	require.NoError(t, err)
 	require.Equal(t, 1, slack(), "the kernel wakes it when it asked to be woken")
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
@@ -52,14 +52,14 @@ func TestPinnedThread(t *testing.T) {
 	var one unix.CPUSet // what only this thread is restricted to
 	one.Set(cpu)
 	require.NoError(t, unix.SchedSetaffinity(0, &one))
-	release, err = ownThread(cpu)
+	release, err = ownThread([]int{cpu}, true)
 	require.NoError(t, err)
 	release()
 	require.NoError(t, unix.SchedGetaffinity(0, &now))
 	require.Equal(t, one, now)
 	require.NoError(t, unix.SchedSetaffinity(0, &all))
 
-	_, err = ownThread(1023)
+	_, err = ownThread([]int{1023}, true)
 	require.ErrorContains(t, err, "run a thread on CPU 1023: invalid argument: write CPUs in --pin that are in /sys/devices/system/cpu/online")
 }
 
@@ -86,14 +86,17 @@ func TestThreadsAreReleased(t *testing.T) {
 		cpu++
 	}
 	const n = 60
-	for name, tt := range map[string]struct{ cpu, want int }{"anywhere": {-1, n}, "pinned": {cpu, n}, "refused": {1023, 0}} {
+	for name, tt := range map[string]struct {
+		cpus []int
+		want int
+	}{"anywhere": {nil, n}, "pinned": {[]int{cpu}, n}, "refused": {[]int{1023}, 0}} {
 		require.Less(t, threadsOf(n, func() {
-			if release, err := ownThread(tt.cpu); err == nil {
+			if release, err := ownThread(tt.cpus, true); err == nil {
 				release()
 			}
 		}), n/2, name)
 		if tt.want > 0 {
-			require.Equal(t, tt.want, threadsOf(n, func() { _, _ = ownThread(tt.cpu) }), "%s: never released", name)
+			require.Equal(t, tt.want, threadsOf(n, func() { _, _ = ownThread(tt.cpus, true) }), "%s: never released", name)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestOthersOnTheProcessorAreSeen(t *testing.T) {
 		cpu++
 	}
 	onIt := func(work func()) {
-		release, err := ownThread(cpu)
+		release, err := ownThread([]int{cpu}, true)
 		require.NoError(t, err)
 		defer release()
 		work()

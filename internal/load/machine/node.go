@@ -37,7 +37,7 @@ func NodeCPUs(root fs.FS, node int) ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CPUs of NUMA node %d: %w", node, err)
 	}
-	list, err := parseList(strings.TrimSpace(string(text)))
+	list, err := ParseList(strings.TrimSpace(string(text)))
 	if err != nil {
 		return nil, fmt.Errorf("CPUs of NUMA node %d: %s: %w", node, name, err)
 	}
@@ -47,8 +47,8 @@ func NodeCPUs(root fs.FS, node int) ([]int, error) {
 	return list, nil
 }
 
-// parseList reads a list of CPUs as the kernel writes it: "0-3,8,10-11".
-func parseList(text string) (cpus []int, err error) {
+// ParseList reads a list of CPUs as the kernel writes it: "0-3,8,10-11".
+func ParseList(text string) (cpus []int, err error) {
 	if text == "" {
 		return nil, nil
 	}

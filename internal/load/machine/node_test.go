@@ -42,7 +42,7 @@ func FuzzParseList(f *testing.F) {
 	f.Add("0-8191,0-8191")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		cpus, err := parseList(text)
+		cpus, err := ParseList(text)
 		if err != nil {
 			require.Empty(t, cpus)
 		}

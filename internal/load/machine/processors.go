@@ -127,7 +127,7 @@ func allowed(root fs.FS, pid int) ([]int, error) {
 		name = "proc/" + strconv.Itoa(pid)
 	}
 	r := environment{root: root, nulls: map[string]null{}}
-	cpus, err := parseList(r.field("cpus", name+"/status", "Cpus_allowed_list"))
+	cpus, err := ParseList(r.field("cpus", name+"/status", "Cpus_allowed_list"))
 	if err != nil || len(cpus) == 0 {
 		return nil, fmt.Errorf("%s/status does not say which processors the process may use", name)
 	}

@@ -14,6 +14,8 @@ type Environment struct {
 	CPUModel    string `json:"cpu_model"`
 	CPUs        int    `json:"cpus"` // that this process may use
 	GOMAXPROCS  int    `json:"gomaxprocs"`
+	LoopCPUs    string `json:"loop_cpus"` // that event loops kept to, such as 4-7, so that built-in nodes had NodeCPUs; "": not divided
+	NodeCPUs    string `json:"node_cpus"`
 	ClockSource string `json:"clock_source"`
 	Governor    string `json:"governor"` // CPU frequency governor of the first CPU
 

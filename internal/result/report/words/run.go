@@ -44,13 +44,17 @@ func Labels(labels map[string]string) (list []string) {
 	return list
 }
 
-// Machine describes in short where the run was made.
+// Machine describes in short where the run was made. Its last fact is there only if loops and built-in nodes had CPUs of their own.
 func Machine(e *run.Environment) []string {
 	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}
 	if e.CPUModel != "" {
 		machine = append(machine, e.CPUModel)
 	}
-	return append(machine, e.OS+" "+e.Kernel)
+	machine = append(machine, e.OS+" "+e.Kernel)
+	if e.LoopCPUs != "" {
+		machine = append(machine, "loops on CPU "+e.LoopCPUs+", built-in nodes on CPU "+e.NodeCPUs)
+	}
+	return machine
 }
 
 // Passed says whether an assert held. An undecided one did not.
