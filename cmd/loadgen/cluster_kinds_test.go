@@ -2,6 +2,9 @@ package main_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,8 +43,8 @@ func form(t *testing.T, host string, servers []*servertest.Server, links []*link
 
 // TestClusterOverTLS loads a cluster that only speaks TLS and requires a password. Its nodes share one certificate, for a name.
 func TestClusterOverTLS(t *testing.T) {
+	t.Parallel()
 	const password = "hush"
-	t.Setenv("LOADGEN_SECRET_CACHE", password)
 	a := servertest.NewAuthority(t)
 	shows, client := a.Issue("cache.example.org", time.Hour), a.Issue("client.example.org", time.Hour)
 	var servers []*servertest.Server
@@ -63,10 +66,18 @@ func TestClusterOverTLS(t *testing.T) {
 		}`, a.CA, client.Cert, client.Key)
 	secure := "variable \"name\" { default = \"cache.example.org\" }\n" + strings.Replace(clusterPlan, "cluster   = true", target, 1)
 	secure = strings.Replace(secure, "executor  = var.executor", "", 1)
-	seed := nodes(servers[1].Addr)
+	path := filepath.Join(t.TempDir(), "plan.hcl")
+	require.NoError(t, os.WriteFile(path, []byte(patient(secure)), 0o600))
+	beginWith := func(t *testing.T, secret string, vars ...string) *load {
+		return beginBy(t, func(args ...string) *exec.Cmd {
+			cmd := command(t, args...)
+			cmd.Env = append(cmd.Env, "LOADGEN_SECRET_CACHE="+secret)
+			return cmd
+		}, path, append(vars, "-var", nodes(servers[1].Addr))...)
+	}
 
 	t.Run("slots move", func(t *testing.T) {
-		l := begin(t, secure, "-var", seed, "-var", "duration=10s")
+		l := beginWith(t, password, "-var", "duration=10s")
 		l.underWay()
 		m := &migration{t: t, from: links[0], to: links[2], other: links[1], auth: []string{"AUTH", password}}
 		m.meet(servers[2].Addr)
@@ -82,14 +93,13 @@ func TestClusterOverTLS(t *testing.T) {
 		}
 	})
 	t.Run("no name is given", func(t *testing.T) {
-		r := begin(t, secure, "-var", seed, "-var", "name=").result(60 * time.Second)
+		r := beginWith(t, password, "-var", "name=").result(60 * time.Second)
 		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "127.0.0.1")
 		require.Contains(t, r.Verdict.Reasons[0], `tls { server_name = "NAME" }`)
 	})
 	t.Run("wrong password", func(t *testing.T) {
-		t.Setenv("LOADGEN_SECRET_CACHE", "loud")
-		r := begin(t, secure, "-var", seed).result(60 * time.Second)
+		r := beginWith(t, "loud").result(60 * time.Second)
 		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Contains(t, r.Verdict.Reasons[0], "WRONGPASS")
 		require.NotContains(t, r.Verdict.Reasons[0], "loud")

@@ -71,9 +71,12 @@ func TestMapSyncInAGuest(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(guestPlan), 0o600))
 	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe, "plan.hcl": path})
 
+	raw, images := guests.Raw(), map[string]string{"ext4": guests.Image("ext4"), "xfs": guests.Image("xfs")}
+
 	t.Run("virtio-pmem", func(t *testing.T) {
+		t.Parallel()
 		// Each msync is an fsync of the host's file here, and takes as long as the host's device needs.
-		out := guests.Boot(guests.Raw(), "virtio-pmem-pci", "mount -t ext4 -o dax=always /dev/pmem0 /mnt && echo MOUNTED\n"+
+		out := guests.Boot(raw, "virtio-pmem-pci", "mount -t ext4 -o dax=always /dev/pmem0 /mnt && echo MOUNTED\n"+
 			runLog("ASYNC", "")+runLog("AUTO", "-var rate=20/s -var sync=auto")).Wait()
 		require.Contains(t, out, "MOUNTED\n", "it has DAX")
 		require.Contains(t, out, "ASYNC exit 6\n")
@@ -83,7 +86,8 @@ func TestMapSyncInAGuest(t *testing.T) {
 	})
 	for kind, layouts := range map[string][]string{"ext4": {"append", "array"}, "xfs": {"append"}} {
 		t.Run(kind, func(t *testing.T) {
-			image := guests.Image(kind)
+			t.Parallel()
+			image := images[kind]
 			script := "mount -t " + kind + " -o dax=always /dev/pmem0 /mnt && echo MOUNTED\n"
 			for _, layout := range layouts {
 				script += runLog("DAX-"+layout, "-var layout="+layout)

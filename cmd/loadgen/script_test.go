@@ -35,6 +35,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // There are the variables ROOT (of this repository), REFUSING, BUSY and SILENT (addresses: nobody listens, someone else does, one who never
 // answers).
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

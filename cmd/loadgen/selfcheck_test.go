@@ -21,6 +21,7 @@ import (
 // TestSelfcheck runs it where other tests have real servers, too. Whether all answers are right depends on this machine and what else runs on it; but
 // the exit code must say which, and wrong answers must come with a reason.
 func TestSelfcheck(t *testing.T) {
+	t.Parallel()
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
 	p := start(t, command(t, "selfcheck", "--json"))
