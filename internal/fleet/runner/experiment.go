@@ -189,9 +189,13 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 		switch {
 		case r.Verdict.Completeness != run.Aborted:
 		case capped():
-			r.Conclude(run.Capped, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap)})
+			is := run.Capped
+			if !slices.Contains(r.Stopped(), reason.User) {
+				is = run.Aborted // by something else, before
+			}
+			r.Conclude(is, endedBy(r, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap)})...)
 		case interrupted(ctx, j.drain) && s.timedOut():
-			r.Conclude(run.Aborted, s.endedBy())
+			r.Conclude(run.Aborted, endedBy(r, s.endedBy())...)
 		}
 	}
 	var result *run.Run

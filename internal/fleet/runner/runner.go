@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run,
 	}
 	result := c.execute(ctx, j, dir, func(r *run.Run) {
 		if timedOut() && r.Verdict.Completeness == run.Aborted {
-			r.Conclude(run.Aborted, timedOutAfter(c.Timeout))
+			r.Conclude(run.Aborted, endedBy(r, timedOutAfter(c.Timeout))...)
 		}
 	})
 	c.keep(dir, p, result)
@@ -84,6 +84,17 @@ func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run,
 // timedOutAfter is why a run ended that --timeout cut short.
 func timedOutAfter(t time.Duration) reason.Why {
 	return reason.Why{Code: reason.TimedOut, Text: fmt.Sprintf("ended by --timeout %v", t)}
+}
+
+// endedBy returns why a run was aborted that was told to end by something else than the user. That takes the user's place among the reasons; if
+// something had ended the run before, it comes last.
+func endedBy(r *run.Run, what reason.Why) []reason.Why {
+	all := slices.Clone(r.Stopped())
+	if i := slices.Index(all, reason.User); i >= 0 {
+		all[i] = what
+		return all
+	}
+	return append(all, what)
 }
 
 // keep keeps a result in its run's directory, and before it the single ops that its plan wants. If that fails, the result says so.

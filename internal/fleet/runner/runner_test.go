@@ -158,6 +158,28 @@ func TestRunsThatAreEnded(t *testing.T) {
 	require.Equal(t, reason.User.Code, r.Verdict.Codes[0])
 }
 
+// TestTimeoutHidesNoReason: what ended a run before its limit did comes first, and what came with the end stays.
+func TestTimeoutHidesNoReason(t *testing.T) {
+	c := config(t, &shown{})
+	c.Timeout = 50 * time.Millisecond
+	c.Fleet.Listen, c.Fleet.Workers, c.Fleet.Means.Dir = "127.0.0.1:0", 1, filepath.Join(t.TempDir(), "fleet")
+	c.Fleet.Wait, c.Fleet.TTL, c.Fleet.Lease, c.Fleet.Words = time.Minute, time.Minute, 10*time.Second, io.Discard
+	r, _, err := Run(t.Context(), c, resolved(t, parsed(t, `duration = "10m"`, ""), ""), "")
+	require.NoError(t, err)
+	require.Equal(t, []reason.Code{reason.TimedOut, reason.NotCarriedOut}, r.Verdict.Codes, r.Verdict.Reasons)
+	require.Contains(t, r.Verdict.Reasons[1], "no worker has come")
+
+	late := reason.Why{Code: reason.TimedOut, Text: "ended by --timeout 1s"}
+	for name, c := range map[string]struct{ before, want []reason.Why }{
+		"the plan's stop": {[]reason.Why{{Code: reason.StoppedByPlan, Text: "stop"}}, []reason.Why{{Code: reason.StoppedByPlan, Text: "stop"}, late}},
+		"a lost worker":   {[]reason.Why{reason.User, {Code: reason.WorkerLost, Text: "w1"}}, []reason.Why{late, {Code: reason.WorkerLost, Text: "w1"}}},
+	} {
+		r := run.New(run.Header{}, run.Environment{})
+		r.Conclude(run.Aborted, c.before...)
+		require.Equal(t, c.want, endedBy(r, late), name)
+	}
+}
+
 // TestUnstartedRuns: the result says whether it was the user who stopped waiting for workers.
 func TestUnstartedRuns(t *testing.T) {
 	cause := errors.New("no worker has come")
