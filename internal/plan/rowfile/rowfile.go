@@ -5,7 +5,7 @@
 //	CSV     fields between commas, quoted as in RFC 4180 and encoding/csv: "a,b", "say ""so""", and line breaks within quotes
 //	JSON    an object on a line; its text and number fields can be read, others are skipped
 //
-// Space around an unquoted field, a byte order mark at the beginning of the file and a carriage return at the end of a line are dropped.
+// Space around an unquoted field and before a quoted one, a byte order mark at the beginning of the file and a carriage return at the end of a line are dropped.
 // Empty lines of CSV and JSON are skipped. A Reader holds only the current record, of at most 64 KiB unless [Reader.Widen] says otherwise,
 // and allocates nothing per record.
 package rowfile
@@ -19,6 +19,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Kind is the format of records.
@@ -257,8 +258,8 @@ func (r *Reader) split() error {
 // cut reads the field that begins at a byte and returns its end.
 func (r *Reader) cut(at int) (end int, err error) {
 	rest := r.raw[at:]
-	if len(rest) > 0 && rest[0] == '"' {
-		return r.unquote(at)
+	if trimmed := bytes.TrimLeftFunc(rest, unicode.IsSpace); len(trimmed) > 0 && trimmed[0] == '"' {
+		return r.unquote(at + len(rest) - len(trimmed))
 	}
 	n := bytes.IndexByte(rest, ',')
 	if n < 0 {
