@@ -92,3 +92,14 @@ phase "negative" {
     rate       = "1k/s"
   }
 }
+
+phase "ramp" {
+  target  = target.t
+  dataset = dataset.e
+  ops     = { get = 1 }
+  open {
+    rate     = "1k/s"
+    duration = "10s"
+    ramp     = "10s"
+  }
+}
