@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -122,6 +124,38 @@ func (s server) closed(r *rand.Rand, slots int, lasts time.Duration) *measure.To
 	return t
 }
 
+// known is a simulated target, of which 99 % of the answers are to come within a limit, in seconds.
+type known struct {
+	name string
+	server
+	limit float64
+}
+
+// search carries a search out, to a precision of 3 %.
+func (c known) search(seed uint64) (*plan.Phase, Measured) {
+	ph := searchPhase()
+	ph.Search.From, ph.Search.Precision, ph.Search.Arrivals = 10, 0.03, "poisson"
+	ph.Search.Sessions, ph.Search.Pipeline, ph.Search.InFlight = 50, 4, 200
+	ph.Search.StepDuration, ph.Search.Budget = time.Second, max(2*time.Minute, time.Duration(4e5/c.most())*time.Second)
+	ph.Search.SLOs[0].ResponseP99 = time.Duration(c.limit * 1e9)
+	m, spent := Measured{Endpoints: endpoints}, time.Duration(0)
+	r := rand.New(rand.NewPCG(seed, 3))
+	for {
+		shape, more := m.NextTry(ph, spent)
+		if !more {
+			return ph, m
+		}
+		step := Measured{Endpoints: endpoints, Shape: pace.Shape(shape), Generators: []measure.Generator{{Executor: plan.EventLoop, Loops: 1, Busy: 0.2}}}
+		if shape.Rate == 0 {
+			step.Load = c.closed(r, ph.Search.InFlight, shape.Duration)
+		} else {
+			step.Load = c.open(r, shape)
+		}
+		m.AddLevel(testPlan(), ph, step, spent)
+		spent += shape.Duration
+	}
+}
+
 // TestKnownAnswers searches simulated targets whose largest rate is known from theory or a long simulation, at random arrivals that differ from step
 // to step, and finds it within 5 %.
 func TestKnownAnswers(t *testing.T) {
@@ -137,59 +171,83 @@ func TestKnownAnswers(t *testing.T) {
 			return often
 		}
 	}
-	type target struct {
-		name string
-		server
-		limit float64
-	}
-	var targets []target
+	var targets []known
 	for i, rate := range []float64{250, 1000, 5000, 20_000} {
 		s, tail := 1/rate, max(5e-3, 20/rate)
 		targets = append(targets,
-			target{"one service time", server{servers: 1, service: even(s)}, tail / 2},
-			target{"one service time, a wide limit", server{servers: 1, service: even(s)}, 4 * tail},
-			target{"one queue", server{servers: 1, service: random(s)}, tail},
-			target{"one queue, a wide limit", server{servers: 1, service: random(s)}, 5 * tail},
-			target{"bandwidth: one answer in ten is ten times as large", server{servers: 1, service: either(0.1, s/1.9, 10*s/1.9)}, 2 * tail},
-			target{"bandwidth: sizes of all kinds", server{servers: 1, service: func(r *rand.Rand) float64 { return 2 * s * r.Float64() }}, tail},
-			target{"connections: four at a time", server{servers: 4, service: random(4 * s)}, 2 * tail},
-			target{"connections: sixteen at a time", server{servers: 16, service: even(16 * s)}, 17*s + tail/2},
-			target{"stalls", server{servers: 1, service: random(s), every: 1, still: 0.004}, tail + 0.02*float64(i%2)},
-			target{"evictions: one get in five misses and takes four times as long", server{servers: 1, service: either(0.2, s/1.6, 4*s/1.6)}, tail},
+			known{"one service time", server{servers: 1, service: even(s)}, tail / 2},
+			known{"one service time, a wide limit", server{servers: 1, service: even(s)}, 4 * tail},
+			known{"one queue", server{servers: 1, service: random(s)}, tail},
+			known{"one queue, a wide limit", server{servers: 1, service: random(s)}, 5 * tail},
+			known{"bandwidth: one answer in ten is ten times as large", server{servers: 1, service: either(0.1, s/1.9, 10*s/1.9)}, 2 * tail},
+			known{"bandwidth: sizes of all kinds", server{servers: 1, service: func(r *rand.Rand) float64 { return 2 * s * r.Float64() }}, tail},
+			known{"connections: four at a time", server{servers: 4, service: random(4 * s)}, 2 * tail},
+			known{"connections: sixteen at a time", server{servers: 16, service: even(16 * s)}, 17*s + tail/2},
+			known{"stalls", server{servers: 1, service: random(s), every: 1, still: 0.004}, tail + 0.02*float64(i%2)},
+			known{"evictions: one get in five misses and takes four times as long", server{servers: 1, service: either(0.2, s/1.6, 4*s/1.6)}, tail},
 		)
 	}
 	require.Len(t, targets, 40)
 	right := 0
 	for i, c := range targets {
-		ph := searchPhase()
-		ph.Search.From, ph.Search.Precision, ph.Search.Arrivals = 10, 0.03, "poisson"
-		ph.Search.Sessions, ph.Search.Pipeline, ph.Search.InFlight = 50, 4, 200
-		ph.Search.StepDuration, ph.Search.Budget = time.Second, max(2*time.Minute, time.Duration(3e5/c.most())*time.Second)
-		ph.Search.SLOs[0].ResponseP99 = time.Duration(c.limit * 1e9)
-		m, spent := Measured{Endpoints: endpoints}, time.Duration(0)
-		r := rand.New(rand.NewPCG(uint64(i), 3))
-		for {
-			shape, more := m.NextTry(ph, spent)
-			if !more {
-				break
-			}
-			step := Measured{Endpoints: endpoints, Shape: pace.Shape(shape), Generators: []measure.Generator{{Executor: plan.EventLoop, Loops: 1, Busy: 0.2}}}
-			if shape.Rate == 0 {
-				step.Load = c.closed(r, ph.Search.InFlight, shape.Duration)
-			} else {
-				step.Load = c.open(r, shape)
-			}
-			m.AddLevel(testPlan(), ph, step, spent)
-			spent += shape.Duration
-		}
+		ph, m := c.search(uint64(i))
 		p, truth := NewPhase(testPlan(), ph, m), c.holds(0.99, c.limit)
 		require.NotNil(t, p.Search.Rate, c.name)
 		off := *p.Search.Rate/truth - 1
 		if math.Abs(off) <= 0.05 {
 			right++
 		}
-		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; held %d of %d, %d levels, %s after %v", c.name,
-			*p.Search.Rate, *p.Search.Low, *p.Search.High, truth, 100*off, p.Search.Held, p.Search.Tries, len(p.Levels), p.Search.End, spent.Round(time.Second))
+		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; held %d of %d, %d levels, %s after %.0f s", c.name,
+			*p.Search.Rate, *p.Search.Low, *p.Search.High, truth, 100*off, p.Search.Held, p.Search.Tries, len(p.Levels), p.Search.End, m.Levels[len(m.Levels)-1].StartSeconds)
 	}
 	require.GreaterOrEqual(t, right, 38)
+}
+
+// What gave out first is named only if the observations of the servers show it.
+func TestWhatGaveOutFirst(t *testing.T) {
+	queue := known{"one queue", server{servers: 1, service: func(r *rand.Rand) float64 { return r.ExpFloat64() / 5000 }}, 5e-3}
+	main := func(busy float64) map[string]float64 { // a second
+		return map[string]float64{"used_cpu_user_main_thread": 0.6 * busy, "used_cpu_sys_main_thread": 0.38 * busy}
+	}
+	ph, m := queue.search(1)
+	m.Origin = 10
+	for name, c := range map[string]struct {
+		driver string
+		spent  func(busy float64) map[string]float64
+		always map[string]float64
+		want   string
+	}{
+		"a thread":          {"redis", main, map[string]float64{"io_threads_active": 0}, byProcessor},
+		"threads that spin": {"redis", main, map[string]float64{"io_threads_active": 1}, notVisible},
+		"something else":    {"redis", func(busy float64) map[string]float64 { return main(busy / 2) }, map[string]float64{"io_threads_active": 0}, notVisible},
+		"nothing told":      {"redis", main, nil, notVisible},
+		"room for keys":     {"redis", func(busy float64) map[string]float64 { return map[string]float64{"evicted_keys": 100 * busy} }, nil, byMemory},
+		"connections":       {"redis", func(busy float64) map[string]float64 { return map[string]float64{"rejected_connections": busy} }, nil, byConnections},
+		"four threads": {"memcached", func(busy float64) map[string]float64 {
+			return map[string]float64{"rusage_user": busy, "rusage_system": 2.9 * busy}
+		}, map[string]float64{"threads": 4}, byProcessor},
+		"two of four threads": {"memcached", func(busy float64) map[string]float64 {
+			return map[string]float64{"rusage_user": busy, "rusage_system": busy}
+		}, map[string]float64{"threads": 4}, notVisible},
+	} {
+		o, sums := &Observation{}, map[string]float64{}
+		maps.Copy(sums, c.always)
+		for _, l := range m.Levels {
+			busy := min(1, l.Rate/queue.most())
+			if l.Rate == 0 {
+				busy = 1
+			}
+			for _, at := range []float64{0, l.DurationSeconds} {
+				for f, v := range c.spent(busy) {
+					sums[f] += v * at
+				}
+				o.Add(&run.Probe{At: m.Origin + l.StartSeconds + at, Value: maps.Clone(sums)})
+			}
+		}
+		p := testPlan()
+		p.Targets[0].Driver = c.driver
+		p.Observes = []*plan.Observe{{Name: "server", Kind: plan.ObserveServer, Target: ph.Target}}
+		m.Observed = map[string]*Observation{"server": o}
+		require.Equal(t, c.want, NewPhase(p, ph, m).Search.Cause, name)
+	}
 }

@@ -61,6 +61,7 @@ func (m *Measured) cut() bool {
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
 	r.observe(p, m.Observed, m.Origin)
+	r.cause(p, ph, m)
 	r.Steps = append([]int{}, m.Steps...)
 	return r.Phase
 }

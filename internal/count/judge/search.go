@@ -96,12 +96,13 @@ func (b Bounds) Next(tries []Try, last bool) (rate float64, end End) {
 // state is what the tries have shown.
 type state struct {
 	Bounds
-	closed float64 // what the closed load reached; 0: unknown
-	rates  []tried // in ascending order
-	last   Try
-	wall   float64 // the generator could not offer this rate twice, and nothing from there on held, or failed up to there; +Inf: none
-	spoilt int     // tries that the generator could not offer, between the largest rate that held and the first that failed
-	belief belief
+	closed   float64 // what the closed load reached; 0: unknown
+	rates    []tried // in ascending order
+	spoiling int     // how many of the last tries in a row the generator spoiled
+	spoiled  float64 // the largest rate of these
+	wall     float64 // the generator could not offer this rate twice, and nothing from there on held, or failed up to there; +Inf: none
+	spoilt   int     // tries that the generator could not offer, between the largest rate that held and the first that failed
+	belief   belief
 }
 
 // tried is a rate, and how its tries ended.
@@ -122,8 +123,13 @@ func (b Bounds) state(tries []Try) *state {
 			s.closed = t.Rate
 			continue
 		}
-		s.last = t
 		s.enter(t)
+		if t.Outcome == Limited {
+			s.spoiling++
+			s.spoiled = max(s.spoiled, t.Rate)
+		} else {
+			s.spoiling, s.spoiled = 0, 0
+		}
 	}
 	slices.SortFunc(s.rates, func(x, y tried) int { return cmp.Compare(x.rate, y.rate) })
 	best := s.largestHeld()
@@ -229,8 +235,8 @@ func (s *state) next() float64 {
 		return s.wall
 	case s.narrow():
 		return s.confirm()
-	case s.last.Outcome == Limited && s.last.Rate > max(held, s.From): // comes back to it later
-		return math.Sqrt(max(held, s.From) * s.last.Rate)
+	case s.spoiling > 0 && (held == 0 || math.IsInf(s.wall, 1)):
+		return s.around()
 	case held == 0 && failed > 0 && s.at(s.From) == nil:
 		return failed / fall
 	case held == 0:
@@ -241,6 +247,16 @@ func (s *state) next() float64 {
 		return min(held*Growth, s.closed)
 	}
 	return held * Growth
+}
+
+// around returns a rate below those that the generator has just spoiled, or comes back to the largest of them: every second time, since what disturbs
+// it may have passed.
+func (s *state) around() float64 {
+	if s.spoiling%2 == 0 {
+		return s.spoiled
+	}
+	below := s.spoiled / math.Pow(Growth, float64(s.spoiling/2+1))
+	return max(below, math.Sqrt(s.largestHeld()*s.spoiled))
 }
 
 // confirm returns the answer so far, to be tried until two of three tries agree.
@@ -364,7 +380,7 @@ func (b Bounds) Sum(tries []Try) Found {
 	for _, r := range s.rates {
 		if r.rate > answer && (r.failed > r.held || r.limited > 0 && r.rate >= s.wall) && f.Failed < 0 {
 			f.Failed = slices.IndexFunc(tries, func(t Try) bool {
-				return t.Rate == r.rate && t.Outcome != Held && (t.Outcome != Limited || r.failed == 0)
+				return t.Rate == r.rate && (t.Outcome == Failed || t.Outcome == Overloaded || t.Outcome == Limited && r.failed == 0)
 			})
 		}
 	}

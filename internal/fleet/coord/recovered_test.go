@@ -458,7 +458,7 @@ func TestRecoverRefusesShapes(t *testing.T) {
 	for !strings.HasPrefix(string(records[step].record), `{"step"`) {
 		step++
 	}
-	const second = int64(time.Second)
+	const lasts = int64(time.Second) / 20 // of the closed load that is the first step
 	for name, c := range map[string]struct {
 		field string
 		value any
@@ -469,8 +469,8 @@ func TestRecoverRefusesShapes(t *testing.T) {
 		"from none":             {"From", 0, false},
 		"from less":             {"From", -1, true},
 		"no ramp":               {"Ramp", 0, false},
-		"a ramp of all of it":   {"Ramp", second, false},
-		"a ramp of more":        {"Ramp", second + 1, true},
+		"a ramp of all of it":   {"Ramp", lasts, false},
+		"a ramp of more":        {"Ramp", lasts + 1, true},
 		"a ramp of less":        {"Ramp", -1, true},
 		"a duration of nothing": {"Duration", 0, false},
 		"a duration of less":    {"Duration", -1, true},

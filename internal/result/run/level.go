@@ -40,8 +40,10 @@ type Search struct {
 	Tries       int      `json:"tries,omitempty"` // of these, those that the generator did not spoil
 	Knee        *float64 `json:"knee"`            // where throughput divided by mean response is greatest
 	KneeLevel   *int     `json:"knee_level"`
-	End         string   `json:"end"`   // code for why no more rates were tried
-	Ended       string   `json:"ended"` // the same in words
+	Cause       string   `json:"cause,omitempty"`    // code of what gave out first, as far as the target's servers were observed
+	Evidence    string   `json:"evidence,omitempty"` // the same in words
+	End         string   `json:"end"`                // code for why no more rates were tried
+	Ended       string   `json:"ended"`              // the same in words
 
 	From        float64     `json:"from"` // what was asked for
 	To          float64     `json:"to"`

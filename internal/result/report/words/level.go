@@ -116,6 +116,9 @@ func Found(ph *run.Phase) string {
 	}
 	above(s.FirstFailed, "do not", false)
 	above(s.ClientBound, "are client-bound", true)
+	if s.Evidence != "" {
+		parts = append(parts, "what gave out first: "+s.Evidence)
+	}
 	if s.Knee != nil {
 		parts = append(parts, "knee at "+rateOf(ph, *s.KneeLevel, *s.Knee))
 	}
