@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/load/engine"
@@ -54,6 +55,8 @@ type runFlags struct {
 	labelTexts []string
 	labels     map[string]string
 
+	begun func(id string) // told the run's name before its load; nil: nobody
+
 	allow   []string // --allow-exec
 	allowed hooks
 }
@@ -92,24 +95,28 @@ there is. --timeout acts like a first Ctrl-C at a set time. SIGTERM does too, an
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
-	flags.add(c.Flags())
-	f := c.Flags()
-	f.StringVar(&flags.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
-	f.StringVar(&flags.out, "out", "", "also write the result as JSON to `FILE`, overwriting it")
-	f.StringVar(&flags.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it (other formats: loadgen report)")
-	flags.loops.add(f)
-	f.BoolVar(&flags.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
-	flags.page.add(f, "for Prometheus during the run")
-	flags.fleet.add(f)
-	f.BoolVar(&flags.once, "once", false, "run a plan with an experiment once, with the variables' own values")
-	f.IntVar(&flags.nth, "repetition", 0, "draw keys, values and arrivals as repetition `N` of the plan, from 1 (default: 1)")
-	f.StringVar(&flags.resume, "resume", "", "resume an `EXPERIMENT` that was cut off: keep the finished runs, run the rest")
-	f.StringVar(&flags.progress, "progress", "auto", "show progress as `FORM`: auto (redrawn in place on a terminal), lines, json (docs/result.md) or none")
-	f.DurationVar(&flags.timeout, "timeout", 0, "end after `DURATION`, as by Ctrl-C (default: when the plan ends)")
-	f.StringArrayVar(&flags.labelTexts, "label", nil, "label the run with `NAME=VALUE`; repeatable")
-	f.StringArrayVar(&flags.allow, "allow-exec", nil, "let the plan run a command as hook.NAME: `NAME=COMMAND`, then its arguments; repeatable; no shell")
-	f.BoolVar(&flags.debug, "debug", false, "log debug messages")
+	flags.addTo(c.Flags())
 	return c
+}
+
+// addTo adds the flags of a run.
+func (f *runFlags) addTo(set *pflag.FlagSet) {
+	f.planFlags.add(set)
+	set.StringVar(&f.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
+	set.StringVar(&f.out, "out", "", "also write the result as JSON to `FILE`, overwriting it")
+	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it (other formats: loadgen report)")
+	f.loops.add(set)
+	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
+	f.page.add(set, "for Prometheus during the run")
+	f.fleet.add(set)
+	set.BoolVar(&f.once, "once", false, "run a plan with an experiment once, with the variables' own values")
+	set.IntVar(&f.nth, "repetition", 0, "draw keys, values and arrivals as repetition `N` of the plan, from 1 (default: 1)")
+	set.StringVar(&f.resume, "resume", "", "resume an `EXPERIMENT` that was cut off: keep the finished runs, run the rest")
+	set.StringVar(&f.progress, "progress", "auto", "show progress as `FORM`: auto (redrawn in place on a terminal), lines, json (docs/result.md) or none")
+	set.DurationVar(&f.timeout, "timeout", 0, "end after `DURATION`, as by Ctrl-C (default: when the plan ends)")
+	set.StringArrayVar(&f.labelTexts, "label", nil, "label the run with `NAME=VALUE`; repeatable")
+	set.StringArrayVar(&f.allow, "allow-exec", nil, "let the plan run a command as hook.NAME: `NAME=COMMAND`, then its arguments; repeatable; no shell")
+	set.BoolVar(&f.debug, "debug", false, "log debug messages")
 }
 
 // run runs the plan at path.
@@ -188,16 +195,26 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	case f.once:
 		fmt.Fprintln(words, "running the plan once, with the variables' own values")
 	}
-	cfg, err := f.config(words)
+	result, err := f.finish(cmd, p)
 	if err != nil {
 		return err
+	}
+	return exitWith(result.ExitCode)
+}
+
+// finish runs a plan once to its end, and shows the result.
+func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
+	words := f.wordsOn(cmd.ErrOrStderr())
+	cfg, err := f.config(words)
+	if err != nil {
+		return nil, err
 	}
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
 	cfg.Drain = drain
 	result, dir, err := runner.Run(ctx, cfg, p, f.variant)
 	if err != nil {
-		return failed("%w", err)
+		return nil, failed("%w", err)
 	}
 	if f.out != "" {
 		if err := safefile.JSON(f.out, result); err != nil {
@@ -211,9 +228,9 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 	}
 	tell(words, result, dir)
 	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}); err != nil {
-		return failed("%w", err)
+		return nil, failed("%w", err)
 	}
-	return exitWith(result.ExitCode)
+	return result, nil
 }
 
 // experiment runs every variant of a plan's experiment as often as it says, and reports the comparison.
@@ -274,8 +291,13 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
 		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
-		Progress: func(id string) runner.Progress { return f.newProgress(words, id) },
-		Logger:   slog.New(slog.DiscardHandler),
+		Progress: func(id string) runner.Progress {
+			if f.begun != nil {
+				f.begun(id)
+			}
+			return f.newProgress(words, id)
+		},
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	refused := slog.New(slog.NewTextHandler(words, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if f.debug {

@@ -154,6 +154,7 @@ func newRoot() *cobra.Command {
 		Short: "Load-test caches and key-value stores from HCL plans",
 		Long: `Loadgen runs HCL plans that send GET and PUT load to remote caches, or append to log files. It reports throughput and latency.
 
+  loadgen capacity redis://127.0.0.1:6379    find the largest rate that a server holds
   loadgen coordinator run plans/hydra.hcl    run a plan; starts built-in cache nodes if it names no endpoints
   loadgen plan check plans/hydra.hcl         find mistakes; predict ops, connections, memory and time
   loadgen runs list                          list past runs
@@ -167,7 +168,7 @@ user or the plan, 6 something could not be run. If several apply, the first of 2
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCapacity(), newBench(), newClean(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+)
+
+// address is a server to load, as people write it.
+type address struct {
+	driver   string
+	endpoint string // HOST:PORT, or unix:///PATH
+	tls      bool
+	user     string
+	password string // in the URL, which other users of this machine can read; "": none
+	database string
+	path     string // of an HTTP request, with its query
+	sslmode  string // of postgres
+}
+
+// scheme is what a URL's scheme stands for.
+type scheme struct {
+	driver, port string
+	tls          bool
+}
+
+// schemeOf returns what a scheme stands for.
+func schemeOf(name string) (scheme, bool) {
+	s, ok := map[string]scheme{
+		"redis": {"redis", "6379", false}, "rediss": {"redis", "6379", true}, "valkey": {"redis", "6379", false},
+		"memcached": {"memcached", "11211", false},
+		"postgres":  {"postgres", "5432", false}, "postgresql": {"postgres", "5432", false},
+		"http": {"web", "80", false}, "https": {"web", "443", true},
+	}[name]
+	return s, ok
+}
+
+const writeAddress = "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres://, http:// or https://"
+
+// parseAddress reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat what may hold a password.
+func parseAddress(text, driver string) (*address, error) {
+	name, _, isURL := strings.Cut(text, "://")
+	if !isURL || name == "unix" {
+		return bareAddress(text, driver)
+	}
+	s, known := schemeOf(strings.ToLower(name))
+	if !known {
+		return nil, fmt.Errorf("%.40q is no scheme of a server that loadgen knows: %s", name+"://", writeAddress)
+	}
+	if driver != "" && driver != s.driver {
+		return nil, fmt.Errorf("--driver %s: %s:// already says that it is %s: leave --driver out", driver, name, s.driver)
+	}
+	_, rest, _ := strings.Cut(text, "://")
+	_, beyond, _ := strings.Cut(rest, "/")
+	u, err := url.Parse(text)
+	if strings.Contains(beyond, "@") && s.driver != "web" { // so does a password, and no message may show it
+		err = errors.New("the host ends before an @")
+	}
+	if err != nil || u.Hostname() == "" || u.Opaque != "" {
+		return nil, fmt.Errorf("the address is no URL of a host: %s; in a password, write %%XX for characters such as @, / and %%", writeAddress)
+	}
+	a := &address{driver: s.driver, tls: s.tls, user: u.User.Username()}
+	a.password, _ = u.User.Password()
+	port := u.Port()
+	if port == "" {
+		port = s.port
+	}
+	if a.endpoint, err = endpointOf(u.Hostname(), port); err != nil {
+		return nil, err
+	}
+	return a, a.rest(u)
+}
+
+// rest reads what follows the host.
+func (a *address) rest(u *url.URL) error {
+	within := strings.Trim(u.Path, "/")
+	switch a.driver {
+	case "web":
+		a.path = u.RequestURI()
+		if a.password != "" || a.user != "" {
+			a.password = "Basic " + base64.StdEncoding.EncodeToString([]byte(a.user+":"+a.password))
+			a.user = ""
+		}
+		return nil
+	case "redis":
+		if n, err := strconv.Atoi(within); within != "" && (err != nil || n < 0) {
+			return fmt.Errorf("/%.40s: after the host of a redis:// URL comes the number of a database, such as /0", within)
+		}
+		a.database = within
+	case "postgres":
+		a.database, a.sslmode = within, u.Query().Get("sslmode")
+		if q := u.Query(); len(q) > 1 || len(q) == 1 && a.sslmode == "" {
+			return errors.New("of the parameters of a postgres:// URL, only sslmode is understood here: write a plan for the others (docs/databases.md)")
+		}
+		return nil
+	default:
+		if within != "" {
+			return fmt.Errorf("/%.40s: nothing follows the host of a memcached:// URL", within)
+		}
+	}
+	if u.RawQuery != "" {
+		return fmt.Errorf("?%.40s: a %s:// URL has no parameters here", u.RawQuery, u.Scheme)
+	}
+	return nil
+}
+
+// bareAddress reads HOST:PORT or unix:///PATH.
+func bareAddress(text, driver string) (*address, error) {
+	a := &address{driver: driver}
+	if driver == "" {
+		a.driver = "redis"
+	}
+	if names := []string{"redis", "memcached", "postgres", "web"}; !strings.Contains(" redis memcached postgres web ", " "+a.driver+" ") {
+		remedy := "write one of " + strings.Join(names, ", ")
+		if near := dialect.DidYouMean(a.driver, names); near != "" {
+			remedy = "did you mean " + near + "?"
+		}
+		return nil, fmt.Errorf("--driver %s: %s", a.driver, remedy)
+	}
+	if a.driver == "web" {
+		a.path = "/"
+	}
+	if strings.HasPrefix(text, "unix://") {
+		a.endpoint = text
+		return a, nil
+	}
+	if strings.Contains(text, "@") {
+		return nil, errors.New("a user or a password needs a URL, such as redis://USER@HOST:PORT; the password goes into LOADGEN_SECRET_TARGET or --password-file")
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return nil, fmt.Errorf("%.80q is no address: %s", text, writeAddress)
+	}
+	a.endpoint, err = endpointOf(host, port)
+	return a, err
+}
+
+func endpointOf(host, port string) (string, error) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %.20q: write a number from 1 to 65535", port)
+	}
+	return net.JoinHostPort(host, port), nil
+}

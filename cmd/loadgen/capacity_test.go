@@ -1,0 +1,139 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// quick runs capacity or bench, and returns its result.
+func quick(t *testing.T, args ...string) (*run.Run, *process) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "run.json")
+	l := &load{out: out, process: start(t, command(t, append(args, "--out", out)...))}
+	return l.result(time.Minute), l.process
+}
+
+// A search on each kind of server finds a rate, and leaves nothing there.
+func TestCapacityOfServers(t *testing.T) {
+	redis := servertest.Redis(t)
+	memcached := servertest.Memcached(t)
+	postgres := servertest.Postgres(t)
+	nginx := servertest.Nginx(t, 0, nil)
+	for name, c := range map[string]struct {
+		address string
+		left    func(t *testing.T)
+	}{
+		"redis":     {"redis://" + redis, func(t *testing.T) { require.Zero(t, number(t, redis, "DBSIZE")) }},
+		"memcached": {"memcached://" + memcached, nil},
+		"postgres":  {strings.Replace(postgres, "postgresql://", "postgres://", 1), nil},
+		"nginx":     {"http://" + nginx.Addr + "/nothing", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"capacity", c.address, "--budget", "5s", "--slo", "p50=1s", "--keys", "1k", "--sessions", "8"}
+			r, p := quick(t, args...)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			found := r.Phase["capacity"].Search
+			require.Equal(t, "closed", r.Phase["capacity"].Levels[0].Outcome)
+			require.NotEmpty(t, found.Ended)
+			require.NotContains(t, p.stdout.String()+p.stderr.String(), servertest.PostgresPassword)
+			require.Contains(t, p.stderr.String(), "It takes 5s")
+			if name != "nginx" {
+				require.Equal(t, uint64(1000), r.Phase["clean"].Op["delete"].OK, "keys deleted by name")
+			}
+			if c.left != nil {
+				c.left(t)
+			}
+		})
+	}
+}
+
+// One load, at a rate or of sessions, by the plan that --plan shows.
+func TestBenchOfAServer(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t, "--requirepass", "well-kept")
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("well-kept\n"), 0o600))
+	shown := filepath.Join(t.TempDir(), "plan.hcl")
+	r, p := quick(t, "bench", addr, "--rate", "500/s", "--duration", "1s", "--keys", "100", "--ops", "get=1,put=1", "--password-file", file, "--plan", shown)
+	load := r.Phase["bench"]
+	require.InEpsilon(t, 500, *load.OfferedRate, 0.25)
+	require.Positive(t, load.Op["put"].OK)
+	require.Equal(t, load.Op["get"].Due, load.Op["get"].OK, "every get finds its key")
+	text, err := os.ReadFile(shown)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `password  = secret("TARGET")`)
+	require.NotContains(t, string(text)+p.stdout.String()+p.stderr.String(), "well-kept")
+
+	r, _ = quick(t, "bench", "redis://:well-kept@"+addr, "--sessions", "3", "--duration", "300ms", "--keys", "100")
+	require.Equal(t, 3, r.Phase["bench"].Load.Sessions)
+	require.EqualValues(t, "closed", r.Phase["bench"].Model)
+}
+
+// A server that is not there, that wants a password, or that should not be filled is refused within seconds, and nothing is written to it.
+func TestServersThatAreNotLoaded(t *testing.T) {
+	t.Parallel()
+	primary := servertest.Redis(t)
+	require.Equal(t, "OK", ask(t, primary, "SET", "theirs", "1"))
+	host, port, _ := strings.Cut(primary, ":")
+	replica := servertest.Redis(t, "--replicaof", host+" "+port)
+	small := servertest.Redis(t, "--maxmemory", "3mb")
+	locked := servertest.Redis(t, "--requirepass", "well-kept")
+	for name, c := range map[string]struct{ address, want string }{
+		"nobody is there":  {"redis://127.0.0.1:1", "refused"},
+		"a replica":        {replica, "is a replica: load its primary"},
+		"too little room":  {small, "use fewer --keys, or a smaller --size"},
+		"other keys":       {primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
+		"no password":      {locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
+		"a wrong password": {"redis://:never-said@" + locked, "WRONGPASS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, command(t, "capacity", c.address))
+			require.Equal(t, 6, p.wait(30*time.Second), "%s", &p.stderr)
+			require.Contains(t, p.stderr.String(), c.want)
+			require.NotContains(t, p.stderr.String(), "never-said")
+		})
+	}
+	t.Cleanup(func() { require.Equal(t, "1", ask(t, primary, "DBSIZE")) })
+}
+
+var cleanRun = regexp.MustCompile(`loadgen clean (\S+) deletes`)
+
+// A run that is killed leaves keys, which expire, and the command that it has printed deletes them. After Ctrl-C they are deleted at once.
+func TestKeysOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t)
+	p := start(t, command(t, "bench", addr, "--sessions", "1", "--duration", "1m", "--keys", "100"))
+	p.told("clean")
+	p.until(func() bool { return number(t, addr, "DBSIZE") == 100 })
+	key := ask(t, addr, "RANDOMKEY")
+	require.Regexp(t, `^loadgen-[0-9a-f]{8}:[0-9]+$`, key)
+	require.Positive(t, number(t, addr, "TTL", key))
+	p.signal(syscall.SIGKILL)
+	p.wait(10 * time.Second)
+	clean := command(t, "clean", cleanRun.FindStringSubmatch(p.stderr.String())[1])
+	clean.Env = p.cmd.Env
+	q := start(t, clean)
+	require.Zero(t, q.wait(30*time.Second), "%s", &q.stderr)
+	require.Contains(t, q.stderr.String(), "Deleted 100 keys.")
+	require.Zero(t, number(t, addr, "DBSIZE"))
+
+	p = start(t, command(t, "bench", addr, "--sessions", "1", "--duration", "1m", "--keys", "100"))
+	p.told("clean") // whoever asks before that is another user
+	p.until(func() bool { return number(t, addr, "DBSIZE") == 100 })
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 5, p.wait(30*time.Second), "%s", &p.stderr)
+	require.Contains(t, p.stderr.String(), "Deleted 100 keys.")
+	require.Zero(t, number(t, addr, "DBSIZE"))
+}

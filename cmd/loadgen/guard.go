@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/target/observe"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	answers   = 3 * time.Second // how long a server may take to answer before anything is sent to it
+	watched   = time.Second     // how long others' commands are counted
+	othersMay = 10              // commands a second
+	perKey    = 100             // bytes that a server needs for a key beside its value
+)
+
+// askable are the figures that say whether a server may be filled, by driver.
+var askable = map[string][]string{
+	"redis":     {"slave_read_only", "cluster_enabled", "used_memory", "maxmemory", "total_commands_processed"},
+	"memcached": {"curr_items", "bytes", "limit_maxbytes", "cmd_get", "cmd_set"},
+	"postgres":  {"connections", "xact_commit"},
+}
+
+// databases is how many of Redis' databases are looked into for other keys.
+const databases = 16
+
+// guard refuses a server that does not answer, or that should not be loaded. Nothing has been written to it yet.
+func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
+	t := p.Target("server")
+	if q.Driver == "web" {
+		return f.reach(ctx, t)
+	}
+	o := &plan.Observe{Kind: plan.ObserveServer, Combine: "sum"}
+	for _, name := range askable[q.Driver] {
+		o.Fields = append(o.Fields, plan.Field{Name: name})
+	}
+	if q.Driver == "redis" {
+		for i := range databases {
+			o.Fields = append(o.Fields, plan.Field{Name: fmt.Sprintf("db%d_keys", i)})
+		}
+	}
+	probe := f.means().New(o, t, t.Endpoints)
+	defer probe.Close()
+	before, err := f.ask(ctx, probe, q)
+	if err != nil {
+		return err
+	}
+	if err := q.refuse(before); err != nil || f.shared {
+		return err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(watched):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := f.ask(ctx, probe, q)
+	if err != nil {
+		return err
+	}
+	return q.others(before, after, time.Since(began))
+}
+
+// reach connects to a server and hangs up.
+func (f *quickFlags) reach(ctx context.Context, t *plan.Target) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	conn, err := f.dial(ctx, t)
+	if err != nil {
+		return failed("%s: %w", t.Endpoints[0], err)
+	}
+	return conn.Close()
+}
+
+func (f *quickFlags) dial(ctx context.Context, t *plan.Target) (net.Conn, error) {
+	return engine.Dial(ctx, t, t.Endpoints[0], f.loops.open(), f.loops.secrets.allow(false))
+}
+
+// ask takes a server's figures. Those that it does not tell are missing.
+func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (map[string]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	told, missing := probe.Take(ctx)
+	if why := missing[""]; why != "" {
+		remedy := ""
+		if !q.Secret {
+			remedy = ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
+		}
+		return nil, failed("%s at %s: %s%s", q.Driver, q.at, why, remedy)
+	}
+	return told, nil
+}
+
+// refuse says why a server should not be filled, or nil.
+func (q *quick) refuse(told map[string]float64) error {
+	if _, replica := told["slave_read_only"]; replica {
+		return failed("%s is a replica: load its primary, and read from this one by a plan", q.at)
+	}
+	if told["cluster_enabled"] > 0 {
+		return failed("%s is a node of a cluster: load all of it by a plan with cluster = true (docs/plans.md)", q.at)
+	}
+	room, limited := told["maxmemory"]-told["used_memory"], told["maxmemory"] > 0
+	if q.Driver == "memcached" {
+		room, limited = told["limit_maxbytes"]-told["bytes"], told["limit_maxbytes"] > 0
+	}
+	if need := float64(q.Keys) * float64(q.bytes+perKey); limited && need > room {
+		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use fewer --keys, or a smaller --size",
+			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)))
+	}
+	return nil
+}
+
+// others says that a server holds other keys, or that others use it, or nil.
+func (q *quick) others(before, after map[string]float64, within time.Duration) error {
+	const remedy = ": if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
+	keys := after["curr_items"]
+	for i := range databases {
+		keys += after[fmt.Sprintf("db%d_keys", i)]
+	}
+	if keys > 0 {
+		return failed("%s holds %s already%s", q.at, quantity.Count(int(keys), "key"), remedy)
+	}
+	const own = 5 // commands and transactions of ours at most, to ask
+	more := -float64(own)
+	for _, name := range []string{"total_commands_processed", "cmd_get", "cmd_set", "xact_commit"} {
+		more += after[name] - before[name]
+	}
+	if more > othersMay*within.Seconds() {
+		return failed("others use %s: it carried out %.0f commands in a second%s", q.at, more/within.Seconds(), remedy)
+	}
+	if len(after) == 0 {
+		return errors.New("it tells nothing of itself" + remedy)
+	}
+	return nil
+}
