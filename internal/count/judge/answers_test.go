@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -23,6 +24,8 @@ type server struct {
 	service func(*rand.Rand) float64 // seconds
 	every   float64                  // it stands still so often; 0: never, in seconds
 	still   float64                  // for so long
+	breaks  float64                  // the rate from which on one op in ten fails; 0: never
+	cause   measure.Cause            // by this
 }
 
 // answer returns when ops that arrive at these times have been answered, in seconds.
@@ -101,7 +104,11 @@ func (s server) open(r *rand.Rand, shape plan.Shape) *measure.Totals {
 		return at, at < shape.Duration.Seconds()
 	}, func(at, end float64) {
 		due := origin + int64(at*1e9)
-		record(t, measure.Sample{Verb: driver.Get, Due: due, Start: due, End: origin + int64(end*1e9)})
+		sample := measure.Sample{Verb: driver.Get, Due: due, Start: due, End: origin + int64(end*1e9)}
+		if s.breaks > 0 && shape.Rate > s.breaks && due%10 == 0 {
+			sample.Outcome, sample.Cause = driver.Error, s.cause
+		}
+		record(t, sample)
 		last = max(last, end)
 	})
 	t.Span.Session(origin, origin+int64(last*1e9))
@@ -249,5 +256,13 @@ func TestWhatGaveOutFirst(t *testing.T) {
 		p.Observes = []*plan.Observe{{Name: "server", Kind: plan.ObserveServer, Target: ph.Target}}
 		m.Observed = map[string]*Observation{"server": o}
 		require.Equal(t, c.want, NewPhase(p, ph, m).Search.Cause, name)
+	}
+	for want, cause := range map[string]measure.Cause{byErrors: measure.Cause(op.Replied), byConnections: measure.Cause(op.Refused)} {
+		breaking := queue
+		breaking.breaks, breaking.cause = 2000, cause
+		ph, m := breaking.search(1)
+		s := NewPhase(testPlan(), ph, m).Search
+		require.Equal(t, want, s.Cause, s.Evidence)
+		require.InEpsilon(t, 2000, *s.Rate, 0.05)
 	}
 }

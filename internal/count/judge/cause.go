@@ -15,14 +15,19 @@ const (
 	byConnections = "connections"
 	byMemory      = "memory"
 	byProcessor   = "processor"
+	byErrors      = "errors"
+	byNetwork     = "network"
 	notVisible    = "not_visible"
 )
 
-// worn is the share of the time that a thread has a processor from which on it has given out: it cannot get all of it.
-const worn = 0.85
+const (
+	worn     = 0.85  // share of the time that a thread has a processor from which on it has given out: it cannot get all of it
+	broken   = 0.001 // share of the ops of a level that were refused or answered with an error from which on that is why it failed
+	overcast = 0.01  // share of the bytes that TCP sent again
+)
 
-// cause says what gave out first in a search, as far as the plan's observations of the target's servers show it. It says nothing of a search in which
-// no rate failed, or of a plan that observes no server.
+// cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
+// nothing of a search in which no rate failed, nor if neither shows it in a plan that observes no server.
 func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	s := p.Search
 	switch {
@@ -34,11 +39,42 @@ func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	case s.FirstFailed == nil:
 		return
 	}
+	if s.Cause, s.Evidence = m.signs(); s.Cause != "" {
+		return
+	}
 	for _, o := range of.Observes {
 		if seen := m.Observed[o.Name]; o.Kind == plan.ObserveServer && o.Target == ph.Target && seen != nil {
 			s.Cause, s.Evidence = m.strain(seen).cause(of.Target(ph.Target).Driver)
 		}
 	}
+}
+
+// signs returns what the first level that failed shows by itself: ops that found no connection or were answered with an error, bytes sent again.
+func (m *Measured) signs() (code, evidence string) {
+	for _, l := range m.Levels {
+		if l.outcome != Failed && l.outcome != Overloaded {
+			continue
+		}
+		var due, refused, answered uint64
+		for _, o := range l.phase.parts() {
+			due, refused, answered = due+o.Due, refused+o.Causes.Refused, answered+o.Causes.Reply
+		}
+		said := ""
+		if len(l.phase.Errors) > 0 {
+			said = " (" + l.phase.Errors[0].Text + ")"
+		}
+		of := func(n uint64) string { return quantity.Number(float64(n)) + " of " + quantity.Count(due, "op") }
+		switch t := l.phase.Generator.TCP; {
+		case float64(refused) > broken*float64(due):
+			return byConnections, "connections: " + of(refused) + " found none" + said
+		case float64(answered) > broken*float64(due):
+			return byErrors, "the server: it answered " + of(answered) + " with an error" + said
+		case t != nil && float64(t.BytesRetransmitted) > overcast*float64(t.BytesSent):
+			return byNetwork, "the network: TCP sent " + quantity.Percent(float64(t.BytesRetransmitted)/float64(t.BytesSent)) + " of the bytes again"
+		}
+		return "", ""
+	}
+	return "", ""
 }
 
 // strain is what was observed while the target had more to do than it could.
