@@ -149,6 +149,7 @@ func TestHostileTargets(t *testing.T) {
 		"memcached, classic, no end":          {"driver = \"memcached\"\n protocol = \"text\"", pours("", "VALUE k 0 1\r\nv\r\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			addr := serveHostile(t, c.answer)
 			long := strings.HasSuffix(name, "classic, 1 GiB") || name == "cluster, values of 512 MiB"
 			timeout := "300ms"

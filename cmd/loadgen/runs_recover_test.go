@@ -155,7 +155,7 @@ func (l *load) requireRecovered() {
 	require.Equal(l.t, exit.Degraded, code, "%s%s", &again.stdout, &again.stderr)
 	require.Equal(l.t, run.Degraded, r.Verdict.Completeness)
 	require.Contains(l.t, r.Verdict.Reasons[0], "the coordinator ended before the result was written")
-	require.Contains(l.t, again.stdout.String(), "exit code 3")
+	require.Contains(l.t, again.stdout.String(), "Exit code 3")
 	require.Equal(l.t, l.counted(id), opsOf(r), "%v", r.Verdict.Reasons)
 }
 

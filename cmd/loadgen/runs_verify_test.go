@@ -97,6 +97,7 @@ func TestVerifyWhatIsUntouched(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := of(t)
 			for _, dir := range l.directoriesOfAll() {
 				require.Contains(t, verifiedAs(t, exit.OK, l.runs, filepath.Base(dir)), ": verified")

@@ -123,7 +123,7 @@ func TestCtrlCDrainsAndReports(t *testing.T) {
 			require.Positive(t, get.OK)
 			require.Equal(t, get.Due, get.OK)
 			require.Zero(t, get.InFlight)
-			require.Contains(t, l.stdout.String(), "exit code 5")
+			require.Contains(t, l.stdout.String(), "Exit code 5")
 			requireGone(t, nodes)
 			loadable(t, l)
 		})
@@ -294,5 +294,5 @@ func loadable(t *testing.T, l *load) {
 	require.Len(t, dirs, 1)
 	p := start(t, command(t, "runs", "show", filepath.Base(dirs[0]), "--runs", l.runs))
 	require.Zero(t, p.wait(60*time.Second), "%s", &p.stderr)
-	require.Contains(t, p.stdout.String(), "exit code 5")
+	require.Contains(t, p.stdout.String(), "Exit code 5")
 }

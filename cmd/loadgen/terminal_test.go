@@ -87,7 +87,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	progress, report, found := cut(shown, erased)
 	require.True(t, found)
 	require.NotContains(t, report, "\x1b")
-	require.Contains(t, report, "exit code 5")
+	require.Contains(t, report, "Exit code 5")
 	for line := range strings.Lines(report) {
 		if !strings.Contains(line, l.runs) { // a path is not broken
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\r\n"))), 80, line)
