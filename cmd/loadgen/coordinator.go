@@ -43,6 +43,7 @@ type runFlags struct {
 	report string
 	loops  loopFlags
 	strict bool
+	full   bool
 	debug  bool
 	once   bool
 	resume string
@@ -106,6 +107,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.out, "out", "", "also write the result as JSON to `FILE`, overwriting it")
 	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it (other formats: loadgen report)")
 	f.loops.add(set)
+	addFull(set, &f.full)
 	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
 	f.page.add(set, "for Prometheus during the run")
 	f.fleet.add(set)
@@ -227,7 +229,7 @@ func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 		}
 	}
 	tell(words, result, dir)
-	if err := report.Text(cmd.OutOrStdout(), result, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}); err != nil {
+	if err := report.Text(cmd.OutOrStdout(), result, optionsFor(cmd.OutOrStdout(), dir, f.full)); err != nil {
 		return nil, failed("%w", err)
 	}
 	return result, nil
@@ -266,7 +268,7 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 	if f.out != "" {
 		err = safefile.JSON(f.out, x)
 	}
-	err = errors.Join(err, report.Experiment(cmd.OutOrStdout(), x, report.Options{Dir: dir, Width: columnsOf(cmd.OutOrStdout())}))
+	err = errors.Join(err, report.Experiment(cmd.OutOrStdout(), x, optionsFor(cmd.OutOrStdout(), dir, f.full)))
 	if f.report != "" {
 		err = errors.Join(err, safefile.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{src}) }))
 	}

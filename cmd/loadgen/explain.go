@@ -22,7 +22,7 @@ results with each figure that is missing. docs/truth.md has the same texts.`,
 			return codes, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return report.Explain(cmd.OutOrStdout(), args, report.Options{Width: columnsOf(cmd.OutOrStdout())})
+			return report.Explain(cmd.OutOrStdout(), args, optionsFor(cmd.OutOrStdout(), "", false))
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/loadgen/loadgen/internal/result/report"
@@ -58,6 +59,18 @@ func columnsOf(w io.Writer) int {
 		return 0
 	}
 	return columns
+}
+
+// optionsFor returns how to show a report on w: as wide as its terminal, and in colours unless NO_COLOR says otherwise (no-color.org).
+func optionsFor(w io.Writer, dir string, full bool) report.Options {
+	opts := report.Options{Width: columnsOf(w), Dir: dir, Full: full}
+	opts.Colour = opts.Width > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return opts
+}
+
+// addFull adds the flag that shows all of a report.
+func addFull(f *pflag.FlagSet, full *bool) {
+	f.BoolVar(full, "full", false, "show all of the text report: untimed phases in full, comparisons and columns that never vary")
 }
 
 // tell reports the end of a run to programs. People are shown the result instead.

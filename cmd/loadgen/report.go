@@ -24,15 +24,18 @@ import (
 type reportFlags struct {
 	runFlags
 	form formFlags
+	full bool
 }
 
 // forms are the formats of a report.
-var forms = [...]form[[]timeline.Source]{
-	{"text", ".txt", report.Texts},
-	{"html", ".html", reportpage.Write},
-	{"markdown", ".md", report.Markdown},
-	{"csv", ".csv", report.CSV},
-	{"json", ".json", report.JSON},
+func (f *reportFlags) forms() []form[[]timeline.Source] {
+	return []form[[]timeline.Source]{
+		{"text", ".txt", func(w io.Writer, all []timeline.Source) error { return report.Texts(w, all, optionsFor(w, "", f.full)) }},
+		{"html", ".html", reportpage.Write},
+		{"markdown", ".md", report.Markdown},
+		{"csv", ".csv", report.CSV},
+		{"json", ".json", report.JSON},
+	}
 }
 
 func newReport() *cobra.Command {
@@ -51,12 +54,13 @@ per second, or per row of a long load. JSON is the stored results, one after ano
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	c.Flags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
-	addForms(c, &flags.form, forms[:])
+	addFull(c.Flags(), &flags.full)
+	addForms(c, &flags.form, flags.forms())
 	return c
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
-	form, err := formOf(&f.form, forms[:])
+	form, err := formOf(&f.form, f.forms())
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func newList(flags *runFlags) *cobra.Command {
 }
 
 func newShowRun(flags *runFlags) *cobra.Command {
-	return &cobra.Command{
+	var full bool
+	c := &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show the result of a run or an experiment",
 		Long: `Show the result of a run or an experiment; by default, the last one. For an experiment that is still running, or was cut off, compare
@@ -71,7 +72,7 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 			x, err := loadExperiment(root, id)
 			switch {
 			case err == nil:
-				return report.Experiment(cmd.OutOrStdout(), x, report.Options{Width: columnsOf(cmd.OutOrStdout())})
+				return report.Experiment(cmd.OutOrStdout(), x, optionsFor(cmd.OutOrStdout(), "", full))
 			case !errors.Is(err, fs.ErrNotExist):
 				return err
 			}
@@ -79,9 +80,11 @@ the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
 			if err != nil {
 				return fmt.Errorf("%w; see loadgen runs list", err)
 			}
-			return report.Text(cmd.OutOrStdout(), r, report.Options{Width: columnsOf(cmd.OutOrStdout())})
+			return report.Text(cmd.OutOrStdout(), r, optionsFor(cmd.OutOrStdout(), "", full))
 		},
 	}
+	addFull(c.Flags(), &full)
+	return c
 }
 
 // loadExperiment returns an experiment. If it has not finished, it compares the runs that it has so far.

@@ -27,7 +27,9 @@ type compareFlags struct {
 
 // comparisonForms are the formats of a comparison.
 var comparisonForms = [...]form[[]*comparison.Result]{
-	{"text", ".txt", report.Comparison},
+	{"text", ".txt", func(w io.Writer, all []*comparison.Result) error {
+		return report.Comparison(w, all, optionsFor(w, "", false))
+	}},
 	{"markdown", ".md", report.ComparisonMarkdown},
 	{"json", ".json", report.ComparisonJSON},
 }

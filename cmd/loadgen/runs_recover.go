@@ -49,7 +49,7 @@ func finishRecovered(w io.Writer, dir *rundir.Dir, p *plan.Plan, r *run.Run) err
 	if err := errors.Join(keepSamples(dir, p, r), dir.Finish(r)); err != nil {
 		return failed("%w", err)
 	}
-	if err := report.Text(w, r, report.Options{Dir: dir.Path(), Width: columnsOf(w)}); err != nil {
+	if err := report.Text(w, r, optionsFor(w, dir.Path(), false)); err != nil {
 		return failed("%w", err)
 	}
 	return exitWith(r.ExitCode)

@@ -86,6 +86,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	require.Equal(t, strings.Count(shown, "\r\nended "), len(erased.FindAllString(shown, -1)), "of the fill and of gets, all taken back")
 	progress, report, found := cut(shown, erased)
 	require.True(t, found)
+	require.Contains(t, report, "\x1b[31mABORTED\x1b[0m")
+	report = regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(report, "") // colours
 	require.NotContains(t, report, "\x1b")
 	require.Contains(t, report, "Exit code 5")
 	for line := range strings.Lines(report) {

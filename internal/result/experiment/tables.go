@@ -81,8 +81,12 @@ func cell(v *float64, why, unit string) run.Cell {
 
 func score(f *run.Figure, unit string) run.Cell {
 	c := cell(f.Score, f.Nulls["score"], unit)
-	if f.Score != nil && f.Error != nil {
+	switch {
+	case f.Score == nil || f.Error == nil:
+	case f.Share() || *f.Error <= *f.Score:
 		c.Text += " ± " + expr.Format(*f.Error, unit)
+	default: // nothing takes less than no time
+		c.Text += " (0 to " + expr.Format(*f.Score+*f.Error, unit) + ")"
 	}
 	return c
 }

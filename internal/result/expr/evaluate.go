@@ -28,7 +28,7 @@ func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
 		if err != nil {
 			out.Reason = err.Error()
 		} else {
-			evaluate(a, context(result), r, &out)
+			evaluate(p, a, context(result), r, &out)
 		}
 		results = append(results, out)
 	}
@@ -48,7 +48,7 @@ func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
 	return v, nil
 }
 
-func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertResult) {
+func evaluate(p *plan.Plan, a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertResult) {
 	expr, diags := parse(a)
 	if diags.HasErrors() {
 		out.Reason = explain(diags)
@@ -73,6 +73,9 @@ func evaluate(a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertR
 	default:
 		ok := v.True()
 		out.OK = &ok
+		if sides := compared(p, expr, ctx); sides != "" {
+			out.Value = sides
+		}
 	}
 }
 

@@ -197,12 +197,15 @@ func TestEvaluate(t *testing.T) {
 	}{
 		{
 			"holds", `phase.get.op.get.ok == 900 && phase.get.op.get.due > phase.get.op.get.ok`, &yes,
-			"phase.get.op.get.ok = 900, phase.get.op.get.due = 1000", "",
+			"900 = 900 and 1,000 > 900", "",
 		},
-		{"does not hold", `phase.get.op.get.hit_ratio > percent("90%")`, &no, "phase.get.op.get.hit_ratio = 0.9", ""},
-		{"decimal fractions are exact", `phase.get.op.get.hit_ratio == percent("90%")`, &yes, "phase.get.op.get.hit_ratio = 0.9", ""},
-		{"a literal, too", `phase.get.op.get.hit_ratio == 0.9`, &yes, "phase.get.op.get.hit_ratio = 0.9", ""},
-		{"time", `phase.get.op.get.acks[0].max >= duration("2ms")`, &yes, "phase.get.op.get.acks[0].max = 0.002", ""},
+		{"does not hold", `phase.get.op.get.hit_ratio > percent("90%")`, &no, "90 % = 90 %", ""},
+		{"decimal fractions are exact", `phase.get.op.get.hit_ratio == percent("90%")`, &yes, "90 % = 90 %", ""},
+		{"a literal, too", `phase.get.op.get.hit_ratio == 0.9`, &yes, "90 % = 90 %", ""},
+		{"time", `phase.get.op.get.acks[0].max >= duration("2ms")`, &yes, "2 ms = 2 ms", ""},
+		{"half a time", `0.5 * phase.get.op.get.acks[0].max > duration("2ms")`, &no, "1 ms < 2 ms", ""},
+		{"close", `(phase.get.op.get.acks[0].max == 0.0020000001)`, &no, "0.002 < 0.0020000001", ""},
+		{"a rate", `0.5 * rate("5k/s") < rate("3k/s")`, &yes, "2,500/s < 3,000/s", ""},
 		{
 			"null", `phase.get.op.get.latency.bad.service.p99 < 1 || true`, nil,
 			"", "phase.get.op.get.latency.bad.service.p99 is null: no op ended badly",
@@ -229,15 +232,15 @@ func TestEvaluate(t *testing.T) {
 		},
 		{
 			"all seconds", `min([for row in phase.get.series : row.ok]...) == 0 && phase.get.series[0].ok == 9`, &yes,
-			"phase.get.series[0].ok = 9", "",
+			"0 = 0 and 9 = 9", "",
 		},
 		{
 			"servers", `environment.servers.space["127.0.0.1:7001"].version == "7.2.4" && !strict`, &yes,
 			`environment.servers.space["127.0.0.1:7001"].version = "7.2.4", strict = false`, "",
 		},
-		{"setup", `phase.get.setup.op.put.due == 0`, &yes, "phase.get.setup.op.put.due = 0", ""},
+		{"setup", `phase.get.setup.op.put.due == 0`, &yes, "0 = 0", ""},
 		{"division by zero", `1 / phase.get.op.get.shed > 1`, nil, "phase.get.op.get.shed = 0", "division by phase.get.op.get.shed, which is 0"},
-		{"division", `phase.get.op.get.miss / phase.get.op.get.ok < 0.2`, &yes, "phase.get.op.get.miss = 100, phase.get.op.get.ok = 900", ""},
+		{"division", `phase.get.op.get.miss / phase.get.op.get.ok < 0.2`, &yes, "0.111 < 0.2", ""},
 		{"not a condition", `phase.get.seconds`, nil, "phase.get.seconds = 1", "the condition is a number, not true or false"},
 		{"no expression", `phase.get.`, nil, "", "Invalid attribute name: An attribute name is required after a dot"},
 	}
@@ -278,6 +281,6 @@ func TestEveryNumberIsReachable(t *testing.T) {
 	for _, a := range Evaluate(p, r) {
 		require.NotNil(t, a.OK, "%s: %s", a.Name, a.Reason)
 		require.True(t, *a.OK)
-		require.Contains(t, a.Value, a.Name+" = ")
+		require.Contains(t, a.Value, " = ")
 	}
 }

@@ -188,7 +188,8 @@ func Figures() []Of[run.Figures] {
 	all = append(all, named("causes.", Causes(), func(f *run.Figures) *run.Causes { return &f.Causes }, NotCompared)...)
 	all = append(all,
 		Of[run.Figures]{
-			Name: "rate", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.Rate }, Line: RateLine, Compared: Usually,
+			Name: "rate", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.Rate }, Line: RateLine, Text: "on the plateau",
+			Compared: Usually,
 			Says: "ok per second on the plateau, while all of the load was on ([how](truth.md#rates)). Null with a reason if sessions never loaded " +
 				"together, or ended fewer than 10 ops each and these took different times",
 		},

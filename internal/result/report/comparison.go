@@ -11,8 +11,8 @@ import (
 
 // Comparison writes how two sides of runs compare: first what differs in plan and environment, then the tables. Two experiments give a result for
 // each variant.
-func Comparison(w io.Writer, results []*comparison.Result) error {
-	p := newPrinter(0)
+func Comparison(w io.Writer, results []*comparison.Result, opts Options) error {
+	p := newPrinter(opts)
 	for i, c := range results {
 		if i > 0 {
 			p.line("")

@@ -24,7 +24,7 @@ func TestComparison(t *testing.T) {
 		Title: "rate", Columns: []run.Column{{Name: "score", Title: "mean"}}, Rows: []run.TableRow{{Name: "A", Cells: []run.Cell{{Text: "1,000"}}}},
 	}}
 	var text, md strings.Builder
-	require.NoError(t, Comparison(&text, []*comparison.Result{c}))
+	require.NoError(t, Comparison(&text, []*comparison.Result{c}, Options{}))
 	require.Equal(t, `A  a1  complete, suspect
    a2  complete, suspect
 B  b  complete, suspect
@@ -47,6 +47,6 @@ A note.
 
 	c.Tables = nil
 	text.Reset()
-	require.NoError(t, Comparison(&text, []*comparison.Result{c}))
+	require.NoError(t, Comparison(&text, []*comparison.Result{c}, Options{}))
 	require.Contains(t, text.String(), "no phase and op in common that could be compared")
 }

@@ -12,20 +12,29 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Experiment writes how the variants of an experiment compare: its tables, how far each variant got, and the verdict over its runs.
+// Experiment writes how the variants of an experiment compare: what differs and by how much, whether to believe it, the tables, and how far each variant
+// got.
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
-	p := newPrinter(opts.Width)
+	p := newPrinter(opts)
+	for _, answer := range tables.Answers(x) {
+		p.prose(answer)
+	}
+	p.experimentDoubts(x)
+	p.line("")
 	p.line("%s   %s", x.Plan, x.ID)
 	p.facts(words.Experiment(x))
 	all := x.Tables
 	if len(x.Variants) > mostVariants {
 		all = inBrief(x)
 	}
+	if !p.Full {
+		all = p.varying(all)
+	}
 	for _, t := range all {
 		p.table(t)
 	}
 	p.variants(x)
-	p.experimentVerdict(x, opts)
+	p.end(x.ExitCode, "Experiment", opts.Dir)
 	if err := p.to(w); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -123,19 +132,39 @@ func (p *printer) variants(x *run.Experiment) {
 	}
 }
 
-func (p *printer) experimentVerdict(x *run.Experiment, opts Options) {
-	p.rule("verdict", fmt.Sprintf("exit code %d", x.ExitCode))
-	for _, line := range Wrap(strings.Join(tables.Judgement(x), " "), p.width-2) {
-		p.line("  %s", line)
+// experimentDoubts says how far the runs got, whether to believe them, and then each reason once.
+func (p *printer) experimentDoubts(x *run.Experiment) {
+	p.prose(strings.Join(tables.Judgement(x), " "))
+	own, all := tables.DoubtsOf(x)
+	for _, why := range tables.ShownReasons(own) {
+		p.bullet("-", why)
 	}
-	for _, why := range tables.ShownReasons(tables.Reasons(x)) {
-		for i, line := range Wrap(why, p.width-4) {
-			p.line("  %s%s", []string{"- ", "  "}[min(i, 1)], line)
+	for _, d := range all {
+		p.doubt(d)
+	}
+	p.remedy(all)
+}
+
+// varying leaves out the comparisons that say nothing: those that an open load sets, and those in which all runs are alike; and the columns that are
+// empty. It says which.
+func (p *printer) varying(all []run.Table) (kept []run.Table) {
+	var out []string
+	for _, t := range all {
+		if !tables.HasFindings(t) {
+			kept = append(kept, t)
+			continue
 		}
+		if why := tables.Unvarying(t); why != "" {
+			out = append(out, t.Title+" ("+why+")")
+			continue
+		}
+		kept = append(kept, tables.WithoutEmpty(t))
 	}
-	if opts.Dir != "" {
-		p.line("  Experiment directory: %s", opts.Dir)
+	if len(out) > 0 {
+		p.line("")
+		p.prose("Only with --full: " + strings.Join(out, "; "))
 	}
+	return kept
 }
 
 // experimentMarkdown writes the tables of an experiment as Markdown.

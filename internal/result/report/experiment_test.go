@@ -1,12 +1,14 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -77,4 +79,54 @@ func TestMarkdown(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnswerOfAnExperiment: what differs and by how much comes first, not the rate that an open load sets; every reason stands once, and what says
+// nothing only in full.
+func TestAnswerOfAnExperiment(t *testing.T) {
+	x := run.NewExperiment("x")
+	x.Baseline, x.Finished, x.Repeat = "aof=no", true, 3
+	x.Variants = []run.Variant{{Name: "aof=no"}, {Name: "aof=always"}}
+	x.Verdict.Completeness, x.Verdict.Validity = run.Complete, run.Suspect
+	one, at, lo, hi := 1.0, 8.9, 2.9, 17.5
+	figure := func(variant, metric, unit, code string) run.Figure {
+		return run.Figure{Variant: variant, Phase: "put", Op: "put", Metric: metric, Unit: unit, Score: &one, Code: reason.Code(code)}
+	}
+	slower := figure("aof=always", "response.p50", "s", "differs")
+	slower.Ratio, slower.RatioLo, slower.RatioHi, slower.Differs = &at, &lo, &hi, true
+	x.Figures = []run.Figure{
+		figure("aof=no", "rate", "/s", "baseline"), figure("aof=always", "rate", "/s", "set_by_load"),
+		figure("aof=no", "response.p50", "s", "baseline"), slower,
+	}
+	table := func(title, finding string) run.Table {
+		two := 2.0
+		columns := []run.Column{{Name: "score", Title: "mean ± 95 %"}, {Name: "spread", Title: "spread"}, {Name: "finding", Title: "finding"}}
+		return run.Table{Title: title, Columns: columns, Rows: []run.TableRow{
+			{Name: "aof=no", Cells: []run.Cell{{Value: &one, Text: "1"}, {}, {Text: "baseline"}}},
+			{Name: "aof=always", Cells: []run.Cell{{Value: &two, Text: "2"}, {}, {Text: finding}}},
+		}}
+	}
+	x.Tables = []run.Table{table("put: rate", "no finding: the open load sets it, and both kept up"), table("put: response.p50", "differs")}
+	for i, variant := range []string{"aof=no", "aof=always"} {
+		x.Runs = append(x.Runs, run.ExperimentRun{ID: variant, Variant: variant, Repetition: 1, Verdict: run.Verdict{
+			Reasons: []string{fmt.Sprintf("phase put: the loop waited %d %% of the time", i+2)}, Codes: []reason.Code{reason.RunQueue},
+		}})
+		x.Verdict.Reasons = append(x.Verdict.Reasons, variant+": "+x.Runs[i].Verdict.Reasons[0])
+		x.ReasonRuns = append(x.ReasonRuns, i+1)
+	}
+	var b strings.Builder
+	require.NoError(t, Experiment(&b, x, Options{}))
+	require.True(t, strings.HasPrefix(b.String(), `aof=always: put median 8.90 × slower, 95 % CI 2.90 to 17.5
+Different from the baseline aof=no? Yes, in every figure.
+All runs are complete. Some figures are SUSPECT: quote none of those without the reasons.
+  - The figures include time in which loadgen itself waited for a processor. [run_queue]
+    all 2 runs, put: the loop waited 2 or 3 % of the time
+What to do: loadgen explain run_queue
+`), b.String())
+	require.Contains(t, b.String(), "Only with --full: put: rate (the load sets it)\n")
+	require.NotContains(t, b.String(), "spread")
+	b.Reset()
+	require.NoError(t, Experiment(&b, x, Options{Full: true}))
+	require.Contains(t, b.String(), "── put: rate\n")
+	require.Contains(t, b.String(), "spread")
 }

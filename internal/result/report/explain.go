@@ -10,7 +10,7 @@ import (
 // Explain writes what codes of reasons mean, when they arise and what to do; without any, a line for each code. It returns an error for a code that
 // does not exist.
 func Explain(w io.Writer, codes []string, opts Options) error {
-	p := newPrinter(opts.Width)
+	p := newPrinter(opts)
 	if len(codes) == 0 {
 		p.codes()
 	}

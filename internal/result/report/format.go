@@ -29,7 +29,7 @@ func Wrap(text string, width int) []string {
 
 // isUnit reports whether a word, without trailing punctuation, is a unit.
 func isUnit(word string) bool {
-	switch strings.TrimRight(word, ".,:;)") {
+	switch strings.TrimRight(word, ".,:;?!)") {
 	case "%", "ns", "µs", "ms", "s", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB":
 		return true
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Texts writes each run as [Text] does and each experiment as [Experiment] does, with an empty line between them.
-func Texts(w io.Writer, all []timeline.Source) error {
+func Texts(w io.Writer, all []timeline.Source, opts Options) error {
 	for i, s := range all {
 		if i > 0 {
 			if _, err := io.WriteString(w, "\n"); err != nil {
@@ -26,9 +26,9 @@ func Texts(w io.Writer, all []timeline.Source) error {
 		}
 		var err error
 		if s.Study != nil {
-			err = Experiment(w, s.Study.Experiment, Options{})
+			err = Experiment(w, s.Study.Experiment, opts)
 		} else {
-			err = Text(w, s.Run, Options{})
+			err = Text(w, s.Run, opts)
 		}
 		if err != nil {
 			return err

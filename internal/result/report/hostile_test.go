@@ -76,7 +76,7 @@ func TestNoTextOfAResultIsObeyed(t *testing.T) {
 		var b, md bytes.Buffer
 		require.NoError(t, Text(&b, r.Run, Options{}))
 		require.NoError(t, Experiment(&b, study.Study.Experiment, Options{}))
-		require.NoError(t, Comparison(&b, results))
+		require.NoError(t, Comparison(&b, results, Options{}))
 		require.NoError(t, List(&b, []run.Summary{{Header: r.Run.Header, Unfinished: text}, {Header: r.Run.Header, Verdict: r.Run.Verdict}}))
 		require.NoError(t, Markdown(&md, []timeline.Source{r, study}))
 		require.NoError(t, ComparisonMarkdown(&md, results))

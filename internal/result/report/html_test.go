@@ -120,7 +120,7 @@ func TestPageHasTheTerminalsDigits(t *testing.T) {
 			words := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
 			words = strings.NewReplacer("&#39;", "'", "&#34;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(words)
 			var b strings.Builder
-			require.NoError(t, Texts(&b, []timeline.Source{s}))
+			require.NoError(t, Texts(&b, []timeline.Source{s}, Options{}))
 			here := map[string]bool{}
 			figure := regexp.MustCompile(`\b[0-9][0-9,]*(\.[0-9]+)?\b`)
 			for _, f := range figure.FindAllString(words, -1) {
@@ -383,14 +383,14 @@ func TestForms(t *testing.T) {
 	require.NoError(t, Markdown(&b, []timeline.Source{{Run: good()}, {Run: overloaded()}, {Run: levels()}}))
 	golden(t, "markdown.md", b.String())
 	b.Reset()
-	require.NoError(t, Texts(&b, []timeline.Source{{Run: good()}, {Run: good()}}))
+	require.NoError(t, Texts(&b, []timeline.Source{{Run: good()}, {Run: good()}}, Options{}))
 	require.Equal(t, 2, strings.Count(b.String(), "reads are quick"))
 	for _, write := range []func() error{
 		func() error { return page.Write(failingWriter{os.ErrClosed}, []timeline.Source{s}) },
 		func() error { return CSV(failingWriter{os.ErrClosed}, []timeline.Source{s}) },
 		func() error { return JSON(failingWriter{os.ErrClosed}, []timeline.Source{s}) },
 		func() error { return Markdown(failingWriter{os.ErrClosed}, []timeline.Source{s}) },
-		func() error { return Texts(failingWriter{os.ErrClosed}, []timeline.Source{s}) },
+		func() error { return Texts(failingWriter{os.ErrClosed}, []timeline.Source{s}, Options{}) },
 	} {
 		require.ErrorIs(t, write(), os.ErrClosed)
 	}

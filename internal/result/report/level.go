@@ -11,13 +11,10 @@ import (
 // barWidth is the width of a curve's longest bar.
 const barWidth = 7
 
-// levels adds what a search found and a table of the levels: the curve of rate against latency.
+// levels adds a table of the levels: the curve of rate against latency.
 func (p *printer) levels(ph *run.Phase) {
 	if len(ph.Levels) == 0 {
 		return
-	}
-	if ph.Search != nil {
-		p.item("found", words.Found(ph))
 	}
 	line := func(label string, cells [len(words.LevelHeads)]string, bar, word string) {
 		text := "  " + left(label, 9)

@@ -12,7 +12,7 @@ import (
 
 // List writes a line for each run or experiment, in the order given.
 func List(w io.Writer, runs []run.Summary) error {
-	p := newPrinter(0)
+	p := newPrinter(Options{})
 	if len(runs) == 0 {
 		p.line("no runs")
 	}

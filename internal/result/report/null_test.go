@@ -68,7 +68,8 @@ func holed(t *testing.T, result any, seen map[string]bool, each int, read func(t
 			return
 		}
 		require.NotPanics(t, func() {
-			for _, show := range []func(io.Writer, []timeline.Source) error{Texts, Markdown, CSV, page.Write} {
+			text := func(w io.Writer, all []timeline.Source) error { return Texts(w, all, Options{}) }
+			for _, show := range []func(io.Writer, []timeline.Source) error{text, Markdown, CSV, page.Write} {
 				require.NoError(t, show(io.Discard, []timeline.Source{source}), path)
 			}
 		}, "without %s", path)

@@ -17,6 +17,10 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	if ph.Validity != run.Valid {
 		word = strings.ToUpper(word)
 	}
+	if what := words.Untimed(ph); what != "" && !p.Full {
+		p.rule(name+": "+what, word)
+		return
+	}
 	p.rule(name, word)
 	if ph.OfferedRate != nil && ph.AchievedRate != nil {
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -11,22 +12,30 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Bounds of the width in columns: wider is of no use, and every terminal has the narrowest.
+// Bounds of the width in columns, and the width where there is no terminal. Lines of text that are wider are hard to read; every terminal has the
+// narrowest.
 const (
-	mostWide  = 100
+	mostWide  = 160
+	usualWide = 100
 	leastWide = 80
 )
 
-// Options say what else to show, and in which width.
+// Options say what to show, and how.
 type Options struct {
-	Dir   string // the run's directory; "": none
-	Width int    // columns of the terminal; 0: unknown, or none
+	Dir    string // the run's directory; "": none
+	Width  int    // columns of the terminal; 0: unknown, or none
+	Colour bool   // whether the terminal shows colours, and the user wants them
+	Full   bool   // also what nobody doubts or that never varies: untimed phases, columns of a single value
 }
 
-// Text writes the summary of a run: whether to believe it and why not, then each phase with its figures, the workers if there are several, and the
+// Text writes the summary of a run: what it found, whether to believe that and why not, then each phase with its figures, the workers if there are several, and the
 // asserts.
 func Text(w io.Writer, r *run.Run, opts Options) error {
-	p := newPrinter(opts.Width)
+	p := newPrinter(opts)
+	p.Full = p.Full || tables.Loads(r) == 0 // untimed phases are then all there is
+	for _, answer := range words.Answers(r) {
+		p.prose(answer)
+	}
 	p.doubts(r)
 	p.line("")
 	p.head(r)
@@ -44,6 +53,7 @@ func Text(w io.Writer, r *run.Run, opts Options) error {
 
 // printer builds a text.
 type printer struct {
+	Options
 	b     strings.Builder
 	width int // columns that lines stay within, as far as words allow
 }
@@ -53,12 +63,9 @@ func (p *printer) roomy() bool {
 	return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3
 }
 
-// newPrinter returns an empty printer for a terminal of that many columns; 0: unknown.
-func newPrinter(terminal int) *printer {
-	if terminal == 0 {
-		terminal = mostWide
-	}
-	return &printer{width: min(max(terminal, leastWide), mostWide)}
+// newPrinter returns an empty printer.
+func newPrinter(opts Options) *printer {
+	return &printer{Options: opts, width: min(max(cmp.Or(opts.Width, usualWide), leastWide), mostWide)}
 }
 
 // line adds a line, without trailing spaces.
@@ -68,7 +75,11 @@ func (p *printer) line(format string, args ...any) {
 
 // to writes the text, stripped of anything that a terminal would obey.
 func (p *printer) to(w io.Writer) error {
-	_, err := io.WriteString(w, quantity.Plain(p.b.String()))
+	text := quantity.Plain(p.b.String())
+	if p.Colour {
+		text = coloured(text)
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -168,7 +179,7 @@ func (p *printer) doubts(r *run.Run) {
 
 // doubt adds a reason: its mark, what it means and its code, and then what was measured.
 func (p *printer) doubt(d tables.Doubt) {
-	mark := words.Marks[d.Validity]
+	mark := cmp.Or(words.Marks[d.Validity], "-")
 	if d.Means == "" {
 		for _, fact := range d.Facts {
 			p.bullet(mark, fact)

@@ -31,7 +31,7 @@ func wideTable(last string, wide int) run.Table {
 }
 
 func textOf(t run.Table) []string {
-	p := newPrinter(0)
+	p := newPrinter(Options{})
 	p.table(t)
 	return strings.Split(strings.TrimSpace(p.b.String()), "\n")
 }

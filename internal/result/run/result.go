@@ -57,7 +57,7 @@ type AssertResult struct {
 	Name   string `json:"name"`
 	That   string `json:"that"`
 	OK     *bool  `json:"ok"`     // null if it could not be decided, which counts as a failure
-	Value  string `json:"value"`  // the numbers compared, as text
+	Value  string `json:"value"`  // what was compared, with units: "37.2 ms > 20 ms"; for other conditions the figures that they name
 	Reason string `json:"reason"` // why OK is null
 }
 

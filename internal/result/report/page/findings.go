@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -47,49 +46,6 @@ func metricName(path string) string {
 		return path
 	}
 	return m.Words()
-}
-
-// answerOf says whether the variants differ.
-func answerOf(baseline string, comparisons []tables.Comparison) string {
-	differ, alike, unknown, invalid, unordered := 0, 0, 0, 0, false
-	for _, c := range comparisons {
-		for i := range c.Figures {
-			switch f := &c.Figures[i]; {
-			case f.Variant == baseline && f.Score != nil:
-			case f.Validity == run.Invalid:
-				invalid++
-			case f.Code == "set_by_load":
-			case f.Differs:
-				differ++
-				unordered = unordered || f.Code == "differs_unordered"
-			case f.Undecided():
-				unknown++
-			default:
-				alike++
-			}
-		}
-	}
-	all := differ + alike + unknown
-	rest := "."
-	if unordered {
-		rest = "; the order of the runs was not random, so something else may have changed meanwhile."
-	}
-	if invalid > 0 {
-		rest = strings.TrimSuffix(rest, ".") + "; " + quantity.Count(invalid, "other") + " INVALID."
-	}
-	switch {
-	case all+invalid == 0:
-		return "There is nothing to compare yet."
-	case all == 0:
-		return "That cannot be told: the figures are INVALID."
-	case unknown == all:
-		return "That cannot be told: there are too few values" + rest
-	case differ == 0:
-		return "No difference was shown" + rest
-	case differ == all:
-		return "Yes, in every figure" + rest
-	}
-	return fmt.Sprintf("Yes, in %s of %s%s", quantity.Thousands(differ), quantity.Count(all, "comparison"), rest)
 }
 
 // nameOf names a phase's op.

@@ -28,7 +28,7 @@ func TestAnswer(t *testing.T) {
 		{"No difference was shown; 1 other INVALID.", []run.Figure{alike, invalid}},
 		{"That cannot be told: the figures are INVALID.", []run.Figure{base, invalid}},
 	} {
-		require.Equal(t, tt.want, answerOf("a", []tables.Comparison{{Figures: tt.figures}}), tt.want)
+		require.Equal(t, tt.want, tables.AnswerOf("a", []tables.Comparison{{Figures: tt.figures}}), tt.want)
 	}
 }
 

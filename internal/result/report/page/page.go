@@ -80,7 +80,7 @@ func wordsOf(all []timeline.Source) []words.Fact {
 	}
 	if slices.ContainsFunc(all, func(s timeline.Source) bool { return s.Study != nil }) {
 		list = append(list,
-			words.Fact{Name: "±", Text: []string{"half of the 99.9 % confidence interval of a mean."}},
+			words.Fact{Name: "±", Text: []string{"half of the 95 % confidence interval of a mean."}},
 			words.Fact{Name: "× and 95 % CI", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
 			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
 			words.Fact{Name: "differs", Text: []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},

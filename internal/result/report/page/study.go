@@ -98,7 +98,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	reasons := tables.Reasons(x)
 	v.Reasons = reasons[:min(len(reasons), tables.MaxReasons)]
 	v.MoreReasons = reasons[len(v.Reasons):]
-	v.Answer = answerOf(x.Baseline, comparisons)
+	v.Answer = tables.AnswerOf(x.Baseline, comparisons)
 	for i := range comparisons {
 		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
 	}

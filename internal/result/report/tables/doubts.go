@@ -12,14 +12,42 @@ import (
 
 // Doubt is a reason for doubt, wherever in a run it stands.
 type Doubt struct {
-	Validity run.Validity // the worst
+	Validity run.Validity // the worst; "" if it is not known
 	Code     string       // "" in results of an older form
 	Means    string       // in a sentence; "" without a code
 	Facts    []string     // what was measured, and where
 }
 
-// seen is a reason at a place.
-type seen struct{ place, text string }
+// seen is a reason at a place, in a run of an experiment if it is of one.
+type seen struct {
+	place, text string
+	run         *run.ExperimentRun
+}
+
+// DoubtsOf lists the reasons that an experiment's runs give, which may also be why one got no further or why an assert does not hold, and those of the
+// experiment itself. What several runs share stands once.
+func DoubtsOf(x *run.Experiment) (own []string, all []Doubt) {
+	own = x.Own()
+	if len(own) == len(x.Verdict.Reasons) { // it does not say which belong to runs
+		return own, nil
+	}
+	g := &doubts{x: x}
+	for i := range x.Runs {
+		r := &x.Runs[i]
+		for j, text := range r.Verdict.Reasons {
+			code := ""
+			if j < len(r.Verdict.Codes) {
+				code = string(r.Verdict.Codes[j])
+			}
+			place, rest, ok := strings.Cut(text, ": ")
+			if !ok || !strings.HasPrefix(place, "phase ") {
+				place, rest = "", text
+			}
+			g.add("", code, seen{strings.TrimPrefix(place, "phase "), rest, r})
+		}
+	}
+	return own, g.list()
+}
 
 // Doubts lists what is to be doubted in a run, the worst first. What several phases, levels or ops share stands once.
 func Doubts(r *run.Run) []Doubt {
@@ -31,17 +59,17 @@ func Doubts(r *run.Run) []Doubt {
 				continue // the run's end says it
 			}
 			place, text := placeOf(ph, why.Text)
-			if loads(r) > 1 || !ph.Kind.Timed() {
+			if Loads(r) > 1 || !ph.Kind.Timed() {
 				place = strings.TrimSuffix(name+" "+place, " ")
 			}
-			g.add(why.Validity, string(why.Code), seen{place, text})
+			g.add(why.Validity, string(why.Code), seen{place: place, text: text})
 		}
 	}
 	return g.list()
 }
 
-// loads counts the loads of a run.
-func loads(r *run.Run) (n int) {
+// Loads counts the loads of a run.
+func Loads(r *run.Run) (n int) {
 	for _, ph := range r.Phase {
 		if ph.Kind.Timed() {
 			n++
@@ -66,6 +94,7 @@ func placeOf(ph *run.Phase, text string) (place, rest string) {
 
 // doubts collects reasons by code.
 type doubts struct {
+	x    *run.Experiment // nil of a run
 	all  []Doubt
 	seen [][]seen // of each
 }
@@ -86,7 +115,7 @@ func (g *doubts) add(v run.Validity, code string, s seen) {
 // list returns the doubts with their facts, the worst first.
 func (g *doubts) list() []Doubt {
 	for i := range g.all {
-		g.all[i].Facts = together(g.seen[i])
+		g.all[i].Facts = g.together(g.seen[i])
 	}
 	slices.SortStableFunc(g.all, func(a, b Doubt) int {
 		switch {
@@ -101,7 +130,7 @@ func (g *doubts) list() []Doubt {
 }
 
 // together joins texts that differ only in their numbers, behind the places where they stand.
-func together(all []seen) (facts []string) {
+func (g *doubts) together(all []seen) (facts []string) {
 	var texts []string
 	for _, s := range all {
 		texts = append(texts, s.text)
@@ -118,9 +147,26 @@ func together(all []seen) (facts []string) {
 		if len(places) > 0 {
 			text = named(places) + ": " + text
 		}
+		if g.x != nil {
+			text = g.runs(all, in, i) + ", " + text
+		}
 		facts = append(facts, text)
 	}
 	return facts
+}
+
+// runs names the runs of a group.
+func (g *doubts) runs(all []seen, in []int, group int) string {
+	var runs []run.ExperimentRun
+	for j, s := range all {
+		if in[j] == group && !slices.ContainsFunc(runs, func(r run.ExperimentRun) bool { return r.ID == s.run.ID }) {
+			runs = append(runs, *s.run)
+		}
+	}
+	if len(runs) == len(g.x.Runs) && len(runs) > 1 {
+		return "all " + quantity.Count(len(runs), "run")
+	}
+	return ofRuns(g.x, runs)
 }
 
 // named lists places, or the first of them if there are many.

@@ -45,8 +45,8 @@ func Judgement(x *run.Experiment) []string {
 	}
 	sentences = append(sentences, map[run.Validity]string{
 		run.Valid:   "All figures are valid.",
-		run.Suspect: "Some figures are SUSPECT: quote none of those without the reasons. What to do about them: docs/truth.md.",
-		run.Invalid: "Some figures are INVALID: use none of those. What to do about the reasons: docs/truth.md.",
+		run.Suspect: "Some figures are SUSPECT: quote none of those without the reasons.",
+		run.Invalid: "Some figures are INVALID: use none of those.",
 	}[x.Verdict.Validity])
 	if x.Verdict.Assertions == run.Fail {
 		sentences = append(sentences, "Asserts FAILED.")

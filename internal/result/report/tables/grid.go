@@ -57,6 +57,46 @@ func HasFindings(t run.Table) bool {
 	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
 }
 
+// Unvarying says why a comparison has nothing to show: its variants are all as the load sets them, or all the same; "" if it has.
+func Unvarying(t run.Table) string {
+	last := len(t.Columns) - 1
+	set, same := len(t.Rows) > 1, len(t.Rows) > 1
+	for _, row := range t.Rows {
+		finding := row.Cells[last].Text
+		set = set && (strings.HasPrefix(finding, "no finding: ") || strings.HasPrefix(finding, "baseline"))
+		same = same && row.Cells[0].Text != "" && row.Cells[0].Text == t.Rows[0].Cells[0].Text
+	}
+	switch {
+	case set:
+		return "the load sets it"
+	case same:
+		return t.Rows[0].Cells[0].Text + " in all runs"
+	}
+	return ""
+}
+
+// WithoutEmpty returns a comparison without the columns that hold nothing.
+func WithoutEmpty(t run.Table) run.Table {
+	empty := func(i int) bool {
+		return !slices.ContainsFunc(t.Rows, func(row run.TableRow) bool { return row.Cells[i].Text != "" })
+	}
+	less := t
+	less.Columns, less.Rows = nil, slices.Clone(t.Rows)
+	for n := range less.Rows {
+		less.Rows[n].Cells = nil
+	}
+	for i, c := range t.Columns {
+		if empty(i) {
+			continue
+		}
+		less.Columns = append(less.Columns, c)
+		for n, row := range t.Rows {
+			less.Rows[n].Cells = append(less.Rows[n].Cells, row.Cells[i])
+		}
+	}
+	return less
+}
+
 // Notes returns the lines below a table: its own, and why cells are empty.
 func Notes(t run.Table) []string {
 	notes := slices.Clone(t.Notes)

@@ -218,6 +218,23 @@ func Dataset(ph *run.Phase) string {
 	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
+// Untimed sums up in a line what a populate or a clear did; "" for a load, and if anything went wrong or was observed.
+func Untimed(ph *run.Phase) string {
+	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away)+len(ph.Probes) > 0 || ph.Log != nil {
+		return ""
+	}
+	parts := []string{string(ph.Kind)}
+	for _, verb := range Verbs(ph.Op) {
+		o := ph.Op[verb]
+		done := verb + " " + Ledger(&o.Ledger)
+		if o.OK == o.Due {
+			done = quantity.Thousands(o.OK) + " " + verb + " ok"
+		}
+		parts = append(parts, done)
+	}
+	return strings.Join(append(parts, Took(ph)), ", ")
+}
+
 // Note says what a reader should know about a load's figures; "" if there is nothing.
 func Note(ph *run.Phase) string {
 	if !ph.Kind.Timed() {

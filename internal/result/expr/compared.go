@@ -1,0 +1,124 @@
+package expr
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// compared says how the sides of comparisons of numbers stand, in their unit, such as "37.2 ms > 20 ms"; "" for any other condition.
+func compared(p *plan.Plan, expr hclsyntax.Expression, ctx *hcl.EvalContext) string {
+	for {
+		inner, ok := expr.(*hclsyntax.ParenthesesExpr)
+		if !ok {
+			break
+		}
+		expr = inner.Expression
+	}
+	by, ok := expr.(*hclsyntax.BinaryOpExpr)
+	if !ok || by.Op.Type != cty.Bool {
+		return ""
+	}
+	if word, joins := map[*hclsyntax.Operation]string{hclsyntax.OpLogicalAnd: " and ", hclsyntax.OpLogicalOr: " or "}[by.Op]; joins {
+		a, b := compared(p, by.LHS, ctx), compared(p, by.RHS, ctx)
+		if a == "" || b == "" {
+			return ""
+		}
+		return a + word + b
+	}
+	left, ok := numberOf(by.LHS, ctx)
+	right, also := numberOf(by.RHS, ctx)
+	if !ok || !also {
+		return ""
+	}
+	k := quantityOf(p, by)
+	a, b := amount(left, k), amount(right, k)
+	sign := " = "
+	switch {
+	case left < right:
+		sign = " < "
+	case left > right:
+		sign = " > "
+	}
+	if a == b && left != right {
+		a, b = exactly(left), exactly(right)
+	}
+	return a + sign + b
+}
+
+// numberOf evaluates an expression to a number.
+func numberOf(expr hclsyntax.Expression, ctx *hcl.EvalContext) (f float64, ok bool) {
+	v, diags := expr.Value(ctx)
+	if diags.HasErrors() || v.Type() != cty.Number || v.IsNull() || !v.IsKnown() {
+		return 0, false
+	}
+	f, _ = v.AsBigFloat().Float64()
+	return f, true
+}
+
+// quantityOf returns the kind of quantity that all figures and limits in an expression are of. It is a plain number if they are of several, or of
+// none, or divided.
+func quantityOf(p *plan.Plan, expr hclsyntax.Expression) kind {
+	found, mixed := anything, false
+	see := func(k kind) {
+		mixed = mixed || found != anything && k != found
+		found = k
+	}
+	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
+		switch node := node.(type) {
+		case *hclsyntax.ScopeTraversalExpr:
+			see(kindOf(p, node))
+		case *hclsyntax.FunctionCallExpr:
+			if k, limit := map[string]kind{"duration": times, "rate": rates, "size": sizes, "percent": shares}[node.Name]; limit {
+				see(k)
+			}
+		case *hclsyntax.BinaryOpExpr:
+			mixed = mixed || node.Op == hclsyntax.OpDivide
+		}
+		return nil
+	})
+	if mixed {
+		return anything
+	}
+	return found
+}
+
+// amount writes a quantity of a kind with its unit.
+func amount(v float64, k kind) string {
+	unit := ""
+	switch k {
+	case times:
+		unit = UnitOf(v)
+	case rates:
+		unit = "/s"
+	case shares:
+		unit = "%"
+	case sizes:
+		unit = "B"
+		for _, larger := range []string{"KiB", "MiB"} {
+			if Shown(v, larger) >= 1 {
+				unit = larger
+			}
+		}
+	case speeds:
+		unit = "MB/s"
+	case micros:
+		v, unit = v/1e6, UnitOf(v/1e6)
+	}
+	text := strings.TrimSuffix(shown(v, unit), " %")
+	if strings.Contains(text, ".") && !strings.Contains(text, "e") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	if unit != "" && !strings.HasPrefix(unit, "/") {
+		text += " "
+	}
+	return text + UnitText(unit)
+}
+
+// exactly writes a number with all its digits.
+func exactly(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
