@@ -67,7 +67,7 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PLAN.hcl",
 		Short: "Run a plan and report",
-		Long: `Run a plan and report the results.
+		Long: `Run a plan and report the results. loadgen run and loadgen coordinator run are the same.
 
 The load comes from a worker in this process or, with --workers, from that many workers that join (loadgen worker --join). Targets
 that name no endpoints get built-in cache nodes, which end with the run. All measurements are kept in a run directory (loadgen runs list).

@@ -155,7 +155,7 @@ func newRoot() *cobra.Command {
 		Long: `Loadgen runs HCL plans that send GET and PUT load to remote caches, or append to log files. It reports throughput and latency.
 
   loadgen capacity redis://127.0.0.1:6379    find the largest rate that a server holds
-  loadgen coordinator run plans/hydra.hcl    run a plan; starts built-in cache nodes if it names no endpoints
+  loadgen run plans/hydra.hcl                run a plan; starts built-in cache nodes if it names no endpoints
   loadgen plan check plans/hydra.hcl         find mistakes; predict ops, connections, memory and time
   loadgen runs list                          list past runs
   loadgen report -o report.html              write a page on the last run
@@ -165,10 +165,12 @@ Exit codes: 0 success, 1 an assertion failed, 2 wrong usage or an invalid plan, 
 user or the plan, 6 something could not be run. If several apply, the first of 2 6 5 3 4 1 0.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          noCommand,
+		Version:       versionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newCapacity(), newBench(), newClean(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.AddCommand(newCapacity(), newBench(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

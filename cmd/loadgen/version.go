@@ -26,6 +26,11 @@ func version() string {
 	return "devel"
 }
 
+// versionLine is the version as people read it.
+func versionLine() string {
+	return fmt.Sprintf("loadgen %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersion() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -39,7 +44,7 @@ func newVersion() *cobra.Command {
 					"loadgen": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "loadgen %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
