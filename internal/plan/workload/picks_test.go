@@ -205,8 +205,8 @@ func TestInsertsNeverMeet(t *testing.T) {
 				}
 			}
 		}
-		_, err := New(p, p.Phases[3], Step{Kind: "load", Level: 4})
-		require.ErrorContains(t, err, "level 4 of a phase that has 4")
+		_, err := New(p, p.Phases[3], Step{Kind: "load", Level: 5})
+		require.ErrorContains(t, err, "level 5 of a phase that has 5", "a closed step, three and one for what rounds down")
 	})
 }
 
