@@ -48,6 +48,28 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
+// TestReadmeQuotesItsPlan holds the README's excerpt to the plan that it is from, and its picture to a run of that plan which was valid. Blanks in the
+// picture are no-break spaces, since a browser joins others.
+func TestReadmeQuotesItsPlan(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile(hydra)
+	require.NoError(t, err)
+	excerpts := regexp.MustCompile("(?ms)^```hcl\n(.*?)^```").FindAllStringSubmatch(string(readme), -1)
+	require.NotEmpty(t, excerpts)
+	for _, excerpt := range excerpts {
+		require.Contains(t, string(source), excerpt[1])
+	}
+	picture, err := os.ReadFile("../../docs/terminal.svg")
+	require.NoError(t, err)
+	text := regexp.MustCompile("<text[^>]*>(.*?)</text>").FindAllStringSubmatch(string(picture), -1)
+	require.Contains(t, text[0][1], "loadgen\u00a0coordinator\u00a0run\u00a0plans/hydra.hcl")
+	require.Contains(t, string(picture), "valid")
+	for _, line := range text {
+		require.NotRegexp(t, "SUSPECT|INVALID| ", line[1])
+	}
+}
+
 // commandsIn returns the commands that a page has in code fences, indented lines and backquotes, without their first word.
 func commandsIn(page string) (all []string) {
 	for _, block := range fenced.FindAllStringSubmatch(page, -1) {
