@@ -35,8 +35,10 @@ func newKubernetes() *cobra.Command {
 		Long: `Print manifests that run a plan on Kubernetes 1.33 or later: a Job whose index 0 is the coordinator and whose other indexes are workers, and what
 it needs. The key and the token that authenticate them go to a separate file, unless cert-manager issues their certificates.
 
-Variables are not carried over: set their values as defaults in the plan.`,
+Variables are set by -var, which the manifests carry; values from the environment are not used there. The report is in the coordinator's log. With --storage, the
+run is also kept on a volume.`,
 		Example: `  loadgen deploy kubernetes mine.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
+  loadgen deploy kubernetes plans/web.hcl -var endpoints='["shop.default.svc:80"]' --workers 3 > loadgen.yaml
   kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,6 +51,7 @@ Variables are not carried over: set their values as defaults in the plan.`,
 			if err != nil {
 				return err
 			}
+			k.Vars = flags.vars
 			if k.Plan, err = text.plan(cmd.ErrOrStderr()); err != nil {
 				return err
 			}
@@ -81,8 +84,9 @@ Variables are not carried over: set their values as defaults in the plan.`,
 	f.StringVar(&k.CPU, "cpu", "2", "give each pod exactly this many `PROCESSORS`")
 	f.StringVar(&k.Memory, "memory", "2Gi", "give each pod exactly this much `MEMORY`")
 	f.DurationVar(&k.Deadline, "deadline", 4*time.Hour, "end the Job after `DURATION`")
-	f.StringVar(&k.Storage, "storage", "1Gi", "request a volume of `SIZE` for runs")
-	f.StringVar(&k.StorageClass, "storage-class", "", "use `CLASS`, which several nodes can write to (default: the cluster's own)")
+	f.StringArrayVar(&flags.vars, "var", nil, "set a variable of the plan: `NAME=VALUE`, as the pods will; repeatable")
+	f.StringVar(&k.Storage, "storage", "", "keep runs on a volume of `SIZE`, such as 1Gi, that is ReadWriteMany (default: none; they end with their pods)")
+	f.StringVar(&k.StorageClass, "storage-class", "", "use `CLASS` for it, which several nodes can write to (default: the cluster's own)")
 	f.BoolVar(&k.PodMonitor, "pod-monitor", false, "add a PodMonitor to scrape the coordinator's page; needs the Prometheus operator")
 	f.StringVar(&issuer, "cert-manager", "", "have cert-manager issue the pods' certificates from `ISSUER`: NAME or ClusterIssuer/NAME (default: the Secret of --credentials)")
 	f.StringVar(&credentials, "credentials", "loadgen-credentials.yaml", "write the Secret with the key and the token to `FILE`, which must not exist yet")
@@ -167,6 +171,7 @@ type pod struct {
 	coordinator, credentials string
 	certificates             string
 	runs, page               string
+	vars                     []string
 	ttl                      time.Duration
 }
 
@@ -192,6 +197,7 @@ func newPod() *cobra.Command {
 	f.StringVar(&p.credentials, "credentials", "", "directory of the mounted Secret")
 	f.StringVar(&p.certificates, "certificates", "", "directory of cert-manager's certificates, instead of the Secret")
 	f.StringVar(&p.runs, "runs", "", "directory for runs")
+	f.StringArrayVar(&p.vars, "var", nil, "variable of the plan")
 	f.StringVar(&p.page, "page", "", "address of the coordinator's page")
 	f.DurationVar(&p.ttl, "ttl", time.Hour, "token lifetime from the coordinator's start")
 	return c
@@ -208,6 +214,9 @@ func (p *pod) become(path string) error {
 		args = []string{
 			"coordinator", "run", path, "--listen", fmt.Sprintf("0.0.0.0:%d", deploy.Port), "--workers", strconv.Itoa(p.workers), "--wait", "10m",
 			"--runs", p.runs, "--progress", "lines",
+		}
+		for _, v := range p.vars {
+			args = append(args, "--var", v)
 		}
 		if p.page != "" {
 			host, _, err := net.SplitHostPort(p.coordinator)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,14 +64,16 @@ func TestPodsOfAJob(t *testing.T) {
 	node := beginTarget(t)
 	dir := t.TempDir()
 	plan, secret := filepath.Join(dir, "plan.hcl"), filepath.Join(dir, "secret.yaml")
-	require.NoError(t, os.WriteFile(plan, []byte(strings.Replace(fixedPlan, `variable "nodes" { type = list(string) }`, fmt.Sprintf("variable \"nodes\" { default = [%q] }", node.addr), 1)), 0o600))
-	printed := start(t, command(t, "deploy", "kubernetes", plan, "--workers", "2", "--credentials", secret, "--pod-monitor"))
+	require.NoError(t, os.WriteFile(plan, []byte(fixedPlan), 0o600))
+	printed := start(t, command(t, "deploy", "kubernetes", plan, "--workers", "2", "--credentials", secret, "--pod-monitor", "-var", nodes(node.addr)))
 	require.Zero(t, printed.wait(60*time.Second), "%s", &printed.stderr)
 	require.Contains(t, printed.stdout.String(), "kind: Job")
+	require.Contains(t, printed.stdout.String(), strconv.Quote("--var="+nodes(node.addr)))
+	require.NotContains(t, printed.stdout.String(), "ReadWriteMany")
 	info, err := os.Stat(secret)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())
-	again := start(t, command(t, "deploy", "kubernetes", plan, "--workers", "2", "--credentials", secret))
+	again := start(t, command(t, "deploy", "kubernetes", plan, "--workers", "2", "--credentials", secret, "-var", nodes(node.addr)))
 	require.Equal(t, 2, again.wait(60*time.Second))
 	require.Contains(t, again.stderr.String(), "already exists")
 	require.Empty(t, again.stdout.String())
@@ -79,7 +82,7 @@ func TestPodsOfAJob(t *testing.T) {
 	runs := t.TempDir()
 	var pods []*process
 	for i := range 3 {
-		cmd := command(t, "deploy", "pod", fmt.Sprintf("--index=%d", i), "--workers=2", "--coordinator=localhost:7464", "--credentials="+credentials, "--runs="+runs, "--page=0.0.0.0:0", plan)
+		cmd := command(t, "deploy", "pod", fmt.Sprintf("--index=%d", i), "--workers=2", "--coordinator=localhost:7464", "--credentials="+credentials, "--runs="+runs, "--page=0.0.0.0:0", "--var="+nodes(node.addr), plan)
 		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+t.TempDir())
 		pods = append(pods, start(t, cmd))
 		if i == 0 { // the run does not begin without the others
@@ -91,7 +94,7 @@ func TestPodsOfAJob(t *testing.T) {
 	certificates := mounted(t)
 	runs, pods = t.TempDir(), nil
 	for i := range 3 {
-		cmd := command(t, "deploy", "pod", fmt.Sprintf("--index=%d", i), "--workers=2", "--coordinator=localhost:7464", "--certificates="+certificates, "--runs="+runs, plan)
+		cmd := command(t, "deploy", "pod", fmt.Sprintf("--index=%d", i), "--workers=2", "--coordinator=localhost:7464", "--certificates="+certificates, "--runs="+runs, "--var="+nodes(node.addr), plan)
 		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+t.TempDir())
 		pods = append(pods, start(t, cmd))
 	}

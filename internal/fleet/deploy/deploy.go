@@ -37,8 +37,9 @@ type Kubernetes struct {
 	CPU          string        // request and limit of each pod, as Kubernetes writes it
 	Memory       string        // likewise
 	Deadline     time.Duration // after which everything is ended
-	StorageClass string        // of the volume for runs, which every pod mounts; "": the cluster's default
-	Storage      string        // its size
+	Storage      string        // size of a volume that keeps runs, and that every pod mounts; "": none, and runs end with their pods
+	StorageClass string        // of that volume; "": the cluster's default
+	Vars         []string      // of the plan, as NAME=VALUE
 	PodMonitor   bool          // make objects with which Prometheus Operator scrapes the coordinator's page
 	Text         []byte        // of the plan
 	Plan         *plan.Plan
@@ -84,10 +85,15 @@ func (k *Kubernetes) Check() error {
 		return fmt.Errorf("--deadline %v: write a minute or more", k.Deadline)
 	case k.PodMonitor && k.Issuer != Issuer{}:
 		return fmt.Errorf("--cert-manager, --pod-monitor: Prometheus knows the page by the Secret that --cert-manager does without: leave one of them out")
+	case k.StorageClass != "" && k.Storage == "":
+		return fmt.Errorf("--storage-class %s: add --storage SIZE, which asks for the volume", k.StorageClass)
 	case len(k.Text) > maxPlan:
 		return fmt.Errorf("the plan has %d bytes, and a ConfigMap holds %d: put it into the image", len(k.Text), maxPlan)
 	}
 	for _, q := range []struct{ flag, text string }{{"--cpu", k.CPU}, {"--memory", k.Memory}, {"--storage", k.Storage}} {
+		if q.text == "" && q.flag == "--storage" {
+			continue
+		}
 		if !regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`).MatchString(q.text) {
 			return fmt.Errorf("%s %q: write a quantity as Kubernetes has it, such as 2 or 4Gi", q.flag, q.text)
 		}
@@ -126,7 +132,7 @@ func (k *Kubernetes) Manifests(w io.Writer) error { return k.write(w, "manifests
 func (k *Kubernetes) Secret(w io.Writer) error { return k.write(w, "secret") }
 
 func (k *Kubernetes) write(w io.Writer, name string) error {
-	t, err := template.New("").Funcs(template.FuncMap{"q": quote, "lines": lines}).ParseFS(templates, "kubernetes.yaml.tmpl")
+	t, err := template.New("").Funcs(template.FuncMap{"q": quote, "lines": lines, "argument": argument}).ParseFS(templates, "kubernetes.yaml.tmpl")
 	if err != nil {
 		return err
 	}
@@ -167,6 +173,9 @@ func quote(text any) (string, error) {
 	b, err := json.Marshal(fmt.Sprint(text))
 	return string(b), err
 }
+
+// argument is quote for what Kubernetes would expand: $(NAME).
+func argument(text string) (string, error) { return quote(strings.ReplaceAll(text, "$", "$$")) }
 
 // lines returns a text as a YAML block scalar, in readable lines, or as a quoted string if a block scalar would change it.
 func lines(indent int, text []byte) (string, error) {

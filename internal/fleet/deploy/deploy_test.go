@@ -55,7 +55,7 @@ func parse(t *testing.T, text string) *plan.Plan {
 func cluster(t *testing.T) deploy.Kubernetes {
 	return deploy.Kubernetes{
 		Name: "nightly", Namespace: "load", Image: "registry.example/loadgen:1.0", Workers: 20, CPU: "2", Memory: "2Gi", Deadline: 4 * time.Hour,
-		Storage: "1Gi", StorageClass: "shared", Text: []byte(text), Plan: parse(t, text),
+		Storage: "1Gi", StorageClass: "shared", Vars: []string{"rate=10k/s", "name=$(HOME)"}, Text: []byte(text), Plan: parse(t, text),
 		Credentials: deploy.Credentials{Key: "-----BEGIN PRIVATE KEY-----\nMIG…\n-----END PRIVATE KEY-----\n", Token: "lg1.key.secret", Root: "-----BEGIN CERTIFICATE-----\nMIH…\n-----END CERTIFICATE-----\n", Scrape: "SCRAPE"},
 	}
 }
@@ -102,6 +102,10 @@ func TestManifestsForCertManager(t *testing.T) {
 	k := cluster(t)
 	var err error
 	k.Issuer, err = deploy.ParseIssuer("ClusterIssuer/corp")
+	k.Vars = nil
+	k.Storage = ""
+	require.ErrorContains(t, k.Check(), "--storage-class shared: add --storage SIZE")
+	k.StorageClass = "" // runs end with their pods
 	require.NoError(t, err)
 	require.NoError(t, k.Check())
 	var all bytes.Buffer
