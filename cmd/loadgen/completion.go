@@ -73,7 +73,7 @@ func complete(c *cobra.Command) {
 	switch {
 	case strings.Contains(c.Use, "PLAN.hcl"):
 		c.ValidArgsFunction = completePlans
-	case strings.Contains(c.Use, "RUN"), strings.HasSuffix(c.Use, " A B"):
+	case takesRuns(c):
 		c.ValidArgsFunction = completeRuns
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
@@ -111,11 +111,7 @@ func completeRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 	if len(args) > 0 && (strings.HasSuffix(cmd.Use, " RUN") || strings.HasSuffix(cmd.Use, " [RUN]")) {
 		return nil, how
 	}
-	var flags runFlags
-	if f := cmd.Flag("runs"); f != nil {
-		flags.runs = f.Value.String()
-	}
-	root, err := flags.root()
+	root, err := rootOf(cmd)
 	if err != nil {
 		return nil, how
 	}

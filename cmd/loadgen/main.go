@@ -175,6 +175,7 @@ user or the plan, 6 something could not be run. If several apply, the first of 2
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	complete(root)
+	nameRuns(root)
 	fitHelp(root, min(cmp.Or(columnsOf(os.Stdout), widestHelp), widestHelp))
 	return root
 }
