@@ -264,7 +264,7 @@ experiment {
 	require.Equal(t, map[string]run.Stop{"broken": run.StopFailed, "whole": run.StopFinished}, stops(x))
 	require.Contains(t, figure(t, x, "whole", "rate").Finding, "cannot tell")
 	require.Equal(t, "no values: no run of this variant counts", figure(t, x, "broken", "rate").Finding)
-	require.Contains(t, l.stdout.String(), "2 runs of broken: ")
+	require.Contains(t, l.stdout.String(), `2 runs of broken, "later": target "gone": `)
 }
 
 func TestCapKeepsWhatThereIs(t *testing.T) {
