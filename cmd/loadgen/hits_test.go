@@ -107,6 +107,7 @@ phase "read" {
     iterations = 5000
   }
 }
+assert "misses are filled" { that = phase.read.op.put.ok == phase.read.op.get.miss }
 `
 	for _, workers := range []int{1, 3} {
 		server := servertest.StartRedis(t, "--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru")
@@ -117,6 +118,7 @@ phase "read" {
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		get, put := r.Phase["read"].Op["get"], r.Phase["read"].Op["put"]
 		require.EqualValues(t, 30_000, get.Due)
+		require.Equal(t, run.Pass, r.Verdict.Assertions, r.Asserts)
 		require.Equal(t, get.Miss, put.OK)
 		stats := ask(t, server.Addr, "INFO", "stats")
 		require.Contains(t, stats, fmt.Sprintf("keyspace_misses:%d\r\n", get.Miss))

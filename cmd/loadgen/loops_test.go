@@ -162,10 +162,10 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
 				args = append(args, "--var", "endpoint="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
-			case "postgres.hcl", "valkyrie.hcl":
+			case "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
 				u, err := url.Parse(servertest.Postgres(t))
 				require.NoError(t, err)
-				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "server=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
+				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "server=%s", "nuxeo.hcl": "server=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
 			}
 			onLoops(t, plan, 4, args...)
 		})

@@ -20,11 +20,11 @@ var floors = [][]string{
 		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "neighbours", "orders", "patience", "planfiles", "policy", "secrets", "side", "transports",
 		"usage",
 	},
-	{"bulk", "closed", "fills", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape"}, // ways and feeds: how ops begin and end
-	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                          // wire: requests and replies as bytes
+	{"bulk", "closed", "fills", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape"}, // ways and feeds: how ops begin and end
+	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                    // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
-	{"away", "clock", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "meter", "pin", "queue", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
+	{"away", "clock", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
 	{"doc"},
 }
 
@@ -35,6 +35,7 @@ var upward = map[string]string{
 	"lane: side":            "a pointer to the target that a lane leads to",
 	"loop: closedFeed":      "fields by value: the next op costs no call through an interface",
 	"loop: fills":           "nil but for phases that fill on a miss",
+	"loop: inside":          "the targets inside the loop: it tells them from sockets, and empties what they count into its own",
 	"loop: openFeed":        "likewise",
 	"loop: openStream":      "likewise",
 	"loop: reading":         "likewise",

@@ -26,6 +26,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		}
 	}
 	for _, ph := range p.Phases {
+		ph.Behind = p.behind(ph)
 		for _, x := range p.uses(ph) {
 			if _, written := places["dataset."+x.data.Name+".values.checked"]; x.target.Replication != nil && !written {
 				x.data.Values.Checked = true

@@ -15,6 +15,7 @@ import (
 type Phase struct {
 	Name       string     `json:"name"`
 	Target     string     `json:"target"`
+	Behind     []string   `json:"behind,omitempty"` // targets that others of the phase ask: their sources, and remote caches
 	Dataset    string     `json:"dataset"`
 	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete; for Scenarios: the sum of their steps
 	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; empty: from Ops
@@ -208,6 +209,7 @@ func (v *validator) phase(ph *Phase) {
 	}
 	v.hitRatio(ph, at)
 	v.onMiss(ph, at)
+	v.cached(ph, at)
 	if !(ph.MaxBad >= 0 && ph.MaxBad <= 1) {
 		v.fault(fmt.Sprintf("%s: max_bad = %g", at.where, ph.MaxBad), `Write a share from 0 to 1, or "1%".`, at.path+".max_bad")
 	}

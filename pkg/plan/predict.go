@@ -117,7 +117,7 @@ func (p *Plan) EndpointsOf(ph *Phase) map[string]int {
 // RequestsPerOp returns the mean number of requests per op of a phase's load if every request is answered. An op of several keys counts as one, though
 // it may ask several endpoints.
 func (p *Plan) RequestsPerOp(ph *Phase) float64 {
-	if len(ph.Targets()) == 1 {
+	if len(ph.Targets()) == 1 || len(ph.Scenarios) == 0 {
 		return fanout(p.Target(ph.Target).Replication, ph.Ops)
 	}
 	requests, ops := 0.0, 0.0

@@ -118,8 +118,13 @@ func (r *resolver) keepUsed(targets map[string]*Target, datasets map[string]*Dat
 	spare = &Plan{}
 	used := map[string]bool{}
 	for _, ph := range r.plan.Phases {
-		for _, name := range ph.Targets() {
+		for _, name := range ph.named() {
 			used["target."+name] = true
+			if t := targets[name]; t != nil {
+				for _, behind := range t.behind() {
+					used["target."+behind] = true
+				}
+			}
 		}
 		for _, name := range ph.Datasets() {
 			used["dataset."+name] = true
@@ -231,6 +236,9 @@ func constant(v cty.Value) string {
 
 // driverNamed returns the driver with a name, nil for none.
 func driverNamed(drivers []driver.Driver, name string) driver.Driver {
+	if inside := (driver.Inside{}); inside.Name() == name {
+		return inside
+	}
 	for _, d := range drivers {
 		if d.Name() == name {
 			return d

@@ -83,8 +83,11 @@ func (s *Scenario) ops() (n int) {
 }
 
 // Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in order of first mention.
-// Requests number targets in this order.
-func (ph *Phase) Targets() []string {
+// Those that are only asked by others come last. Requests number targets in this order.
+func (ph *Phase) Targets() []string { return append(ph.named(), ph.Behind...) }
+
+// named is Targets without those that are only asked by others.
+func (ph *Phase) named() []string {
 	names := []string{ph.Target}
 	for step := range ph.steps() {
 		if name := step.TargetIn(ph); !slices.Contains(names, name) {
@@ -109,6 +112,9 @@ func (ph *Phase) Datasets() []string {
 func (ph *Phase) DatasetsOn(target string) (names []string) {
 	if target == ph.Target {
 		names = append(names, ph.Dataset)
+	}
+	if slices.Contains(ph.Behind, target) { // any of them
+		return ph.Datasets()
 	}
 	for step := range ph.steps() {
 		if name := step.DatasetIn(ph); step.TargetIn(ph) == target && !slices.Contains(names, name) {
@@ -163,6 +169,9 @@ func (ph *Phase) opsOn(t *Target, d *Dataset) (ops []string) {
 
 // OpsOn returns the ops of the phase's load that go to one of its targets.
 func (ph *Phase) OpsOn(target string) (ops []Weight) {
+	if slices.Contains(ph.Behind, target) {
+		return ph.Ops
+	}
 	for _, w := range ph.Ops {
 		if len(ph.Scenarios) == 0 && target == ph.Target || ph.asks(target, w.Op) {
 			ops = append(ops, w)
@@ -209,7 +218,7 @@ func (p *Plan) ExecutorOf(ph *Phase) string {
 	for _, name := range ph.Targets() {
 		t := p.Target(name)
 		switch {
-		case t == nil:
+		case t == nil || t.Source != "":
 		case executor == "":
 			executor = t.Executor
 		case executor != t.Executor:

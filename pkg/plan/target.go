@@ -24,6 +24,9 @@ type Target struct {
 	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
 	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
 
+	Source string `json:"source,omitempty"` // the target that has what the cache lacks; "": this target is no cache before another
+	Cache  *Cache `json:"cache,omitempty"`  // nil unless there is a source
+
 	Ops []*Op `json:"ops,omitempty"` // whose requests the plan defines itself, in file order
 }
 
@@ -49,15 +52,17 @@ const (
 )
 
 var (
-	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement"}
-	targetBlocks     = []string{"builtin", "tls", "replication", "op"}
+	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement", "source"}
+	targetBlocks     = []string{"builtin", "tls", "replication", "cache", "op"}
 )
 
 // target reads a target block.
 func (r *resolver) target(body *hclsyntax.Block) *Target {
 	t := &Target{Name: body.Labels[0], Endpoints: []string{}, Timeout: time.Second, Placement: ketama}
 	b := r.block(body, "target."+t.Name, "target "+dialect.Quote(t.Name))
-	if b.Require("driver", "Write driver = \"NAME\". "+dialect.ThereIs(driverNames(r.file.drivers))) {
+	if b.Has("source") {
+		b.source(t)
+	} else if b.Require("driver", "Write driver = \"NAME\". "+dialect.ThereIs(driverNames(r.file.drivers))) {
 		b.Text("driver", &t.Driver)
 	}
 	b.Texts("endpoints", &t.Endpoints)
@@ -104,6 +109,9 @@ func (v *validator) target(t *Target) {
 	if d == nil {
 		v.fault(fmt.Sprintf("%s: unknown driver %s", at.where, dialect.Quote(t.Driver)), dialect.Instead(t.Driver, driverNames(v.drivers), "driver = %q"), at.path+".driver")
 		return
+	}
+	if _, inside := d.(driver.Inside); inside || t.Cache != nil || t.Source != "" {
+		v.cache(t, d, at)
 	}
 	v.endpoints(t, d, at)
 	v.executor(t, d, at)
@@ -206,7 +214,7 @@ func clustered(t *Target, d driver.Driver) bool {
 // located reports whether a driver needs no endpoints to find its target. Endpoints are then mere names.
 func located(d driver.Driver) bool {
 	switch d.(type) {
-	case driver.Timed, localfile.Driver:
+	case driver.Timed, driver.Inside, localfile.Driver:
 		return true
 	}
 	return false

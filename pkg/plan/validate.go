@@ -44,6 +44,7 @@ type problem struct {
 type validator struct {
 	plan     *Plan
 	drivers  []driver.Driver
+	spare    bool // the plan is what no phase uses
 	problems []problem
 }
 
@@ -70,7 +71,7 @@ func (p *Plan) validate(drivers []driver.Driver) []problem {
 
 // validateParts returns all errors in the targets and datasets alone.
 func (p *Plan) validateParts(drivers []driver.Driver) []problem {
-	v := &validator{plan: p, drivers: drivers}
+	v := &validator{plan: p, drivers: drivers, spare: true}
 	if v.lengths() {
 		v.parts()
 	}

@@ -164,6 +164,7 @@ func (p *phase) count(ph *plan.Phase, m Measured) {
 	t := m.Load
 	p.Requests = p.requests(t, p.asked(ph))
 	p.away(t)
+	p.cache(ph, &t.Cache)
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
@@ -293,7 +294,29 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 		all := settled.AckAll(k)
 		r.Acks = append(r.Acks, b.times(fmt.Sprintf("%s.acks.%d", at, k-1), &all, "no op got "+good, "never got "+good))
 	}
+	for i := range settled.Kinds {
+		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
+		path, none := at+".kind."+name, "no "+verb.String()+" ended so"
+		r.AddKind(name, b.latency(path+".response", &k.Response, none), b.latency(path+".service", &k.Service, none))
+	}
 	return r
+}
+
+// cache copies what the phase's gets met in caches.
+func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
+	if len(ph.Behind) == 0 {
+		return
+	}
+	p.Cache = &run.Cache{
+		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
+		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
+		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
+	}
+	if c.Gets == 0 {
+		p.null("cache.hit_ratio", reason.NoOps, "no get was answered")
+		return
+	}
+	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
 }
 
 // figures takes the ledger from t and the latencies from settled.

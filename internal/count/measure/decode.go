@@ -140,6 +140,28 @@ func (t *Totals) decode(r *reader) {
 	t.Time = r.time(t.Time)
 	t.Lost = r.time(t.Lost)
 	r.hist(&t.Waited)
+	r.cache(&t.Cache)
+}
+
+// cache reads what caches counted.
+func (r *reader) cache(c *Cache) {
+	*c = Cache{}
+	switch there := r.Byte(); there {
+	case 0:
+		return
+	case 1:
+	default:
+		r.Fail("caches: a mark of %d", there)
+		return
+	}
+	for _, n := range c.counts() {
+		*n = r.Uvarint()
+	}
+	c.MostLoads = r.Uvarint()
+	c.Entries, c.Bytes = r.Varint(), r.Varint()
+	if *c == (Cache{}) {
+		r.Fail("caches: written, but empty")
+	}
 }
 
 func (t *Totals) decodeScenarios(r *reader) {

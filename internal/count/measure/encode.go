@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-const version = 10
+const version = 11
 
 // maxEndpoints bounds what a few bytes can make a decoder allocate.
 const maxEndpoints = 4096
@@ -117,7 +117,20 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	if b, err = t.appendScenarios(b); err != nil {
 		return b, err
 	}
-	return appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited), nil
+	return t.Cache.append(appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited)), nil
+}
+
+// append appends the counts; a single 0 if there are none.
+func (c *Cache) append(b []byte) []byte {
+	if *c == (Cache{}) {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	for _, n := range c.counts() {
+		b = binary.AppendUvarint(b, *n)
+	}
+	b = binary.AppendUvarint(b, c.MostLoads)
+	return binary.AppendVarint(binary.AppendVarint(b, c.Entries), c.Bytes)
 }
 
 func (t *Totals) appendScenarios(b []byte) ([]byte, error) {

@@ -223,6 +223,7 @@ func sampleTotals() *Totals {
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 1, 2, 3, 1, 300e6
 	t.Errors.Add([]byte("ERR unknown command\r\n"))
 	t.Errors.Add([]byte("LOADING"))
+	t.Cache = Cache{Gets: 300, Hits: 200, Misses: 100, Loads: 90, LoadTime: 5e6, MostLoads: 7, Coalesced: 10, Entries: -3, Bytes: 4096, Caches: 2}
 	return t
 }
 

@@ -67,6 +67,7 @@ type rest struct {
 	Foreign     uint64    // values read that loadgen did not write (no valid header in a checked dataset)
 	Stalls      uint64    // times that an event loop stood still for more than 250 ms
 	MaxStall    int64     // the longest stall, ns
+	Cache       Cache     // of targets that read through one
 	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
 }
 

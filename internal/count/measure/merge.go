@@ -43,6 +43,7 @@ func (t *rest) merge(o *rest) {
 	t.Foreign += o.Foreign
 	t.Stalls += o.Stalls
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
+	t.Cache.Add(&o.Cache)
 	t.Waited.Merge(&o.Waited)
 }
 
@@ -64,7 +65,7 @@ func (t *Totals) Reset() {
 	}
 	clear(t.Away)
 	t.Waited.Reset()
-	t.Digest, t.Span = 0, Span{}
+	t.Digest, t.Span, t.Cache = 0, Span{}, Cache{}
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0
 	t.Errors = Errors{}
 }

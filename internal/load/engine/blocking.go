@@ -455,7 +455,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.conn.meter.Made() == 0 { // the client makes no connections
 		call.in = len(call.value)
 	}
-	b.l.rec.AddBytes(call.req.Verb, 0, call.out)
+	b.l.rec.AddBytes(st.Verb, 0, call.out)
 	st.out += int64(call.out)
 	if call.ok {
 		b.lane.programs.replied(call.request(), &call.reply, nil, call.in, call.end)

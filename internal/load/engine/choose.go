@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
@@ -13,30 +15,64 @@ func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	x, data := la.side, g.datasetsOf(la.side)
 	la.checked = data[0].Values.Checked
 	la.acks, la.opTimeout = x.target.Replication != nil, 0
-	la.programs.Program = func() op.Program {
-		if kind.Timed() && g.phase.Batch > 1 {
-			return op.NewBatch(x.placement)
-		}
-		keys := data[0].Keys.Count
-		if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
-			keys = 0
-		}
-		n := x.target.Replication
-		switch {
-		case n == nil && la.routes != nil:
-			return op.NewCluster(la.routes.slots, la.checked)
-		case n == nil:
-			plain := op.NewPlain(x.placement, la.checked)
-			plain.Remember(keys)
-			return plain
-		}
-		la.opTimeout = int64(n.Timeout)
-		cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: chance, Keys: keys}
-		if !kind.Timed() {
-			cfg.W = n.N
-		}
-		return op.NewNWR(cfg, x.placement)
-	}()
+	if t, ok := la.tr.(*inside); ok {
+		la.programs.through = g.through(t, kind, chance)
+		la.programs.Program = la.programs.through
+		return
+	}
+	la.programs.Program = g.direct(la, kind, chance)
+	if x.target.Replication != nil {
+		la.opTimeout = int64(x.target.Replication.Timeout)
+	}
+}
+
+// direct is a program of ops that ask a lane's target itself.
+func (g *group) direct(la *lane, kind worker.StepKind, chance uint64) op.Program {
+	x, data := la.side, g.datasetsOf(la.side)
+	if kind.Timed() && g.phase.Batch > 1 {
+		return op.NewBatch(x.placement)
+	}
+	checked := data[0].Values.Checked
+	keys := data[0].Keys.Count
+	if data[0].Keys.PerSession() || len(data) > 1 { // an index does not name one key
+		keys = 0
+	}
+	n := x.target.Replication
+	switch {
+	case n == nil && la.routes != nil:
+		return op.NewCluster(la.routes.slots, checked)
+	case n == nil:
+		plain := op.NewPlain(x.placement, checked)
+		plain.Remember(keys)
+		return plain
+	}
+	cfg := op.NWR{N: n.N, W: n.W, R: n.R, GetsAskR: n.GetsAskR(), AtRandom: n.AtRandom(), Seed: chance, Keys: keys}
+	if !kind.Timed() {
+		cfg.W = n.N
+	}
+	return op.NewNWR(cfg, x.placement)
+}
+
+// through is the program of ops that read through a cache. A clear empties the cache and takes nothing from the source.
+func (g *group) through(t *inside, kind worker.StepKind, chance uint64) *op.Through {
+	self, c := t.lane.side, t.lane.side.target.Cache
+	at := func(name string) int {
+		return slices.IndexFunc(g.sides(), func(x *side) bool { return x.target.Name == name })
+	}
+	cfg := op.Cache{Self: self.number, Look: self.number, Source: at(self.target.Source), Fails: c.Fails(), Coalesce: c.Coalesce}
+	switch c.Scope {
+	case plan.RemoteCache:
+		cfg.Look, cfg.TTL = at(c.Target), uint32(c.TTL.Milliseconds())
+	case plan.NoCache:
+		cfg.Look = -1
+	}
+	cfg.OnPut = map[string]op.OnPut{plan.InvalidateOnPut: op.Invalidate, plan.UpdateOnPut: op.Update, plan.KeepOnPut: op.Keep}[c.OnPut]
+	if kind == worker.Clear {
+		cfg.Source = -1
+		t.of.wipe()
+	}
+	t.begin()
+	return op.NewThrough(cfg, func(target int) op.Program { return g.direct(t.l.lanes[target], kind, chance) })
 }
 
 // width is the most requests that an op of a step of the phase begins with.
@@ -89,7 +125,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 		l.ordinals = uint64(source.Sessions())
 	}
 	l.scenes = newScenes(l, source)
-	l.fills = nil
+	l.fills, l.loading = nil, 0
 	width := g.width(step.Kind)
 	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
 		l.fills = &fills{l: l, source: source, width: width}

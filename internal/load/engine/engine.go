@@ -68,6 +68,7 @@ type Engine struct {
 	apart  int64                    // the run clock's zero on the clock of the policy's budget
 	group  *group                   // of the current phase
 	locals map[string]*localTarget  // opened in this run
+	caches map[string]*caches       // by target: what its sessions keep
 	ready  map[string]bool          // targets whose servers the driver has prepared in this run
 	lists  map[listing]*keyfile.Set // files that the current phase takes keys and values from
 	seq    uint64                   // of the last snapshot

@@ -71,6 +71,9 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 	if s := g.phase.Schedule(); s != nil {
 		g.parts = min(g.parts, s.InFlight) // each loop may have one op in flight
 	}
+	if slices.ContainsFunc(g.sides(), func(x *side) bool { return x.target.Cache.OneLoop() }) {
+		g.parts = min(g.parts, 1)
+	}
 	for i := range g.parts {
 		l, err := g.newLoop(e, i)
 		if err != nil {
@@ -178,6 +181,9 @@ func (g *group) everyEndpoint() (all []sockets.Endpoint) {
 }
 
 func (e *Engine) driver(name string) (driver.Driver, error) {
+	if inside := (driver.Inside{}); inside.Name() == name {
+		return inside, nil
+	}
 	for _, d := range e.cfg.Drivers {
 		if d.Name() == name {
 			return d, nil
@@ -254,12 +260,15 @@ func (g *group) traffic() *measure.TCP {
 // share returns how many of n things part i of parts gets; the parts sum to n.
 func share(n, i, parts int) int { return n*(i+1)/parts - n*i/parts }
 
-// number numbers the sessions of all loops, beginning with this worker's first.
+// number numbers the sessions of all loops, beginning with this worker's first, and gives them their caches.
 func (g *group) number(from int) {
 	for _, l := range g.loops {
 		for _, s := range l.sessions {
 			s.id = from
 			from++
+		}
+		for _, t := range l.inside() {
+			t.keep(g.sessions, g.phase.Sessions())
 		}
 	}
 }

@@ -15,6 +15,7 @@ type joint struct {
 	l     *loop
 	wires []*wire
 	timed []*timed
+	own   []*inside
 }
 
 // clients is a joint in which some transports call clients that block. Its loop is never held.
@@ -41,6 +42,8 @@ func newJoint(l *loop) transport {
 		case *blocking:
 			tr.ring = c.ring
 			c.calls = append(c.calls, tr)
+		case *inside:
+			j.own = append(j.own, tr)
 		case *timed:
 			tr.number = int32(len(j.timed))
 			j.timed = append(j.timed, tr)
@@ -91,18 +94,33 @@ func (j *joint) recall() {
 }
 
 func (j *joint) wait(d time.Duration) bool {
+	happened := j.answer()
+	if happened {
+		d = 0
+	}
 	if len(j.wires) == 0 {
 		if d > 0 {
 			j.l.clock.sleep(d)
 		}
-		return false
+		return happened
 	}
 	n, err := j.wires[0].out.wait(d)
 	if err != nil {
 		panic(err) // the descriptor is this poller's own
 	}
 	j.handle(j.wires[0].ready[:n])
-	return n > 0
+	return n > 0 || happened
+}
+
+// answer lets the targets inside the loop answer, and reports whether any did.
+func (j *joint) answer() (some bool) {
+	for _, t := range j.own {
+		some = t.answer() || some
+	}
+	if some {
+		j.flush()
+	}
+	return some
 }
 
 // handle handles what has happened to connections. Resulting requests, to any target, leave at once, but only after everything that happened to the
@@ -164,7 +182,7 @@ func (c *clients) ring() {
 
 func (c *clients) wait(d time.Duration) bool {
 	happened := c.returned()
-	if happened {
+	if happened = c.answer() || happened; happened {
 		d = 0
 	}
 	began := c.l.clock.now()

@@ -121,6 +121,7 @@ type loop struct {
 	free    []int32
 	used    int // states between take and release
 	running int // ops between start and done
+	loading int // of them: that load from the source of a cache
 
 	said      said
 	sampling  *sampling // nil if the step's ops are not sampled
@@ -235,12 +236,25 @@ func (l *loop) countGaps() {
 	}
 }
 
-// wired reports whether all targets are reached over sockets.
+// wired reports whether all targets are reached over sockets, but for those inside the loop.
 func (l *loop) wired() bool {
 	return !slices.ContainsFunc(l.lanes, func(la *lane) bool {
-		_, is := la.tr.(*wire)
-		return !is
+		switch la.tr.(type) {
+		case *wire, *inside:
+			return false
+		}
+		return true
 	})
+}
+
+// inside lists the targets that are inside the loop.
+func (l *loop) inside() (list []*inside) {
+	for _, la := range l.lanes {
+		if t, ok := la.tr.(*inside); ok {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // await returns when the step is to start, or earlier if the lease is over or the step was abandoned.

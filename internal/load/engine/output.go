@@ -34,7 +34,7 @@ func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	if c.state == isUp {
 		w.split(c, at, len(*to)-at)
 	}
-	w.l.rec.AddBytes(req.Verb, 0, len(*to)-at)
+	w.l.rec.AddBytes(st.Verb, 0, len(*to)-at)
 	st.out += int64(len(*to) - at)
 	c.queue.push(pending{st: st, start: &st.start, n: 1, keys: int16(len(req.Batch)), verb: req.Verb, tag: req.Tag, asking: req.Asking, id: req.ID})
 	c.fresh++

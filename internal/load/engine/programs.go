@@ -9,6 +9,7 @@ import (
 // programs carries ops out by their program: the way for any kind of op over any transport, and the reference for the other ways.
 type programs struct {
 	op.Program
+	through  *op.Through // the same, if ops read through a cache
 	l        *loop
 	lane     *lane
 	w        *wire              // the lane's transport, if it is a wire
@@ -42,6 +43,9 @@ func (p *programs) launch(st *opState, now int64) {
 	p.depth++
 	p.starting = st
 	reqs := p.Start(p.room(), &st.Op)
+	if p.through != nil {
+		p.l.loads(st, p.through.Loading(st.Slot), now)
+	}
 	for i := range reqs {
 		p.issue(st, &reqs[i], now)
 	}
@@ -108,7 +112,7 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	default:
 		ledger.Moved++
 	}
-	l.rec.AddBytes(r.verb, n, 0)
+	l.rec.AddBytes(r.st.Verb, n, 0)
 	r.st.in += int64(n)
 	if l.sampling != nil {
 		l.sampling.code = reply.Code
@@ -191,6 +195,9 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	s := st.session
 	p.depth++
 	reqs, step := p.On(p.room(), ev)
+	if p.through != nil {
+		l.loads(st, p.through.Loading(ev.Op.Slot), now)
+	}
 	if step.Ack > 0 && p.lane.acks {
 		l.rec.Ack(st.Verb, int(step.Ack), now-st.startOr(now))
 	}

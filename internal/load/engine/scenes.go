@@ -113,6 +113,7 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 		return
 	}
 	if over {
+		x.rollBack(sc)
 		sample := measure.Sample{Outcome: sc.outcome, Cause: measure.Cause(sc.cause), Due: sc.due, Start: sc.start, End: now}
 		x.l.rec.RecordScenario(sc.number, &sample)
 		if x.l.ordinals > 0 {
@@ -123,6 +124,15 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 		x.cut[sc.number]++
 	}
 	x.leave(sc, now, held)
+}
+
+// rollBack empties caches if the scenario is one of those that end in a rollback.
+func (x *scenes) rollBack(sc *scene) {
+	for _, t := range x.l.inside() {
+		if share := t.lane.side.target.Cache.Rollback; share > 0 && x.source.Falls(sc.ops[0].Stream, sc.ops[0].N, share) {
+			t.empty(sc.session, sc.ops[:sc.steps])
+		}
+	}
 }
 
 // leave gives the slot back.

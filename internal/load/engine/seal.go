@@ -94,6 +94,9 @@ func (l *loop) census() {
 		}
 	}
 	l.opsBefore = l.opsNow
+	for _, t := range l.inside() {
+		t.count(&l.rec.Cache)
+	}
 	clear(l.reqNow)
 	l.tr.outstanding(l.reqNow)
 	for i := range l.reqNow {

@@ -18,6 +18,7 @@ type opState struct {
 	start   int64 // before the write of its first request; 0 until then
 	in, out int64 // bytes, for samples
 	keys    int   // if the op has several: those whose requests have not ended
+	loading int64 // since when it has been loading from the source of a cache; 0: it is not
 	fill    bool  // it puts what a get has missed
 	used    bool  // between take and release
 	done    bool  // the outcome is known; requests may be outstanding
@@ -62,7 +63,7 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	l.sign(&st.Op, now)
 	st.by = l.lanes[st.Target].programs
-	st.session, st.scene, st.due, st.begun, st.start, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, false, false, len(st.Batch), 0, 0
+	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, len(st.Batch), 0, 0
 }
 
 // ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.

@@ -21,6 +21,8 @@ func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 	l, x := la.l, la.side
 	limit := backlog + g.phase.Pipeline()
 	switch d := x.driver.(type) {
+	case driver.Inside:
+		return e.newInside(la), nil
 	case driver.Wire:
 		return g.newWire(e, la, d, limit)
 	case driver.Timed:
@@ -169,3 +171,17 @@ func (s timedSession) Do(ctx context.Context, req *driver.Request, reply *driver
 }
 
 func (s timedSession) Close() error { return nil }
+
+// newInside makes the transport, over what the run keeps for the target.
+func (e *Engine) newInside(la *lane) *inside {
+	c := la.side.target.Cache
+	if e.caches == nil {
+		e.caches = map[string]*caches{}
+	}
+	of := e.caches[la.side.target.Name]
+	if of == nil {
+		of = &caches{own: map[int]*lru{}}
+		e.caches[la.side.target.Name] = of
+	}
+	return &inside{l: la.l, lane: la, of: of, timeout: int64(la.side.target.Timeout), ttl: int64(c.TTL), coalesce: c.Coalesce, flights: map[string]*flight{}}
+}

@@ -161,6 +161,12 @@ func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.ver
 // Stores reports whether ops of a step without scenarios may store values.
 func (s *Source) Stores() bool { return slices.ContainsFunc(s.mix.verbs[:s.mix.n], driver.Verb.Stores) }
 
+// Falls draws whether an event of a probability befalls an op, independently of all else that is drawn.
+func (s *Source) Falls(stream uint32, n uint64, probability float64) bool {
+	r := generator(s.chance^uint64(stream)<<32, int(n))
+	return float64(r.Uint64()>>11)/(1<<53) < probability
+}
+
 // Refill makes a get that has missed a put of the same key. Its value is the same each time that the key is missed.
 func (s *Source) Refill(o *op.Op) { s.refill(o, s.keys.pool(int(o.Stream)%s.sessions)) }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -71,7 +72,7 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 		}
 		return keys, true
 	}
-	mix := p.Phase(path[1]).Ops
+	mix := p.Phase(path[1]).Counted()
 	rest := path[2:]
 	switch rest[0] {
 	case "observe", "probes":
@@ -83,6 +84,9 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 	}
 	switch rest[0] {
 	case "op":
+		if len(rest) == 3 && rest[2] == "kind" {
+			return kindsOf(p.Phase(path[1])), true
+		}
 	case "scenario":
 		for _, s := range p.Phase(path[1]).Scenarios {
 			if len(rest) == 3 && rest[2] == "step" && rest[1] == s.Name {
@@ -98,6 +102,14 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 		keys = append(keys, w.Op)
 	}
 	return keys, true
+}
+
+// kindsOf returns the kinds of gets that a phase may have: those of targets that read through a cache.
+func kindsOf(ph *plan.Phase) []string {
+	if len(ph.Behind) == 0 {
+		return nil
+	}
+	return op.Kinds()
 }
 
 // observedAt returns the names of observations or, below one, of its fields.

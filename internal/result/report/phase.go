@@ -27,6 +27,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	}
 	p.item("load", words.Load(ph)+"; "+words.Took(ph))
 	p.items("trace", "; ", words.Trace(ph)...)
+	p.items("cache", "; ", words.Cache(ph)...)
 	p.item("target", words.Target(ph))
 	p.item("dataset", words.Dataset(ph))
 	if ph.Setup != nil {

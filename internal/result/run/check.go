@@ -388,6 +388,9 @@ func (p *Phase) checkLedgers() error {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
 	}
+	if err := p.Cache.check(); err != nil {
+		return err
+	}
 	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
 		return fmt.Errorf("%s, but the longest is %v s", quantity.Count(p.Stalls, "stall"), p.MaxStallSeconds)
 	}

@@ -24,6 +24,7 @@ func placeholder(path string) string {
 	return map[string]string{
 		"phase":                                        "NAME",
 		"phase.NAME.op":                                "VERB",
+		"phase.NAME.op.VERB.kind":                      "KIND",
 		"phase.NAME.scenario":                          "SCENARIO",
 		"phase.NAME.levels[].scenario":                 "SCENARIO",
 		"phase.NAME.scenario.SCENARIO.step":            "STEP",

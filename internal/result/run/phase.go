@@ -34,9 +34,10 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log          `json:"log"`      // null: the target is no log
-	Op        map[string]*Op       `json:"op"`       // by verb; null if it went to several targets. Of a search, from the highest rate that held
-	Scenario  map[string]*Scenario `json:"scenario"` // by name; of a search, as Op
+	Log       *worker.Log          `json:"log"`             // null: the target is no log
+	Cache     *Cache               `json:"cache,omitempty"` // absent: no target reads through a cache
+	Op        map[string]*Op       `json:"op"`              // by verb; null if it went to several targets. Of a search, from the highest rate that held
+	Scenario  map[string]*Scenario `json:"scenario"`        // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`
 	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were
 	Setup     *Ledgers             `json:"setup"`          // of the untimed ops before the load
@@ -138,6 +139,16 @@ type Op struct {
 	BytesOut *uint64   `json:"bytes_out"`
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
+
+	Kind map[string]class `json:"kind,omitempty"` // of gets that read through a cache and are ok: hit, filled, waited or source
+}
+
+// AddKind adds the latencies of a kind of ops.
+func (o *Op) AddKind(name string, response, service Latency) {
+	if o.Kind == nil {
+		o.Kind = map[string]class{}
+	}
+	o.Kind[name] = class{response, service}
 }
 
 // keyLedger is the ledger of an op's keys; the op's own if each has one. A batch of several is ok if one of its keys existed.

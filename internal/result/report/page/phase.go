@@ -183,6 +183,9 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	if trace := words.Trace(ph); trace != nil {
 		facts = append(facts, words.Fact{Name: "trace", Text: trace})
 	}
+	if cache := words.Cache(ph); cache != nil {
+		facts = append(facts, words.Fact{Name: "cache", Text: cache})
+	}
 	if ph.Setup != nil {
 		var text []string
 		for _, verb := range words.Verbs(ph.Setup.Op) {

@@ -118,7 +118,7 @@ func (d Done) Volume() []string {
 	var parts []string
 	for _, m := range metric.Op() {
 		v := m.Value(d.Op)
-		if m.Line != metric.VolumeLine || v == nil {
+		if m.Line != metric.VolumeLine || v == nil || m.Name == "hit_ratio" && d.ph.Cache != nil {
 			continue
 		}
 		text := quoted(d, &m, *v)
@@ -176,6 +176,11 @@ func (d Done) Rows() []Row {
 	}
 	if o.Latency.Bad.Response.Count > 0 {
 		rows = append(rows, Row{"  bad", o.Latency.Bad.Service, at + ".latency.bad.service", ph})
+	}
+	if o.Op != nil {
+		for _, kind := range slices.Sorted(maps.Keys(o.Op.Kind)) {
+			rows = append(rows, Row{"  " + kind, o.Op.Kind[kind].Service, at + ".kind." + kind + ".service", ph})
+		}
 	}
 	rows = append(rows, Row{"lag", o.Lag, at + ".lag", ph})
 	if o.Op != nil && len(o.Op.Acks) > 1 {

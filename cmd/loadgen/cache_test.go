@@ -1,0 +1,118 @@
+package main_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// cachePlan reads rows of PostgreSQL through a cache of any scope.
+const cachePlan = `plan "caches" {}
+variable "server" {}
+variable "redis" {}
+variable "scope" {}
+variable "coalesce" { default = false }
+target "db" {
+  driver    = "postgres"
+  endpoints = [var.server]
+  user      = "loadgen"
+  database  = "postgres"
+  password  = secret("PG")
+}
+target "near" {
+  driver    = "redis"
+  endpoints = [var.redis]
+}
+target "rows" {
+  source = target.db
+  cache {
+    scope    = var.scope
+    target   = target.near
+    memory   = "40KiB"
+    coalesce = var.coalesce
+  }
+}
+dataset "items" {
+  keys {
+    count = 1000
+    pick  = "zipf(1)"
+  }
+  values { size = 100 }
+}
+phase "empty" {
+  target  = target.near
+  dataset = dataset.items
+  clear {}
+}
+phase "fill" {
+  target  = target.db
+  dataset = dataset.items
+  populate {}
+}
+phase "read" {
+  target  = target.rows
+  dataset = dataset.items
+  ops     = { get = 99, put = 1 }
+  closed {
+    sessions   = 6
+    iterations = 500
+  }
+}
+assert "cold" { that = phase.read.cache.loads > 0 && phase.read.cache.hits + phase.read.cache.misses == phase.read.cache.gets }
+`
+
+// TestCachesBeforePostgres: of what the caches count, the database and the cache count the same, one for one, with one worker and with three.
+func TestCachesBeforePostgres(t *testing.T) {
+	d := newDatabase(t)
+	redis := servertest.Redis(t)
+	for _, c := range []struct {
+		scope    string
+		coalesce bool
+		workers  int
+		caches   uint64
+	}{{"none", false, 1, 0}, {"shared", false, 1, 1}, {"shared", true, 3, 3}, {"session", false, 3, 6}, {"remote", false, 3, 0}, {"remote", true, 1, 0}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			d.ask("SELECT pg_stat_statements_reset()")
+			ask(t, redis, "FLUSHALL")
+			ask(t, redis, "CONFIG", "RESETSTAT")
+			team := invite(t, c.workers, func(args ...string) *load { return begin(t, cachePlan, args...) },
+				"-var", "server="+d.place, "-var", "redis="+redis, "-var", "scope="+c.scope, "-var", fmt.Sprint("coalesce=", c.coalesce))
+			for range c.workers {
+				team.join(team.addr, "--secret", "PG="+d.place)
+			}
+			r := team.result(60 * time.Second)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			require.Equal(t, run.Pass, r.Verdict.Assertions, r.Asserts)
+			ph := r.Phase["read"]
+			got, get := ph.Cache, ph.Op["get"]
+			require.Equal(t, get.OK, get.Due)
+			require.Equal(t, get.Due, got.Gets)
+			require.Equal(t, got.Misses, got.Loads+got.Coalesced)
+			require.Equal(t, c.caches, got.Caches)
+			require.Zero(t, got.Uncached)
+			calls := d.ask("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE starts_with(query, '/* loadgen get */')")
+			require.Equal(t, fmt.Sprint(got.Loads), calls[0])
+			switch c.scope {
+			case "none":
+				require.Equal(t, got.Gets, got.Loads)
+			case "remote":
+				require.Contains(t, ask(t, redis, "INFO", "stats"), fmt.Sprintf("keyspace_hits:%d\r\n", got.Hits))
+				require.Contains(t, ask(t, redis, "INFO", "commandstats"), fmt.Sprintf("cmdstat_set:calls=%d,", got.Loads))
+			default:
+				require.Positive(t, got.Evictions)
+				require.LessOrEqual(t, got.Bytes, int64(40<<10))
+			}
+			if c.scope != "none" {
+				require.Positive(t, got.Hits)
+				require.Equal(t, got.Hits, get.Kind["hit"].Service.Count)
+				require.Equal(t, got.Loads, get.Kind["filled"].Service.Count)
+			}
+			require.Contains(t, team.stdout.String(), fmt.Sprint("hits + "))
+		})
+	}
+}

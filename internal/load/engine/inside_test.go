@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"container/list"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// throughPlan is a plan whose one phase reads through a cache, from a source at 127.0.0.1:7002. A remote cache is at 127.0.0.1:7003.
+func throughPlan(t testing.TB, cache, keys, load string) *plan.Plan {
+	return parsePlan(t, fmt.Sprintf(`
+		target "db" {
+			driver    = "redis"
+			endpoints = ["127.0.0.1:7002"]
+			timeout   = "20ms"
+		}
+		target "redis" {
+			driver    = "redis"
+			endpoints = ["127.0.0.1:7003"]
+			timeout   = "20ms"
+		}
+		target "rows" {
+			source  = target.db
+			timeout = "200ms"
+			cache {
+				%s
+			}
+		}
+		dataset "d" {
+			keys {
+				%s
+			}
+			values { size = 88 }
+		}
+		phase "also" {
+			target  = target.redis
+			dataset = dataset.d
+			clear {}
+		}
+		phase "load" {
+			target  = target.rows
+			dataset = dataset.d
+			max_bad = 1
+			%s
+		}`, cache, keys, load))
+}
+
+// stocked has the source hold all keys.
+func (b *bench) stocked(keys int) *virtualServer {
+	source := b.server(1)
+	for i := range keys {
+		source.keys[fmt.Sprintf("key:%012d", i)] = fmt.Appendf(nil, "$88\r\n%088d\r\n", i)
+	}
+	return source
+}
+
+// balanced checks what holds of every load through a cache that has ended: each get hits or misses, each miss loads or waits for another's load, and the
+// source was asked as often as there were loads.
+func balanced(t *testing.T, got *measure.Totals, seed int) {
+	t.Helper()
+	c := got.Cache
+	require.Equal(t, c.Gets, c.Hits+c.Misses, "seed %d", seed)
+	require.Equal(t, c.Misses, c.Loads+c.Coalesced, "seed %d", seed)
+	asked := got.Request(1, driver.Get)
+	require.Equal(t, c.Loads, asked.Sent+asked.Refused, "seed %d", seed)
+}
+
+// TestSchedulesThroughCaches runs schedules of answers, silence and lost connections through caches of every scope: both ledgers balance, and so does
+// what the caches count.
+func TestSchedulesThroughCaches(t *testing.T) {
+	for seed := range 600 {
+		random := rand.New(rand.NewPCG(uint64(seed), 3))
+		cache := []string{"scope = \"shared\"\n memory = \"600B\"", "scope = \"session\"\n memory = \"2KiB\"\n full = \"clear\"", "scope = \"remote\"\n target = target.redis", "scope = \"none\""}[seed%4]
+		if seed/4%2 == 1 {
+			cache += "\n coalesce = true"
+		}
+		cache += "\n on_put = \"" + []string{"invalidate", "update", "none"}[random.IntN(3)] + "\"\n on_cache_error = \"" + []string{"source", "fail"}[random.IntN(2)] + "\""
+		p := throughPlan(t, cache, "count = 12", "ops = {\n get = 4\n put = 1\n delete = 1\n}\n closed {\n sessions = 3\n iterations = 40\n pipeline = 2\n}")
+		b := newBench(t, p, "load", 0)
+		b.stocked(9)
+		for _, server := range b.net.servers {
+			server.latency = func(int) time.Duration {
+				if random.IntN(15) == 0 {
+					return -1
+				}
+				return time.Duration(random.IntN(3000)) * time.Microsecond
+			}
+			b.net.at(time.Duration(b.net.clock.t)+time.Duration(random.IntN(30000))*time.Microsecond, server.sever)
+		}
+		got := b.run(worker.Load)
+		balanced(t, &got, seed)
+		require.EqualValues(t, 240/2, got.Ops[driver.Get].Due+got.Ops[driver.Put].Due+got.Ops[driver.Delete].Due)
+		for _, f := range b.l.inside() {
+			require.Zero(t, f.waiting, "seed %d", seed)
+		}
+	}
+}
+
+// A shared cache and private ones have hit ratios that a model of them has on the same draws, and private ones hit less.
+func TestHitRatiosOfCaches(t *testing.T) {
+	const sessions, each, memory = 4, 4000, 40_000
+	shares := map[string]float64{}
+	for _, scope := range []string{"shared", "session"} {
+		p := throughPlan(t, fmt.Sprintf("scope = %q\n memory = %d", scope, memory), "count = 2000\n pick = \"zipf(0.9)\"",
+			fmt.Sprintf("ops = { get = 1 }\n closed {\n sessions = %d\n iterations = %d\n}", sessions, each))
+		b := newBench(t, p, "load", time.Millisecond)
+		b.stocked(2000)
+		got := b.run(worker.Load)
+		balanced(t, &got, 0)
+		c := got.Cache
+		require.EqualValues(t, sessions*each, c.Gets)
+		require.LessOrEqual(t, c.Bytes, int64(memory))
+		shares[scope] = float64(c.Hits) / float64(c.Gets)
+		require.InDelta(t, modelled(t, p, scope == "shared", memory), shares[scope], 0.01, scope)
+	}
+	require.Greater(t, shares["shared"], shares["session"]+0.05)
+}
+
+// modelled is the hit ratio of least recently used caches on a plan's draws, the sessions taking turns.
+func modelled(t *testing.T, p *plan.Plan, shared bool, memory int) float64 {
+	ph := p.Phase("load")
+	source, err := workload.New(p, ph, workload.Step{Kind: workload.Load})
+	require.NoError(t, err)
+	type cache struct {
+		order *list.List
+		at    map[string]*list.Element
+	}
+	sessions := ph.Sessions()
+	caches := make([]cache, sessions)
+	room := memory / 104 / sessions // keys of 16 bytes and values of 88
+	for i := range caches {
+		caches[i] = cache{list.New(), map[string]*list.Element{}}
+	}
+	if shared {
+		room = memory / 104
+	}
+	streams := make([]workload.Stream, sessions)
+	for i := range streams {
+		streams[i] = source.Stream(i)
+	}
+	hits, gets := 0, 0
+	for o := new(op.Op); ; {
+		for i := range streams {
+			if !streams[i].Next(o) {
+				return float64(hits) / float64(gets)
+			}
+			c := &caches[i]
+			if shared {
+				c = &caches[0]
+			}
+			gets++
+			if e := c.at[string(o.Key)]; e != nil {
+				hits++
+				c.order.MoveToFront(e)
+				continue
+			}
+			c.at[string(o.Key)] = c.order.PushFront(string(o.Key))
+			if c.order.Len() > room {
+				delete(c.at, c.order.Remove(c.order.Back()).(string))
+			}
+		}
+	}
+}
+
+// When a hot key goes, every get that comes before its first load has ended loads as well: at a rate λ, of a source that serves one at a time in s, that is
+// ⌈λ·s⌉ loads, of which the last ends so many times s after the first began. If gets wait for a load under way, there is one.
+func TestStampede(t *testing.T) {
+	const rate, takes = 160, 20 * time.Millisecond
+	for _, coalesce := range []bool{false, true} {
+		p := throughPlan(t, fmt.Sprintf("scope = \"shared\"\n memory = \"64KiB\"\n coalesce = %v", coalesce), "count = 1",
+			fmt.Sprintf("ops = { get = 1 }\n open {\n rate = %d\n duration = \"1s\"\n sessions = 20\n}", rate))
+		p.Target("db").Timeout = time.Second
+		b := newBench(t, p, "load", 0)
+		source := b.stocked(1)
+		var free, first, last int64
+		source.latency = func(int) time.Duration {
+			now := b.net.clock.t
+			if free = max(free, now) + int64(takes); first == 0 {
+				first = now
+			}
+			last = free
+			return time.Duration(free - now)
+		}
+		got := b.run(worker.Load)
+		balanced(t, &got, 0)
+		want := uint64(4) // 160/s × 20 ms, rounded up
+		if coalesce {
+			want = 1
+			require.EqualValues(t, 3, got.Cache.Coalesced)
+			require.EqualValues(t, 3, got.Cache.Blocked)
+			require.InDelta(t, 3*20e6-(1+2+3)*1e9/rate, got.Cache.BlockedTime, 1e5)
+		}
+		require.Equal(t, want, got.Cache.Loads)
+		require.Equal(t, want, got.Cache.MostLoads)
+		require.InDelta(t, want*uint64(takes), last-first, 1e5)
+		require.EqualValues(t, rate, got.Ops[driver.Get].Outcomes[driver.OK])
+	}
+}

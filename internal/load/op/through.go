@@ -1,0 +1,352 @@
+package op
+
+import "github.com/loadgen/loadgen/pkg/driver"
+
+// Cache says how ops read through a cache. Targets are numbered as in Op.Target.
+type Cache struct {
+	Self     int // the target that ops belong to: in the loop, it keeps entries or loads under way, or neither
+	Look     int // the target that keeps the entries: Self, or another; −1: none does
+	Source   int // the target that has all values; −1: ops leave it alone
+	OnPut    OnPut
+	Fails    bool   // an op fails if the cache does; else the source alone decides
+	Coalesce bool   // a get that misses asks Self whether the value is being loaded
+	TTL      uint32 // ms that an entry is good for; 0: for ever
+}
+
+// OnPut is what becomes of a key's entry when the key is put.
+type OnPut uint8
+
+// What becomes of it. A delete of the key drops the entry, except for Keep.
+const (
+	Invalidate OnPut = iota // it is dropped
+	Update                  // it gets the new value
+	Keep                    // nothing
+)
+
+// The requests that an op makes, as their tags. A tag says which part of the program gets the request's end.
+const (
+	TagLook    uint8 = iota + 1 // a get of the cache
+	TagAsk                      // a get of Self, which waits for a load under way: OK brings that load's value, miss says to load
+	TagLoad                     // a get of the source
+	TagFill                     // a put of the cache
+	TagShare                    // a put of Self: the load under way has ended, with this value
+	TagRelease                  // a delete of Self: the load under way has ended without a value
+	TagWrite                    // a put or delete of the source
+	TagDrop                     // a delete of the cache
+
+	numTags
+)
+
+// Waited is the Code of the reply to a get that waited for a load under way and brings its value.
+const Waited = 1
+
+// The kinds of gets that are OK.
+const (
+	KindHit    uint8 = iota + 1 // the cache had the value
+	KindFilled                  // it came from the source, and is in the cache now
+	KindWaited                  // another get loaded it
+	KindSource                  // it came from the source, and is not in the cache
+)
+
+var kindNames = [...]string{"", "hit", "filled", "waited", "source"}
+
+// KindName returns what results call a kind.
+func KindName(kind uint8) string { return kindNames[kind] }
+
+// Kinds lists the names of all kinds.
+func Kinds() []string { return kindNames[1:] }
+
+// CacheCounts is what a program has counted of gets, in all: Gets = Hits + Misses, and Misses = Loads + Coalesced once all have ended.
+type CacheCounts struct {
+	Gets, Hits, Misses uint64
+	Loads              uint64 // gets that asked the source
+	Coalesced          uint64 // misses that waited for another get's load, and did not load themselves
+	Uncached           uint64 // values that the cache refused
+}
+
+// Through is the program that reads through a cache. It is made of the programs that ask the cache and the source, which may themselves be clusters
+// or quorums.
+type Through struct {
+	Cache
+	CacheCounts
+	parts  [numTags]Program
+	states []through // by slot
+}
+
+// through is how far an op has come.
+type through struct {
+	ops     [numTags]Op // what each part sees; made as they are needed
+	bytes   Verbatim    // the value that was loaded
+	version uint64      // its version, if it is checked
+	writer  uint64
+	pending int
+	loading bool
+	loaded  bool // bytes are the source's
+	leads   bool // others may wait for this op's load
+	barred  bool // the cache failed to answer: its entry is left alone
+	waits   bool // it has missed
+	loads   bool // and has asked the source
+	done    bool
+	outcome driver.Outcome // of the source, while the cache is told
+}
+
+// NewThrough returns the program of a cache. part makes the program of ops that belong to one of the targets; each call must return another.
+func NewThrough(c Cache, part func(target int) Program) *Through {
+	p := &Through{Cache: c}
+	for tag := TagLook; tag < numTags; tag++ {
+		target := p.target(tag)
+		if target < 0 {
+			target = c.Self
+		}
+		p.parts[tag] = part(target)
+	}
+	return p
+}
+
+// target returns which target a request goes to; −1: none.
+func (c *Cache) target(tag uint8) int {
+	switch tag {
+	case TagLook, TagFill:
+		return c.Look
+	case TagDrop:
+		if c.Look < 0 {
+			return c.Self
+		}
+		return c.Look
+	case TagLoad, TagWrite:
+		return c.Source
+	}
+	return c.Self
+}
+
+// Loading reports whether the op in a slot is loading from the source.
+func (p *Through) Loading(slot int32) bool { return p.states[slot].loading }
+
+// Start implements Program.
+func (p *Through) Start(dst []driver.Request, o *Op) []driver.Request {
+	p.states = grown(p.states, o.Slot)
+	s := &p.states[o.Slot]
+	s.pending, s.loading, s.loaded, s.leads, s.barred, s.waits, s.loads, s.done = 0, false, false, false, false, false, false, false
+	s.bytes.Bytes, s.version, s.writer = s.bytes.Bytes[:0], 0, 0
+	switch {
+	case o.Verb != driver.Get && p.Source < 0:
+		return p.send(dst, o, s, TagDrop, driver.Delete)
+	case o.Verb != driver.Get:
+		return p.send(dst, o, s, TagWrite, o.Verb)
+	case p.Look >= 0:
+		return p.send(dst, o, s, TagLook, driver.Get)
+	}
+	return p.missed(dst, o, s)
+}
+
+// send begins a part of an op.
+func (p *Through) send(dst []driver.Request, o *Op, s *through, tag uint8, verb driver.Verb) []driver.Request {
+	sub := &s.ops[tag]
+	*sub = *o
+	sub.Target, sub.Verb = p.target(tag), verb
+	if verb == driver.Put && tag != TagWrite && o.Verb == driver.Get {
+		sub.Value = driver.Value{Size: len(s.bytes.Bytes), Maker: &s.bytes}
+	}
+	if tag == TagFill && p.TTL > 0 {
+		sub.Value.TTL = p.TTL
+	}
+	from := len(dst)
+	return p.tagged(p.parts[tag].Start(dst, sub), from, s, tag)
+}
+
+// tagged marks the requests of a part.
+func (p *Through) tagged(reqs []driver.Request, from int, s *through, tag uint8) []driver.Request {
+	for i := from; i < len(reqs); i++ {
+		reqs[i].Tag = tag
+	}
+	s.pending += len(reqs) - from
+	return reqs
+}
+
+// On implements Program.
+func (p *Through) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
+	o := ev.Op
+	s := &p.states[o.Slot]
+	if ev.Kind == OpTimeout {
+		return p.expire(dst, o, s)
+	}
+	s.pending--
+	tag := ev.Tag
+	if tag == TagLoad {
+		s.keep(ev)
+	}
+	ev.Op = &s.ops[tag]
+	from := len(dst)
+	dst, part := p.parts[tag].On(dst, ev)
+	dst = p.tagged(dst, from, s, tag)
+	step := Step{Foreign: part.Foreign}
+	if part.Done {
+		if tag == TagLoad {
+			s.loading = false
+		}
+		switch {
+		case !s.done:
+			dst = p.next(dst, o, s, tag, &ev, part, &step)
+		case p.Coalesce && part.Outcome == driver.Miss && (tag == TagAsk || tag == TagLook && p.Look == p.Self): // another is to load
+			dst = p.send(dst, o, s, TagRelease, driver.Delete)
+		}
+	}
+	step.Settled = s.pending == 0
+	return dst, step
+}
+
+// expire ends an op whose deadline has passed. Others no longer wait for its load.
+func (p *Through) expire(dst []driver.Request, o *Op, s *through) ([]driver.Request, Step) {
+	if s.done {
+		return dst, Step{}
+	}
+	if s.waits && !s.loads {
+		p.Coalesced++
+	}
+	step := Step{}
+	dst = p.end(dst, o, s, &step, driver.Timeout, 0)
+	return dst, step
+}
+
+// keep keeps the value that the source has sent, the newest if there are several.
+func (s *through) keep(ev Event) {
+	if s.done || ev.Kind != Replied || ev.Reply.Outcome != driver.OK {
+		return
+	}
+	writer, version, _ := ev.Reply.Header()
+	if len(s.bytes.Bytes) > 0 && (version < s.version || version == s.version && writer <= s.writer) {
+		return
+	}
+	s.bytes.Bytes, s.writer, s.version = append(s.bytes.Bytes[:0], ev.Reply.Value...), writer, version
+}
+
+// next goes on after a part that has ended.
+func (p *Through) next(dst []driver.Request, o *Op, s *through, tag uint8, ev *Event, part Step, step *Step) []driver.Request {
+	failed := part.Outcome > driver.Miss
+	switch tag {
+	case TagLook, TagAsk:
+		return p.looked(dst, o, s, tag, ev, part, step)
+	case TagLoad:
+		if part.Outcome != driver.OK {
+			return p.end(dst, o, s, step, part.Outcome, 0)
+		}
+		s.loaded = true
+		if s.barred || p.Look < 0 {
+			return p.end(dst, o, s, step, driver.OK, KindSource)
+		}
+		return p.send(dst, o, s, TagFill, driver.Put)
+	case TagFill:
+		if o.Verb != driver.Get {
+			return p.told(dst, o, s, part, step)
+		}
+		if part.Outcome == driver.OK {
+			return p.end(dst, o, s, step, driver.OK, KindFilled)
+		}
+		if ev.Kind == Replied {
+			p.Uncached++
+		}
+		if p.Fails && part.Outcome != driver.Conflict {
+			return p.end(dst, o, s, step, part.Outcome, 0)
+		}
+		return p.end(dst, o, s, step, driver.OK, KindSource)
+	case TagWrite:
+		s.outcome = part.Outcome
+		switch {
+		case failed || p.OnPut == Keep || p.Look < 0:
+			return p.end(dst, o, s, step, part.Outcome, 0)
+		case p.OnPut == Update && o.Verb == driver.Put:
+			return p.send(dst, o, s, TagFill, driver.Put)
+		}
+		return p.send(dst, o, s, TagDrop, driver.Delete)
+	case TagDrop:
+		if p.Source < 0 {
+			return p.end(dst, o, s, step, part.Outcome, 0)
+		}
+		return p.told(dst, o, s, part, step)
+	}
+	return dst // of an op that is done
+}
+
+// told ends an op whose outcome was the source's, once the cache knows.
+func (p *Through) told(dst []driver.Request, o *Op, s *through, part Step, step *Step) []driver.Request {
+	if p.Fails && part.Outcome > driver.Miss {
+		return p.end(dst, o, s, step, part.Outcome, 0)
+	}
+	return p.end(dst, o, s, step, s.outcome, 0)
+}
+
+// looked goes on after the cache, or Self, has answered a get.
+func (p *Through) looked(dst []driver.Request, o *Op, s *through, tag uint8, ev *Event, part Step, step *Step) []driver.Request {
+	waited := ev.Kind == Replied && ev.Reply.Code == Waited && p.Cache.target(tag) == p.Self
+	switch {
+	case part.Outcome == driver.OK && waited:
+		p.miss(s)
+		p.Coalesced++
+		s.writer, s.version = part.Writer, part.Version
+		return p.end(dst, o, s, step, driver.OK, KindWaited)
+	case part.Outcome == driver.OK:
+		p.Gets++
+		p.Hits++
+		s.writer, s.version = part.Writer, part.Version
+		return p.end(dst, o, s, step, driver.OK, KindHit)
+	case part.Outcome == driver.Miss && tag == TagLook && p.Look != p.Self:
+		return p.missed(dst, o, s)
+	case part.Outcome == driver.Miss:
+		s.leads = p.Coalesce
+		return p.load(dst, o, s)
+	case p.Cache.target(tag) == p.Self: // it waited for too long
+		p.miss(s)
+		p.Coalesced++
+		return p.end(dst, o, s, step, part.Outcome, 0)
+	case p.Fails:
+		return p.end(dst, o, s, step, part.Outcome, 0)
+	}
+	s.barred = true
+	return p.missed(dst, o, s)
+}
+
+// missed goes on with a get whose key no cache has.
+func (p *Through) missed(dst []driver.Request, o *Op, s *through) []driver.Request {
+	if p.Coalesce && p.Look != p.Self {
+		p.miss(s)
+		return p.send(dst, o, s, TagAsk, driver.Get)
+	}
+	return p.load(dst, o, s)
+}
+
+// miss counts a get that missed, once.
+func (p *Through) miss(s *through) {
+	if !s.waits {
+		s.waits = true
+		p.Gets++
+		p.Misses++
+	}
+}
+
+// load asks the source.
+func (p *Through) load(dst []driver.Request, o *Op, s *through) []driver.Request {
+	p.miss(s)
+	p.Loads++
+	s.loads, s.loading = true, true
+	return p.send(dst, o, s, TagLoad, driver.Get)
+}
+
+// end decides an op, and lets those go on that wait for its load.
+func (p *Through) end(dst []driver.Request, o *Op, s *through, step *Step, outcome driver.Outcome, kind uint8) []driver.Request {
+	s.done, s.loading = true, false
+	step.Done, step.Outcome, step.Kind = true, outcome, kind
+	if outcome == driver.OK && o.Verb == driver.Get {
+		step.Writer, step.Version = s.writer, s.version
+	}
+	if !s.leads {
+		return dst
+	}
+	s.leads = false
+	switch {
+	case outcome == driver.OK && kind == KindFilled && p.Look == p.Self: // the fill has told them
+		return dst
+	case s.loaded:
+		return p.send(dst, o, s, TagShare, driver.Put)
+	}
+	return p.send(dst, o, s, TagRelease, driver.Delete)
+}

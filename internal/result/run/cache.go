@@ -1,0 +1,35 @@
+package run
+
+import "fmt"
+
+// Cache is what the gets of a phase met in the caches that they read through: gets = hits + misses, and misses = loads + coalesced once all of them
+// have ended.
+type Cache struct {
+	Caches         uint64   `json:"caches"` // that loadgen keeps: one for each session, or for each worker
+	Gets           uint64   `json:"gets"`
+	Hits           uint64   `json:"hits"`
+	Misses         uint64   `json:"misses"`
+	HitRatio       *float64 `json:"hit_ratio"`
+	Loads          uint64   `json:"loads"`           // gets that asked the source
+	LoadSeconds    float64  `json:"load_seconds"`    // of all of them
+	MostLoads      uint64   `json:"most_loads"`      // the most under way at once in one loop
+	Coalesced      uint64   `json:"coalesced"`       // misses that waited for another get's load, and asked nothing themselves
+	Blocked        uint64   `json:"blocked"`         // gets that found a load of their key under way
+	BlockedSeconds float64  `json:"blocked_seconds"` // until it had ended
+	Uncached       uint64   `json:"uncached"`        // values that the cache refused
+	Entries        int64    `json:"entries"`         // at the phase's end, in all caches that loadgen keeps
+	Bytes          int64    `json:"bytes"`           // of their keys and values
+	Evictions      uint64   `json:"evictions"`       // entries that made room for others
+	Cleared        uint64   `json:"cleared"`         // times that a cache was emptied
+}
+
+func (c *Cache) check() error {
+	switch {
+	case c == nil:
+	case c.Gets != c.Hits+c.Misses:
+		return fmt.Errorf("cache: %d gets, but %d hits and %d misses", c.Gets, c.Hits, c.Misses)
+	case c.HitRatio != nil && *c.HitRatio != float64(c.Hits)/float64(c.Gets):
+		return fmt.Errorf("cache: hit_ratio %v, but %d hits of %d gets", *c.HitRatio, c.Hits, c.Gets)
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package driver
+
+// Inside is the driver of targets that are inside loadgen's event loops: the caches that read through to a source. It has no transport and no
+// protocol. A plan does not name it, but writes source in the target.
+type Inside struct{}
+
+// Name returns "cache".
+func (Inside) Name() string { return "cache" }
+
+// NewConfig returns a pointer to an empty struct: the plan's words for caches are its own.
+func (Inside) NewConfig() any { return new(struct{}) }
+
+// Outcomes lists what requests can end in.
+func (Inside) Outcomes(v Verb) []Outcome {
+	switch v {
+	case Get, Delete:
+		return []Outcome{OK, Miss}
+	case Put:
+		return []Outcome{OK, Conflict}
+	}
+	return nil
+}
