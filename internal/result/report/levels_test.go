@@ -1,14 +1,19 @@
 package report
 
 import (
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/plan/pace"
+	"github.com/loadgen/loadgen/internal/result/report/page"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/stretchr/testify/require"
 )
 
 // queue is how one server handles a schedule with 100 µs per op; every tenth op is a put if the mix has puts.
@@ -112,4 +117,19 @@ func carriedOut(p *plan.Plan, ph *plan.Phase, busy float64) *run.Phase {
 		}
 		add(pace.Shape(shape))
 	}
+}
+
+// TestPageShowsTheAnswerFirst: the chart of rate against latency is on the first screen, a reason stands once, with what to do, and of the tries only
+// those that make the answer are not folded.
+func TestPageShowsTheAnswerFirst(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, page.Write(&b, []timeline.Source{{Run: levels()}}))
+	first, rest, found := strings.Cut(b.String(), "</section>")
+	require.True(t, found)
+	require.Contains(t, first, "Rate against latency")
+	require.NotContains(t, rest, "Rate against latency")
+	require.Contains(t, first, "<b>Not even the lowest rate held.</b>")
+	require.Contains(t, first, "<summary><code>no_rate_held</code>: when, and what to do</summary><p>Rates and latencies are null")
+	require.NotContains(t, rest, "no rate held: ")
+	require.Regexp(t, `<summary>\d+ other tries, by rate</summary>`, rest)
 }

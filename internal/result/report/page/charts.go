@@ -49,7 +49,6 @@ func figures(ph *run.Phase, st []*timeline.Step) []figure {
 			all = append(all, f)
 		}
 	}
-	add(levelChart(ph))
 	for _, d := range words.DoneIn(ph) {
 		add(growthChart(d))
 	}

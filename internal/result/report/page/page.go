@@ -72,8 +72,8 @@ func Write(w io.Writer, all []timeline.Source) error {
 // wordsOf explains the page's abbreviations.
 func wordsOf(all []timeline.Source) []words.Fact {
 	list := []words.Fact{
-		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at its phase."}},
-		{Name: "!", Text: []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at its phase."}},
+		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at the top."}},
+		{Name: "!", Text: []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at the top."}},
 		{Name: "–", Text: []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
 		{Name: "response", Text: []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
 		{Name: "p99", Text: []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
@@ -121,8 +121,8 @@ type runView struct {
 	Class         string // of the verdict
 	Word          string
 	Verdict       []string
-	Reasons       []string
-	MoreReasons   []string
+	Reasons       []string // why it got no further, and which asserts did not pass
+	Doubts        []doubtView
 	Phases        []phaseView
 	Asserts       []assertView
 	Workers       []words.Fact
@@ -134,6 +134,21 @@ type runView struct {
 
 	Variant, Experiment string // those it belongs to; "": none
 	Repetition          int
+}
+
+// doubtView is a reason for doubt, with what docs/truth.md says of its code.
+type doubtView struct {
+	tables.Doubt
+	Mark string
+	More []string
+}
+
+func doubtsOf(r *run.Run) (all []doubtView) {
+	for _, d := range tables.Doubts(r) {
+		e, _ := words.Explain(d.Code)
+		all = append(all, doubtView{d, words.Marks[d.Validity], e.More})
+	}
+	return all
 }
 
 type assertView struct {
@@ -152,8 +167,13 @@ func newRunView(s *timeline.Source, key string) *runView {
 		Key: key, Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
 		WithoutDetail: s.Detail == nil,
 	}
-	v.Reasons = r.Verdict.Reasons[:min(len(r.Verdict.Reasons), tables.MaxReasons)]
-	v.MoreReasons = r.Verdict.Reasons[len(v.Reasons):]
+	v.Reasons = words.Ends(r)
+	for _, a := range r.Asserts {
+		if !words.Passed(a) {
+			v.Reasons = append(v.Reasons, words.Unmet(a))
+		}
+	}
+	v.Doubts = doubtsOf(r)
 	v.Class, v.Word = standingOf(r.Verdict)
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {

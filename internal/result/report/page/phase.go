@@ -21,10 +21,11 @@ type phaseView struct {
 	Timed       bool
 	Tiles       []tile
 	Sentences   []string
-	Reasons     []string
 	Facts       []words.Fact
 	Ops         []opView
 	Levels      []levelView
+	MoreLevels  []levelView // other tries of a search, by rate
+	Lead        *figure     // what shows the answer, on the first screen
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
@@ -59,9 +60,6 @@ type levelView struct {
 
 func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseView {
 	v := phaseView{Key: key, Name: name, Class: string(ph.Validity), Word: string(ph.Validity)}
-	for _, why := range ph.Reasons {
-		v.Reasons = append(v.Reasons, words.Marks[why.Validity]+" "+why.Text)
-	}
 	v.Timed = ph.Kind.Timed()
 	doubt := ""
 	if ph.Validity != run.Valid {
@@ -74,7 +72,8 @@ func newPhaseView(ph *run.Phase, name, key string, st []*timeline.Step) phaseVie
 	for _, d := range words.DoneIn(ph) {
 		v.Ops = append(v.Ops, newOpView(ph, d))
 	}
-	v.Levels = levelsOf(ph)
+	v.Levels, v.MoreLevels = levelsOf(ph)
+	v.Lead = leadOf(ph)
 	if v.Timed {
 		v.Figures = figures(ph, st)
 	}
@@ -255,9 +254,33 @@ func newLatencyView(r words.Row) latencyView {
 	return v
 }
 
-func levelsOf(ph *run.Phase) (views []levelView) {
+func levelsOf(ph *run.Phase) (shown, folded []levelView) {
+	failed, last := false, ""
 	for _, row := range words.Levels(ph) {
-		views = append(views, levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells})
+		view := levelView{row.Op, row.Word, row.Why, row.Doubt, row.Cells}
+		lowest := row.Why != "" && !failed // by rate: the lowest that did not hold
+		failed = failed || row.Why != ""
+		if ph.Search == nil || lowest || strings.ContainsAny(row.Word, "◄,") { // the answer, the knee
+			shown = append(shown, view)
+			continue
+		}
+		if view.Cells[0] == last {
+			view.Cells[0] = ""
+		} else {
+			last = view.Cells[0]
+		}
+		folded = append(folded, view)
 	}
-	return views
+	return shown, folded
+}
+
+// leadOf returns the chart that shows a search's or a series of stages' answer: rate against latency; nil for another load.
+func leadOf(ph *run.Phase) *figure {
+	f, c := levelChart(ph)
+	if c == nil {
+		return nil
+	}
+	c.Name = f.Title
+	f.SVG = template.HTML(c.SVG())
+	return &f
 }
