@@ -105,8 +105,8 @@ func (t *planText) plan(w io.Writer) (*plan.Plan, error) {
 	resolved, diags := t.resolve(t.vars)
 	if t.vars.Variant == "" {
 		e, more := t.file.Experiment()
-		if e != nil {
-			more = expr.CheckCompared(e)
+		if draft := t.file.Draft(); e != nil && draft != nil {
+			more = expr.CheckCompared(draft, e)
 		}
 		_, tables := t.file.Tables()
 		_, charts := t.file.Charts()
@@ -131,7 +131,6 @@ func (t *planText) trial(w io.Writer) (*runner.Trial, error) {
 	diags = slices.Concat(diags, more, others)
 	all := &runner.Trial{Experiment: e, Wanted: expr.Wanted{Tables: tables, Charts: charts}}
 	if e != nil {
-		diags = append(diags, expr.CheckCompared(e)...)
 		diags = append(diags, t.variants(all)...)
 	}
 	return all, t.report(w, append(t.diags, diags...))
@@ -150,6 +149,7 @@ func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 		if draft := t.file.Draft(); draft != nil {
 			diags = append(diags, t.inFile(expr.CheckTables(draft, all.Tables, all.Variants))...)
 			diags = append(diags, t.inFile(expr.CheckCharts(draft, all.Charts))...)
+			diags = append(diags, expr.CheckCompared(draft, all.Experiment)...)
 		}
 		for _, d := range diags {
 			if in[key(d)] == nil {

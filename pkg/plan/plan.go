@@ -43,6 +43,9 @@ type Plan struct {
 	// OnWorkerLoss is Continue, Abort or Replace; "": the coordinator's setting applies.
 	OnWorkerLoss string `json:"on_worker_loss,omitempty"`
 
+	// Quantiles are those of latencies to show, above 0 and below 1; none: the usual ones.
+	Quantiles []float64 `json:"quantiles,omitempty"`
+
 	Targets  []*Target  `json:"targets"`  // used by a phase or an observation, in file order
 	Datasets []*Dataset `json:"datasets"` // used by a phase, in file order
 	Observes []*Observe `json:"observes"` // in file order

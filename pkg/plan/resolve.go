@@ -106,8 +106,9 @@ func (r *resolver) resolvePlan() {
 	}
 	r.plan.Name = r.file.plan.Labels[0]
 	b := r.block(r.file.plan, "plan", "plan "+dialect.Quote(r.plan.Name))
-	b.Expect([]string{"description", "seed", "on_worker_loss"}, nil)
+	b.Expect([]string{"description", "seed", "on_worker_loss", "quantiles"}, nil)
 	b.Text("description", &r.plan.Description)
+	r.plan.Quantiles = b.quantiles()
 	b.Unsigned("seed", &r.plan.Seed)
 	b.Text("on_worker_loss", &r.plan.OnWorkerLoss)
 }

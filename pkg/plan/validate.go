@@ -156,6 +156,7 @@ func (v *validator) header() {
 	if len(p.Description) > dialect.MaxString || !utf8.ValidString(p.Description) {
 		v.fault(fmt.Sprintf("the description has %d bytes", len(p.Description)), "Write at most 4096 bytes of UTF-8.", "plan.description")
 	}
+	v.quantiles()
 	switch p.OnWorkerLoss {
 	case "", Continue, Abort:
 	case Replace:

@@ -82,7 +82,7 @@ func rowOf(n uint64, b *measure.GrowthBin) run.GrowthRow {
 		row.Mean = number(seconds(b.Answered.Mean()))
 	}
 	times := measure.Times{Answered: b.Answered, Failed: b.Failed}
-	row.P50, row.P99 = quantileOf(&times, 500), quantileOf(&times, 990)
+	row.P50, row.P99 = quantileOf(&times, 0.5), quantileOf(&times, 0.99)
 	return row
 }
 

@@ -36,7 +36,9 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 	h := &t.Answered
 	if h.Count() == 0 {
 		b.null(at, reason.NoOps, why)
-		return run.Latency{Failed: t.Failed}
+		l := run.Latency{Failed: t.Failed}
+		l.SetQuantiles(b.phase.quantiles, func(float64, string) *float64 { return nil })
+		return l
 	}
 	l := run.Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
 	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
@@ -47,20 +49,17 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 			b.null(at+"."+name, reason.OpsFailed, slower)
 		}
 	}
-	for _, q := range []struct {
-		name     string
-		permille uint64
-		to       **float64
-	}{{"p50", 500, &l.P50}, {"p90", 900, &l.P90}, {"p95", 950, &l.P95}, {"p99", 990, &l.P99}, {"p999", 999, &l.P999}} {
-		*q.to = quantileOf(t, q.permille)
-		switch more := beyond(t.Count(), q.permille); {
-		case *q.to != nil:
+	l.SetQuantiles(b.phase.quantiles, func(share float64, path string) *float64 {
+		v := quantileOf(t, share)
+		switch more := beyond(t.Count(), share); {
+		case v != nil:
 		case more < leastBeyond:
-			b.null(at+"."+q.name, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+			b.null(at+"."+path, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
 		default:
-			b.null(at+"."+q.name, reason.OpsFailed, slower)
+			b.null(at+"."+path, reason.OpsFailed, slower)
 		}
-	}
+		return v
+	})
 	return l
 }
 
@@ -69,14 +68,14 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 const leastBeyond = 10
 
 // beyond returns how many of n samples lie beyond the nearest rank of a quantile: n − ⌈n·q⌉.
-func beyond(n, permille uint64) uint64 { return n - (n*permille+999)/1000 }
+func beyond(n uint64, q float64) uint64 { return n - hist.Rank(q, n) }
 
 // quantileOf returns a quantile in seconds, or nil if too few samples lie beyond it, or if it falls on a failed op.
-func quantileOf(t *measure.Times, permille uint64) *float64 {
-	if beyond(t.Count(), permille) < leastBeyond {
+func quantileOf(t *measure.Times, q float64) *float64 {
+	if beyond(t.Count(), q) < leastBeyond {
 		return nil
 	}
-	if ns, known := t.Quantile(float64(permille) / 1000); known {
+	if ns, known := t.Quantile(q); known {
 		return number(seconds(ns))
 	}
 	return nil

@@ -84,7 +84,8 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 type phase struct {
 	*run.Phase
 
-	words driver.Words // of the plan
+	words     driver.Words // of the plan
+	quantiles []string     // that the plan names
 
 	lags   hist.Hist // of all ops, ns
 	waited hist.Hist // of those that found no free slot when they were due
@@ -98,7 +99,7 @@ type phase struct {
 
 // newStep makes the result of a phase with one measured step, or of one step of a phase.
 func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	r := &phase{words: p.Words(), Phase: &run.Phase{
+	r := &phase{words: p.Words(), quantiles: p.QuantileNames(), Phase: &run.Phase{
 		Target:    newTarget(p.Target(ph.Target), m.Endpoints),
 		Others:    []run.Target{},
 		Dataset:   newDataset(p, ph),

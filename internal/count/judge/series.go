@@ -136,5 +136,5 @@ func respond(r *run.Row, h *hist.Hist) {
 	if t.Failed == 0 && h.Count() > 0 {
 		r.Response.Mean = number(seconds(h.Mean()))
 	}
-	r.Response.P50, r.Response.P99 = quantileOf(&t, 500), quantileOf(&t, 990)
+	r.Response.P50, r.Response.P99 = quantileOf(&t, 0.5), quantileOf(&t, 0.99)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -121,7 +123,14 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	if len(names) == 0 {
 		instead = "By this plan there is nothing."
 	}
-	if near := dialect.DidYouMean(name, names); near != "" {
+	near := dialect.DidYouMean(name, names)
+	share, quantile := quantity.Quantile(name)
+	switch latency := slices.Contains(names, "p999"); {
+	case latency && name == "p100":
+		instead = "Write max."
+	case latency && quantile:
+		instead = fmt.Sprintf("Write quantiles = [%s] in the plan block, with others to show.", strconv.FormatFloat(share, 'f', -1, 64))
+	case near != "":
 		instead = fmt.Sprintf("Did you mean %q? %s", near, instead)
 	}
 	return &hcl.Diagnostic{

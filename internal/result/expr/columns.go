@@ -49,18 +49,21 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 }
 
 // CheckCompared returns an error for each metric that an experiment names and no op has.
-func CheckCompared(e *plan.Experiment) (all hcl.Diagnostics) {
+func CheckCompared(p *plan.Plan, e *plan.Experiment) (all hcl.Diagnostics) {
 	var names []string
-	for _, m := range metric.Op() {
+	for _, m := range metric.Op(p.QuantileNames()...) {
 		if m.Compared != metric.NotCompared {
 			names = append(names, m.Name)
 		}
 	}
 	for _, name := range e.Compare {
 		if !slices.Contains(names, name) {
+			instead := dialect.Instead(name, names, "%q")
+			if m, known := metric.Named(name); known && m.Compared != metric.NotCompared {
+				instead = "Name that quantile in the plan block: quantiles = [0.5, 0.95, 0.999]."
+			}
 			all = append(all, &hcl.Diagnostic{
-				Severity: hcl.DiagError, Summary: "experiment: compare: unknown metric " + dialect.Quote(name),
-				Detail: dialect.Instead(name, names, "%q"), Subject: e.CompareAt.Ptr(),
+				Severity: hcl.DiagError, Summary: "experiment: compare: unknown metric " + dialect.Quote(name), Detail: instead, Subject: e.CompareAt.Ptr(),
 			})
 		}
 	}
@@ -147,7 +150,7 @@ func listed(name string) (unit string) {
 			unit = of[max(strings.LastIndexByte(of, '/'), 0):]
 		}
 	}
-	for _, m := range metric.Op() {
+	for _, m := range metric.Op(name) {
 		of(m.Name, m.Unit)
 	}
 	for _, m := range metric.Phase() {

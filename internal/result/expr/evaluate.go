@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -41,11 +43,45 @@ func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("encode the result: %w", err)
 	}
+	if len(p.Quantiles) > 0 {
+		if b, err = lifted(b); err != nil {
+			return cty.NilVal, err
+		}
+	}
 	v, err := ctyjson.Unmarshal(b, resultType(p))
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("read the result as the plan's: %w", err)
 	}
 	return v, nil
+}
+
+// lifted makes the plan's quantiles of latencies also fields beside the usual ones: response.quantiles.p9999 is response.p9999, too.
+func lifted(result []byte) ([]byte, error) {
+	var all any
+	d := json.NewDecoder(bytes.NewReader(result))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			quantiles, _ := v["quantiles"].(map[string]any)
+			for name, q := range quantiles {
+				v[name] = q
+			}
+			for _, one := range v {
+				walk(one)
+			}
+		}
+	}
+	walk(all)
+	return json.Marshal(all)
 }
 
 func evaluate(p *plan.Plan, a *plan.Assert, ctx *hcl.EvalContext, r *run.Run, out *run.AssertResult) {
@@ -125,6 +161,12 @@ func whyNull(path hcl.Traversal, r *run.Run) run.Cell {
 	for _, step := range path {
 		name, _ := nameOf(step)
 		steps = append(steps, name)
+	}
+	last := steps[len(steps)-1]
+	if _, quantile := quantity.Quantile(last); quantile {
+		if why := r.Why(append(slices.Clone(steps[:len(steps)-1]), "quantiles", last)...).Text; why != "" {
+			return run.Cell{Reason: text(path) + " is null: " + why, Cause: why}
+		}
 	}
 	if why := r.Why(steps...).Text; why != "" {
 		return run.Cell{Reason: text(path) + " is null: " + why, Cause: why}

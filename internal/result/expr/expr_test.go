@@ -117,9 +117,9 @@ func TestCheckRefuses(t *testing.T) {
 		},
 		{
 			"field", `phase.get.op.get.response.p98 > 1`,
-			`assert "a": phase.get.op.get.response has no "p98". Did you mean "p90"? There are ` +
-				`count, failed, max, mean, min, p50, p90, p95, p99, p999, sd.`,
+			`assert "a": phase.get.op.get.response has no "p98". Write quantiles = [0.98] in the plan block, with others to show.`,
 		},
+		{"p100", `phase.get.op.get.response.p100 > 1`, `assert "a": phase.get.op.get.response has no "p100". Write max.`},
 		{
 			"field of an element", `phase.get.requests[0].verbs == "get"`,
 			`assert "a": phase.get.requests[0] has no "verbs". Did you mean "verb"? There are ` +
@@ -255,6 +255,20 @@ func TestEvaluate(t *testing.T) {
 }
 
 // A result of another plan decides nothing.
+// Any quantile that the plan names is a figure beside the usual ones, with its own reason if it is null.
+func TestQuantilesOfThePlan(t *testing.T) {
+	p := testPlan(`phase.get.op.get.response.p97 == duration("1ms") || phase.get.op.get.response.p97 > 0`,
+		`phase.get.op.get.response.quantiles.p97 == phase.get.op.get.response.p97`, `phase.get.op.get.service.p9999 < 1`)
+	p.Quantiles = []float64{0.9999, 0.97}
+	require.Empty(t, Check(p))
+	r := testRun(p)
+	require.Equal(t, []string{"p97", "p9999"}, r.Phase["get"].Op["get"].Response.Shown())
+	got := Evaluate(p, r)
+	require.True(t, *got[0].OK)
+	require.True(t, *got[1].OK)
+	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile takes 10", got[2].Reason)
+}
+
 func TestEvaluateOtherPlan(t *testing.T) {
 	p := testPlan("true")
 	r := testRun(p)

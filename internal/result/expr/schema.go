@@ -40,6 +40,11 @@ func typeOf(t reflect.Type, path []string, p *plan.Plan) cty.Type {
 		}
 		attrs := map[string]cty.Type{}
 		addFields(attrs, t, path, p)
+		if t == reflect.TypeFor[run.Latency]() {
+			for _, name := range p.QuantileNames() {
+				attrs[name] = cty.Number
+			}
+		}
 		return cty.Object(attrs)
 	case reflect.String:
 		return cty.String
@@ -63,8 +68,11 @@ func addFields(attrs map[string]cty.Type, t reflect.Type, path []string, p *plan
 
 // keysAt returns the keys of the map at path, if the plan knows them.
 func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
-	if path[0] != "phase" {
+	switch {
+	case path[0] != "phase":
 		return nil, false
+	case path[len(path)-1] == "quantiles":
+		return p.QuantileNames(), true
 	}
 	if len(path) == 1 {
 		for _, ph := range p.Phases {

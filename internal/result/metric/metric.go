@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -159,6 +160,13 @@ func Latency() []Of[run.Latency] {
 	}
 }
 
+// quantile is a quantile that the plan names.
+func quantile(name string) Of[run.Latency] {
+	return Of[run.Latency]{
+		Name: name, Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.Quantile(name) }, Compared: IfNamed,
+	}
+}
+
 // latencies lists the latencies of ops.
 func latencies() []part[run.Figures, run.Latency] {
 	return []part[run.Figures, run.Latency]{
@@ -181,8 +189,15 @@ type part[T, Part any] struct {
 	compared Compared // at most
 }
 
-// Figures lists what there is of every kind of op: of a verb, of scenarios and of a step of one.
-func Figures() []Of[run.Figures] {
+// Figures lists what there is of every kind of op: of a verb, of scenarios and of a step of one. Latencies have these quantiles besides the usual ones.
+func Figures(quantiles ...string) []Of[run.Figures] {
+	times := Latency()
+	for _, name := range quantiles {
+		_, ok := quantity.Quantile(name)
+		if ok && !slices.ContainsFunc(times, func(m Of[run.Latency]) bool { return m.Name == name }) {
+			times = append(times, quantile(name))
+		}
+	}
 	all := named("", Ledger(), func(f *run.Figures) *run.Ledger { return &f.Ledger }, NotCompared)
 	all = slices.Insert(all, 1, Of[run.Figures]{Name: "sent", Unit: "ops", Counted: func(f *run.Figures) uint64 { return f.Sent }, Says: "started: due − shed"})
 	all = append(all, named("causes.", Causes(), func(f *run.Figures) *run.Causes { return &f.Causes }, NotCompared)...)
@@ -208,14 +223,14 @@ func Figures() []Of[run.Figures] {
 		},
 	)
 	for _, p := range latencies() {
-		all = append(all, named(p.path+".", Latency(), p.of, p.compared)...)
+		all = append(all, named(p.path+".", times, p.of, p.compared)...)
 	}
 	return all
 }
 
-// Op lists what there is of the ops of a verb.
-func Op() []Of[run.Op] {
-	all := named("", Figures(), func(o *run.Op) *run.Figures { return &o.Figures }, Usually)
+// Op lists what there is of the ops of a verb, with quantiles as [Figures] has them.
+func Op(quantiles ...string) []Of[run.Op] {
+	all := named("", Figures(quantiles...), func(o *run.Op) *run.Figures { return &o.Figures }, Usually)
 	for _, m := range named("keys.", Ledger(), func(o *run.Op) *run.Ledger { return &o.Keys.Ledger }, NotCompared) {
 		if m.Says = "keys, as the ops above"; m.Name == "keys.due" {
 			m.Says = "= ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight"
@@ -347,9 +362,9 @@ func (m *Of[T]) Words() string {
 	return strings.Replace(which, "p50", "median", 1) + " " + of
 }
 
-// Named returns the metric of an op with a name.
+// Named returns the metric of an op with a name, which may be that of any quantile: response.p9999.
 func Named(name string) (m Of[run.Op], known bool) {
-	all := Op()
+	all := Op(name[strings.LastIndexByte(name, '.')+1:])
 	if i := slices.IndexFunc(all, func(m Of[run.Op]) bool { return m.Name == name }); i >= 0 {
 		return all[i], true
 	}

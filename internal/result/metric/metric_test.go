@@ -39,6 +39,9 @@ func numbers(t reflect.Type, path, within string) (paths []string) {
 	case reflect.Struct:
 		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "quantiles" { // each is one that the plan names
+				continue
+			}
 			at := strings.TrimPrefix(path+"."+name, ".")
 			if f.Anonymous {
 				at = path

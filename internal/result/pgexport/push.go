@@ -120,7 +120,8 @@ func tablesOf(r *run.Run) []rowsOf {
 			phaseFigures.rows = append(phaseFigures.rows, []any{r.ID, name, f.name, f.value})
 		}
 		for _, verb := range p.Verbs() {
-			columns, others := split(p.Op[verb], metric.Op(), opColumns)
+			o := p.Op[verb]
+			columns, others := split(o, metric.Op(o.Response.Shown()...), opColumns)
 			ops.rows = append(ops.rows, append([]any{r.ID, name, verb}, columns...))
 			for _, f := range others {
 				figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, f.value})

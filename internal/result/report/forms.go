@@ -186,17 +186,22 @@ func summary(b *strings.Builder, r *run.Run) {
 			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), words.Arriving(ph, *ph.OfferedRate), words.Arriving(ph, *ph.AchievedRate))
 		}
 	}
-	b.WriteString("\n| phase | op | rate | p50 | p90 | p99 | p99.9 | max | figures |\n|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	quantiles := shownIn(r)
+	b.WriteString("\n| phase | op | rate |")
+	for _, name := range quantiles {
+		b.WriteString(" " + quantity.QuantileText(name) + " |")
+	}
+	fmt.Fprintf(b, " max | figures |\n|---|---|--:|%s--:|---|\n", strings.Repeat("--:|", len(quantiles)))
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
 		for _, o := range words.DoneIn(ph) {
 			fmt.Fprintf(b, "| %s | %s | %s |", markdown(name), markdown(strings.TrimPrefix(strings.Replace(o.At, ".", " ", 1), "op ")), perSecond(o.Rate))
-			for _, q := range []*float64{o.Response.P50, o.Response.P90, o.Response.P99, o.Response.P999, o.Response.Max} {
-				fmt.Fprintf(b, " %s |", words.Latency(q))
+			for _, name := range quantiles {
+				fmt.Fprintf(b, " %s |", words.Latency(o.Response.Quantile(name)))
 			}
-			fmt.Fprintf(b, " %s |\n", markdown(string(ph.Validity)))
+			fmt.Fprintf(b, " %s | %s |\n", words.Latency(o.Response.Max), markdown(string(ph.Validity)))
 			if o.Batched() {
-				fmt.Fprintf(b, "| %s | keys of %s | %s | | | | | | %s |\n", markdown(name), markdown(o.Name), perSecond(o.Op.Keys.Rate), markdown(string(ph.Validity)))
+				fmt.Fprintf(b, "| %s | keys of %s | %s |%s | %s |\n", markdown(name), markdown(o.Name), perSecond(o.Op.Keys.Rate), strings.Repeat(" |", len(quantiles)), markdown(string(ph.Validity)))
 			}
 		}
 	}
@@ -205,6 +210,16 @@ func summary(b *strings.Builder, r *run.Run) {
 	}
 	logsMarkdown(b, r)
 	observedMarkdown(b, r)
+}
+
+// shownIn returns the quantiles to show of a run: those that its plan names, or the usual ones.
+func shownIn(r *run.Run) []string {
+	for _, name := range r.PhaseOrder {
+		for _, o := range words.DoneIn(r.Phase[name]) {
+			return o.Response.Shown()
+		}
+	}
+	return new(run.Latency).Shown()
 }
 
 // levelsMarkdown writes the table of levels.

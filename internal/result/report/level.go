@@ -19,11 +19,11 @@ func (p *printer) levels(ph *run.Phase) {
 	line := func(label string, cells [len(words.LevelHeads)]string, bar, word string) {
 		text := "  " + left(label, 9)
 		for i, cell := range cells {
-			if words.LevelHeads[i] != "p99.9" || p.roomy() {
+			if words.LevelHeads[i] != "p99.9" || p.roomy(8) {
 				text += right(cell, [...]int{10, 11, 9, 9, 9, 9, 8}[i])
 			}
 		}
-		if p.roomy() {
+		if p.roomy(8) {
 			text += "  " + left(bar, barWidth)
 		}
 		p.line("%s %s", text, word)

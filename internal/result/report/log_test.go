@@ -27,7 +27,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	}}
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, []timeline.Source{{Run: r}}))
-	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|---|\n")
+	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	require.Equal(t, `
 | phase | | |
 |---|---|---|

@@ -37,17 +37,23 @@ func (p *printer) op(d words.Done) {
 	}
 }
 
-// shows says whether there is room for a column of latencies.
-func (p *printer) shows(head string) bool { return p.roomy() || head != "sd" && head != "min" }
-
 // latencies adds a table. A mark follows each doubtful figure. A quantile is a dash if it has too few samples or falls on a failed op.
 func (p *printer) latencies(rows []words.Row) {
 	if len(rows) == 0 {
 		return
 	}
 	head := spaces(labelWidth)
-	for _, name := range words.LatencyHeads {
-		if p.shows(name) {
+	heads := rows[0].Heads()
+	omitted := []string{}
+	for _, name := range []string{"sd", "min", "p90"} {
+		chosen := rows[0].Latency.Quantiles[name] != nil
+		if !chosen && slices.Contains(heads, name) && !p.roomy(len(heads)-len(omitted)) {
+			omitted = append(omitted, name)
+		}
+	}
+	shows := func(head string) bool { return !slices.Contains(omitted, head) }
+	for _, name := range heads {
+		if shows(name) {
 			head += right(name, words.CellWidth-1) + " "
 		}
 	}
@@ -55,7 +61,7 @@ func (p *printer) latencies(rows []words.Row) {
 	for _, r := range rows {
 		line := left(r.Label, labelWidth)
 		for i, c := range r.Cells() {
-			if p.shows(words.LatencyHeads[i]) {
+			if shows(heads[i]) {
 				line += right(c.Text, words.CellWidth-1) + left(c.Doubt, 1)
 			}
 		}

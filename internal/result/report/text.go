@@ -58,9 +58,9 @@ type printer struct {
 	width int // columns that lines stay within, as far as words allow
 }
 
-// roomy says whether tables have room for all columns: those of latencies need 97.
-func (p *printer) roomy() bool {
-	return p.width >= 2+labelWidth+len(words.LatencyHeads)*words.CellWidth+3
+// roomy says whether a table has room for so many columns of latencies.
+func (p *printer) roomy(columns int) bool {
+	return p.width >= 2+labelWidth+columns*words.CellWidth+3
 }
 
 // newPrinter returns an empty printer.

@@ -357,7 +357,14 @@ func (l *Latency) check() error {
 		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
 	}
 	least := math.Inf(-1)
-	for _, f := range []*float64{l.Min, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max} {
+	if err := l.checkQuantiles(); err != nil {
+		return err
+	}
+	figures := []*float64{l.Min}
+	for _, name := range slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(l.Quantiles)), usual[:]...))) {
+		figures = append(figures, l.Quantile(name))
+	}
+	for _, f := range append(figures, l.Max) {
 		if f == nil {
 			continue
 		}

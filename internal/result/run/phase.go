@@ -219,6 +219,8 @@ type Latency struct {
 	P99    *float64 `json:"p99"`
 	P999   *float64 `json:"p999"`
 	Max    *float64 `json:"max"`
+
+	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // those that the plan names, by name; absent if it names none
 }
 
 // Requests is the ledger of the messages with one verb to one endpoint of a target: sent = answered + moved + ask + timeout + error + in_flight.

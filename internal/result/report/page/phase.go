@@ -42,6 +42,7 @@ type opView struct {
 	Shares template.HTML
 	Facts  []string
 	Rates  []string
+	Heads  []string // of Rows
 	Rows   []latencyView
 	Notes  []string // why figures are missing
 }
@@ -235,10 +236,11 @@ func newOpView(ph *run.Phase, o words.Done) opView {
 	v.Shares = template.HTML(chart.Shares("outcomes of "+v.Verb, shares))
 	var missing []tables.Missed
 	for _, r := range o.Rows() {
+		v.Heads = r.Heads()
 		v.Rows = append(v.Rows, newLatencyView(r))
 		for i, c := range r.Cells() {
 			if c.Why != "" {
-				missing = append(missing, tables.Missed{Place: strings.TrimSpace(r.Label) + " " + words.LatencyHeads[i], Reason: c.Why})
+				missing = append(missing, tables.Missed{Place: strings.TrimSpace(r.Label) + " " + r.Heads()[i], Reason: c.Why})
 			}
 		}
 	}

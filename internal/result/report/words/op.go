@@ -201,8 +201,18 @@ type unit struct {
 // CellWidth is the width in columns of a latency in a text.
 const CellWidth = 10
 
-// LatencyHeads are the heads of the figures of a latency.
-var LatencyHeads = [...]string{"mean", "sd", "min", "p50", "p90", "p99", "p99.9", "max"}
+// Heads returns the heads of the row's figures.
+func (r Row) Heads() (heads []string) {
+	for _, name := range r.names() {
+		heads = append(heads, quantity.QuantileText(name))
+	}
+	return heads
+}
+
+// names lists the row's figures.
+func (r Row) names() []string {
+	return slices.Concat([]string{"mean", "sd", "min"}, r.Latency.Shown(), []string{"max"})
+}
 
 // Cell is a figure and how far it can be trusted, or why there is none.
 type Cell struct{ Text, Doubt, Why string }
@@ -210,26 +220,19 @@ type Cell struct{ Text, Doubt, Why string }
 // Unit returns the unit of the row's cells.
 func (r Row) Unit() string { return unitOf(r.Latency).name }
 
-// Cells returns the figures of a row in the order of LatencyHeads.
-func (r Row) Cells() []Cell {
-	var cells []Cell
-	ph, u := r.ph, unitOf(r.Latency)
-	for _, v := range []struct {
-		name  string
-		value *float64
-	}{
-		{"mean", r.Latency.Mean},
-		{"sd", r.Latency.SD},
-		{"min", r.Latency.Min},
-		{"p50", r.Latency.P50},
-		{"p90", r.Latency.P90},
-		{"p99", r.Latency.P99},
-		{"p999", r.Latency.P999},
-		{"max", r.Latency.Max},
-	} {
-		c := Cell{Text: "–", Why: ph.Nulls[r.Path+"."+v.name]}
-		if v.value != nil {
-			c = Cell{Text: u.text(*v.value), Doubt: Mark(ph, r.Path+"."+v.name)}
+// Cells returns the row's figures in the order of Heads.
+func (r Row) Cells() (cells []Cell) {
+	u, figures := unitOf(r.Latency), metric.Latency()
+	for _, name := range r.names() {
+		path, v := r.Path+"."+name, r.Latency.Quantile(name)
+		if i := slices.IndexFunc(figures, func(m metric.Of[run.Latency]) bool { return m.Name == name }); i >= 0 {
+			v = figures[i].Value(&r.Latency)
+		} else {
+			path = r.Path + ".quantiles." + name
+		}
+		c := Cell{Text: "–", Why: r.ph.Nulls[path]}
+		if v != nil {
+			c = Cell{Text: u.text(*v), Doubt: Mark(r.ph, path)}
 		}
 		cells = append(cells, c)
 	}
