@@ -24,7 +24,7 @@ var apart = map[string]string{
 	"away": "a table by endpoint", "setup": "its ops are not timed", "finer": "charts of short loads", "steps": "numbers of steps",
 	"generator": "a sentence about the generator", "errors": "a list of texts", "observe": "tables of observations", "probes": "charts of observations",
 	"levels": "a table of levels", "search": "a sentence about the search", "scenario": "ops, by step", "op": "ops", "series": "rows",
-	"op.growth": "sentences about growth", "op.acks": "each is a latency",
+	"op.growth": "sentences about growth", "op.acks": "each is a latency", "op.kind": "two latencies each",
 }
 
 // numbers lists the paths of the numbers below a type, without those that are apart.
