@@ -298,7 +298,7 @@ func Row() []Of[run.Row] {
 
 // Phase lists what there is of a phase as a whole.
 func Phase() []Of[run.Phase] {
-	return []Of[run.Phase]{
+	return append(cacheFigures(), []Of[run.Phase]{
 		{
 			Name: "seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.Seconds },
 			Says: "first start to last end of its ops, without setup",
@@ -332,7 +332,7 @@ func Phase() []Of[run.Phase] {
 		},
 		{Name: "stalls", Unit: "times", Counted: func(p *run.Phase) uint64 { return p.Stalls }, Says: "an event loop stood still for more than 250 ms"},
 		{Name: "max_stall_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.MaxStallSeconds }, Says: "the longest of them"},
-	}
+	}...)
 }
 
 // Exact returns the number as an integer if it is a whole one, else as a float64; nil if it is not available.

@@ -1,0 +1,88 @@
+package metric
+
+import "github.com/loadgen/loadgen/internal/result/run"
+
+// cacheFigures lists what gets met in the caches that they read through.
+func cacheFigures() []Of[run.Phase] {
+	return []Of[run.Phase]{
+		{
+			Name: "cache.caches", Unit: "caches", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Caches) }),
+			Says: "that loadgen keeps: one for each session, or for each worker; 0 for a remote cache, or none",
+		},
+		{
+			Name: "cache.gets", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Gets) }),
+			Says: "hits + misses",
+		},
+		{
+			Name: "cache.hits", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Hits) }),
+			Says: "whose value the cache had",
+		},
+		{
+			Name: "cache.misses", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Misses) }),
+			Says: "loads + coalesced, once all have ended",
+		},
+		{
+			Name: "cache.hit_ratio", Unit: "share", Kind: Share, Float: ofCache(func(c *run.Cache) *float64 { return c.HitRatio }),
+			Says: "hits / gets",
+		},
+		{
+			Name: "cache.loads", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Loads) }),
+			Says: "that asked the source",
+		},
+		{
+			Name: "cache.load_seconds", Unit: "s", Kind: Time, Float: ofCache(func(c *run.Cache) *float64 { return &c.LoadSeconds }),
+			Says: "that all loads took together",
+		},
+		{
+			Name: "cache.most_loads", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.MostLoads) }),
+			Says: "the most loads under way at once in one loop",
+		},
+		{
+			Name: "cache.coalesced", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Coalesced) }),
+			Says: "that missed, waited for another get's load, and did not ask the source",
+		},
+		{
+			Name: "cache.blocked", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Blocked) }),
+			Says: "that found a load of their key under way, with `coalesce`",
+		},
+		{
+			Name: "cache.blocked_seconds", Unit: "s", Kind: Time, Float: ofCache(func(c *run.Cache) *float64 { return &c.BlockedSeconds }),
+			Says: "from finding that load until it had ended, or until the get gave up; of all of them",
+		},
+		{
+			Name: "cache.uncached", Unit: "values", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Uncached) }),
+			Says: "that the cache refused",
+		},
+		{
+			Name: "cache.entries", Unit: "entries", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Entries) }),
+			Says: "at the phase's end, in all caches that loadgen keeps",
+		},
+		{
+			Name: "cache.bytes", Unit: "bytes", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Bytes) }),
+			Says: "of their keys and values",
+		},
+		{
+			Name: "cache.evictions", Unit: "entries", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Evictions) }),
+			Says: "that made room for others",
+		},
+		{
+			Name: "cache.cleared", Unit: "times", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Cleared) }),
+			Says: "times that a cache was emptied, by a rollback, or because it was full",
+		},
+	}
+}
+
+// ofCache makes the getter of a phase's figure, which phases without a cache lack.
+func ofCache(of func(*run.Cache) *float64) func(*run.Phase) *float64 {
+	return func(p *run.Phase) *float64 {
+		if p.Cache == nil {
+			return nil
+		}
+		return of(p.Cache)
+	}
+}
+
+func number[T int64 | uint64](n T) *float64 {
+	f := float64(n)
+	return &f
+}
