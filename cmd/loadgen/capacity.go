@@ -78,7 +78,7 @@ that holds other keys or is in use. Ctrl-C ends the search and gives the best ra
 	}
 	f := c.Flags()
 	flags.add(f)
-	f.StringArrayVar(&flags.slo, "slo", nil, "the objective of response times: `[OP:]pQ=TIME`, such as p99=2ms or get:p50=500us; repeatable (default: p99=5ms for caches, p99=50ms for postgres, p99=500ms for http)")
+	f.StringArrayVar(&flags.slo, "slo", nil, "the objective of response times: `[OP:]pQ=TIME`, such as p95=2ms or get:p50=500us; repeatable (default: p95=5ms for caches, p95=50ms for postgres, p95=500ms for http)")
 	f.DurationVar(&flags.budget, "budget", time.Minute, "search for `DURATION` at most")
 	return c
 }
@@ -389,19 +389,19 @@ func mixOf(text string) (mix []weight, err error) {
 
 var limits = regexp.MustCompile(`^(?:([a-z]+):)?(p[0-9]+)=([0-9.]+(?:ns|us|µs|ms|s|m))$`)
 
-// objectivesOf reads objectives such as p99=2ms, or returns the driver's own.
+// objectivesOf reads objectives such as p95=2ms, or returns the driver's own.
 func objectivesOf(texts []string, driver string) (list []objective, err error) {
 	if len(texts) == 0 {
-		texts = []string{map[string]string{"postgres": "p99=50ms", "web": "p99=500ms"}[driver]}
+		texts = []string{map[string]string{"postgres": "p95=50ms", "web": "p95=500ms"}[driver]}
 		if texts[0] == "" {
-			texts[0] = "p99=5ms"
+			texts[0] = "p95=5ms"
 		}
 	}
 	for _, text := range texts {
 		for part := range strings.SplitSeq(text, ",") {
 			m := limits.FindStringSubmatch(strings.TrimSpace(part))
 			if m == nil {
-				return nil, fmt.Errorf("--slo %q: write pQ=TIME, such as p99=2ms, or OP:pQ=TIME, such as get:p50=500us", text)
+				return nil, fmt.Errorf("--slo %q: write pQ=TIME, such as p95=2ms, or OP:pQ=TIME, such as get:p50=500us", text)
 			}
 			list = append(list, objective{m[1], m[2], m[3]})
 		}

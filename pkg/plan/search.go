@@ -25,6 +25,7 @@ type SLO struct {
 	Op           string        `json:"op"` // "": each op of the mix
 	ResponseP50  time.Duration `json:"response_p50_ns"`
 	ResponseP90  time.Duration `json:"response_p90_ns"`
+	ResponseP95  time.Duration `json:"response_p95_ns,omitempty"` // absent from digests of plans without it
 	ResponseP99  time.Duration `json:"response_p99_ns"`
 	ResponseP999 time.Duration `json:"response_p999_ns"`
 }
@@ -91,7 +92,7 @@ func (b *block) search() *Search {
 	b.Share("precision", &s.Precision)
 	b.Duration("budget", &s.Budget)
 	for _, inner := range b.each("slo") {
-		inner.Expect([]string{"op", "response_p50", "response_p90", "response_p99", "response_p999"}, nil)
+		inner.Expect([]string{"op", "response_p50", "response_p90", "response_p95", "response_p99", "response_p999"}, nil)
 		var slo SLO
 		inner.Text("op", &slo.Op)
 		for _, q := range slo.limits() {
@@ -114,6 +115,7 @@ func (s *SLO) limits() []limit {
 	return []limit{
 		{"response_p50", 0.5, &s.ResponseP50},
 		{"response_p90", 0.9, &s.ResponseP90},
+		{"response_p95", 0.95, &s.ResponseP95},
 		{"response_p99", 0.99, &s.ResponseP99},
 		{"response_p999", 0.999, &s.ResponseP999},
 	}
@@ -182,6 +184,6 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		}
 	}
 	if !limited {
-		v.fault(at.where+": no limit", `Write response_p99 = "5ms", or another quantile: p50, p90, p99, p999.`, at.path)
+		v.fault(at.where+": no limit", `Write response_p99 = "5ms", or another quantile: p50, p90, p95, p99, p999.`, at.path)
 	}
 }

@@ -284,6 +284,7 @@ func quantiles(slo *plan.SLO, r run.Latency) []quantile {
 	return []quantile{
 		{"p50", "p50", 0.5, slo.ResponseP50, r.P50},
 		{"p90", "p90", 0.9, slo.ResponseP90, r.P90},
+		{"p95", "p95", 0.95, slo.ResponseP95, r.P95},
 		{"p99", "p99", 0.99, slo.ResponseP99, r.P99},
 		{"p99.9", "p999", 0.999, slo.ResponseP999, r.P999},
 	}

@@ -413,6 +413,9 @@ func TestObjectivesThatAreMissed(t *testing.T) {
 		"p90": func(slo *plan.SLO, o *run.Op, r, s *float64) {
 			slo.ResponseP90, o.Response.P90, o.Service.P90, o.Lag.P90 = limit, r, s, r
 		},
+		"p95": func(slo *plan.SLO, o *run.Op, r, s *float64) {
+			slo.ResponseP95, o.Response.P95, o.Service.P95, o.Lag.P95 = limit, r, s, r
+		},
 		"p99": func(slo *plan.SLO, o *run.Op, r, s *float64) {
 			slo.ResponseP99, o.Response.P99, o.Service.P99, o.Lag.P99 = limit, r, s, r
 		},
