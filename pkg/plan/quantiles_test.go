@@ -13,6 +13,11 @@ import (
 func TestQuantiles(t *testing.T) {
 	p := &plan.Plan{Quantiles: []float64{0.999, 0.5, 0.05}}
 	require.Equal(t, []string{"p05", "p50", "p999"}, p.QuantileNames())
+	f, diags := plan.Parse([]byte("plan \"q\" { quantiles = [0.5, 0.9999] }\n"), "plan.hcl", nil)
+	require.Empty(t, diags)
+	_, diags = f.Resolve(plan.Vars{})
+	require.Len(t, diags, 1, "it has no phase")
+	require.Equal(t, []string{"p50", "p9999"}, f.Draft().QuantileNames(), "asserts are checked against the draft")
 	for list, want := range map[string]string{
 		"[0.5, 1]":         "quantiles: 1 is the largest sample",
 		"[0]":              "quantiles: 0 is the smallest sample",

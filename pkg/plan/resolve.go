@@ -69,7 +69,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	return r.plan, nil
 }
 
-// Draft returns a Plan with only the observations, phases and asserts that the last Resolve found, even if something else was wrong. It is
+// Draft returns a Plan with only the observations, phases, asserts and quantiles that the last Resolve found, even if something else was wrong. It is
 // enough to check the asserts, so that all mistakes are reported at once. It is nil when errors leave phases or observations unclear.
 func (f *File) Draft() *Plan { return f.draft }
 
@@ -86,7 +86,7 @@ func (r *resolver) draft() *Plan {
 			return nil
 		}
 	}
-	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts}
+	return &Plan{Observes: r.plan.Observes, Phases: r.plan.Phases, Asserts: r.plan.Asserts, Quantiles: r.plan.Quantiles}
 }
 
 // inputs returns the values that variables get from outside the plan.
