@@ -112,7 +112,7 @@ func TestCachesBeforePostgres(t *testing.T) {
 				require.Equal(t, got.Hits, get.Kind["hit"].Service.Count)
 				require.Equal(t, got.Loads, get.Kind["filled"].Service.Count)
 			}
-			require.Contains(t, team.stdout.String(), fmt.Sprint("hits + "))
+			require.Contains(t, team.stdout.String(), "hits + ")
 		})
 	}
 }

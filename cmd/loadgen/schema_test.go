@@ -25,6 +25,40 @@ var (
 	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.search\.(cause|evidence)$`)
 )
 
+// briefCache reads 100 values through a cache that has room for some.
+const briefCache = `
+plan "cached" {}
+target "rows" {
+  driver = "redis"
+  builtin { nodes = 1 }
+}
+target "cached" {
+  source = target.rows
+  cache {
+    scope  = "shared"
+    memory = "4KiB"
+  }
+}
+dataset "items" {
+  keys { count = 100 }
+  values { size = 100 }
+}
+phase "fill" {
+  target  = target.rows
+  dataset = dataset.items
+  populate {}
+}
+phase "read" {
+  target  = target.cached
+  dataset = dataset.items
+  ops     = { get = 1 }
+  closed {
+    sessions   = 2
+    iterations = 300
+  }
+}
+`
+
 // briefSearch finds 2,000 a second, roughly: two sessions that wait 1 ms for each answer.
 const briefSearch = `
 plan "search" {
@@ -143,8 +177,8 @@ func beginOfFiles(t *testing.T) *load {
 	return beginFile(t, filepath.Join(dir, "plan.hcl"))
 }
 
-// TestResultHasEveryDocumentedPath runs six plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with files,
-// and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
+// TestResultHasEveryDocumentedPath runs seven plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with
+// files, one with a cache, and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
@@ -167,7 +201,9 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	logs.result(60 * time.Second)
 	files := beginOfFiles(t)
 	files.result(60 * time.Second)
-	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out))
+	cached := begin(t, briefCache)
+	cached.result(60 * time.Second)
+	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out))
 
 	missing := strings.NewReplacer(
 		"latency = var.latency", "latency = var.latency\n miss_every = 7",

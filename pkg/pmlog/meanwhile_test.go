@@ -178,14 +178,6 @@ func TestAHeaderThatIsReadInPart(t *testing.T) {
 	}
 }
 
-// sized is a region that claims a size.
-type sized struct {
-	Region
-	size int64
-}
-
-func (s sized) Size() int64 { return s.size }
-
 // Clearing an empty channel writes nothing; clearing any other writes.
 func TestAnEmptyChannelIsClear(t *testing.T) {
 	r := &refusals{}

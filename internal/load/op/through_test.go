@@ -29,7 +29,6 @@ type stores struct {
 	kinds  [5]uint64
 	failed uint64 // gets that were not OK
 	sent   map[uint8]uint64
-	stale  bool // a write ended without telling the cache
 }
 
 // flying is a request that has no answer yet.
