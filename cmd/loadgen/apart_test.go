@@ -66,10 +66,10 @@ func TestAnOpOfSeveralTargetsHasNoFigures(t *testing.T) {
 	require.Regexp(t, `\n +step +through, stored: get to database\n`, l.stdout.String())
 
 	l = begin(t, strings.Replace(throughPlan, "LOAD", "expect_hits = 0.9\nsearch {\nfrom = 50\nto = 50\nstep_duration = \"1s\"\nslo {\nop = \"get\"\nresponse_p50 = \"5ms\"\n}\n}", 1))
-	p = l.result(time.Minute).Phase["p"]
-	require.Nil(t, p.Levels[0].Op["get"])
-	require.Equal(t, why, p.Nulls["levels.0.op.get"])
-	require.Regexp(t, `^scenario through, step stored: p50 response 9\.\d+ ms`, p.Levels[0].Why)
-	require.Equal(t, reason.ExpectHits, p.Levels[0].Reasons[0].Code)
-	require.Regexp(t, `^scenario through, step cached: 50 % were hits`, p.Levels[0].Reasons[0].Text)
+	p = l.result(time.Minute).Phase["p"] // whose first level is the closed load that a search begins with
+	require.Nil(t, p.Levels[1].Op["get"])
+	require.Equal(t, why, p.Nulls["levels.1.op.get"])
+	require.Regexp(t, `^scenario through, step stored: p50 response 9\.\d+ ms`, p.Levels[1].Why)
+	require.Equal(t, reason.ExpectHits, p.Levels[1].Reasons[0].Code)
+	require.Regexp(t, `^scenario through, step cached: 50 % were hits`, p.Levels[1].Reasons[0].Text)
 }
