@@ -17,6 +17,10 @@ variable "nodes" { # endpoints of your own servers; empty: built-in nodes
 
 variable "memory" { default = "64MiB" } # of each built-in node
 
+# A reply of a built-in node takes as long as over a network. Without that, four nodes on one machine and the loop that loads them would take turns at
+# its processors, and the figures would be those of the machine.
+variable "delay" { default = "200us" }
+
 variable "n" { default = 3 } # nodes that hold a key
 variable "w" { default = 2 } # acknowledgements that complete a put
 variable "r" { default = 1 } # answers that complete a get
@@ -35,6 +39,7 @@ target "space" {
   builtin { # used when endpoints is empty
     nodes  = 4
     memory = var.memory
+    delay  = var.delay
   }
   replication {
     coordinate = "client" # loadgen places keys and counts answers; the nodes know nothing of each other
