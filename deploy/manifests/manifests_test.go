@@ -32,7 +32,7 @@ var kinds = map[string]func() any{
 // decode returns the documents of a golden file, by their kind; certificates by their name, too.
 func decode(t *testing.T, name string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "deploy", "testdata", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "fleet", "deploy", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
