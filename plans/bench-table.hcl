@@ -1,8 +1,8 @@
 # What sessions and pipelining do to one server: gets and puts with one and with fifty connections, one op at a time and sixteen in flight,
 # each three times, interleaved. It takes about two minutes.
 #
-#   loadgen coordinator run plans/bench-table.hcl                                          # starts a node on this machine for each run
-#   loadgen coordinator run plans/bench-table.hcl -var endpoint=127.0.0.1:6379 --report bench.html
+#   loadgen run plans/bench-table.hcl                                          # starts a node on this machine for each run
+#   loadgen run plans/bench-table.hcl -var endpoint=127.0.0.1:6379 --report bench.html
 #
 # One cell of it, for comparing with other tools: plans/bench.hcl
 

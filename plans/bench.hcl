@@ -2,8 +2,8 @@
 #
 #   redis-benchmark -p 6379 -t set -n 1000000 -r 100000 -d 32 -P 16 -q                 # put every key
 #   redis-benchmark -p 6379 -t get -n 3000000 -c 50 -P 16 -r 100000 -d 32 -q           # another tool's gets
-#   loadgen coordinator run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var sessions=50 -var pipeline=16 -var op=get -var ops=3000000
-#   loadgen coordinator run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var rate=20k/s -var seconds=10
+#   loadgen run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var sessions=50 -var pipeline=16 -var op=get -var ops=3000000
+#   loadgen run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var rate=20k/s -var seconds=10
 #
 # How to compare, and what limits the figures: docs/performance.md
 

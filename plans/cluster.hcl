@@ -1,6 +1,6 @@
 # Loads a Redis Cluster, then reads every key: move slots, fail over or kill a node meanwhile, and see what that costs.
 #
-#   loadgen coordinator run plans/cluster.hcl -var nodes='["127.0.0.1:7001"]'      # one node is enough, it knows the others
+#   loadgen run plans/cluster.hcl -var nodes='["127.0.0.1:7001"]'      # one node is enough, it knows the others
 #
 # In another terminal, while it runs, with redis-cli:
 #

@@ -1,6 +1,6 @@
 # Five data types of Redis side by side, each with its own commands.
 #
-#   loadgen coordinator run plans/commands.hcl -var endpoint=127.0.0.1:6379
+#   loadgen run plans/commands.hcl -var endpoint=127.0.0.1:6379
 
 plan "commands" {
   description = "a hash, a list, a sorted set, a stream and a script"

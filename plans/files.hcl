@@ -1,8 +1,8 @@
 # Values as files on this machine, one per key: each put is on the device before it is acknowledged.
 #
-#   loadgen coordinator run plans/files.hcl                          # in the user's state directory
-#   loadgen coordinator run plans/files.hcl --log-root /mnt/disk     # on another file system
-#   loadgen coordinator run plans/files.hcl -var sync=none           # what the waits for the device cost
+#   loadgen run plans/files.hcl                          # in the user's state directory
+#   loadgen run plans/files.hcl --log-root /mnt/disk     # on another file system
+#   loadgen run plans/files.hcl -var sync=none           # what the waits for the device cost
 
 plan "files" {
   description = "saves and reads of files, each with a key of its own"

@@ -1,7 +1,7 @@
 # Does a save cost more, the more there are? One session saves one value after another. Half a minute at most.
 #
-#   loadgen coordinator run plans/growth.hcl
-#   loadgen coordinator run plans/growth.hcl -var endpoint=127.0.0.1:6379 -var works=100000
+#   loadgen run plans/growth.hcl
+#   loadgen run plans/growth.hcl -var endpoint=127.0.0.1:6379 -var works=100000
 
 plan "growth" {
   description = "cost of a save against how many there are"

@@ -1,8 +1,8 @@
 # The table of Hydra Cache's M4 write-up: reads and writes a minute, beside what the original measured on its own machine in 2009. The original
 # compared three versions of the server; this plan compares three settings of W on four cache nodes, five times each. For one run: plans/hydra.hcl.
 #
-#   loadgen coordinator run plans/hydra-table.hcl                  # starts four nodes on this machine for each run
-#   loadgen coordinator run plans/hydra-table.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/hydra-table.hcl                  # starts four nodes on this machine for each run
+#   loadgen run plans/hydra-table.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
 
 plan "hydra-table" {
   description = "Hydra Cache M4: PUT and GET, 4 nodes, N=3 R=1, W from 1 to 3"

@@ -1,7 +1,7 @@
 # Hydra Cache's M4 throughput test: PUT and GET on four cache nodes with N=3, W=2, R=1.
 #
-#   loadgen coordinator run plans/hydra.hcl                                  # starts four nodes on this machine
-#   loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/hydra.hcl                                  # starts four nodes on this machine
+#   loadgen run plans/hydra.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
 
 plan "hydra-m4" {
   description = "Hydra Cache M4: PUT and GET, 4 nodes, N=3 W=2 R=1"

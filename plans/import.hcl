@@ -1,8 +1,8 @@
 # Puts the rows of a file as they are: in each line, one column is the key and another the value. Then runs a load on them, in which every put of a key stores
 # its own value again.
 #
-#   loadgen coordinator run plans/import.hcl
-#   loadgen coordinator run plans/import.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+#   loadgen run plans/import.hcl
+#   loadgen run plans/import.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
 
 plan "import" {
   description = "Keys and values of a file"

@@ -1,7 +1,7 @@
 # A load on the keys that a service really has: those of a file, here a CSV exported from a table of users. Some keys are more popular than others.
 #
-#   loadgen coordinator run plans/keys.hcl
-#   loadgen coordinator run plans/keys.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+#   loadgen run plans/keys.hcl
+#   loadgen run plans/keys.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
 
 plan "keys" {
   description = "Keys of a file"

@@ -1,8 +1,8 @@
 # How much does it hold? Finds the largest rate at which the p99 response time stays within a limit, the curve of rate against latency, and
 # its knee. Takes less than a minute.
 #
-#   loadgen coordinator run plans/knee.hcl -var endpoint=127.0.0.1:6379
-#   loadgen coordinator run plans/knee.hcl -var driver=memcached -var slo=1ms
+#   loadgen run plans/knee.hcl -var endpoint=127.0.0.1:6379
+#   loadgen run plans/knee.hcl -var driver=memcached -var slo=1ms
 
 plan "knee" {
   description = "The largest rate of GETs that keeps the p99 response time within a limit, and the knee on the way to it"

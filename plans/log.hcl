@@ -1,8 +1,8 @@
 # Appends entries to a log file on this machine, each durable before the next, and reads them back.
 #
-#   loadgen coordinator run plans/log.hcl                          # in the user's state directory
-#   loadgen coordinator run plans/log.hcl --log-root /mnt/pmem     # on another file system
-#   loadgen coordinator run plans/log.hcl -var layout=array -var threads=2
+#   loadgen run plans/log.hcl                          # in the user's state directory
+#   loadgen run plans/log.hcl --log-root /mnt/pmem     # on another file system
+#   loadgen run plans/log.hcl -var layout=array -var threads=2
 
 plan "log" {
   description = "one log, appended to by a number of threads, and read back"

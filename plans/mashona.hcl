@@ -1,9 +1,9 @@
 # The benchmark of Mashona's log writers (github.com/jhalliday/mashona, module logwriting), beside its own figures: four layouts, three
 # entry sizes, one thread and four, MAP_SYNC and msync. Each variant runs five times, each time on new files.
 #
-#   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true     # on ext4 or xfs with -o dax=always: a quarter of an hour
-#   loadgen coordinator run plans/mashona.hcl -var quick=true                        # anywhere, under two minutes, to see what it does
-#   loadgen coordinator run plans/mashona.hcl --log-root /mnt/pmem -var dax=true --pin 0,1,2,3    # threads on CPUs of the memory's node
+#   loadgen run plans/mashona.hcl --log-root /mnt/pmem -var dax=true     # on ext4 or xfs with -o dax=always: a quarter of an hour
+#   loadgen run plans/mashona.hcl -var quick=true                        # anywhere, under two minutes, to see what it does
+#   loadgen run plans/mashona.hcl --log-root /mnt/pmem -var dax=true --pin 0,1,2,3    # threads on CPUs of the memory's node
 #
 # Without DAX, what needs MAP_SYNC runs with sync = "auto", which is then msync: "sync used" says so. Such a row and that of msync beside
 # it measure the same thing twice, and differ only by chance.

@@ -6,8 +6,8 @@
 # requests each leave the 91 keys of one client on the server, and GETs hit as soon as any client has put a key. Here each session draws
 # keys of its own, as with that flag.
 #
-#   loadgen coordinator run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
-#   loadgen coordinator run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
+#   loadgen run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
+#   loadgen run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
 #
 # Which names differ, and which mean something else: docs/coming-from.md
 

@@ -1,6 +1,6 @@
 # The floor: a load on nothing. What it reports is the cost of loadgen itself on this machine, below which no target's figure means much.
 #
-#   loadgen coordinator run plans/null.hcl -var pipeline=16
+#   loadgen run plans/null.hcl -var pipeline=16
 
 plan "null" {
   description = "The generator's own cost"

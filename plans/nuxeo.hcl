@@ -1,6 +1,6 @@
 # Nuxeo's row cache: no cache, one for each session, or one for all, before PostgreSQL; with room enough, and without.
 #
-#   LOADGEN_SECRET_PG=… loadgen coordinator run plans/nuxeo.hcl -var server=127.0.0.1:5432
+#   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var server=127.0.0.1:5432
 #   … -var docs=5000 -var duration=30s     # the write-up's folder
 
 plan "nuxeo" {

@@ -1,8 +1,8 @@
 # What do W and R cost? Every W and R from 1 to 3 at N = 3 on four cache nodes, each five times, interleaved: a minute and a half in all.
 #
-#   loadgen coordinator run plans/nwr.hcl                      # starts four nodes on this machine for each run
-#   loadgen coordinator run plans/nwr.hcl --variant w=2,r=2    # one of them, once
-#   loadgen coordinator run plans/nwr.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/nwr.hcl                      # starts four nodes on this machine for each run
+#   loadgen run plans/nwr.hcl --variant w=2,r=2    # one of them, once
+#   loadgen run plans/nwr.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
 
 plan "nwr" {
   description = "PUT and GET for every W and R at N=3"

@@ -1,7 +1,7 @@
 # An open load: arrivals follow their own schedule, whether or not the target keeps up. Response times therefore include the waiting that
 # real users would see, which a closed load hides.
 #
-#   loadgen coordinator run plans/open.hcl -var rate=20k/s
+#   loadgen run plans/open.hcl -var rate=20k/s
 
 plan "open" {
   description = "Poisson arrivals, nine gets to a put, Zipfian keys"

@@ -1,6 +1,6 @@
 # PostgreSQL as a key-value store: each op is a statement, prepared once on each connection, in a transaction of its own.
 #
-#   LOADGEN_SECRET_PG=… loadgen coordinator run plans/postgres.hcl -var server=127.0.0.1:5432
+#   LOADGEN_SECRET_PG=… loadgen run plans/postgres.hcl -var server=127.0.0.1:5432
 #   … -var column=jsonb              # values are records as JSON
 #   … -var rate=3k/s                 # an open load
 

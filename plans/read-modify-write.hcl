@@ -1,8 +1,8 @@
 # Half of the sessions' work is to read a value, half is to read one and write it back changed, under the same key. The second is a scenario: its
 # latency is in the result beside those of its gets and puts.
 #
-#   loadgen coordinator run plans/read-modify-write.hcl
-#   loadgen coordinator run plans/read-modify-write.hcl -var nodes='["127.0.0.1:6379"]'
+#   loadgen run plans/read-modify-write.hcl
+#   loadgen run plans/read-modify-write.hcl -var nodes='["127.0.0.1:6379"]'
 
 plan "read-modify-write" {
   description = "Gets, and gets followed by puts of the same key"

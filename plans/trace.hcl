@@ -1,8 +1,8 @@
 # Replays what clients once asked of a cache, at the same times or faster. The trace has the form in which traces of production caches are
 # published: timestamp, key, key size, value size, client, op, TTL.
 #
-#   loadgen coordinator run plans/trace.hcl
-#   loadgen coordinator run plans/trace.hcl -var speed=2 -var nodes='["127.0.0.1:6379"]'
+#   loadgen run plans/trace.hcl
+#   loadgen run plans/trace.hcl -var speed=2 -var nodes='["127.0.0.1:6379"]'
 
 plan "trace" {
   description = "A recorded trace, replayed"

@@ -1,7 +1,7 @@
 # Does a save cost more, the more there are? Valkyrie's three tests on back ends of your own: works saved one by one, a collection that gets a member
 # with each save, and files. One session, one save at a time, on PostgreSQL, an LDP repository, Redis and the file system. Three minutes at most.
 #
-#   LOADGEN_SECRET_PG=… loadgen coordinator run plans/valkyrie.hcl -var user=loadgen
+#   LOADGEN_SECRET_PG=… loadgen run plans/valkyrie.hcl -var user=loadgen
 #   … -var fedora='["127.0.0.1:8080"]'                          # Fedora 4; if there is none, its rows stay empty, and the exit code is 6
 #   … -var redis='["127.0.0.1:6379"]' --log-root /mnt/disk      # a Redis of your own, and files on another file system
 #   … -var scale=100 -var budget=2h                             # the write-up's size: 100,000 works; hours

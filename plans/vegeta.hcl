@@ -1,8 +1,8 @@
 # Sends the requests in a file of vegeta's targets, at a rate.
 #
 #   vegeta attack -targets plans/targets.http -rate 50/1s -duration 30s -timeout 30s     # the same load by vegeta itself
-#   loadgen coordinator run plans/vegeta.hcl
-#   loadgen coordinator run plans/vegeta.hcl -var endpoint=shop.example.org:80 -var targets=shop.http
+#   loadgen run plans/vegeta.hcl
+#   loadgen run plans/vegeta.hcl -var endpoint=shop.example.org:80 -var targets=shop.http
 #
 # docs/web.md says what such a file may hold.
 

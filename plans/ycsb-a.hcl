@@ -1,7 +1,7 @@
 # YCSB's workload A, an update heavy workload: half reads, half updates.
 #
-#   loadgen coordinator run plans/ycsb-a.hcl
-#   loadgen coordinator run plans/ycsb-a.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-a.hcl
+#   loadgen run plans/ycsb-a.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.

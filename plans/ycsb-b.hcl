@@ -1,7 +1,7 @@
 # YCSB's workload B, a read mostly workload: 95 reads to 5 updates.
 #
-#   loadgen coordinator run plans/ycsb-b.hcl
-#   loadgen coordinator run plans/ycsb-b.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-b.hcl
+#   loadgen run plans/ycsb-b.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.

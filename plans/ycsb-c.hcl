@@ -1,7 +1,7 @@
 # YCSB's workload C, a read only workload.
 #
-#   loadgen coordinator run plans/ycsb-c.hcl
-#   loadgen coordinator run plans/ycsb-c.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-c.hcl
+#   loadgen run plans/ycsb-c.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.

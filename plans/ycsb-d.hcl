@@ -1,7 +1,7 @@
 # YCSB's workload D, a read latest workload: 95 reads to 5 inserts, and reads go to what was inserted last.
 #
-#   loadgen coordinator run plans/ycsb-d.hcl
-#   loadgen coordinator run plans/ycsb-d.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-d.hcl
+#   loadgen run plans/ycsb-d.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.

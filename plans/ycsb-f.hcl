@@ -1,7 +1,7 @@
 # YCSB's workload F, a read-modify-write workload: half reads, and half reads of a record that is then written back changed.
 #
-#   loadgen coordinator run plans/ycsb-f.hcl
-#   loadgen coordinator run plans/ycsb-f.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-f.hcl
+#   loadgen run plans/ycsb-f.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.

@@ -65,7 +65,7 @@ func newCapacity() *cobra.Command {
 The address is a URL (redis://, rediss://, memcached://, postgres://, http://, https://) or HOST:PORT with --driver. A password comes from
 LOADGEN_SECRET_TARGET in the environment, or from --password-file.
 
-The command writes a plan, shown by --plan, and runs it like loadgen coordinator run. It fills the server with keys of its own, which have a
+The command writes a plan, shown by --plan, and runs it like loadgen run. It fills the server with keys of its own, which have a
 prefix of this run alone and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
 of that URL and nothing else. Before it fills, it refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
 that holds other keys or is in use. Ctrl-C ends the search and gives the best rate so far.`,
@@ -137,7 +137,7 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 		return err
 	}
 	words := f.wordsOn(cmd.ErrOrStderr())
-	if err := errors.Join(f.checkProgress(), f.loops.check(), f.secretOf(a, words)); err != nil {
+	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(a, words)); err != nil {
 		return err
 	}
 	if f.labels, err = parseLabels(f.labelTexts); err != nil {
@@ -157,7 +157,7 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 	}
 	switch f.plan {
 	case "":
-	case "-":
+	case standard:
 		_, err := cmd.OutOrStdout().Write(text)
 		return err
 	default:

@@ -67,7 +67,7 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PLAN.hcl",
 		Short: "Run a plan and report",
-		Long: `Run a plan and report the results. loadgen run and loadgen coordinator run are the same.
+		Long: `Run a plan and report the results. The plan - is standard input. loadgen run and loadgen coordinator run are the same.
 
 The load comes from a worker in this process or, with --workers, from that many workers that join (loadgen worker --join). Targets
 that name no endpoints get built-in cache nodes, which end with the run. All measurements are kept in a run directory (loadgen runs list).
@@ -85,14 +85,15 @@ the plan names with secret("NAME") are read from LOADGEN_SECRET_NAME.
 After Ctrl-C no op is started, outstanding ones are awaited while answers arrive, and the run is reported. A second Ctrl-C ends at once and reports what
 there is. --timeout acts like a first Ctrl-C at a set time. SIGTERM does too, and so does SIGHUP, unless it was ignored at the start
 (nohup). If nobody reads the progress any more, the run goes on without it.`,
-		Example: `  loadgen coordinator run plans/hydra.hcl
-  loadgen coordinator run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
-  loadgen coordinator run plans/hydra.hcl --var w=1 --out run.json
-  loadgen coordinator run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
-  loadgen coordinator run plans/hydra.hcl --label branch=main --label ticket=42
-  loadgen coordinator run plans/open.hcl --repetition 2
-  loadgen coordinator run plans/nwr.hcl
-  loadgen coordinator run plans/nwr.hcl --variant w=2,r=1`,
+		Example: `  loadgen run plans/hydra.hcl
+  loadgen run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
+  loadgen run plans/hydra.hcl --var w=1 --out run.json
+  loadgen run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
+  loadgen run plans/hydra.hcl --label branch=main --label ticket=42
+  loadgen run plans/open.hcl --repetition 2
+  loadgen run - --out - <mine.hcl | jq .verdict
+  loadgen run plans/nwr.hcl
+  loadgen run plans/nwr.hcl --variant w=2,r=1`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
@@ -104,8 +105,8 @@ there is. --timeout acts like a first Ctrl-C at a set time. SIGTERM does too, an
 func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.planFlags.add(set)
 	set.StringVar(&f.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
-	set.StringVar(&f.out, "out", "", "also write the result as JSON to `FILE`, overwriting it")
-	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it (other formats: loadgen report)")
+	set.StringVar(&f.out, "out", "", "also write the result as JSON to `FILE`, overwriting it; - is standard output, and the text goes to standard error")
+	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it, or likewise to - (other formats: loadgen report)")
 	f.loops.add(set)
 	addFull(set, &f.full)
 	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
@@ -138,7 +139,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.page.check(); err != nil {
 		return err
 	}
-	if err := f.checkProgress(); err != nil {
+	if err := errors.Join(f.checkProgress(), f.checkOutputs()); err != nil {
 		return err
 	}
 	if err := f.loops.check(); err != nil {
@@ -219,17 +220,18 @@ func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 		return nil, failed("%w", err)
 	}
 	if f.out != "" {
-		if err := safefile.JSON(f.out, result); err != nil {
+		if err := writeTo(cmd, f.out, safefile.JSON(result)); err != nil {
 			result.NotKept(err)
 		}
 	}
 	if f.report != "" {
-		if err := f.writePage(dir, words); err != nil {
+		if err := f.writePage(cmd, dir, words); err != nil {
 			result.NotKept(err)
 		}
 	}
 	tell(words, result, dir)
-	if err := report.Text(cmd.OutOrStdout(), result, optionsFor(cmd.OutOrStdout(), dir, f.full)); err != nil {
+	text := f.textOn(cmd, words)
+	if err := report.Text(text, result, optionsFor(text, dir, f.full)); err != nil {
 		return nil, failed("%w", err)
 	}
 	return result, nil
@@ -266,11 +268,12 @@ func (f *runFlags) experiment(cmd *cobra.Command, t *runner.Trial) error {
 		return failed("%w", err)
 	}
 	if f.out != "" {
-		err = safefile.JSON(f.out, x)
+		err = writeTo(cmd, f.out, safefile.JSON(x))
 	}
-	err = errors.Join(err, report.Experiment(cmd.OutOrStdout(), x, optionsFor(cmd.OutOrStdout(), dir, f.full)))
+	text := f.textOn(cmd, words)
+	err = errors.Join(err, report.Experiment(text, x, optionsFor(text, dir, f.full)))
 	if f.report != "" {
-		err = errors.Join(err, safefile.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{src}) }))
+		err = errors.Join(err, writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{src}) }))
 	}
 	if err != nil {
 		return failed("%w", err)
@@ -313,7 +316,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	if cfg.Fleet, err = f.fleet.config(&f.loops, words, cfg.Logger, refused); err != nil {
 		return cfg, err
 	}
-	if err := errors.Join(safefile.Check("--out", f.out), safefile.Check("--report", f.report)); err != nil {
+	if err := errors.Join(checkFile("--out", f.out), checkFile("--report", f.report)); err != nil {
 		return cfg, failed("%w", err)
 	}
 	return cfg, nil

@@ -17,7 +17,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/fleet/deploy"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
-	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/safefile"
 )
 
@@ -42,16 +41,11 @@ run is also kept on a volume.`,
   kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if k.Text, err = safefile.Read(args[0], dialect.MaxSource); err != nil {
-				return err
-			}
-			flags.files = filepath.Dir(args[0])
 			text, err := flags.open(args[0])
 			if err != nil {
 				return err
 			}
-			k.Vars = flags.vars
+			k.Text, k.Vars = text.text, flags.vars
 			if k.Plan, err = text.plan(cmd.ErrOrStderr()); err != nil {
 				return err
 			}

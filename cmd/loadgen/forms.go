@@ -46,7 +46,7 @@ func either(list []string) string {
 // formOf returns the format that the flags select.
 func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 	for i, one := range all {
-		byName := f.out == "" && i == 0 || f.out != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
+		byName := (f.out == "" || f.out == standard) && i == 0 || f.out != "" && strings.EqualFold(filepath.Ext(f.out), one.suffix)
 		if f.format == one.name || f.format == "" && byName {
 			return one, nil
 		}
@@ -61,7 +61,7 @@ func formOf[T any](f *formFlags, all []form[T]) (form[T], error) {
 // into writes what to the file that the flags name, or to w.
 func (one form[T]) into(f *formFlags, w io.Writer, what T) error {
 	var err error
-	if f.out == "" {
+	if f.out == "" || f.out == standard {
 		err = one.write(w, what)
 	} else {
 		err = safefile.Replace(f.out, func(w io.Writer) error { return one.write(w, what) })

@@ -56,6 +56,8 @@ func (f *loopFlags) check() error {
 	switch {
 	case f.n < 0:
 		return fmt.Errorf("--loops %d: write a number above 0", f.n)
+	case f.n > engine.MostLoops():
+		return fmt.Errorf("--loops %d: %w", f.n, tooManyLoops())
 	case f.spin < 0 && f.spin != noSpin:
 		return fmt.Errorf("--spin %v: write 0s or more", f.spin)
 	}
@@ -87,7 +89,15 @@ func loopsOfEnvironment() (int, error) {
 	if err != nil || n < 1 {
 		return 0, fmt.Errorf("LOADGEN_LOOPS=%s: set a number above 0, or nothing", text)
 	}
+	if n > engine.MostLoops() {
+		return 0, fmt.Errorf("LOADGEN_LOOPS=%d: %w", n, tooManyLoops())
+	}
 	return n, nil
+}
+
+// tooManyLoops is why no more than engine.MostLoops are taken.
+func tooManyLoops() error {
+	return fmt.Errorf("loops beyond the processors only take turns on them: write at most %d on this machine, and more sessions for more clients", engine.MostLoops())
 }
 
 func (f *loopFlags) cpus() ([]int, error) {

@@ -109,7 +109,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 // that runs plans; otherwise a command of that name further down, as in "loadgen run", or one that the word may be a typo of.
 func meantCommand(cmd *cobra.Command, word string) string {
 	if strings.HasSuffix(word, ".hcl") {
-		return cmd.Root().Name() + " coordinator run " + word
+		return cmd.Root().Name() + " run " + word
 	}
 	var known []string
 	for _, c := range cmd.Commands() {
@@ -206,6 +206,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
+		if where := elsewhere(cmd, unknown); where != "" {
+			return fmt.Errorf("%w: %s", err, where)
+		}
 		remedy := "see " + cmd.CommandPath() + " --help"
 		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
 			remedy = "did you mean --" + near + "? " + remedy

@@ -43,7 +43,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"coordinator run", "worker", "runs compare", "report", "plan check", "selfcheck"} {
+	for _, name := range []string{"run", "worker", "runs compare", "report", "plan check", "selfcheck"} {
 		require.True(t, seen[name], name)
 	}
 }
@@ -63,7 +63,7 @@ func TestReadmeQuotesItsPlan(t *testing.T) {
 	picture, err := os.ReadFile("../../docs/terminal.svg")
 	require.NoError(t, err)
 	text := regexp.MustCompile("<text[^>]*>(.*?)</text>").FindAllStringSubmatch(string(picture), -1)
-	require.Contains(t, text[0][1], "loadgen\u00a0coordinator\u00a0run\u00a0plans/hydra.hcl")
+	require.Contains(t, text[0][1], "loadgen\u00a0run\u00a0plans/hydra.hcl")
 	require.Contains(t, string(picture), "valid")
 	for _, line := range text {
 		require.NotRegexp(t, "SUSPECT|INVALID| ", line[1])

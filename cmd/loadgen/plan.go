@@ -58,7 +58,7 @@ For a plan with an experiment, check every variant, predict the time of all runs
 	}
 	flags.add(c.Flags())
 	flags.addFiles(c.Flags())
-	c.Flags().StringVar(&root, "log-root", "", "check for room for log files below `DIR` (default: as for coordinator run)")
+	c.Flags().StringVar(&root, "log-root", "", "check for room for log files below `DIR` (default: as for run)")
 	return c
 }
 

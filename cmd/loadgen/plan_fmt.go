@@ -33,7 +33,7 @@ With --check nothing is rewritten: the exit code is 1 if a file would change.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] == "-" {
+			if len(args) == 1 && args[0] == standard {
 				return formatStream(cmd, check)
 			}
 			return formatFiles(cmd, args, check)
@@ -48,9 +48,9 @@ const stdin = "<stdin>"
 
 // formatStream formats standard input to standard output, or with check says whether formatting would change it.
 func formatStream(cmd *cobra.Command, check bool) error {
-	src, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), dialect.MaxSource+1))
+	_, src, err := readText(standard)
 	if err != nil {
-		return failed("read standard input: %w", err)
+		return err
 	}
 	text, err := format(cmd, stdin, src)
 	switch {

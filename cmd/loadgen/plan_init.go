@@ -86,7 +86,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if !slices.Contains(starters(), f.driver) {
 		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
 	}
-	if path != "-" && filepath.Ext(path) != ".hcl" { // an endpoint, as likely as not
+	if path != standard && filepath.Ext(path) != ".hcl" { // an endpoint, as likely as not
 		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
 	}
 	text, err := f.text(path)
@@ -96,7 +96,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if err := f.check(text); err != nil {
 		return err
 	}
-	if path == "-" {
+	if path == standard {
 		if _, err := cmd.OutOrStdout().Write(text); err != nil {
 			return failed("%w", err)
 		}
@@ -105,7 +105,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if err := f.write(path, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: loadgen coordinator run %s runs it\n", path, path)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: loadgen run %s runs it\n", path, path)
 	return err
 }
 
@@ -167,7 +167,7 @@ func (f *initFlags) text(path string) ([]byte, error) {
 		}
 		quoted[i] = string(hclwrite.TokensForValue(cty.StringVal(e)).Bytes())
 	}
-	if path == "-" {
+	if path == standard {
 		path = "plan.hcl"
 	}
 	var b bytes.Buffer

@@ -44,6 +44,7 @@ func (p *planFlags) add(f *pflag.FlagSet) {
 // planText is a plan's source, with the values for its variables.
 type planText struct {
 	path    string
+	text    []byte
 	named   namedFiles
 	file    *plan.File // nil if it is not valid HCL
 	diags   hcl.Diagnostics
@@ -51,9 +52,26 @@ type planText struct {
 	sources map[string][]byte
 }
 
-// open reads a plan file.
+// readText reads the text of a plan from a file, or from standard input for -. The name is what messages call it.
+func readText(path string) (name string, text []byte, err error) {
+	if path != standard {
+		text, err = safefile.Read(path, dialect.MaxSource)
+		return path, text, err
+	}
+	text, err = io.ReadAll(io.LimitReader(os.Stdin, dialect.MaxSource+1))
+	switch {
+	case err != nil:
+		return "", nil, failed("read standard input: %w", err)
+	case len(text) > dialect.MaxSource:
+		return "", nil, fmt.Errorf("standard input has more than %d bytes, the most that are read", dialect.MaxSource)
+	}
+	return stdin, text, nil
+}
+
+// open reads a plan file, or a plan from standard input.
 func (p *planFlags) open(path string) (*planText, error) {
-	src, err := safefile.Read(path, dialect.MaxSource)
+	dir := cmp.Or(p.files, filepath.Dir(path))
+	path, src, err := readText(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", err, otherPlan(path))
 	}
@@ -61,7 +79,7 @@ func (p *planFlags) open(path string) (*planText, error) {
 		return nil, err
 	}
 	t := &planText{
-		path: path, named: newNamedFiles(cmp.Or(p.files, filepath.Dir(path))), sources: map[string][]byte{path: src},
+		path: path, text: src, named: newNamedFiles(dir), sources: map[string][]byte{path: src},
 		vars: plan.Vars{Variant: p.variant, Flags: p.vars, Environ: os.Environ()},
 	}
 	for _, name := range p.varFiles {

@@ -14,7 +14,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/result/timeline"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -87,12 +86,12 @@ func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
 }
 
 // writePage writes the page of the run in a directory.
-func (f *runFlags) writePage(dir string, words io.Writer) error {
+func (f *runFlags) writePage(cmd *cobra.Command, dir string, words io.Writer) error {
 	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f.report, err)
 	}
-	return safefile.Replace(f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
+	return writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
 }
 
 // latest returns the newest finished run, or its experiment.
@@ -110,7 +109,7 @@ func latest(root string) (string, error) {
 			return s.ID, nil
 		}
 	}
-	return "", fmt.Errorf("no finished run in %s: loadgen coordinator run makes one", root)
+	return "", fmt.Errorf("no finished run in %s: loadgen run makes one", root)
 }
 
 // isExperiment says whether an experiment of that name exists.

@@ -67,7 +67,7 @@ overwritten.`,
 				return err
 			}
 			in := cmd.InOrStdin()
-			if args[0] != "-" {
+			if args[0] != standard {
 				f, err := safefile.Open(args[0])
 				if err != nil {
 					return err

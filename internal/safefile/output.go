@@ -118,12 +118,12 @@ func (o *output) discard() error {
 	return errors.Join(err, os.Remove(o.file.Name()))
 }
 
-// JSON replaces a file with v's JSON.
-func JSON(path string, v any) error {
-	return Replace(path, func(w io.Writer) error {
+// JSON returns a function that writes v as JSON.
+func JSON(v any) func(io.Writer) error {
+	return func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
-	})
+	}
 }

@@ -126,11 +126,11 @@ func TestWhatIsWrongIsSaidOfTheFileAsked(t *testing.T) {
 
 func TestJSONIsForPeopleToo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
-	require.NoError(t, safefile.JSON(path, map[string]string{"a": "<b> & c"}))
+	require.NoError(t, safefile.Replace(path, safefile.JSON(map[string]string{"a": "<b> & c"})))
 	now, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "{\n  \"a\": \"<b> & c\"\n}\n", string(now))
-	require.Error(t, safefile.JSON(path, func() {}), "what has no JSON")
+	require.Error(t, safefile.Replace(path, safefile.JSON(func() {})), "what has no JSON")
 	again, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, now, again)

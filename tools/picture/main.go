@@ -1,6 +1,6 @@
 // Picture draws what a command printed as a picture of a terminal, in SVG:
 //
-//	loadgen coordinator run plans/hydra.hcl | go run -C tools ./picture 'loadgen coordinator run plans/hydra.hcl' > docs/terminal.svg
+//	loadgen run plans/hydra.hcl | go run -C tools ./picture 'loadgen run plans/hydra.hcl' > docs/terminal.svg
 //
 // Its argument is the command, which the picture begins with. Blanks become no-break spaces, because browsers join blanks in SVG unless each element
 // says otherwise.

@@ -20,6 +20,9 @@ func DefaultLoops() int { return loopsOf(runtime.NumCPU()) }
 // loopsOf leaves a processor to the coordinator and the servers, unless there is only one.
 func loopsOf(processors int) int { return max(1, processors-1) }
 
+// MostLoops is the largest number of event loops that makes sense here: eight a processor. Each is a thread that is seldom idle.
+func MostLoops() int { return 8 * runtime.NumCPU() }
+
 // checkLimits compares what this worker's part of the phase needs with what the process may have.
 func (g *group) checkLimits(loops int) error {
 	var files unix.Rlimit

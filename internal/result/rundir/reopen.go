@@ -33,7 +33,7 @@ func Reopen(root, id string) (d *Dir, torn int64, err error) {
 
 func (d *Dir) reopen() (torn int64, err error) {
 	for name, why := range map[string]string{
-		resultFile: "it has its result: there is nothing to recover", experimentFile: "it is an experiment: its runs are recovered one by one, or it goes on with coordinator run --resume",
+		resultFile: "it has its result: there is nothing to recover", experimentFile: "it is an experiment: its runs are recovered one by one, or it goes on with loadgen run --resume",
 	} {
 		switch _, err := os.Lstat(filepath.Join(d.path, name)); {
 		case err == nil:

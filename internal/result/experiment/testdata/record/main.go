@@ -1,6 +1,6 @@
 // Record writes the histograms of runs' seconds as recorded.gz:
 //
-//	XDG_STATE_HOME=DIR loadgen coordinator run internal/result/experiment/testdata/record/plan.hcl
+//	XDG_STATE_HOME=DIR loadgen run internal/result/experiment/testdata/record/plan.hcl
 //	go run ./internal/result/experiment/testdata/record DIR/loadgen/runs EXPERIMENT > internal/result/experiment/testdata/recorded.gz
 //
 // The form is, compressed and all in unsigned varints: for each run the number of its seconds, and for each second the number of its buckets, their
