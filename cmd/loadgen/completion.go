@@ -81,7 +81,7 @@ func complete(c *cobra.Command) {
 		"driver":         oneOf(starters()...),
 		"progress":       oneOf(progressForms[:]...),
 		"on-worker-loss": oneOf("continue", "abort", "replace"),
-		"protocol":       oneOf("resp", "memcached"),
+		"protocol":       oneOf("resp", "memcached", "hydra"),
 		"op":             oneOf("get", "put"),
 	} {
 		if c.Flags().Lookup(name) == nil {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,7 @@ type serveFlags struct {
 	seed                                   uint64
 	stalls                                 []string
 	connections                            int
+	space                                  cachenode.Space // of protocol hydra
 }
 
 func newServe() *cobra.Command {
@@ -36,10 +38,14 @@ func newServe() *cobra.Command {
 	var parentPipe, attentive bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a cache node that speaks the Redis or memcached protocol",
+		Short: "Serve a cache node that speaks the protocol of Redis, memcached or Hydra Cache",
 		Long: `Serve a cache node that speaks the Redis protocol (RESP2 and RESP3) or memcached's. Redis tools and client libraries work with it,
 through GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what else they ask of a server. Of memcached it has the meta commands
 mg ms md mn and the classic get gets set delete, with version, stats, flush_all and quit.
+
+With --protocol hydra it is a node of Hydra Cache, whose nodes copy values among themselves: PUT, GET and DELETE over HTTP, and /registry,
+/storage and /dump. It waits for --n other nodes, at most for --wait, and a put fails if fewer than --w have answered. Its port is below
+32768, as the versions of values hold no larger one.
 
 It stays within its memory limit by evicting the least recently used keys, and counts requests by verb and by peer (INFO commandstats,
 INFO peers; stats, stats peers). On demand it delays replies, stalls, drops requests or ends connections. It ends on Ctrl-C and prints
@@ -54,6 +60,7 @@ With --service it is a queue with one server, whose answers are known in advance
 was worked on (INFO queue), from which anyone can compute how long it took.`,
 		Example: `  loadgen target serve --listen 127.0.0.1:7001 --memory 64MiB
   loadgen target serve --listen 127.0.0.1:7001 --protocol memcached
+  loadgen target serve --listen 127.0.0.1:7001 --protocol hydra --n 1 --w 1 --peers 127.0.0.1:7002
   loadgen target serve --listen 127.0.0.1:7001 --delay 100us --stall 1s@5s
   loadgen target serve --listen 127.0.0.1:7001 --delay 'lognormal(200us, 0.5)' --delay-log delays.csv --seed 7
   loadgen target serve --listen 127.0.0.1:7001 --drop 0.1% --close 0.1% --reset 0.1%
@@ -83,7 +90,7 @@ was worked on (INFO queue), from which anyone can compute how long it took.`,
 	}
 	f := c.Flags()
 	f.StringVar(&flags.listen, "listen", "127.0.0.1:7001", "listen on `HOST:PORT`; port 0 for any free one")
-	f.StringVar(&flags.protocol, "protocol", "resp", "speak `PROTOCOL`: resp or memcached")
+	f.StringVar(&flags.protocol, "protocol", "resp", "speak `PROTOCOL`: resp, memcached or hydra")
 	f.StringVar(&flags.memory, "memory", "64MiB", "limit the sum of keys, values and 96 bytes per entry to `SIZE`")
 	f.IntVar(&flags.connections, "max-connections", 10_000, "serve `N` connections at a time, and refuse more")
 	f.StringVar(&flags.delay, "delay", "0s", "hold each reply for `TIMES` after its request arrived")
@@ -96,6 +103,13 @@ was worked on (INFO queue), from which anyone can compute how long it took.`,
 	f.Uint64Var(&flags.seed, "seed", 1, "`SEED` of all random draws")
 	f.StringArrayVar(&flags.stalls, "stall", nil, "stall: `LENGTH@TIME` after the start; repeatable")
 	f.StringVar(&flags.passwordFile, "password-file", "", "require the password on the first line of `FILE`, which only you may read; needed beyond the loopback")
+	f.IntVar(&flags.space.N, "n", 3, "hydra: wait for the answers of `N` other nodes")
+	f.IntVar(&flags.space.W, "w", 2, "hydra: a put or delete fails if fewer than `N` of them answer; 1: it is not copied")
+	f.IntVar(&flags.space.R, "r", 1, "hydra: a get fails if fewer than `N` nodes have the value, this one included")
+	f.DurationVar(&flags.space.Wait, "wait", time.Second, "hydra: wait at most `TIME` for them")
+	f.StringSliceVar(&flags.space.Peers, "peers", nil, "hydra: the other nodes, `HOST:PORT,...`")
+	f.StringVar(&flags.space.Announce, "announce", "", "hydra: the `HOST:PORT` at which other nodes and clients reach this one, if not the one it listens on")
+	f.BoolVar(&flags.space.Early, "early", false, "hydra: answer as in 2009, without DELETE, and with a /storage that does not say N, W and R")
 	f.BoolVar(&parentPipe, "parent-pipe", false, "obey lines on standard input, and exit when it ends")
 	f.BoolVar(&attentive, "attentive", false, "poll instead of sleeping while requests arrive; takes a processor")
 	for _, own := range []string{"parent-pipe", "attentive"} { // for nodes that loadgen starts
@@ -139,6 +153,9 @@ func (f *serveFlags) config() (cachenode.Config, error) {
 	if f.passwordFile != "" {
 		cfg.Password, err = safefile.Secret(f.passwordFile)
 		read("password-file", err)
+	}
+	if f.protocol == "hydra" {
+		cfg.Space = f.space
 	}
 	if f.connections == 0 {
 		errs = append(errs, errors.New("--max-connections 0: write a number above 0"))
@@ -194,8 +211,8 @@ func refusedPort(cfg cachenode.Config, err error) error {
 	switch {
 	case !errors.Is(err, listen.ErrBeyond):
 		return failed("%w", err)
-	case cfg.Protocol == "memcached":
-		return fmt.Errorf("--listen: %w: this node's memcached protocol has no password, so it serves this machine only: write 127.0.0.1:PORT", err)
+	case cfg.Protocol == "memcached", cfg.Protocol == "hydra":
+		return fmt.Errorf("--listen: %w: this node's %s protocol has no password, so it serves this machine only: write 127.0.0.1:PORT", err, cfg.Protocol)
 	}
 	return fmt.Errorf("--listen: %w: write 127.0.0.1:PORT, or authenticate clients: --password-file FILE, with a password in a file of mode 0600", err)
 }

@@ -37,8 +37,9 @@ type conn struct {
 	mute     bool      // nothing is answered from now on
 	awaited  int       // bytes of an unfinished request that the client must reach within its patience; 0: no such request
 	patience time.Duration
-	out      []byte // replies not yet sent
-	broken   bool   // a reply could not be sent
+	idle     time.Duration // how long the client may be silent between requests; 0: for ever
+	out      []byte        // replies not yet sent
+	broken   bool          // a reply could not be sent
 	line     atomic.Pointer[delayLine]
 	looker   *looker // nil unless the node is attentive
 }
@@ -50,6 +51,7 @@ func newConn(n *Node, socket net.Conn, id uint64) *conn {
 		socket: socket,
 		counts: n.peers.of(socket.RemoteAddr().String()),
 		in:     make([]byte, 0, firstBuffer),
+		idle:   n.protocol.idle,
 	}
 	c.dialect = n.protocol.newDialect(c)
 	if n.attention != nil {
@@ -115,7 +117,7 @@ func (c *conn) read() bool {
 	c.in = c.in[:len(c.in)+n]
 	c.node.received.Add(uint64(n))
 	c.node.in.pass(n)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && len(c.in) > c.taken {
 		c.node.faults.slow.Add(1)
 		c.out = c.node.protocol.appendRefusal(c.out, fmt.Sprintf("a request was begun, and %v later no more than %d bytes of it were there", c.node.readTimeout, len(c.in)-c.taken))
 		c.flush()
@@ -128,6 +130,14 @@ func (c *conn) read() bool {
 func (c *conn) receive(into []byte) (n int, err error) {
 	const progress = 16 << 10
 	unfinished := len(c.in) - c.taken
+	if unfinished == 0 && c.idle > 0 {
+		c.awaited = 0
+		deadline := time.Now().Add(c.idle)
+		if err := c.socket.SetReadDeadline(deadline); err != nil {
+			return 0, err
+		}
+		return c.take(into, deadline)
+	}
 	if unfinished == 0 {
 		if c.awaited != 0 {
 			c.awaited = 0

@@ -72,8 +72,10 @@ func (n *Node) obey(line string) error {
 		n.delays.times.Store(&times)
 	case "flush":
 		n.store.flush()
+	case "peers":
+		n.Join(strings.Fields(arg))
 	default:
-		return fmt.Errorf("unknown order %q: want stall, delay, flush or quit", line)
+		return fmt.Errorf("unknown order %q: want stall, delay, flush, peers or quit", line)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol or of memcached's, keeps to a memory bound, stalls or
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol, of memcached's or of Hydra Cache's, keeps to a memory bound, stalls or
 // answers late on request, and counts what it really received. It is what a plan without endpoints runs against, the floor that other servers are
 // compared with, and the oracle for what loadgen says it sent.
 //
@@ -30,6 +30,19 @@
 // There is one key space, without client flags, so F takes only 0, and without passwords, so the node listens only on the loopback. T takes seconds,
 // or a date beyond 30 days of them. If the end of a request is unclear (a line of more than 2,048 bytes, or data that is longer or shorter than
 // announced), the connection ends after the error.
+//
+// # Hydra Cache
+//
+//	PUT /key, GET /key, DELETE /key      GET /registry    GET /storage    GET /dump
+//
+// They answer as the servers of Hydra Cache do, of 2011 or, if early, of April 2009, over HTTP with the same bytes; testdata/hydra holds recordings of
+// those. A value has a version in front of it: the address of the node that wrote it and a counter. A PUT names the version that its client knew, and
+// is a conflict (409) unless that is as new as every copy it meets. The nodes of a space copy values among themselves, on the same ports: a PUT with
+// W > 1, a DELETE with W > 1, and a GET that does not find enough copies here, go to the node's neighbours, which are those within N − 1 steps of it on
+// a ring of hashed addresses. The node then waits for N answers, however many it needs, or until the wait is over; nodes without the value do not
+// answer a GET. So a miss takes the whole wait, and so does every PUT while fewer than N neighbours are there. If fewer than W have answered, the PUT
+// fails, and stays where it has arrived. Three I/O threads do the waiting, to which connections are dealt in turn: what waits on one connection keeps
+// a third of the others waiting. Connections that are silent for 3 s are closed, without a word.
 //
 // # Memory
 //
@@ -92,6 +105,7 @@
 //	stall 1s       stall from now on, for that long
 //	delay TIMES    delay replies from now on, as ParseTimes reads it; 0s ends it
 //	flush          forget all keys
+//	peers A B …    these are nodes of the same Hydra space
 //	quit           end
 //
 // A node ends when that pipe does, so nodes do not outlive their parent, however it ended. They run in process groups of their own: an interrupt from

@@ -118,6 +118,11 @@ func (n *Node) Summary() string {
 			done = append(done, fmt.Sprintf("%s %d", strings.ReplaceAll(c.name, "_", " "), c.n))
 		}
 	}
+	if n.space != nil {
+		if unmet := n.space.unmet.Load(); unmet > 0 {
+			done = append(done, fmt.Sprintf("waits for other nodes unmet %d", unmet))
+		}
+	}
 	if refused := n.refused.Load(); refused > 0 {
 		done = append(done, fmt.Sprintf("connections refused %d", refused))
 	}

@@ -123,7 +123,7 @@ func TestFleet(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(start), 200*time.Millisecond)
 
 	require.EqualError(t, fleet.Command(ctx, 2, "dance"),
-		`order "dance" to cache node 2: unknown order "dance": want stall, delay, flush or quit`)
+		`order "dance" to cache node 2: unknown order "dance": want stall, delay, flush, peers or quit`)
 	require.EqualError(t, fleet.Command(ctx, 3, "flush"), `order "flush" to cache node 3: there are 3`)
 	require.ErrorContains(t, fleet.Command(ctx, 0, "flush\nquit"), "is not a line")
 	require.ErrorContains(t, fleet.Command(ctx, 0, strings.Repeat("x", maxLine)), "is not a line")

@@ -28,7 +28,7 @@ const (
 // Config describes a node.
 type Config struct {
 	Listen         string       // host:port; port 0 for any free one. Only on the loopback, unless there is a password
-	Protocol       string       // "resp" or "memcached"; "" for "resp"
+	Protocol       string       // "resp", "memcached" or "hydra"; "" for "resp"
 	Memory         int64        // bound on the bytes of keys and values, plus entryOverhead (96 bytes) per entry; > 0
 	Delay          Times        // each reply leaves at least this much after its request arrived
 	DelayLog       io.Writer    // gets a line for each request, as CSV; nil for none. All of it is written when Serve returns
@@ -39,6 +39,7 @@ type Config struct {
 	Bandwidth      int64        // bytes a second that all connections together may receive, and the same for sending; 0 for no limit
 	Seed           uint64       // for all draws: the nth draw of a kind is the same for the same seed
 	Password       string       // required of every connection; "" for none. resp only
+	Space          Space        // of protocol hydra: the nodes it belongs to
 	MaxConnections int          // served at a time; 0 for 10,000
 	Version        string       // of this program, for INFO and stats
 	Logger         *slog.Logger // nil for silence
@@ -53,8 +54,11 @@ func (c *Config) Validate() error {
 	if c.Memory <= 0 {
 		errs = append(errs, fmt.Errorf("memory bound of %d bytes: write a size above 0", c.Memory))
 	}
-	if c.Password != "" && c.Protocol == "memcached" {
-		errs = append(errs, errors.New("a password: the protocol memcached has none here, only resp does, so a memcached node stays on the loopback"))
+	if c.Password != "" && c.plain() {
+		errs = append(errs, fmt.Errorf("a password: the protocol %s has none here, only resp does, so a %[1]s node stays on the loopback", c.Protocol))
+	}
+	if c.Protocol == "hydra" {
+		errs = append(errs, c.Space.validate())
 	}
 	if err := c.Delay.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("delay %w", err))
@@ -68,7 +72,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("service time %w", err))
 	}
 	errs = append(errs, c.Faults.validate(), validBandwidth(c.Bandwidth))
-	if c.Service != (Times{}) && c.Protocol == "memcached" {
+	if c.Service != (Times{}) && c.plain() {
 		errs = append(errs, errors.New("a service time: only the protocol resp has one here"))
 	}
 	if c.MaxConnections < 0 {
@@ -77,6 +81,9 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// plain reports whether the protocol lacks what only resp has here.
+func (c *Config) plain() bool { return c.Protocol != "" && c.Protocol != "resp" }
+
 // Node is one cache node. Its methods are safe for concurrent use.
 type Node struct {
 	cfg          Config
@@ -84,6 +91,7 @@ type Node struct {
 	log          *slog.Logger
 	listener     net.Listener
 	store        *store
+	space        *space // nil unless the node is of Hydra Cache
 	peers        peers
 	gate         gate
 	queue        *singleServer // nil: requests take no time
@@ -125,7 +133,7 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Password != "" {
 		open = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
-	listener, err := open(cfg.Listen)
+	listener, err := spoken.listen(cfg.Listen, open)
 	if err != nil {
 		return nil, fmt.Errorf("cache node: %w", err)
 	}
@@ -146,6 +154,12 @@ func New(cfg Config) (*Node, error) {
 	n.queue = newSingleServer(&n.cfg, n.gate.epoch)
 	n.attention = newAttention(&n.cfg, n.gate.epoch)
 	n.delays, n.faults = newDelays(&n.cfg, n.gate.epoch), newFaults(&n.cfg)
+	if spoken.idle > 0 {
+		n.readTimeout = spoken.idle
+	}
+	if n.space, err = newSpace(n); err != nil {
+		return nil, errors.Join(fmt.Errorf("cache node: %w", err), listener.Close())
+	}
 	n.in, n.out = link{bandwidth: cfg.Bandwidth, done: n.done}, link{bandwidth: cfg.Bandwidth, done: n.done}
 	return n, nil
 }
@@ -157,11 +171,15 @@ func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 // count from here. Call it once.
 func (n *Node) Serve(ctx context.Context) error {
 	n.gate.served = time.Since(n.gate.epoch)
+	n.Join(n.cfg.Space.Peers)
 	stop := context.AfterFunc(ctx, n.Close)
 	defer stop()
 	var serving sync.WaitGroup
 	n.acceptAll(&serving)
 	serving.Wait()
+	if n.space != nil {
+		n.space.links.Wait()
+	}
 	if err := n.delays.flush(); err != nil {
 		return fmt.Errorf("log delays: %w", err)
 	}
@@ -241,5 +259,15 @@ func (n *Node) Close() {
 		for c := range n.conns {
 			c.abort()
 		}
+		if n.space != nil {
+			n.space.leave()
+		}
 	})
+}
+
+// Join makes the Hydra nodes at the addresses part of the node's space. Its own address may be among them. Call it before Serve returns.
+func (n *Node) Join(addresses []string) {
+	if n.space != nil && !n.closed() {
+		n.space.join(addresses)
+	}
 }

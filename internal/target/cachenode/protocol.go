@@ -2,7 +2,11 @@ package cachenode
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // protocol is a protocol that nodes speak: everything in which their connections differ.
@@ -11,11 +15,14 @@ type protocol struct {
 	newDialect func(*conn) dialect
 	// appendRefusal appends an error reply about the node rather than a request; words hold neither CR nor LF.
 	appendRefusal func(dst []byte, words string) []byte
+	// idle is how long a client may be silent before its connection is closed; 0: for ever between requests, and readTimeout within one.
+	idle time.Duration
 }
 
 var protocols = [...]protocol{
-	{"resp", newRESP, appendRESPRefusal},
-	{"memcached", newMemcached, appendMemcachedRefusal},
+	{"resp", newRESP, appendRESPRefusal, 0},
+	{"memcached", newMemcached, appendMemcachedRefusal, 0},
+	{"hydra", newHydra, appendHydraRefusal, hydraIdle},
 }
 
 // dialect reads one connection's requests and answers them. Only the connection's own goroutine uses it.
@@ -34,5 +41,31 @@ func protocolNamed(name string) (protocol, error) {
 		}
 		names = append(names, p.name)
 	}
-	return protocol{}, fmt.Errorf("protocol %q: write %s", name, strings.Join(names, " or "))
+	return protocol{}, fmt.Errorf("protocol %q: write %s", name, strings.Join(names[:len(names)-1], ", ")+" or "+names[len(names)-1])
+}
+
+// portsBelow is where the ports of Hydra nodes end: versions hold a port in 15 bits and a sign.
+const portsBelow = 1 << 15
+
+// listen opens the port. For a Hydra node, any free port is one that its versions can hold.
+func (p protocol) listen(address string, open func(string) (net.Listener, error)) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || p.name != "hydra" {
+		return open(address)
+	}
+	if port != "0" {
+		if n, err := strconv.Atoi(port); err == nil && n >= portsBelow {
+			return nil, fmt.Errorf("port %d: write one below %d, as the versions of Hydra Cache hold no larger one", n, portsBelow)
+		}
+		return open(address)
+	}
+	const first, tries = 10_000, 100
+	var failed error
+	for range tries {
+		var listener net.Listener
+		if listener, failed = open(net.JoinHostPort(host, strconv.Itoa(first+rand.IntN(portsBelow-first)))); failed == nil {
+			return listener, nil
+		}
+	}
+	return nil, failed
 }

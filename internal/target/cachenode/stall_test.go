@@ -47,7 +47,7 @@ func TestNewRefuses(t *testing.T) {
 		require.ErrorContains(t, err, part)
 	}
 	_, err = New(Config{Listen: "127.0.0.1:0", Memory: 1, Protocol: "http"})
-	require.EqualError(t, err, `cache node: protocol "http": write resp or memcached`)
+	require.EqualError(t, err, `cache node: protocol "http": write resp, memcached or hydra`)
 	_, err = New(Config{Listen: "127.0.0.1:0", Memory: 1, Protocol: "memcached", Password: "s3cret"})
 	require.EqualError(t, err, "cache node: a password: the protocol memcached has none here, only resp does, so a memcached node stays on the loopback")
 	_, err = New(Config{Listen: startNode(t, Config{}).Addr().String(), Memory: 1})
