@@ -348,7 +348,7 @@ func TestForkedRunsAreOtherProcesses(t *testing.T) {
 	t.Parallel()
 	x := begin(t, strings.Replace(briefExperiment, "repeat = 3", "repeat = 1\n fork = true", 1)).experiment(60 * time.Second)
 	require.Equal(t, run.Complete, x.Verdict.Completeness, x.Verdict.Reasons)
-	require.Contains(t, figure(t, x, "two", "rate").Finding, "cannot tell: 1 and 1 runs are too few")
+	require.Contains(t, figure(t, x, "two", "rate").Nulls["p"], "1 and 1 runs are too few")
 }
 
 // Workers stay for all runs, at the address of the first.

@@ -68,7 +68,7 @@ func TestFewRunsCannotTell(t *testing.T) {
 		require.Equal(t, want == "", len(c.Notes) == 0)
 		if want != "" {
 			require.Contains(t, c.Notes[0], want)
-			require.Contains(t, rate.Finding, "are too few to tell what chance does")
+			require.Contains(t, rate.Nulls["p"], "are too few to tell what chance does")
 		}
 	}
 }

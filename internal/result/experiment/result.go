@@ -316,7 +316,7 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 	case f.NullCodes["p"] == noVariation && *at == equal:
 		return reason.Why{Code: reason.NoDifference, Text: "no difference shown: " + why}
 	case f.P == nil:
-		return reason.Why{Code: undecided, Text: "cannot tell: " + why}
+		return reason.Why{Code: undecided, Text: "cannot tell"} // why is said once, of all
 	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters && c.ordered:
 		return reason.Why{Code: unordered, Text: "differs" + order}
 	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters:

@@ -56,7 +56,7 @@ func tableOf(x *run.Experiment, figures []run.Figure) run.Table {
 			interval95(f),
 			mdeCell(f),
 			cell(f.PHolm, f.Nulls["p_holm"], ""),
-			{Text: f.Finding},
+			{Text: f.Finding, Reason: f.Nulls["p"]},
 		}})
 	}
 	return t

@@ -249,7 +249,7 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 					excuse(&cell, c, "variant", why, name)
 				}
 				if c.Error {
-					cell.Text += plusMinus(c, v, ctx)
+					cell.Text += interval(c, v, ctx, cell.Value)
 				}
 			}
 			values[i] = cty.NullVal(cty.Number)
@@ -378,9 +378,9 @@ func none(row map[string]cty.Value) map[string]cty.Value {
 	return all
 }
 
-// plusMinus returns half of the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two
-// have the figure.
-func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
+// interval returns the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two have the figure. It
+// is half of its width or, since nothing takes less than no time, from 0 on for a time that has an interval below.
+func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) string {
 	var values []float64
 	for _, r := range v.Runs {
 		of := &hcl.EvalContext{Variables: maps.Clone(ctx.Variables), Functions: ctx.Functions}
@@ -393,6 +393,9 @@ func plusMinus(c plan.Column, v Variant, ctx *hcl.EvalContext) string {
 		return ""
 	}
 	_, half := stat.MeanWithin(values, 0.001)
+	if figure, diags := parseColumn(c); mean != nil && half > *mean && !diags.HasErrors() && v.Plan != nil && kindOf(v.Plan, figure) == times {
+		return " (0 to " + Format(*mean+half, c.Unit) + ")"
+	}
 	return " ± " + Format(half, c.Unit)
 }
 

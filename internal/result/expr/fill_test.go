@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,8 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	p := testPlan()
 	at := func(wall float64) *run.Run {
 		r := testRun(p)
-		r.Phase["get"].Op["get"].RateWall = &wall
+		takes := math.Abs(wall-1000) / 2000
+		r.Phase["get"].Op["get"].RateWall, r.Phase["get"].Op["get"].Response.P99 = &wall, &takes
 		return r
 	}
 	columns := []plan.Column{
@@ -24,6 +26,7 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 		{Name: "sessions", Value: "phase.get.load.sessions"},
 		{Name: "score", Value: "phase.get.op.get.rate_wall", Unit: "/s", Error: true},
 		{Name: "share", Value: "score / bound.score", Unit: "%"},
+		{Name: "takes", Value: "phase.get.op.get.response.p99", Unit: "ms", Error: true},
 	}
 	require.Empty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: columns}}, nil))
 	variants := []Variant{
@@ -32,10 +35,10 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 		{Name: "c", Plan: p, Runs: []*run.Run{at(100)}, Bound: -1},
 	}
 	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
-	require.Equal(t, []string{"closed", "1", "500", "50.0 %"}, texts(rows[0]), "one run has no interval")
-	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table.
-	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %"}, texts(rows[1]))
-	require.Equal(t, []string{"closed", "1", "100", ""}, texts(rows[2]))
+	require.Equal(t, []string{"closed", "1", "500", "50.0 %", "250"}, texts(rows[0]), "one run has no interval")
+	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table. No time is below zero.
+	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %", "3.33 (0 to 56.0)"}, texts(rows[1]))
+	require.Equal(t, []string{"closed", "1", "100", "", "450"}, texts(rows[2]))
 	require.Contains(t, rows[2].Cells[3].Reason, "null")
 	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
 		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
 )
 
 // Comparison writes how two sides of runs compare: first what differs in plan and environment, then the tables. Two experiments give a result for
@@ -36,7 +38,7 @@ func (p *printer) comparison(c *comparison.Result) {
 		}
 	}
 	p.differences(c)
-	for _, note := range c.Notes {
+	for _, note := range notesOf(c) {
 		p.line("")
 		for _, line := range Wrap(note, p.width) {
 			p.line("%s", line)
@@ -49,6 +51,11 @@ func (p *printer) comparison(c *comparison.Result) {
 	for _, t := range c.Tables {
 		p.table(t)
 	}
+}
+
+// notesOf are the comparison's notes, and why it cannot tell.
+func notesOf(c *comparison.Result) []string {
+	return slices.Concat(c.Notes, tables.Untold(c.Figures))
 }
 
 // kinds are the kinds of differences, in the order shown.
@@ -134,7 +141,7 @@ func comparisonMarkdown(b *strings.Builder, c *comparison.Result) {
 			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(d.Path), markdown(d.Values[0]), markdown(d.Values[1]))
 		}
 	}
-	for _, note := range c.Notes {
+	for _, note := range notesOf(c) {
 		fmt.Fprintf(b, "\n%s\n", markdown(note))
 	}
 	markdownTables(b, c.Tables)

@@ -167,16 +167,37 @@ func (p *printer) varying(all []run.Table) (kept []run.Table) {
 	return kept
 }
 
-// experimentMarkdown writes the tables of an experiment as Markdown.
+// experimentMarkdown writes what differs, whether to believe it, and the tables of an experiment as Markdown.
 func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(x.Plan), markdown(strings.Join(words.Experiment(x), " · ")), markdown(x.ID), markdown(strings.Join(tables.Judgement(x), " ")))
-	for i, why := range tables.ShownReasons(tables.Reasons(x)) {
-		if i == 0 {
-			b.WriteString("\n")
-		}
+	own, doubts := tables.DoubtsOf(x)
+	opening(b, x.Plan, append(words.Experiment(x), x.ID), tables.Answers(x), tables.Judgement(x), tables.ShownReasons(own), doubts)
+	markdownTables(b, x.Tables)
+}
+
+// opening writes what opens a report as Markdown: what it is of, its answers, the verdict, and each reason for it once.
+func opening(b *strings.Builder, plan string, facts, answers, verdict, reasons []string, doubts []tables.Doubt) {
+	fmt.Fprintf(b, "## %s\n\n", markdown(plan))
+	for _, answer := range answers {
+		fmt.Fprintf(b, "%s\n\n", markdown(answer))
+	}
+	fmt.Fprintf(b, "**%s**\n", markdown(strings.Join(verdict, " ")))
+	if len(reasons)+len(doubts) > 0 {
+		b.WriteString("\n")
+	}
+	for _, why := range reasons {
 		fmt.Fprintf(b, "- %s\n", markdown(why))
 	}
-	markdownTables(b, x.Tables)
+	for _, d := range doubts {
+		if d.Means == "" {
+			fmt.Fprintf(b, "- %s\n", markdown(strings.Join(d.Facts, "; ")))
+			continue
+		}
+		fmt.Fprintf(b, "- %s %s\n", markdown(d.Means), markdown("["+d.Code+"]"))
+		for _, fact := range d.Facts {
+			fmt.Fprintf(b, "  - %s\n", markdown(fact))
+		}
+	}
+	fmt.Fprintf(b, "\n%s\n", markdown(strings.Join(facts, " · ")))
 }
 
 func markdownTables(b *strings.Builder, all []run.Table) {

@@ -45,7 +45,7 @@ func compared() *run.Experiment {
 				{Name: "w2", Cells: []run.Cell{{Value: &rate, Text: "12,345 ± 678"}, {Text: "baseline"}}},
 				{Name: "w<3>|*", Cells: []run.Cell{
 					{Value: &rate, Text: "12,345"},
-					{Text: "cannot tell: 3 and 1 runs are too few to tell what chance does: repeat at least 3 times, SUSPECT"},
+					{Text: "cannot tell, SUSPECT"},
 				}},
 			},
 		},
@@ -97,7 +97,9 @@ func TestAnswerOfAnExperiment(t *testing.T) {
 	x.Figures = []run.Figure{
 		figure("aof=no", "rate", "/s", "baseline"), figure("aof=always", "rate", "/s", "set_by_load"),
 		figure("aof=no", "response.p50", "s", "baseline"), slower,
+		figure("aof=no", "response.p99", "s", "baseline"), figure("aof=always", "response.p99", "s", "undecided"),
 	}
+	x.Figures[5].Nulls = map[string]string{"p": "1 and 1 runs are too few"}
 	table := func(title, finding string) run.Table {
 		two := 2.0
 		columns := []run.Column{{Name: "score", Title: "mean ± 95 %"}, {Name: "spread", Title: "spread"}, {Name: "finding", Title: "finding"}}
@@ -106,7 +108,7 @@ func TestAnswerOfAnExperiment(t *testing.T) {
 			{Name: "aof=always", Cells: []run.Cell{{Value: &two, Text: "2"}, {}, {Text: finding}}},
 		}}
 	}
-	x.Tables = []run.Table{table("put: rate", "no finding: the open load sets it, and both kept up"), table("put: response.p50", "differs")}
+	x.Tables = []run.Table{table("put: rate", "no finding: the open load sets it, and both kept up"), table("put: response.p50", "differs"), table("put: response.p99", "cannot tell")}
 	for i, variant := range []string{"aof=no", "aof=always"} {
 		x.Runs = append(x.Runs, run.ExperimentRun{ID: variant, Variant: variant, Repetition: 1, Verdict: run.Verdict{
 			Reasons: []string{fmt.Sprintf("phase put: the loop waited %d %% of the time", i+2)}, Codes: []reason.Code{reason.RunQueue},
@@ -117,7 +119,8 @@ func TestAnswerOfAnExperiment(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Experiment(&b, x, Options{}))
 	require.True(t, strings.HasPrefix(b.String(), `aof=always: put median 8.90 × slower, 95 % CI 2.90 to 17.5
-Different from the baseline aof=no? Yes, in every figure.
+Different from the baseline aof=no? Yes, in 1 of 2 comparisons.
+Cannot tell of aof=always, in 1 comparison: 1 and 1 runs are too few.
 All runs are complete. Some figures are SUSPECT: quote none of those without the reasons.
   - The figures include time in which loadgen itself waited for a processor. [run_queue]
     all 2 runs, put: the loop waited 2 or 3 % of the time
@@ -129,4 +132,8 @@ What to do: loadgen explain run_queue
 	require.NoError(t, Experiment(&b, x, Options{Full: true}))
 	require.Contains(t, b.String(), "── put: rate\n")
 	require.Contains(t, b.String(), "spread")
+	b.Reset()
+	require.NoError(t, Markdown(&b, []timeline.Source{{Study: timeline.NewStudy(x)}}))
+	require.Contains(t, b.String(), "waited for a processor. \\[run\\_queue\\]\n  - all 2 runs, put: the loop waited 2 or 3 % of the time\n")
+	require.Equal(t, 1, strings.Count(b.String(), "runs are too few"))
 }

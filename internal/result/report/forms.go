@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/timeline"
@@ -168,23 +169,15 @@ func Markdown(w io.Writer, all []timeline.Source) error {
 }
 
 func summary(b *strings.Builder, r *run.Run) {
-	fmt.Fprintf(b, "## %s\n\n%s · %s\n\n**%s**\n", markdown(r.Plan), markdown(strings.Join(words.Facts(r), " · ")), markdown(r.ID), markdown(strings.Join(words.Verdict(r), " ")))
-	for i, why := range r.Verdict.Reasons {
-		if i == 0 {
-			b.WriteString("\n")
+	reasons := words.Ends(r)
+	for _, a := range r.Asserts {
+		if !words.Passed(a) {
+			reasons = append(reasons, words.Unmet(a))
 		}
-		fmt.Fprintf(b, "- %s\n", markdown(why))
 	}
+	opening(b, r.Plan, append(words.Facts(r), r.ID), words.Answers(r), words.Verdict(r), reasons, tables.Doubts(r))
 	if len(r.PhaseOrder) == 0 {
 		return
-	}
-	for _, name := range r.PhaseOrder {
-		ph := r.Phase[name]
-		if ph.Search != nil {
-			fmt.Fprintf(b, "\nPhase %s: %s.\n", markdown(name), markdown(words.Found(ph)))
-		} else if ph.OfferedRate != nil && ph.AchievedRate != nil {
-			fmt.Fprintf(b, "\nPhase %s: offered %s, sustained %s.\n", markdown(name), words.Arriving(ph, *ph.OfferedRate), words.Arriving(ph, *ph.AchievedRate))
-		}
 	}
 	quantiles := shownIn(r)
 	b.WriteString("\n| phase | op | rate |")

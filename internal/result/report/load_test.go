@@ -56,7 +56,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 			phase:    open(func(ph *plan.Phase) { ph.Scenarios = scenarios }),
 			text:     []string{"open, 2,000 scenarios/s constant, 10.0 s"},
 			page:     []string{"open, 2,000 scenarios/s constant", "scenarios offered"},
-			markdown: []string{" scenarios/s, sustained 0 scenarios/s.\n"},
+			markdown: []string{" scenarios/s, sustained 0 scenarios/s!; "},
 		},
 		"a trace": {
 			phase: open(func(ph *plan.Phase) {

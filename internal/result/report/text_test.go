@@ -90,9 +90,9 @@ func TestReasonsStandOnce(t *testing.T) {
 	require.NoError(t, Text(&b, r, Options{}))
 	require.Contains(t, b.String(), `Figures marked ! are INVALID: use none of them.
   ! The figures include time in which loadgen itself waited for a processor. [run_queue]
-    day, night: the generator's loop waited 20 or 30 % of the time
+    day and night: the generator's loop waited 20 or 30 % of the time
   ? loadgen started some ops late, so response times include waiting in loadgen. [started_late]
-    day get, day put: started late: p99 lag 2 or 3 ms
+    day get and put: started late: p99 lag 2 or 3 ms
   ? night: a bit odd
 What to do: loadgen explain run_queue started_late
 `)

@@ -81,7 +81,9 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 			same = append(same, brief(f.Variant))
 		case f.Undecided():
 			unknown = append(unknown, brief(f.Variant))
-			whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
+			if f.Code != "undecided" { // else the answer says why
+				whys = append(whys, strings.TrimPrefix(f.Finding, "cannot tell: "))
+			}
 		default:
 			none = append(none, brief(f.Variant))
 			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
@@ -115,7 +117,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 		if len(unknown) == others && others > 1 {
 			which = "any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, "cannot tell of "+which+": "+strings.Join(tables.JoinAlike(whys), "; "))
+		d.Text = append(d.Text, strings.Join(append([]string{"cannot tell of " + which}, tables.JoinAlike(whys)...), "; "))
 	}
 	return d
 }

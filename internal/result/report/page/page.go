@@ -143,8 +143,8 @@ type doubtView struct {
 	More []string
 }
 
-func doubtsOf(r *run.Run) (all []doubtView) {
-	for _, d := range tables.Doubts(r) {
+func doubtsOf(doubts []tables.Doubt) (all []doubtView) {
+	for _, d := range doubts {
 		e, _ := words.Explain(d.Code)
 		all = append(all, doubtView{d, words.Marks[d.Validity], e.More})
 	}
@@ -173,7 +173,7 @@ func newRunView(s *timeline.Source, key string) *runView {
 			v.Reasons = append(v.Reasons, words.Unmet(a))
 		}
 	}
-	v.Doubts = doubtsOf(r)
+	v.Doubts = doubtsOf(tables.Doubts(r))
 	v.Class, v.Word = standingOf(r.Verdict)
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {

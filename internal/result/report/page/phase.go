@@ -134,7 +134,7 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 func sentencesOf(ph *run.Phase) []string {
 	var all []string
 	if ph.Search != nil {
-		all = append(all, words.Found(ph))
+		all = append(all, words.Found(ph)...)
 	}
 	for _, verb := range words.Verbs(ph.Op) {
 		o := ph.Op[verb]
@@ -195,7 +195,7 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	}
 	facts = append(facts, words.Log(ph)...)
 	if ph.Search != nil {
-		facts = append(facts, words.Fact{Name: "found", Text: []string{words.Found(ph)}})
+		facts = append(facts, words.Fact{Name: "found", Text: words.Found(ph)})
 	}
 	if steady := words.Steady(ph); steady != nil {
 		facts = append(facts, words.Fact{Name: "steady", Text: steady})

@@ -20,9 +20,10 @@ type studyView struct {
 	Machine       []string
 	Class, Word   string // of the verdict
 	Verdict       []string
-	Reasons       []string
-	MoreReasons   []string
-	Answer        string // whether the variants differ
+	Reasons       []string // its own
+	Doubts        []doubtView
+	Answer        string   // whether the variants differ
+	Effects       []string // by how much, and what cannot be told
 	Differences   []differenceView
 	Phases        []studyPhase
 	Tables        []tableView // of the plan
@@ -95,10 +96,9 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	if !x.Finished && v.Class == "valid" {
 		v.Class, v.Word = "suspect", "In part"
 	}
-	reasons := tables.Reasons(x)
-	v.Reasons = reasons[:min(len(reasons), tables.MaxReasons)]
-	v.MoreReasons = reasons[len(v.Reasons):]
-	v.Answer = tables.AnswerOf(x.Baseline, comparisons)
+	own, doubts := tables.DoubtsOf(x)
+	v.Reasons, v.Doubts = own, doubtsOf(doubts)
+	v.Answer, v.Effects = tables.AnswerOf(x.Baseline, comparisons), append(tables.Effects(x, comparisons), tables.Untold(x.Figures)...)
 	for i := range comparisons {
 		v.Differences = append(v.Differences, newDifferenceView(x, &comparisons[i]))
 	}

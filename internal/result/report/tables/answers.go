@@ -15,10 +15,15 @@ import (
 // maxAnswers bounds the variants of which an experiment's report says first what differs.
 const maxAnswers = 6
 
-// Answers say what differs from the baseline and by how much, a line for each variant, the largest difference first; or that nothing was shown to
-// differ. Then follows how sure that is. What an open load sets is no answer.
+// Answers say what differs from the baseline and by how much; then whether anything does, and why that cannot be told of some figures.
 func Answers(x *run.Experiment) (lines []string) {
 	_, all := Comparisons(x)
+	lines = append(Effects(x, all), "Different from the baseline "+x.Baseline+"? "+AnswerOf(x.Baseline, all))
+	return append(lines, Untold(x.Figures)...)
+}
+
+// Effects say what differs from the baseline and by how much, a line for each variant, the largest difference first. What an open load sets is none.
+func Effects(x *run.Experiment, all []Comparison) (lines []string) {
 	var found []effect
 	for i, v := range x.Variants {
 		if of := effectsOf(all, i); len(of) > 0 {
@@ -36,7 +41,30 @@ func Answers(x *run.Experiment) (lines []string) {
 	if more := len(found) - maxAnswers; more > 0 {
 		lines = append(lines, "and "+quantity.Count(more, "more variant")+", in the tables")
 	}
-	return append(lines, "Different from the baseline "+x.Baseline+"? "+AnswerOf(x.Baseline, all))
+	return lines
+}
+
+// Untold says why it cannot be told whether figures differ, once for all that have the same reason.
+func Untold(figures []run.Figure) (lines []string) {
+	var whys, of []string
+	for i := range figures {
+		if f := &figures[i]; f.Code == "undecided" && f.Nulls["p"] != "" {
+			whys, of = append(whys, f.Nulls["p"]), append(of, f.Variant)
+		}
+	}
+	alikes, in := Alikes(whys)
+	for i, why := range alikes {
+		n, variants := 0, []string(nil)
+		for j, group := range in {
+			if group == i {
+				n++
+				variants = append(variants, of[j])
+			}
+		}
+		slices.Sort(variants)
+		lines = append(lines, "Cannot tell of "+Some(slices.Compact(variants), "variant")+", in "+quantity.Count(n, "comparison")+": "+why.String()+".")
+	}
+	return lines
 }
 
 // effect is a difference that was shown.

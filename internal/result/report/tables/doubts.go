@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -20,16 +21,22 @@ type Doubt struct {
 
 // seen is a reason at a place, in a run of an experiment if it is of one.
 type seen struct {
-	place, text string
-	run         *run.ExperimentRun
+	place string // phase, stage; "": the only one
+	op    string // "": all
+	text  string
+	run   *run.ExperimentRun
 }
 
 // DoubtsOf lists the reasons that an experiment's runs give, which may also be why one got no further or why an assert does not hold, and those of the
 // experiment itself. What several runs share stands once.
 func DoubtsOf(x *run.Experiment) (own []string, all []Doubt) {
-	own = x.Own()
-	if len(own) == len(x.Verdict.Reasons) { // it does not say which belong to runs
+	own = JoinAlike(x.Own())
+	if len(x.Own()) == len(x.Verdict.Reasons) { // it does not say which belong to runs
 		return own, nil
+	}
+	ops := map[string]bool{}
+	for _, f := range x.Figures {
+		ops[f.Op] = true
 	}
 	g := &doubts{x: x}
 	for i := range x.Runs {
@@ -43,7 +50,11 @@ func DoubtsOf(x *run.Experiment) (own []string, all []Doubt) {
 			if !ok || !strings.HasPrefix(place, "phase ") {
 				place, rest = "", text
 			}
-			g.add("", code, seen{strings.TrimPrefix(place, "phase "), rest, r})
+			s := seen{place: strings.TrimPrefix(place, "phase "), text: rest, run: r}
+			if op, after, ok := strings.Cut(rest, ": "); ok && ops[op] {
+				s.op, s.text = op, after
+			}
+			g.add("", code, s)
 		}
 	}
 	return own, g.list()
@@ -58,11 +69,14 @@ func Doubts(r *run.Run) []Doubt {
 			if r.EndedBy(&why) {
 				continue // the run's end says it
 			}
-			place, text := placeOf(ph, why.Text)
-			if Loads(r) > 1 || !ph.Kind.Timed() {
-				place = strings.TrimSuffix(name+" "+place, " ")
+			s := placeOf(ph, why.Text)
+			if why.Code == reason.NoRateHeld && ph.Search != nil && (ph.Search.FirstFailed != nil || ph.Search.ClientBound != nil) {
+				s.text = "" // the answer says it
 			}
-			g.add(why.Validity, string(why.Code), seen{place: place, text: text})
+			if Loads(r) > 1 || !ph.Kind.Timed() {
+				s.place = strings.TrimSuffix(name+" "+s.place, " ")
+			}
+			g.add(why.Validity, string(why.Code), s)
 		}
 	}
 	return g.list()
@@ -82,14 +96,15 @@ func Loads(r *run.Run) (n int) {
 var stage = regexp.MustCompile(`^(stage \d+), [^:]*: `)
 
 // placeOf splits off where in its phase a reason arose: its stage, and its op.
-func placeOf(ph *run.Phase, text string) (place, rest string) {
+func placeOf(ph *run.Phase, text string) (s seen) {
+	s.text = text
 	if m := stage.FindStringSubmatch(text); m != nil && len(ph.Levels) > 0 {
-		place, text = m[1], text[len(m[0]):]
+		s.place, s.text = m[1], text[len(m[0]):]
 	}
-	if op, after, ok := strings.Cut(text, ": "); ok && (ph.Op[op] != nil || ph.Scenario[strings.TrimPrefix(op, "scenario ")] != nil) {
-		return strings.TrimSpace(place + " " + op), after
+	if op, after, ok := strings.Cut(s.text, ": "); ok && (ph.Op[op] != nil || ph.Scenario[strings.TrimPrefix(op, "scenario ")] != nil) {
+		s.op, s.text = op, after
 	}
-	return place, text
+	return s
 }
 
 // doubts collects reasons by code.
@@ -137,20 +152,18 @@ func (g *doubts) together(all []seen) (facts []string) {
 	}
 	alikes, in := Alikes(texts)
 	for i, one := range alikes {
-		var places []string
-		for j, s := range all {
-			if in[j] == i && s.place != "" && !slices.Contains(places, s.place) {
-				places = append(places, s.place)
-			}
-		}
 		text := one.String()
-		if len(places) > 0 {
-			text = named(places) + ": " + text
+		if at := placesOf(all, in, i); at != "" && text != "" {
+			text = at + ": " + text
+		} else if text == "" {
+			text = at
 		}
 		if g.x != nil {
 			text = g.runs(all, in, i) + ", " + text
 		}
-		facts = append(facts, text)
+		if text != "" {
+			facts = append(facts, text)
+		}
 	}
 	return facts
 }
@@ -169,10 +182,38 @@ func (g *doubts) runs(all []seen, in []int, group int) string {
 	return ofRuns(g.x, runs)
 }
 
+// placesOf names the places of a group: ops stand behind the phases and stages that share them.
+func placesOf(all []seen, in []int, group int) string {
+	var places []string
+	ops := map[string][]string{} // by place
+	for j, s := range all {
+		if in[j] != group {
+			continue
+		}
+		if _, known := ops[s.place]; !known {
+			places, ops[s.place] = append(places, s.place), nil
+		}
+		if s.op != "" && !slices.Contains(ops[s.place], s.op) {
+			ops[s.place] = append(ops[s.place], s.op)
+		}
+	}
+	var texts []string
+	for len(places) > 0 {
+		of := ops[places[0]]
+		together := slices.DeleteFunc(slices.Clone(places), func(at string) bool { return !slices.Equal(ops[at], of) })
+		places = slices.DeleteFunc(places, func(at string) bool { return slices.Contains(together, at) })
+		texts = append(texts, strings.TrimSpace(named(together)+" "+named(of)))
+	}
+	return strings.Join(texts, "; ")
+}
+
 // named lists places, or the first of them if there are many.
 func named(places []string) string {
 	if more := len(places) - maxPlaces; more > 0 {
 		return strings.Join(places[:maxPlaces], ", ") + " and " + quantity.Count(more, "more place")
+	}
+	if len(places) == 2 {
+		return places[0] + " and " + places[1]
 	}
 	return strings.Join(places, ", ")
 }

@@ -85,32 +85,6 @@ func (c *Comparison) Text(variant int, column string) string {
 	return Text(c.Table.Rows[variant].Cells[i])
 }
 
-// Reasons joins reasons that several runs have, or that differ only in their numbers.
-func Reasons(x *run.Experiment) []string {
-	rest := x.Own()
-	if len(rest) == len(x.Verdict.Reasons) { // it does not say which belong to runs
-		return rest
-	}
-	var texts []string
-	var of []run.ExperimentRun
-	for _, r := range x.Runs {
-		for _, why := range r.Verdict.Reasons {
-			texts, of = append(texts, why), append(of, r)
-		}
-	}
-	alikes, in := Alikes(texts)
-	for i, one := range alikes {
-		var runs []run.ExperimentRun
-		for j, r := range of {
-			if in[j] == i {
-				runs = append(runs, r)
-			}
-		}
-		rest = append(rest, ofRuns(x, runs)+": "+one.String())
-	}
-	return rest
-}
-
 // ofRuns names runs: a single one by its variant and repetition, several by their number and variants.
 func ofRuns(x *run.Experiment, runs []run.ExperimentRun) string {
 	if len(runs) == 1 {

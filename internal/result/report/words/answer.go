@@ -11,7 +11,7 @@ import (
 // maxAnswers bounds the loads whose figures open a report, and the ops of each.
 const maxAnswers = 4
 
-// Answers say in a line for each load of a run what it found: the rates and latencies that are usually quoted, with their marks. It is empty if no
+// Answers say of each load of a run what it found: the rates and latencies that are usually quoted, with their marks. It is empty if no
 // load was measured.
 func Answers(r *run.Run) (lines []string) {
 	var loads []string
@@ -21,14 +21,11 @@ func Answers(r *run.Run) (lines []string) {
 		}
 	}
 	for _, name := range loads[:min(len(loads), maxAnswers)] {
-		text := Answer(r.Phase[name])
-		if text == "" {
-			continue
+		of := answersOf(r.Phase[name])
+		if op, _, _ := strings.Cut(of[0], ": "); len(loads) > 1 && op != name && of[0] != "" {
+			of[0] = name + ": " + of[0]
 		}
-		if op, _, _ := strings.Cut(text, ": "); len(loads) > 1 && op != name {
-			text = name + ": " + text
-		}
-		lines = append(lines, text)
+		lines = append(lines, slices.DeleteFunc(of, func(line string) bool { return line == "" })...)
 	}
 	if more := len(loads) - maxAnswers; more > 0 {
 		lines = append(lines, "and "+quantity.Count(more, "more load")+", below")
@@ -36,13 +33,13 @@ func Answers(r *run.Run) (lines []string) {
 	return lines
 }
 
-// Answer says what a load found; "" if nothing was counted.
-func Answer(ph *run.Phase) string {
+// answersOf says what a load found: at least a line, which is "" if nothing was counted.
+func answersOf(ph *run.Phase) []string {
 	if ph.Search != nil {
 		return Found(ph)
 	}
 	if len(ph.Levels) > 0 {
-		return courseOf(ph)
+		return []string{courseOf(ph)}
 	}
 	var ops []string
 	for _, d := range DoneIn(ph) {
@@ -50,14 +47,15 @@ func Answer(ph *run.Phase) string {
 			continue
 		}
 		if len(ops) == maxAnswers {
-			return strings.Join(append(ops, "other ops below"), "; ")
+			ops = append(ops, "other ops below")
+			break
 		}
 		ops = append(ops, d.answer())
 	}
 	if ph.OfferedRate != nil && ph.AchievedRate != nil {
 		ops = slices.Insert(ops, 0, "offered "+Arriving(ph, *ph.OfferedRate)+", sustained "+Arriving(ph, *ph.AchievedRate)+Mark(ph, "achieved_rate"))
 	}
-	return strings.Join(ops, "; ")
+	return []string{strings.Join(ops, "; ")}
 }
 
 // answer says how many ops of a kind were done in a second, and how long they took.
@@ -83,19 +81,40 @@ func (d Done) answer() string {
 	return d.Name + ": " + strings.Join(parts, ", ")
 }
 
-// courseOf says how long ops took at the first and the last of several stages.
+// courseOf says what the first of several stages found, the last, and the one with the highest rate.
 func courseOf(ph *run.Phase) string {
+	highest, last := 0, len(ph.Levels)-1
+	for i, l := range ph.Levels {
+		if l.Rate > ph.Levels[highest].Rate {
+			highest = i
+		}
+	}
 	var parts []string
 	for i := range ph.Levels {
-		l := &ph.Levels[i]
-		if i > 0 && i < len(ph.Levels)-1 {
-			continue
-		}
-		for _, d := range didIn(l) {
-			if d.Response.P99 != nil {
-				parts = append(parts, "at "+Arriving(ph, l.Rate)+", "+d.Name+" p99 "+quantity.Duration(*d.Response.P99)+Marks[l.Validity])
-			}
+		if i == 0 || i == highest || i == last {
+			parts = append(parts, "at "+Arriving(ph, ph.Levels[i].Rate)+", "+strings.Join(ofLevel(&ph.Levels[i]), ", "))
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// ofLevel says how long the ops of a level took, and what it sustained if that is not what it was to.
+func ofLevel(l *run.Level) (parts []string) {
+	const kept = 0.99
+	mark := Marks[l.Validity]
+	if l.AchievedRate != nil && *l.AchievedRate < kept*l.Offered() {
+		parts = append(parts, "sustained "+quantity.Whole(*l.AchievedRate)+"/s"+mark)
+	}
+	for _, d := range didIn(l) {
+		if d.Response.P99 != nil {
+			parts = append(parts, d.Name+" p99 "+quantity.Duration(*d.Response.P99)+mark)
+		}
+		if failed := d.Due - d.OK - d.Miss; failed > 0 {
+			parts = append(parts, quantity.Thousands(failed)+" of "+quantity.Count(d.Due, d.Name)+" failed")
+		}
+	}
+	if parts == nil {
+		parts = []string{"no latency: too few ops"}
+	}
+	return parts
 }

@@ -83,24 +83,25 @@ func didIn(l *run.Level) (all []Done) {
 	return all
 }
 
-// Found says what a search found.
-func Found(ph *run.Phase) string {
+// Found says what a search found, in sentences: the answer, what was too much, what gave out first, and how it ended.
+func Found(ph *run.Phase) []string {
 	s := ph.Search
 	var goals []string
 	for _, o := range s.Objectives {
 		goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" ≤ "+quantity.Duration(o.LimitSeconds))
 	}
 	goal := "response " + strings.Join(goals, ", ")
-	parts := []string{"no rate holds " + goal}
+	answer := "no rate holds " + goal
 	if s.Rate != nil {
-		parts[0] = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
+		answer = rateOf(ph, *s.Level, *s.Rate) + " hold " + goal
 		if s.Tries > 0 {
-			parts[0] += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
+			answer += fmt.Sprintf(" (held %d of %d)", s.Held, s.Tries)
 		}
 	}
 	if s.Low != nil {
-		parts = append(parts, "the largest rate that does lies between "+quantity.Whole(*s.Low)+"/s and "+quantity.Whole(*s.High)+"/s (95 %)")
+		answer += "; the largest rate that does lies between " + quantity.Whole(*s.Low) + "/s and " + quantity.Whole(*s.High) + "/s (95 %)"
 	}
+	parts := []string{answer}
 	above := func(rate *float64, what string, bound bool) {
 		if rate == nil {
 			return
@@ -110,22 +111,23 @@ func Found(ph *run.Phase) string {
 		})
 		part := quantity.Whole(*rate) + "/s " + what
 		if i >= 0 {
-			part = rateOf(ph, i, *rate) + " " + what + " (" + ph.Levels[i].Why + ")"
+			part = rateOf(ph, i, *rate) + " " + what + ": " + ph.Levels[i].Why
 		}
 		parts = append(parts, part)
 	}
 	above(s.FirstFailed, "do not", false)
 	above(s.ClientBound, "are client-bound", true)
 	if s.Evidence != "" {
-		parts = append(parts, "what gave out first: "+s.Evidence)
+		parts = append(parts, "What gave out first: "+s.Evidence)
+	}
+	end := strings.ToUpper(s.Ended[:min(1, len(s.Ended))]) + s.Ended[min(1, len(s.Ended)):]
+	if s.Rate != nil && ph.Levels[*s.Level].Rate == s.To {
+		end = `That is the highest rate asked for ("to"): the limit lies above it`
 	}
 	if s.Knee != nil {
-		parts = append(parts, "knee at "+rateOf(ph, *s.KneeLevel, *s.Knee))
+		parts = append(parts, "Knee at "+rateOf(ph, *s.KneeLevel, *s.Knee)+": throughput divided by latency is greatest there")
 	}
-	if s.Rate != nil && ph.Levels[*s.Level].Rate == s.To {
-		return strings.Join(append(parts, `that is the highest rate asked for ("to"): the limit lies above it`), "; ")
-	}
-	return strings.Join(append(parts, s.Ended), "; ")
+	return append(parts, end)
 }
 
 // rateOf formats a rate that a search found, with the one that its level asked for if that is another.
