@@ -38,7 +38,7 @@ func Servers(root fs.FS, endpoints []Endpoint, local func(netip.Addr) bool) ([]i
 	if len(here) == 0 {
 		return nil, nil
 	}
-	sockets, err := listening(root)
+	sockets, err := listening(root, here)
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +78,24 @@ func (s socket) serves(e Endpoint) bool {
 	if e.Path != "" || s.at.Path != "" {
 		return s.at.Path == e.Path
 	}
-	at := s.at.Addr.Addr()
-	return s.at.Addr.Port() == e.Addr.Port() && (at.IsUnspecified() || at.Unmap() == e.Addr.Addr().Unmap())
+	at, to := s.at.Addr.Addr(), e.Addr.Addr().Unmap()
+	return s.at.Addr.Port() == e.Addr.Port() && (at.IsUnspecified() && (at.Is6() || to.Is4()) || at.Unmap() == to)
 }
 
-// listening lists the listening sockets of this network namespace. A missing file means none: a kernel may lack IPv6.
-func listening(root fs.FS) (all []socket, err error) {
-	// The line of a listening socket contains mark. The others, perhaps a hundred thousand, are skipped without parsing.
-	read := func(name, mark string, parse func(words []string) (socket, bool)) error {
-		f, err := root.Open("proc/net/" + name)
+// listening lists listening sockets of this network namespace, at least those that serve the endpoints. A missing file means none: a kernel may lack
+// IPv6.
+//
+// The kernel's tables list listening sockets first. To list the others takes milliseconds, and there may be a hundred thousand. So a table is read only
+// while an endpoint is not served, up to the first of the others. IPv4 comes first: a server that listens on both may be asked by either.
+func listening(root fs.FS, endpoints []Endpoint) (all []socket, err error) {
+	unserved := func(e Endpoint) bool {
+		return !slices.ContainsFunc(all, func(s socket) bool { return s.serves(e) })
+	}
+	read := func(t table) error {
+		if !slices.ContainsFunc(endpoints, func(e Endpoint) bool { return (e.Path != "") == t.paths && unserved(e) }) {
+			return nil
+		}
+		f, err := root.Open("proc/net/" + t.name)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -95,17 +104,31 @@ func listening(root fs.FS) (all []socket, err error) {
 		}
 		defer f.Close()
 		lines := bufio.NewScanner(f)
+		lines.Buffer(make([]byte, 512), bufio.MaxScanTokenSize) // the kernel goes on until it has filled the buffer
+		listed := false
 		for lines.Scan() {
-			if !bytes.Contains(lines.Bytes(), []byte(mark)) {
+			if bytes.Contains(lines.Bytes(), []byte(t.mark)) {
+				if s, ok := t.parse(strings.Fields(lines.Text())); ok {
+					all, listed = append(all, s), true
+				}
 				continue
 			}
-			if s, ok := parse(strings.Fields(lines.Text())); ok {
-				all = append(all, s)
+			if listed && !slices.ContainsFunc(endpoints, unserved) {
+				break
 			}
+			listed = false
 		}
 		return lines.Err()
 	}
-	return all, errors.Join(read("tcp", " 0A ", parseTCP), read("tcp6", " 0A ", parseTCP), read("unix", " 00010000 ", parseUnix))
+	return all, errors.Join(read(table{"unix", true, " 00010000 ", parseUnix}), read(table{"tcp", false, " 0A ", parseTCP}), read(table{"tcp6", false, " 0A ", parseTCP}))
+}
+
+// table is a file of proc/net. Lines of listening sockets contain mark; the others are not parsed.
+type table struct {
+	name  string
+	paths bool // of Unix sockets
+	mark  string
+	parse func(words []string) (socket, bool)
 }
 
 // parseTCP parses a line of proc/net/tcp or tcp6: "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …"; st 0A is LISTEN.

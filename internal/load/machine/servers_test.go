@@ -44,9 +44,11 @@ func TestServers(t *testing.T) {
 			"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 100 1\n" +
 			"   1: 0200007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 101 1\n" +
 			"   2: 0100007F:1F91 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 102 1\n" +
-			"   3: 0100007F:1F92 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 103 1\n"),
+			"   3: 0100007F:1F92 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 103 1\n" +
+			"   4: 00000000:1F94 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 107 1\n"),
 		"proc/net/tcp6": file(head +
-			"   0: 00000000000000000000000000000000:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 104 1\n"),
+			"   0: 00000000000000000000000000000000:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 104 1\n" +
+			"   1: 00000000000000000000000000000000:1F94 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 108 1\n"),
 		"proc/net/unix": file("Num       RefCount Protocol Flags    Type St Inode Path\n" +
 			"0000000000000000: 00000002 00000000 00010000 0001 01 105 /run/a b\n" +
 			"0000000000000000: 00000003 00000000 00000000 0001 03 106 /run/a b\n"),
@@ -57,6 +59,8 @@ func TestServers(t *testing.T) {
 		"proc/44/fd/1": link("socket:[105]"),
 		"proc/45/fd/1": link("socket:[102]"),
 		"proc/45/fd/2": link("/dev/null"),
+		"proc/46/fd/3": link("socket:[107]"),
+		"proc/47/fd/3": link("socket:[108]"),
 	}
 	tcp := func(text string) Endpoint { return Endpoint{Addr: netip.MustParseAddrPort(text)} }
 	for name, c := range map[string]struct {
@@ -66,6 +70,8 @@ func TestServers(t *testing.T) {
 		"one socket of two processes": {[]Endpoint{tcp("127.0.0.1:8080")}, []int{40, 41}},
 		"the same port elsewhere":     {[]Endpoint{tcp("127.0.0.2:8080"), tcp("127.0.0.2:8080")}, []int{42}},
 		"any address":                 {[]Endpoint{tcp("127.0.0.1:8083"), tcp("[::1]:8083")}, []int{43}},
+		"any address of IPv4":         {[]Endpoint{tcp("127.0.0.1:8084")}, []int{46}},
+		"the same port of IPv6":       {[]Endpoint{tcp("[::1]:8084")}, []int{47}},
 		"mapped":                      {[]Endpoint{tcp("[::ffff:127.0.0.2]:8080")}, []int{42}},
 		"a path":                      {[]Endpoint{{Path: "/run/a b"}}, []int{44}},
 		"another machine":             {[]Endpoint{tcp("192.0.2.1:8080")}, nil},
@@ -81,7 +87,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// Only lines of listening sockets are parsed.
+// Lines of sockets that do not listen are not parsed, and once each endpoint is served they are not read.
 func TestOtherSocketsCostNothing(t *testing.T) {
 	const line = "   2: 0100007F:1F91 0100007F:9999 %02X 00000000:00000000 00:00000000 00000000     0        0 %d 1\n"
 	table := func(others int) fs.FS {
@@ -90,13 +96,20 @@ func TestOtherSocketsCostNothing(t *testing.T) {
 		for i := range others {
 			fmt.Fprintf(&b, line, 1, 1000+i)
 		}
+		fmt.Fprintf(&b, line, 10, 101)
 		return fstest.MapFS{"proc/net/tcp": file(b.String())}
 	}
+	at := func(port uint16) []Endpoint {
+		return []Endpoint{{Addr: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)}}
+	}
+	all, err := listening(table(1), at(0x1F91))
+	require.NoError(t, err)
+	require.Len(t, all, 1, "the second comes after sockets that do not listen")
 	allocs := func(root fs.FS) float64 {
 		return testing.AllocsPerRun(10, func() {
-			all, err := listening(root)
+			all, err := listening(root, at(0x1F92))
 			require.NoError(t, err)
-			require.Len(t, all, 1)
+			require.Len(t, all, 2, "nobody serves it")
 		})
 	}
 	require.Equal(t, allocs(table(0)), allocs(table(10_000)))
