@@ -20,8 +20,8 @@ func (p *phase) finer(t *measure.Totals, seriesRows int) {
 	shift := bits.Len64(uint64(end/fewRows)) - 1
 	for _, o := range t.Ops {
 		for outcome := range driver.NumOutcomes {
-			if o != nil && o.Bins[outcome] != nil {
-				shift = max(shift, int(o.Bins[outcome].Shift))
+			if o != nil {
+				shift = max(shift, int(o.Bins[outcome].Shift()))
 			}
 		}
 	}

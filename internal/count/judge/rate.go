@@ -64,10 +64,10 @@ func binShift(ops []*measure.Op, t *measure.Totals) (shift uint8, last int64) {
 		if b.Total() == 0 {
 			return
 		}
-		shift = max(shift, b.Shift)
+		shift = max(shift, b.Shift())
 		for i := range b.N {
 			if b.N[i] > 0 {
-				last = max(last, int64(i)<<b.Shift)
+				last = max(last, int64(i)<<b.Shift())
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (b *builder) ofEnds(ops []*measure.Op, w window, byTime float64) throughput
 		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(w.to-w.from))}
 	}
 	b.phase.stall.byTime, b.phase.stall.byEnds = max(byTime, 0), float64(n)/lasts
-	return throughput{window: w.aligned(ends.Shift), ends: true, scale: 1 / lasts}
+	return throughput{window: w.aligned(ends.Shift()), ends: true, scale: 1 / lasts}
 }
 
 // endsOf returns when ops ended, whatever their outcome.

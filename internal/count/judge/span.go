@@ -39,7 +39,7 @@ func lastEnd(t *measure.Totals) (last int64) {
 			}
 			for i, n := range &b.N {
 				if n > 0 {
-					last = max(last, int64(i+1)<<b.Shift)
+					last = max(last, int64(i+1)<<b.Shift())
 				}
 			}
 		}

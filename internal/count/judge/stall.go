@@ -37,13 +37,13 @@ func (b *builder) silence(w window, turn int64) {
 // silence returns the longest time within a window in which nothing ended, and how far those bins are apart on average in which something did, but for
 // that time; nanoseconds.
 func silence(ends *measure.Bins, w window) (longest, usual int64) {
-	w = w.aligned(ends.Shift)
+	w = w.aligned(ends.Shift())
 	filled, run := int64(0), int64(0)
-	for i := w.from >> ends.Shift; i < w.to>>ends.Shift; i++ {
+	for i := w.from >> ends.Shift(); i < w.to>>ends.Shift(); i++ {
 		if run++; i < measure.NumBins && ends.N[i] > 0 {
 			filled, run = filled+1, 0
 		}
-		longest = max(longest, run<<ends.Shift)
+		longest = max(longest, run<<ends.Shift())
 	}
 	return longest, (w.to - w.from - longest) / max(filled, 1)
 }

@@ -10,24 +10,41 @@ const (
 	maxShift = 53 // 1,024 bins of 2^53 ns hold every int64
 )
 
-// Bins counts ends of ops over time: bin i covers [i<<Shift, (i+1)<<Shift) nanoseconds from the step's origin. When an end falls beyond the last bin,
-// neighbours are joined and the width doubles. So the width depends only on the latest end, whatever the order of ends and of merges. The zero value
-// is empty and ready; a nil *Bins may be read.
+// Bins counts ends of ops over time: bin i covers [i<<shift, (i+1)<<shift) nanoseconds from the step's origin, where shift is [Bins.Shift]. When an end
+// falls beyond the last bin, neighbours are joined and the width doubles. So the width depends only on the latest end, whatever the order of ends and
+// of merges. The zero value is empty and ready; a nil *Bins may be read.
 type Bins struct {
-	Shift uint8 // below 16 only in empty Bins, where it means 16
-	N     [NumBins]uint64
+	doubled uint8 // how often the width did
+	N       [NumBins]uint64
+}
+
+// Shift returns the width in use, as a power of two: 16 or more.
+func (b *Bins) Shift() uint8 {
+	if b == nil {
+		return minShift
+	}
+	return minShift + b.doubled
 }
 
 // Add counts an end at offset nanoseconds from the step's origin; an end before the origin counts as at the origin.
 func (b *Bins) Add(offset int64) { b.AddN(offset, 1) }
 
 // AddN counts n ≥ 1 ends.
-func (b *Bins) AddN(offset int64, n uint64) {
-	offset = max(offset, 0)
-	if b.Shift < minShift || offset>>b.Shift >= NumBins {
-		b.coarsen(narrowest(minShift, uint64(offset), NumBins))
+func (b *Bins) AddN(offset int64, n uint64) { *b.at(offset) += n }
+
+// at returns the bin of an end. It is small enough to be inlined.
+func (b *Bins) at(offset int64) *uint64 {
+	if i := uint64(offset) >> ((minShift + b.doubled) & 63); i < NumBins {
+		return &b.N[i]
 	}
-	b.N[offset>>b.Shift] += n
+	return b.reach(offset)
+}
+
+// reach returns the bin of an end that is before the origin, or beyond the last bin.
+func (b *Bins) reach(offset int64) *uint64 {
+	offset = max(offset, 0)
+	b.coarsen(narrowest(b.Shift(), uint64(offset), NumBins))
+	return &b.N[offset>>b.Shift()]
 }
 
 // spread counts n ≥ 1 for each nanosecond in [from, to), which is not empty. It does not matter into which parts a stretch of time is cut.
@@ -35,16 +52,16 @@ func (b *Bins) spread(from, to int64, n uint64) {
 	from, to = max(from, 0), max(to, 1)
 	b.AddN(to-1, n)
 	for to--; from < to; {
-		end := min(to, (from>>b.Shift+1)<<b.Shift)
-		b.N[from>>b.Shift] += n * uint64(end-from)
+		end := min(to, (from>>b.Shift()+1)<<b.Shift())
+		b.N[from>>b.Shift()] += n * uint64(end-from)
 		from = end
 	}
 }
 
 // Merge adds the ends of o.
 func (b *Bins) Merge(o *Bins) {
-	b.coarsen(o.shift())
-	by := b.shift() - o.shift()
+	b.coarsen(o.Shift())
+	by := b.Shift() - o.Shift()
 	for i, n := range &o.N {
 		b.N[i>>by] += n
 	}
@@ -53,7 +70,7 @@ func (b *Bins) Merge(o *Bins) {
 // Between returns how many ends fell into the bins that lie wholly inside [from, to), in nanoseconds from the step's origin, and the seconds that
 // those bins cover: 0 if there is no such bin. Time after the last end counts as empty bins.
 func (b *Bins) Between(from, to int64) (n uint64, seconds float64) {
-	shift := b.shift()
+	shift := b.Shift()
 	width := int64(1) << shift
 	first := max(from, 0) >> shift
 	if first<<shift < from {
@@ -82,23 +99,14 @@ func (b *Bins) Total() (n uint64) {
 	return n
 }
 
-// shift returns the width in use, as a power of two.
-func (b *Bins) shift() uint8 {
-	if b == nil {
-		return minShift
-	}
-	return max(b.Shift, minShift)
-}
-
 // coarsen joins neighbours until bins are at least 2^shift ns wide.
 func (b *Bins) coarsen(shift uint8) {
-	from := b.Shift
-	b.Shift = max(b.shift(), shift)
-	if from < minShift || from == b.Shift {
-		return // no bin holds anything, or they are already that wide
+	if shift <= b.Shift() {
+		return
 	}
-	Fold(b.N[:], 1<<(b.Shift-from), func(into, from *uint64) {
+	Fold(b.N[:], 1<<(shift-b.Shift()), func(into, from *uint64) {
 		*into += *from
 		*from = 0
 	})
+	b.doubled = shift - minShift
 }

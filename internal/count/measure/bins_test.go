@@ -35,7 +35,7 @@ func TestBinsCoarsenForTheLatestEnd(t *testing.T) {
 	} {
 		for _, offsets := range [][]int64{{0, c.latest}, {c.latest, 0}} {
 			b := binsOf(offsets...)
-			require.Equal(t, c.shift, b.Shift, "latest end %d", c.latest)
+			require.Equal(t, c.shift, b.Shift(), "latest end %d", c.latest)
 			require.EqualValues(t, 2, b.Total())
 			var want [NumBins]uint64
 			want[0]++
@@ -87,14 +87,14 @@ func TestBinsAgainstTheEndsThemselves(t *testing.T) {
 		b, rest := binsOf(ends[:cut]...), binsOf(ends[cut:]...)
 		b.Merge(rest)
 		require.Equal(t, binsOf(ends...).N, b.N)
-		require.Equal(t, narrowest(minShift, uint64(slices.Max(ends)), NumBins), b.Shift)
+		require.Equal(t, narrowest(minShift, uint64(slices.Max(ends)), NumBins), b.Shift())
 		require.EqualValues(t, len(ends), b.Total())
 
 		from, to := anyTime.Draw(t, "from"), anyTime.Draw(t, "to")
 		want, covered := uint64(0), int64(0)
 		for i := range int64(NumBins) {
-			lower := i << b.Shift
-			upper := lower + 1<<b.Shift
+			lower := i << b.Shift()
+			upper := lower + 1<<b.Shift()
 			if lower < from || upper > to || upper < 0 {
 				continue
 			}
@@ -107,7 +107,7 @@ func TestBinsAgainstTheEndsThemselves(t *testing.T) {
 		}
 		n, seconds := b.Between(from, to)
 		require.Equal(t, want, n)
-		if to <= NumBins<<b.Shift {
+		if to <= NumBins<<b.Shift() {
 			require.InDelta(t, float64(covered)/1e9, seconds, seconds*1e-12)
 		}
 	})
@@ -125,7 +125,7 @@ func TestSpreadOverBins(t *testing.T) {
 		parts.AddLost(3, from, cut)
 		require.Equal(t, whole, parts.Lost)
 		require.EqualValues(t, 3*(to-from), whole.Total())
-		width := int64(1) << whole.Shift
+		width := int64(1) << whole.Shift()
 		n, _ := whole.Between(from, to)
 		require.GreaterOrEqual(t, int64(n), 3*(to-from-2*width))
 	})

@@ -448,10 +448,10 @@ func (r *reader) bins(b *Bins) { r.filled(b, r.Byte()) }
 
 // filled reads bins that are not empty, of width 2^shift. The width must be the finest that holds the last end.
 func (r *reader) filled(b *Bins, shift uint8) {
-	b.Shift = shift
+	b.doubled = shift - minShift
 	left := r.Uvarint()
-	if b.Shift < minShift || b.Shift > maxShift || left == 0 {
-		r.Fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, b.Shift, minShift, maxShift)
+	if shift < minShift || shift > maxShift || left == 0 {
+		r.Fail("%d ends in bins of 2^%d ns, want some in 2^%d to 2^%d", left, shift, minShift, maxShift)
 	}
 	next := 0
 	for left > 0 && r.Err == nil {
@@ -467,7 +467,7 @@ func (r *reader) filled(b *Bins, shift uint8) {
 			left -= n
 		}
 	}
-	if b.Shift > minShift && next <= NumBins/2 {
-		r.Fail("bins of 2^%d ns, where half of that would do", b.Shift)
+	if shift > minShift && next <= NumBins/2 {
+		r.Fail("bins of 2^%d ns, where half of that would do", shift)
 	}
 }

@@ -332,7 +332,7 @@ func appendOne(b []byte, bins *Bins) []byte {
 	if total == 0 {
 		return append(b, 0)
 	}
-	b = append(b, bins.shift())
+	b = append(b, bins.Shift())
 	b = binary.AppendUvarint(b, total)
 	skipped := uint64(0)
 	for _, n := range &bins.N {

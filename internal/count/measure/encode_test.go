@@ -239,7 +239,7 @@ func TestWidestBinsTravel(t *testing.T) {
 	totals.Origin = 0
 	totals.Ops[driver.Put].Bins[driver.OK].Add(math.MaxInt64)
 	b := bytesOf(t, totals)
-	require.EqualValues(t, maxShift, totals.Ops[driver.Put].Bins[driver.OK].Shift)
+	require.EqualValues(t, maxShift, totals.Ops[driver.Put].Bins[driver.OK].Shift())
 	var into Totals
 	_, err := into.Decode(b)
 	require.NoError(t, err)

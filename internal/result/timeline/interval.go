@@ -75,7 +75,7 @@ func binned(t *measure.Totals) (all []Interval, width float64) {
 		}
 		for outcome, b := range o.Bins {
 			if b.Total() > 0 {
-				shift = max(shift, b.Shift)
+				shift = max(shift, b.Shift())
 				ends[outcome] = append(ends[outcome], b)
 			}
 		}
