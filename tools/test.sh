@@ -47,21 +47,23 @@ asking() {
 	grep -rl --include='*_test.go' "servertest\.$1()" internal pkg | sed 's|^|./|; s|/[^/]*$||' | sort -u
 }
 
-# whole prints the tests that do a part of their work unless servertest.Whole, as a pattern for -run.
+# whole prints the tests that run on one goroutine, as a pattern for -run: those that do a part of their work unless servertest.Whole, and those that
+# drive an event loop themselves, in virtual time (package engine).
 whole() {
-	grep -rl --include='*_test.go' 'servertest\.Whole()' internal pkg cmd | xargs awk '
+	grep -rlE --include='*_test.go' 'servertest\.Whole\(\)|new[A-Za-z]*Bench\(' internal pkg cmd | xargs awk '
 		/^func / { test = /^func Test/ ? $2 : ""; sub(/\(.*/, "", test) }
-		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }' | sort -u | paste -sd '|'
+		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }
+		/new[A-Za-z]*Bench\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
 }
 
 status=0
 go vet ./... || status=$?
 flags='-vet=off -shuffle=on -timeout 20m'
 
-# Nothing in the packages of tools/unraced.txt runs on two goroutines, which internal/lint holds: where the detector could find nothing they are tested
-# without it, and it sees their code where that of other packages uses it. The rest are tested with two event loops where they choose no number
+# Nothing in the packages of tools/unraced.txt runs on two goroutines, which internal/lint holds: they are tested without the detector, and it sees their
+# code where that of other packages uses it. So is bench, which watches processes. The rest are tested with two event loops where they choose no number
 # themselves: with one there is nothing that loops could share.
-shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -f tools/unraced.txt)
+shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -e ./bench -f tools/unraced.txt)
 if [ -n "$cc" ]; then
 	# What tests compute on one goroutine the detector need not see. The million images of crashes are too many for it.
 	alone=$(whole)
@@ -70,7 +72,7 @@ if [ -n "$cc" ]; then
 else
 	LOADGEN_TEST_LOOPS=2 go test $flags $shared || status=$?
 fi
-go test $flags $(cat tools/unraced.txt) || status=$?
+go test $flags $(cat tools/unraced.txt) ./bench || status=$?
 
 # The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
 # most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.

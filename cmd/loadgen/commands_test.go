@@ -201,7 +201,7 @@ func TestAForgottenScriptDoesNotEndTheLoad(t *testing.T) {
 	t.Parallel()
 	server := servertest.StartRedis(t)
 	plan := strings.ReplaceAll(commandsPlan, "max_bad = 0", "max_bad = 1")
-	l := begin(t, plan, "-var", nodes(server.Addr), "-var", "duration=10s")
+	l := begin(t, plan, "-var", nodes(server.Addr), "-var", "duration=4s")
 	l.underWay()
 	require.Equal(t, "OK", ask(t, server.Addr, "SCRIPT", "FLUSH"))
 	r := l.result(60 * time.Second)

@@ -199,7 +199,7 @@ func TestDrawnDelaysAreMeasured(t *testing.T) {
 // lacked a processor for longer than it can catch up afterwards.
 func TestBandwidthIsTheThroughput(t *testing.T) {
 	const bandwidth, size, reply = 4 << 20, 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
-	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "1ms"`, "pipeline = 16", 1)
+	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "4ms"`, "pipeline = 16", 1)
 	node := beginTarget(t, "--bandwidth", "4MiB")
 	p := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s").result(60 * time.Second).Phase["gets"]
 	require.NotNil(t, p.Op["get"].Rate)

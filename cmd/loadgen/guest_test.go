@@ -92,10 +92,11 @@ func TestMapSyncInAGuest(t *testing.T) {
 			for _, layout := range layouts {
 				script += runLog("DAX-"+layout, "-var layout="+layout)
 			}
-			script += "umount /mnt; mount -t " + kind + " -o dax=never /dev/pmem0 /mnt && echo REMOUNTED\n" +
-				runLog("REFUSED", "") + runLog("AUTO", "-var sync=auto") +
-				"umount /mnt; mount -t " + kind + " -o dax=always /dev/pmem0 /mnt\n" +
-				"/loadgen coordinator run /plan.hcl --runs /tmp/runs --log-root /mnt -var duration=10m 2>&1 | cat\n"
+			if kind == "ext4" { // what a mount without DAX does is the same on both
+				script += "umount /mnt; mount -t ext4 -o dax=never /dev/pmem0 /mnt && echo REMOUNTED\n" +
+					runLog("REFUSED", "") + runLog("AUTO", "-var sync=auto") + "umount /mnt; mount -t ext4 -o dax=always /dev/pmem0 /mnt\n"
+			}
+			script += "/loadgen coordinator run /plan.hcl --runs /tmp/runs --log-root /mnt -var duration=10m 2>&1 | cat\n"
 			g := guests.Boot(image, "nvdimm", script)
 			require.Eventually(t, func() bool { return acknowledged(g.Said()) > 1000 || strings.Contains(g.Said(), "GUEST done") },
 				5*time.Minute, 50*time.Millisecond, g)
@@ -115,11 +116,13 @@ func TestMapSyncInAGuest(t *testing.T) {
 				require.NotNil(t, whole, said)
 				require.Equal(t, whole[1], whole[2])
 			}
-			require.Contains(t, out, "\nREMOUNTED\n")
-			require.Contains(t, ofRun(out, "REFUSED"), "exit 6 ")
-			require.Contains(t, ofRun(out, "REFUSED"), kind+" on /dev/pmem0 cannot map with MAP_SYNC")
-			require.Regexp(t, "exit [04] ", ofRun(out, "AUTO"))
-			require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, msync used, 1 file")
+			if kind == "ext4" {
+				require.Contains(t, out, "\nREMOUNTED\n")
+				require.Contains(t, ofRun(out, "REFUSED"), "exit 6 ")
+				require.Contains(t, ofRun(out, "REFUSED"), "ext4 on /dev/pmem0 cannot map with MAP_SYNC")
+				require.Regexp(t, "exit [04] ", ofRun(out, "AUTO"))
+				require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, msync used, 1 file")
+			}
 			require.Greater(t, acked, 1000, out)
 			recovered, torn := reopen(t, kind, image)
 			t.Logf("%s: at least %d entries were acknowledged before the guest was killed, %d recovered, %d torn", kind, acked, recovered, torn)

@@ -149,7 +149,7 @@ func TestPlansOnFourLoops(t *testing.T) {
 	for _, plan := range plans {
 		t.Run(filepath.Base(plan), func(t *testing.T) {
 			t.Parallel()
-			args := []string{"--timeout", "2s"}
+			args := []string{"--timeout", "1s"}
 			switch filepath.Base(plan) {
 			case "cluster.hcl":
 				args = append(args, "--var", nodes(addresses(servertest.RedisCluster(t, 3, 0))...))

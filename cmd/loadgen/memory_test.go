@@ -35,7 +35,7 @@ phase "load" {
 	ops     = { get = 1, put = 1 }
 	open {
 		rate     = "20000/s"
-		duration = "45s"
+		duration = "15s"
 		sessions = 8
 		pipeline = 16
 	}

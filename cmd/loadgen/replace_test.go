@@ -51,9 +51,9 @@ phase "gets" {
 // TestReplaceAKilledWorker: a worker is killed in the first phase, and another joins, over any transport. It does in the second phase what the first
 // one would have done.
 func TestReplaceAKilledWorker(t *testing.T) {
-	for name, listen := range map[string]string{"socket": "socket:replace-test", "loopback": "127.0.0.1:0", "token": "0.0.0.0:0"} {
-		for _, called := range []string{"w4", "w2"} {
-			t.Run(name+" "+called, func(t *testing.T) {
+	for called, listens := range map[string][]string{"w4": {"127.0.0.1:0"}, "w2": {"socket:replace-test", "0.0.0.0:0"}} {
+		for _, listen := range listens {
+			t.Run(called+" at "+listen, func(t *testing.T) {
 				t.Parallel()
 				node := beginTarget(t)
 				tm := &team{load: begin(t, fmt.Sprintf(replacedPlan, `on_worker_loss = "replace"`), "--listen", listen, "--workers", "3", "--lease", "6s", "--wait", "1m", "-var", nodes(node.addr))}

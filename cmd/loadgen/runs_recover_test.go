@@ -66,7 +66,7 @@ phase "gets" {
 	closed {
 		sessions = 4
 		duration = "600ms"
-		think    = "1ms"
+		think    = "4ms"
 	}
 }
 phase "empty" {

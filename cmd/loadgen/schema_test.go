@@ -188,7 +188,7 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	ofExperiment, ofComparison, found := strings.Cut(rest, "\n## A comparison\n")
 	require.True(t, found)
 
-	closed := beginFile(t, hydra, "--once", "--label", "kind=closed")
+	closed := beginFile(t, hydra, "--once", "--label", "kind=closed", "-var", "iterations=200")
 	closed.result(60 * time.Second)
 	dying := beginTarget(t)
 	open := begin(t, strings.Replace(openPlan, "ops ", "on_miss = \"put\"\n\tops ", 1), "-var", nodes(dying.addr), "-var", "duration=6s")

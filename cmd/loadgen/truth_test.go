@@ -196,8 +196,8 @@ func TestSleepingGeneratorIsCaught(t *testing.T) {
 // given.
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
-	for _, think := range []string{"1ms", "0s"} {
-		src := strings.Replace(closedPlan, `"1ms"`, `"`+think+`"`, 1)
+	for _, think := range []string{"4ms", "0s"} {
+		src := strings.Replace(closedPlan, `"4ms"`, `"`+think+`"`, 1)
 		t.Run("generator, think "+think, func(t *testing.T) {
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")

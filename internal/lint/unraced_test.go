@@ -28,11 +28,7 @@ var starters = map[string]bool{
 	"RunParallel": true, "SetFinalizer": true,
 }
 
-// defines are files for which other packages are not blamed: each declares one of the starters, whose users are found anyway.
-var defines = map[string]bool{"pkg/driver/interrupt.go": true}
-
-// unraced checks that the list has exactly those packages in which the race detector can find nothing: neither their code and tests nor what these
-// reach in this module starts a goroutine or shares anything with one.
+// unraced checks that the list has exactly those packages whose own code and tests start no goroutine and share nothing with one.
 func unraced(m *module) []string {
 	var found []string
 	listed := map[string]bool{}
@@ -48,7 +44,7 @@ func unraced(m *module) []string {
 		case listed[dir] && reason != "":
 			found = append(found, fmt.Sprintf("%s: take ./%s out: %s", unracedList, dir, reason))
 		case !listed[dir] && reason == "":
-			found = append(found, fmt.Sprintf("%s: add ./%s: nothing in it or below it runs on two goroutines", unracedList, dir))
+			found = append(found, fmt.Sprintf("%s: add ./%s: nothing in it runs on two goroutines", unracedList, dir))
 		}
 		delete(listed, dir)
 	}
@@ -112,28 +108,12 @@ func (m *module) shared(n ast.Node) bool {
 	return false
 }
 
-// concurrent returns why a package's tests may run on several goroutines, or "".
+// concurrent returns why a package's code or its tests may run on several goroutines, or "". What its imports start is raced by their own tests.
 func (m *module) concurrent(dir string, why map[*file]string) string {
-	seen := map[string]bool{}
-	var enter func(at string) string
-	enter = func(at string) string {
-		seen[at] = true
-		for _, f := range m.files {
-			if f.dir != at || at != dir && (strings.HasSuffix(f.path, "_test.go") || defines[f.path]) {
-				continue
-			}
-			if why[f] != "" {
-				return why[f]
-			}
-			for below := range m.imports(f) {
-				if !seen[below] {
-					if reason := enter(below); reason != "" {
-						return reason
-					}
-				}
-			}
+	for _, f := range m.files {
+		if f.dir == dir && why[f] != "" {
+			return why[f]
 		}
-		return ""
 	}
-	return enter(dir)
+	return ""
 }

@@ -26,7 +26,7 @@ var oneSeed = flag.Uint64("chaos.seed", 0, "run this seed of TestChaos alone")
 // virtual time: messages may be gathered into one write on one day and two writes, 0.1 ms apart, on another. So cable lengths are chosen not to
 // divide anything, which keeps the events that matter further apart than that: TestChaosRepeats.
 func TestChaos(t *testing.T) {
-	seeds := 60
+	seeds := 30
 	if servertest.Demanded("chaos") {
 		seeds = 200
 	}
@@ -111,7 +111,7 @@ func TestChaosRepeats(t *testing.T) {
 		})
 		return text
 	}
-	for seed := uint64(1); seed <= 10; seed++ {
+	for seed := uint64(1); seed <= 5; seed++ {
 		require.Equal(t, ending(seed), ending(seed), "seed %d", seed)
 	}
 }

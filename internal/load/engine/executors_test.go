@@ -118,14 +118,14 @@ func TestVirtualTimeIsExact(t *testing.T) {
 	feeds := map[string]string{
 		"closed": `closed {
 			sessions   = 5
-			iterations = 2000
+			iterations = 500
 			pipeline   = 2
 			ramp       = "3s"
 			think      = "1ms"
 		}`,
 		"open": `open {
 			rate     = 3000
-			duration = "5s"
+			duration = "2s"
 			arrivals = "poisson"
 			ramp     = "1s"
 		}`,

@@ -71,7 +71,10 @@ var obeyed = []string{"\x1b]0;x\a", "a\r\x9b2J", "a\u202eb", "a\u2066b", "a\u200
 
 // A terminal obeys nothing in an untrusted result, in whatever field it is, and Markdown gets no elements from it.
 func TestNoTextOfAResultIsObeyed(t *testing.T) {
-	for _, text := range append(slices.Clone(corpus), obeyed...) {
+	for i, text := range append(slices.Clone(corpus), obeyed...) {
+		if !servertest.Whole() && i%4 > 0 {
+			continue
+		}
 		r, study, results := hostile(t, text)
 		var b, md bytes.Buffer
 		require.NoError(t, Text(&b, r.Run, Options{}))

@@ -253,7 +253,10 @@ func TestPageEscapes(t *testing.T) {
 	tame := tagsOf(pageOf(t, nasty("tame")))
 	kinds := func(page string) []string { return slices.Compact(slices.Sorted(slices.Values(tagsOf(page)))) }
 	tameStudy := kinds(pageOf(t, nastyStudy(t, "tame"))) // of axes, fewer have names where variants' are long
-	for _, text := range corpus {
+	for i, text := range corpus {
+		if !servertest.Whole() && i%4 > 0 {
+			continue
+		}
 		page := pageOf(t, nasty(text))
 		require.Equal(t, tame, tagsOf(page), text)
 		if strings.ContainsAny(text, `<"'`) {
