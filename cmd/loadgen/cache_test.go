@@ -116,3 +116,64 @@ func TestCachesBeforePostgres(t *testing.T) {
 		})
 	}
 }
+
+// TestFlushEvents empties, while they are read, a built-in node, which loses everything, and then a Redis, which loses the keys that the phase uses and no
+// others.
+func TestFlushEvents(t *testing.T) {
+	redis := servertest.Redis(t)
+	ask(t, redis, "SET", "of-another", "1")
+	r := begin(t, `plan "flushes" {}
+variable "redis" {}
+target "db" {
+  driver = "redis"
+  builtin {}
+}
+target "near" {
+  driver    = "redis"
+  endpoints = [var.redis]
+}
+target "rows" {
+  source = target.db
+  cache {
+    scope  = "remote"
+    target = target.near
+  }
+}
+dataset "items" {
+  keys { count = 50 }
+  values { size = 100 }
+}
+phase "fill" {
+  target  = target.db
+  dataset = dataset.items
+  populate {}
+}
+phase "read" {
+  target  = target.rows
+  dataset = dataset.items
+  ops     = { get = 1 }
+  closed {
+    sessions = 4
+    duration = "2s"
+    think    = "1ms"
+  }
+  event "source" {
+    at     = "500ms"
+    do     = "flush"
+    target = target.db
+  }
+  event "cache" {
+    at = "1s"
+    do = "flush"
+  }
+}
+`, "-var", "redis="+redis).whole()
+	ph := r.Phase["read"]
+	require.GreaterOrEqual(t, *ph.Event["source"].HappenedSeconds, 0.5)
+	require.GreaterOrEqual(t, *ph.Event["cache"].HappenedSeconds, 1.0)
+	require.Positive(t, ph.Op["get"].Miss, "neither has the keys in the end")
+	require.Equal(t, ph.Op["get"].Due, ph.Op["get"].OK+ph.Op["get"].Miss)
+	require.Equal(t, "1", ask(t, redis, "GET", "of-another"))
+	require.Equal(t, 1, number(t, redis, "DBSIZE"))
+	require.NotContains(t, ask(t, redis, "INFO", "commandstats"), "flush")
+}

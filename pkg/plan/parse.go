@@ -137,6 +137,7 @@ func (f *File) names(blockType string) []string {
 // labelledBlocks are the inner blocks that have a name, each with how to write it.
 var labelledBlocks = map[string]string{
 	"scenario": `Write scenario "NAME" { … }.`,
+	"event":    "Write event \"NAME\" { … }, with at = \"5s\" and do = \"flush\" in it.",
 	"op":       `Write op "NAME" { request { … } }.`,
 	"step":     `Write the op behind the word: step "get" {}.`,
 }

@@ -35,6 +35,7 @@ type Phase struct {
 	Growth     *Growth    `json:"growth,omitempty"`    // nil: latencies are not recorded by ordinal
 	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0: none
 	Stop       *Stop      `json:"stop"`                // nil: the load goes on however many ops fail
+	Events     []Event    `json:"events,omitempty"`    // what happens to targets meanwhile
 }
 
 // Schedule returns the schedule of arrivals that do not wait for the target; nil when they do wait.
@@ -109,7 +110,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
-	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario")
+	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario", "event")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
 	b.Flag("when", &when)
@@ -145,6 +146,7 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	}
 	ph.Growth = b.growth()
 	ph.Stop = b.stop()
+	b.events(ph)
 	return ph
 }
 
@@ -216,6 +218,7 @@ func (v *validator) phase(ph *Phase) {
 	v.growth(ph, at)
 	v.samples(ph, at)
 	v.stop(ph, at)
+	v.events(ph, at)
 	v.local(ph, at)
 	v.bound(ph, at)
 	if d := v.plan.Dataset(ph.Dataset); d != nil {

@@ -137,9 +137,10 @@ func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
 	if !p.Closed() {
 		p.judgeLag()
 	}
-	if ph.Growth == nil { // with growth, change is what the phase asks about
+	if ph.Growth == nil && len(ph.Events) == 0 { // else change is what the phase asks about
 		p.judgeSteady()
 	}
+	p.judgeEvents(ph)
 	if p.Foreign > 0 {
 		p.doubt(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
 	}

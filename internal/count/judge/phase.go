@@ -43,6 +43,9 @@ type Measured struct {
 	Origin     float64             // when the load began, in seconds on the run clock
 	Apart      time.Duration       // by how much the clocks of two loading workers may differ
 
+	Over     *Series            // what Series is of, if the phase has events
+	Happened map[int]*Happening // events that the coordinator carried out, by number in the phase
+
 	Steps []int // run-wide numbers of the steps that loaded: the measured one, or one per level
 
 	Observed map[string]*Observation // by name; the plan's observations that are missing here were not made
@@ -150,6 +153,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	b.log(ph, m)
 	b.queue()
 	b.steady(m.Series)
+	b.events(ph, m)
 	for _, o := range m.Load.Ops {
 		if o != nil {
 			r.lags.Merge(&o.Lag)

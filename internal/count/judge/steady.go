@@ -36,6 +36,9 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 	if ph.Growth != nil {
 		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what growth is of"}
 	}
+	if len(ph.Events) > 0 {
+		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what its events are about"}
+	}
 	var shape pace.Shape
 	if ph.Open != nil {
 		shape = pace.Shape(ph.Open.Shape())

@@ -23,6 +23,12 @@ func longPhase(n int) *plan.Phase {
 // longLoad is the data of a phase of n seconds in which rate(i) ops end in second i, evenly spaced, each after service(i). Its rows end with the
 // seconds of the run clock, in the middle of which the phase began.
 func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, []run.Row) {
+	load, series := longSeries(n, rate, service)
+	return load, series.Rows()
+}
+
+// longSeries is longLoad with the series that its rows are of.
+func longSeries(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, *Series) {
 	const half = int64(time.Second) / 2
 	all := measure.NewTotals(origin+half, len(endpoints))
 	var rows Series
@@ -41,7 +47,7 @@ func longLoad(n int, rate func(i int) int, service func(i int) int64) (*measure.
 		rows.Add(min(0.5+float64(i), float64(n)), delta)
 	}
 	all.Span.Session(origin+half, origin+half+int64(n)*int64(time.Second))
-	return all, rows.Rows()
+	return all, &rows
 }
 
 // wobble is a little noise that is the same each time.

@@ -141,6 +141,7 @@ func (t *Totals) decode(r *reader) {
 	t.Lost = r.time(t.Lost)
 	r.hist(&t.Waited)
 	r.cache(&t.Cache)
+	r.events(t)
 }
 
 // cache reads what caches counted.

@@ -52,8 +52,8 @@
 //	+------+--------+----------+-----------+-------------------------------------------------+-----------+
 //	| per verb: Op | scenarios | per scenario: Op, steps, per step: Op | time: Bins, or 0                |
 //	+--------------+-----------+---------------------------------------+---------------------------------+
-//	| lost: Bins, or 0 | waited: Hist | Cache |
-//	+------------------+--------------+-------+
+//	| lost: Bins, or 0 | waited: Hist | Cache | events | per event: times and, unless 0, ± first, last − first |
+//	+------------------+--------------+-------+--------+-------------------------------------------------------+
 //
 // Cache; with nothing in it, a 0 alone:
 //
@@ -117,5 +117,5 @@
 //
 // Scenarios, and the steps of one, are sets like that of verbs: one number each.
 //
-// The version, 10, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
+// The version, 12, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
 package measure

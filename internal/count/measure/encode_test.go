@@ -48,8 +48,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "0b" + "00" + "0000"},
-		{"totals", new(Totals), "0b" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "00" + "00" + "0200" + "00"},
+		{"counters", new(Counters), "0c" + "00" + "0000"},
+		{"totals", new(Totals), "0c" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "00" + "00" + "0200" + "00" + "00"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -249,7 +249,7 @@ func TestWidestBinsTravel(t *testing.T) {
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
 	const (
-		head   = "0b" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "0c" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000" + "00" // and no times away
@@ -262,9 +262,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		second   = head + span + noErrs + noReqs + "00" + "02" + upToAcks + "0000000000" // the second scenario, up to its steps
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 11"},
-		{"a long number", "0b" + "8000", "longer than need be"},
-		{"a large number", "0b" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 12"},
+		{"a long number", "0c" + "8000", "longer than need be"},
+		{"a large number", "0c" + "ffffffffffffffffffff01", "above 2^64"},
 		{"32 errors without text", head + span + "2000", "32 errors without a text"},
 		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
@@ -333,9 +333,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 11"},
-		{"verbs", "0b808080808010", "a set 0x8000000000 of 39 verbs"},
-		{"empty ledger", "0b02" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 12"},
+		{"verbs", "0c808080808010", "a set 0x8000000000 of 39 verbs"},
+		{"empty ledger", "0c02" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -349,11 +349,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 11"},
-		{"step", "0b" + "8080808008", "step 2147483648"},
-		{"sequence", "0b" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "0b" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"what it has", "0b" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
+		{"version", "07", "version 7, want 12"},
+		{"step", "0c" + "8080808008", "step 2147483648"},
+		{"sequence", "0c" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "0c" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"what it has", "0c" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

@@ -224,6 +224,8 @@ func sampleTotals() *Totals {
 	t.Errors.Add([]byte("ERR unknown command\r\n"))
 	t.Errors.Add([]byte("LOADING"))
 	t.Cache = Cache{Gets: 300, Hits: 200, Misses: 100, Loads: 90, LoadTime: 5e6, MostLoads: 7, Coalesced: 10, Entries: -3, Bytes: 4096, Caches: 2}
+	t.Happened(1, testOrigin+7e6)
+	t.Happened(1, testOrigin+5e6)
 	return t
 }
 

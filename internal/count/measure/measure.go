@@ -68,6 +68,7 @@ type rest struct {
 	Stalls      uint64    // times that an event loop stood still for more than 250 ms
 	MaxStall    int64     // the longest stall, ns
 	Cache       Cache     // of targets that read through one
+	Events      []Event   // by number in the phase: those that workers carry out themselves; may be shorter
 	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
 }
 

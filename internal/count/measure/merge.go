@@ -44,6 +44,7 @@ func (t *rest) merge(o *rest) {
 	t.Stalls += o.Stalls
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
 	t.Cache.Add(&o.Cache)
+	t.mergeEvents(o.Events)
 	t.Waited.Merge(&o.Waited)
 }
 
@@ -64,6 +65,7 @@ func (t *Totals) Reset() {
 		}
 	}
 	clear(t.Away)
+	clear(t.Events)
 	t.Waited.Reset()
 	t.Digest, t.Span, t.Cache = 0, Span{}, Cache{}
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0

@@ -18,6 +18,7 @@ const (
 	CpuQuota          Code = "cpu_quota"          // a CPU quota kept the generator from running
 	Drift             Code = "drift"              // rate or response drifted from the beginning to the end
 	Durability        Code = "durability"         // workers wrote with different durability
+	EventFailed       Code = "event_failed"       // an event of the phase did not happen, or only in part
 	ExpectHits        Code = "expect_hits"        // fewer gets than expect_hits were hits, or none was answered
 	ForeignValues     Code = "foreign_values"     // values were read that loadgen did not write
 	GarbageCollection Code = "garbage_collection" // the generator paused for garbage collection
@@ -84,6 +85,7 @@ const (
 	NotAlike      Code = "not_alike"      // the compared things differ in more than that
 	NotApplicable Code = "not_applicable" // the plan asks for nothing that it would describe
 	NotCounted    Code = "not_counted"    // no kernel, executor or driver counts it here
+	NotRecovered  Code = "not_recovered"  // after an event, the load did not become again what it was
 	NotTold       Code = "not_told"       // a probe did not report it, or there was no probe
 	NoTime        Code = "no_time"        // the time that it is a share of is 0
 	OpsFailed     Code = "ops_failed"     // ops failed, and what they would have taken is unknown

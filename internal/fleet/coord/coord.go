@@ -71,8 +71,9 @@ type Config struct {
 	Workers     []worker.Member
 	Store       Store
 	Nodes       Nodes
-	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
-	Progress    func(run.Update)                                // called from one goroutine at a time
+	Observe     func(o *plan.Observe, endpoints []string) Probe                 // makes the reader of an observation; endpoints are its target's
+	Happen      func(ctx context.Context, ph *plan.Phase, ev *plan.Event) error // carries out an event that is not the workers' own; nil if there is none
+	Progress    func(run.Update)                                                // called from one goroutine at a time
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
@@ -25,6 +26,7 @@ type entry struct {
 	Failed  *failure            `json:"failed,omitempty"`
 	Loss    *lossEntry          `json:"loss,omitempty"`
 	Flush   *flushed            `json:"flush,omitempty"`
+	Event   *happened           `json:"event,omitempty"`
 	Stop    *stopped            `json:"stop,omitempty"`
 	Over    string              `json:"over,omitempty"` // a search that went no further, though it could have
 	End     *ended              `json:"end,omitempty"`
@@ -97,6 +99,12 @@ type lossEntry struct {
 type flushed struct {
 	Phase  string  `json:"phase"`
 	Origin float64 `json:"origin"` // when it began, seconds on the run clock
+}
+
+// happened is an event of a step's phase that the coordinator has carried out.
+type happened struct {
+	Number int             `json:"number"` // in the phase
+	Is     judge.Happening `json:"is"`
 }
 
 // stopped is a requested early end.

@@ -304,6 +304,10 @@ func (k *past) behind(s *step) error {
 			if err := k.fail(s, r.entry.Failed); err != nil {
 				return err
 			}
+		case r.entry.Event != nil:
+			if err := k.happen(s, r.entry.Event); err != nil {
+				return err
+			}
 		default:
 			k.held = r
 			return nil
@@ -319,6 +323,15 @@ func (k *past) fail(s *step, e *failure) error {
 	why := errors.New(e.Why)
 	s.failedBy(e.Worker, why, k.c.blame(k.c.Workers[e.Worker], why))
 	k.done[e.Worker] = true
+	return nil
+}
+
+// happen takes an event that the coordinator has carried out.
+func (k *past) happen(s *step, e *happened) error {
+	if e.Number < 0 || e.Number >= len(s.ph.Events) || !s.steps[0].Kind.Timed() {
+		return k.wrong("event %d of %d of phase %q", e.Number, len(s.ph.Events), s.ph.Name)
+	}
+	s.happened[e.Number] = &e.Is
 	return nil
 }
 
@@ -361,6 +374,8 @@ func (k *past) next(s *step) error {
 		return k.fail(s, e.Failed)
 	case e.Loss != nil:
 		return k.lose(s, e.Loss)
+	case e.Event != nil:
+		return k.happen(s, e.Event)
 	case e.Stop != nil:
 		k.stop(e.Stop)
 	default:

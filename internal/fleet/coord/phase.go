@@ -150,6 +150,7 @@ func (p *activePhase) take(s *step) {
 	case p.ph.Stages == nil && p.ph.Search == nil:
 		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
 		p.m.Logs, p.m.Unread, p.m.Apart = s.logs, s.unread, s.apart()
+		p.m.Over, p.m.Happened = &s.series, s.happened
 	default:
 		p.level(s, step)
 	}

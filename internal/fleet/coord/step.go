@@ -51,7 +51,8 @@ type step struct {
 	failed     uint64           // of them: failed by the target
 	shown      int64            // progress has been shown up to here, run clock
 	series     judge.Series
-	response   measure.Times // of the interval being shown
+	happened   map[int]*judge.Happening // events, by number in the phase
+	response   measure.Times            // of the interval being shown
 	generators []measure.Generator
 	unsure     []time.Duration // uncertainty of each worker's clock
 	logs       []*worker.Log   // by worker; nil if it loaded no log
@@ -90,7 +91,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step
 // newStep divides a step among the workers.
 func (c *coordinator) newStep(ph *plan.Phase, part worker.Step) *step {
 	n := len(c.Workers)
-	s := &step{c: c, ph: ph, totals: &measure.Totals{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]measure.Generator, n), unsure: make([]time.Duration, n), logs: make([]*worker.Log, n)}
+	s := &step{c: c, ph: ph, totals: &measure.Totals{}, happened: map[int]*judge.Happening{}, passed: make(chan struct{}), ready: make([]worker.Ready, n), sources: make([]source, n), generators: make([]measure.Generator, n), unsure: make([]time.Duration, n), logs: make([]*worker.Log, n)}
 	for i := range c.Workers {
 		part.Seq = c.seq
 		part.From, part.To = share(ph.Sessions(), i, n)
@@ -287,6 +288,7 @@ func (s *step) run(ctx context.Context) error {
 	defer s.c.onDrain(func() { s.stop(stopped(reason.User)) })()
 	defer s.tell(s.passed, s.settling)()
 	defer s.foresee()()
+	defer s.happen(ctx)()
 	attending, end := context.WithCancel(ctx)
 	defer end()
 	var busy atomic.Int64

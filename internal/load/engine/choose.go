@@ -126,6 +126,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	}
 	l.scenes = newScenes(l, source)
 	l.fills, l.loading = nil, 0
+	l.events = g.events(l, step.Kind)
 	width := g.width(step.Kind)
 	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
 		l.fills = &fills{l: l, source: source, width: width}
@@ -146,6 +147,22 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 			l.way = fast
 		}
 	}
+}
+
+// events lists the events of a step that are about what the loop keeps.
+func (g *group) events(l *loop, kind worker.StepKind) (list []planned) {
+	if !kind.Timed() {
+		return nil
+	}
+	for i := range g.phase.Events {
+		ev := &g.phase.Events[i]
+		for _, t := range l.inside() {
+			if g.plan.ByWorkers(ev) && t.lane.side.target.Name == ev.Target {
+				list = append(list, planned{i, int64(ev.At), t.distinct})
+			}
+		}
+	}
+	return list
 }
 
 // fast returns a way that is faster than prog and does the same; nil if there is none.

@@ -207,3 +207,33 @@ func TestStampede(t *testing.T) {
 		require.EqualValues(t, rate, got.Ops[driver.Get].Outcomes[driver.OK])
 	}
 }
+
+// A flush empties caches at its time: what is asked for after it is loaded again, once. An event past the end of the load does not happen.
+func TestFlush(t *testing.T) {
+	const keys = 10
+	for scope, caches := range map[string]uint64{"shared": 1, "session": 2} {
+		p := throughPlan(t, fmt.Sprintf("scope = %q\n memory = \"64KiB\"\n coalesce = %v", scope, scope == "shared"), fmt.Sprintf("count = %d", keys), `
+			event "cold" {
+				at = "1s"
+				do = "flush"
+			}
+			event "late" {
+				at = "4s"
+				do = "flush"
+			}
+			ops = { get = 1 }
+			closed {
+				sessions   = 2
+				iterations = 200
+				think      = "10ms"
+			}`)
+		b := newBench(t, p, "load", time.Millisecond)
+		b.stocked(keys)
+		got := b.run(worker.Load)
+		balanced(t, &got, 0)
+		require.Equal(t, 2*keys*caches, got.Cache.Loads, scope)
+		require.Equal(t, caches, got.Cache.Cleared, scope)
+		at := b.l.origin + int64(time.Second)
+		require.Equal(t, []measure.Event{{Times: 1, First: at, Last: at}}, got.Events, scope)
+	}
+}

@@ -158,6 +158,7 @@ type loop struct {
 	retired   *atomic.Int64 // sessions of all loops that have failed for good
 	everyone  int64         // sessions of all loops
 	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
+	events    []planned     // of the phase, that this loop carries out
 	gate      *gate         // of the worker's policy; nil: it limits no rate
 	lease     *lease        // once it is over, nothing may be started or sent
 	away      absences
@@ -216,6 +217,7 @@ func (l *loop) enter() {
 	l.startAway(l.last)
 	l.sweepAt = l.last
 	l.sealAt = (l.last/interval + 1) * interval
+	l.foresee()
 	l.feed.begin()
 }
 
@@ -393,6 +395,8 @@ func (l *loop) fire(t timer, now int64) {
 		l.feed.fire(t, now)
 	case nextScene:
 		l.scenes.fire(t, now)
+	case happens:
+		l.happen(&l.events[t.arg], now)
 	case furtherRequest:
 		r := l.gate.release(t.arg)
 		l.gate.requests.left--

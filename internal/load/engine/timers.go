@@ -14,6 +14,7 @@ const (
 	nextScene                       // scenes: arg is the scene whose next step is due
 	complete                        // a timed transport: arg is the request, n the transport's number in the loop
 	furtherRequest                  // the gate: arg is the request
+	happens                         // an event of the phase: arg is its number in the loop
 )
 
 // timer fires once. Timers set for the same time fire in the order in which they were set.

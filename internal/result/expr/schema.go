@@ -95,6 +95,11 @@ func keysAt(path []string, p *plan.Plan) (keys []string, fixed bool) {
 		if len(rest) == 3 && rest[2] == "kind" {
 			return kindsOf(p.Phase(path[1])), true
 		}
+	case "event":
+		for _, ev := range p.Phase(path[1]).Events {
+			keys = append(keys, ev.Name)
+		}
+		return keys, true
 	case "scenario":
 		for _, s := range p.Phase(path[1]).Scenarios {
 			if len(rest) == 3 && rest[2] == "step" && rest[1] == s.Name {

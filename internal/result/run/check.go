@@ -398,6 +398,11 @@ func (p *Phase) checkLedgers() error {
 	if err := p.Cache.check(); err != nil {
 		return err
 	}
+	for name, e := range p.Event {
+		if err := e.check(); err != nil {
+			return fmt.Errorf("event %s: %w", name, err)
+		}
+	}
 	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
 		return fmt.Errorf("%s, but the longest is %v s", quantity.Count(p.Stalls, "stall"), p.MaxStallSeconds)
 	}

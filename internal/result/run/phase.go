@@ -36,6 +36,7 @@ type Phase struct {
 
 	Log       *worker.Log          `json:"log"`             // null: the target is no log
 	Cache     *Cache               `json:"cache,omitempty"` // absent: no target reads through a cache
+	Event     map[string]*Event    `json:"event,omitempty"` // by name; absent: the phase has none
 	Op        map[string]*Op       `json:"op"`              // by verb; null if it went to several targets. Of a search, from the highest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"`        // by name; of a search, as Op
 	Requests  []Requests           `json:"requests"`

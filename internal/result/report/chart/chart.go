@@ -29,6 +29,8 @@ type Chart struct {
 	Cells []Cell
 	Hits  []Hit
 	Marks []Mark
+
+	Moments []Moment
 }
 
 // Line joins points from left to right.
@@ -64,6 +66,12 @@ type Mark struct {
 	Text string
 }
 
+// Moment is a vertical line at a value of the X axis.
+type Moment struct {
+	X    float64
+	Text string
+}
+
 // SVG returns the chart as an svg element.
 func (c *Chart) SVG() string {
 	d := &drawing{}
@@ -79,6 +87,10 @@ func (c *Chart) SVG() string {
 		y := c.y(m.Y)
 		d.add(`<line class="mark" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, left+plotWide, y, y)
 		d.text("note", left+4, c.Y.at(m.Y), m.Text)
+	}
+	for _, m := range c.Moments {
+		d.add(`<line class="mark" x1="%[1]s" x2="%[1]s" y1="%[2]d" y2="%[3]d"/>`, c.x(m.X), top, top+plotHigh)
+		d.text("note", left+plotWide*c.X.at(m.X)+3, 1, m.Text)
 	}
 	for _, l := range c.Lines {
 		d.line(c, &l)

@@ -66,6 +66,7 @@ func throughput(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 	for i := range cols {
 		c.Hits = append(c.Hits, chart.Hit{X0: cols[i].From, X1: cols[i].To, Text: between(cols[i].From, cols[i].To) + texts[i]})
 	}
+	c.Moments = moments(ph)
 	return figure{Title: "Throughput over time", Note: each(width)}, c
 }
 
@@ -165,7 +166,18 @@ func latencyOverTime(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 		}
 		c.Hits = append(c.Hits, chart.Hit{X0: points[i].from, X1: points[i].to, Text: between(points[i].from, points[i].to) + text})
 	}
+	c.Moments = moments(ph)
 	return figure{Title: "Latency over time", Note: note}, c
+}
+
+// moments lists when the phase's events happened.
+func moments(ph *run.Phase) (list []chart.Moment) {
+	for _, name := range words.EventNames(ph) {
+		if at := ph.Event[name].HappenedSeconds; at != nil {
+			list = append(list, chart.Moment{X: *at, Text: name})
+		}
+	}
+	return list
 }
 
 // lastT returns the end of the series, or t if there is none.

@@ -186,6 +186,9 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	if cache := words.Cache(ph); cache != nil {
 		facts = append(facts, words.Fact{Name: "cache", Text: cache})
 	}
+	for _, name := range words.EventNames(ph) {
+		facts = append(facts, words.Fact{Name: "event", Text: words.Event(ph, name)})
+	}
 	if ph.Setup != nil {
 		var text []string
 		for _, verb := range words.Verbs(ph.Setup.Op) {

@@ -1,0 +1,214 @@
+package judge
+
+import (
+	"math"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	beforeEvent      = 5    // seconds that an event is compared with, at most
+	recoveredFor     = 3    // seconds in a row, of which each is about as good as those before the event
+	recoveredRate    = 0.90 // of the rate before it
+	recoveredLatency = 1.5  // of its p95 response
+)
+
+// Happening is what the coordinator knows of an event that it carried out itself.
+type Happening struct {
+	At     time.Duration `json:"at"` // on the run clock
+	Took   time.Duration `json:"took"`
+	Failed string        `json:"failed,omitempty"` // why it did not happen, or only in part
+}
+
+// happened returns an event of the phase as far as it has happened: as the coordinator knows, or the workers have counted.
+func (m *Measured) happened(i int, t *measure.Totals) *Happening {
+	if h := m.Happened[i]; h != nil {
+		return h
+	}
+	if i < len(t.Events) && t.Events[i].Times > 0 {
+		e := t.Events[i]
+		return &Happening{At: time.Duration(e.First), Took: time.Duration(e.Last - e.First)}
+	}
+	return nil
+}
+
+// events describes what happened to targets during the phase, and what came of it.
+func (b *builder) events(ph *plan.Phase, m Measured) {
+	if len(ph.Events) == 0 {
+		return
+	}
+	p := b.phase
+	p.Event = map[string]*run.Event{}
+	var rows []second
+	if b.noWindow == "" {
+		rows = b.window.seconds(m.Series)
+	}
+	starts := make([]float64, len(ph.Events)) // of each that has happened
+	for i := range ph.Events {
+		ev := &ph.Events[i]
+		e := &run.Event{Do: ev.Do, Target: ev.Target, AtSeconds: ev.At.Seconds()}
+		p.Event[ev.Name] = e
+		starts[i] = math.Inf(1)
+		if h := m.happened(i, m.Load); h != nil {
+			starts[i] = max(0, seconds(int64(h.At)-m.Load.Origin))
+			e.HappenedSeconds, e.TookSeconds, e.Failed = &starts[i], h.Took.Seconds(), h.Failed
+		}
+	}
+	for i := range ph.Events {
+		name, next := ph.Events[i].Name, math.Inf(1)
+		for _, at := range starts {
+			if at > starts[i] {
+				next = min(next, at)
+			}
+		}
+		b.event("event."+name, p.Event[name], &aftermath{series: m.Over, rows: rows, next: next, maxBad: ph.MaxBad})
+	}
+}
+
+// event fills in what came of one, and why what is missing is missing.
+func (b *builder) event(at string, e *run.Event, a *aftermath) {
+	missing := func(code reason.Code, why string, paths ...string) {
+		for _, path := range paths {
+			b.null(at+"."+path, code, why)
+		}
+	}
+	if e.HappenedSeconds == nil {
+		missing(reason.TooShort, "the load had ended before", "happened_seconds", "recovered_seconds", "before", "during", "after")
+		return
+	}
+	if b.noWindow != "" {
+		missing(reason.NoPlateau, b.noWindow, "recovered_seconds", "before", "during", "after")
+		return
+	}
+	code, why := a.follow(e)
+	if e.RecoveredSeconds == nil {
+		missing(code, why, "recovered_seconds")
+	}
+	for _, w := range []struct {
+		name string
+		of   *run.Window
+	}{{"before", &e.Before}, {"during", &e.During}, {"after", &e.After}} {
+		switch {
+		case w.of.ToSeconds == w.of.FromSeconds:
+			missing(reason.TooShort, "no whole second of the load", w.name)
+		case w.of.P50 == nil || w.of.P95 == nil || w.of.P99 == nil:
+			missing(reason.TooFew, "fewer than 10 ops are beyond that quantile, or it falls on ops that failed", w.name+".p50", w.name+".p95", w.name+".p99")
+		}
+	}
+}
+
+// aftermath finds what came of an event.
+type aftermath struct {
+	series *Series
+	rows   []second // of the plateau
+	next   float64  // when another event happened
+	maxBad float64
+}
+
+// follow fills in the figures before, during and after an event that has happened. It returns why there is no time of recovery.
+func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
+	at := *e.HappenedSeconds
+	var before, since []second
+	for _, r := range a.rows {
+		switch {
+		case r.T <= at:
+			before = append(before, r)
+		case r.T <= a.next:
+			since = append(since, r)
+		}
+	}
+	before = before[max(0, len(before)-beforeEvent):]
+	usual := a.window(&e.Before, before)
+	back := -1
+	switch p95, known := usual.Quantile(0.95); {
+	case len(before) == 0:
+		code, why = reason.TooShort, "no whole second of the load was before it"
+	case !known:
+		code, why = reason.OpsFailed, "ops failed before it, too"
+	default:
+		code, why = reason.NotRecovered, "not within the load, or not before the next event"
+		back = a.recovery(since, *e.Before.Rate, p95)
+	}
+	if back < 0 {
+		a.window(&e.During, since)
+		return code, why
+	}
+	a.window(&e.During, since[:back])
+	a.window(&e.After, since[back:])
+	e.RecoveredSeconds = number(max(0, since[back].T-since[back].length-at))
+	return "", ""
+}
+
+// recovery returns from which row on the load is again about as good as it was; −1: it never is.
+func (a *aftermath) recovery(rows []second, rate float64, p95 int64) int {
+	good := 0
+	for i := range rows {
+		t := a.times(rows[i : i+1])
+		now, known := t.Quantile(0.95)
+		bad := float64(t.Failed) <= a.maxBad*float64(t.Count())
+		if !known || !bad || float64(rows[i].OK)/rows[i].length < recoveredRate*rate || float64(now) > recoveredLatency*float64(p95) {
+			good = 0
+			continue
+		}
+		if good++; good == recoveredFor {
+			return i + 1 - recoveredFor
+		}
+	}
+	return -1
+}
+
+// window fills in the figures of some rows, and returns their response times.
+func (a *aftermath) window(w *run.Window, rows []second) (t measure.Times) {
+	if len(rows) == 0 {
+		return t
+	}
+	t = a.times(rows)
+	w.FromSeconds, w.ToSeconds = rows[0].T-rows[0].length, rows[len(rows)-1].T
+	ok := uint64(0)
+	for _, r := range rows {
+		ok += r.OK
+	}
+	w.Rate = number(float64(ok) / (w.ToSeconds - w.FromSeconds))
+	w.BadRatio = number(float64(t.Failed) / float64(max(1, t.Count())))
+	w.P50, w.P95, w.P99 = quantileOf(&t, 0.5), quantileOf(&t, 0.95), quantileOf(&t, 0.99)
+	return t
+}
+
+// times returns the response times of the ops that ended in some rows.
+func (a *aftermath) times(rows []second) (t measure.Times) {
+	for _, r := range rows {
+		one := a.series.at(r.T)
+		t.Answered.Merge(&one)
+		t.Failed += r.Bad + r.Due - r.Sent
+	}
+	return t
+}
+
+// at returns the response times of the row that ends at t.
+func (s *Series) at(t float64) (h hist.Hist) {
+	for i := range s.rows.Cells {
+		switch row := &s.rows.Cells[i]; {
+		case row.T != t:
+		case i == len(s.rows.Cells)-1:
+			h.Merge(&s.last)
+		default:
+			decode(&h, row.responses)
+		}
+	}
+	return h
+}
+
+// judgeEvents doubts a phase in which an event did not happen as it should.
+func (p *phase) judgeEvents(ph *plan.Phase) {
+	for i := range ph.Events {
+		ev := &ph.Events[i]
+		if e := p.Event[ev.Name]; e != nil && e.Failed != "" {
+			p.doubt(reason.EventFailed, run.Suspect, []string{"event." + ev.Name}, "event %s: %s", ev.Name, e.Failed)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package coord
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/count/judge"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// happen carries out the events of the step's phase at their times, except those that are the workers' own. The returned function ends what is under
+// way, and waits for it.
+func (s *step) happen(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for i := range s.ph.Events {
+		if ev := &s.ph.Events[i]; s.steps[0].Kind.Timed() && !s.c.Plan.ByWorkers(ev) {
+			all.Go(func() { s.carryOutEvent(ctx, i, ev) })
+		}
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// carryOutEvent waits for the time of an event and carries it out.
+func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
+	select {
+	case <-time.After(time.Until(s.c.zero.Add(s.at + ev.At))):
+	case <-ctx.Done():
+		return
+	}
+	if s.asked.Load() { // the load is ending early
+		return
+	}
+	h := judge.Happening{At: time.Since(s.c.zero)}
+	if err := s.c.Happen(ctx, s.ph, ev); err != nil {
+		h.Failed = err.Error()
+	}
+	h.Took = time.Since(s.c.zero) - h.At
+	s.mu.Lock()
+	s.happened[number] = &h
+	s.mu.Unlock()
+	s.c.note(entry{Event: &happened{Number: number, Is: h}})
+}

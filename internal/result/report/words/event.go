@@ -1,0 +1,63 @@
+package words
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// EventNames lists a phase's events in the order of their times.
+func EventNames(ph *run.Phase) (names []string) {
+	for name := range ph.Event {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		return cmp.Or(cmp.Compare(ph.Event[x].AtSeconds, ph.Event[y].AtSeconds), cmp.Compare(x, y))
+	})
+	return names
+}
+
+// Event says what happened to a target during a phase, and what came of it.
+func Event(ph *run.Phase, name string) []string {
+	e := ph.Event[name]
+	what := name + ": " + e.Do + " of " + e.Target
+	if e.HappenedSeconds == nil {
+		return []string{what + " at " + quantity.Duration(e.AtSeconds) + " did not happen: " + ph.Nulls["event."+name+".happened_seconds"]}
+	}
+	what += " after " + quantity.Duration(*e.HappenedSeconds)
+	if e.TookSeconds > 0 {
+		what += ", took " + quantity.Duration(e.TookSeconds)
+	}
+	parts := []string{what}
+	if e.Failed != "" {
+		parts = append(parts, "FAILED: "+e.Failed)
+	}
+	if e.RecoveredSeconds != nil {
+		parts = append(parts, "as before from "+quantity.Duration(*e.RecoveredSeconds)+" on")
+	} else {
+		parts = append(parts, "not as before again: "+ph.Nulls["event."+name+".recovered_seconds"])
+	}
+	for _, w := range []struct {
+		name string
+		of   *run.Window
+	}{{"before", &e.Before}, {"during", &e.During}, {"after", &e.After}} {
+		if w.of.Rate != nil {
+			parts = append(parts, w.name+" "+window(w.of))
+		}
+	}
+	return parts
+}
+
+// window gives the figures of some seconds.
+func window(w *run.Window) string {
+	text := quantity.Number(*w.Rate) + "/s"
+	if w.P95 != nil {
+		text += ", p95 " + quantity.Duration(*w.P95)
+	}
+	if *w.BadRatio > 0 {
+		text += ", " + quantity.Percent(*w.BadRatio) + " bad"
+	}
+	return text
+}

@@ -1,0 +1,49 @@
+package run
+
+import "fmt"
+
+// Event is what happened to a target while a phase loaded it, and how the load went before, during and after that. Times are seconds since the phase's
+// origin; figures are of whole seconds in which all of the load was on.
+type Event struct {
+	Do               string   `json:"do"`
+	Target           string   `json:"target"`
+	AtSeconds        float64  `json:"at_seconds"`        // asked for
+	HappenedSeconds  *float64 `json:"happened_seconds"`  // null: the load had ended
+	TookSeconds      float64  `json:"took_seconds"`      //
+	Failed           string   `json:"failed,omitempty"`  // why it did not happen, or only in part
+	RecoveredSeconds *float64 `json:"recovered_seconds"` // since it happened
+	Before           Window   `json:"before"`            // up to 5 s
+	During           Window   `json:"during"`            // until the load had recovered
+	After            Window   `json:"after"`             // until the next event, or the end of the load
+}
+
+// Window is the figures of some seconds of a phase, over all its ops.
+type Window struct {
+	FromSeconds float64  `json:"from_seconds"`
+	ToSeconds   float64  `json:"to_seconds"` // if it is FromSeconds, there is no such time, and all figures are null
+	Rate        *float64 `json:"rate"`       // ops that ended ok, a second
+	BadRatio    *float64 `json:"bad_ratio"`  // share of the ops that ended or were shed: those neither ok nor a miss
+	P50         *float64 `json:"p50"`        // response, seconds
+	P95         *float64 `json:"p95"`
+	P99         *float64 `json:"p99"`
+}
+
+func (e *Event) check() error {
+	last := 0.0
+	for _, w := range []*Window{&e.Before, &e.During, &e.After} {
+		if w.ToSeconds < w.FromSeconds {
+			return fmt.Errorf("figures from %v s to %v s", w.FromSeconds, w.ToSeconds)
+		}
+		if w.ToSeconds == w.FromSeconds {
+			continue
+		}
+		if w.FromSeconds < last {
+			return fmt.Errorf("figures from %v s on, and of the time before up to %v s", w.FromSeconds, last)
+		}
+		last = w.ToSeconds
+	}
+	if e.HappenedSeconds == nil && (last > 0 || e.RecoveredSeconds != nil) {
+		return fmt.Errorf("what came of an event that did not happen")
+	}
+	return nil
+}
