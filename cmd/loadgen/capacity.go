@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/safefile"
@@ -356,16 +357,13 @@ func (f *quickFlags) fits(a *address) error {
 	return nil
 }
 
-var counts = regexp.MustCompile(`^([0-9]{1,9})([kM]?)$`)
-
 // countOf reads a number such as 100k.
 func countOf(text string) (int64, error) {
-	m := counts.FindStringSubmatch(text)
-	if m == nil {
+	n, err := dialect.ParseCount(text)
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("--keys %q: write a number, such as 5000, 100k or 1M", text)
-	}
-	n, _ := strconv.ParseInt(m[1], 10, 64)
-	if n *= map[string]int64{"": 1, "k": 1e3, "M": 1e6}[m[2]]; n == 0 {
+	case n == 0:
 		return 0, errors.New("--keys 0: write a number above 0")
 	}
 	return n, nil

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -32,7 +34,9 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 	a.Line = that.NameRange.Start.Line
 	r.Places[b.Path+".that"] = that.Expr.Range()
 	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
-		b.Bad("that", "text, not a condition", "Write the condition without quotes.")
+		text := strings.TrimLeft(string(r.file.src[that.Expr.Range().Start.Byte:that.Expr.Range().End.Byte]), `" `)
+		first, _, _ := strings.Cut(text, "(") // of p(95)<500
+		b.Bad("that", "text, not a condition", cmp.Or(Meant("assert", first), "Write the condition without quotes."))
 		return
 	}
 	text, ok := r.substitute(that, b.Scope())

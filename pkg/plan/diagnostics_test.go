@@ -71,3 +71,24 @@ func TestResolveTwice(t *testing.T) {
 		require.Equal(t, x, p.Description)
 	}
 }
+
+// A file of another kind is called by its name, instead of what HCL finds wrong in it.
+func TestFilesThatAreNoPlans(t *testing.T) {
+	for text, is := range map[string]string{
+		"\n# the shop\nGET http://127.0.0.1:8080/a\nHeader: x\n":            "targets of vegeta",
+		`{"method": "GET", "url": "http://127.0.0.1/"}`:                     "targets of vegeta in JSON",
+		"{\n  \"name\": \"p\"\n}":                                           "JSON",
+		"[general]\nthreads = 4\n":                                          "TOML",
+		"---\nplan:\n  rate: 10\n":                                          "YAML",
+		"plan: x\n":                                                         "YAML",
+		"import http from 'k6/http'\n":                                      "JavaScript",
+		"\uFEFF<?xml version=\"1.0\"?>\n<jmeterTestPlan version=\"1.2\">\n": "XML",
+	} {
+		_, diags := resolve(text, "plan.hcl", plan.Vars{})
+		require.Len(t, diags, 1)
+		require.Equal(t, "this looks like "+is+", not like a plan", diags[0].Summary)
+		require.NotEmpty(t, diags[0].Detail)
+	}
+	_, diags := resolve("plan \"p\" {\n", "plan.hcl", plan.Vars{})
+	require.NotContains(t, diags[0].Summary, "looks like")
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -79,11 +80,7 @@ func (b *block) weights(name string) []Weight {
 }
 
 func (b *block) unknownOp(name, op string) {
-	if use := laterWords[op]; use != "" {
-		b.Bad(name, op+" is not supported by this version", "Use "+use+".")
-		return
-	}
-	b.Bad(name, "unknown op "+dialect.Quote(op), dialect.Instead(op, b.r.ops, "%s"))
+	b.Bad(name, "unknown op "+dialect.Quote(op), cmp.Or(Meant("ops", op), dialect.Instead(op, b.r.ops, "%s")))
 }
 
 // mix checks a mix: ops that the target knows, in verb order, each once.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -41,10 +42,14 @@ type File struct {
 func Parse(src []byte, filename string, drivers []driver.Driver) (*File, hcl.Diagnostics) {
 	var r dialect.Reporter
 	body := r.Parse(src, filename)
+	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if body == nil {
+		if other := otherFileOf(src); other != nil {
+			r = dialect.Reporter{}
+			r.Fault(at, "this looks like "+other.is+", not like a plan", other.write)
+		}
 		return nil, r.Result()
 	}
-	at := hcl.Range{Filename: filename, Start: hcl.InitialPos, End: hcl.InitialPos}
 	f := &File{name: filename, src: src, drivers: drivers, blocks: map[string][]*hclsyntax.Block{}}
 	f.sort(&r, body)
 	if f.plan == nil {
@@ -61,13 +66,13 @@ var blockTypes = []string{"plan", "variable", "locals", "target", "dataset", "ob
 func (f *File) sort(r *dialect.Reporter, body *hclsyntax.Body) {
 	for _, a := range dialect.Attributes(body) {
 		r.Fault(a.NameRange, fmt.Sprintf("attribute %s outside a block", dialect.Quote(a.Name)),
-			"Write it in a block: a plan consists of "+dialect.Listed(blockTypes)+" blocks.")
+			cmp.Or(Meant(topLevel, a.Name), "Write it in a block: a plan consists of "+dialect.Listed(blockTypes)+" blocks."))
 	}
 	seen := map[[2]string]hcl.Range{}
 	for _, b := range body.Blocks {
 		switch {
 		case !slices.Contains(blockTypes, b.Type):
-			r.Fault(b.TypeRange, "unknown block "+dialect.Quote(b.Type), dialect.Instead(b.Type, blockTypes, "%s"))
+			r.Fault(b.TypeRange, "unknown block "+dialect.Quote(b.Type), cmp.Or(Meant(topLevel, b.Type), dialect.Instead(b.Type, blockTypes, "%s")))
 		case b.Type == "locals":
 			if len(b.Labels) > 0 {
 				r.Fault(b.LabelRanges[0], "locals have no name", "Write locals { … }.")
@@ -140,11 +145,4 @@ var labelledBlocks = map[string]string{
 	"event":    "Write event \"NAME\" { … }, with at = \"5s\" and do = \"flush\" in it.",
 	"op":       `Write op "NAME" { request { … } }.`,
 	"step":     `Write the op behind the word: step "get" {}.`,
-}
-
-// laterWords are words that this version does not support, with what to use instead.
-var laterWords = map[string]string{
-	"verify":  "a phase that gets, with expect_hits",
-	"ttl":     "ttl in values",
-	"growing": "size",
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -65,7 +66,7 @@ func (b *block) pick(k *Keys) {
 		ok = k.hotspot(inner)
 	}
 	if !ok && b.Has("pick") {
-		b.Bad("pick", "unknown way to pick keys "+dialect.Quote(text), writePick)
+		b.Bad("pick", "unknown way to pick keys "+dialect.Quote(text), cmp.Or(Meant("pick", text), writePick))
 	}
 }
 

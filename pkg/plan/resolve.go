@@ -26,7 +26,7 @@ type resolver struct {
 
 // resolver returns a resolver that has resolved nothing yet.
 func (f *File) resolver() *resolver {
-	return &resolver{Reader: dialect.NewReader(dialect.Words{Names: f.names, Labelled: labelledBlocks, Later: laterWords}), file: f}
+	return &resolver{Reader: dialect.NewReader(dialect.Words{Names: f.names, Labelled: labelledBlocks, Meant: Meant}), file: f}
 }
 
 // Resolve evaluates the plan with the given variables. The Plan is nil if Parse or Resolve found an error. The diagnostics are those

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -81,7 +82,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	d := driverNamed(r.file.drivers, t.Driver)
 	if d == nil {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
-			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q"))
+			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), cmp.Or(Meant("driver", t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q")))
 		}
 		return t // the attributes depend on the driver
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ func (v *validator) oneOf(at part, name, word string, words ...string) {
 			return
 		}
 	}
-	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.Quote(word)), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`)), at.path+"."+name)
+	v.fault(fmt.Sprintf("%s: %s = %s", at.where, name, dialect.Quote(word)), cmp.Or(Meant(name, word), fmt.Sprintf(`Write "%s".`, strings.Join(words, `" or "`))), at.path+"."+name)
 }
 
 // lengths checks that lists are of reasonable length: other checks take quadratic time.

@@ -24,12 +24,13 @@ type Block struct {
 	Where string // begins messages: `phase "put", closed`
 	Body  *hclsyntax.Body
 	At    hcl.Range
+	kind  string // its type
 }
 
 // Block returns a reader for a block of the text. Its arguments are kept under path; where begins messages.
 func (r *Reader) Block(b *hclsyntax.Block, path, where string) *Block {
 	r.Places[path] = b.DefRange()
-	return &Block{r: r, Path: path, Where: where, Body: b.Body, At: b.DefRange()}
+	return &Block{r: r, Path: path, Where: where, Body: b.Body, At: b.DefRange(), kind: b.Type}
 }
 
 // Expect reports unknown attributes and blocks. Blocks in many may occur several times.
@@ -77,12 +78,14 @@ func (b *Block) hasName(inner *hclsyntax.Block) {
 	}
 }
 
-// unknown reports a word that does not belong in the block. If it is an unsupported word, it says what to use instead.
+// unknown reports a word that does not belong in the block. If others have it, or another block, it says what to write instead.
 func (b *Block) unknown(word string, at hcl.Range, what, write string) {
 	b.r.Wrong[b.Path+"."+word] = true
-	if use := b.r.Words.Later[word]; use != "" {
-		b.r.Wrong[b.Path+".model"] = true // it may have been meant as the load model
-		what, write = fmt.Sprintf("%s: %s is not supported by this version", b.Where, word), "Use "+use+"."
+	if b.r.Words.Meant != nil {
+		if meant := b.r.Words.Meant(b.kind, word); meant != "" {
+			b.r.Wrong[b.Path+".model"] = true // it may have been meant as the load model
+			write = meant
+		}
 	}
 	b.r.Fault(at, what, write)
 }
@@ -221,11 +224,16 @@ func (b *Block) Texts(name string, to *[]string) {
 	*to = words
 }
 
-// Integer reads a whole number.
+// Integer reads a whole number, or text such as "10k".
 func Integer[T int | int64](b *Block, name string, to *T) {
 	const write = "Write a whole number."
-	v, ok := b.As(name, cty.Number, write)
+	v, ok := b.Value(name)
 	if !ok {
+		return
+	}
+	v, err := asNumber(v)
+	if err != nil {
+		b.Mistaken(name, err)
 		return
 	}
 	n, accuracy := v.AsBigFloat().Int64()
@@ -237,6 +245,19 @@ func Integer[T int | int64](b *Block, name string, to *T) {
 	default:
 		*to = T(n)
 	}
+}
+
+// asNumber returns a number, which may be in text, as a count such as "10k", too.
+func asNumber(v cty.Value) (cty.Value, error) {
+	n, err := convert.Convert(v, cty.Number)
+	if err == nil {
+		return n, nil
+	}
+	if v.Type() != cty.String {
+		return v, &Mistake{Describe(v), writeCount}
+	}
+	count, err := ParseCount(v.AsString())
+	return cty.NumberIntVal(count), err
 }
 
 // Unsigned reads a whole number from 0 to 2⁶⁴ − 1.

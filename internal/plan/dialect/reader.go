@@ -29,7 +29,7 @@ type Reader struct {
 type Words struct {
 	Names    func(blockType string) []string // names of the text's blocks of a type, which references may use
 	Labelled map[string]string               // types of inner blocks that have a name, each with how to write one
-	Later    map[string]string               // unsupported words, each with what to use instead
+	Meant    func(in, word string) string    // what to write instead of a word in a type of block, if it is known of others; nil: none is
 }
 
 // NewReader returns a reader of a text with these words, whose expressions may call [Functions].

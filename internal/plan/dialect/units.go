@@ -22,6 +22,7 @@ const (
 	WriteDuration = `Write a duration such as "10s", "1m30s" or "100us".`
 	writeSize     = `Write a size such as "64MiB" or "200B", or a whole number of bytes.`
 	writeRate     = `Write a rate such as "50k/s" or "300/min", or a number per second.`
+	writeCount    = `Write a whole number, such as 1000, or in quotes "10k" or "1M".`
 	writeShare    = `Write a percentage such as "1%", or a share such as 0.01.`
 
 	// maxQuantity bounds the text of a quantity in bytes. No useful one is longer, and messages quote it.
@@ -122,6 +123,20 @@ func sizeUnit(unit string) float64 {
 	return 0
 }
 
+// multiples are what may follow a count, and the number of a rate.
+var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
+
+// ParseCount reads a whole number, optionally of k, M or G: 10k is 10,000.
+func ParseCount(text string) (int64, error) {
+	n, multiple, err := CutNumber(text)
+	factor, known := multiples[multiple]
+	n *= factor
+	if err != nil || !known || n != math.Trunc(n) || n > 1<<53 {
+		return 0, &Mistake{Quote(text) + " is not a whole number", writeCount}
+	}
+	return int64(n), nil
+}
+
 // parseRate reads a number, optionally followed by k, M or G, per s, min or h. It returns the rate per second.
 func parseRate(text string) (float64, error) {
 	amount, per, found := strings.Cut(text, "/")
@@ -129,7 +144,7 @@ func parseRate(text string) (float64, error) {
 	if err != nil {
 		return 0, &Mistake{Quote(text) + " is not a rate", writeRate}
 	}
-	factor, known := map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[multiple]
+	factor, known := multiples[multiple]
 	seconds := map[string]float64{"s": 1, "min": 60, "h": 3600}[per]
 	switch {
 	case !found:

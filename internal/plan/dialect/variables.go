@@ -15,7 +15,7 @@ import (
 
 // Inputs holds the values that variables get from outside the text. The variant and flags take precedence, and may not set the same variable.
 // Then come files, the environment and the variable's default. A string variable takes a flag's or the environment's text verbatim; others
-// parse it as an HCL literal.
+// parse it as an HCL literal, or as a count ("10k") or a list of strings ("a,b").
 type Inputs struct {
 	Flags   []string         // NAME=TEXT each; if a name repeats, the last one wins
 	Files   []VarFile        // if several have a name, the last one wins
@@ -226,6 +226,9 @@ func (r *Reader) declared(b *Block, v *variable) (deflt cty.Value, hasDefault, o
 // fit converts a value to the variable's type.
 func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (cty.Value, bool) {
 	fitted, err := convert.Convert(value, v.typ)
+	if v.typ == cty.Number {
+		fitted, err = asNumber(value)
+	}
 	if err != nil || fitted.IsNull() {
 		r.Fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), Describe(value)),
 			fmt.Sprintf("Write a value such as %s.", example(v.typ)))
@@ -236,12 +239,18 @@ func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (
 
 // fromText reads a value from the text of a flag or the environment.
 func (r *Reader) fromText(v *variable, from Given, where string) (cty.Value, bool) {
+	if !utf8.ValidString(from.text) {
+		r.Fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
+		return cty.NilVal, false
+	}
 	if v.typ == cty.String {
-		if !utf8.ValidString(from.text) {
-			r.Fault(v.at, fmt.Sprintf("%s: the text of %s is not UTF-8", where, from.from), "Write UTF-8.")
-			return cty.NilVal, false
-		}
 		return r.fit(v, cty.StringVal(from.text), where+": "+from.from, v.at)
+	}
+	if n, err := ParseCount(from.text); err == nil && v.typ == cty.Number {
+		return cty.NumberIntVal(n), true
+	}
+	if plain := !strings.HasPrefix(strings.TrimSpace(from.text), "["); plain && v.typ.Equals(cty.List(cty.String)) {
+		return r.fit(v, listed(from.text), where+": "+from.from, v.at)
 	}
 	var quiet Reporter
 	if d := Guard([]byte(from.text), from.from); d != nil {
@@ -256,6 +265,20 @@ func (r *Reader) fromText(v *variable, from Given, where string) (cty.Value, boo
 	r.Fault(v.at, fmt.Sprintf("%s: %s=%s is no %s", where, from.from, Quote(from.text), typeexpr.TypeString(v.typ)),
 		fmt.Sprintf("Write %s=%s.", from.from, example(v.typ)))
 	return cty.NilVal, false
+}
+
+// listed returns the strings between the commas of a text.
+func listed(text string) cty.Value {
+	var list []cty.Value
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, cty.StringVal(part))
+		}
+	}
+	if len(list) == 0 {
+		return cty.ListValEmpty(cty.String)
+	}
+	return cty.ListVal(list)
 }
 
 // quietLiteral is Literal for text outside the plan, where the place of an error is of no use.
@@ -278,7 +301,7 @@ func example(t cty.Type) string {
 		return "true"
 	case t.IsListType() || t.IsSetType():
 		if t.ElementType() == cty.String {
-			return `'["a","b"]'`
+			return "a,b"
 		}
 		return "'[" + example(t.ElementType()) + "]'"
 	case t.IsMapType() || t.IsObjectType():

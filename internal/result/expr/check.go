@@ -59,7 +59,7 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	return nil
 }
 
-// inNumbers adds to errors about operands that do not fit how to write quantities.
+// inNumbers adds to errors about operands that do not fit how to write quantities, and to those about others' functions what to write instead.
 func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics {
 	var operands []hcl.Expression
 	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
@@ -72,6 +72,10 @@ func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics
 		return nil
 	})
 	for _, d := range diags {
+		if call, ok := d.Expression.(*hclsyntax.FunctionCallExpr); ok && plan.Meant("assert", call.Name) != "" {
+			d.Detail = plan.Meant("assert", call.Name)
+			continue
+		}
 		if slices.Contains(operands, d.Expression) {
 			d.Detail += ` Figures are numbers: write duration("5ms"), size("64MiB"), rate("50k/s") or percent("1%") beside them.`
 		}
@@ -125,7 +129,10 @@ func unknown(path hcl.Traversal, name string, names []string, at hcl.Range) *hcl
 	}
 	near := dialect.DidYouMean(name, names)
 	share, quantile := quantity.Quantile(name)
+	meant := plan.Meant("assert", name)
 	switch latency := slices.Contains(names, "p999"); {
+	case len(path) == 0 && meant != "":
+		instead = meant
 	case latency && name == "p100":
 		instead = "Write max."
 	case latency && quantile:

@@ -160,6 +160,14 @@ func TestCheckRefuses(t *testing.T) {
 			`assert "a": Call to unknown function. There is no function named "durations". Did you mean "duration"?`,
 		},
 		{
+			"function of another tool", `p(95) < 500`,
+			`assert "a": Call to unknown function. Write a figure of the result, with the unit of what it is held against: phase.NAME`,
+		},
+		{
+			"name of another tool", `http_req_duration < 500`,
+			`assert "a": the result has no "http_req_duration". Write a figure of the result`,
+		},
+		{
 			"syntax", `phase.get.seconds <`,
 			`assert "a": Missing expression. `,
 		},
