@@ -21,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -29,6 +30,12 @@ var firstPlan string
 
 //go:embed log.tmpl
 var firstLog string
+
+//go:embed files.tmpl
+var firstFiles string
+
+// usual are where servers of drivers without built-in nodes listen.
+var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080"}
 
 // initFlags are the flags of plan init.
 type initFlags struct {
@@ -46,6 +53,8 @@ func newInit() *cobra.Command {
 plan.hcl; - is standard output. An existing file is kept unless --force is given. Nothing is prompted for, and no endpoint is contacted.`,
 		Example: `  loadgen plan init --driver redis --endpoint 127.0.0.1:6379
   loadgen plan init --driver memcached cache.hcl
+  loadgen plan init --driver postgres --endpoint 127.0.0.1:5432 db.hcl
+  loadgen plan init --driver web --endpoint 127.0.0.1:8080 web.hcl
   loadgen plan init --driver log wal.hcl
   loadgen plan init -`,
 		Args: atMost(1),
@@ -59,7 +68,7 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 	}
 	f := c.Flags()
 	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(starters(), ", "))
-	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node)")
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of postgres and web, the usual port of this machine)")
 	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
 	return c
 }
@@ -75,7 +84,10 @@ func starters() []string {
 
 // first returns the template of a plan for a driver.
 func first(d driver.Driver) string {
-	if d.Outcomes(driver.Put) == nil {
+	switch local, files := d.(localfile.Driver); {
+	case files && localfile.Keyed(local):
+		return firstFiles
+	case files:
 		return firstLog
 	}
 	return firstPlan
@@ -153,15 +165,18 @@ func (f *initFlags) write(path string, text []byte) error {
 func (f *initFlags) text(path string) ([]byte, error) {
 	all := drivers.All()
 	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
-	_, servers := d.(driver.Wire)
-	if _, dials := d.(driver.Dialer); dials {
-		return nil, fmt.Errorf("--driver %[1]s has no starter plan: docs/%[1]s.md has a short one", f.driver)
-	}
+	wire, _ := d.(driver.Wire)
+	builtin := wire != nil && wire.Builtin() != ""
+	servers := builtin || usual[f.driver] != ""
 	if !servers && len(f.endpoints) > 0 {
 		return nil, fmt.Errorf("--endpoint: the driver %s contacts no server: leave it out", f.driver)
 	}
-	quoted := make([]string, len(f.endpoints))
-	for i, e := range f.endpoints {
+	at := f.endpoints
+	if own := usual[f.driver]; own != "" && len(at) == 0 {
+		at = []string{own}
+	}
+	quoted := make([]string, len(at))
+	for i, e := range at {
 		if strings.ContainsFunc(e, unicode.IsControl) {
 			return nil, fmt.Errorf("--endpoint %q: write HOST:PORT", e)
 		}
@@ -171,13 +186,20 @@ func (f *initFlags) text(path string) ([]byte, error) {
 		path = "plan.hcl"
 	}
 	var b bytes.Buffer
+	target, mix := "cache", "get = 9, put = 1"
+	switch f.driver {
+	case "postgres":
+		target = "db"
+	case "web":
+		target, mix = "server", "page = 1"
+	}
 	err := template.Must(template.New("plan").Parse(first(d))).Execute(&b, struct {
-		Driver, Name, At, File, List string
-		Endpoints                    []string
-		Servers                      bool
+		Driver, Name, Target, Mix, At, File, List string
+		Endpoints                                 []string
+		Servers, Builtin, Fills                   bool
 	}{
-		Driver: f.driver, Name: f.driver, At: strings.Join(f.endpoints, ", "), File: path, List: strings.Join(quoted, ", "),
-		Endpoints: f.endpoints, Servers: servers,
+		Driver: f.driver, Name: f.driver, Target: target, Mix: mix, At: strings.Join(at, ", "), File: path, List: strings.Join(quoted, ", "),
+		Endpoints: at, Servers: servers, Builtin: builtin, Fills: servers && f.driver != "web",
 	})
 	if err != nil {
 		return nil, err
