@@ -237,6 +237,7 @@ type quick struct {
 	Fields                      string // what shows which of the server's means give out
 
 	at    string // the endpoint, for people
+	get   string // path of the URL, as it is
 	bytes int64  // of a value
 }
 
@@ -269,7 +270,7 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	_, _ = rand.Read(token) // it never fails
 	id := hex.EncodeToString(token)
 	q := &quick{
-		Command: f.command, Driver: a.driver, Endpoint: quoted(a.endpoint), at: a.endpoint, TLS: a.tls, Secret: secret, Fills: a.driver != "web",
+		Command: f.command, Driver: a.driver, Endpoint: quoted(a.endpoint), at: a.endpoint, get: a.path, TLS: a.tls, Secret: secret, Fills: a.driver != "web",
 		CA: quoted(f.ca), User: quoted(cmp.Or(f.user, a.user)), Database: a.database, SSLMode: quoted(a.sslmode),
 		Path: quoted(escaped(a.path)), Table: "loadgen_" + id, Prefix: "loadgen-" + id + ":",
 		Size: quoted(f.size), Sessions: cmp.Or(f.sessions, 50), Pipeline: f.pipeline, Duration: f.duration.String(), Budget: f.budget.String(), Rate: f.rate,
@@ -280,6 +281,7 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	q.Fields = map[string]string{
 		"redis":     `"used_cpu_user_main_thread", "used_cpu_sys_main_thread", "io_threads_active", "evicted_keys", "rejected_connections"`,
 		"memcached": `"rusage_user", "rusage_system", "threads", "evictions", "listen_disabled_num"`,
+		"postgres":  `"sessions_active", "sessions_running", "sessions_on_io", "sessions_on_locks"`,
 	}[a.driver]
 	if a.driver == "redis" || a.driver == "memcached" {
 		q.TTL = (cmp.Or(f.budget, f.duration).Round(time.Second) + 15*time.Minute).String()

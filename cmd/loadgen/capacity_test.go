@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,11 +41,12 @@ func TestCapacityOfServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"capacity", c.address, "--budget", "5s", "--slo", "p50=1s", "--keys", "1k", "--sessions", "8"}
+			args := []string{"capacity", c.address, "--budget", "5s", "--slo", "p50=10s", "--keys", "1k", "--sessions", "8"}
 			r, p := quick(t, args...)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			found := r.Phase["capacity"].Search
 			require.Equal(t, "closed", r.Phase["capacity"].Levels[0].Outcome)
+			require.NotNil(t, found.Rate, "%v", r.Phase["capacity"].Levels)
 			require.NotEmpty(t, found.Ended)
 			require.NotContains(t, p.stdout.String()+p.stderr.String(), servertest.PostgresPassword)
 			require.Contains(t, p.stderr.String(), "It takes 5s")
@@ -80,6 +82,33 @@ func TestBenchOfAServer(t *testing.T) {
 	require.EqualValues(t, "closed", r.Phase["bench"].Model)
 }
 
+// One load on each kind of server, with and without TLS.
+func TestBenchOfServers(t *testing.T) {
+	t.Parallel()
+	authority := servertest.NewAuthority(t)
+	shows := authority.Issue("127.0.0.1", time.Hour)
+	for name, c := range map[string]struct{ address, op string }{
+		"memcached":    {"memcached://" + servertest.Memcached(t), "get"},
+		"postgres":     {servertest.Postgres(t), "get"},
+		"nginx":        {"http://" + servertest.Nginx(t, 0, nil).Addr + "/nothing?at=all", "page"},
+		"nginx by TLS": {"https://" + servertest.Nginx(t, 0, &shows).Addr + "/nothing", "page"},
+		"redis by TLS": {"rediss://" + servertest.StartRedisTLS(t, authority, shows, "--tls-auth-clients", "no").Addr, "get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"bench", c.address, "--sessions", "2", "--duration", "300ms", "--keys", "100"}
+			if strings.HasSuffix(name, "TLS") {
+				untrusted := start(t, command(t, args...))
+				require.Equal(t, 6, untrusted.wait(30*time.Second), "%s", &untrusted.stderr)
+				require.Contains(t, untrusted.stderr.String(), "certificate signed by unknown authority")
+				args = append(args, "--ca", authority.CA)
+			}
+			r, p := quick(t, args...)
+			require.Positive(t, r.Phase["bench"].Op[c.op].OK+r.Phase["bench"].Op[c.op].Miss, "%s", &p.stderr)
+		})
+	}
+}
+
 // A server that is not there, that wants a password, or that should not be filled is refused within seconds, and nothing is written to it.
 func TestServersThatAreNotLoaded(t *testing.T) {
 	t.Parallel()
@@ -89,13 +118,18 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 	replica := servertest.Redis(t, "--replicaof", host+" "+port)
 	small := servertest.Redis(t, "--maxmemory", "3mb")
 	locked := servertest.Redis(t, "--requirepass", "well-kept")
+	silent, full := mute(t, false), mute(t, true)
 	for name, c := range map[string]struct{ address, want string }{
-		"nobody is there":  {"redis://127.0.0.1:1", "refused"},
-		"a replica":        {replica, "is a replica: load its primary"},
-		"too little room":  {small, "use fewer --keys, or a smaller --size"},
-		"other keys":       {primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
-		"no password":      {locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
-		"a wrong password": {"redis://:never-said@" + locked, "WRONGPASS"},
+		"nobody is there":       {"redis://127.0.0.1:1", "refused"},
+		"no word":               {"redis://" + silent, ": no answer in time\n"},
+		"no page":               {"http://" + silent + "/a%20page", "GET /a%20page: "},
+		"no connection":         {"redis://" + full, ": no answer in time\n"},
+		"no connection of HTTP": {"http://" + full, "timeout"},
+		"a replica":             {replica, "is a replica: load its primary"},
+		"too little room":       {small, "use fewer --keys, or a smaller --size"},
+		"other keys":            {primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
+		"no password":           {locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
+		"a wrong password":      {"redis://:never-said@" + locked, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +140,26 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { require.Equal(t, "1", ask(t, primary, "DBSIZE")) })
+}
+
+// mute listens and says nothing; if it is full, it takes no connection either, as if packets to it were dropped.
+func mute(t *testing.T, full bool) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	if !full {
+		return l.Addr().String()
+	}
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { require.NoError(t, syscall.Listen(int(fd), 0)) }))
+	for { // until a connection is left waiting
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 300*time.Millisecond)
+		if err != nil {
+			return l.Addr().String()
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
 }
 
 var cleanRun = regexp.MustCompile(`loadgen clean (\S+) deletes`)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/load/engine"
@@ -34,7 +37,7 @@ const databases = 16
 func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	t := p.Target("server")
 	if q.Driver == "web" {
-		return f.reach(ctx, t)
+		return f.reach(ctx, t, q)
 	}
 	o := &plan.Observe{Kind: plan.ObserveServer, Combine: "sum"}
 	for _, name := range askable[q.Driver] {
@@ -67,15 +70,32 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	return q.others(before, after, time.Since(began))
 }
 
-// reach connects to a server and hangs up.
-func (f *quickFlags) reach(ctx context.Context, t *plan.Target) error {
+// reach has a web server answer a GET, whatever the answer is.
+func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
 	conn, err := f.dial(ctx, t)
 	if err != nil {
-		return failed("%s: %w", t.Endpoints[0], err)
+		return failed("web server at %s: %w", q.at, err)
 	}
-	return conn.Close()
+	defer conn.Close()
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+q.at+q.get, http.NoBody)
+	if err != nil {
+		return err
+	}
+	get.Close = true
+	end, _ := ctx.Deadline()
+	err = conn.SetDeadline(end)
+	if err == nil {
+		err = get.Write(conn)
+	}
+	if err == nil {
+		_, err = http.ReadResponse(bufio.NewReader(conn), get) // the body goes with the connection
+	}
+	if err != nil {
+		return failed("web server at %s: GET %s: %w", q.at, q.get, err)
+	}
+	return nil
 }
 
 func (f *quickFlags) dial(ctx context.Context, t *plan.Target) (net.Conn, error) {
@@ -89,7 +109,7 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 	told, missing := probe.Take(ctx)
 	if why := missing[""]; why != "" {
 		remedy := ""
-		if !q.Secret {
+		if lower := strings.ToLower(why); !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")) {
 			remedy = ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
 		}
 		return nil, failed("%s at %s: %s%s", q.Driver, q.at, why, remedy)

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -15,6 +16,9 @@ const (
 	byConnections = "connections"
 	byMemory      = "memory"
 	byProcessor   = "processor"
+	byDisk        = "disk"
+	byLocks       = "locks"
+	byStalls      = "stalls"
 	byErrors      = "errors"
 	byNetwork     = "network"
 	notVisible    = "not_visible"
@@ -24,6 +28,8 @@ const (
 	worn     = 0.85  // share of the time that a thread has a processor from which on it has given out: it cannot get all of it
 	broken   = 0.001 // share of the ops of a level that were refused or answered with an error from which on that is why it failed
 	overcast = 0.01  // share of the bytes that TCP sent again
+	hushed   = 15    // times the mean time between answers: random arrivals leave a gap as long in one of three million
+	mostly   = 0.5   // share of what a database's sessions did or waited for
 )
 
 // cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
@@ -40,6 +46,9 @@ func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 		return
 	}
 	if s.Cause, s.Evidence = m.signs(); s.Cause != "" {
+		return
+	}
+	if s.Cause, s.Evidence = m.stood(ph); s.Cause != "" {
 		return
 	}
 	for _, o := range of.Observes {
@@ -67,6 +76,8 @@ func (m *Measured) signs() (code, evidence string) {
 		switch t := l.phase.Generator.TCP; {
 		case float64(refused) > broken*float64(due):
 			return byConnections, "connections: " + of(refused) + " found none" + said
+		case float64(answered) > broken*float64(due) && (strings.Contains(said, "OOM command not allowed") || strings.Contains(said, "out of memory")):
+			return byMemory, "memory: the server answered " + of(answered) + " with an error" + said
 		case float64(answered) > broken*float64(due):
 			return byErrors, "the server: it answered " + of(answered) + " with an error" + said
 		case t != nil && float64(t.BytesRetransmitted) > overcast*float64(t.BytesSent):
@@ -75,6 +86,38 @@ func (m *Measured) signs() (code, evidence string) {
 		return "", ""
 	}
 	return "", ""
+}
+
+// stood says that the target stood still, if most levels that failed show it: nothing ended for half of a limit or longer, and far longer than usual.
+func (m *Measured) stood(ph *plan.Phase) (code, evidence string) {
+	limit := math.Inf(1)
+	for i := range ph.Search.SLOs {
+		for _, q := range quantiles(&ph.Search.SLOs[i], run.Latency{}) {
+			if q.limit > 0 {
+				limit = min(limit, q.limit.Seconds())
+			}
+		}
+	}
+	failed, still, longest := 0, 0, int64(0)
+	for _, l := range m.Levels {
+		if l.outcome != Failed {
+			continue
+		}
+		failed++
+		ends := endsOf(l.totals.Ops[:])
+		silent, _ := silence(&ends, window{0, int64(l.DurationSeconds * 1e9)})
+		answered := uint64(0)
+		for _, n := range ends.N {
+			answered += n
+		}
+		if seconds(silent) >= limit/2 && seconds(silent)*float64(answered) >= hushed*l.DurationSeconds && l.phase.absence(0.01) == "" {
+			still, longest = still+1, max(longest, silent)
+		}
+	}
+	if still*2 <= failed {
+		return "", ""
+	}
+	return byStalls, fmt.Sprintf("the server stood still: in %d of %s that failed it answered nothing for up to %s", still, quantity.Count(failed, "level"), quantity.Duration(seconds(longest)))
 }
 
 // strain is what was observed while the target had more to do than it could.
@@ -136,7 +179,19 @@ func (s strain) last(field string) float64 {
 	return math.NaN()
 }
 
-// cause returns what gave out, as servers of a driver show it.
+// mean returns the mean of a field over the probes made in the spans, 0 if there is none.
+func (s strain) mean(field string) float64 {
+	sum, n := 0.0, 0.0
+	for i := range s.rows {
+		if v, there := s.rows[i].Value[field]; there && s.meets(s.rows[i].At, s.rows[i].At) {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / max(n, 1)
+}
+
+// cause returns what gave out, as servers of a driver show it. A cache that is full evicts at any rate: that it does counts only if a processor has
+// not given out.
 func (s strain) cause(driver string) (code, evidence string) {
 	refused, evicted, busy, who := 0.0, 0.0, 0.0, ""
 	switch driver {
@@ -150,14 +205,31 @@ func (s strain) cause(driver string) (code, evidence string) {
 		if threads := s.last("threads"); threads > 0 {
 			busy, who = s.most("rusage_user", "rusage_system")/threads, quantity.Count(int(threads), "thread")+" of the server"
 		}
+	case "postgres":
+		return s.waits()
 	}
 	switch {
 	case refused > 0:
 		return byConnections, fmt.Sprintf("connections: the server refused %s a second", quantity.Number(refused))
-	case evicted > 0:
-		return byMemory, fmt.Sprintf("memory: the server evicted %s keys a second", quantity.Number(evicted))
 	case busy >= worn:
 		return byProcessor, fmt.Sprintf("the processor: %s had one for %s of the time", who, quantity.Percent(min(busy, 1)))
+	case evicted > 0:
+		return byMemory, fmt.Sprintf("memory: the server evicted %s keys a second", quantity.Number(evicted))
+	}
+	return notVisible, "not visible from here"
+}
+
+// waits returns what a database's sessions mostly did or waited for while they had something to do, from samples of them.
+func (s strain) waits() (code, evidence string) {
+	all := s.mean("sessions_active")
+	for _, w := range []struct{ field, code, what string }{
+		{"sessions_on_io", byDisk, "the disk: %s of the sessions that had something to do waited for it"},
+		{"sessions_on_locks", byLocks, "locks: %s of the sessions that had something to do waited for others"},
+		{"sessions_running", byProcessor, "the processor: %s of the sessions that had something to do ran, or waited for one"},
+	} {
+		if share := s.mean(w.field) / all; all >= 1 && share > mostly {
+			return w.code, fmt.Sprintf(w.what, quantity.Percent(share))
+		}
 	}
 	return notVisible, "not visible from here"
 }

@@ -135,6 +135,8 @@ func sentencesOf(ph *run.Phase) []string {
 	var all []string
 	if ph.Search != nil {
 		all = append(all, words.Found(ph)...)
+	} else if len(ph.Levels) > 0 {
+		all = append(all, words.Course(ph)...)
 	}
 	for _, verb := range words.Verbs(ph.Op) {
 		o := ph.Op[verb]

@@ -39,7 +39,7 @@ func answersOf(ph *run.Phase) []string {
 		return Found(ph)
 	}
 	if len(ph.Levels) > 0 {
-		return []string{courseOf(ph)}
+		return []string{strings.Join(Course(ph), "; ")}
 	}
 	var ops []string
 	for _, d := range DoneIn(ph) {
@@ -81,21 +81,20 @@ func (d Done) answer() string {
 	return d.Name + ": " + strings.Join(parts, ", ")
 }
 
-// courseOf says what the first of several stages found, the last, and the one with the highest rate.
-func courseOf(ph *run.Phase) string {
+// Course says what the first of several stages found, the last, and the one with the highest rate.
+func Course(ph *run.Phase) (parts []string) {
 	highest, last := 0, len(ph.Levels)-1
 	for i, l := range ph.Levels {
 		if l.Rate > ph.Levels[highest].Rate {
 			highest = i
 		}
 	}
-	var parts []string
 	for i := range ph.Levels {
 		if i == 0 || i == highest || i == last {
 			parts = append(parts, "at "+Arriving(ph, ph.Levels[i].Rate)+", "+strings.Join(ofLevel(&ph.Levels[i]), ", "))
 		}
 	}
-	return strings.Join(parts, "; ")
+	return parts
 }
 
 // ofLevel says how long the ops of a level took, and what it sustained if that is not what it was to.

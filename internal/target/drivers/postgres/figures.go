@@ -18,6 +18,10 @@ var figures = func() []driver.Figure {
 		{Name: "database_size", Unit: "bytes"},
 		{Name: "connections"},
 		{Name: "locks_waiting"},
+		{Name: "sessions_active"},
+		{Name: "sessions_running"},
+		{Name: "sessions_on_io"},
+		{Name: "sessions_on_locks"},
 		{Name: "xact_commit", Counter: true},
 		{Name: "xact_rollback", Counter: true},
 		{Name: "blks_read", Counter: true},
@@ -49,10 +53,15 @@ func (Driver) Describe(name string) driver.Figure {
 	return driver.Figure{Name: name}
 }
 
-// askDatabase returns a row of name and value for each figure.
-const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (VALUES
+// askDatabase returns a row of name and value for each figure. Who waits for the lock of the write-ahead log waits for the disk.
+const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (SELECT count(*) active,
+		count(*) FILTER (WHERE wait_event_type IS NULL) running,
+		count(*) FILTER (WHERE wait_event_type = 'IO' OR wait_event = 'WALWrite') io,
+		count(*) FILTER (WHERE wait_event_type IN ('Lock', 'LWLock', 'BufferPin') AND wait_event <> 'WALWrite') locks
+		FROM pg_stat_activity WHERE datid = d.datid AND state = 'active' AND pid <> pg_backend_pid()) a, LATERAL (VALUES
 	('database_size', pg_database_size(d.datid)::text), ('connections', d.numbackends::text),
 	('locks_waiting', (SELECT count(*) FROM pg_locks WHERE NOT granted)::text),
+	('sessions_active', a.active::text), ('sessions_running', a.running::text), ('sessions_on_io', a.io::text), ('sessions_on_locks', a.locks::text),
 	('xact_commit', d.xact_commit::text), ('xact_rollback', d.xact_rollback::text), ('blks_read', d.blks_read::text), ('blks_hit', d.blks_hit::text),
 	('tup_inserted', d.tup_inserted::text), ('tup_updated', d.tup_updated::text), ('tup_deleted', d.tup_deleted::text), ('tup_fetched', d.tup_fetched::text),
 	('deadlocks', d.deadlocks::text), ('temp_bytes', d.temp_bytes::text),
