@@ -11,11 +11,34 @@ import (
 	"strings"
 )
 
-// floorsOf is the package whose files are listed below.
-const floorsOf = "internal/load/engine"
+// storeyed is a package whose files stand on floors, from the top to the bottom. A file names package-level things of its own floor and of those below
+// it.
+type storeyed struct {
+	floors [][]string
+	upward map[string]string // names from higher floors that files use all the same, and why
+}
 
-// floors are the groups of the engine's files, from the top to the bottom. A file names package-level things of its own group and of those below it.
-var floors = [][]string{
+var packagesWithFloors = map[string]storeyed{
+	"internal/load/engine": {floors: engineFloors, upward: upwardInEngine},
+	"internal/count/judge": {
+		floors: [][]string{
+			{"phase"},                              // puts the stages together
+			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
+			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall"},                                              // doubts
+			{"figures", "event", "finer", "generator", "growth", "latency", "log", "observe", "requests", "shape", "steady", "targets"}, // figures
+			{"rate", "offered", "stall"}, // rates
+			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts
+			{"quantile", "text"}, // what all share
+			{"doc"},
+		},
+		upward: map[string]string{
+			"counts: End":   "why a search ended: part of what a phase left behind",
+			"counts: Level": "the levels of a search likewise",
+		},
+	},
+}
+
+var engineFloors = [][]string{
 	{ // steps: what a worker is told, and who carries it out
 		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "neighbours", "orders", "patience", "planfiles", "policy", "secrets", "side", "transports",
 		"usage",
@@ -28,8 +51,7 @@ var floors = [][]string{
 	{"doc"},
 }
 
-// upward are the names from higher floors that files use all the same, and why.
-var upward = map[string]string{
+var upwardInEngine = map[string]string{
 	"lane: programs":        "a pointer: a request that has ended calls its op's program directly",
 	"lane: routes":          "a pointer: a lane's places in a cluster",
 	"lane: side":            "a pointer to the target that a lane leads to",
@@ -50,9 +72,9 @@ var upward = map[string]string{
 	"programs: strangeNode": "likewise",
 }
 
-// floorOf returns the group of a file; -1 if it has none.
-func floorOf(name string) int {
-	return slices.IndexFunc(floors, func(group []string) bool { return slices.Contains(group, name) })
+// floorOf returns the floor of a file; -1 if it has none.
+func (p storeyed) floorOf(name string) int {
+	return slices.IndexFunc(p.floors, func(group []string) bool { return slices.Contains(group, name) })
 }
 
 // stem is a file's name without its ending, and without the system it is for.
@@ -61,16 +83,23 @@ func stem(file string) string {
 	return name
 }
 
-// storeys finds references upward between the groups of the engine's files.
-func storeys(m *module) []string {
-	var found []string
+// storeys finds references upward between the floors of packages.
+func storeys(m *module) (found []string) {
+	for dir, p := range packagesWithFloors {
+		found = append(found, p.storeys(m, dir)...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (p storeyed) storeys(m *module, dir string) (found []string) {
 	declared := map[string]string{}
 	files := map[string]*ast.File{}
 	for _, f := range m.code() {
-		if f.dir != floorsOf {
+		if f.dir != dir {
 			continue
 		}
-		if floorOf(stem(f.path)) < 0 {
+		if p.floorOf(stem(f.path)) < 0 {
 			found = append(found, f.path+": on no floor: list it in internal/lint/floors_test.go")
 		}
 		src, err := fs.ReadFile(m.fsys, f.path)
@@ -91,21 +120,20 @@ func storeys(m *module) []string {
 		here := stem(file)
 		for _, id := range syntax.Unresolved {
 			there, ok := declared[id.Name]
-			if !ok || floorOf(there) >= floorOf(here) {
+			if !ok || p.floorOf(there) >= p.floorOf(here) {
 				continue
 			}
-			if key := here + ": " + id.Name; upward[key] != "" {
+			if key := here + ": " + id.Name; p.upward[key] != "" {
 				used[key] = true
 			} else {
 				found = append(found, fmt.Sprintf("%s: names %s of %s.go, which is on a higher floor", file, id.Name, there))
 			}
 		}
 	}
-	for key := range upward {
-		if in, _, _ := strings.Cut(key, ":"); !used[key] && slices.ContainsFunc(m.files, func(f *file) bool { return f.dir == floorsOf && stem(f.path) == in }) {
+	for key := range p.upward {
+		if in, _, _ := strings.Cut(key, ":"); !used[key] && slices.ContainsFunc(m.files, func(f *file) bool { return f.dir == dir && stem(f.path) == in }) {
 			found = append(found, key+": nothing needs this exception of a floor")
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found)
+	return found
 }

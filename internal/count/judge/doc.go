@@ -7,6 +7,18 @@
 //
 // The output is plain data, described in package run.
 //
+// # Stages
+//
+// A result is made in stages, each a function of the ones before it:
+//
+//	counts    what a step left behind, and the part of it that is even   counts.go
+//	rates     how fast ops were due and ended                            rate.go, offered.go
+//	figures   the result, with a reason for each figure that is missing  figures.go
+//	doubts    reasons not to believe figures                             doubts.go
+//	verdict   the worst of them; of a search, what each level is worth   phase.go, level.go
+//
+// Package lint lists the files of each stage and holds them to this direction.
+//
 // # The next rate of a search
 //
 // [Bounds.Next] decides which rate to try next in order to find the largest that holds, and [Bounds.Sum] says what has been found: functions of the

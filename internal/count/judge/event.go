@@ -2,12 +2,10 @@ package judge
 
 import (
 	"math"
-	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -18,35 +16,15 @@ const (
 	recoveredLatency = 1.5  // of its p95 response
 )
 
-// Happening is what the coordinator knows of an event that it carried out itself.
-type Happening struct {
-	At     time.Duration `json:"at"` // on the run clock
-	Took   time.Duration `json:"took"`
-	Failed string        `json:"failed,omitempty"` // why it did not happen, or only in part
-}
-
-// happened returns an event of the phase as far as it has happened: as the coordinator knows, or the workers have counted.
-func (m *Measured) happened(i int, t *measure.Totals) *Happening {
-	if h := m.Happened[i]; h != nil {
-		return h
-	}
-	if i < len(t.Events) && t.Events[i].Times > 0 {
-		e := t.Events[i]
-		return &Happening{At: time.Duration(e.First), Took: time.Duration(e.Last - e.First)}
-	}
-	return nil
-}
-
 // events describes what happened to targets during the phase, and what came of it.
-func (b *builder) events(ph *plan.Phase, m Measured) {
+func (p *phase) events(ph *plan.Phase, m *Measured) {
 	if len(ph.Events) == 0 {
 		return
 	}
-	p := b.phase
 	p.Event = map[string]*run.Event{}
 	var rows []second
-	if b.noWindow == "" {
-		rows = b.window.seconds(m.Series)
+	if p.counts.noWindow == "" {
+		rows = p.counts.window.seconds(m.Series)
 	}
 	starts := make([]float64, len(ph.Events)) // of each that has happened
 	for i := range ph.Events {
@@ -66,23 +44,23 @@ func (b *builder) events(ph *plan.Phase, m Measured) {
 				next = min(next, at)
 			}
 		}
-		b.event("event."+name, p.Event[name], &aftermath{series: m.Over, rows: rows, next: next, maxBad: ph.MaxBad})
+		p.event("event."+name, p.Event[name], &aftermath{series: m.Over, rows: rows, next: next, maxBad: ph.MaxBad})
 	}
 }
 
 // event fills in what came of one, and why what is missing is missing.
-func (b *builder) event(at string, e *run.Event, a *aftermath) {
+func (p *phase) event(at string, e *run.Event, a *aftermath) {
 	missing := func(code reason.Code, why string, paths ...string) {
 		for _, path := range paths {
-			b.null(at+"."+path, code, why)
+			p.null(at+"."+path, code, why)
 		}
 	}
 	if e.HappenedSeconds == nil {
 		missing(reason.TooShort, "the load had ended before", "happened_seconds", "recovered_seconds", "before", "during", "after")
 		return
 	}
-	if b.noWindow != "" {
-		missing(reason.NoPlateau, b.noWindow, "recovered_seconds", "before", "during", "after")
+	if p.counts.noWindow != "" {
+		missing(reason.NoPlateau, p.counts.noWindow, "recovered_seconds", "before", "during", "after")
 		return
 	}
 	code, why := a.follow(e)
@@ -187,28 +165,4 @@ func (a *aftermath) times(rows []second) (t measure.Times) {
 		t.Failed += r.Bad + r.Due - r.Sent
 	}
 	return t
-}
-
-// at returns the response times of the row that ends at t.
-func (s *Series) at(t float64) (h hist.Hist) {
-	for i := range s.rows.Cells {
-		switch row := &s.rows.Cells[i]; {
-		case row.T != t:
-		case i == len(s.rows.Cells)-1:
-			h.Merge(&s.last)
-		default:
-			decode(&h, row.responses)
-		}
-	}
-	return h
-}
-
-// judgeEvents doubts a phase in which an event did not happen as it should.
-func (p *phase) judgeEvents(ph *plan.Phase) {
-	for i := range ph.Events {
-		ev := &ph.Events[i]
-		if e := p.Event[ev.Name]; e != nil && e.Failed != "" {
-			p.doubt(reason.EventFailed, run.Suspect, []string{"event." + ev.Name}, "event %s: %s", ev.Name, e.Failed)
-		}
-	}
 }

@@ -106,3 +106,40 @@ func TestFailuresAfterAnEvent(t *testing.T) {
 		require.Equal(t, 1.0, e.TookSeconds)
 	}
 }
+
+// longPhase is an open phase of that many seconds.
+func longPhase(n int) *plan.Phase {
+	ph := openPhase()
+	ph.Open.Duration = time.Duration(n) * time.Second
+	return ph
+}
+
+// longSeries is the data of a phase of n seconds in which rate(i) ops end in second i, evenly spaced, each after service(i). Its rows end with the
+// seconds of the run clock, in the middle of which the phase began.
+func longSeries(n int, rate func(i int) int, service func(i int) int64) (*measure.Totals, *Series) {
+	const half = int64(time.Second) / 2
+	all := measure.NewTotals(origin+half, len(endpoints))
+	var rows Series
+	for i := range n + 1 {
+		delta := measure.NewTotals(origin+half, len(endpoints))
+		from := origin + int64(i)*int64(time.Second)
+		ops := rate(i)
+		for k := range ops {
+			end := from + int64(k)*int64(time.Second)/int64(ops)
+			if end < origin+half || end >= origin+half+int64(n)*int64(time.Second) {
+				continue
+			}
+			record(delta, measure.Sample{Verb: driver.Get, Due: end - service(i), Start: end - service(i), End: end})
+		}
+		all.Merge(delta)
+		rows.Add(min(0.5+float64(i), float64(n)), delta)
+	}
+	all.Span.Session(origin+half, origin+half+int64(n)*int64(time.Second))
+	return all, &rows
+}
+
+func wobble(i int) int { return (i*7919)%11 - 5 }
+
+func even(i int) int { return 2000 + wobble(i) }
+
+func quickly(i int) int64 { return 100*µs + int64(wobble(i))*100 }

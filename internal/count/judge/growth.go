@@ -8,10 +8,8 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/count/stat"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 const (
@@ -162,67 +160,4 @@ func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unf
 	e := fit.SecondsTo(to)
 	g.SecondsTo, g.SecondsToLo, g.SecondsToHi = number(wall*e.Value), number(wall*e.Low), number(wall*e.High)
 	return reason.Why{}
-}
-
-// ended says why the load ended.
-func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
-	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
-	c := ph.Closed
-	switch {
-	case m.StoppedOn != "":
-		return run.EndErrors
-	case m.Aborted:
-		return run.EndStopped
-	case len(m.Losses) > 0:
-		return run.EndLost
-	case slices.ContainsFunc(m.Logs, failed):
-		return run.EndLog
-	case ph.Populate != nil || ph.Clear != nil:
-		return run.EndKeys
-	case ph.Search != nil:
-		return run.EndSearch
-	case c == nil && ph.Trace() != nil:
-		return run.EndTrace
-	case c == nil:
-		return run.EndSchedule
-	case c.Duration > 0 && (planned == 0 || m.turns() < planned):
-		return run.EndDuration
-	case c.Iterations > 0:
-		return run.EndIterations
-	case c.Trace != nil:
-		return run.EndTrace
-	}
-	return run.EndKeys
-}
-
-// turns returns how many ops, or scenarios, were due.
-func (m *Measured) turns() (n uint64) {
-	all := m.Load.Ops[:]
-	if len(m.Load.Scenarios) > 0 {
-		all = m.Load.Scenarios
-	}
-	for _, o := range all {
-		if o != nil {
-			n += o.Due
-		}
-	}
-	return n
-}
-
-// planned returns how many turns all sessions of a closed load have; 0 if only time or a trace limits them.
-func planned(p *plan.Plan, ph *plan.Phase) uint64 {
-	c, keys := ph.Closed, p.Dataset(ph.Dataset).Keys
-	if c == nil || c.Trace != nil {
-		return 0
-	}
-	sessions := uint64(c.Sessions)
-	switch walks := keys.InOrder(); {
-	case c.Iterations > 0: // a valid plan's sequence has at least as many keys
-		return sessions * uint64(c.Iterations)
-	case walks && keys.PerSession():
-		return sessions * uint64(keys.Count)
-	case walks:
-		return uint64(keys.Count)
-	}
-	return 0
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // judgeLag checks whether ops started when they were due.
-func (p *phase) judgeLag() {
+func (p *phase) judgeLag(d *doubts) {
 	free := freeLag
 	expected := ""
 	if p.ExpectedLagP99 != nil {
@@ -24,16 +24,16 @@ func (p *phase) judgeLag() {
 	for v := range driver.NumVerbs {
 		verb := p.words.Name(driver.Verb(v))
 		if o := p.Op[verb]; o != nil {
-			p.judgeStarts(verb, "op."+verb, &o.Figures, free, expected)
+			p.judgeStarts(d, verb, "op."+verb, &o.Figures, free, expected)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
-		p.judgeStarts("scenario "+name, "scenario."+name, &p.Scenario[name].Figures, free, expected)
+		p.judgeStarts(d, "scenario "+name, "scenario."+name, &p.Scenario[name].Figures, free, expected)
 	}
 }
 
 // judgeStarts checks that for the ops of a verb, or for a scenario, whose figures are at a path. Lag up to free is acceptable.
-func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expected string) {
+func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free float64, expected string) {
 	i := slices.IndexFunc(lateness[:], func(q lateQuantile) bool { return q.of(&o.Lag) != nil })
 	if i < 0 {
 		return
@@ -41,7 +41,7 @@ func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expec
 	q := lateness[i]
 	lag, service, touches := *q.of(&o.Lag), q.of(&o.Service), []string{at + ".response", at + ".lag", at + ".latency"}
 	if lag <= suspectLag {
-		p.judgeTail(name, at, o)
+		p.judgeTail(d, name, at, o)
 	}
 	switch {
 	case lag <= free:
@@ -50,12 +50,12 @@ func (p *phase) judgeStarts(name, at string, o *run.Figures, free float64, expec
 		if p.waited.Count() > 0 {
 			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 		}
-		p.doubt(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
+		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
 	case lag > suspectLag:
-		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
+		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
 			name, q.name, quantity.Duration(lag), quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 	case service != nil && lag > suspectLagShare**service:
-		p.doubt(reason.StartedLate, run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
+		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
 	}
 }
 
@@ -112,13 +112,13 @@ var lateness = [...]lateQuantile{
 }
 
 // judgeTail checks the same for the slowest thousandth of an op, which single gaps make late.
-func (p *phase) judgeTail(name, at string, o *run.Figures) {
+func (p *phase) judgeTail(d *doubts, name, at string, o *run.Figures) {
 	lag := o.Lag.P999
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
 		return
 	}
 	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
-	p.doubt(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
+	d.add(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
 // absence says what kept loops from their processors, if that lasted long enough to make that share of the ops late.

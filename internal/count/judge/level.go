@@ -2,14 +2,11 @@ package judge
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
-	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -28,31 +25,6 @@ type Level struct {
 
 // overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
 const overloadedAt = 0.9
-
-// AddLevel adds the result of one step of phase ph of p, which has several. start is when it began, relative to the first. The totals in step must
-// not change any more.
-func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
-	r := newStep(p, ph.As(plan.Shape(step.Shape)), step)
-	if r.Closed() {
-		r.achieved()
-	}
-	l := &Level{
-		Level: run.Level{
-			Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
-			StartSeconds: start.Seconds(),
-			OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
-			Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
-		},
-		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
-	}
-	switch {
-	case r.Closed():
-		l.outcome, l.Outcome = Closed, Closed.String()
-	case ph.Search != nil:
-		l.try(ph)
-	}
-	m.Levels = append(m.Levels, l)
-}
 
 // achieved makes the achieved rate of a closed step from the rates of its ops, or of its scenarios.
 func (p *phase) achieved() {
@@ -230,7 +202,7 @@ func (l *Level) shortfall(ph *plan.Phase) string {
 	if l.OfferedRate == nil || l.AchievedRate == nil {
 		return l.phase.Nulls["achieved_rate"]
 	}
-	if l.phase.short() {
+	if l.phase.rates.short() {
 		return "sustained " + l.phase.arriving(*l.AchievedRate) + l.whose()
 	}
 	for _, o := range l.phase.parts() {
@@ -290,80 +262,6 @@ func quantiles(slo *plan.SLO, r run.Latency) []quantile {
 	}
 }
 
-// total merges the levels: what a phase counted in all. It leaves out bins, which count from the start of a level.
-func total(levels []*Level) *measure.Totals {
-	t := &measure.Totals{}
-	for _, l := range levels {
-		t.Merge(l.totals.WithoutBins())
-	}
-	return t
-}
-
-// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, and no rates.
-func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	m.Load = total(m.Levels)
-	for _, l := range m.Levels {
-		m.Generators = append(m.Generators, l.phase.Generator)
-	}
-	r := newStep(p, ph, m)
-	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
-	r.Validity, r.Reasons = run.Valid, []run.Reason{}
-	for i, l := range m.Levels {
-		for _, why := range l.Reasons {
-			at := fmt.Sprintf("levels.%d.", i)
-			r.doubt(why.Code, why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
-		}
-		r.Load.DurationSeconds += l.DurationSeconds
-		r.Load.RampSeconds += l.RampSeconds
-	}
-	r.levels(m.Levels)
-	return r
-}
-
-// newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
-func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	sum := boundsOf(ph.Search).Sum(m.Tries())
-	var r *phase
-	if sum.Held >= 0 {
-		held := m.Levels[sum.Held].phase
-		best := *held.Phase
-		best.Nulls, best.NullCodes = maps.Clone(best.Nulls), maps.Clone(best.NullCodes)
-		r = &phase{words: held.words, Phase: &best}
-	} else {
-		r = nothingHeld(p, ph, m)
-	}
-	m.Load = total(m.Levels)
-	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
-	r.count(ph, m)
-	_, _, r.Load = shape(ph, pace.Shape{})
-	r.levels(m.Levels)
-	r.search(ph.Search, m, sum)
-	return r
-}
-
-// nothingHeld makes the result of a search in which no level held. The generator's figures are those of the first level.
-func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	r := newStep(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
-	lowest := m.Levels[0]
-	for _, l := range m.Levels {
-		if lowest.outcome == Closed || l.outcome != Closed && l.Rate < lowest.Rate {
-			lowest = l
-		}
-	}
-	r.Generator = lowest.phase.Generator
-	for path := range r.Nulls {
-		r.null(path, reason.NoRateHeld, "no rate held")
-	}
-	for path, why := range lowest.phase.Nulls { // those unrelated to how ops ended
-		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
-			r.null(path, lowest.phase.NullCodes[path], why)
-		}
-	}
-	r.Validity, r.Reasons = run.Valid, []run.Reason{}
-	r.doubt(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
-	return r
-}
-
 // levels copies the levels, and the reasons for their nulls.
 func (p *phase) levels(levels []*Level) {
 	for i, l := range levels {
@@ -377,7 +275,7 @@ func (p *phase) levels(levels []*Level) {
 }
 
 // search says what the search found, and how far that can be trusted.
-func (p *phase) search(s *plan.Search, m Measured, sum Found) {
+func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 	r := &run.Search{
 		End: m.Ended.Code(), Ended: m.Ended.String(), From: s.From, To: s.To, StepSeconds: s.StepDuration.Seconds(), Precision: s.Precision, Budget: s.Budget.Seconds(),
 		Objectives: objectives(s),
@@ -411,21 +309,21 @@ func (p *phase) search(s *plan.Search, m Measured, sum Found) {
 	}
 	r.Held, r.Tries = sum.Times, sum.Of
 	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
-	p.judgeSearch(m, r)
 }
 
 // judgeSearch checks whether the answer is the target's own, and as precise as asked.
-func (p *phase) judgeSearch(m Measured, r *run.Search) {
+func (p *phase) judgeSearch(d *doubts, ended End) {
+	r := p.Search
 	switch {
 	case r.Rate == nil: // nothingHeld has said so
 	case r.ClientBound != nil:
-		p.doubt(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
-	case m.Ended == Precise || m.Ended == AtTo:
+		d.add(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
+	case ended == Precise || ended == AtTo:
 	case r.FirstFailed == nil:
-		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", m.Ended, p.arriving(*r.Rate))
+		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", ended, p.arriving(*r.Rate))
 	case r.Low == nil: // it has held and failed, or the generator was the limit
 	case *r.High > *r.Low*(1+r.Precision):
-		p.doubt(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", m.Ended, p.arriving(*r.Low), p.arriving(*r.High))
+		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", ended, p.arriving(*r.Low), p.arriving(*r.High))
 	}
 }
 

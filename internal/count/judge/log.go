@@ -2,13 +2,10 @@ package judge
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/result/quantity"
-	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -74,21 +71,21 @@ func merge(l, o *worker.Log) {
 }
 
 // log summarises what workers did to log files.
-func (b *builder) log(ph *plan.Phase, m Measured) {
+func (p *phase) log(ph *plan.Phase, m *Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil {
-		b.null("log", reason.NotApplicable, "the target is no log")
+		p.null("log", reason.NotApplicable, "the target is no log")
 		return
 	}
-	b.phase.Log = l
+	p.Log = l
 	for _, worker := range m.Unread {
 		l.Proof, l.Unproven = nil, joint(l.Unproven, "worker "+worker+" was lost")
 	}
-	l.EntryBytes, l.Bound = b.phase.Dataset.ValueBytes, ph.Bound
+	l.EntryBytes, l.Bound = p.Dataset.ValueBytes, ph.Bound
 	var changed uint64
 	var rate float64
-	for _, verb := range b.phase.verbsOf(ph.Ops) {
-		o := b.phase.Op[b.phase.words.Name(verb)]
+	for _, verb := range p.verbsOf(ph.Ops) {
+		o := p.Op[p.words.Name(verb)]
 		if verb != driver.Read && verb != driver.Get {
 			changed += o.OK
 		}
@@ -96,50 +93,22 @@ func (b *builder) log(ph *plan.Phase, m Measured) {
 			rate += *o.Rate
 		}
 	}
-	b.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
+	p.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
 	if changed > 0 {
-		b.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
+		p.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
 	} else {
-		b.null("log.forces_per_op", reason.NoOps, "no op changed anything")
+		p.null("log.forces_per_op", reason.NoOps, "no op changed anything")
 	}
 	if l.Proof == nil {
-		b.null("log.proof", reason.Unverified, l.Unproven)
+		p.null("log.proof", reason.Unverified, l.Unproven)
 	}
 }
 
 // nullable sets a figure, or records why it is null if it is 0.
-func (b *builder) nullable(to **float64, f float64, path string, code reason.Code, why string) {
+func (p *phase) nullable(to **float64, f float64, path string, code reason.Code, why string) {
 	if f == 0 {
-		b.null(path, code, why)
+		p.null(path, code, why)
 		return
 	}
 	*to = number(f)
-}
-
-// unlike says whether workers wrote with different durability.
-func unlike(all []*worker.Log) bool {
-	all = slices.DeleteFunc(slices.Clone(all), func(l *worker.Log) bool { return l == nil })
-	return slices.ContainsFunc(all, func(l *worker.Log) bool { return l.SyncUsed != all[0].SyncUsed })
-}
-
-// judgeLog checks that acknowledged entries are there.
-func (p *phase) judgeLog(m Measured) {
-	l := p.Log
-	switch {
-	case l == nil:
-		return
-	case l.Failure != "":
-		p.doubt(reason.LogFailed, run.Invalid, p.all(), "a log failed, and nothing was written to it after that: %s", l.Failure)
-	case unlike(m.Logs):
-		p.doubt(reason.Durability, run.Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
-	}
-	switch proof := l.Proof; {
-	case proof == nil && l.Failure != "": // said above
-	case proof == nil && !m.Aborted:
-		p.doubt(reason.Unverified, run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
-	case proof == nil:
-	case len(proof.Wrong) > 0 || proof.Verified != proof.Acknowledged:
-		p.doubt(reason.LostEntries, run.Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
-			quantity.Number(float64(proof.Acknowledged)), quantity.Number(float64(proof.Verified)), strings.Join(proof.Wrong, "; "))
-	}
 }

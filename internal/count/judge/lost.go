@@ -3,11 +3,9 @@ package judge
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Limits of the share of a closed load's time that its slots may lose. With less than the first, as many slots were at work as the plan says, to
@@ -19,8 +17,9 @@ const (
 
 // judgeLost checks whether a closed load had as many slots at work as the plan says. The time of others went to ops that brought nothing, or to waiting
 // for a connection: the target was then under a smaller load than the plan's.
-func (p *phase) judgeLost(ph *plan.Phase, load *measure.Totals) {
-	ns, covered := load.Lost.Between(p.window.from, p.window.to)
+func (p *phase) judgeLost(d *doubts) {
+	ph, load, w := p.counts.phase, p.counts.Load, p.counts.window
+	ns, covered := load.Lost.Between(w.from, w.to)
 	if !p.Closed() || covered == 0 {
 		return
 	}
@@ -37,6 +36,6 @@ func (p *phase) judgeLost(ph *plan.Phase, load *measure.Totals) {
 	if span.Losers > 0 {
 		who = fmt.Sprintf("%s of %s from %s on", quantity.Thousands(span.Losers), quantity.Count(span.Sessions, "session"), quantity.Duration(seconds(span.LostFrom-load.Origin)))
 	}
-	p.doubt(reason.LostTime, v, p.all(), "%s of the sessions' time was lost, by %s: in ops that timed out, were refused or lost their connection, and in waits for one%s",
+	d.add(reason.LostTime, v, p.all(), "%s of the sessions' time was lost, by %s: in ops that timed out, were refused or lost their connection, and in waits for one%s",
 		quantity.Percent(share), who, quote(p.Errors))
 }

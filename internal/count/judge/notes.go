@@ -17,36 +17,42 @@ const (
 	halfValue  = 0.5 // a get that answers with less than this share of the dataset's smallest value did not read one
 )
 
-// note records what is right in form and may be wrong in substance: reads of keys that are not there, which are as fast as any.
-func (p *phase) note(whole *plan.Plan, ph *plan.Phase) {
+// notes returns what is right in form and may be wrong in substance: reads of keys that are not there, which are as fast as any.
+func (p *phase) notes() (all []string) {
+	if !p.timed() {
+		return nil
+	}
+	whole, ph := p.counts.plan, p.counts.phase
 	for _, t := range p.targets() {
 		target := whole.Target(t.Name)
 		for _, o := range target.Ops {
 			if done := p.Op[o.Name]; done != nil && o.Reads != form.Changes && done.OK > 0 {
-				p.noteRead(whole, target, o, float64(done.BytesIn)/float64(done.OK+done.Miss))
+				all = append(all, noteRead(whole, target, o, float64(done.BytesIn)/float64(done.OK+done.Miss))...)
 			}
 		}
 	}
 	get := p.Op[driver.Get.String()]
 	if get == nil || get.BytesIn == 0 || len(ph.Scenarios) > 0 || whole.Target(ph.Target).Op(driver.Get.String()) != nil {
-		return
+		return all
 	}
 	least := whole.Dataset(ph.Dataset).Values.LeastSize()
 	if n := get.Keys.OK; n > 0 && float64(get.BytesIn) < halfValue*float64(least)*float64(n) {
-		p.Notes = append(p.Notes, fmt.Sprintf("gets were answered with %s on average, replies and all, and the dataset's values have at least %s: these are other values",
+		all = append(all, fmt.Sprintf("gets were answered with %s on average, replies and all, and the dataset's values have at least %s: these are other values",
 			quantity.Bytes(get.BytesIn/n), quantity.Bytes(int64(least))))
 	}
+	return all
 }
 
 // noteRead looks at an op that only reads, whose replies have that many bytes on average.
-func (p *phase) noteRead(whole *plan.Plan, target *plan.Target, o *plan.Op, size float64) {
+func noteRead(whole *plan.Plan, target *plan.Target, o *plan.Op, size float64) []string {
 	replies := fmt.Sprintf("%s was answered with %s on average", o.Name, quantity.Bytes(int64(math.Round(size))))
 	switch {
 	case size <= smallReply && !written(whole, target.Driver, o.Key):
-		p.Notes = append(p.Notes, fmt.Sprintf("%s, and nothing in this plan writes keys such as %s: unless others have, this is the speed of keys that are not there", replies, o.Key))
+		return []string{fmt.Sprintf("%s, and nothing in this plan writes keys such as %s: unless others have, this is the speed of keys that are not there", replies, o.Key)}
 	case size <= emptyReply && o.Reads == form.Contents:
-		p.Notes = append(p.Notes, replies+", so nearly all replies were empty: this is the speed of keys that are not there")
+		return []string{replies + ", so nearly all replies were empty: this is the speed of keys that are not there"}
 	}
+	return nil
 }
 
 // written says whether an op of the plan may write such keys. Those that datasets name count as written.

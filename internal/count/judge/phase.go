@@ -2,63 +2,17 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/pace"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
-
-// servers is facts by target and endpoint: see [worker.Ready].
-type servers = map[string]map[string]map[string]string
-
-// Measured is what a phase left behind, merged over all workers.
-type Measured struct {
-	Endpoints  []string            // of the phase's own target
-	Others     map[string][]string // of the other targets that its scenarios name, by name; Totals.Requests has the order of both
-	Servers    servers             // what each endpoint of each target said of itself, by target and endpoint
-	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil if there are Levels
-	Shape      pace.Shape          // of the measured step, if its ops were due by a schedule; for an open phase, the plan's
-	Setup      *measure.Totals     // nil if the phase has no setup
-	Series     []run.Row           // of a Series
-	Generators []measure.Generator // of the measured step, one for each worker
-	Logs       []*worker.Log       // of workers that loaded log files
-	Unread     []string            // workers that were lost before they reported on their log files
-	Aborted    bool                // the step was told to end early
-	StoppedOn  string              // the plan's words that ended it early; "": none did
-	Failed     string              // the worker's failure that ended it early; "": none did
-	WarmUp     run.WarmUp          // from FindWarmUp; the zero value: none
-	Settled    *measure.Totals     // of the measured step after WarmUp; nil if that is the whole step
-	Losses     []worker.Loss       // of workers lost in this phase or before it, which leave part of its load missing
-	Levels     []*Level            // of stages or of a search, in order
-	Ended      End                 // why a search tried no more rates
-	Origin     float64             // when the load began, in seconds on the run clock
-	Apart      time.Duration       // by how much the clocks of two loading workers may differ
-
-	Over     *Series            // what Series is of, if the phase has events
-	Happened map[int]*Happening // events that the coordinator carried out, by number in the phase
-
-	Steps []int // run-wide numbers of the steps that loaded: the measured one, or one per level
-
-	Observed map[string]*Observation // by name; the plan's observations that are missing here were not made
-
-	// Unfinished is what lost workers' last snapshots had in flight: neither side of a ledger will learn how it ended.
-	Unfinished measure.Counters
-}
-
-// cut says whether the step may have ended early on at least one worker.
-func (m *Measured) cut() bool {
-	failed := func(l *worker.Log) bool { return l != nil && l.Failure != "" }
-	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
-}
 
 // NewPhase makes and judges the result of phase ph of p. p must be valid: ph is one of its phases, and everything that ph names exists.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
@@ -83,334 +37,129 @@ func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return newStages(p, ph, m)
 }
 
-// phase is a result being made: the figures, and what it takes to judge them.
-type phase struct {
-	*run.Phase
-
-	words     driver.Words // of the plan
-	quantiles []string     // that the plan names
-
-	lags   hist.Hist // of all ops, ns
-	waited hist.Hist // of those that found no free slot when they were due
-
-	window  window  // the plateau
-	even    float64 // seconds of it; 0: none
-	plateau float64 // seconds of it that the achieved rate covers
-	chance  float64 // ops/s by which offered and achieved may differ by chance: one standard deviation
-	stall   stall   // of a closed load
-}
-
 // newStep makes the result of a phase with one measured step, or of one step of a phase.
 func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
-	r := &phase{words: p.Words(), quantiles: p.QuantileNames(), Phase: &run.Phase{
-		Target:    newTarget(p.Target(ph.Target), m.Endpoints),
-		Others:    []run.Target{},
-		Dataset:   newDataset(p, ph),
-		Generator: mergeGenerators(m.Generators),
-		Levels:    []run.Level{},
-		Nulls:     map[string]string{},
-		NullCodes: map[string]reason.Code{},
-	}}
-	for _, name := range ph.Targets()[1:] {
-		r.Others = append(r.Others, newTarget(p.Target(name), m.Others[name]))
-	}
-	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
-	if r.Target.Replication == nil {
-		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
-	}
-	if r.Dataset.File == nil {
-		r.null("dataset.file", reason.NotApplicable, "keys are made by a format")
-	}
-	if r.Dataset.ValuesFile == nil {
-		r.null("dataset.values_file", reason.NotApplicable, "values are made")
-	}
-	if t := ph.Trace(); t != nil {
-		r.Trace = newReplayed(t)
-	} else {
-		r.null("trace", reason.NotApplicable, "the phase replays none")
-	}
-	r.null("search", reason.NotApplicable, "the phase is no search")
-	if ph.Search != nil {
-		r.null("search", reason.SearchEnded, "no rate was tried")
-	}
+	r := figuresOf(p, ph, m)
+	r.judged(newDoubts(r))
+	return r
+}
 
-	b := builder{phase: r, totals: m.Load, settled: m.Load, growth: ph.Growth, kinds: len(ph.Ops), aborted: m.Aborted, apart: apart(ph)}
-	if n := len(ph.Scenarios); n > 0 {
-		b.kinds, b.scenic = n, true
+// figuresOf makes the same without a verdict.
+func figuresOf(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	c := newCounts(p, ph, m)
+	r := newFigures(c, newRates(c))
+	r.Notes = r.notes()
+	return r
+}
+
+// judged gives a result its verdict: that of the worst doubt.
+func (p *phase) judged(d doubts) {
+	p.Validity, p.Reasons = run.Valid, d
+	for _, why := range d {
+		if why.Validity.Worse(p.Validity) {
+			p.Validity = why.Validity
+		}
 	}
-	r.Ended = m.ended(ph, planned(p, ph))
-	b.window, b.noWindow = plateau(ph, m.Shape, m.Load, m.cut())
-	b.warmUp(m)
-	r.window = b.window
-	r.even = seconds(b.window.to - b.window.from)
+}
+
+// AddLevel adds the result of one step of phase ph of p, which has several. start is when it began, relative to the first. The totals in step must
+// not change any more.
+func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start time.Duration) {
+	r := newStep(p, ph.As(plan.Shape(step.Shape)), step)
+	if r.Closed() {
+		r.achieved()
+	}
+	l := &Level{
+		Level: run.Level{
+			Rate: step.Shape.Rate, RateFrom: step.Shape.From, RampSeconds: step.Shape.Ramp.Seconds(), DurationSeconds: step.Shape.Duration.Seconds(),
+			StartSeconds: start.Seconds(),
+			OfferedRate:  r.OfferedRate, AchievedRate: r.AchievedRate, Validity: r.Validity, Reasons: r.Reasons,
+			Busy: r.Generator.Busy, Op: r.Op, Scenario: r.Scenario,
+		},
+		phase: r, totals: step.Load, power: powerOf(r.AchievedRate, step.Load),
+	}
+	switch {
+	case r.Closed():
+		l.outcome, l.Outcome = Closed, Closed.String()
+	case ph.Search != nil:
+		l.try(ph)
+	}
+	m.Levels = append(m.Levels, l)
+}
+
+// total merges the levels: what a phase counted in all. It leaves out bins, which count from the start of a level.
+func total(levels []*Level) *measure.Totals {
+	t := &measure.Totals{}
+	for _, l := range levels {
+		t.Merge(l.totals.WithoutBins())
+	}
+	return t
+}
+
+// newStages makes the result of a phase of several stages: ledgers and latencies of all of them together, and no rates.
+func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	m.Load = total(m.Levels)
+	for _, l := range m.Levels {
+		m.Generators = append(m.Generators, l.phase.Generator)
+	}
+	r := figuresOf(p, ph, m)
+	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
+	d := doubts{}
+	for i, l := range m.Levels {
+		for _, why := range l.Reasons {
+			at := fmt.Sprintf("levels.%d.", i)
+			d.add(why.Code, why.Validity, append(below(at, &why), r.all()...), "stage %d, %s: %s", i+1, r.arriving(l.Rate), why.Text)
+		}
+		r.Load.DurationSeconds += l.DurationSeconds
+		r.Load.RampSeconds += l.RampSeconds
+	}
+	r.levels(m.Levels)
+	r.judged(d)
+	return r
+}
+
+// newSearch makes the result of a search: the figures are those of the highest rate that held, the counts those of all levels.
+func newSearch(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
+	sum := boundsOf(ph.Search).Sum(m.Tries())
+	var r *phase
+	var d doubts
+	if sum.Held >= 0 {
+		held := m.Levels[sum.Held].phase
+		best := *held.Phase
+		best.Nulls, best.NullCodes = maps.Clone(best.Nulls), maps.Clone(best.NullCodes)
+		r, d = &phase{words: held.words, Phase: &best}, slices.Clone(held.Reasons)
+	} else {
+		r, d = nothingHeld(p, ph, m)
+	}
+	m.Load = total(m.Levels)
 	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
-	b.openRates(ph, m.Shape)
-	b.rater(ph, m)
-	r.Op = b.ops("op.", r.verbsOf(ph.Counted()))
-	r.Scenario = b.scenarios(ph)
-	r.count(ph, m)
-	b.generator()
-	b.log(ph, m)
-	b.queue()
-	b.steady(m.Series)
-	b.events(ph, m)
-	for _, o := range m.Load.Ops {
-		if o != nil {
-			r.lags.Merge(&o.Lag)
-		}
-	}
-	r.waited.Merge(&m.Load.Waited)
-	r.judge(p, ph, m)
+	r.count(ph, &m)
+	_, _, r.Load = shape(ph, pace.Shape{})
+	r.levels(m.Levels)
+	r.search(ph.Search, &m, sum)
+	r.judgeSearch(&d, m.Ended)
+	r.judged(d)
 	return r
 }
 
-// count copies what is counted for a phase as a whole.
-func (p *phase) count(ph *plan.Phase, m Measured) {
-	t := m.Load
-	p.Requests = p.requests(t, p.asked(ph))
-	p.away(t)
-	p.cache(ph, &t.Cache)
-	p.Digest = fmt.Sprintf("%016x", t.Digest)
-	p.Errors = errorTexts(&t.Errors)
-	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
-	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
-	p.Series = append([]run.Row{}, m.Series...)
-	if p.Finer = nil; len(m.Levels) == 0 { // a search keeps those of its level
-		p.finer(t, len(m.Series))
-	}
-	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
-		p.null("series", reason.TooFew, "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not")
-	}
-	if m.Setup == nil {
-		p.null("setup", reason.NotApplicable, "the phase has no setup")
-		return
-	}
-	p.known("setup")
-	s := builder{phase: p, totals: m.Setup, settled: m.Setup, through: throughput{why: reason.Why{Code: reason.NotApplicable, Text: "setup is untimed"}}}
-	setup := p.verbsOf(ph.Setup)
-	p.Setup = &run.Ledgers{
-		Op:       s.ops("setup.op.", setup),
-		Requests: p.requests(m.Setup, map[string][]driver.Verb{ph.Target: setup}),
-	}
-}
-
-// builder turns the totals of a step into figures, and records a reason for each that is missing.
-type builder struct {
-	phase    *phase
-	totals   *measure.Totals
-	settled  *measure.Totals // what latencies are computed from
-	window   window          // for rates
-	noWindow string          // why there is no window, or ""
-	through  throughput      // turns counts into rates
-	growth   *plan.Growth    // nil: latency is not counted by ordinal
-	kinds    int             // number of kinds of turns in the phase
-	scenic   bool            // turns are scenarios, not ops
-	aborted  bool            // the step was told to end early
-	apart    []string        // ops that go to several targets
-}
-
-// ops makes an Op for each verb; at is the path they will have, with a trailing dot. It is nil for an op that goes to several targets: figures over
-// all of them would be of none.
-func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
-	ops := map[string]*run.Op{}
-	for v, t := range b.totals.Ops {
-		verb := driver.Verb(v)
-		planned := slices.Contains(verbs, verb)
-		if t == nil && !planned {
-			continue
-		}
-		if t == nil {
-			t = &measure.Op{}
-		}
-		late := b.settled.Ops[v]
-		if late == nil {
-			late = &measure.Op{}
-		}
-		name := b.phase.words.Name(verb)
-		if slices.Contains(b.apart, name) {
-			b.null(at+name, severalTargets, "several targets: see its steps")
-			ops[name] = nil
-			continue
-		}
-		ops[name] = b.op(at+name, verb, t, late)
-	}
-	return ops
-}
-
-// scenarios makes a result for each scenario of the phase.
-func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
-	all := map[string]*run.Scenario{}
-	of := func(t *measure.Totals, i int) *measure.Op {
-		if i < len(t.Scenarios) {
-			return t.Scenarios[i]
-		}
-		return &measure.Op{}
-	}
-	for i, s := range ph.Scenarios {
-		at, t := "scenario."+s.Name, of(b.totals, i)
-		late := of(b.settled, i)
-		one := &run.Scenario{Figures: b.figures(at, t, late), Steps: []string{}, StepOrder: s.StepNames(), Step: map[string]*run.Step{}}
-		for j, step := range s.Steps {
-			name := one.StepOrder[j]
-			one.Steps = append(one.Steps, slices.Repeat([]string{step.Op}, step.Repeat())...)
-			one.Step[name] = &run.Step{
-				Figures: b.figures(at+".step."+name, stepOf(t, j), stepOf(late, j)),
-				Op:      step.Op, Target: step.TargetIn(ph), Dataset: step.DatasetIn(ph), Times: step.Repeat(),
-			}
-		}
-		all[s.Name] = one
-	}
-	return all
-}
-
-// stepOf returns what was counted of a scenario's i-th step.
-func stepOf(t *measure.Op, i int) *measure.Op {
-	if i < len(t.Steps) {
-		return t.Steps[i]
-	}
-	return &measure.Op{}
-}
-
-// sent says whether requests with a verb left this program, over its connections or through a driver's client.
-func (b *builder) sent(verb driver.Verb) bool {
-	if b.phase.Generator.Executor == plan.Thread {
-		return false // entries written are counted, but no requests are sent
-	}
-	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
-		if b.totals.Requests[i].Sent > 0 {
-			return true
+// nothingHeld makes the result of a search in which no level held. The generator's figures are those of the first level.
+func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d doubts) {
+	r = figuresOf(p, ph, Measured{Endpoints: m.Endpoints, Others: m.Others, Load: &measure.Totals{}})
+	lowest := m.Levels[0]
+	for _, l := range m.Levels {
+		if lowest.outcome == Closed || l.outcome != Closed && l.Rate < lowest.Rate {
+			lowest = l
 		}
 	}
-	return false
+	r.Generator = lowest.phase.Generator
+	for path := range r.Nulls {
+		r.null(path, reason.NoRateHeld, "no rate held")
+	}
+	for path, why := range lowest.phase.Nulls { // those unrelated to how ops ended
+		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
+			r.null(path, lowest.phase.NullCodes[path], why)
+		}
+	}
+	d.add(reason.NoRateHeld, run.Invalid, []string{"search", "op"}, "no rate held: at %s, %s", r.arriving(lowest.Rate), lowest.Why)
+	return r, d
 }
-
-// op takes the ledger from t and the latencies from settled.
-func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.Op {
-	r := &run.Op{Figures: b.figures(at, t, settled), BytesIn: t.In, Acks: []run.Latency{}}
-	if t.Out == 0 && b.sent(verb) { // every request has at least one byte
-		b.null(at+".bytes_out", reason.NotCounted, "its driver's client does not say how many bytes it sends")
-	} else {
-		r.BytesOut = &t.Out
-	}
-	b.keys(at+".keys", r, t)
-	b.hitRatio(at, verb, r)
-	for k := 1; k <= len(settled.Acks); k++ {
-		good := quantity.Count(uint64(k), "good answer")
-		all := settled.AckAll(k)
-		r.Acks = append(r.Acks, b.times(fmt.Sprintf("%s.acks.%d", at, k-1), &all, "no op got "+good, "never got "+good))
-	}
-	for i := range settled.Kinds {
-		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
-		path, none := at+".kind."+name, "no "+verb.String()+" ended so"
-		r.AddKind(name, b.latency(path+".response", &k.Response, none), b.latency(path+".service", &k.Service, none))
-	}
-	return r
-}
-
-// cache copies what the phase's gets met in caches.
-func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
-	if len(ph.Behind) == 0 {
-		return
-	}
-	p.Cache = &run.Cache{
-		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
-		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
-		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
-	}
-	if c.Gets == 0 {
-		p.null("cache.hit_ratio", reason.NoOps, "no get was answered")
-		return
-	}
-	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
-}
-
-// figures takes the ledger from t and the latencies from settled.
-func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
-	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
-	b.rates(at, &f, t)
-	b.latencies(at, &f, settled)
-	b.grow(at, &f, t)
-	return f
-}
-
-func newLedger(l measure.Ledger) run.Ledger {
-	n := l.Outcomes
-	return run.Ledger{
-		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
-		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
-	}
-}
-
-func newCauses(t *measure.Op) run.Causes {
-	n := t.Causes
-	return run.Causes{Reply: n[op.Replied], Timeout: n[op.RequestTimeout], Lost: n[op.Lost], Refused: n[op.Refused], OpTimeout: n[op.OpTimeout]}
-}
-
-func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
-	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
-		r.RateWall = number(float64(r.OK) / seconds(wall))
-	} else {
-		b.explain(at+".rate_wall", unbounded(b.totals))
-	}
-	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
-		r.RatePerMinute = number(60 * *r.Rate)
-		return
-	}
-	for _, name := range []string{".rate", ".answered", ".rate_per_minute"} {
-		b.explain(at+name, b.through.why)
-	}
-}
-
-// keys copies the ledger of keys, or that of the ops if each has one key.
-func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
-	l, bins, turns := t.Ledger(), &t.Bins, &t.Turns
-	if t.Keys.Due > 0 {
-		l, bins, turns = t.Keys.Ledger, &t.Keys.Bins, &t.Keys.Turns
-	}
-	r.Keys.Ledger = newLedger(l)
-	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
-		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
-	} else {
-		b.explain(at+".rate_wall", unbounded(b.totals))
-	}
-	if r.Keys.Rate, r.Keys.Answered = b.perSecond(bins, turns); r.Keys.Rate == nil {
-		b.explain(at+".rate", b.through.why)
-		b.explain(at+".answered", b.through.why)
-	}
-}
-
-func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
-	switch answered := r.Keys.OK + r.Keys.Miss; {
-	case verb != driver.Get && verb != driver.Read:
-		b.null(at+".hit_ratio", reason.NotApplicable, "only a get or a read hits or misses")
-	case answered == 0:
-		b.null(at+".hit_ratio", reason.NoOps, "no "+b.phase.words.Name(verb)+" was answered")
-	default:
-		r.HitRatio = number(float64(r.Keys.OK) / float64(answered))
-	}
-}
-
-// null records why the number at a path, or every number of the object there, is null.
-func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
-
-// because makes a reason from its code and formatted words.
-func because(code reason.Code, format string, args ...any) reason.Why {
-	return reason.Why{Code: code, Text: fmt.Sprintf(format, args...)}
-}
-
-// explain is null with a ready-made reason.
-func (b *builder) explain(path string, why reason.Why) { b.phase.null(path, why.Code, why.Text) }
-
-func (p *phase) null(path string, code reason.Code, why string) {
-	p.Null(path, reason.Why{Code: code, Text: why})
-}
-
-// known removes the reason why a number was null.
-func (p *phase) known(path string) {
-	delete(p.Nulls, path)
-	delete(p.NullCodes, path)
-}
-
-func number(f float64) *float64 { return &f }
-
-func seconds[T int64 | float64](ns T) float64 { return float64(ns) / 1e9 }

@@ -9,12 +9,24 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // If no op is in flight when a window opens, counting the ops that end in it is biased low by latency ÷ duration: the first ops' time counts, but ops
 // in flight at the close do not. Rates are therefore computed from turns. A turn is what a slot does from one due time to the next: an op, or a
 // scenario, and the think time after it.
+
+// rates are how fast ops were due and ended, computed from the counts alone.
+type rates struct {
+	offer
+	through throughput
+	stall   stall
+}
+
+func newRates(c *counts) rates {
+	r := rates{offer: newOffer(c)}
+	r.through, r.stall = c.throughput(&r.offer)
+	return r
+}
 
 // throughput turns counts into rates: counts in a window, times a scale.
 type throughput struct {
@@ -36,94 +48,41 @@ func (t *throughput) of(bins, turns *[driver.NumOutcomes]*measure.Bins, outcomes
 	return perSecond
 }
 
-// slots returns the ops that each occupied a slot: those of the verbs, or scenarios if the phase has any.
-func slots(ph *plan.Phase, t *measure.Totals) []*measure.Op {
-	if len(ph.Scenarios) > 0 {
-		return t.Scenarios
-	}
-	return t.Ops[:]
-}
-
-// turns counts the turns that began in a window, which must cover only whole bins: see aligned.
-func turns(ops []*measure.Op, w window) (n uint64) {
-	for _, o := range ops {
-		if o == nil {
-			continue
-		}
-		for _, bins := range o.Turns {
-			some, _ := bins.Between(w.from, w.to)
-			n += some
-		}
-	}
-	return n
-}
-
-// binShift returns the width of the widest bins of turns and of their time, as a power of two, and where the last bin that is not empty begins.
-func binShift(ops []*measure.Op, t *measure.Totals) (shift uint8, last int64) {
-	of := func(b *measure.Bins) {
-		if b.Total() == 0 {
-			return
-		}
-		shift = max(shift, b.Shift())
-		for i := range b.N {
-			if b.N[i] > 0 {
-				last = max(last, int64(i)<<b.Shift())
-			}
-		}
-	}
-	of(t.Time)
-	for _, o := range ops {
-		if o == nil {
-			continue
-		}
-		for _, bins := range o.Turns {
-			of(bins)
-		}
-	}
-	return shift, last >> shift << shift
-}
-
-// aligned returns the part of the window that whole bins of a width cover.
-func (w window) aligned(shift uint8) window {
-	width := int64(1) << shift
-	return window{(max(w.from, 0) + width - 1) &^ (width - 1), w.to &^ (width - 1)}
-}
-
-// rater decides how counts become rates. Call it after openRates.
-func (b *builder) rater(ph *plan.Phase, m Measured) {
+// throughput decides how counts become rates.
+func (c *counts) throughput(o *offer) (throughput, stall) {
 	switch {
-	case b.noWindow != "":
-		b.through = throughput{why: because(reason.NoPlateau, "%s", b.noWindow)}
-	case ph.Schedule() != nil:
-		b.through = b.ofSchedule(ph, m)
-	default:
-		b.through = b.ofSlots(ph)
+	case c.noWindow != "":
+		return throughput{why: because(reason.NoPlateau, "%s", c.noWindow)}, stall{}
+	case c.phase.Schedule() != nil:
+		return c.ofSchedule(o), stall{}
 	}
+	return c.ofSlots()
 }
 
 // ofSchedule makes rates of the ops that were due in the plateau, whenever they ended. If the target fell short, they took longer than the plateau to
 // end; the rate is then limited to the achieved one.
 //
 // Constant arrivals are evenly spaced, and the plateau may begin anywhere between two of them, so its length is taken as the time its arrivals take.
-func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
-	ops := slots(ph, b.totals)
-	shift, _ := binShift(ops, b.totals)
-	w := window{b.window.from, b.window.to}.aligned(shift)
-	if !m.cut() || w.to <= w.from {
+func (c *counts) ofSchedule(o *offer) throughput {
+	ph := c.phase
+	ops := slots(ph, c.Load)
+	shift, _ := binShift(ops, c.Load)
+	w := window{c.window.from, c.window.to}.aligned(shift)
+	if !c.cut() || w.to <= w.from {
 		w.to = math.MaxInt64
 	}
-	until := min(w.to, b.window.to)
+	until := min(w.to, c.window.to)
 	lasts := seconds(until - w.from)
 	if ph.Trace() == nil && !ph.Schedule().Poisson() {
-		lasts = float64(m.Shape.Until(until)-m.Shape.Until(w.from)) / m.Shape.Rate
+		lasts = float64(c.Shape.Until(until)-c.Shape.Until(w.from)) / c.Shape.Rate
 	}
 	ended := float64(turns(ops, w))
 	if lasts <= 0 || ended == 0 {
-		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(b.window.to-b.window.from))}
+		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(c.window.to-c.window.from))}
 	}
 	scale := 1 / lasts
-	if b.phase.short() {
-		scale = min(scale, *b.phase.AchievedRate/ended)
+	if o.short() {
+		scale = min(scale, *o.achieved/ended)
 	}
 	return throughput{window: w, scale: scale}
 }
@@ -143,63 +102,67 @@ func (b *builder) ofSchedule(ph *plan.Phase, m Measured) throughput {
 // from n by s at most.
 //
 // The first turns are left out if enough remain: sessions that begin together find no queue. If a trace had no lines for the slots, ends are counted.
-func (b *builder) ofSlots(ph *plan.Phase) throughput {
-	ops := slots(ph, b.totals)
-	mean := float64(b.totals.Span.Turn) / float64(b.totals.Span.Sessions)
+func (c *counts) ofSlots() (throughput, stall) {
+	ph := c.phase
+	ops := slots(ph, c.Load)
+	mean := float64(c.Load.Span.Turn) / float64(c.Load.Span.Sessions)
 	times, think := responses(ops), int64(0)
 	if ph.Closed != nil {
 		think = int64(ph.Closed.Think)
 	}
 	spread, usual := times.SD()/mean, times.Quantile(0.9)+think
-	shift, _ := binShift(ops, b.totals)
-	w := window{b.window.from, b.out(ph)}
+	shift, _ := binShift(ops, c.Load)
+	w := window{c.window.from, c.out()}
 	if from := w.from + min(int64(mean), usual); w.to-from >= (w.to-w.from)/2 {
 		w.from = from
 	}
 	w = w.aligned(shift)
 	n, ended := float64(turns(ops, w)), float64(turns(ops, window{0, math.MaxInt64}))
-	slots := float64(b.totals.Span.Sessions) * float64(ph.Pipeline())
+	slots := float64(c.Load.Span.Sessions) * float64(ph.Pipeline())
 	if n == 0 {
-		return b.withoutTurns(ph)
+		return c.withoutTurns(), stall{}
 	}
-	took, _ := b.totals.Time.Between(w.from, w.to)
+	took, _ := c.Load.Time.Between(w.from, w.to)
 	lasts := float64(w.to - w.from)
 	beyond := float64(took) + n*float64(think) - slots*lasts // of the turns at the end, less that of those at the beginning
 	edge := beyond / mean
 	switch {
 	case edge < -slots && ph.Trace() != nil:
-		return throughput{window: b.window, ends: true, scale: 1 / seconds(b.window.to-b.window.from)}
+		return throughput{window: c.window, ends: true, scale: 1 / seconds(c.window.to-c.window.from)}, stall{}
 	case ended < 2*slots:
-		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}
+		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}, stall{}
 	case spread*spread <= sameTurns*n: // few are enough
 	case ended < leastTurns*slots:
-		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}
+		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}, stall{}
 	case n < leastWithin:
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions were at work together for %v only, in which %s began",
-			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}
+			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}, stall{}
 	}
 	byTime := n - edge
-	if c := ph.Closed; c == nil || c.Duration == 0 {
+	if l := ph.Closed; l == nil || l.Duration == 0 {
 		byTime /= 1 + spread*spread/n // for a time that is itself a sum of n turns
 	}
-	b.silence(w, usual)
+	still := c.silence(w, usual)
 	if math.Abs(byTime-n) > slots {
-		if ends := b.ofEnds(ops, w, byTime/seconds(lasts)); n >= leastBounded {
-			return ends
+		ends, perSecond := ofEnds(ops, w)
+		if ends.why.Text == "" {
+			still.byTime, still.byEnds = max(byTime/seconds(lasts), 0), perSecond
+		}
+		if n >= leastBounded {
+			return ends, still
 		}
 	}
-	return throughput{window: w, scale: max(byTime, 0) / n / seconds(lasts)}
+	return throughput{window: w, scale: max(byTime, 0) / n / seconds(lasts)}, still
 }
 
-// ofEnds makes rates of what ended in the window of a closed load. It keeps the rate by time for comparison.
-func (b *builder) ofEnds(ops []*measure.Op, w window, byTime float64) throughput {
+// ofEnds makes rates of what ended in the window of a closed load; perSecond is that of all.
+func ofEnds(ops []*measure.Op, w window) (t throughput, perSecond float64) {
 	ends := endsOf(ops)
 	n, lasts := ends.Between(w.from, w.to)
 	if lasts == 0 {
-		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(w.to-w.from))}
+		return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, less than a time bin", time.Duration(w.to-w.from))}, 0
 	}
-	b.phase.stall.byTime, b.phase.stall.byEnds = max(byTime, 0), float64(n)/lasts
-	return throughput{window: w.aligned(ends.Shift()), ends: true, scale: 1 / lasts}
+	return throughput{window: w.aligned(ends.Shift()), ends: true, scale: 1 / lasts}, float64(n) / lasts
 }
 
 // endsOf returns when ops ended, whatever their outcome.
@@ -219,20 +182,20 @@ func endsOf(ops []*measure.Op) (all measure.Bins) {
 
 // out returns until when all slots had work: to the end of the load's duration, or else to the first session that had nothing more to start. Both are
 // known before any later turn begins; the last end before some time is not.
-func (b *builder) out(ph *plan.Phase) int64 {
-	s, origin := b.totals.Span, b.totals.Origin
-	c := ph.Closed
-	if c == nil || c.Duration == 0 {
+func (c *counts) out() int64 {
+	s, origin := c.Load.Span, c.Load.Origin
+	l := c.phase.Closed
+	if l == nil || l.Duration == 0 {
 		return s.FirstOut - origin
 	}
-	lasts, last := int64(c.Duration), s.FirstLast-origin
-	if !b.aborted { // its sessions may end in a pause
-		last += int64(c.Think)
+	lasts, last := int64(l.Duration), s.FirstLast-origin
+	if !c.Aborted { // its sessions may end in a pause
+		last += int64(l.Think)
 	}
 	switch {
 	case last >= lasts:
 		return lasts
-	case c.Iterations > 0 || c.Trace != nil || b.aborted:
+	case l.Iterations > 0 || l.Trace != nil || c.Aborted:
 		return s.FirstOut - origin
 	default: // it was ended early
 		return s.FirstLast - origin
@@ -247,9 +210,9 @@ const (
 )
 
 // withoutTurns says what is wrong if no turn began in the window.
-func (b *builder) withoutTurns(ph *plan.Phase) throughput {
-	w := b.window
-	if c := ph.Closed; c != nil && c.Trace != nil {
+func (c *counts) withoutTurns() throughput {
+	w := c.window
+	if l := c.phase.Closed; l != nil && l.Trace != nil {
 		return throughput{window: w, ends: true, scale: 1 / seconds(w.to-w.from)}
 	}
 	return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
@@ -266,12 +229,4 @@ func responses(ops []*measure.Op) (all hist.Hist) {
 		}
 	}
 	return all
-}
-
-// perSecond returns the rates of ok, and of ok and miss together.
-func (b *builder) perSecond(bins, turns *[driver.NumOutcomes]*measure.Bins) (ok, answered *float64) {
-	if b.through.why.Text != "" {
-		return nil, nil
-	}
-	return number(b.through.of(bins, turns, driver.OK)), number(b.through.of(bins, turns, driver.OK, driver.Miss))
 }

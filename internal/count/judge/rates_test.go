@@ -205,48 +205,6 @@ func TestABurstOfATraceIsNoShortfall(t *testing.T) {
 	require.Contains(t, strings.Join(texts(p), " "), " sustained ")
 }
 
-// With ops due in four seconds, a thousand in each, those of a pause count if they ended soon enough after it, however the rest did.
-func TestWhatAPauseLeaves(t *testing.T) {
-	const second = 1000 * ms
-	w, early := window{0, 4 * second}, window{0, 38 * second / 10}
-	for name, c := range map[string]struct {
-		pause window
-		ended int64 // those of the pause
-		want  float64
-	}{
-		"none":                        {window{}, 0, 1000},
-		"at the end, made up for":     {window{38 * second / 10, 4 * second}, 41 * second / 10, 1000},
-		"at the end, and no more":     {window{38 * second / 10, 4 * second}, 43 * second / 10, 950},
-		"before that, made up for":    {window{second, 2 * second}, 3 * second, 1000},
-		"before that, and at the end": {window{second, 2 * second}, 39 * second / 10, 2800 / 3.8},
-		"before that, and no more":    {window{second, 2 * second}, 10 * second, 2800 / 3.8},
-	} {
-		for _, service := range []int64{0, 200 * ms} {
-			o := &measure.Op{}
-			for i := range int64(4000) {
-				at := i * ms
-				if at >= c.pause.from && at < c.pause.to {
-					at = c.ended
-				}
-				if o.Bins[driver.OK] == nil {
-					o.Bins[driver.OK] = new(measure.Bins)
-				}
-				o.Bins[driver.OK].Add(at + service)
-				o.Service[measure.ClassOK].Record(service)
-			}
-			a := arrived([]*measure.Op{nil, o})
-			require.InEpsilon(t, c.want, a.madeUp(early, w), 0.004, "%s, service times of %d", name, service)
-			if c.pause.from >= 2*second || c.pause.to == 0 { // only the last two seconds
-				half := 1000.0
-				if c.want != half {
-					half = 1800.0 / 2
-				}
-				require.InEpsilon(t, half, a.madeUp(window{2 * second, early.to}, window{2 * second, w.to}), 0.006, "%s, service times of %d", name, service)
-			}
-		}
-	}
-}
-
 // A target that pauses briefly makes up for it, and has not fallen short if the load ends just then: it had kept up before, and did the rest at once.
 // One that lets fewer ops through than are due also has some left at the end, but more and more of them all the time.
 func TestAPauseAtTheEndIsNoShortfall(t *testing.T) {
@@ -286,54 +244,4 @@ func TestAPauseAtTheEndIsNoShortfall(t *testing.T) {
 	}
 	require.Equal(t, 20, short("constant", 0, 0, d/980), "980 a second")
 	require.Equal(t, 20, short("constant", d-80*time.Millisecond, d+10*time.Millisecond, d/990), "990 a second, and a pause")
-}
-
-// If sessions worked for less time than the window lasts, a trace had no line for them: the ops that ended count as they are. Otherwise turns do.
-func TestRateOfATraceThatPauses(t *testing.T) {
-	ph := closedPhase()
-	ph.Closed.Trace = &plan.Trace{}
-	for _, c := range []struct {
-		every int64
-		ends  bool
-	}{{ms, false}, {2 * ms, true}} {
-		load := measure.NewTotals(origin, len(endpoints))
-		for i := range int64(1000) {
-			at := origin + i*c.every
-			record(load, measure.Sample{Verb: driver.Get, Due: at, Start: at, End: at + ms})
-		}
-		last := 1000 * c.every
-		load.Span.Busy(origin, origin+last, origin+last, ms)
-		b := builder{phase: &phase{Phase: &run.Phase{}}, totals: load, window: window{100 * c.every, last}}
-		got := b.ofSlots(ph)
-		require.Empty(t, got.why.Text)
-		require.Equal(t, c.ends, got.ends)
-		if c.ends {
-			require.Equal(t, throughput{window: b.window, ends: true, scale: 1 / seconds(last-100*c.every)}, got)
-		}
-		rate := got.of(&load.Ops[driver.Get].Bins, &load.Ops[driver.Get].Turns, driver.OK)
-		require.InEpsilon(t, float64(1e9/c.every), rate, 0.005)
-	}
-}
-
-// The first turns are left out if half of the window remains, wherever it begins.
-func TestTheFirstTurnsAreLeftOut(t *testing.T) {
-	const unit = int64(1 << 24)
-	for _, c := range []struct{ w, want window }{
-		{window{0, 2 * unit}, window{unit, 2 * unit}},
-		{window{0, 2*unit - unit/2}, window{0, unit + unit/2}},
-		{window{2 * unit, 4 * unit}, window{3 * unit, 4 * unit}},
-		{window{2 * unit, 4*unit - unit/2}, window{2 * unit, 3*unit + unit/2}},
-	} {
-		load := measure.NewTotals(origin, 1)
-		for at := int64(0); at < 8*unit; at += unit {
-			record(load, measure.Sample{Verb: driver.Get, Due: origin + at, Start: origin + at, End: origin + at + unit})
-		}
-		load.Span.Busy(origin, origin+c.w.to, origin+8*unit, unit)
-		b := builder{phase: &phase{Phase: &run.Phase{}}, totals: load, window: window{c.w.from, 8 * unit}}
-		ph := closedPhase()
-		ph.Closed.Sessions, ph.Closed.Pipeline = 1, 1
-		through := b.ofSlots(ph)
-		require.Empty(t, through.why.Text)
-		require.Equal(t, c.want, through.window, "%v", c.w)
-	}
 }

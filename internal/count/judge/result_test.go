@@ -54,7 +54,10 @@ func TestJSONRoundTrip(t *testing.T) {
 }
 
 // doubt adds a reason to a phase that has been judged.
-func doubt(p *run.Phase, v run.Validity, why string) { (&phase{Phase: p}).doubt("", v, nil, "%s", why) }
+// doubt adds a reason to a phase.
+func doubt(p *run.Phase, v run.Validity, why string) {
+	(&phase{Phase: p}).judged(append(doubts(p.Reasons), run.Reason{Validity: v, Text: why}))
+}
 
 func TestCheckValid(t *testing.T) {
 	good := func() *run.Run {

@@ -138,3 +138,17 @@ func respond(r *run.Row, h *hist.Hist) {
 	}
 	r.Response.P50, r.Response.P99 = quantileOf(&t, 0.5), quantileOf(&t, 0.99)
 }
+
+// at returns the response times of the row that ends at t.
+func (s *Series) at(t float64) (h hist.Hist) {
+	for i := range s.rows.Cells {
+		switch row := &s.rows.Cells[i]; {
+		case row.T != t:
+		case i == len(s.rows.Cells)-1:
+			h.Merge(&s.last)
+		default:
+			decode(&h, row.responses)
+		}
+	}
+	return h
+}

@@ -18,28 +18,28 @@ const (
 )
 
 // judgeServers checks that what was loaded is what the plan names: each endpoint is a server of its own, and the only one of its name.
-func (p *phase) judgeServers(all servers) {
+func (p *phase) judgeServers(d *doubts) {
 	touches := append(p.all(), "requests")
 	for _, t := range p.targets() {
-		facts := all[t.Name]
+		facts := p.counts.Servers[t.Name]
 		for _, same := range worker.OneServer(t.Endpoints, facts) {
-			p.doubt(sameServer, run.Suspect, touches, "target %q: %s are one server: the figures are not those of %s",
+			d.add(sameServer, run.Suspect, touches, "target %q: %s are one server: the figures are not those of %s",
 				t.Name, strings.Join(same, ", "), quantity.Count(len(t.Endpoints), "server"))
 		}
 		for _, endpoint := range t.Endpoints {
 			f := facts[endpoint]
 			if others := f[worker.OtherAddresses]; others != "" {
-				p.doubt(notLoaded, run.Suspect, touches, "target %q: %s leads to other servers, too: %s was loaded, and not %s", t.Name, endpoint, f[worker.Address], others)
+				d.add(notLoaded, run.Suspect, touches, "target %q: %s leads to other servers, too: %s was loaded, and not %s", t.Name, endpoint, f[worker.Address], others)
 			}
 			if elsewhere := f[worker.Elsewhere]; elsewhere != "" {
-				p.doubt(serversDiffer, run.Suspect, touches, "target %q: workers did not all load the same server by the name %s: %s, but %s", t.Name, endpoint, f[worker.Address], elsewhere)
+				d.add(serversDiffer, run.Suspect, touches, "target %q: workers did not all load the same server by the name %s: %s, but %s", t.Name, endpoint, f[worker.Address], elsewhere)
 			}
 		}
 	}
 }
 
 // judgeSilent finds endpoints that answered nothing while others of their target did: the figures are those of the others.
-func (p *phase) judgeSilent() {
+func (p *phase) judgeSilent(d *doubts) {
 	for _, t := range p.targets() {
 		var answered, silent []string
 		causes := map[string]string{}
@@ -65,7 +65,7 @@ func (p *phase) judgeSilent() {
 			continue
 		}
 		for _, endpoint := range silent {
-			p.doubt(silentEndpoint, run.Suspect, append(p.all(), "requests"), "target %q: %s answered none of its requests (%s): the figures are those of the other %s",
+			d.add(silentEndpoint, run.Suspect, append(p.all(), "requests"), "target %q: %s answered none of its requests (%s): the figures are those of the other %s",
 				t.Name, endpoint, causes[endpoint], quantity.Count(len(t.Endpoints)-1, "endpoint"))
 		}
 	}

@@ -1,12 +1,7 @@
 package judge
 
 import (
-	"math"
-
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/count/reason"
-	"github.com/loadgen/loadgen/internal/result/quantity"
-	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // A closed load waits for a target that stands still: it offers nothing meanwhile, and has one slow op a slot to show for it.
@@ -25,13 +20,14 @@ type stall struct {
 }
 
 // silence looks for a stall in the window of a closed load's rate, nine in ten of whose turns take no longer than a time.
-func (b *builder) silence(w window, turn int64) {
-	ends := endsOf(b.totals.Ops[:])
+func (c *counts) silence(w window, turn int64) stall {
+	ends := endsOf(c.Load.Ops[:])
 	longest, usual := silence(&ends, w)
 	share := float64(longest) / float64(w.to-w.from)
 	if share >= suspectSilence && longest >= usualGaps*usual && longest >= usualTurns*turn {
-		b.phase.stall = stall{silent: seconds(longest), share: share}
+		return stall{silent: seconds(longest), share: share}
 	}
+	return stall{}
 }
 
 // silence returns the longest time within a window in which nothing ended, and how far those bins are apart on average in which something did, but for
@@ -46,22 +42,4 @@ func silence(ends *measure.Bins, w window) (longest, usual int64) {
 		longest = max(longest, run<<ends.Shift())
 	}
 	return longest, (w.to - w.from - longest) / max(filled, 1)
-}
-
-// judgeStall checks whether a closed load's target stood still, so that its rate is that of no moment.
-func (p *phase) judgeStall() {
-	s := &p.stall
-	switch {
-	case s.silent > 0:
-		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures(), latencyFigures),
-			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, and latencies have one slow op a slot for it",
-			quantity.Duration(s.silent), quantity.Percent(s.share))
-	case math.Abs(s.byTime-s.byEnds) > suspectHung*s.byEnds:
-		why := "what was under way at its end took far longer than the rest"
-		if s.byTime > s.byEnds {
-			why = "for part of it, slots had nothing under way, or what began before it or never ended"
-		}
-		p.doubt(reason.Stalled, run.Suspect, p.each(rateFigures()), "slots hung: %s ended in the plateau; by the time that its ops took it would be %s: %s",
-			p.arriving(s.byEnds), p.arriving(s.byTime), why)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -51,3 +52,12 @@ func quote(texts []run.ErrorText) string {
 	}
 	return b.String()
 }
+
+// because makes a reason from its code and formatted words.
+func because(code reason.Code, format string, args ...any) reason.Why {
+	return reason.Why{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+func number(f float64) *float64 { return &f }
+
+func seconds[T int64 | float64](ns T) float64 { return float64(ns) / 1e9 }

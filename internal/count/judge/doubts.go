@@ -14,14 +14,12 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Limits of validity. Achieved to offered: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few per cent. Busy: beyond
 // 70 % of a loop, queueing in the client is no longer small compared with the service time; beyond 85 % it dominates. Lag is also allowed up to a
 // multiple of what a queue with the measured cost of an op would have.
 const (
-	suspectAchieved = 0.995
 	invalidAchieved = 0.98
 	suspectBusy     = 0.70
 	invalidBusy     = 0.85
@@ -59,12 +57,12 @@ func rateFigures() (names []string) {
 	return names
 }
 
-// doubt adds a reason why figures of the phase are no better than v.
-func (p *phase) doubt(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
-	if v.Worse(p.Validity) {
-		p.Validity = v
-	}
-	p.Reasons = append(p.Reasons, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
+// doubts are the reasons not to believe figures, the first of which counts most.
+type doubts []run.Reason
+
+// add adds a reason why figures of the phase are no better than v.
+func (d *doubts) add(code reason.Code, v run.Validity, touches []string, format string, args ...any) {
+	*d = append(*d, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
 }
 
 // all returns the paths of everything that was measured.
@@ -110,45 +108,48 @@ func ofScenarios(figure string) bool {
 	})
 }
 
-// judge decides the validity of a phase whose figures are complete.
-func (p *phase) judge(whole *plan.Plan, ph *plan.Phase, m Measured) {
-	p.Validity, p.Reasons = run.Valid, []run.Reason{}
-	if m.Failed != "" {
-		p.doubt(reason.NotCarriedOut, run.Invalid, p.all(), "ended early, by a failure: %s", m.Failed)
+// newDoubts judges figures that are complete.
+func newDoubts(p *phase) doubts {
+	d := doubts{}
+	if why := p.counts.Failed; why != "" {
+		d.add(reason.NotCarriedOut, run.Invalid, p.all(), "ended early, by a failure: %s", why)
 	}
-	p.judgePolicy()
-	p.judgeOffered()
-	p.judgeLedgers(m)
-	p.judgeFleet(m)
-	if !p.judgeWhole(whole, ph, m) || !p.Kind.Timed() {
-		return
+	p.judgePolicy(&d)
+	p.judgeOffered(&d)
+	p.judgeLedgers(&d)
+	p.judgeFleet(&d)
+	if short := p.shortfall(); short != "" {
+		d.add(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
 	}
-	p.note(whole, ph)
-	p.judgeServers(m.Servers)
-	p.judgeSilent()
-	p.judgeOutcomes(ph)
-	p.judgeLost(ph, m.Load)
-	p.judgePlateau()
-	p.judgeStall()
-	p.judgeClocks(m)
-	p.judgeLog(m)
-	p.judgeGenerator()
-	p.judgeMachine()
+	if !p.timed() {
+		return d
+	}
+	p.judgeServers(&d)
+	p.judgeSilent(&d)
+	p.judgeOutcomes(&d)
+	p.judgeLost(&d)
+	p.judgePlateau(&d)
+	p.judgeStall(&d)
+	p.judgeClocks(&d)
+	p.judgeLog(&d)
+	p.judgeGenerator(&d)
+	p.judgeMachine(&d)
 	if !p.Closed() {
-		p.judgeLag()
+		p.judgeLag(&d)
 	}
-	if ph.Growth == nil && len(ph.Events) == 0 { // else change is what the phase asks about
-		p.judgeSteady()
+	if ph := p.counts.phase; ph.Growth == nil && len(ph.Events) == 0 { // else change is what the phase asks about
+		p.judgeSteady(&d)
 	}
-	p.judgeEvents(ph)
+	p.judgeEvents(&d)
 	if p.Foreign > 0 {
-		p.doubt(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
+		d.add(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
 	}
+	return d
 }
 
 // judgeOffered comes first: if the target was overloaded, nothing else is worth reading before that.
-func (p *phase) judgeOffered() {
-	if !p.short() {
+func (p *phase) judgeOffered(d *doubts) {
+	if !p.rates.short() {
 		return
 	}
 	offered, achieved := *p.OfferedRate, *p.AchievedRate
@@ -156,7 +157,7 @@ func (p *phase) judgeOffered() {
 	if achieved < invalidAchieved*offered {
 		v = run.Invalid
 	}
-	p.doubt(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
+	d.add(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
 }
 
 // arriving formats a rate of what the load counts: scenarios, if the phase has any.
@@ -167,45 +168,34 @@ func (p *phase) arriving(rate float64) string {
 	return quantity.Number(rate) + "/s"
 }
 
-// short says whether the achieved rate falls short of the offered one.
-func (p *phase) short() bool {
-	if p.OfferedRate == nil || p.AchievedRate == nil {
-		return false
-	}
-	offered, achieved := *p.OfferedRate, *p.AchievedRate
-	const (
-		edge     = 2 // ops that may fall on either side of the window's ends
-		unlikely = 4 // standard deviations: three in 100,000 phases deviate as far to one side
-	)
-	return offered-achieved > max(edge/p.plateau, unlikely*p.chance) && achieved < suspectAchieved*offered
-}
-
 // judgeLedgers finds ops and requests that went missing.
-func (p *phase) judgeLedgers(m Measured) {
+func (p *phase) judgeLedgers(d *doubts) {
+	c := p.counts
 	balance := func(of string, t *measure.Totals) {
 		if err := t.CheckValid(); err != nil {
-			p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
+			d.add(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
-	balance("the "+string(p.Kind), m.Load)
-	if m.Setup != nil {
-		balance("the setup", m.Setup)
+	balance("the "+string(p.Kind), c.Load)
+	if c.Setup != nil {
+		balance("the setup", c.Setup)
 	}
 	if err := p.CheckRequests(); err != nil {
-		p.doubt(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
+		d.add(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
 	}
-	if m.StoppedOn != "" {
-		p.doubt(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", m.StoppedOn)
+	if c.StoppedOn != "" {
+		d.add(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", c.StoppedOn)
 	}
-	if m.Aborted {
+	if c.Aborted {
 		return
 	}
-	p.judgeEnded(m)
+	p.judgeEnded(d)
 }
 
 // judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
-func (p *phase) judgeEnded(m Measured) {
-	for v, l := range m.Unfinished.Ops {
+func (p *phase) judgeEnded(d *doubts) {
+	c := p.counts
+	for v, l := range c.Unfinished.Ops {
 		name, left := p.words.Name(driver.Verb(v)), int64(0)
 		var touches []string
 		for _, o := range parts(driver.Verb(v), name, p.Op, p.Scenario) {
@@ -215,55 +205,55 @@ func (p *phase) judgeEnded(m Measured) {
 		switch {
 		case touches == nil:
 		case left != l.InFlight:
-			p.doubt(reason.Unended, run.Invalid, touches, "%s: %d ops had not ended when the phase had", name, left-l.InFlight)
+			d.add(reason.Unended, run.Invalid, touches, "%s: %d ops had not ended when the phase had", name, left-l.InFlight)
 		case left != 0:
-			p.doubt(reason.WorkerLost, run.Suspect, touches, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(left), "op"))
+			d.add(reason.WorkerLost, run.Suspect, touches, "%s: how %s of lost workers ended is not known", name, quantity.Count(uint64(left), "op"))
 		}
 	}
 	rows := rowsOf(p.targets())
-	for i, r := range m.Load.Requests {
+	for i, r := range c.Load.Requests {
 		left := r.InFlight
-		if i < len(m.Unfinished.Requests) {
-			left -= m.Unfinished.Requests[i].InFlight
+		if i < len(c.Unfinished.Requests) {
+			left -= c.Unfinished.Requests[i].InFlight
 		}
 		if left != 0 {
 			verb := p.words.Name(driver.Verb(i % driver.NumVerbs))
-			p.doubt(reason.Unended, run.Suspect, []string{"requests", "op." + verb + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, rowAt(rows, i/driver.NumVerbs).endpoint, left)
+			d.add(reason.Unended, run.Suspect, []string{"requests", "op." + verb + ".acks"}, "%s at %s: %d requests had not ended when the phase had", verb, rowAt(rows, i/driver.NumVerbs).endpoint, left)
 		}
 	}
 }
 
 // judgeFleet reports that figures mix the loads of different numbers of workers.
-func (p *phase) judgeFleet(m Measured) {
-	for _, l := range m.Losses {
-		p.doubt(reason.WorkerLost, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
+func (p *phase) judgeFleet(d *doubts) {
+	for _, l := range p.counts.Losses {
+		d.add(reason.WorkerLost, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
 // judgeClocks checks whether workers that were to load at the same time did.
-func (p *phase) judgeClocks(m Measured) {
-	apart := m.Apart.Seconds()
-	if p.even > 0 && apart > suspectApart*p.even {
-		p.doubt(reason.ClocksApart, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"),
+func (p *phase) judgeClocks(d *doubts) {
+	apart := p.counts.Apart.Seconds()
+	if p.counts.even() > 0 && apart > suspectApart*p.counts.even() {
+		d.add(reason.ClocksApart, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"),
 			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
-			quantity.Duration(apart), quantity.Percent(apart/p.even))
+			quantity.Duration(apart), quantity.Percent(apart/p.counts.even()))
 	}
 }
 
-// judgeWhole checks that the steps that must succeed completely did. If the setup did not, there is no load to judge.
-func (p *phase) judgeWhole(whole *plan.Plan, ph *plan.Phase, m Measured) bool {
-	var short string
-	if m.Setup != nil {
-		short = Shortfall(worker.Setup, 0, p.copies(), m.Setup)
+// shortfall says how a step fell short that must succeed completely, or "".
+func (p *phase) shortfall() (short string) {
+	c := p.counts
+	if c.Setup != nil {
+		short = Shortfall(worker.Setup, 0, p.copies(), c.Setup)
 	}
 	if !p.Kind.Timed() {
-		short = Shortfall(p.Kind, whole.Once(ph, false), p.copies(), m.Load)
+		short = Shortfall(p.Kind, c.plan.Once(c.phase, false), p.copies(), c.Load)
 	}
-	if short != "" {
-		p.doubt(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
-	}
-	return short == ""
+	return short
 }
+
+// timed says whether there is a load to judge: none if the setup fell short.
+func (p *phase) timed() bool { return p.Kind.Timed() && p.shortfall() == "" }
 
 // copies returns the number of endpoints that hold each key.
 func (p *phase) copies() int {
@@ -275,20 +265,22 @@ func (p *phase) copies() int {
 
 // judgeHits compares hits with hit_ratio, the share of gets for keys of the dataset. Chance alone moves them by five standard deviations once in two
 // million phases.
-func (p *phase) judgeHits(ph *plan.Phase) {
+func (p *phase) judgeHits(d *doubts) {
+	ph := p.counts.phase
 	o := p.Op[driver.Get.String()]
 	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
 		return
 	}
 	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
 	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
-		p.doubt(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+		d.add(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
 			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
 	}
 }
 
 // judgeOutcomes checks outcomes against max_bad and expect_hits.
-func (p *phase) judgeOutcomes(ph *plan.Phase) {
+func (p *phase) judgeOutcomes(d *doubts) {
+	ph := p.counts.phase
 	begun := false
 	said := quote(p.Errors)
 	if p.Log != nil && p.Log.Failure != "" {
@@ -298,7 +290,7 @@ func (p *phase) judgeOutcomes(ph *plan.Phase) {
 		begun = begun || o.Due > 0
 		wrong := o.QuorumFailed + o.Timeout + o.Error + o.Shed
 		if share := float64(wrong) / float64(o.Due); share > ph.MaxBad {
-			p.doubt(reason.MaxBad, run.Invalid, []string{o.at}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
+			d.add(reason.MaxBad, run.Invalid, []string{o.at}, "%s: %s of %s ops went wrong, more than max_bad = %s: %s%s",
 				o.name, quantity.Percent(share), quantity.Number(float64(o.Due)), quantity.Percent(ph.MaxBad), wrongs(o.Figures, p.Lost()), said)
 		}
 		if o.verb != driver.Get || ph.ExpectHits == nil || o.Due == 0 {
@@ -306,15 +298,15 @@ func (p *phase) judgeOutcomes(ph *plan.Phase) {
 		}
 		switch {
 		case o.hits == nil:
-			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, %s were expected to hit", o.name, quantity.Percent(*ph.ExpectHits))
+			d.add(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, %s were expected to hit", o.name, quantity.Percent(*ph.ExpectHits))
 		case *o.hits < *ph.ExpectHits:
-			p.doubt(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: %s were hits, fewer than expect_hits = %s", o.name, quantity.Percent(*o.hits), quantity.Percent(*ph.ExpectHits))
+			d.add(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: %s were hits, fewer than expect_hits = %s", o.name, quantity.Percent(*o.hits), quantity.Percent(*ph.ExpectHits))
 		}
 	}
-	p.judgeTargets(ph)
-	p.judgeHits(ph)
+	p.judgeTargets(d)
+	p.judgeHits(d)
 	if !begun {
-		p.doubt(reason.NoOps, run.Invalid, p.all(), "no op was due")
+		d.add(reason.NoOps, run.Invalid, p.all(), "no op was due")
 	}
 }
 
@@ -330,19 +322,19 @@ func wrongs(o *run.Figures, lost string) string {
 	return ways + "; caused by " + causes
 }
 
-func (p *phase) judgePlateau() {
+func (p *phase) judgePlateau(d *doubts) {
 	for _, o := range p.parts() {
 		if o.Rate == nil {
-			p.doubt(reason.NoPlateau, run.Suspect, p.each(rateFigures()), "%s", p.Nulls[o.at+".rate"])
+			d.add(reason.NoPlateau, run.Suspect, p.each(rateFigures()), "%s", p.Nulls[o.at+".rate"])
 			return // one plateau for all
 		}
 	}
 }
 
 // judgeSteady checks whether the load was steady enough for one number to represent it.
-func (p *phase) judgeSteady() {
+func (p *phase) judgeSteady(d *doubts) {
 	if p.WarmUp.Code == reason.NeverSettled {
-		p.doubt(reason.NeverSettled, run.Suspect, append(p.each(rateFigures(), latencyFigures), "steady"), "%s", p.WarmUp.Reason)
+		d.add(reason.NeverSettled, run.Suspect, append(p.each(rateFigures(), latencyFigures), "steady"), "%s", p.WarmUp.Reason)
 		return
 	}
 	drifts := func(what string, t run.Trend, most float64, figures []string) {
@@ -353,11 +345,80 @@ func (p *phase) judgeSteady() {
 		if *t.Drift < 0 {
 			way = "fell"
 		}
-		p.doubt(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+		d.add(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures())
 	if !p.Closed() { // in a closed phase the response is the rate seen from the other side
 		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
+	}
+}
+
+// judgeStall checks whether a closed load's target stood still, so that its rate is that of no moment.
+func (p *phase) judgeStall(d *doubts) {
+	s := &p.rates.stall
+	switch {
+	case s.silent > 0:
+		d.add(reason.Stalled, run.Suspect, p.each(rateFigures(), latencyFigures),
+			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, and latencies have one slow op a slot for it",
+			quantity.Duration(s.silent), quantity.Percent(s.share))
+	case math.Abs(s.byTime-s.byEnds) > suspectHung*s.byEnds:
+		why := "what was under way at its end took far longer than the rest"
+		if s.byTime > s.byEnds {
+			why = "for part of it, slots had nothing under way, or what began before it or never ended"
+		}
+		d.add(reason.Stalled, run.Suspect, p.each(rateFigures()), "slots hung: %s ended in the plateau; by the time that its ops took it would be %s: %s",
+			p.arriving(s.byEnds), p.arriving(s.byTime), why)
+	}
+}
+
+// judgeTargets checks the ops of each of several targets against max_bad, so that the verdict names the target that failed.
+func (p *phase) judgeTargets(d *doubts) {
+	ph := p.counts.phase
+	if len(p.Others) == 0 {
+		return
+	}
+	for _, t := range p.targets() {
+		var all run.Figures
+		var touches []string
+		for _, name := range slices.Sorted(maps.Keys(p.Scenario)) {
+			for _, step := range p.Scenario[name].StepOrder {
+				if s := p.Scenario[name].Step[step]; s.Target == t.Name {
+					sumUp(&all, &s.Figures)
+					touches = append(touches, "scenario."+name+".step."+step)
+				}
+			}
+		}
+		wrong := all.QuorumFailed + all.Timeout + all.Error + all.Shed
+		if all.Due == 0 || float64(wrong)/float64(all.Due) <= ph.MaxBad {
+			continue
+		}
+		d.add(reason.MaxBad, run.Invalid, touches, "target %q: %s of its %s ops went wrong, more than max_bad = %s: %s", t.Name,
+			quantity.Percent(float64(wrong)/float64(all.Due)), quantity.Number(float64(all.Due)), quantity.Percent(ph.MaxBad), wrongs(&all, p.Lost()))
+	}
+}
+
+// sumUp adds the counts of ops.
+func sumUp(to, of *run.Figures) {
+	to.Due += of.Due
+	to.QuorumFailed += of.QuorumFailed
+	to.Timeout += of.Timeout
+	to.Error += of.Error
+	to.Shed += of.Shed
+	to.Causes.Reply += of.Causes.Reply
+	to.Causes.Timeout += of.Causes.Timeout
+	to.Causes.Lost += of.Causes.Lost
+	to.Causes.Refused += of.Causes.Refused
+	to.Causes.OpTimeout += of.Causes.OpTimeout
+}
+
+// judgeEvents doubts a phase in which an event did not happen as it should.
+func (p *phase) judgeEvents(d *doubts) {
+	ph := p.counts.phase
+	for i := range ph.Events {
+		ev := &ph.Events[i]
+		if e := p.Event[ev.Name]; e != nil && e.Failed != "" {
+			d.add(reason.EventFailed, run.Suspect, []string{"event." + ev.Name}, "event %s: %s", ev.Name, e.Failed)
+		}
 	}
 }

@@ -1,0 +1,337 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// phase is a result being made: the figures of a phase with one measured step, or of one step of a phase.
+type phase struct {
+	*run.Phase
+	counts *counts
+	rates  rates
+
+	words     driver.Words // of the plan
+	quantiles []string     // that the plan names
+
+	lags   hist.Hist // of all ops, ns
+	waited hist.Hist // of those that found no free slot when they were due
+}
+
+// newFigures makes the figures of counts and rates, with a reason for each that is missing.
+func newFigures(c *counts, rates rates) *phase {
+	p, ph, m := c.plan, c.phase, &c.Measured
+	r := &phase{counts: c, rates: rates, words: p.Words(), quantiles: p.QuantileNames(), Phase: &run.Phase{
+		Target:    newTarget(p.Target(ph.Target), m.Endpoints),
+		Others:    []run.Target{},
+		Dataset:   newDataset(p, ph),
+		Generator: mergeGenerators(m.Generators),
+		Levels:    []run.Level{},
+		Nulls:     map[string]string{},
+		NullCodes: map[string]reason.Code{},
+	}}
+	for _, name := range ph.Targets()[1:] {
+		r.Others = append(r.Others, newTarget(p.Target(name), m.Others[name]))
+	}
+	r.Kind, r.Model, r.Load = shape(ph, m.Shape)
+	if r.Target.Replication == nil {
+		r.null("target.replication", reason.NotApplicable, "each key lives on one endpoint")
+	}
+	if r.Dataset.File == nil {
+		r.null("dataset.file", reason.NotApplicable, "keys are made by a format")
+	}
+	if r.Dataset.ValuesFile == nil {
+		r.null("dataset.values_file", reason.NotApplicable, "values are made")
+	}
+	if t := ph.Trace(); t != nil {
+		r.Trace = newReplayed(t)
+	} else {
+		r.null("trace", reason.NotApplicable, "the phase replays none")
+	}
+	r.null("search", reason.NotApplicable, "the phase is no search")
+	if ph.Search != nil {
+		r.null("search", reason.SearchEnded, "no rate was tried")
+	}
+
+	r.Ended = m.ended(ph, planned(p, ph))
+	r.WarmUp = m.WarmUp
+	if m.WarmUp.By == "" {
+		r.WarmUp = run.WarmUp{By: "none", Code: reason.NotLookedFor, Reason: "not looked for"}
+	}
+	r.Seconds = seconds(m.Load.Span.Last - m.Load.Span.First)
+	if r.OfferedRate, r.AchievedRate = rates.offered, rates.achieved; r.OfferedRate == nil {
+		r.explain("offered_rate", rates.noOffered)
+	}
+	if r.AchievedRate == nil {
+		r.explain("achieved_rate", rates.noAchieved)
+	}
+	b := builder{phase: r, totals: m.Load, settled: c.settled, through: rates.through, growth: ph.Growth, kinds: len(ph.Ops), apart: apart(ph)}
+	if n := len(ph.Scenarios); n > 0 {
+		b.kinds, b.scenic = n, true
+	}
+	r.Op = b.ops("op.", r.verbsOf(ph.Counted()))
+	r.Scenario = b.scenarios(ph)
+	r.count(ph, m)
+	r.generator()
+	r.log(ph, m)
+	r.queue()
+	r.steady()
+	r.events(ph, m)
+	for _, o := range m.Load.Ops {
+		if o != nil {
+			r.lags.Merge(&o.Lag)
+		}
+	}
+	r.waited.Merge(&m.Load.Waited)
+	return r
+}
+
+// count copies what is counted for a phase as a whole.
+func (p *phase) count(ph *plan.Phase, m *Measured) {
+	t := m.Load
+	p.Requests = p.requests(t, p.asked(ph))
+	p.away(t)
+	p.cache(ph, &t.Cache)
+	p.Digest = fmt.Sprintf("%016x", t.Digest)
+	p.Errors = errorTexts(&t.Errors)
+	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
+	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
+	p.Series = append([]run.Row{}, m.Series...)
+	if p.Finer = nil; len(m.Levels) == 0 { // a search keeps those of its level
+		p.finer(t, len(m.Series))
+	}
+	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
+		p.null("series", reason.TooFew, "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not")
+	}
+	if m.Setup == nil {
+		p.null("setup", reason.NotApplicable, "the phase has no setup")
+		return
+	}
+	p.known("setup")
+	s := builder{phase: p, totals: m.Setup, settled: m.Setup, through: throughput{why: reason.Why{Code: reason.NotApplicable, Text: "setup is untimed"}}}
+	setup := p.verbsOf(ph.Setup)
+	p.Setup = &run.Ledgers{
+		Op:       s.ops("setup.op.", setup),
+		Requests: p.requests(m.Setup, map[string][]driver.Verb{ph.Target: setup}),
+	}
+}
+
+// builder turns the totals of a step into figures, and records a reason for each that is missing.
+type builder struct {
+	phase   *phase
+	totals  *measure.Totals
+	settled *measure.Totals // what latencies are computed from
+	through throughput      // turns counts into rates
+	growth  *plan.Growth    // nil: latency is not counted by ordinal
+	kinds   int             // number of kinds of turns in the phase
+	scenic  bool            // turns are scenarios, not ops
+	apart   []string        // ops that go to several targets
+}
+
+// ops makes an Op for each verb; at is the path they will have, with a trailing dot. It is nil for an op that goes to several targets: figures over
+// all of them would be of none.
+func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
+	ops := map[string]*run.Op{}
+	for v, t := range b.totals.Ops {
+		verb := driver.Verb(v)
+		planned := slices.Contains(verbs, verb)
+		if t == nil && !planned {
+			continue
+		}
+		if t == nil {
+			t = &measure.Op{}
+		}
+		late := b.settled.Ops[v]
+		if late == nil {
+			late = &measure.Op{}
+		}
+		name := b.phase.words.Name(verb)
+		if slices.Contains(b.apart, name) {
+			b.null(at+name, severalTargets, "several targets: see its steps")
+			ops[name] = nil
+			continue
+		}
+		ops[name] = b.op(at+name, verb, t, late)
+	}
+	return ops
+}
+
+// scenarios makes a result for each scenario of the phase.
+func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
+	all := map[string]*run.Scenario{}
+	of := func(t *measure.Totals, i int) *measure.Op {
+		if i < len(t.Scenarios) {
+			return t.Scenarios[i]
+		}
+		return &measure.Op{}
+	}
+	for i, s := range ph.Scenarios {
+		at, t := "scenario."+s.Name, of(b.totals, i)
+		late := of(b.settled, i)
+		one := &run.Scenario{Figures: b.figures(at, t, late), Steps: []string{}, StepOrder: s.StepNames(), Step: map[string]*run.Step{}}
+		for j, step := range s.Steps {
+			name := one.StepOrder[j]
+			one.Steps = append(one.Steps, slices.Repeat([]string{step.Op}, step.Repeat())...)
+			one.Step[name] = &run.Step{
+				Figures: b.figures(at+".step."+name, stepOf(t, j), stepOf(late, j)),
+				Op:      step.Op, Target: step.TargetIn(ph), Dataset: step.DatasetIn(ph), Times: step.Repeat(),
+			}
+		}
+		all[s.Name] = one
+	}
+	return all
+}
+
+// sent says whether requests with a verb left this program, over its connections or through a driver's client.
+func (b *builder) sent(verb driver.Verb) bool {
+	if b.phase.Generator.Executor == plan.Thread {
+		return false // entries written are counted, but no requests are sent
+	}
+	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
+		if b.totals.Requests[i].Sent > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// op takes the ledger from t and the latencies from settled.
+func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.Op {
+	r := &run.Op{Figures: b.figures(at, t, settled), BytesIn: t.In, Acks: []run.Latency{}}
+	if t.Out == 0 && b.sent(verb) { // every request has at least one byte
+		b.null(at+".bytes_out", reason.NotCounted, "its driver's client does not say how many bytes it sends")
+	} else {
+		r.BytesOut = &t.Out
+	}
+	b.keys(at+".keys", r, t)
+	b.hitRatio(at, verb, r)
+	for k := 1; k <= len(settled.Acks); k++ {
+		good := quantity.Count(uint64(k), "good answer")
+		all := settled.AckAll(k)
+		r.Acks = append(r.Acks, b.times(fmt.Sprintf("%s.acks.%d", at, k-1), &all, "no op got "+good, "never got "+good))
+	}
+	for i := range settled.Kinds {
+		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
+		path, none := at+".kind."+name, "no "+verb.String()+" ended so"
+		r.AddKind(name, b.latency(path+".response", &k.Response, none), b.latency(path+".service", &k.Service, none))
+	}
+	return r
+}
+
+// cache copies what the phase's gets met in caches.
+func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
+	if len(ph.Behind) == 0 {
+		return
+	}
+	p.Cache = &run.Cache{
+		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
+		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
+		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
+	}
+	if c.Gets == 0 {
+		p.null("cache.hit_ratio", reason.NoOps, "no get was answered")
+		return
+	}
+	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
+}
+
+// figures takes the ledger from t and the latencies from settled.
+func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
+	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}
+	b.rates(at, &f, t)
+	b.latencies(at, &f, settled)
+	b.grow(at, &f, t)
+	return f
+}
+
+func newLedger(l measure.Ledger) run.Ledger {
+	n := l.Outcomes
+	return run.Ledger{
+		Due: l.Due, OK: n[driver.OK], Miss: n[driver.Miss], Conflict: n[driver.Conflict], QuorumFailed: n[driver.QuorumFailed],
+		Timeout: n[driver.Timeout], Error: n[driver.Error], Shed: n[driver.Shed], InFlight: l.InFlight,
+	}
+}
+
+func newCauses(t *measure.Op) run.Causes {
+	n := t.Causes
+	return run.Causes{Reply: n[op.Replied], Timeout: n[op.RequestTimeout], Lost: n[op.Lost], Refused: n[op.Refused], OpTimeout: n[op.OpTimeout]}
+}
+
+func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
+	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
+		r.RateWall = number(float64(r.OK) / seconds(wall))
+	} else {
+		b.explain(at+".rate_wall", unbounded(b.totals))
+	}
+	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
+		r.RatePerMinute = number(60 * *r.Rate)
+		return
+	}
+	for _, name := range []string{".rate", ".answered", ".rate_per_minute"} {
+		b.explain(at+name, b.through.why)
+	}
+}
+
+// keys copies the ledger of keys, or that of the ops if each has one key.
+func (b *builder) keys(at string, r *run.Op, t *measure.Op) {
+	l, bins, turns := t.Ledger(), &t.Bins, &t.Turns
+	if t.Keys.Due > 0 {
+		l, bins, turns = t.Keys.Ledger, &t.Keys.Bins, &t.Keys.Turns
+	}
+	r.Keys.Ledger = newLedger(l)
+	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
+		r.Keys.RateWall = number(float64(r.Keys.OK) / seconds(wall))
+	} else {
+		b.explain(at+".rate_wall", unbounded(b.totals))
+	}
+	if r.Keys.Rate, r.Keys.Answered = b.perSecond(bins, turns); r.Keys.Rate == nil {
+		b.explain(at+".rate", b.through.why)
+		b.explain(at+".answered", b.through.why)
+	}
+}
+
+// perSecond returns the rates of ok, and of ok and miss together.
+func (b *builder) perSecond(bins, turns *[driver.NumOutcomes]*measure.Bins) (ok, answered *float64) {
+	if b.through.why.Text != "" {
+		return nil, nil
+	}
+	return number(b.through.of(bins, turns, driver.OK)), number(b.through.of(bins, turns, driver.OK, driver.Miss))
+}
+
+func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
+	switch answered := r.Keys.OK + r.Keys.Miss; {
+	case verb != driver.Get && verb != driver.Read:
+		b.null(at+".hit_ratio", reason.NotApplicable, "only a get or a read hits or misses")
+	case answered == 0:
+		b.null(at+".hit_ratio", reason.NoOps, "no "+b.phase.words.Name(verb)+" was answered")
+	default:
+		r.HitRatio = number(float64(r.Keys.OK) / float64(answered))
+	}
+}
+
+// null records why the number at a path, or every number of the object there, is null.
+func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
+
+// explain is null with a ready-made reason.
+func (b *builder) explain(path string, why reason.Why) { b.phase.explain(path, why) }
+
+func (p *phase) explain(path string, why reason.Why) { p.Null(path, why) }
+
+func (p *phase) null(path string, code reason.Code, why string) {
+	p.Null(path, reason.Why{Code: code, Text: why})
+}
+
+// known removes the reason why a number was null.
+func (p *phase) known(path string) {
+	delete(p.Nulls, path)
+	delete(p.NullCodes, path)
+}
