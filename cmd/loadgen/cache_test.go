@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -151,7 +153,9 @@ phase "fill" {
 phase "read" {
   target  = target.rows
   dataset = dataset.items
-  ops     = { get = 1 }
+  scenario "page" {
+    step "get" { times = 2 }
+  }
   closed {
     sessions = 4
     duration = "2s"
@@ -173,7 +177,71 @@ phase "read" {
 	require.GreaterOrEqual(t, *ph.Event["cache"].HappenedSeconds, 1.0)
 	require.Positive(t, ph.Op["get"].Miss, "neither has the keys in the end")
 	require.Equal(t, ph.Op["get"].Due, ph.Op["get"].OK+ph.Op["get"].Miss)
+	require.NoError(t, ph.CheckRequests())
 	require.Equal(t, "1", ask(t, redis, "GET", "of-another"))
 	require.Equal(t, 1, number(t, redis, "DBSIZE"))
 	require.NotContains(t, ask(t, redis, "INFO", "commandstats"), "flush")
+}
+
+// TestNodeEvents kills one of two built-in nodes for a while, and then stops it: ops fail, and it comes back empty. A hook is told what it is about.
+func TestNodeEvents(t *testing.T) {
+	told := filepath.Join(t.TempDir(), "told")
+	r := begin(t, `plan "outages" {}
+target "cache" {
+  driver = "redis"
+  builtin { nodes = 2 }
+  timeout = "200ms"
+}
+dataset "items" {
+  keys { count = 200 }
+  values { size = 100 }
+}
+phase "fill" {
+  target  = target.cache
+  dataset = dataset.items
+  populate {}
+}
+phase "read" {
+  target  = target.cache
+  dataset = dataset.items
+  ops     = { get = 1 }
+  max_bad = 1
+  closed {
+    sessions = 4
+    duration = "3s"
+    think    = "1ms"
+  }
+  event "gone" {
+    at   = "500ms"
+    do   = "kill"
+    node = 1
+    for  = "500ms"
+  }
+  event "still" {
+    at   = "1500ms"
+    do   = "stop"
+    node = 1
+    for  = "500ms"
+  }
+  event "told" {
+    at   = "2200ms"
+    do   = "hook"
+    hook = hook.note
+    node = 1
+  }
+}
+`, "--allow-exec", `note=sh -c 'echo $LOADGEN_EVENT $LOADGEN_TARGET $LOADGEN_NODE > `+told+`'`).whole()
+	ph := r.Phase["read"]
+	for name, e := range ph.Event {
+		require.Empty(t, e.Failed, name)
+	}
+	require.GreaterOrEqual(t, *ph.Event["gone"].UndoneSeconds, *ph.Event["gone"].HappenedSeconds+0.5)
+	get := ph.Op["get"]
+	require.Positive(t, get.Causes.Lost+get.Causes.Refused, "of the node that was killed")
+	require.Positive(t, get.Timeout, "of the one that stood still")
+	require.Positive(t, get.Miss, "it is empty")
+	require.Positive(t, get.OK)
+	b, err := os.ReadFile(told)
+	require.NoError(t, err)
+	require.Equal(t, "told cache 1\n", string(b))
 }

@@ -21,8 +21,8 @@ var (
 	documented  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+?) \\|")
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
 	// elsewhere are paths that only failing runs have: remote workers are lost, connections are away, entries of a log are missing, a
-	// search finds what gave out.
-	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.search\.(cause|evidence)$`)
+	// search finds what gave out, an event fails.
+	elsewhere = regexp.MustCompile(`^losses\[\]|\.away\[\]|\.proof\.wrong\[\]$|\.EVENT\.failed$|\.search\.(cause|evidence)$`)
 )
 
 // briefCache reads 100 values through a cache that has room for some.
@@ -55,6 +55,12 @@ phase "read" {
   closed {
     sessions   = 2
     iterations = 300
+  }
+  event "late" {
+    at     = "1h"
+    do     = "kill"
+    target = target.rows
+    node   = 0
   }
 }
 `

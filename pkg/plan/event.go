@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
@@ -15,27 +16,59 @@ const maxEvents = 32
 type Event struct {
 	Name   string        `json:"name"`
 	At     time.Duration `json:"at_ns"` // after the start of the load, its warm-up included
-	Do     string        `json:"do"`    // FlushEvent
+	Do     string        `json:"do"`
 	Target string        `json:"target"`
+	Node   *int          `json:"node,omitempty"`     // of the built-in nodes, from 0; nil: all
+	For    time.Duration `json:"for_ns,omitempty"`   // until it is undone; 0: it is not
+	Delay  time.Duration `json:"delay_ns,omitempty"` // of DelayEvent: before each reply
+	Drop   float64       `json:"drop,omitempty"`     // of DropEvent: share of requests, 0 to 1
+	Hook   string        `json:"hook,omitempty"`     // of HookEvent
 }
 
-// FlushEvent empties a cache. A target that reads through a cache loses what that holds, a built-in node everything, and other servers the keys that
-// the phase uses.
-const FlushEvent = "flush"
+// What events do.
+const (
+	// FlushEvent empties a cache. A target that reads through a cache loses what that holds, a built-in node everything, and other servers the keys
+	// that the phase uses.
+	FlushEvent = "flush"
+
+	KillEvent     = "kill"     // built-in nodes are gone at once; undone: they start again, empty
+	RestartEvent  = "restart"  // built-in nodes are killed and start again, empty
+	StopEvent     = "stop"     // built-in nodes stand still, by SIGSTOP; undone: they go on
+	ContinueEvent = "continue" // they go on
+	DelayEvent    = "delay"    // built-in nodes reply later; undone: as before
+	DropEvent     = "drop"     // they leave requests unanswered; undone: as before
+	HookEvent     = "hook"     // a command that the user has allowed runs
+)
+
+// eventWords are what events can do.
+var eventWords = []string{FlushEvent, KillEvent, RestartEvent, StopEvent, ContinueEvent, DelayEvent, DropEvent, HookEvent}
+
+// undone are the events that end after a while.
+var undone = []string{KillEvent, StopEvent, DelayEvent, DropEvent}
 
 // events reads the events of a phase.
 func (b *block) events(ph *Phase) {
 	for _, in := range b.labelled("event", true) {
 		ev := Event{Name: in.label, Target: ph.Target}
-		in.Expect([]string{"at", "do", "target"}, nil)
+		in.Expect([]string{"at", "do", "target", "node", "for", "delay", "drop", "hook"}, nil)
 		if in.Require("at", `Write at = "5s": how long after the start of the load.`) {
 			in.Duration("at", &ev.At)
 		}
-		if in.Require("do", `Write do = "flush".`) {
+		if in.Require("do", `Write do = "flush", or what else is to happen.`) {
 			in.Text("do", &ev.Do)
 		}
 		if in.Has("target") {
 			ev.Target = in.Reference("target", "target")
+		}
+		if in.Has("node") {
+			ev.Node = new(int)
+			dialect.Integer(in.Block, "node", ev.Node)
+		}
+		in.Duration("for", &ev.For)
+		in.Duration("delay", &ev.Delay)
+		in.Share("drop", &ev.Drop)
+		if in.Has("hook") || ev.Do == HookEvent {
+			ev.Hook = in.hook("hook")
 		}
 		ph.Events = append(ph.Events, ev)
 	}
@@ -44,7 +77,7 @@ func (b *block) events(ph *Phase) {
 // ByWorkers reports whether workers carry out an event themselves, each at its time on the run clock: it is about caches that they keep.
 func (p *Plan) ByWorkers(ev *Event) bool {
 	t := p.Target(ev.Target)
-	return t != nil && t.Cache != nil && t.Cache.keeps()
+	return ev.Do == FlushEvent && t != nil && t.Cache != nil && t.Cache.keeps()
 }
 
 // Flushed returns the target whose servers a flush empties; nil if there are none.
@@ -115,19 +148,65 @@ func (v *validator) events(ph *Phase, at part) {
 
 // event checks one of them.
 func (v *validator) event(ph *Phase, ev *Event, at part) {
-	v.oneOf(at, "do", ev.Do, FlushEvent)
+	v.oneOf(at, "do", ev.Do, eventWords...)
 	v.lasts(at, "at", ev.At, time.Millisecond)
-	if lasts := ph.lasts(); lasts > 0 && ev.At >= lasts {
-		v.fault(fmt.Sprintf("%s: at = %q, and the phase lasts %s", at.where, ev.At, lasts), "Write a time within it, or a longer duration.", at.path+".at")
+	v.lasts(at, "for", ev.For, 0)
+	if lasts := ph.lasts(); lasts > 0 && ev.At+ev.For >= lasts {
+		what := fmt.Sprintf("%s: at = %q, and the phase lasts %s", at.where, ev.At, lasts)
+		if ev.For > 0 {
+			what = fmt.Sprintf("%s: it ends after %s, and the phase lasts %s", at.where, ev.At+ev.For, lasts)
+		}
+		v.fault(what, "Write a time within it, or a longer duration.", at.path+".at", at.path+".for")
 	}
-	if v.plan.Target(ev.Target) == nil {
+	v.means(ev, at)
+	t := v.plan.Target(ev.Target)
+	switch {
+	case t == nil:
 		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, dialect.Quote(ev.Target)), "Write target = target.NAME, one that the phase loads.", at.path+".target", at.path)
-		return
-	}
-	if len(ph.DatasetsOn(ev.Target)) == 0 {
+	case !slices.Contains(ph.Targets(), ev.Target):
 		v.fault(fmt.Sprintf("%s: the phase does not load target %s", at.where, dialect.Quote(ev.Target)), "Write a target that it loads.", at.path+".target", at.path)
-		return
+	case ev.Do == FlushEvent:
+		v.flushEvent(ev, at)
+	case ev.Do != HookEvent && t.Builtin == nil && slices.Contains(eventWords, ev.Do):
+		v.fault(fmt.Sprintf("%s: loadgen did not start target %s", at.where, dialect.Quote(ev.Target)),
+			`Write the target of built-in nodes that it is about, or do = "hook" and hook = hook.NAME, a command that does it to servers of your own.`, at.path+".do")
+	case ev.Node != nil && t.Builtin != nil:
+		v.within(at, "node", int64(*ev.Node), 0, int64(t.Builtin.Nodes)-1)
 	}
+}
+
+// means checks that an event has the arguments that it needs, and no others.
+func (v *validator) means(ev *Event, at part) {
+	for _, a := range []struct {
+		name  string
+		has   bool
+		of    []string
+		needs bool
+		write string
+	}{
+		{"for", ev.For != 0, undone, false, ""},
+		{"node", ev.Node != nil, eventWords[1:], false, ""},
+		{"delay", ev.Delay != 0, []string{DelayEvent}, true, `Write delay = "20ms": how much later nodes reply.`},
+		{"drop", ev.Drop != 0, []string{DropEvent}, true, `Write drop = "10%": the share of requests that are left unanswered.`},
+		{"hook", ev.Hook != "", []string{HookEvent}, true, "Write hook = hook.NAME."},
+	} {
+		switch its := slices.Contains(a.of, ev.Do); {
+		case a.has && !its:
+			v.fault(fmt.Sprintf("%s: %s, and it is to %s", at.where, a.name, ev.Do), "Leave "+a.name+" out.", at.path+"."+a.name)
+		case !a.has && its && a.needs:
+			v.fault(fmt.Sprintf("%s: %s is missing", at.where, a.name), a.write, at.path+"."+a.name, at.path+".do")
+		}
+	}
+	if ev.Delay < 0 || ev.Delay > maxNodeDelay {
+		v.fault(fmt.Sprintf("%s: delay = %q", at.where, ev.Delay.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	}
+	if !(ev.Drop >= 0 && ev.Drop <= 1) {
+		v.fault(fmt.Sprintf("%s: drop = %g", at.where, ev.Drop), `Write a share from 0 to 1, or "10%".`, at.path+".drop")
+	}
+}
+
+// flushEvent checks that a target can be emptied.
+func (v *validator) flushEvent(ev *Event, at part) {
 	t := v.plan.Flushed(ev)
 	if v.plan.ByWorkers(ev) || t == nil {
 		return

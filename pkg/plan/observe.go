@@ -95,6 +95,13 @@ func (p *Plan) Hooks() []string {
 			names = append(names, o.Hook)
 		}
 	}
+	for _, ph := range p.Phases {
+		for i := range ph.Events {
+			if hook := ph.Events[i].Hook; hook != "" {
+				names = append(names, hook)
+			}
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -77,6 +77,7 @@ func planned(p *plan.Plan, ph *plan.Phase) uint64 {
 type Happening struct {
 	At     time.Duration `json:"at"` // on the run clock
 	Took   time.Duration `json:"took"`
+	Undone time.Duration `json:"undone,omitempty"` // on the run clock; 0: it was not
 	Failed string        `json:"failed,omitempty"` // why it did not happen, or only in part
 }
 

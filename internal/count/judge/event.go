@@ -29,12 +29,15 @@ func (p *phase) events(ph *plan.Phase, m *Measured) {
 	starts := make([]float64, len(ph.Events)) // of each that has happened
 	for i := range ph.Events {
 		ev := &ph.Events[i]
-		e := &run.Event{Do: ev.Do, Target: ev.Target, AtSeconds: ev.At.Seconds()}
+		e := &run.Event{Do: ev.Do, Target: ev.Target, Node: ev.Node, AtSeconds: ev.At.Seconds()}
 		p.Event[ev.Name] = e
 		starts[i] = math.Inf(1)
 		if h := m.happened(i, m.Load); h != nil {
 			starts[i] = max(0, seconds(int64(h.At)-m.Load.Origin))
 			e.HappenedSeconds, e.TookSeconds, e.Failed = &starts[i], h.Took.Seconds(), h.Failed
+			if h.Undone > 0 {
+				e.UndoneSeconds = number(max(starts[i], seconds(int64(h.Undone)-m.Load.Origin)))
+			}
 		}
 	}
 	for i := range ph.Events {
@@ -54,6 +57,9 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 		for _, path := range paths {
 			p.null(at+"."+path, code, why)
 		}
+	}
+	if e.UndoneSeconds == nil {
+		missing(reason.NotApplicable, "it was not undone", "undone_seconds")
 	}
 	if e.HappenedSeconds == nil {
 		missing(reason.TooShort, "the load had ended before", "happened_seconds", "recovered_seconds", "before", "during", "after")

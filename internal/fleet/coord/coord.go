@@ -71,11 +71,13 @@ type Config struct {
 	Workers     []worker.Member
 	Store       Store
 	Nodes       Nodes
-	Observe     func(o *plan.Observe, endpoints []string) Probe                 // makes the reader of an observation; endpoints are its target's
-	Happen      func(ctx context.Context, ph *plan.Phase, ev *plan.Event) error // carries out an event that is not the workers' own; nil if there is none
-	Progress    func(run.Update)                                                // called from one goroutine at a time
+	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
+	Progress    func(run.Update)                                // called from one goroutine at a time
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
+
+	// Happen carries out an event of a phase that is not the workers' own, or undoes it. It is nil if the plan has none.
+	Happen func(ctx context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error
 
 	// AbortOnLoss ends the run when a worker is lost. Without it the others go on, and the run is degraded.
 	AbortOnLoss bool

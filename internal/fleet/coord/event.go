@@ -2,6 +2,8 @@ package coord
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +27,10 @@ func (s *step) happen(ctx context.Context) (end func()) {
 	}
 }
 
-// carryOutEvent waits for the time of an event and carries it out.
+// undoWithin is how long it may take to undo an event.
+const undoWithin = 10 * time.Second
+
+// carryOutEvent waits for the time of an event and carries it out. If it is for a while, it undoes it afterwards, at the latest when the load is over.
 func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 	select {
 	case <-time.After(time.Until(s.c.zero.Add(s.at + ev.At))):
@@ -36,10 +41,21 @@ func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 		return
 	}
 	h := judge.Happening{At: time.Since(s.c.zero)}
-	if err := s.c.Happen(ctx, s.ph, ev); err != nil {
-		h.Failed = err.Error()
-	}
+	err := s.c.Happen(ctx, s.ph, ev, false)
 	h.Took = time.Since(s.c.zero) - h.At
+	if ev.For > 0 {
+		select {
+		case <-time.After(time.Until(s.c.zero.Add(h.At + ev.For))):
+		case <-ctx.Done():
+		}
+		undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		err = errors.Join(err, s.c.Happen(undoing, s.ph, ev, true))
+		cancel()
+		h.Undone = time.Since(s.c.zero)
+	}
+	if err != nil {
+		h.Failed = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
 	s.mu.Lock()
 	s.happened[number] = &h
 	s.mu.Unlock()

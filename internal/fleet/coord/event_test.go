@@ -20,8 +20,8 @@ import (
 const threeEvents = `
 plan "events" {}
 target "t" {
-	driver    = "redis"
-	endpoints = ["127.0.0.1:1"]
+	driver = "redis"
+	builtin {}
 }
 dataset "d" {
 	keys { count = 10 }
@@ -40,8 +40,10 @@ phase "read" {
 		do = "flush"
 	}
 	event "second" {
-		at = "1500ms"
-		do = "flush"
+		at   = "1500ms"
+		do   = "kill"
+		node = 0
+		for  = "300ms"
 	}
 	event "late" {
 		at = "3s"
@@ -59,7 +61,8 @@ func TestEventsHappenAtTheirTime(t *testing.T) {
 			done(t, step.To-step.From)
 		}
 		cfg := configOf(t, threeEvents, local, a)
-		cfg.Happen = func(_ context.Context, ph *plan.Phase, ev *plan.Event) error {
+		cfg.Nodes = new(builtIn)
+		cfg.Happen = func(_ context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error {
 			time.Sleep(100 * time.Millisecond)
 			if ph.Name != "read" || ev.Name != "first" {
 				return errors.New("it is made of stone")
@@ -73,10 +76,12 @@ func TestEventsHappenAtTheirTime(t *testing.T) {
 			require.InDelta(t, at, *ph.Event[name].HappenedSeconds, 0.003, name) // the order to start is sent ahead
 			require.InDelta(t, 0.1, ph.Event[name].TookSeconds, 1e-9, name)
 		}
+		require.InDelta(t, 1.9, *ph.Event["second"].UndoneSeconds, 0.003, "what undoes it takes 0.1 s, too")
+		require.Nil(t, ph.Event["first"].UndoneSeconds)
 		require.Nil(t, ph.Event["late"].HappenedSeconds)
 		require.Equal(t, "the load had ended before", ph.Nulls["event.late.happened_seconds"])
-		require.Equal(t, "it is made of stone", ph.Event["second"].Failed)
-		require.Contains(t, ph.Reasons, run.Reason{Validity: run.Suspect, Code: reason.EventFailed, Text: "event second: it is made of stone", Touches: []string{"event.second"}})
+		require.Equal(t, "it is made of stone; it is made of stone", ph.Event["second"].Failed)
+		require.Contains(t, ph.Reasons, run.Reason{Validity: run.Suspect, Code: reason.EventFailed, Text: "event second: it is made of stone; it is made of stone", Touches: []string{"event.second"}})
 		r, err := coord.Recover(ofKept(cfg, cfg.Store.(*memory).records))
 		require.NoError(t, err)
 		require.Equal(t, live.Phase, r.Phase)

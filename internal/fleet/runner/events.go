@@ -2,18 +2,29 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// happens returns a function that carries out events of a run's phases.
-func (c *Config) happens(j job, started *nodes) func(ctx context.Context, ph *plan.Phase, ev *plan.Event) error {
-	return func(ctx context.Context, ph *plan.Phase, ev *plan.Event) error {
+// happens returns a function that carries out events of a run's phases, or undoes them.
+func (c *Config) happens(j job, started *nodes) func(ctx context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error {
+	return func(ctx context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error {
+		switch {
+		case ev.Do == plan.HookEvent:
+			_, err := c.Allowed[ev.Hook].Run(ctx, append(told(j.header, nil), toldOf(ev)...))
+			return err
+		case ev.Do != plan.FlushEvent:
+			return started.happen(ctx, j.plan.Target(ev.Target), ev, undo)
+		}
 		switch t := j.plan.Flushed(ev); {
 		case t == nil: // a target without a cache: the plan compares others with it
 			return nil
@@ -23,6 +34,53 @@ func (c *Config) happens(j job, started *nodes) func(ctx context.Context, ph *pl
 			return c.emptied(ctx, j, j.plan.Deleting(ph, ev))
 		}
 	}
+}
+
+// toldOf returns the environment variables that tell a hook about an event.
+func toldOf(ev *plan.Event) []string {
+	list := []string{"LOADGEN_EVENT=" + ev.Name, "LOADGEN_TARGET=" + ev.Target}
+	if ev.Node != nil {
+		list = append(list, fmt.Sprintf("LOADGEN_NODE=%d", *ev.Node))
+	}
+	return list
+}
+
+// happen carries out an event on built-in nodes, or undoes it.
+func (n *nodes) happen(ctx context.Context, t *plan.Target, ev *plan.Event, undo bool) error {
+	fleet := n.fleets[t.Name]
+	if fleet == nil {
+		return fmt.Errorf("target %q has no built-in nodes", t.Name)
+	}
+	var errs []error
+	for i := range t.Builtin.Nodes {
+		if ev.Node == nil || *ev.Node == i {
+			errs = append(errs, n.happenTo(ctx, fleet, i, t.Builtin, ev, undo))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// happenTo does so on one node.
+func (n *nodes) happenTo(ctx context.Context, fleet *cachenode.Fleet, node int, as *plan.Builtin, ev *plan.Event, undo bool) error {
+	delay, drop := ev.Delay, ev.Drop
+	if undo {
+		delay, drop = as.Delay, 0
+	}
+	switch ev.Do {
+	case plan.DelayEvent:
+		return fleet.Command(ctx, node, "delay "+delay.String())
+	case plan.DropEvent:
+		return fleet.Command(ctx, node, fmt.Sprintf("drop %g", drop))
+	case plan.StopEvent, plan.ContinueEvent:
+		if undo || ev.Do == plan.ContinueEvent {
+			return fleet.Signal(node, syscall.SIGCONT)
+		}
+		return fleet.Signal(node, syscall.SIGSTOP)
+	}
+	if ev.Do == plan.KillEvent && !undo {
+		return fleet.End(ctx, node)
+	}
+	return machine.On(n.cpus, func() error { return fleet.Restart(ctx, node) })
 }
 
 // emptied runs a plan of clear phases beside the load, by a worker of this process.

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite docs/result.md")
 var apart = map[string]string{
 	"warmup": "a sentence about the phase", "steady": "a sentence about the phase", "target": "what was asked for", "other_targets": "what was asked for",
 	"dataset": "what was asked for", "load": "what was asked for", "trace": "what was asked for", "log": "tables of logs", "requests": "a table by endpoint",
-	"away": "a table by endpoint", "setup": "its ops are not timed", "finer": "charts of short loads", "steps": "numbers of steps",
+	"away": "a table by endpoint", "event": "sentences about events", "setup": "its ops are not timed", "finer": "charts of short loads", "steps": "numbers of steps",
 	"generator": "a sentence about the generator", "errors": "a list of texts", "observe": "tables of observations", "probes": "charts of observations",
 	"levels": "a table of levels", "search": "a sentence about the search", "scenario": "ops, by step", "op": "ops", "series": "rows",
 	"op.growth": "sentences about growth", "op.acks": "each is a latency", "op.kind": "two latencies each",

@@ -455,6 +455,9 @@ func (p *Phase) CheckRequests() error {
 		return checkAnswered(kind, p.Target.Replication, p.Op, p.Requests)
 	}
 	for _, t := range append([]Target{p.Target}, p.Others...) {
+		if t.Driver == (driver.Inside{}).Name() { // its cache and its source were asked, if anything was
+			continue
+		}
 		sent := slices.DeleteFunc(slices.Clone(p.Requests), func(r Requests) bool { return r.Target != t.Name })
 		if err := checkAnswered(kind, t.Replication, p.opsOn(t.Name), sent); err != nil {
 			return fmt.Errorf("target %s: %w", t.Name, err)

@@ -7,8 +7,10 @@ import "fmt"
 type Event struct {
 	Do               string   `json:"do"`
 	Target           string   `json:"target"`
+	Node             *int     `json:"node,omitempty"`    // of built-in nodes, from 0; absent: all
 	AtSeconds        float64  `json:"at_seconds"`        // asked for
 	HappenedSeconds  *float64 `json:"happened_seconds"`  // null: the load had ended
+	UndoneSeconds    *float64 `json:"undone_seconds"`    // null: it was not
 	TookSeconds      float64  `json:"took_seconds"`      //
 	Failed           string   `json:"failed,omitempty"`  // why it did not happen, or only in part
 	RecoveredSeconds *float64 `json:"recovered_seconds"` // since it happened

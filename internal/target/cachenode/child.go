@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -25,6 +26,7 @@ type child struct {
 	lines    chan string   // its standard output; closed at its end
 	done     chan struct{} // closed when the process is gone
 	err      error         // how it ended; valid in ended, and once done is closed
+	asked    atomic.Bool   // to end
 
 	mu   sync.Mutex // held while an order awaits its answer
 	lost error      // why answers can no longer be matched to orders
@@ -164,8 +166,11 @@ func (c *child) words() string {
 	return ""
 }
 
-// release lets the child end by closing its pipe.
-func (c *child) release() { _ = c.stdin.Close() } // it may be gone already
+// release lets the child end by closing its pipe, even if it was stopped.
+func (c *child) release() {
+	_ = c.stdin.Close() // it may be gone already
+	_ = c.cmd.Process.Signal(syscall.SIGCONT)
+}
 
 // kill ends the child.
 func (c *child) kill() { _ = c.cmd.Process.Kill() } // it may be gone already

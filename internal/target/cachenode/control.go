@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,12 +71,23 @@ func (n *Node) obey(line string) error {
 			return fmt.Errorf("delay %w", err)
 		}
 		n.delays.times.Store(&times)
+	case "drop":
+		share, err := strconv.ParseFloat(arg, 64)
+		now := *n.faults.now.Load()
+		now.Drop = share
+		if err == nil {
+			err = now.validate()
+		}
+		if err != nil {
+			return fmt.Errorf("drop %q: write a share from 0 to 1: %w", arg, err)
+		}
+		n.faults.now.Store(&now)
 	case "flush":
 		n.store.flush()
 	case "peers":
 		n.Join(strings.Fields(arg))
 	default:
-		return fmt.Errorf("unknown order %q: want stall, delay, flush, peers or quit", line)
+		return fmt.Errorf("unknown order %q: want stall, delay, drop, flush, peers or quit", line)
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ func TestControl(t *testing.T) {
 		{"stall 0s", "error stall: length 0s: write more than 0, at most 1h0m0s"},
 		{"stall soon", `error stall "soon": write a duration with its unit, like 1s`},
 		{"flush", "ok"},
-		{"", `error unknown order "": want stall, delay, flush, peers or quit`},
-		{"dance \x1b[2J", `error unknown order "dance \x1b[2J": want stall, delay, flush, peers or quit`},
+		{"", `error unknown order "": want stall, delay, drop, flush, peers or quit`},
+		{"dance \x1b[2J", `error unknown order "dance \x1b[2J": want stall, delay, drop, flush, peers or quit`},
 		{"  quit \r", "ok"},
 	}
 	var in strings.Builder

@@ -104,6 +104,7 @@
 //
 //	stall 1s       stall from now on, for that long
 //	delay TIMES    delay replies from now on, as ParseTimes reads it; 0s ends it
+//	drop SHARE     leave this share of requests unanswered from now on, 0 to 1; 0 ends it
 //	flush          forget all keys
 //	peers A B …    these are nodes of the same Hydra space
 //	quit           end

@@ -45,7 +45,7 @@ const (
 
 // faults draws the faults of requests, and counts them.
 type faults struct {
-	Faults
+	now        atomic.Pointer[Faults]
 	dropped    atomic.Uint64 // requests
 	unanswered atomic.Uint64 // requests: those dropped, and those after them on their connections
 	closed     atomic.Uint64 // connections
@@ -57,25 +57,28 @@ type faults struct {
 }
 
 func newFaults(cfg *Config) *faults {
-	return &faults{Faults: cfg.Faults, random: rand.NewPCG(cfg.Seed, faultSource)}
+	f := &faults{random: rand.NewPCG(cfg.Seed, faultSource)}
+	f.now.Store(&cfg.Faults)
+	return f
 }
 
 // draw decides the fault of the next request, and counts it. worked is false if the request only asks about the node.
 func (f *faults) draw(worked bool) fault {
-	if !worked || f.Faults == (Faults{}) {
+	now := f.now.Load()
+	if !worked || *now == (Faults{}) {
 		return noFault
 	}
 	f.mu.Lock()
 	u := unit(f.random)
 	f.mu.Unlock()
 	switch {
-	case u < f.Drop:
+	case u < now.Drop:
 		f.dropped.Add(1)
 		return dropFault
-	case u < f.Drop+f.Close:
+	case u < now.Drop+now.Close:
 		f.closed.Add(1)
 		return closeFault
-	case u < f.Drop+f.Close+f.Reset:
+	case u < now.Drop+now.Close+now.Reset:
 		f.reset.Add(1)
 		return resetFault
 	}

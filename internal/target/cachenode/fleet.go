@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -20,11 +22,15 @@ const (
 
 // Fleet is a set of cache nodes that run as child processes. Its methods are safe for concurrent use.
 type Fleet struct {
-	nodes  []*child
+	exe    string
+	args   []string
 	exited chan error
 	shut   sync.Once
 	closed chan struct{} // closed when Close begins: exits are expected from then on
 	err    error         // what Close found; written once, under shut
+
+	mu    sync.Mutex
+	nodes []*child
 }
 
 // Start starts n nodes, each as "exe args…", which must call RunChild on its standard input and output, and waits until all are ready. ctx bounds
@@ -32,7 +38,7 @@ type Fleet struct {
 func Start(ctx context.Context, exe string, args []string, n int) (*Fleet, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	f := &Fleet{exited: make(chan error, n), closed: make(chan struct{})}
+	f := &Fleet{exe: exe, args: args, exited: make(chan error, n), closed: make(chan struct{})}
 	for i := range n {
 		c, err := startChild(i, exe, args, f.report)
 		if err != nil {
@@ -48,35 +54,60 @@ func Start(ctx context.Context, exe string, args []string, n int) (*Fleet, error
 	return f, nil
 }
 
-// report notes a node that ended unasked. It is called once per node, so it never blocks.
+// report notes a node that ended unasked. It never blocks.
 func (f *Fleet) report(c *child) {
 	select {
 	case <-f.closed:
+		return
 	default:
-		f.exited <- c.exit()
 	}
+	if c.asked.Load() {
+		return
+	}
+	select {
+	case f.exited <- c.exit():
+	default: // as many have ended as there are nodes
+	}
+}
+
+// all returns the nodes as they are now.
+func (f *Fleet) all() []*child {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.nodes)
+}
+
+// node returns a node, counted from 0.
+func (f *Fleet) node(i int) (*child, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i < 0 || i >= len(f.nodes) {
+		return nil, fmt.Errorf("cache node %d: there are %d", i, len(f.nodes))
+	}
+	return f.nodes[i], nil
 }
 
 // Endpoints returns the nodes' addresses, in order.
 func (f *Fleet) Endpoints() []string {
-	endpoints := make([]string, len(f.nodes))
-	for i, c := range f.nodes {
-		endpoints[i] = c.endpoint
+	var endpoints []string
+	for _, c := range f.all() {
+		endpoints = append(endpoints, c.endpoint)
 	}
 	return endpoints
 }
 
 // Command sends an order to a node, counted from 0, and returns its refusal, if any. The package doc lists the orders.
 func (f *Fleet) Command(ctx context.Context, node int, line string) error {
-	if node < 0 || node >= len(f.nodes) {
-		return fmt.Errorf("order %q to cache node %d: there are %d", line, node, len(f.nodes))
+	c, err := f.node(node)
+	if err != nil {
+		return fmt.Errorf("order %q to %w", line, err)
 	}
 	if len(line) >= maxLine || strings.ContainsAny(line, "\r\n") {
 		return fmt.Errorf("order to cache node %d is not a line of less than %d bytes", node, maxLine)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if err := f.nodes[node].command(ctx, line); err != nil {
+	if err := c.command(ctx, line); err != nil {
 		return fmt.Errorf("order %q to cache node %d: %w", line, node, err)
 	}
 	return nil
@@ -84,10 +115,57 @@ func (f *Fleet) Command(ctx context.Context, node int, line string) error {
 
 // Flush makes every node forget all its keys.
 func (f *Fleet) Flush(ctx context.Context) error {
-	for i := range f.nodes {
+	for i := range f.all() {
 		if err := f.Command(ctx, i, "flush"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// End kills a node, and returns once it is gone.
+func (f *Fleet) End(ctx context.Context, node int) error {
+	c, err := f.node(node)
+	if err != nil {
+		return err
+	}
+	c.asked.Store(true)
+	c.kill()
+	if !c.ended(ctx) {
+		return fmt.Errorf("kill %s: %w", c, ctx.Err())
+	}
+	return nil
+}
+
+// Restart kills a node that is not gone, and starts it again at its address, empty.
+func (f *Fleet) Restart(ctx context.Context, node int) error {
+	if err := f.End(ctx, node); err != nil {
+		return err
+	}
+	was, err := f.node(node)
+	if err != nil {
+		return err
+	}
+	c, err := startChild(node, f.exe, slices.Concat(f.args, []string{"--listen", was.endpoint}), f.report)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.nodes[node] = c
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return c.awaitReady(ctx)
+}
+
+// Signal sends a signal to a node's process.
+func (f *Fleet) Signal(node int, signal syscall.Signal) error {
+	c, err := f.node(node)
+	if err != nil {
+		return err
+	}
+	if err := c.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("%v to %s: %w", signal, c, err)
 	}
 	return nil
 }
@@ -97,7 +175,7 @@ func (f *Fleet) Exited() <-chan error { return f.exited }
 
 // Kill ends all nodes at once. Close must still be called.
 func (f *Fleet) Kill() {
-	for _, c := range f.nodes {
+	for _, c := range f.all() {
 		c.kill()
 	}
 }
@@ -107,13 +185,13 @@ func (f *Fleet) Kill() {
 func (f *Fleet) Close() error {
 	f.shut.Do(func() {
 		close(f.closed)
-		for _, c := range f.nodes {
+		for _, c := range f.all() {
 			c.release()
 		}
 		patience, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
 		var errs []error
-		for _, c := range f.nodes {
+		for _, c := range f.all() {
 			if c.ended(patience) {
 				continue
 			}

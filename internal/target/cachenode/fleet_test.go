@@ -31,6 +31,9 @@ func play(role string) (exitCode int) {
 	switch role {
 	case "node":
 		cfg := Config{Listen: "127.0.0.1:0", Memory: 64 << 20}
+		if len(os.Args) == 4 { // role=node --listen HOST:PORT
+			cfg.Listen = os.Args[3]
+		}
 		if err := RunChild(context.Background(), cfg, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 6
@@ -123,7 +126,7 @@ func TestFleet(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(start), 200*time.Millisecond)
 
 	require.EqualError(t, fleet.Command(ctx, 2, "dance"),
-		`order "dance" to cache node 2: unknown order "dance": want stall, delay, flush, peers or quit`)
+		`order "dance" to cache node 2: unknown order "dance": want stall, delay, drop, flush, peers or quit`)
 	require.EqualError(t, fleet.Command(ctx, 3, "flush"), `order "flush" to cache node 3: there are 3`)
 	require.ErrorContains(t, fleet.Command(ctx, 0, "flush\nquit"), "is not a line")
 	require.ErrorContains(t, fleet.Command(ctx, 0, strings.Repeat("x", maxLine)), "is not a line")
@@ -236,4 +239,27 @@ func TestNodesEndWithTheirParent(t *testing.T) {
 		gone(t, addr, time.Second)
 	}
 	require.Error(t, parent.Wait())
+}
+
+// A node that was killed, or stopped, is not reported as one that ended by itself. It starts again at its address, empty.
+func TestNodesEndAndStartAgain(t *testing.T) {
+	ctx := context.Background()
+	fleet := startFleet(t, "node", 2)
+	addr := fleet.Endpoints()[1]
+	require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", "v"))
+	require.NoError(t, fleet.End(ctx, 1))
+	gone(t, addr, time.Second)
+	require.NoError(t, fleet.Restart(ctx, 1))
+	require.Equal(t, ":0\r\n", ask(t, addr, "DBSIZE"))
+	require.NoError(t, fleet.Restart(ctx, 1))
+	require.Equal(t, addr, fleet.Endpoints()[1])
+	require.NoError(t, fleet.Command(ctx, 1, "drop 1"))
+	require.NoError(t, fleet.Command(ctx, 1, "drop 0"))
+	require.ErrorContains(t, fleet.Command(ctx, 1, "drop 2"), "write a share from 0 to 1")
+	require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", "v"))
+	require.EqualError(t, fleet.End(ctx, 2), "cache node 2: there are 2")
+
+	require.NoError(t, fleet.Signal(0, syscall.SIGSTOP))
+	require.NoError(t, fleet.Close(), "one that stands still ends, too")
+	require.Empty(t, fleet.Exited())
 }

@@ -173,8 +173,12 @@ func latencyOverTime(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 // moments lists when the phase's events happened.
 func moments(ph *run.Phase) (list []chart.Moment) {
 	for _, name := range words.EventNames(ph) {
-		if at := ph.Event[name].HappenedSeconds; at != nil {
+		e := ph.Event[name]
+		if at := e.HappenedSeconds; at != nil {
 			list = append(list, chart.Moment{X: *at, Text: name})
+		}
+		if at := e.UndoneSeconds; at != nil {
+			list = append(list, chart.Moment{X: *at})
 		}
 	}
 	return list

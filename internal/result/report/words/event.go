@@ -23,12 +23,18 @@ func EventNames(ph *run.Phase) (names []string) {
 func Event(ph *run.Phase, name string) []string {
 	e := ph.Event[name]
 	what := name + ": " + e.Do + " of " + e.Target
+	if e.Node != nil {
+		what += ", node " + quantity.Thousands(*e.Node) + ","
+	}
 	if e.HappenedSeconds == nil {
 		return []string{what + " at " + quantity.Duration(e.AtSeconds) + " did not happen: " + ph.Nulls["event."+name+".happened_seconds"]}
 	}
 	what += " after " + quantity.Duration(*e.HappenedSeconds)
 	if e.TookSeconds > 0 {
 		what += ", took " + quantity.Duration(e.TookSeconds)
+	}
+	if e.UndoneSeconds != nil {
+		what += ", until " + quantity.Duration(*e.UndoneSeconds)
 	}
 	parts := []string{what}
 	if e.Failed != "" {

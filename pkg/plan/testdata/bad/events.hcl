@@ -10,6 +10,11 @@ target "other" {
   endpoints = ["127.0.0.1:6380"]
 }
 
+target "nodes" {
+  driver = "redis"
+  builtin { nodes = 2 }
+}
+
 dataset "items" {
   keys { count = 10 }
   values { size = 100 }
@@ -34,7 +39,6 @@ phase "also" {
 phase "read" {
   target  = target.cache
   dataset = dataset.items
-  ops     = { get = 1 }
   open {
     rate     = 100
     duration = "10s"
@@ -70,4 +74,43 @@ phase "read" {
     do = "flush"
   }
   event "bare" {}
+  event "foreign" {
+    at   = "1s"
+    do   = "kill"
+    node = 1
+    for  = "3s"
+  }
+  event "long" {
+    at  = "8s"
+    do  = "flush"
+    for = "2s"
+  }
+  event "slow" {
+    at     = "1s"
+    do     = "delay"
+    target = target.nodes
+  }
+  event "lossy" {
+    at     = "1s"
+    do     = "drop"
+    drop   = 2
+    target = target.nodes
+  }
+  event "third" {
+    at     = "1s"
+    do     = "restart"
+    node   = 2
+    target = target.nodes
+  }
+  event "hooked" {
+    at = "1s"
+    do = "hook"
+  }
+  scenario "both" {
+    step "get" {}
+    step "get" {
+      as     = "other"
+      target = target.nodes
+    }
+  }
 }
