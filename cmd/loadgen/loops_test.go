@@ -157,6 +157,8 @@ func TestPlansOnFourLoops(t *testing.T) {
 				args = append(args, "--var", "endpoint="+servertest.Redis(t), "--var", "duration=200ms")
 			case "bench.hcl", "memtier-default.hcl": // for servers of one's own
 				args = append(args, "--var", "endpoint="+servertest.Redis(t))
+			case "hydra-server.hcl":
+				args = append(args, "--var", "iterations=50")
 			case "web.hcl":
 				args = append(args, "--var", fmt.Sprintf("endpoints=[%q]", servertest.Nginx(t, 0, nil).Addr), "--var", "duration=1s")
 			case "vegeta.hcl":

@@ -73,11 +73,13 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 	return c
 }
 
-// starters are the drivers that have a first plan: all of this build.
+// starters are the drivers that have a first plan: all of this build, but for servers that copy by themselves, whose N, W and R a plan must know.
 func starters() []string {
 	var names []string
 	for _, d := range drivers.All() {
-		names = append(names, d.Name())
+		if _, copies := d.(driver.Replicator); !copies {
+			names = append(names, d.Name())
+		}
 	}
 	return names
 }

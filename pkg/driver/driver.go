@@ -121,7 +121,7 @@ type Driver interface {
 	// beside the common ones. It may implement interface{ Validate() error }.
 	NewConfig() any
 	// Outcomes lists what a request with the verb can end in beside Timeout and Error, which every driver can produce; nil if the driver does not know
-	// the verb.
+	// the verb. QuorumFailed is for servers that ask replicas themselves.
 	Outcomes(v Verb) []Outcome
 }
 

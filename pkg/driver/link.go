@@ -7,11 +7,12 @@ import (
 
 // Link holds what a codec or a session needs.
 type Link struct {
-	Endpoint string // as the plan writes it: host:port, or the path of a Unix socket; "" for a codec that several connections share
-	Run      string // the run's id, which tells its keys and names from another run's; "" outside a run
-	Config   any    // of NewConfig's type, and valid
-	Forms    []Form // the ops that the plan words itself, if the driver is a form.Former
-	Batch    bool   // the load asks for several keys in a get
+	Endpoint string   // as the plan writes it: host:port, or the path of a Unix socket; "" for a codec that several connections share
+	Others   []string // all of the target's endpoints, likewise
+	Run      string   // the run's id, which tells its keys and names from another run's; "" outside a run
+	Config   any      // of NewConfig's type, and valid
+	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
+	Batch    bool     // the load asks for several keys in a get
 
 	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.
 	Secrets func(name string) (string, error)

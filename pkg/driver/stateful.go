@@ -5,13 +5,18 @@ import (
 	"net"
 )
 
-// Stateful is an optional interface of a Codec whose connections have state: prepared statements, a Host header, a counter.
+// Stateful is an optional interface of a Codec whose connections have state: prepared statements, a Host header, a counter, which request a reply
+// belongs to.
+//
+// AppendRequest is called in the order in which the connection sends, and so in the order of replies unless the codec is Tagged. It may be called before
+// the greeting is answered. Parse is called for the reply to each of these requests, in order, also if it comes too late for the op. A connection with a
+// request that is never sent, or never answered, is not used again.
 type Stateful interface {
 	Codec
-	// Connection returns the codec of one connection to an endpoint, as the plan writes it. It is called each time a connection is made or reopened,
-	// and it is the only method called on the shared codec. If the shared codec is Tagged, so are the codecs it returns. Their requests go to no
-	// cluster.
-	Connection(endpoint string) (Codec, error)
+	// Connection returns the codec of one connection: to an endpoint, as the plan writes it, of a session, whose number is unique among all that the
+	// shared codec serves. It is called each time a connection is made or reopened, and it is the only method called on the shared codec, where what
+	// outlives a connection can be kept. If the shared codec is Tagged, so are the codecs it returns. Their requests go to no cluster.
+	Connection(endpoint string, session int) (Codec, error)
 }
 
 // Tagged is an optional interface of a Codec whose replies may come in any order: each carries the id of its request. Its requests have an ID and one
@@ -31,4 +36,12 @@ type Handshaker interface {
 	// past the replies to what it sent. On the event loop it must return conn, because the loop then reads and writes the socket. It is called on a
 	// goroutine of its own for each new connection; a few run at the same time.
 	Handshake(ctx context.Context, conn net.Conn, link Link) (net.Conn, error)
+}
+
+// IdleCloser is a Wire whose servers may close connections that are idle for some time, which is no fault. Such a connection is made again for the next
+// request, which waits for it. Its requests go to no cluster.
+type IdleCloser interface {
+	Wire
+	// ClosesIdle reports whether servers of a target with the config do so.
+	ClosesIdle(config any) bool
 }

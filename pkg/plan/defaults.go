@@ -21,6 +21,9 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 		if _, written := places["target."+t.Name+".placement"]; clustered(t, d) && !written {
 			t.Placement = Slots
 		}
+		if patient, ok := driverNamed(drivers, t.Driver).(driver.Replicator); ok {
+			t.byServers(patient, places)
+		}
 		if t.Executor == "" {
 			t.Executor = executor(t, d)
 		}
@@ -67,5 +70,28 @@ func (p *Plan) defaultPipeline(ph *Phase, places map[string]hcl.Range, drivers [
 	_, written = places["phase."+ph.Name+".clear.pipeline"]
 	if ph.Clear != nil && !written {
 		ph.Clear.Pipeline = 1
+	}
+}
+
+// byServers sets the defaults of a target whose servers copy values by themselves: keys are where the servers' own clients look for them, and a request
+// has time for all that a server waits for.
+func (t *Target) byServers(d driver.Replicator, places map[string]hcl.Range) {
+	if _, written := places["target."+t.Name+".placement"]; !written {
+		t.Placement = ServersRing
+	}
+	if _, written := places["target."+t.Name+".timeout"]; !written {
+		t.Timeout = d.Timeout()
+	}
+	if t.Builtin == nil || t.Copies == nil {
+		return
+	}
+	for _, k := range []struct {
+		name string
+		of   *int
+		want int
+	}{{"n", &t.Builtin.Copies.N, t.Copies.N}, {"w", &t.Builtin.Copies.W, t.Copies.W}, {"r", &t.Builtin.Copies.R, t.Copies.R}} {
+		if _, written := places["target."+t.Name+".builtin."+k.name]; !written {
+			*k.of = k.want // what is expected of them
+		}
 	}
 }

@@ -37,11 +37,21 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 		if err := checkEndpoint(e, connected); err != nil {
 			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, dialect.Quote(e), err),
 				`Write "HOST:PORT", such as "127.0.0.1:6379", or a Unix socket's path, such as "unix:///run/redis.sock".`, place)
+		} else if err := unfit(d, e); err != nil {
+			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, dialect.Quote(e), err), "", place)
 		} else if seen[e] {
 			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, dialect.Quote(e)), "Write it once.", place)
 		}
 		seen[e] = true
 	}
+}
+
+// unfit says why no server of a driver can be at an endpoint.
+func unfit(d driver.Driver, endpoint string) error {
+	if r, ok := d.(driver.Replicator); ok {
+		return r.CheckAddress(endpoint)
+	}
+	return nil
 }
 
 // isURL reports whether an endpoint is in other clients' form, SCHEME://USER:PASSWORD@HOST:PORT/PATH or a part of that. Its text, which may hold a

@@ -239,6 +239,7 @@ func (v *validator) phase(ph *Phase) {
 		v.ttl(ph, x.data, x.target)
 		v.formed(ph, x.target, x.data, at)
 		v.requested(ph, x.target, x.data, at)
+		v.remembered(ph, x.target, x.data, at)
 		if x.target.Replication != nil && !x.data.Values.Checked {
 			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),
 				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", x.data.Name),

@@ -19,11 +19,12 @@ type Target struct {
 	Endpoints   []string      `json:"endpoints"` // host:port, or unix:// and a path; mere names for a driver without a wire; empty when Builtin starts them
 	Builtin     *Builtin      `json:"builtin"`   // nil when Endpoints are given
 	Timeout     time.Duration `json:"timeout_ns"`
-	Executor    string        `json:"executor"`    // EventLoop, Blocking or Thread
-	Placement   string        `json:"placement"`   // ketama, Rendezvous or Slots: how keys map to endpoints
-	TLS         *TLS          `json:"tls"`         // nil: connections are plain TCP
-	Replication *Replication  `json:"replication"` // nil: each key lives on one endpoint
-	Config      any           `json:"config"`      // the driver's own attributes: what its NewConfig returned, filled
+	Executor    string        `json:"executor"`         // EventLoop, Blocking or Thread
+	Placement   string        `json:"placement"`        // ketama, Rendezvous, Slots or ServersRing: how keys map to endpoints
+	TLS         *TLS          `json:"tls"`              // nil: connections are plain TCP
+	Replication *Replication  `json:"replication"`      // nil: loadgen sends each request to one endpoint
+	Copies      *Copies       `json:"copies,omitempty"` // what the servers are expected to do by themselves; nil: nothing is expected
+	Config      any           `json:"config"`           // the driver's own attributes: what its NewConfig returned, filled
 
 	Source string `json:"source,omitempty"` // the target that has what the cache lacks; "": this target is no cache before another
 	Cache  *Cache `json:"cache,omitempty"`  // nil unless there is a source
@@ -34,8 +35,10 @@ type Target struct {
 // Builtin asks for built-in cache nodes on this machine.
 type Builtin struct {
 	Nodes  int           `json:"nodes"`
-	Memory int64         `json:"memory_bytes"` // of each node
-	Delay  time.Duration `json:"delay_ns"`     // before each reply
+	Memory int64         `json:"memory_bytes"`      // of each node
+	Delay  time.Duration `json:"delay_ns"`          // before each reply
+	Copies *Copies       `json:"copies,omitempty"`  // how the nodes copy, if they do so by themselves
+	Wait   time.Duration `json:"wait_ns,omitempty"` // for each other, then
 }
 
 // The executors that can carry a target.
@@ -50,6 +53,8 @@ const (
 	ketama     = "ketama"     // on a hash ring with several points per name
 	Rendezvous = "rendezvous" // by highest random weight
 	Slots      = "slots"      // as reported by a cluster, with some of its nodes as Endpoints; for clusters only, and their only placement
+
+	ServersRing = "servers" // on the ring of servers that copy values by themselves, which hash their addresses
 )
 
 var (
@@ -70,16 +75,17 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	b.Duration("timeout", &t.Timeout)
 	b.Text("executor", &t.Executor)
 	b.Text("placement", &t.Placement)
+	d := driverNamed(r.file.drivers, t.Driver)
 	if inner := b.inner("builtin"); inner != nil {
-		t.Builtin = inner.builtin()
+		_, copies := d.(driver.Replicator)
+		t.Builtin = inner.builtin(copies)
 	}
 	if inner := b.inner("tls"); inner != nil {
 		t.TLS = inner.tls()
 	}
 	if inner := b.inner("replication"); inner != nil {
-		t.Replication = inner.replication(t.Timeout)
+		t.Replication, t.Copies = inner.replication(t.Timeout)
 	}
-	d := driverNamed(r.file.drivers, t.Driver)
 	if d == nil {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
 			b.Bad("driver", "unknown driver "+dialect.Quote(t.Driver), cmp.Or(Meant("driver", t.Driver), dialect.Instead(t.Driver, driverNames(r.file.drivers), "driver = %q")))
@@ -92,10 +98,21 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	return t
 }
 
-// builtin reads the block that asks for built-in nodes.
-func (b *block) builtin() *Builtin {
+// builtin reads the block that asks for built-in nodes, which may copy values by themselves.
+func (b *block) builtin(copies bool) *Builtin {
 	n := &Builtin{Nodes: 1, Memory: 64 << 20}
-	b.Expect([]string{"nodes", "memory", "delay"}, nil)
+	own := []string{"nodes", "memory", "delay"}
+	if copies {
+		n.Copies, n.Wait = &Copies{N: 3, W: 2, R: 1}, time.Second
+		own = append(own, "n", "w", "r", "wait")
+	}
+	b.Expect(own, nil)
+	if copies {
+		dialect.Integer(b.Block, "n", &n.Copies.N)
+		dialect.Integer(b.Block, "w", &n.Copies.W)
+		dialect.Integer(b.Block, "r", &n.Copies.R)
+		b.Duration("wait", &n.Wait)
+	}
 	dialect.Integer(b.Block, "nodes", &n.Nodes)
 	dialect.Size(b.Block, "memory", &n.Memory)
 	b.Duration("delay", &n.Delay)
@@ -118,6 +135,8 @@ func (v *validator) target(t *Target) {
 	v.executor(t, d, at)
 	if clustered(t, d) {
 		v.cluster(t, at)
+	} else if _, copies := d.(driver.Replicator); copies {
+		v.oneOf(at, "placement", t.Placement, ServersRing, ketama, Rendezvous)
 	} else {
 		v.oneOf(at, "placement", t.Placement, ketama, Rendezvous)
 	}
@@ -127,8 +146,8 @@ func (v *validator) target(t *Target) {
 	if t.TLS != nil {
 		v.tls(t, d, at.in("tls"))
 	}
-	if t.Replication != nil {
-		v.replication(t, at.in("replication"))
+	if t.Replication != nil || t.Copies != nil {
+		v.replication(t, d, at.in("replication"))
 	}
 	v.config(t, d, at)
 	v.ops(t, d, at)
@@ -140,7 +159,7 @@ func (v *validator) cluster(t *Target, at part) {
 		v.fault(fmt.Sprintf("%s: placement = %s of a cluster", at.where, dialect.Quote(t.Placement)),
 			"Leave placement out: a cluster's nodes have divided the keys themselves.", at.path+".placement")
 	}
-	if t.Replication != nil {
+	if t.Replication != nil || t.Copies != nil {
 		v.fault(at.where+": replication of a cluster", "Leave one of them out: a cluster keeps its replicas itself, and a key has one node that takes requests.",
 			at.path+".replication")
 	}
@@ -163,6 +182,11 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	v.holds(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
 	if d := t.Builtin.Delay; d < 0 || d > maxNodeDelay {
 		v.fault(fmt.Sprintf("%s: delay = %q", at.where, d.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	}
+	if c := t.Builtin.Copies; c != nil {
+		v.copies(at, c)
+		v.lasts(at, "wait", t.Builtin.Wait, 1)
+		v.expects(t, at)
 	}
 }
 

@@ -255,9 +255,9 @@ func (p *phase) shortfall() (short string) {
 // timed says whether there is a load to judge: none if the setup fell short.
 func (p *phase) timed() bool { return p.Kind.Timed() && p.shortfall() == "" }
 
-// copies returns the number of endpoints that hold each key.
+// copies returns the number of endpoints that loadgen sends each key to.
 func (p *phase) copies() int {
-	if p.Target.Replication == nil {
+	if p.Target.Replication == nil || !p.Target.Replication.ByClient() {
 		return 1
 	}
 	return p.Target.Replication.N

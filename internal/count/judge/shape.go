@@ -16,6 +16,9 @@ func newTarget(t *plan.Target, endpoints []string) run.Target {
 			Coordinate: n.Coordinate, N: n.N, W: n.W, R: n.R, ReadFanout: n.ReadFanout, ReadFrom: n.ReadFrom,
 		}
 	}
+	if n := t.Copies; n != nil {
+		r.Replication = &run.Replication{Coordinate: "server", N: n.N, W: n.W, R: n.R}
+	}
 	return r
 }
 

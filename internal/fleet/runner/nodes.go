@@ -36,6 +36,9 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--protocol", protocol,
 		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(),
 	}
+	if c := t.Builtin.Copies; c != nil {
+		args = append(args, "--n", strconv.Itoa(c.N), "--w", strconv.Itoa(c.W), "--r", strconv.Itoa(c.R), "--wait", t.Builtin.Wait.String())
+	}
 	var fleet *cachenode.Fleet
 	if err := machine.On(n.cpus, func() (err error) {
 		fleet, err = cachenode.Start(ctx, exe, args, t.Builtin.Nodes)
@@ -44,6 +47,11 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 		return nil, err
 	}
 	n.fleets[t.Name] = fleet
+	if t.Builtin.Copies != nil {
+		if err := fleet.Introduce(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return fleet.Endpoints(), nil
 }
 

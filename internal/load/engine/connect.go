@@ -55,6 +55,9 @@ func (w *wire) dial(c *wireConn) {
 	end := w.lane.side.endpoint(c.endpoint)
 	fd, err := -1, w.out.admits(end)
 	if err == nil {
+		err = w.own(c, end.Text)
+	}
+	if err == nil {
 		fd, err = w.poll.Connect(end, w.token(c))
 	}
 	c.since = w.l.clock.now()
@@ -64,6 +67,15 @@ func (w *wire) dial(c *wireConn) {
 	if err != nil {
 		w.lose(c, end.Explain(err))
 	}
+}
+
+// own gives a connection that is about to be made its codec: before the requests that wait for it.
+func (w *wire) own(c *wireConn, endpoint string) error {
+	codec, err := w.codec.connection(endpoint, w.session(c).id)
+	if err == nil {
+		c.codec = codec
+	}
+	return err
 }
 
 // connected greets the endpoint once the connection is made.
@@ -79,13 +91,7 @@ func (w *wire) connected(c *wireConn) {
 		return
 	}
 	c.state = isGreeting
-	codec, err := w.codec.connection(w.lane.side.endpoint(c.endpoint).Text)
-	if err != nil {
-		w.lose(c, err)
-		return
-	}
-	c.codec = codec
-	hello, replies, err := codec.greet(w.buffer())
+	hello, replies, err := c.codec.greet(w.buffer())
 	if err != nil {
 		w.lose(c, err)
 		return
@@ -165,6 +171,16 @@ func (w *wire) again(c *wireConn) {
 		return
 	}
 	w.dial(c)
+}
+
+// rest closes a connection that the server has closed because it was idle. The next request makes it again.
+func (w *wire) rest(c *wireConn) {
+	w.ended.Add(w.counted(c))
+	w.poll.Close(c.fd)
+	w.up--
+	c.link.session.links--
+	c.state, c.fd, c.blocked, c.wasUp = isDown, -1, false, false
+	c.drop(w)
 }
 
 // lose closes a connection, ends what was outstanding on it, and schedules a reconnect.

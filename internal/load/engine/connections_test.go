@@ -301,11 +301,6 @@ func TestHowOpeningEnds(t *testing.T) {
 	}
 }
 
-// codecless is a codec that has none for any connection.
-type codecless struct{ driver.Codec }
-
-func (codecless) Connection(string) (driver.Codec, error) { return nil, errors.New("no codec left") }
-
 // A connection that fails while it begins is lost, with the reason, and nothing more is done with it.
 func TestConnectionsThatFailAsTheyBegin(t *testing.T) {
 	for fails, tt := range map[string]struct {
@@ -315,7 +310,6 @@ func TestConnectionsThatFailAsTheyBegin(t *testing.T) {
 		"connected": {want: "no way"},
 		"watch":     {want: "no way"},
 		"write":     {want: "write: no way"},
-		"codec":     {func(c driver.Codec) driver.Codec { return codecless{c} }, "no codec left"},
 		"greeting":  {func(c driver.Codec) driver.Codec { return &brittle{Codec: c, in: "greet", left: 1} }, "driver panicked at guard_test.go:"},
 	} {
 		b, w, n := newWireBench(t, 2)

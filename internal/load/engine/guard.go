@@ -154,15 +154,15 @@ func (g *guarded) tag(b []byte) (id uint32, ok bool, err error) {
 	return id, ok, nil
 }
 
-// connection returns the codec of a connection that has just been made.
-func (g *guarded) connection(endpoint string) (own *guarded, err error) {
+// connection returns the codec of a session's connection that is about to be made.
+func (g *guarded) connection(endpoint string, session int) (own *guarded, err error) {
 	stateful, ok := g.codec.(driver.Stateful)
 	if !ok {
 		return g, nil
 	}
 	g.hold.lend()
 	defer g.done(&err)
-	c, err := stateful.Connection(endpoint)
+	c, err := stateful.Connection(endpoint, session)
 	if err != nil {
 		return nil, err
 	}

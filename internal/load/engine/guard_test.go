@@ -276,7 +276,7 @@ func (c *bustling) Tag([]byte) (uint32, bool) { c.work(); return 12, true }
 
 func (c *bustling) Resume([]byte, *driver.Progress) (bool, error) { c.work(); return true, errBustling }
 
-func (c *bustling) Connection(endpoint string) (driver.Codec, error) {
+func (c *bustling) Connection(endpoint string, _ int) (driver.Codec, error) {
 	c.work()
 	if endpoint == "" {
 		return nil, errBustling
@@ -311,10 +311,10 @@ func TestEachCallOfACodecIsGuarded(t *testing.T) {
 			return []any{string(to), ask, ok}, err
 		}, []any{"there", true, true}, nil},
 		"connection": {func(g *guarded) ([]any, error) {
-			c, err := g.connection("a:1")
+			c, err := g.connection("a:1", 0)
 			return []any{c != nil && c.codec == g.codec && c.hold == g.hold}, err
 		}, []any{true}, nil},
-		"no connection": {func(g *guarded) ([]any, error) { c, err := g.connection(""); return []any{c == nil}, err }, []any{true}, errBustling},
+		"no connection": {func(g *guarded) ([]any, error) { c, err := g.connection("", 0); return []any{c == nil}, err }, []any{true}, errBustling},
 	} {
 		for _, may := range []bool{true, false} {
 			h := hold{may: may}

@@ -37,6 +37,10 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		w.l.hold.release()
 		w.lose(c, fmt.Errorf("read: %w", err))
 		return false
+	case n == 0 && w.rests && c.state == isUp && c.queue.len() == 0:
+		w.l.hold.release()
+		w.rest(c)
+		return false
 	case n == 0:
 		w.lose(c, io.EOF)
 		return false

@@ -88,9 +88,20 @@ func (x *side) locate(nodes []string) error {
 		x.endpoints = append(x.endpoints, sockets.NewEndpoint(name, text))
 		names = append(names, name)
 	}
-	if x.target.Placement == plan.Rendezvous {
+	switch x.target.Placement {
+	case plan.Rendezvous:
 		x.placement = op.NewRendezvous(names)
-	} else {
+	case plan.ServersRing:
+		d, ok := x.driver.(driver.Replicator)
+		if !ok {
+			return fmt.Errorf("driver %q has no ring of its own", x.target.Driver)
+		}
+		points := make([][]uint32, len(texts))
+		for i, text := range texts {
+			points[i] = d.Points(x.target.Config, text)
+		}
+		x.placement = op.NewRingOf(points)
+	default:
 		x.placement = op.NewRing(names)
 	}
 	return nil
@@ -107,7 +118,7 @@ func (x *side) identify(ctx context.Context) error {
 	var asks errgroup.Group
 	for i := range x.endpoints {
 		asks.Go(func() (err error) {
-			ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+			ctx, cancel := context.WithTimeout(ctx, identifyWithin+x.patience())
 			defer cancel()
 			facts[i], err = x.identifyOne(ctx, &x.endpoints[i], known)
 			if err != nil && x.spare(i) {
@@ -122,8 +133,36 @@ func (x *side) identify(ctx context.Context) error {
 	}
 	x.servers = make(map[string]map[string]string)
 	for i, end := range x.endpoints {
+		if err := x.expected(facts[i]); err != nil {
+			return fmt.Errorf("%v: %w", &end, err)
+		}
 		if len(facts[i]) > 0 {
 			x.servers[end.Text] = facts[i]
+		}
+	}
+	return nil
+}
+
+// patience returns how long the target's servers may take to know each other.
+func (x *side) patience() time.Duration {
+	if d, ok := x.driver.(driver.Replicator); ok {
+		return d.Patience(x.target.Config)
+	}
+	return 0
+}
+
+// expected returns an error if a server that says its N, W and R says others than the plan.
+func (x *side) expected(facts map[string]string) error {
+	want := x.target.Copies
+	if want == nil {
+		return nil
+	}
+	for _, k := range []struct {
+		name string
+		k    int
+	}{{"n", want.N}, {"w", want.W}, {"r", want.R}} {
+		if said, ok := facts[k.name]; ok && said != strconv.Itoa(k.k) {
+			return fmt.Errorf("the server says %s = %s, and the plan expects %d: start it with that, or write what it has in replication", k.name, said, k.k)
 		}
 	}
 	return nil
@@ -297,7 +336,11 @@ func (x *side) dialIn(ctx context.Context, end *sockets.Endpoint, n int) (net.Co
 
 // link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.
 func (x *side) link(endpoint string) driver.Link {
-	return driver.Link{Endpoint: endpoint, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
+	others := make([]string, len(x.endpoints))
+	for i := range x.endpoints {
+		others[i] = x.endpoints[i].Text
+	}
+	return driver.Link{Endpoint: endpoint, Others: others, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
 }
 
 // talk has a driver talk to an endpoint over its own connection, until ctx ends. Errors explain the likely cause.

@@ -245,7 +245,7 @@ type sparing struct {
 	asked func() error
 }
 
-func (s sparing) Connection(string) (driver.Codec, error) { return s.Tagged, s.asked() }
+func (s sparing) Connection(string, int) (driver.Codec, error) { return s.Tagged, s.asked() }
 
 // nameless is the ticket driver whose servers do not say who they are.
 type nameless struct{ ticket.Driver }
@@ -306,7 +306,7 @@ func TestWhatCodecsCannotDo(t *testing.T) {
 // perConnection is a codec whose connections have codecs of their own.
 type perConnection struct{ driver.Codec }
 
-func (c perConnection) Connection(string) (driver.Codec, error) { return c.Codec, nil }
+func (c perConnection) Connection(string, int) (driver.Codec, error) { return c.Codec, nil }
 
 // coded is the ticket driver with a test's codec.
 type coded struct {
@@ -405,7 +405,7 @@ func (s numbering) NewCodec(link driver.Link) (driver.Codec, error) {
 	return &ownCodec{c.(driver.Tagged), s, 0}, err
 }
 
-func (c *ownCodec) Connection(endpoint string) (driver.Codec, error) {
+func (c *ownCodec) Connection(endpoint string, _ int) (driver.Codec, error) {
 	if endpoint != c.of.at {
 		return nil, fmt.Errorf("endpoint is %q", endpoint)
 	}

@@ -32,6 +32,7 @@ type wire struct {
 	codec    *guarded       // of all connections, or what makes each connection's own
 	shared   bool           // codecs keep no connection state, and replies come in order
 	tags     bool           // replies come in any order
+	rests    bool           // an idle connection that the server closes stays down until it is needed
 	replies  []driver.Reply // to a request with several keys
 	lane     *lane
 	base     int32 // the token of its first connection
@@ -156,10 +157,10 @@ func (w *wire) room(c *wireConn) int {
 	return max(0, w.limit-c.queue.owed)
 }
 
-// coming reports whether a connection that is not up is being made for the first time, so that requests for it may wait. A connection to a cluster
-// node that had no slots so far is dialed now.
+// coming reports whether a connection that is not up is being made for the first time, or after a rest, so that requests for it may wait. A connection
+// that rests, or to a cluster node that had no slots so far, is dialed now.
 func (w *wire) coming(c *wireConn) bool {
-	if w.lane.routes == nil || c.wasUp || c.link.gone > 0 {
+	if w.lane.routes == nil && !w.rests || c.wasUp || c.link.gone > 0 {
 		return false
 	}
 	if c.state == isDown {

@@ -51,16 +51,28 @@ func NewRing(names []string) *Ring {
 			}
 		}
 	}
-	slices.SortFunc(r.points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.endpoint, b.endpoint))
-	})
 	r.index()
 	return r
 }
 
-// index cuts the circle into at least as many buckets as there are points, and fewer than twice as many. A look-up then passes about one point; a
+// NewRingOf returns the ring on which endpoint i has the points points[i]: one at least, and each has at least one.
+func NewRingOf(points [][]uint32) *Ring {
+	r := &Ring{endpoints: len(points)}
+	for e, all := range points {
+		for _, hash := range all {
+			r.points = append(r.points, point{hash, int32(e)})
+		}
+	}
+	r.index()
+	return r
+}
+
+// index sorts the points, and cuts the circle into at least as many buckets as there are points, and fewer than twice as many. A look-up then passes about one point; a
 // binary search of 640 would take ten unpredictable steps. It costs 4 to 8 bytes a point.
 func (r *Ring) index() {
+	slices.SortFunc(r.points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.endpoint, b.endpoint))
+	})
 	width := bits.Len(uint(len(r.points) - 1))
 	r.shift = 32 - width
 	r.first = make([]int32, 1<<width)

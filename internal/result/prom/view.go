@@ -82,7 +82,7 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
 		}
 		out.Targets = append(out.Targets, mine)
-		if t.Replication != nil && t.Replication.ByClient() {
+		if t.Replication != nil {
 			out.Copies = max(out.Copies, t.Replication.N)
 		}
 	}

@@ -113,6 +113,19 @@ func (f *Fleet) Command(ctx context.Context, node int, line string) error {
 	return nil
 }
 
+// Introduce tells Hydra nodes of each other.
+func (f *Fleet) Introduce(ctx context.Context) error {
+	const each = 30 // in one line
+	for i := range f.nodes {
+		for some := range slices.Chunk(f.Endpoints(), each) {
+			if err := f.Command(ctx, i, "peers "+strings.Join(some, " ")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Flush makes every node forget all its keys.
 func (f *Fleet) Flush(ctx context.Context) error {
 	for i := range f.all() {

@@ -128,7 +128,7 @@ func (s *Suite) codec(t testing.TB, d driver.Wire) driver.Codec {
 	codec, err := d.NewCodec(s.link())
 	require.NoError(t, err)
 	if stateful, ok := codec.(driver.Stateful); ok {
-		codec, err = stateful.Connection("127.0.0.1:1")
+		codec, err = stateful.Connection("127.0.0.1:1", 0)
 		require.NoError(t, err)
 	}
 	return codec

@@ -175,7 +175,7 @@ func targetOf(ph *run.Phase, t *run.Target) string {
 	if n := t.Replication; n != nil {
 		text += ", N=" + quantity.Thousands(n.N) + " W=" + quantity.Thousands(n.W) + " R=" + quantity.Thousands(n.R) + " by the " + n.Coordinate
 		switch _, gets := ph.Op["get"]; {
-		case !gets:
+		case !gets || !n.ByClient():
 		case !n.AsksAll() && n.AtRandom():
 			text += ", a get asks " + quantity.Count(n.R, "node") + " at random"
 		case !n.AsksAll():

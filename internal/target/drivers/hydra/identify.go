@@ -1,0 +1,145 @@
+package hydra
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+const (
+	// maxAnswer bounds what a server may answer to a question about itself.
+	maxAnswer = 1 << 20
+	// askPause is the wait before a server is asked again whom it lists.
+	askPause = 100 * time.Millisecond
+)
+
+// Identify asks /registry until the server lists all endpoints of the target, and /storage. The result holds "server", "version", "state" (2009 or 2011),
+// "max_memory" and, unless the server is of 2009 and says nothing of them, "n", "w" and "r".
+func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
+	cfg, err := check(link.Config)
+	if err != nil {
+		return nil, err
+	}
+	var id map[string]string
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		if err = meet(ctx, conn, link, cfg.Ready); err != nil {
+			return err
+		}
+		id, err = describe(conn, link.Endpoint)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask Hydra Cache what it is: %w", err)
+	}
+	return id, nil
+}
+
+// meet waits until the server lists all endpoints.
+func meet(ctx context.Context, conn net.Conn, link driver.Link, patience time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		_, listed, err := registry(conn, link.Endpoint)
+		if err != nil {
+			return err
+		}
+		missing := slices.DeleteFunc(slices.Clone(link.Others), func(at string) bool { return slices.Contains(listed, at) })
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(askPause):
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("/registry lists %s, and not %s, for %v: start all servers of the space before the run, and write endpoints as it lists them",
+				strings.Join(listed, ", "), strings.Join(missing, ", "), patience)
+		}
+	}
+}
+
+// registry asks which nodes a server lists.
+func registry(conn net.Conn, host string) (server string, listed []string, err error) {
+	r, err := ask(conn, host, "/registry")
+	if err != nil {
+		return "", nil, err
+	}
+	var nodes []struct {
+		IP   string `json:"ip"`
+		Port int    `json:"port"`
+	}
+	if err := json.Unmarshal(r.body, &nodes); err != nil {
+		return "", nil, fmt.Errorf("/registry: no list of nodes, but %.80q: is it Hydra Cache?", r.body)
+	}
+	for _, n := range nodes {
+		listed = append(listed, net.JoinHostPort(n.IP, strconv.Itoa(n.Port)))
+	}
+	slices.Sort(listed)
+	return string(r.server), listed, nil
+}
+
+// describe asks what the server says of itself.
+func describe(conn net.Conn, host string) (map[string]string, error) {
+	r, err := ask(conn, host, "/storage")
+	if err != nil {
+		return nil, err
+	}
+	var storage struct {
+		N, W, R   *int
+		MaxMemory any `json:"maxMemory"`
+	}
+	if err := json.Unmarshal(r.body, &storage); err != nil {
+		return nil, fmt.Errorf("/storage: no figures, but %.80q: is it Hydra Cache?", r.body)
+	}
+	_, version, _ := strings.Cut(string(r.server), "/")
+	id := map[string]string{"server": "hydra", "version": version, "state": "2011"}
+	switch most := storage.MaxMemory.(type) {
+	case string:
+		id["max_memory"] = most
+	case float64:
+		id["max_memory"] = strconv.FormatFloat(most, 'f', -1, 64)
+	}
+	if storage.N == nil || storage.W == nil || storage.R == nil {
+		id["state"] = "2009"
+		id[driver.Note] = "the server does not say which N, W and R it has"
+		return id, nil
+	}
+	id["n"], id["w"], id["r"] = strconv.Itoa(*storage.N), strconv.Itoa(*storage.W), strconv.Itoa(*storage.R)
+	return id, nil
+}
+
+// ask gets what is at a path.
+func ask(conn net.Conn, host, path string) (response, error) {
+	_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n") // if this fails, so does reading the answer
+	var b []byte
+	for {
+		b = slices.Grow(b, 4096)
+		n, err := conn.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		r, bad := parseResponse(b)
+		switch {
+		case bad != nil:
+			return r, fmt.Errorf("%s: %w", path, bad)
+		case r.size > 0 && r.status != 200:
+			return r, fmt.Errorf("%s: the server answers %s: is it Hydra Cache?", path, r.reason)
+		case r.size > 0:
+			return r, nil
+		case errors.Is(err, io.EOF):
+			return r, fmt.Errorf("%s: the server closed the connection: is it Hydra Cache?", path)
+		case err != nil:
+			return r, fmt.Errorf("%s: %w", path, err)
+		case len(b) > maxAnswer:
+			return r, fmt.Errorf("%s: an answer of more than 1 MiB", path)
+		}
+	}
+}
