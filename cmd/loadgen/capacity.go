@@ -425,7 +425,10 @@ func (q *quick) text() ([]byte, error) {
 // summary says what is going to happen, and how long it takes.
 func (q *quick) summary(f *quickFlags) string {
 	lasts := cmp.Or(f.budget, f.duration)
-	text := fmt.Sprintf("%s at %s: %s, %s", q.Driver, q.at, q.wants(), quantity.Count(q.Sessions, "session"))
+	text := fmt.Sprintf("%s at %s: %s", q.Driver, q.at, q.wants())
+	if f.command == "capacity" || q.Rate != "" {
+		text += ", " + quantity.Count(q.Sessions, "session")
+	}
 	if q.Fills {
 		return text + fmt.Sprintf(", %s. It takes %v, and the time to fill and to delete.\n", quantity.Count(int(q.Keys), "key"), lasts)
 	}

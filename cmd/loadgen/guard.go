@@ -112,7 +112,7 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 		if lower := strings.ToLower(why); !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")) {
 			remedy = ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
 		}
-		return nil, failed("%s at %s: %s%s", q.Driver, q.at, why, remedy)
+		return nil, failed("%s at %s: %s%s", q.Driver, q.at, strings.TrimPrefix(why, q.at+": "), remedy)
 	}
 	return told, nil
 }

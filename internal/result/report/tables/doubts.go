@@ -202,7 +202,11 @@ func placesOf(all []seen, in []int, group int) string {
 		of := ops[places[0]]
 		together := slices.DeleteFunc(slices.Clone(places), func(at string) bool { return !slices.Equal(ops[at], of) })
 		places = slices.DeleteFunc(places, func(at string) bool { return slices.Contains(together, at) })
-		texts = append(texts, strings.TrimSpace(named(together)+" "+named(of)))
+		comma := ""
+		if len(together) > 1 && len(of) > 0 {
+			comma = ","
+		}
+		texts = append(texts, strings.TrimSpace(named(together)+comma+" "+named(of)))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -218,9 +218,9 @@ func Dataset(ph *run.Phase) string {
 	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
-// Untimed sums up in a line what a populate or a clear did; "" for a load, and if anything went wrong or was observed.
+// Untimed sums up in a line what a populate or a clear did; "" for a load, and if anything went wrong.
 func Untimed(ph *run.Phase) string {
-	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away)+len(ph.Probes) > 0 || ph.Log != nil {
+	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away) > 0 || ph.Log != nil {
 		return ""
 	}
 	parts := []string{string(ph.Kind)}
