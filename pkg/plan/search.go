@@ -1,12 +1,16 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
 // Search looks for the largest rate at which every SLO holds, by a closed step and then steps at rates between From and To.
@@ -28,6 +32,8 @@ type SLO struct {
 	ResponseP95  time.Duration `json:"response_p95_ns,omitempty"` // absent from digests of plans without it
 	ResponseP99  time.Duration `json:"response_p99_ns"`
 	ResponseP999 time.Duration `json:"response_p999_ns"`
+
+	Others map[string]time.Duration `json:"others_ns,omitempty"` // of other quantiles that the plan names, by name: p97
 }
 
 // Closed returns the shape of a search's first step, which has no rate: a closed load, long enough to see what the target does at most.
@@ -46,10 +52,10 @@ func (ph *Phase) Try(rate float64) Shape {
 	lasts := s.StepDuration
 	for i := range s.SLOs {
 		slo := &s.SLOs[i]
-		for _, q := range slo.limits() {
-			if each := rate * ph.rarest(slo.Op); *q.limit > 0 && each > 0 {
+		for _, q := range slo.Limits() {
+			if each := rate * ph.rarest(slo.Op); each > 0 {
 				seconds := func(ops float64) time.Duration { return time.Duration(min(ops/each, 1e9) * float64(time.Second)) }
-				lasts = max(lasts, min(seconds(ample*beyond/(1-q.quantile)), s.Budget/parts), seconds(wanted(ph, q.quantile)))
+				lasts = max(lasts, min(seconds(ample*beyond/(1-q.Share)), s.Budget/parts), seconds(wanted(ph, q.Share)))
 			}
 		}
 	}
@@ -92,33 +98,67 @@ func (b *block) search() *Search {
 	b.Share("precision", &s.Precision)
 	b.Duration("budget", &s.Budget)
 	for _, inner := range b.each("slo") {
-		inner.Expect([]string{"op", "response_p50", "response_p90", "response_p95", "response_p99", "response_p999"}, nil)
+		words := slices.Clone(usualLimits[:])
+		for _, a := range dialect.Attributes(inner.Body) {
+			if _, ok := quantity.Quantile(strings.TrimPrefix(a.Name, "response_")); ok && strings.HasPrefix(a.Name, "response_") && !slices.Contains(words, a.Name) {
+				words = append(words, a.Name)
+			}
+		}
+		inner.Expect(append([]string{"op"}, words...), nil)
 		var slo SLO
 		inner.Text("op", &slo.Op)
-		for _, q := range slo.limits() {
-			inner.Duration(q.name, q.limit)
+		for _, word := range words {
+			if at := slo.usual(word); at != nil {
+				inner.Duration(word, at)
+				continue
+			}
+			var limit time.Duration
+			inner.Duration(word, &limit)
+			if slo.Others == nil {
+				slo.Others = map[string]time.Duration{}
+			}
+			slo.Others[strings.TrimPrefix(word, "response_")] = limit
 		}
 		s.SLOs = append(s.SLOs, slo)
 	}
 	return s
 }
 
-// limit is a quantile of response times and its upper bound.
-type limit struct {
-	name     string
-	quantile float64
-	limit    *time.Duration
+// Limit is a quantile of response times and its upper bound.
+type Limit struct {
+	Name  string // p95
+	Share float64
+	Most  time.Duration
 }
 
-// limits lists the quantiles that an SLO can limit.
-func (s *SLO) limits() []limit {
-	return []limit{
-		{"response_p50", 0.5, &s.ResponseP50},
-		{"response_p90", 0.9, &s.ResponseP90},
-		{"response_p95", 0.95, &s.ResponseP95},
-		{"response_p99", 0.99, &s.ResponseP99},
-		{"response_p999", 0.999, &s.ResponseP999},
+// usualLimits are the attributes for the quantiles that every result has.
+var usualLimits = [...]string{"response_p50", "response_p90", "response_p95", "response_p99", "response_p999"}
+
+// usual returns where an SLO keeps the limit of such an attribute; nil for any other.
+func (s *SLO) usual(word string) *time.Duration {
+	i := slices.Index(usualLimits[:], word)
+	if i < 0 {
+		return nil
 	}
+	return [...]*time.Duration{&s.ResponseP50, &s.ResponseP90, &s.ResponseP95, &s.ResponseP99, &s.ResponseP999}[i]
+}
+
+// Limits lists what an SLO limits, the lowest quantile first.
+func (s *SLO) Limits() (all []Limit) {
+	add := func(name string, most time.Duration) {
+		share, _ := quantity.Quantile(name)
+		all = append(all, Limit{name, share, most})
+	}
+	for _, word := range usualLimits {
+		if most := *s.usual(word); most != 0 {
+			add(strings.TrimPrefix(word, "response_"), most)
+		}
+	}
+	for name, most := range s.Others {
+		add(name, most)
+	}
+	slices.SortFunc(all, func(a, b Limit) int { return cmp.Compare(a.Share, b.Share) })
+	return all
 }
 
 // beyond is how many samples must lie beyond a quantile to make it meaningful.
@@ -171,19 +211,20 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 	}
 	s := ph.Search
 	ops := s.From * max(s.StepDuration, s.Budget/4).Seconds() * ph.rarest(slo.Op)
-	limited := false
-	for _, q := range slo.limits() {
-		if *q.limit == 0 {
-			continue
+	limits, named := slo.Limits(), v.plan.QuantileNames()
+	for _, q := range limits {
+		word := "response_" + q.Name
+		v.lasts(at, word, q.Most, time.Nanosecond)
+		if _, other := slo.Others[q.Name]; other && !slices.Contains(named, q.Name) {
+			v.fault(fmt.Sprintf("%s: %s of a plan that does not name that quantile", at.where, word),
+				fmt.Sprintf("Write quantiles = [%s] in the plan block, with others to show.", strconv.FormatFloat(q.Share, 'f', -1, 64)), at.path+"."+word)
 		}
-		limited = true
-		v.lasts(at, q.name, *q.limit, time.Nanosecond)
-		if need := wanted(ph, q.quantile); ops < need {
-			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a quarter of the budget", at.where, q.name, ops),
-				fmt.Sprintf("Write a higher from or a longer budget: that quantile wants %.0f ops.", need), at.path+"."+q.name)
+		if need := wanted(ph, q.Share); ops < need {
+			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a quarter of the budget", at.where, word, ops),
+				fmt.Sprintf("Write a higher from or a longer budget: that quantile wants %.0f ops.", need), at.path+"."+word)
 		}
 	}
-	if !limited {
+	if len(limits) == 0 {
 		v.fault(at.where+": no limit", `Write response_p99 = "5ms", or another quantile: p50, p90, p95, p99, p999.`, at.path)
 	}
 }

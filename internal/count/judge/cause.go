@@ -92,10 +92,8 @@ func (m *Measured) signs() (code, evidence string) {
 func (m *Measured) stood(ph *plan.Phase) (code, evidence string) {
 	limit := math.Inf(1)
 	for i := range ph.Search.SLOs {
-		for _, q := range quantiles(&ph.Search.SLOs[i], run.Latency{}) {
-			if q.limit > 0 {
-				limit = min(limit, q.limit.Seconds())
-			}
+		for _, q := range ph.Search.SLOs[i].Limits() {
+			limit = min(limit, q.Most.Seconds())
 		}
 	}
 	failed, still, longest := 0, 0, int64(0)

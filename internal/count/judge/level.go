@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -227,39 +228,20 @@ func (l *Level) misses(slo *plan.SLO) string {
 		if slo.Op != "" && slo.Op != l.phase.words.Name(o.verb) {
 			continue
 		}
-		services, lags := quantiles(slo, o.Service), quantiles(slo, o.Lag)
-		for i, q := range quantiles(slo, o.Response) {
+		for _, q := range slo.Limits() {
+			name, is := quantity.QuantileText(q.Name), o.Response.Quantile(q.Name)
 			switch {
-			case q.limit == 0:
-			case q.is == nil:
-				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, q.name, l.phase.Nulls[o.at+".response."+q.path])
-			case *q.is > q.limit.Seconds():
-				service, lag := *services[i].is, *lags[i].is // they have at least as many samples
-				l.late = *q.is-l.phase.generatorLag(1-q.quantile) <= q.limit.Seconds()
-				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, q.name, quantity.Duration(*q.is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
+			case is == nil:
+				at := o.at + ".response."
+				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, name, cmp.Or(l.phase.Nulls[at+q.Name], l.phase.Nulls[at+"quantiles."+q.Name]))
+			case *is > q.Most.Seconds():
+				service, lag := *o.Service.Quantile(q.Name), *o.Lag.Quantile(q.Name) // they have at least as many samples
+				l.late = *is-l.phase.generatorLag(1-q.Share) <= q.Most.Seconds()
+				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, name, quantity.Duration(*is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
 		}
 	}
 	return ""
-}
-
-// quantile is a quantile of a level, and its limit.
-type quantile struct {
-	name     string
-	path     string // relative to the latency
-	quantile float64
-	limit    time.Duration // 0: none
-	is       *float64
-}
-
-func quantiles(slo *plan.SLO, r run.Latency) []quantile {
-	return []quantile{
-		{"p50", "p50", 0.5, slo.ResponseP50, r.P50},
-		{"p90", "p90", 0.9, slo.ResponseP90, r.P90},
-		{"p95", "p95", 0.95, slo.ResponseP95, r.P95},
-		{"p99", "p99", 0.99, slo.ResponseP99, r.P99},
-		{"p99.9", "p999", 0.999, slo.ResponseP999, r.P999},
-	}
 }
 
 // levels copies the levels, and the reasons for their nulls.
@@ -332,10 +314,8 @@ func objectives(s *plan.Search) []run.Objective {
 	list := []run.Objective{}
 	for i := range s.SLOs {
 		slo := &s.SLOs[i]
-		for _, q := range quantiles(slo, run.Latency{}) {
-			if q.limit > 0 {
-				list = append(list, run.Objective{Op: slo.Op, Quantile: q.name, LimitSeconds: q.limit.Seconds()})
-			}
+		for _, q := range slo.Limits() {
+			list = append(list, run.Objective{Op: slo.Op, Quantile: quantity.QuantileText(q.Name), LimitSeconds: q.Most.Seconds()})
 		}
 	}
 	return list

@@ -87,6 +87,10 @@ phase "search" {
       response_p50  = 9000000
       response_p999 = "5ms"
     }
+    slo {
+      op            = "put"
+      response_p975 = "5ms"
+    }
   }
 }
 
