@@ -4,14 +4,17 @@ plan "fill" {
   description = "Put every key"
 }
 
-variable "endpoint" { default = "127.0.0.1:6379" }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:6379"]
+}
 variable "driver" { default = "redis" }
 variable "keys" { default = 100000 }
 variable "size" { default = 32 }
 
 target "server" {
   driver    = var.driver
-  endpoints = [var.endpoint]
+  endpoints = var.endpoints
 }
 
 dataset "keys" {

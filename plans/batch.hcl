@@ -1,7 +1,7 @@
 # What several keys in one op gain: gets of 1, 4, 16 and 64 keys, and puts likewise, on one connection each.
 #
 #   loadgen run plans/batch.hcl
-#   loadgen run plans/batch.hcl --variant sixteen -var 'endpoints=["127.0.0.1:6379"]'
+#   loadgen run plans/batch.hcl --variant sixteen -var endpoints=127.0.0.1:6379
 #
 # Ops with more keys are fewer and slower, but carry more keys: the table has both rates.
 

@@ -2,7 +2,7 @@
 # each three times, interleaved. It takes about two minutes.
 #
 #   loadgen run plans/bench-table.hcl                                          # starts a node on this machine for each run
-#   loadgen run plans/bench-table.hcl -var endpoint=127.0.0.1:6379 --report bench.html
+#   loadgen run plans/bench-table.hcl -var endpoints=127.0.0.1:6379 --report bench.html
 #
 # One cell of it, for comparing with other tools: plans/bench.hcl
 
@@ -10,7 +10,10 @@ plan "bench-table" {
   description = "Gets and puts on 100,000 keys by sessions and pipeline"
 }
 
-variable "endpoint" { default = "" }    # of your own server; empty: a built-in node
+variable "endpoints" { # of your own server; none: a built-in node
+  type    = list(string)
+  default = []
+}
 variable "driver" { default = "redis" } # or "memcached"
 variable "sessions" { default = 50 }
 variable "pipeline" { default = 1 }
@@ -19,9 +22,9 @@ variable "seconds" { default = 4 } # of each phase
 
 target "server" {
   driver    = var.driver
-  endpoints = var.endpoint == "" ? [] : [var.endpoint]
+  endpoints = var.endpoints
 
-  builtin { # used when no endpoint is given
+  builtin { # used when there are no endpoints
     nodes  = 1
     memory = "64MiB"
   }

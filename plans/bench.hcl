@@ -2,8 +2,8 @@
 #
 #   redis-benchmark -p 6379 -t set -n 1000000 -r 100000 -d 32 -P 16 -q                 # put every key
 #   redis-benchmark -p 6379 -t get -n 3000000 -c 50 -P 16 -r 100000 -d 32 -q           # another tool's gets
-#   loadgen run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var sessions=50 -var pipeline=16 -var op=get -var ops=3000000
-#   loadgen run plans/bench.hcl -var endpoint=127.0.0.1:6379 -var rate=20k/s -var seconds=10
+#   loadgen run plans/bench.hcl -var endpoints=127.0.0.1:6379 -var sessions=50 -var pipeline=16 -var op=get -var ops=3000000
+#   loadgen run plans/bench.hcl -var endpoints=127.0.0.1:6379 -var rate=20k/s -var seconds=10
 #
 # How to compare, and what limits the figures: docs/performance.md
 
@@ -11,7 +11,10 @@ plan "bench" {
   description = "One op on 100,000 keys, closed or at a rate"
 }
 
-variable "endpoint" { default = "127.0.0.1:6379" }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:6379"]
+}
 variable "driver" { default = "redis" }        # or "memcached", "postgres", "web", or "null" for loadgen's own cost
 variable "executor" { default = "event loop" } # or "blocking"
 variable "sessions" { default = 50 }
@@ -33,7 +36,7 @@ locals {
 
 target "server" {
   driver    = var.driver
-  endpoints = [var.endpoint]
+  endpoints = var.endpoints
   executor  = var.driver == "web" ? "blocking" : var.executor
 }
 

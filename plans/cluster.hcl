@@ -1,6 +1,6 @@
 # Loads a Redis Cluster, then reads every key: move slots, fail over or kill a node meanwhile, and see what that costs.
 #
-#   loadgen run plans/cluster.hcl -var nodes='["127.0.0.1:7001"]'      # one node is enough, it knows the others
+#   loadgen run plans/cluster.hcl -var endpoints=127.0.0.1:7001      # one node is enough, it knows the others
 #
 # In another terminal, while it runs, with redis-cli:
 #
@@ -11,7 +11,7 @@ plan "cluster" {
   description = "puts and gets on a Redis Cluster, then every key once"
 }
 
-variable "nodes" { # some nodes of the cluster
+variable "endpoints" { # some nodes of the cluster
   type    = list(string)
   default = ["127.0.0.1:7001"]
 }
@@ -22,7 +22,7 @@ variable "keys" { default = 10000 }
 
 target "cluster" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   cluster   = true
 }
 

@@ -1,17 +1,20 @@
 # Five data types of Redis side by side, each with its own commands.
 #
-#   loadgen run plans/commands.hcl -var endpoint=127.0.0.1:6379
+#   loadgen run plans/commands.hcl -var endpoints=127.0.0.1:6379
 
 plan "commands" {
   description = "a hash, a list, a sorted set, a stream and a script"
 }
 
-variable "endpoint" { default = "127.0.0.1:6379" }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:6379"]
+}
 variable "duration" { default = "10s" }
 
 target "cache" {
   driver    = "redis"
-  endpoints = [var.endpoint]
+  endpoints = var.endpoints
 
   op "hset" {
     request { command = ["HSET", "hash:{{{key}}}", "name", "{field.name}", "born", "{field.born}"] }

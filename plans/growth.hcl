@@ -1,15 +1,16 @@
 # Does a save cost more, the more there are? One session saves one value after another. Half a minute at most.
 #
 #   loadgen run plans/growth.hcl
-#   loadgen run plans/growth.hcl -var endpoint=127.0.0.1:6379 -var works=100000
+#   loadgen run plans/growth.hcl -var endpoints=127.0.0.1:6379 -var works=100000
 
 plan "growth" {
   description = "cost of a save against how many there are"
 }
 
-variable "endpoint" {
-  description = "HOST:PORT; without it, a built-in node is started"
-  default     = ""
+variable "endpoints" {
+  type        = list(string)
+  default     = []
+  description = "HOST:PORT; without any, a built-in node is started"
 }
 variable "works" {
   description = "how many are saved, one after another"
@@ -26,7 +27,7 @@ variable "budget" {
 
 target "cache" {
   driver    = "redis"
-  endpoints = var.endpoint == "" ? [] : [var.endpoint]
+  endpoints = var.endpoints
   builtin {}
 }
 

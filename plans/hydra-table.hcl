@@ -2,7 +2,7 @@
 # compared three versions of the server; this plan compares three settings of W on four cache nodes, five times each. For one run: plans/hydra.hcl.
 #
 #   loadgen run plans/hydra-table.hcl                  # starts four nodes on this machine for each run
-#   loadgen run plans/hydra-table.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/hydra-table.hcl -var endpoints=127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004
 
 plan "hydra-table" {
   description = "Hydra Cache M4: PUT and GET, 4 nodes, N=3 R=1, W from 1 to 3"
@@ -11,7 +11,7 @@ plan "hydra-table" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; empty: built-in nodes
+variable "endpoints" { # of your own servers; none: built-in nodes
   type    = list(string)
   default = []
 }
@@ -25,9 +25,9 @@ variable "iterations" { default = 1000 } # of each session
 
 target "space" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
 
-  builtin { # used when endpoints is empty
+  builtin { # used when there are no endpoints
     nodes  = 4
     memory = var.memory
   }

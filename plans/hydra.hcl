@@ -1,7 +1,7 @@
 # Hydra Cache's M4 throughput test: PUT and GET on four cache nodes with N=3, W=2, R=1.
 #
 #   loadgen run plans/hydra.hcl                                  # starts four nodes on this machine
-#   loadgen run plans/hydra.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/hydra.hcl -var endpoints=127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004
 
 plan "hydra-m4" {
   description = "Hydra Cache M4: PUT and GET, 4 nodes, N=3 W=2 R=1"
@@ -10,7 +10,7 @@ plan "hydra-m4" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; empty: built-in nodes
+variable "endpoints" { # of your own servers; none: built-in nodes
   type    = list(string)
   default = []
 }
@@ -34,9 +34,9 @@ variable "get_ramp" { default = "0s" }
 
 target "space" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
 
-  builtin { # used when endpoints is empty
+  builtin { # used when there are no endpoints
     nodes  = 4
     memory = var.memory
     delay  = var.delay

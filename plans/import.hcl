@@ -2,13 +2,13 @@
 # its own value again.
 #
 #   loadgen run plans/import.hcl
-#   loadgen run plans/import.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+#   loadgen run plans/import.hcl -var endpoints=127.0.0.1:6379 -var file=users.csv
 
 plan "import" {
   description = "Keys and values of a file"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -21,7 +21,7 @@ variable "file" {
 
 target "cache" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin {}
 }
 

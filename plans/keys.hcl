@@ -1,13 +1,13 @@
 # A load on the keys that a service really has: those of a file, here a CSV exported from a table of users. Some keys are more popular than others.
 #
 #   loadgen run plans/keys.hcl
-#   loadgen run plans/keys.hcl -var nodes='["127.0.0.1:6379"]' -var file=users.csv
+#   loadgen run plans/keys.hcl -var endpoints=127.0.0.1:6379 -var file=users.csv
 
 plan "keys" {
   description = "Keys of a file"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -20,7 +20,7 @@ variable "file" {
 
 target "cache" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin {}
 }
 

@@ -1,16 +1,17 @@
 # How much does it hold? Finds the largest rate at which the p99 response time stays within a limit, the curve of rate against latency, and
 # its knee. Takes less than a minute.
 #
-#   loadgen run plans/knee.hcl -var endpoint=127.0.0.1:6379
+#   loadgen run plans/knee.hcl -var endpoints=127.0.0.1:6379
 #   loadgen run plans/knee.hcl -var driver=memcached -var slo=1ms
 
 plan "knee" {
   description = "The largest rate of GETs that keeps the p99 response time within a limit, and the knee on the way to it"
 }
 
-variable "endpoint" {
-  description = "HOST:PORT; without it, a built-in node is started"
-  default     = ""
+variable "endpoints" {
+  type        = list(string)
+  default     = []
+  description = "HOST:PORT; without any, a built-in node is started"
 }
 variable "driver" { default = "redis" }
 variable "slo" {
@@ -30,7 +31,7 @@ variable "size" { default = 32 }
 
 target "server" {
   driver    = var.driver
-  endpoints = var.endpoint == "" ? [] : [var.endpoint]
+  endpoints = var.endpoints
   builtin {}
 }
 

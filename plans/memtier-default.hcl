@@ -6,8 +6,8 @@
 # requests each leave the 91 keys of one client on the server, and GETs hit as soon as any client has put a key. Here each session draws
 # keys of its own, as with that flag.
 #
-#   loadgen run plans/memtier-default.hcl -var endpoint=127.0.0.1:6379
-#   loadgen run plans/memtier-default.hcl -var driver=memcached -var endpoint=127.0.0.1:11211
+#   loadgen run plans/memtier-default.hcl -var endpoints=127.0.0.1:6379
+#   loadgen run plans/memtier-default.hcl -var driver=memcached -var endpoints=127.0.0.1:11211
 #
 # Which names differ, and which mean something else: docs/coming-from.md
 
@@ -15,20 +15,23 @@ plan "memtier-default" {
   description = "memtier_benchmark's defaults: SET and GET 1:10 on 10,000,000 keys, 200 connections"
 }
 
-variable "endpoint" { default = "127.0.0.1:6379" } # --server, --port
-variable "driver" { default = "redis" }            # --protocol
-variable "threads" { default = 4 }                 # --threads: here only a factor of the sessions
-variable "clients" { default = 50 }                # --clients, of each thread
-variable "requests" { default = 10000 }            # --requests, of each client
-variable "pipeline" { default = 1 }                # --pipeline
-variable "size" { default = 32 }                   # --data-size
-variable "keys" { default = 10000000 }             # --key-maximum
-variable "sets" { default = 1 }                    # --ratio SETS:GETS
+variable "endpoints" { # --server, --port
+  type    = list(string)
+  default = ["127.0.0.1:6379"]
+}
+variable "driver" { default = "redis" } # --protocol
+variable "threads" { default = 4 }      # --threads: here only a factor of the sessions
+variable "clients" { default = 50 }     # --clients, of each thread
+variable "requests" { default = 10000 } # --requests, of each client
+variable "pipeline" { default = 1 }     # --pipeline
+variable "size" { default = 32 }        # --data-size
+variable "keys" { default = 10000000 }  # --key-maximum
+variable "sets" { default = 1 }         # --ratio SETS:GETS
 variable "gets" { default = 10 }
 
 target "server" {
   driver    = var.driver
-  endpoints = [var.endpoint]
+  endpoints = var.endpoints
 }
 
 dataset "memtier" {

@@ -1,13 +1,16 @@
 # Nuxeo's row cache: no cache, one for each session, or one for all, before PostgreSQL; with room enough, and without.
 #
-#   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var server=127.0.0.1:5432
+#   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var endpoints=127.0.0.1:5432
 #   … -var docs=5000 -var duration=30s     # the write-up's folder
 
 plan "nuxeo" {
   description = "caches before PostgreSQL: one for each session or one for all, with room enough or not"
 }
 
-variable "server" { default = "127.0.0.1:5432" }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:5432"]
+}
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
 variable "cache" { default = "shared" }
@@ -19,7 +22,7 @@ variable "duration" { default = "4s" }
 
 target "db" {
   driver    = "postgres"
-  endpoints = [var.server]
+  endpoints = var.endpoints
   user      = var.user
   database  = var.database
   password  = secret("PG")

@@ -2,7 +2,7 @@
 #
 #   loadgen run plans/nwr.hcl                      # starts four nodes on this machine for each run
 #   loadgen run plans/nwr.hcl --variant w=2,r=2    # one of them, once
-#   loadgen run plans/nwr.hcl -var nodes='["127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"]'
+#   loadgen run plans/nwr.hcl -var endpoints=127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004
 
 plan "nwr" {
   description = "PUT and GET for every W and R at N=3"
@@ -10,7 +10,7 @@ plan "nwr" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "nodes" { # endpoints of your own servers; empty: built-in nodes
+variable "endpoints" { # of your own servers; none: built-in nodes
   type    = list(string)
   default = []
 }
@@ -21,9 +21,9 @@ variable "seconds" { default = 1 } # of each phase
 
 target "space" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
 
-  builtin { # used when endpoints is empty
+  builtin { # used when there are no endpoints
     nodes  = 4
     memory = "64MiB"
   }

@@ -2,7 +2,7 @@ plan "observed" {
   description = "What a get and a put cost the server, by pipeline: processor time per op, as the kernel and the server count it"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type    = list(string)
   default = []
 }
@@ -11,7 +11,7 @@ variable "pipeline" { default = 1 }
 
 target "server" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin {}
 }
 

@@ -9,7 +9,7 @@ plan "open" {
 
 variable "driver" { default = "redis" }
 
-variable "nodes" { # endpoints of your own servers; empty: a built-in node
+variable "endpoints" { # of your own servers; none: a built-in node
   type    = list(string)
   default = []
 }
@@ -19,7 +19,7 @@ variable "duration" { default = "10s" }
 
 target "cache" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
   timeout   = "500ms"
   builtin {
     nodes  = 2

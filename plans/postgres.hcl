@@ -1,6 +1,6 @@
 # PostgreSQL as a key-value store: each op is a statement, prepared once on each connection, in a transaction of its own.
 #
-#   LOADGEN_SECRET_PG=… loadgen run plans/postgres.hcl -var server=127.0.0.1:5432
+#   LOADGEN_SECRET_PG=… loadgen run plans/postgres.hcl -var endpoints=127.0.0.1:5432
 #   … -var column=jsonb              # values are records as JSON
 #   … -var rate=3k/s                 # an open load
 
@@ -8,7 +8,10 @@ plan "postgres" {
   description = "puts, gets, appends and deletes by key, and what the server counts of them"
 }
 
-variable "server" { default = "127.0.0.1:5432" }
+variable "endpoints" {
+  type    = list(string)
+  default = ["127.0.0.1:5432"]
+}
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
 variable "column" { default = "bytea" } # or "jsonb"
@@ -20,7 +23,7 @@ variable "duration" { default = "5s" }
 
 target "db" {
   driver    = "postgres"
-  endpoints = [var.server]
+  endpoints = var.endpoints
   user      = var.user
   database  = var.database
   password  = secret("PG")

@@ -2,13 +2,13 @@
 # latency is in the result beside those of its gets and puts.
 #
 #   loadgen run plans/read-modify-write.hcl
-#   loadgen run plans/read-modify-write.hcl -var nodes='["127.0.0.1:6379"]'
+#   loadgen run plans/read-modify-write.hcl -var endpoints=127.0.0.1:6379
 
 plan "read-modify-write" {
   description = "Gets, and gets followed by puts of the same key"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -18,7 +18,7 @@ variable "duration" { default = "10s" }
 
 target "cache" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin {}
 }
 

@@ -2,13 +2,13 @@
 # published: timestamp, key, key size, value size, client, op, TTL.
 #
 #   loadgen run plans/trace.hcl
-#   loadgen run plans/trace.hcl -var speed=2 -var nodes='["127.0.0.1:6379"]'
+#   loadgen run plans/trace.hcl -var speed=2 -var endpoints=127.0.0.1:6379
 
 plan "trace" {
   description = "A recorded trace, replayed"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -23,7 +23,7 @@ variable "speed" { default = 1 }
 
 target "cache" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin {}
 }
 

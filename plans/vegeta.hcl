@@ -2,7 +2,7 @@
 #
 #   vegeta attack -targets plans/targets.http -rate 50/1s -duration 30s -timeout 30s     # the same load by vegeta itself
 #   loadgen run plans/vegeta.hcl
-#   loadgen run plans/vegeta.hcl -var endpoint=shop.example.org:80 -var targets=shop.http
+#   loadgen run plans/vegeta.hcl -var endpoints=shop.example.org:80 -var targets=shop.http
 #
 # docs/web.md says what such a file may hold.
 
@@ -10,14 +10,17 @@ plan "vegeta" {
   description = "The requests of a file, each as likely, at a constant rate"
 }
 
-variable "endpoint" { default = "127.0.0.1:8080" } # as in the file's URLs
-variable "targets" { default = "targets.http" }    # in vegeta's HTTP or JSON form
+variable "endpoints" { # as in the file's URLs
+  type    = list(string)
+  default = ["127.0.0.1:8080"]
+}
+variable "targets" { default = "targets.http" } # in vegeta's HTTP or JSON form
 variable "rate" { default = "50/s" }
 variable "duration" { default = "30s" }
 
 target "server" {
   driver    = "web"
-  endpoints = [var.endpoint]
+  endpoints = var.endpoints
   timeout   = "30s"
 
   op "replay" {

@@ -1,7 +1,7 @@
 # Gets and puts of a web server, at a rate.
 #
-#   loadgen run plans/web.hcl -var 'endpoints=["127.0.0.1:8080"]'
-#   loadgen run plans/web.hcl -var 'endpoints=["127.0.0.1:8080"]' -var rate=2k/s
+#   loadgen run plans/web.hcl -var endpoints=127.0.0.1:8080
+#   loadgen run plans/web.hcl -var endpoints=127.0.0.1:8080 -var rate=2k/s
 #
 # docs/web.md says what a request is, and how to word your own.
 

@@ -1,7 +1,7 @@
 # YCSB's workload C, a read only workload.
 #
 #   loadgen run plans/ycsb-c.hcl
-#   loadgen run plans/ycsb-c.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-c.hcl -var endpoints=127.0.0.1:6379 -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.
@@ -11,7 +11,7 @@ plan "ycsb-c" {
   description = "YCSB's workload C: reads only"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -25,7 +25,7 @@ variable "pick" { default = "zipf(0.99)" } # requestdistribution
 
 target "store" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin { memory = "512MiB" }
 }
 

@@ -1,7 +1,7 @@
 # YCSB's workload D, a read latest workload: 95 reads to 5 inserts, and reads go to what was inserted last.
 #
 #   loadgen run plans/ycsb-d.hcl
-#   loadgen run plans/ycsb-d.hcl -var nodes='["127.0.0.1:6379"]' -var sessions=64
+#   loadgen run plans/ycsb-d.hcl -var endpoints=127.0.0.1:6379 -var sessions=64
 #
 # A record of YCSB is 10 fields of 100 bytes. Here it is one value of 1,000 bytes: an update writes all of it, whereas YCSB writes one field unless
 # writeallfields is set.
@@ -12,7 +12,7 @@ plan "ycsb-d" {
   description = "YCSB's workload D: 95 reads to 5 inserts, of the latest"
 }
 
-variable "nodes" {
+variable "endpoints" {
   type        = list(string)
   default     = []
   description = "endpoints; without any, a built-in node is started"
@@ -25,7 +25,7 @@ variable "duration" { default = "30s" }
 
 target "store" {
   driver    = var.driver
-  endpoints = var.nodes
+  endpoints = var.endpoints
   builtin { memory = "512MiB" }
 }
 

@@ -16,10 +16,10 @@ import (
 const batched = `plan "batched" {}
 variable "driver" {}
 variable "executor" { default = "event loop" }
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	executor  = var.executor
 }
 dataset "d" {

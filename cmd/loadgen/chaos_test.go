@@ -19,10 +19,10 @@ import (
 // chaosPlan is a load of puts; which one is filled in.
 const chaosPlan = `
 plan "chaos" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 100 }

@@ -25,12 +25,12 @@ func clusterKey(i int) string { return fmt.Sprintf("key:%012d", i) }
 // clusterPlan puts every key, loads them for a while, and finally reads every one.
 const clusterPlan = `
 plan "cluster" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "executor" { default = "event loop" }
 variable "duration" { default = "1s" }
 target "cache" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	executor  = var.executor
 	cluster   = true
 }

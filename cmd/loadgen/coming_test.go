@@ -41,7 +41,7 @@ func TestPlansFromOtherTools(t *testing.T) {
 	require.Len(t, plans, len(short))
 	for name, src := range plans {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"-var", "endpoint=" + addr}
+			args := []string{"-var", "endpoints=" + addr}
 			for _, v := range strings.Fields(short[name]) {
 				args = append(args, "-var", v)
 			}
@@ -67,7 +67,7 @@ func TestMemtierDefault(t *testing.T) {
 	const clients, requests = 5, 550
 	for driver, addr := range map[string]string{"redis": servertest.Redis(t), "memcached": servertest.Memcached(t)} {
 		t.Run(driver, func(t *testing.T) {
-			r := beginExample(t, "memtier-default.hcl", "-var", "endpoint="+addr, "-var", "driver="+driver,
+			r := beginExample(t, "memtier-default.hcl", "-var", "endpoints="+addr, "-var", "driver="+driver,
 				"-var", "clients=5", "-var", "requests=550").result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			get, put := r.Phase["mixed"].Op["get"], r.Phase["mixed"].Op["put"]

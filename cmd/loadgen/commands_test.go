@@ -16,14 +16,14 @@ import (
 // commandsPlan loads every data type by its own commands, in a mix, in a scenario and at a schedule.
 const commandsPlan = `
 plan "commands" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "cluster" { default = false }
 variable "protocol" { default = 2 }
 variable "executor" { default = "event loop" }
 variable "duration" { default = "" }
 target "cache" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	executor  = var.executor
 	cluster   = var.cluster
 	protocol  = var.protocol

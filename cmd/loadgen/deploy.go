@@ -37,7 +37,7 @@ it needs. The key and the token that authenticate them go to a separate file, un
 Variables are set by -var, which the manifests carry; values from the environment are not used there. The report is in the coordinator's log. With --storage, the
 run is also kept on a volume.`,
 		Example: `  loadgen deploy kubernetes mine.hcl --workers 20 --image registry.example/loadgen:1.0 > loadgen.yaml
-  loadgen deploy kubernetes plans/web.hcl -var endpoints='["shop.default.svc:80"]' --workers 3 > loadgen.yaml
+  loadgen deploy kubernetes plans/web.hcl -var endpoints=shop.default.svc:80 --workers 3 > loadgen.yaml
   kubectl apply -f loadgen-credentials.yaml -f loadgen.yaml`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {

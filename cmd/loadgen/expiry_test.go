@@ -13,14 +13,14 @@ import (
 
 const mortal = `plan "mortal" {}
 variable "driver" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
 variable "ttl" {}
 target "t" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	builtin { nodes = 1 }
 }
 dataset "d" {

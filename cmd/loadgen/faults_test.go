@@ -20,7 +20,7 @@ import (
 // faultsPlan puts on a separate connection for each session.
 const faultsPlan = `
 plan "faults" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "think" { default = "50ms" }
 variable "timeout" { default = "5s" }
 variable "sessions" { default = 60 }
@@ -28,7 +28,7 @@ variable "iterations" { default = 20 }
 variable "driver" { default = "redis" }
 target "t" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = var.timeout
 }
 dataset "items" {
@@ -116,10 +116,10 @@ func TestDropsSilenceTheirConnection(t *testing.T) {
 // delaysPlan gets from nodes that delay replies for so long that nothing else matters.
 const delaysPlan = `
 plan "delays" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "items" {
 	keys { count = 100 }

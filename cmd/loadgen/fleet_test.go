@@ -83,10 +83,10 @@ func beginTeam(t *testing.T, n int, begin func(args ...string) *load, args ...st
 // fixedPlan is a load of a known multiset of ops, on one server; the other is a lasting load.
 const fixedPlan = `
 plan "fixed" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "pools" {
 	keys {

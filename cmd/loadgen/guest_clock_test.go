@@ -20,11 +20,11 @@ import (
 // slowPlan is small enough for a machine with an emulated processor.
 const slowPlan = `
 plan "slow" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "duration" { default = "4s" }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "60s"
 }
 dataset "d" {

@@ -201,10 +201,10 @@ func TestLongValues(t *testing.T) {
 	t.Parallel()
 	l := begin(t, `
 plan "long" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "60s"
 }
 dataset "d" {

@@ -13,13 +13,13 @@ import (
 // serversPlan loads servers that copy by themselves, the last phase with pauses in which they close its connections.
 const serversPlan = `
 plan "servers" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
 target "space" {
 	driver    = "hydra"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	ready     = "10s"
 	builtin { nodes = 4 }
 	replication {

@@ -16,10 +16,10 @@ import (
 const keyFilePlan = `plan "keyfile" {}
 variable "driver" {}
 variable "form" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys {
@@ -124,10 +124,10 @@ func TestTraceOfObjectsOnAServer(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ops.json"), []byte(b.String()), 0o600))
 	r := begin(t, `plan "objects" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 1 }

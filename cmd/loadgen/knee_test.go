@@ -13,10 +13,10 @@ import (
 
 const queuePlan = `
 plan "queue" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 10 }
@@ -85,7 +85,7 @@ func TestKneeOfRedis(t *testing.T) {
 	t.Parallel()
 	s := servertest.StartRedis(t)
 	addr := s.Addr
-	l := beginExample(t, "knee.hcl", "-var", "endpoint="+addr, "-var", "budget=5s", "-var", "step=250ms",
+	l := beginExample(t, "knee.hcl", "-var", "endpoints="+addr, "-var", "budget=5s", "-var", "step=250ms",
 		"-var", "from=5k/s", "-var", "slo=100ms", "-var", "keys=1000")
 	r := l.result(60 * time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
@@ -106,11 +106,11 @@ func TestKneeOfRedis(t *testing.T) {
 
 const stagesPlan = `
 plan "stages" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "arrivals" {}
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 1000 }

@@ -154,20 +154,20 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "cluster.hcl":
 				args = append(args, "--var", nodes(addresses(servertest.RedisCluster(t, 3, 0))...))
 			case "commands.hcl":
-				args = append(args, "--var", "endpoint="+servertest.Redis(t), "--var", "duration=200ms")
+				args = append(args, "--var", "endpoints="+servertest.Redis(t), "--var", "duration=200ms")
 			case "bench.hcl", "memtier-default.hcl": // for servers of one's own
-				args = append(args, "--var", "endpoint="+servertest.Redis(t))
+				args = append(args, "--var", "endpoints="+servertest.Redis(t))
 			case "hydra-server.hcl":
 				args = append(args, "--var", "iterations=50")
 			case "web.hcl":
 				args = append(args, "--var", fmt.Sprintf("endpoints=[%q]", servertest.Nginx(t, 0, nil).Addr), "--var", "duration=1s")
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
-				args = append(args, "--var", "endpoint="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
+				args = append(args, "--var", "endpoints="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
 			case "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
 				u, err := url.Parse(servertest.Postgres(t))
 				require.NoError(t, err)
-				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "server=%s", "nuxeo.hcl": "server=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
+				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "endpoints=%s", "nuxeo.hcl": "endpoints=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
 			}
 			onLoops(t, plan, 4, args...)
 		})

@@ -130,13 +130,13 @@ func requireHydraOnMemcached(t *testing.T, r *run.Run, server string) {
 
 const classic = `
 plan "classic" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "cas" { default = false }
 target "t" {
   driver    = "memcached"
   protocol  = "text"
   cas       = var.cas
-  endpoints = var.nodes
+  endpoints = var.endpoints
 }
 dataset "d" {
   keys { count = 3000 }

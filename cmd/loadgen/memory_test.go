@@ -20,10 +20,10 @@ import (
 // smallPlan is a load of many ops a second, for long enough that what is kept of each second shows.
 const smallPlan = `
 plan "small" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 1000 }

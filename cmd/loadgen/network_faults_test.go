@@ -20,11 +20,11 @@ import (
 // harmedPlan has two sessions for each of thirteen workers, whose ops fall due at known times, whatever happens.
 const harmedPlan = `
 plan "harmed" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "duration" { type = string }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "60s"
 }
 dataset "d" {

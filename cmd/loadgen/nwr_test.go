@@ -170,7 +170,7 @@ func requireHydra(t *testing.T, addrs []string) {
 // replicated is a load on N = 3 copies that goes on when servers do not.
 const replicated = `
 plan "replicated" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "w" { default = 2 }
 variable "r" { default = 1 }
 variable "fanout" { default = "r" }
@@ -181,7 +181,7 @@ variable "seed_keys" { default = true }
 
 target "space" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = var.timeout
 	replication {
 		coordinate  = "client"

@@ -20,7 +20,7 @@ import (
 // observing observes a load of a target from all sides, one of which does not answer.
 const observing = `
 plan "observing" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
@@ -28,7 +28,7 @@ variable "driver" { default = "redis" }
 variable "duration" { default = "4s" }
 target "cache" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	builtin {}
 }
 dataset "items" {
@@ -81,7 +81,7 @@ func TestObservedSides(t *testing.T) {
 	for name, c := range map[string]struct{ driver, nodes, hits string }{
 		"redis":     {"redis", nodes(servertest.Redis(t)), "keyspace_hits"},
 		"memcached": {"memcached", nodes(servertest.Memcached(t)), "get_hits"},
-		"built in":  {"redis", "nodes=[]", "keyspace_hits"},
+		"built in":  {"redis", "endpoints=[]", "keyspace_hits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +128,7 @@ func TestObservedWebServer(t *testing.T) {
 	require.GreaterOrEqual(t, *told["active_connections"].Max, 3.0, "two sessions and the one that asks")
 	require.Zero(t, *told["accepts"].Delta-*told["handled"].Delta)
 
-	elsewhere := strings.Replace(plan, "endpoints = var.nodes", "endpoints = var.nodes\n\tstatus = \"/nowhere\"", 1)
+	elsewhere := strings.Replace(plan, "endpoints = var.endpoints", "endpoints = var.endpoints\n\tstatus = \"/nowhere\"", 1)
 	r = begin(t, elsewhere, "-var", "driver=web", "-var", nodes(server.Addr)).clean(60 * time.Second)
 	require.Contains(t, r.Why("phase", "read", "observe", "server", "requests", "delta").Text, `the status page: the server says 404 Not Found: name its own with status = "/…" in the target`)
 }

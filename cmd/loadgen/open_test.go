@@ -21,7 +21,7 @@ import (
 // openPlan is an open load of gets, on built-in nodes unless there are others.
 const openPlan = `
 plan "open" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
@@ -35,7 +35,7 @@ variable "drain" { default = "10s" }
 
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = var.timeout
 	builtin {}
 }

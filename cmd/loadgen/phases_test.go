@@ -18,7 +18,7 @@ import (
 // phasesPlan fills, uses and clears a key space; a variable says which.
 const phasesPlan = `
 plan "phases" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
@@ -27,7 +27,7 @@ variable "keys" { default = 500 }
 
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	builtin { nodes = 2 }
 }
 dataset "ordered" {
@@ -223,10 +223,10 @@ func TestEvictedKeysMiss(t *testing.T) {
 
 const millions = `
 plan "millions" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "items" {
 	keys { count = 1000 }

@@ -20,12 +20,12 @@ func TestLocalPortsRunOut(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(path, []byte(`plan "ports" {}
-variable "nodes" { default = ["n"] }
+variable "endpoints" { default = ["n"] }
 variable "executor" {}
 variable "sessions" { default = 4 }
 target "cache" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	executor  = var.executor
 }
 dataset "d" {

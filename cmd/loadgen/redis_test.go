@@ -40,7 +40,7 @@ func nodes(addrs ...string) string {
 	for i, a := range addrs {
 		quoted[i] = strconv.Quote(a)
 	}
-	return "nodes=[" + strings.Join(quoted, ",") + "]"
+	return "endpoints=[" + strings.Join(quoted, ",") + "]"
 }
 
 // link is a connection to a Redis server.

@@ -17,10 +17,10 @@ import (
 // replacedPlan has a load of known length before and after the one in which a worker is lost.
 const replacedPlan = `
 plan "replaced" { %s }
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 100 }

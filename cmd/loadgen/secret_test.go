@@ -19,13 +19,13 @@ import (
 
 const secretPlan = `
 plan "secret" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	password  = secret("CACHE")
 }
 dataset "items" {

@@ -22,11 +22,11 @@ const soakVariable = "LOADGEN_TEST_SOAK"
 // soakCopies has three copies of each key, and every op asks for two of them.
 const soakCopies = `
 plan "soak-copies" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "duration" { type = string }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "300ms"
 	replication {
 		n = 3
@@ -56,11 +56,11 @@ phase "load" {
 // soakBatches asks for eight keys at a time, each on one node.
 const soakBatches = `
 plan "soak-batches" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 variable "duration" { type = string }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "300ms"
 }
 dataset "d" {

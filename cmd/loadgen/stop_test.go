@@ -21,7 +21,7 @@ import (
 // closedPlan is a closed load of gets, on built-in nodes unless there are others.
 const closedPlan = `
 plan "closed" {}
-variable "nodes" {
+variable "endpoints" {
 	type    = list(string)
 	default = []
 }
@@ -31,7 +31,7 @@ variable "timeout" { default = "30s" }
 
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = var.timeout
 	builtin {
 		nodes = 3

@@ -73,7 +73,7 @@ type store struct {
 // redisStore is Redis servers that a plan says more about.
 func redisStore(t *testing.T, addrs []string, more string) store {
 	return store{
-		fmt.Sprintf("driver = \"redis\"\nendpoints = %s\n%s", strings.TrimPrefix(nodes(addrs...), "nodes="), more), addrs,
+		fmt.Sprintf("driver = \"redis\"\nendpoints = %s\n%s", strings.TrimPrefix(nodes(addrs...), "endpoints="), more), addrs,
 		func(endpoint, verb string) uint64 { return countCalls(t, endpoint)[verb] },
 	}
 }

@@ -42,10 +42,10 @@ func TestTraceIsDividedBetweenRemoteWorkers(t *testing.T) {
 
 // rerunPlan has sessions replay a trace without times: once, over and over for a while, and with a fixed number of lines per session.
 const rerunPlan = `plan "rerun" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "d" {
 	keys { count = 10 }

@@ -21,10 +21,10 @@ import (
 // trialPlan has three phases of known work, between which workers are replaced.
 const trialPlan = `
 plan "trial" { on_worker_loss = "replace" }
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = "redis"
-	endpoints = var.nodes
+	endpoints = var.endpoints
 	timeout   = "500ms"
 }
 dataset "d" {

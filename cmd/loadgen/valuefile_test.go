@@ -17,10 +17,10 @@ import (
 // importPlan puts each row of a file under its key, and then works on the keys with every op that puts.
 const importPlan = `plan "import" {}
 variable "driver" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
 	driver    = var.driver
-	endpoints = var.nodes
+	endpoints = var.endpoints
 }
 dataset "rows" {
 	keys {

@@ -48,10 +48,10 @@ func writePolicy(t *testing.T, text string) (path string) {
 
 const boundedPlan = `
 plan "bounded" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
   driver    = "redis"
-  endpoints = var.nodes
+  endpoints = var.endpoints
   %s
 }
 dataset "d" {
@@ -68,7 +68,7 @@ phase "p" {
 
 const oneLogPlan = `
 plan "logs" {}
-variable "nodes" { type = list(string) }
+variable "endpoints" { type = list(string) }
 target "t" {
   driver    = "log"
   file_size = "64MiB"

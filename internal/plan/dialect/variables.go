@@ -301,7 +301,7 @@ func example(t cty.Type) string {
 		return "true"
 	case t.IsListType() || t.IsSetType():
 		if t.ElementType() == cty.String {
-			return "a,b"
+			return `'["a","b"]'`
 		}
 		return "'[" + example(t.ElementType()) + "]'"
 	case t.IsMapType() || t.IsObjectType():
