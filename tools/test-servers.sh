@@ -2,7 +2,7 @@
 # Installs what the tests want beside Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
 # reports in, a JDK, the log library Mashona to exchange files with and the repository Fedora to load, which Maven fetches, a vegeta, which is built, to read
-# samples, a C compiler for the race detector, a systemd-analyze to check units with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
+# samples, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
 # two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing
 # and fails.
 set -eu
@@ -26,6 +26,7 @@ missing() {
 	command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
 	command -v systemd-analyze >/dev/null || echo systemd
 	command -v ip >/dev/null || echo iproute2
+	command -v openssl >/dev/null || echo openssl
 	{ command -v nft || ls /usr/sbin/nft; } >/dev/null 2>&1 || echo nftables
 	command -v busybox >/dev/null || echo busybox-static
 	command -v mkfs.ext4 >/dev/null || echo e2fsprogs

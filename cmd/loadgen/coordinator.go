@@ -86,7 +86,7 @@ After Ctrl-C no op is started, outstanding ones are awaited while answers arrive
 there is. --timeout acts like a first Ctrl-C at a set time. SIGTERM does too, and so does SIGHUP, unless it was ignored at the start
 (nohup). If nobody reads the progress any more, the run goes on without it.`,
 		Example: `  loadgen run plans/hydra.hcl
-  loadgen run plans/hydra.hcl -var nodes='["127.0.0.1:7001","127.0.0.1:7002","127.0.0.1:7003","127.0.0.1:7004"]'
+  loadgen run plans/hydra.hcl -var endpoints=127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004
   loadgen run plans/hydra.hcl --var w=1 --out run.json
   loadgen run plans/open.hcl --timeout 1m --progress json 2>progress.jsonl
   loadgen run plans/hydra.hcl --label branch=main --label ticket=42
@@ -170,7 +170,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			if f.nth > 0 {
 				return errors.New("--repetition numbers a single run, and an experiment numbers its own: leave it out, or add --variant NAME or --once")
 			}
-			if err := errors.Join(f.fleet.checkLoss(t.Plans...), f.allowed.satisfy(t.Hooks(), cmd.ErrOrStderr())); err != nil {
+			if err := errors.Join(f.fleet.checkLoss(t.Plans...), f.fleet.checkSecrets(t.Plans...), f.allowed.satisfy(t.Hooks(), cmd.ErrOrStderr())); err != nil {
 				return err
 			}
 			return f.experiment(cmd, t)
@@ -183,7 +183,7 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.resume != "" {
 		return errors.New("--resume continues an experiment, and the plan has none")
 	}
-	if err := errors.Join(f.fleet.checkLoss(p), f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr())); err != nil {
+	if err := errors.Join(f.fleet.checkLoss(p), f.fleet.checkSecrets(p), f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr())); err != nil {
 		return err
 	}
 	return f.single(cmd, p)

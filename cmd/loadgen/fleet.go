@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
+	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -94,6 +95,18 @@ func (f *fleetFlags) checkLoss(plans ...*plan.Plan) error {
 	for _, p := range plans {
 		if phase, earlier := p.Irreplaceable(); phase != "" && f.onLoss == plan.Replace {
 			return fmt.Errorf("--on-worker-loss replace: phase %q needs the log files that phase %q leaves on a worker's machine: write continue or abort", phase, earlier)
+		}
+	}
+	return nil
+}
+
+// checkSecrets checks that a worker started here has the plans' secrets. Workers that join have their own.
+func (f *fleetFlags) checkSecrets(plans ...*plan.Plan) error {
+	for _, p := range plans {
+		for _, name := range engine.Secrets(p) {
+			if _, err := environmentSecrets(name); err != nil && f.workers == 0 {
+				return fmt.Errorf("%w, and a target of the plan names it", err)
+			}
 		}
 	}
 	return nil

@@ -392,7 +392,7 @@ func strangersCommand(t *testing.T) {
 		require.NotRegexp(t, tellsSomething, w.Heard)
 	}
 	for _, p := range came {
-		require.Contains(t, p.stderr.String(), "no coordinator there")
+		require.Contains(t, p.stderr.String(), "something listens there, but does not take this worker")
 	}
 	state := t.TempDir() // the stranger was there before the worker
 	fleet := filepath.Join(state, "loadgen", "fleet")

@@ -72,7 +72,8 @@ func (c *certificates) ClientHandshake(ctx context.Context, _ string, conn net.C
 	}
 	secured, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, cfg.ServerName, conn)
 	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+	var misnamed x509.HostnameError
+	if errors.As(err, &unknown) || errors.As(err, &misnamed) && cfg.ServerName == serverName { // certificates of a PKI have no such name
 		err = errors.New(c.keys.stranger())
 	}
 	if err != nil {

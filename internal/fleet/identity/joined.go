@@ -78,7 +78,7 @@ func (m Means) openJoined(place string, dial func(context.Context) (net.Conn, er
 }
 
 func (j *joined) remedy() string {
-	return fmt.Sprintf("on the coordinator's machine, loadgen token create makes a token; then loadgen worker --join %s --token TOKEN", j.place)
+	return fmt.Sprintf("on the coordinator's machine, loadgen token create makes a token; then loadgen worker --join %s --token TOKEN; where certificates are of your own PKI, --tls-ca, --tls-cert and --tls-key", j.place)
 }
 
 // membership returns what is held; nil if nothing.

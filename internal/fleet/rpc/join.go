@@ -9,6 +9,7 @@ import (
 	mrand "math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -133,6 +134,7 @@ type session struct {
 	orders      chan *pb.Envelope
 	synced      chan struct{} // closed once the clocks have been compared
 	compared    sync.Once
+	met         atomic.Bool     // the last attempt found something that listens
 	work        context.Context // context of the orders
 	abandon     context.CancelFunc
 	routine     sync.WaitGroup // the goroutine that carries out orders
@@ -204,7 +206,11 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 		if first {
 			level = slog.LevelInfo
 		}
-		s.cfg.Logger.Log(ctx, level, "no coordinator there; trying until there is one", "coordinator", s.cfg.Place.Name, "err", status.Convert(err).Message())
+		what := "no coordinator there; trying until there is one"
+		if s.met.Load() {
+			what = "something listens there, but does not take this worker; trying until it does"
+		}
+		s.cfg.Logger.Log(ctx, level, what, "coordinator", s.cfg.Place.Name, "err", status.Convert(err).Message())
 		retry.wait(ctx)
 	}
 }
@@ -231,7 +237,11 @@ func (s *session) end() (ran bool) {
 func (s *session) client() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+string(identity.Coordinator),
 		grpc.WithTransportCredentials(s.proof),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.cfg.Place.Dial(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := s.cfg.Place.Dial(ctx)
+			s.met.Store(err == nil)
+			return conn, err
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage+maxHeaders), grpc.MaxCallSendMsgSize(maxMessage+maxHeaders)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithStaticStreamWindowSize(windowBytes), grpc.WithStaticConnWindowSize(windowBytes),

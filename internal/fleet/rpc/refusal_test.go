@@ -72,7 +72,7 @@ func (e *entrance) comes(t *testing.T, place identity.Place, name string) string
 			require.Error(t, err)
 			return err.Error()
 		case <-time.After(5 * time.Millisecond):
-			if lines := log.with("no coordinator there"); len(lines) > 0 {
+			if lines := log.with("trying until"); len(lines) > 0 {
 				cancel()
 				<-ended
 				return lines[0]

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Allow checks whether a secret may go to where a connection leads: an address, or the path of a Unix socket. Nil: all may go anywhere.
@@ -32,6 +34,16 @@ func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) er
 		}
 		return nil
 	}
+}
+
+// Secrets lists the secrets that a plan's targets name, each once.
+func Secrets(p *plan.Plan) []string {
+	var names []string
+	for _, t := range p.Targets {
+		names = append(names, secretsOf(reflect.ValueOf(t.Config))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // secretsOf lists the secrets that a driver's config names.
