@@ -1,4 +1,4 @@
-// Loadgen drives GET and PUT load, planned in HCL, against remote caches, and appends to log files. It reports throughput and latency.
+// Loadgen drives load, planned in HCL, against caches, databases, web servers and log files. It reports throughput and latency.
 //
 // Each command is in the file of its name: coordinator run in coordinator.go, plan fmt in plan_fmt.go. Shared parts:
 //
@@ -151,11 +151,15 @@ func atMost(n int) cobra.PositionalArgs {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
-		Short: "Load-test caches and key-value stores from HCL plans",
-		Long: `Loadgen runs HCL plans that send GET and PUT load to remote caches, or append to log files. It reports throughput and latency.
+		Short: "Load-test caches, databases and web servers",
+		Long: `Loadgen loads caches, key-value stores, databases (PostgreSQL), web servers (HTTP) and log files, and reports throughput, latency, and whether to
+believe them. Plans in HCL say what to do; an experiment in a plan compares variants of it, and says which differences are more than chance.
 
-  loadgen capacity redis://127.0.0.1:6379    find the largest rate that a server holds
+  loadgen capacity redis://127.0.0.1:6379    find a server's capacity; also of postgres:// and http://
+  loadgen bench http://127.0.0.1:8080/       put one load on a server
+  loadgen plan init --driver postgres        write a starter plan for a server
   loadgen run plans/hydra.hcl                run a plan; starts built-in cache nodes if it names no endpoints
+  loadgen run plans/nwr.hcl                  run an experiment, and compare its variants
   loadgen plan check plans/hydra.hcl         find mistakes; predict ops, connections, memory and time
   loadgen runs list                          list past runs
   loadgen report -o report.html              write a page on the last run
