@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -28,6 +29,8 @@ type Fleet struct {
 	shut   sync.Once
 	closed chan struct{} // closed when Close begins: exits are expected from then on
 	err    error         // what Close found; written once, under shut
+
+	introduces atomic.Bool // nodes know each other
 
 	mu    sync.Mutex
 	nodes []*child
@@ -113,14 +116,23 @@ func (f *Fleet) Command(ctx context.Context, node int, line string) error {
 	return nil
 }
 
-// Introduce tells Hydra nodes of each other.
+// Introduce tells Hydra nodes of each other, those that are restarted later, too.
 func (f *Fleet) Introduce(ctx context.Context) error {
+	f.introduces.Store(true)
+	for i := range f.all() {
+		if err := f.introduce(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// introduce tells one node of the others.
+func (f *Fleet) introduce(ctx context.Context, node int) error {
 	const each = 30 // in one line
-	for i := range f.nodes {
-		for some := range slices.Chunk(f.Endpoints(), each) {
-			if err := f.Command(ctx, i, "peers "+strings.Join(some, " ")); err != nil {
-				return err
-			}
+	for some := range slices.Chunk(f.Endpoints(), each) {
+		if err := f.Command(ctx, node, "peers "+strings.Join(some, " ")); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -168,7 +180,10 @@ func (f *Fleet) Restart(ctx context.Context, node int) error {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	return c.awaitReady(ctx)
+	if err := c.awaitReady(ctx); err != nil || !f.introduces.Load() {
+		return err
+	}
+	return f.introduce(ctx, node)
 }
 
 // Signal sends a signal to a node's process.

@@ -29,8 +29,11 @@ func TestMain(m *testing.M) {
 
 func play(role string) (exitCode int) {
 	switch role {
-	case "node":
+	case "node", "hydra":
 		cfg := Config{Listen: "127.0.0.1:0", Memory: 64 << 20}
+		if role == "hydra" {
+			cfg.Protocol, cfg.Space = role, Space{N: 2, W: 2, R: 1, Wait: time.Second}
+		}
 		if len(os.Args) == 4 { // role=node --listen HOST:PORT
 			cfg.Listen = os.Args[3]
 		}
@@ -262,4 +265,29 @@ func TestNodesEndAndStartAgain(t *testing.T) {
 	require.NoError(t, fleet.Signal(0, syscall.SIGSTOP))
 	require.NoError(t, fleet.Close(), "one that stands still ends, too")
 	require.Empty(t, fleet.Exited())
+}
+
+// Hydra nodes know each other, and so does one that was started again.
+func TestHydraNodesAreIntroduced(t *testing.T) {
+	ctx := context.Background()
+	fleet := startFleet(t, "hydra", 3)
+	require.NoError(t, fleet.Introduce(ctx))
+	all := func() bool {
+		for _, addr := range fleet.Endpoints() {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				return false
+			}
+			_, _ = io.WriteString(conn, "GET /registry HTTP/1.0\r\n\r\n") // if this fails, so does reading
+			page, _ := io.ReadAll(conn)
+			_ = conn.Close()
+			if strings.Count(string(page), `"port"`) != 3 {
+				return false
+			}
+		}
+		return true
+	}
+	require.Eventually(t, all, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, fleet.Restart(ctx, 2))
+	require.Eventually(t, all, 10*time.Second, 10*time.Millisecond)
 }

@@ -2,6 +2,7 @@ package hydra
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -17,9 +18,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 )
 
-// serve starts a node that waits 2 ms for others.
+// serve starts a node that waits 2 ms for others, unless space says otherwise.
 func serve(t testing.TB, space cachenode.Space) *cachenode.Node {
-	space.Wait = 2 * time.Millisecond
+	space.Wait = cmp.Or(space.Wait, 2*time.Millisecond)
 	n, err := cachenode.New(cachenode.Config{Listen: "127.0.0.1:0", Protocol: "hydra", Memory: 64 << 20, Space: space})
 	require.NoError(t, err)
 	served := make(chan error, 1)
@@ -144,6 +145,48 @@ func TestQuorumFailed(t *testing.T) {
 	require.EqualValues(t, 500, r.Code)
 	require.Contains(t, string(r.Message), "expected[2] : received[0]")
 	require.EqualValues(t, 12, received([]byte("… expected[20] : received[12]")))
+}
+
+// TestServersThatAreGone ends one of four servers, then another: a put waits for the first in vain, and misses its quorum without both, but where it came
+// it stays. With W = 1 nothing is copied.
+func TestServersThatAreGone(t *testing.T) {
+	const wait = 200 * time.Millisecond
+	space := func(n, w int, nodes int) (servers []*cachenode.Node, ask func(node int, verb driver.Verb, key string) driver.Reply) {
+		var all []string
+		for range nodes {
+			s := serve(t, cachenode.Space{N: n, W: w, R: 1, Wait: wait})
+			servers, all = append(servers, s), append(all, s.Addr().String())
+		}
+		shared, err := Driver{}.NewCodec(driver.Link{Config: Driver{}.NewConfig()})
+		require.NoError(t, err)
+		for _, s := range servers {
+			s.Join(all)
+		}
+		for _, s := range servers {
+			_, err := Driver{}.Identify(t.Context(), dial(t, s), driver.Link{Config: Driver{}.NewConfig(), Endpoint: s.Addr().String(), Others: all})
+			require.NoError(t, err)
+		}
+		return servers, func(node int, verb driver.Verb, key string) driver.Reply {
+			own, err := shared.(driver.Stateful).Connection(all[node], 1)
+			require.NoError(t, err)
+			return drivertest.OverConn(t, own, dial(t, servers[node])).Do(t, driver.Request{Verb: verb, Key: []byte(key), Value: &driver.Value{Size: 30}})[0]
+		}
+	}
+	servers, ask := space(3, 2, 4)
+	require.Equal(t, driver.OK, ask(0, driver.Put, "a").Outcome)
+	servers[3].Close()
+	began := time.Now()
+	require.Equal(t, driver.OK, ask(0, driver.Put, "a").Outcome)
+	require.GreaterOrEqual(t, time.Since(began), wait)
+	servers[2].Close()
+	failed := ask(0, driver.Put, "b")
+	require.Equal(t, driver.QuorumFailed, failed.Outcome)
+	require.EqualValues(t, 1, failed.Acks)
+	require.Equal(t, driver.OK, ask(1, driver.Get, "b").Outcome, "no roll-back")
+
+	_, ask = space(1, 1, 2)
+	require.Equal(t, driver.OK, ask(0, driver.Put, "a").Outcome)
+	require.Equal(t, driver.Miss, ask(1, driver.Get, "a").Outcome)
 }
 
 func TestIdentify(t *testing.T) {
