@@ -230,8 +230,11 @@ func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (
 		fitted, err = asNumber(value)
 	}
 	if err != nil || fitted.IsNull() {
-		r.Fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), Describe(value)),
-			fmt.Sprintf("Write a value such as %s.", example(v.typ)))
+		such := example(v.typ)
+		if v.typ.Equals(cty.List(cty.String)) {
+			such = `'["a","b"]'` // in a plan, commas alone make no list
+		}
+		r.Fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), Describe(value)), fmt.Sprintf("Write a value such as %s.", such))
 		return cty.NilVal, false
 	}
 	return fitted, r.admit(fitted, &hclsyntax.LiteralValueExpr{Val: fitted, SrcRange: at}, Scope{Where: where})
