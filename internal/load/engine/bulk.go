@@ -37,7 +37,7 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took int, whole bool, err error) {
 	p := c.queue.at(0)
 	got, most := &w.answers, int(p.n)
-	got.n, got.runs = 0, got.runs[:0]
+	got.begin()
 	blind := w.codec.skimmer != nil && !(checked && p.verb == driver.Get) // the values are not looked at
 	if blind {
 		var n int
@@ -45,20 +45,14 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 			got.add(driver.OK, n)
 		}
 	}
-	for err == nil && got.n < most && took < len(b) {
+	for more := true; more && err == nil && got.n < most && took < len(b); {
 		var size int
-		if size, err = w.codec.parse(b[took:], p.verb, &w.reply); size == 0 || err != nil {
-			break
-		}
-		took += size
-		got.add(w.reply.Outcome, 1)
-		if w.reply.Outcome.Failed() {
+		if size, more, err = w.codec.parseRun(b[took:], p.verb, most, checked, &w.reply, got); more {
 			w.l.wrong(w.l.said.of(w.reply.Message))
 		}
-		if checked && foreign(p.verb, &w.reply) {
-			w.l.rec.Foreign++
-		}
+		took += size
 	}
+	w.l.rec.Foreign += uint64(got.foreign)
 	verb := p.verb
 	whole, got.bytes = got.n == most, took
 	if got.n > 0 {
@@ -78,28 +72,13 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 	return took, whole, err
 }
 
-// foreign reports whether a reply holds a value that loadgen did not write.
-func foreign(v driver.Verb, reply *driver.Reply) bool {
-	if v != driver.Get || reply.Outcome != driver.OK {
-		return false
-	}
-	_, _, ok := reply.Header()
-	return !ok
-}
-
 // enter counts answers to requests and takes them off the connection's queue.
 func (x *bulk) enter(c *wireConn, got *answers, now int64) {
 	x.l.answers = now
 	p := c.queue.at(0)
-	bad := uint64(0)
-	for _, r := range got.runs {
-		if r.outcome.Failed() {
-			bad += uint64(r.n)
-		}
-	}
 	ledger := x.l.rec.Request(c.endpoint, p.verb)
-	ledger.Error += bad
-	ledger.Answered += uint64(got.n) - bad
+	ledger.Error += uint64(got.failed)
+	ledger.Answered += uint64(got.n - got.failed)
 	x.l.rec.AddBytes(p.verb, got.bytes, 0)
 	c.queue.take(got.n)
 }

@@ -110,6 +110,29 @@ func (g *guarded) parse(b []byte, v driver.Verb, reply *driver.Reply) (n int, er
 	return g.codec.Parse(b, v, reply)
 }
 
+// parseRun adds complete replies to got until that holds most. It stops at one in which the target failed: failed is true, and reply is that one. One
+// guard for all of them costs less than one for each.
+func (g *guarded) parseRun(b []byte, v driver.Verb, most int, checked bool, reply *driver.Reply, got *answers) (took int, failed bool, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	for got.n < most && took < len(b) {
+		n, err := g.codec.Parse(b[took:], v, reply)
+		if n == 0 || err != nil {
+			return took, false, err
+		}
+		took += n
+		got.add(reply.Outcome, 1)
+		if checked && foreign(v, reply) {
+			got.foreign++
+		}
+		if reply.Outcome.Failed() {
+			got.failed++
+			return took, true, nil
+		}
+	}
+	return took, false, nil
+}
+
 func (g *guarded) parseBatch(b []byte, v driver.Verb, replies []driver.Reply) (n int, err error) {
 	g.hold.lend()
 	defer g.done(&err)

@@ -25,7 +25,10 @@ type bulkWay interface {
 // answers are replies to the requests of one entry in a queue.
 type answers struct {
 	n, bytes int
-	runs     []answerRun // the n, in order
+	failed   int                        // those of them whose outcome is a failure of the target
+	foreign  int                        // those that hold a value that loadgen did not write, if values are checked
+	ended    [driver.NumOutcomes]uint64 // the n, by outcome
+	runs     []answerRun                // the n, in order
 }
 
 // answerRun is consecutive answers with the same outcome.
@@ -34,11 +37,24 @@ type answerRun struct {
 	n       int
 }
 
+// begin empties a for the answers of another read.
+func (a *answers) begin() { *a = answers{runs: a.runs[:0]} }
+
 func (a *answers) add(outcome driver.Outcome, n int) {
 	a.n += n
+	a.ended[outcome] += uint64(n)
 	if last := len(a.runs) - 1; last >= 0 && a.runs[last].outcome == outcome {
 		a.runs[last].n += n
 		return
 	}
 	a.runs = append(a.runs, answerRun{outcome, n})
+}
+
+// foreign reports whether a reply holds a value that loadgen did not write.
+func foreign(v driver.Verb, reply *driver.Reply) bool {
+	if v != driver.Get || reply.Outcome != driver.OK {
+		return false
+	}
+	_, _, ok := reply.Header()
+	return !ok
 }

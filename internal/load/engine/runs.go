@@ -114,11 +114,7 @@ func (r *runs) settle(c *wireConn, got *answers, now int64) {
 	p := c.queue.at(0)
 	sample := measure.Sample{Verb: p.verb, Cause: measure.Cause(op.Replied), Due: p.due, Start: p.sent, End: now}
 	r.enter(c, got, now)
-	var ended [driver.NumOutcomes]uint64
-	for _, run := range got.runs {
-		ended[run.outcome] += uint64(run.n)
-	}
-	r.l.record(&sample, &ended)
+	r.l.record(&sample, &got.ended)
 	r.l.vacate(r.w.session(c), got.n, now)
 	c.freed += got.n
 }

@@ -43,7 +43,9 @@ func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err
 		c.queue.take(1)
 		w.l.rec.LateReplies++
 	} else {
-		w.answers = answers{n: 1, bytes: s.size, runs: append(w.answers.runs[:0], answerRun{driver.OK, 1})}
+		w.answers.begin()
+		w.answers.add(driver.OK, 1)
+		w.answers.bytes = s.size
 		w.bulk.settle(c, &w.answers, now)
 	}
 	s.size = 0
