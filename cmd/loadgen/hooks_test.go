@@ -139,16 +139,19 @@ func TestHooksAreRefused(t *testing.T) {
 	require.Contains(t, once.stderr.String(), "the plan does not name hook.restart")
 }
 
-// A hook that observes appears in the result, along with what it could not report.
-func TestHookObserves(t *testing.T) {
-	t.Parallel()
-	l := begin(t, nothing+`
+// heapObserved has a hook observe the target.
+const heapObserved = `
 observe "heap" {
 	hook {
 		run    = hook.jmap
 		fields = ["live_bytes", "objects"]
 	}
-}`, "--allow-exec", `jmap=sh -c 'echo live_bytes 4096; echo "$LOADGEN_RUN" >&2'`)
+}`
+
+// A hook that observes appears in the result, along with what it could not report.
+func TestHookObserves(t *testing.T) {
+	t.Parallel()
+	l := begin(t, nothing+heapObserved, "--allow-exec", `jmap=sh -c 'echo live_bytes 4096; echo "$LOADGEN_RUN" >&2'`)
 	r := l.result(60 * time.Second)
 	heap := r.Phase["load"].Observe["heap"]
 	require.InDelta(t, 4096, *heap["live_bytes"].Before, 0)

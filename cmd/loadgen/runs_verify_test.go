@@ -90,6 +90,20 @@ func TestVerifyWhatIsUntouched(t *testing.T) {
 			l.wait(60 * time.Second)
 			return l
 		},
+		"observed by a hook": func(t *testing.T) *load {
+			l := begin(t, nothing+heapObserved, "--allow-exec", "jmap=echo live_bytes 4096")
+			l.wait(60 * time.Second)
+			return l
+		},
+		"a worker was lost": func(t *testing.T) *load {
+			tm := invite(t, 2, func(all ...string) *load { return begin(t, closedPlan, all...) }, "--lease", "6s", "-var", "duration=8s")
+			tm.join(tm.addr)
+			tm.join(tm.addr)
+			tm.underWay()
+			send(tm.workers[1], syscall.SIGKILL)
+			require.Len(t, tm.result(60*time.Second).Losses, 1)
+			return tm.load
+		},
 		"an experiment": func(t *testing.T) *load {
 			l := begin(t, briefExperiment+briefTable)
 			l.wait(60 * time.Second)

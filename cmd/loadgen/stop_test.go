@@ -130,6 +130,26 @@ func TestCtrlCDrainsAndReports(t *testing.T) {
 	}
 }
 
+// TestCtrlCAfterSilence stops the server, and interrupts the run two seconds later: the load lasts until then, and its rate is over all of that time.
+func TestCtrlCAfterSilence(t *testing.T) {
+	t.Parallel()
+	const silence = 2 * time.Second
+	server := beginTarget(t)
+	l := begin(t, closedPlan, "-var", nodes(server.addr))
+	l.underWay()
+	send(server.process, syscall.SIGSTOP)
+	time.Sleep(silence)
+	l.signal(syscall.SIGINT)
+	r := l.result(60 * time.Second)
+	send(server.process, syscall.SIGCONT)
+	get := r.Phase["gets"].Op["get"]
+	require.Equal(t, exit.Aborted, r.ExitCode)
+	require.EqualValues(t, 4, get.InFlight, "no session has its last answer")
+	require.Greater(t, r.Phase["gets"].Seconds, silence.Seconds())
+	require.Less(t, *get.Rate, float64(get.OK)/silence.Seconds())
+	require.Less(t, *get.RateWall, float64(get.OK)/silence.Seconds())
+}
+
 // TestHangUpEndsAWorkerUnlessIgnored hangs up on two workers that wait for a coordinator. The second was started as nohup starts a command.
 func TestHangUpEndsAWorkerUnlessIgnored(t *testing.T) {
 	for _, ignored := range []bool{false, true} {
