@@ -360,7 +360,7 @@ func TestOnlyAKernelExcusesALateStart(t *testing.T) {
 	late := func(g measure.Generator) *run.Run {
 		return &run.Run{ExitCode: exit.Invalid, Verdict: run.Verdict{Completeness: run.Complete}, Phase: map[string]*run.Phase{"p": {
 			Validity: run.Invalid, Generator: g,
-			Reasons: []run.Reason{{Validity: run.Invalid, Code: reason.StartedLate, Text: "get: started late: p99 lag 3 ms; the generator's loop was kept from its processor 3 times"}},
+			Reasons: []run.Reason{{Validity: run.Invalid, Code: reason.StartedLate, Text: "get: started late: 1 % of the ops by at least 3 ms; the generator's loop was kept from its processor 3 times"}},
 		}}}
 	}
 	waited, little := 0.04, 0.001

@@ -19,7 +19,7 @@ func (p *phase) judgeLag(d *doubts) {
 	expected := ""
 	if p.ExpectedLagP99 != nil {
 		free = max(free, freeLagQueue**p.ExpectedLagP99)
-		expected = fmt.Sprintf("; a queue of ops that take %s would have %s", quantity.Duration(*p.OpCostSeconds), quantity.Duration(*p.ExpectedLagP99))
+		expected = fmt.Sprintf("; a queue of ops that take %s explains %s", quantity.Duration(*p.OpCostSeconds), quantity.Duration(*p.ExpectedLagP99))
 	}
 	for v := range driver.NumVerbs {
 		verb := p.words.Name(driver.Verb(v))
@@ -39,6 +39,7 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 		return
 	}
 	q := lateness[i]
+	late := fmt.Sprintf("%s of the ops by at least %s", quantity.Percent(q.beyond), quantity.Duration(*q.of(&o.Lag)))
 	lag, service, touches := *q.of(&o.Lag), q.of(&o.Service), []string{at + ".response", at + ".lag", at + ".latency"}
 	if lag <= suspectLag {
 		p.judgeTail(d, name, at, o)
@@ -50,12 +51,12 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 		if p.waited.Count() > 0 {
 			room = fmt.Sprintf(" (%s of all ops had no room; without these, %s)", quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 		}
-		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s lag %s%s%s%s", name, q.name, quantity.Duration(lag), room, expected, p.absence(q.beyond))
+		d.add(reason.StartedLate, p.startedLate(), touches, "%s: started late: %s%s%s%s", name, late, room, expected, p.absence(q.beyond))
 	case lag > suspectLag:
-		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s lag %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
-			name, q.name, quantity.Duration(lag), quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
+		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late for want of room: %s, while %s of all ops waited for the target to answer earlier ones; without these, %s",
+			name, late, quantity.Percent(p.roomless()), quantity.Duration(p.generatorLag(q.beyond)))
 	case service != nil && lag > suspectLagShare**service:
-		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: %s lag %s beside a %s service time of %s%s", name, q.name, quantity.Duration(lag), q.name, quantity.Duration(*service), expected)
+		d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: %s, beside a %s service time of %s%s", name, late, q.name, quantity.Duration(*service), expected)
 	}
 }
 
@@ -118,7 +119,7 @@ func (p *phase) judgeTail(d *doubts, name, at string, o *run.Figures) {
 		return
 	}
 	touches := []string{at + ".response.p999", at + ".response.max", at + ".lag.p999", at + ".lag.max"}
-	d.add(reason.StartedLate, run.Suspect, touches, "%s: one in a thousand started late: p99.9 lag %s%s", name, quantity.Duration(*lag), p.absence(0.001))
+	d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: 0.1 %% of the ops by at least %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
 // absence says what kept loops from their processors, if that lasted long enough to make that share of the ops late.

@@ -75,7 +75,7 @@ func TestTextKeepsToTheTerminal(t *testing.T) {
 // TestReasonsStandOnce, with what they mean, their code and the places where they were found, the worst first.
 func TestReasonsStandOnce(t *testing.T) {
 	late := func(op, lag string) run.Reason {
-		return run.Reason{Validity: run.Suspect, Code: reason.StartedLate, Text: op + ": started late: p99 lag " + lag}
+		return run.Reason{Validity: run.Suspect, Code: reason.StartedLate, Text: op + ": started late: 1 % of the ops by at least " + lag}
 	}
 	waited := func(share string) run.Reason {
 		return run.Reason{Validity: run.Invalid, Code: reason.RunQueue, Text: "the generator's loop waited " + share + " of the time"}
@@ -92,7 +92,7 @@ func TestReasonsStandOnce(t *testing.T) {
   ! The figures include time in which loadgen itself waited for a processor. [run_queue]
     day and night: the generator's loop waited 20 or 30 % of the time
   ? loadgen started some ops late, so response times include waiting in loadgen. [started_late]
-    day get and put: started late: p99 lag 2 or 3 ms
+    day get and put: started late: 1 % of the ops by at least 2 or 3 ms
   ? night: a bit odd
 What to do: loadgen explain run_queue started_late
 `)
