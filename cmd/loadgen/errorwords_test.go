@@ -68,17 +68,7 @@ target "c" {
 		}
 	}
 }
-dataset "d" {
-	keys { count = 10 }
-	values { size = 1 }
-}
-phase "p" {
-	target  = target.c
-	dataset = dataset.d
-	ops     = { get = 1 }
-	closed { iterations = 400 }
-}
-`
+` + getsOfFew
 	for _, way := range []string{"ops     = { get = 1 }", "scenario \"s\" {\n\t\tstep \"get\" {}\n\t}"} {
 		p := begin(t, strings.Replace(src, "ops     = { get = 1 }", way, 1)).result(30 * time.Second).Phase["p"]
 		get := p.Op["get"]
@@ -99,6 +89,20 @@ phase "p" {
 	}
 }
 
+// getsOfFew gets ten keys of a target 400 times.
+const getsOfFew = `
+dataset "d" {
+	keys { count = 10 }
+	values { size = 1 }
+}
+phase "p" {
+	target  = target.c
+	dataset = dataset.d
+	ops     = { get = 1 }
+	closed { iterations = 400 }
+}
+`
+
 // TestABatchWhoseMissesAreLeftOut: a store whose MGET leaves out what is not there is named before it is loaded, and not counted as losing connections.
 func TestABatchWhoseMissesAreLeftOut(t *testing.T) {
 	t.Parallel()
@@ -113,18 +117,7 @@ target "c" {
 	driver    = "redis"
 	endpoints = ["`+addr+`"]
 }
-dataset "d" {
-	keys { count = 10 }
-	values { size = 1 }
-}
-phase "p" {
-	target  = target.c
-	dataset = dataset.d
-	ops     = { get = 1 }
-	batch   = 4
-	closed { iterations = 100 }
-}
-`)
+`+strings.Replace(getsOfFew, "closed", "batch = 4\n\tclosed", 1))
 	r := l.result(30 * time.Second)
 	require.Contains(t, r.Verdict.Reasons[0], "it answered MGET of 2 keys with 0 values: it leaves out keys that are not there, as Ignite does")
 	require.Equal(t, exit.Failed, r.ExitCode)

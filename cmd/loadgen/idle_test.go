@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -42,32 +43,38 @@ func TestIdleConnectionsThatTheServerClosed(t *testing.T) {
 				server.Start()
 			}
 			defer server.Close()
-			r := begin(t, `plan "idle" {}
-target "shop" {
-	driver    = "web"
+			r := begin(t, idlePlan(`driver = "web"
 	endpoints = ["`+endpoint+`"]
-	`+secure+`
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 1 }
-}
-phase "load" {
-	target      = target.shop
-	dataset     = dataset.d
-	ops         = { get = 1 }
-	expect_hits = 0
-	open {
-		rate     = "10/s"
-		duration = "2s"
-		sessions = 4
-		arrivals = "constant"
-	}
-}`).result(60 * time.Second)
+	`+secure, 4)).result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			load := r.Phase["load"]
 			require.Equal(t, []uint64{20, 20}, []uint64{load.Op["get"].Due, load.Op["get"].Miss}, load.Errors)
 			require.GreaterOrEqual(t, load.Reconnects, uint64(16), "all but the first of each session")
 		})
 	}
+}
+
+// idlePlan gets ten times a second from a target with these attributes, in turn over that many sessions.
+func idlePlan(target string, sessions int) string {
+	return fmt.Sprintf(`plan "idle" {}
+target "t" {
+	%s
+}
+dataset "d" {
+	keys { count = 10 }
+	values { size = 24 }
+}
+phase "load" {
+	target      = target.t
+	dataset     = dataset.d
+	ops         = { get = 1 }
+	expect_hits = 0
+	open {
+		rate     = "10/s"
+		duration = "2s"
+		sessions = %d
+		arrivals = "constant"
+	}
+}
+`, target, sessions)
 }

@@ -301,32 +301,12 @@ func TestPostgresEndsIdleConnections(t *testing.T) {
 	d := newDatabase(t)
 	d.ask("ALTER ROLE loadgen SET idle_session_timeout = '200ms'")
 	for _, executor := range []string{"event loop", "blocking"} {
-		r := begin(t, `plan "idle" {}
-target "db" {
-	driver    = "postgres"
+		r := begin(t, idlePlan(`driver = "postgres"
 	endpoints = ["`+d.place+`"]
 	executor  = "`+executor+`"
 	user      = "loadgen"
 	database  = "postgres"
-	password  = secret("PG")
-}
-dataset "d" {
-	keys { count = 10 }
-	values { size = 24 }
-}
-phase "load" {
-	target      = target.db
-	dataset     = dataset.d
-	ops         = { get = 1 }
-	expect_hits = 0
-	open {
-		rate     = "10/s"
-		duration = "2s"
-		sessions = 8
-		arrivals = "constant"
-	}
-}
-`).result(60 * time.Second)
+	password  = secret("PG")`, 8)).result(60 * time.Second)
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		p := r.Phase["load"]
 		require.Positive(t, p.Reconnects)
