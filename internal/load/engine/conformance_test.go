@@ -18,7 +18,9 @@ import (
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/drivers/hydra"
 	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/internal/target/drivers/web"
@@ -211,6 +213,30 @@ func TestConformanceOnBothExecutors(t *testing.T) {
 		run("blocking", addr, plan.Blocking, nil)
 		run("blocking, far away", far.Addr(), plan.Blocking, nil)
 		run("TLS", kind.secure(t, a, shows).Addr, plan.Blocking, &plan.TLS{CA: a.CA, Cert: client.Cert, Key: client.Key})
+	}
+}
+
+// TestHydraConformsOnBothExecutors runs the suite against a node at the address that it lists: a proxy's would be another.
+func TestHydraConformsOnBothExecutors(t *testing.T) {
+	n, err := cachenode.New(cachenode.Config{
+		Listen: "127.0.0.1:0", Protocol: "hydra", Memory: 64 << 20, Space: cachenode.Space{N: 1, W: 1, R: 1, Wait: time.Millisecond},
+	})
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- n.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		n.Close()
+		require.NoError(t, <-served)
+	})
+	addr, d := n.Addr().String(), hydra.Driver{}
+	for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+		t.Run(executor, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{
+				Driver: d, BlindDeletes: true,
+				Dial: func() (net.Conn, error) { return net.Dial("tcp", addr) },
+				Open: func(t testing.TB) drivertest.Executor { return overExecutor(t, d, d.NewConfig(), addr, executor, nil) },
+			})
+		})
 	}
 }
 
