@@ -1,7 +1,9 @@
-# Nuxeo's row cache: no cache, one for each session, or one for all, before PostgreSQL; with room enough, and without.
+# Nuxeo's row cache: no cache, one for each session, one for all, or a server, before PostgreSQL; with room enough, and without. Takes four minutes.
+# Up to 128 sessions connect: max_connections = 200 in postgresql.conf.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var endpoints=127.0.0.1:5432
-#   … -var docs=5000 -var duration=30s     # the write-up's folder
+#   … -var redis=127.0.0.1:6379                # the remote cache; without it, a built-in node is started
+#   … -var scale=5 -var duration=30s           # the write-up's folder of 5,000 documents
 
 plan "nuxeo" {
   description = "caches before PostgreSQL: one for each session or one for all, with room enough or not"
@@ -14,9 +16,11 @@ variable "endpoints" {
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
 variable "cache" { default = "shared" }
-variable "memory" { default = "64MiB" } # of all caches together
+variable "memory" { default = 65536 } # KiB of all caches together, for a thousand documents
 variable "coalesce" { default = false }
-variable "docs" { default = 1000 } # in the folder
+variable "redis" { default = "" }
+variable "scale" { default = 1 } # of the folder, and of the caches' memory: thousands of documents
+variable "skew" { default = 0.7 }
 variable "sessions" { default = 8 }
 variable "duration" { default = "4s" }
 
@@ -29,11 +33,18 @@ target "db" {
   table     = "loadgen_nuxeo"
 }
 
+target "redis" {
+  driver    = "redis"
+  endpoints = var.redis == "" ? [] : [var.redis]
+  builtin {}
+}
+
 target "rows" {
   source = target.db
   cache {
     scope    = var.cache
-    memory   = var.memory
+    target   = target.redis
+    memory   = var.memory * var.scale * 1024
     coalesce = var.coalesce
     rollback = "0.1%" # of pages end in one
   }
@@ -41,8 +52,8 @@ target "rows" {
 
 dataset "rows" {
   keys {
-    count = var.docs * 8 # of each document: hierarchy, properties, rights and so on
-    pick  = "zipf(0.7)"
+    count = var.scale * 8000 # of each document: hierarchy, properties, rights and so on
+    pick  = "zipf(${var.skew})"
   }
   values {
     record = {
@@ -67,6 +78,13 @@ phase "fill" {
   populate {}
 }
 
+phase "empty" {
+  when    = var.cache == "remote"
+  target  = target.redis
+  dataset = dataset.rows
+  clear {}
+}
+
 phase "read" {
   target  = target.rows
   dataset = dataset.rows
@@ -86,23 +104,37 @@ experiment {
   variant "none" { cache = "none" }
   variant "session" { cache = "session" }
   variant "shared" { cache = "shared" }
+  variant "remote" { cache = "remote" }
   variant "session-pressed" {
     cache  = "session"
-    memory = "200KiB"
+    memory = 200
   }
   variant "shared-pressed" {
     cache  = "shared"
-    memory = "200KiB"
+    memory = 200
   }
-  variant "shared-coalesced" {
+  variant "hot" {
+    cache  = "shared"
+    memory = 200
+    skew   = 1.3
+  }
+  variant "hot-coalesced" {
     cache    = "shared"
+    memory   = 200
+    skew     = 1.3
     coalesce = true
+  }
+  matrix {
+    cache    = ["session", "shared"]
+    memory   = [200]
+    sessions = [2, 8, 32, 128]
+    duration = ["2s"]
   }
 }
 
 table "nuxeo" {
   column "pages" {
-    title = "pages"
+    title = "Req/s"
     unit  = "/s"
     value = phase.read.scenario.page.rate
   }
@@ -116,7 +148,7 @@ table "nuxeo" {
     value = phase.read.observe.sql.statements_get_us.delta / 1000000
   }
   column "query" {
-    title = "a query"
+    title = "each"
     unit  = "ms"
     value = sql / queries
   }
@@ -125,12 +157,12 @@ table "nuxeo" {
     value = queries / phase.read.scenario.page.ok
   }
   column "hits" {
-    title = "hits"
+    title = "hit ratio"
     unit  = "%"
     value = phase.read.cache.hit_ratio
   }
   column "size" {
-    title = "entries"
+    title = "cache size"
     value = phase.read.cache.entries
   }
   column "blocked" {
@@ -142,9 +174,109 @@ table "nuxeo" {
     unit  = "s"
     value = phase.read.cache.blocked_seconds
   }
+  column "gc" {
+    title = "JVM's GC"
+    unit  = "s"
+    value = null # there is no JVM
+  }
+  column "full" {
+    title = "full GC"
+    value = null
+  }
   column "gain" {
     title = "gain"
     unit  = "%"
     value = pages / baseline.pages - 1
   }
+
+  expected "2012: no cache" {
+    source  = "Nuxeo, 10 July 2012: a benchmark bound by its processors; a request is a page of its application, and GC that of its JVM"
+    pages   = 20.6
+    queries = 1449518
+    sql     = 425
+    query   = 425 / 1449518
+    blocked = 57543
+    waited  = 1085
+    gc      = 108
+    full    = 33
+  }
+
+  expected "2012: softRef" {
+    source  = "Nuxeo, 10 July 2012: a benchmark bound by its processors; a request is a page of its application, and GC that of its JVM"
+    pages   = 23.5
+    queries = 236538
+    sql     = 359
+    query   = 359 / 236538
+    hits    = 0.9697
+    size    = 54264
+    blocked = 64150
+    waited  = 1226
+    gc      = 121
+    full    = 41
+  }
+
+  expected "2012: unified" {
+    source  = "Nuxeo, 10 July 2012: a benchmark bound by its processors; a request is a page of its application, and GC that of its JVM"
+    pages   = 23.5
+    queries = 192404
+    sql     = 319
+    query   = 319 / 192404
+    hits    = 0.9989
+    size    = 89396
+    blocked = 70992
+    waited  = 1484
+    gc      = 112
+    full    = 35
+    gain    = 0
+  }
+
+  expected "2012: softRef, 1 GB" {
+    source  = "Nuxeo, 10 July 2012: a folder of 5,000 documents, a JVM of 1 GB; a request is a page of its application"
+    pages   = 25.3
+    queries = 360454
+    sql     = 877
+    query   = 877 / 360454
+    hits    = 0.8702
+    size    = 284671
+    blocked = 38978
+    waited  = 182
+  }
+
+  expected "2012: unified, 1 GB" {
+    source  = "Nuxeo, 10 July 2012: a folder of 5,000 documents, a JVM of 1 GB; a request is a page of its application"
+    pages   = 31.5
+    queries = 238230
+    sql     = 1167
+    query   = 1167 / 238230
+    hits    = 1
+    size    = 1190708
+    blocked = 171081
+    waited  = 1432
+    gain    = 0.245
+  }
+}
+
+chart "fall-off" {
+  title = "Pages a second over time"
+  unit  = "/s"
+  line "pages" { value = phase.read.series.rate / 20 }
+}
+
+chart "sessions" {
+  title = "Pages a second by sessions, with too little memory"
+  over  = "var.sessions"
+  of    = { memory = 200, duration = "2s" }
+  unit  = "/s"
+  line "pages" { value = phase.read.scenario.page.rate }
+}
+
+chart "evictions" {
+  title = "Entries that made room for others, each second"
+  line "evictions" { value = phase.read.series.cache.evictions }
+}
+
+chart "size" {
+  title = "Bytes in caches that loadgen keeps"
+  unit  = "MiB"
+  line "bytes" { value = phase.read.series.cache.bytes }
 }

@@ -96,6 +96,12 @@ func TestCachesBeforePostgres(t *testing.T) {
 			require.Equal(t, get.Due, got.Gets)
 			require.Equal(t, got.Misses, got.Loads+got.Coalesced)
 			require.Equal(t, c.caches, got.Caches)
+			var loads uint64
+			for _, row := range ph.Series {
+				loads += row.Cache.Loads
+			}
+			require.Equal(t, got.Loads, loads)
+			require.Equal(t, got.Bytes, ph.Series[len(ph.Series)-1].Cache.Bytes)
 			require.Zero(t, got.Uncached)
 			calls := d.ask("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE starts_with(query, '/* loadgen get */')")
 			require.Equal(t, fmt.Sprint(got.Loads), calls[0])

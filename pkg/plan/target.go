@@ -39,6 +39,8 @@ type Builtin struct {
 	Delay  time.Duration `json:"delay_ns"`          // before each reply
 	Copies *Copies       `json:"copies,omitempty"`  // how the nodes copy, if they do so by themselves
 	Wait   time.Duration `json:"wait_ns,omitempty"` // for each other, then
+
+	Service time.Duration `json:"service_ns,omitempty"` // a node works on one request at a time, for so long; 0: none of this
 }
 
 // The executors that can carry a target.
@@ -101,7 +103,7 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 // builtin reads the block that asks for built-in nodes, which may copy values by themselves.
 func (b *block) builtin(copies bool) *Builtin {
 	n := &Builtin{Nodes: 1, Memory: 64 << 20}
-	own := []string{"nodes", "memory", "delay"}
+	own := []string{"nodes", "memory", "delay", "service"}
 	if copies {
 		n.Copies, n.Wait = &Copies{N: 3, W: 2, R: 1}, time.Second
 		own = append(own, "n", "w", "r", "wait")
@@ -116,6 +118,7 @@ func (b *block) builtin(copies bool) *Builtin {
 	dialect.Integer(b.Block, "nodes", &n.Nodes)
 	dialect.Size(b.Block, "memory", &n.Memory)
 	b.Duration("delay", &n.Delay)
+	b.Duration("service", &n.Service)
 	return n
 }
 
@@ -180,8 +183,10 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	}
 	v.within(at, "nodes", int64(t.Builtin.Nodes), 1, maxNodes)
 	v.holds(at, "memory", t.Builtin.Memory, minNodeMemory, maxNodeMemory)
-	if d := t.Builtin.Delay; d < 0 || d > maxNodeDelay {
-		v.fault(fmt.Sprintf("%s: delay = %q", at.where, d.String()), "Write a duration from 0s to 1h.", at.path+".delay")
+	for i, d := range []time.Duration{t.Builtin.Delay, t.Builtin.Service} {
+		if name := []string{"delay", "service"}[i]; d < 0 || d > maxNodeDelay {
+			v.fault(fmt.Sprintf("%s: %s = %q", at.where, name, d.String()), "Write a duration from 0s to 1h.", at.path+"."+name)
+		}
 	}
 	if c := t.Builtin.Copies; c != nil {
 		v.copies(at, c)

@@ -64,7 +64,26 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		s.last.Merge(&o.Response[measure.ClassOK])
 		s.last.Merge(&o.Response[measure.ClassMiss])
 	}
+	if c := &delta.Cache; row.Cache != nil || *c != (measure.Cache{}) {
+		row.Cache = joined(row.Cache, &run.RowCache{Gets: c.Gets, Hits: c.Hits, Loads: c.Loads, Evictions: c.Evictions})
+		row.Cache.Entries += c.Entries
+		row.Cache.Bytes += c.Bytes
+	}
 	respond(row, &s.last)
+}
+
+// joined adds the counts of a row to those of its neighbour. What is there at the end stays.
+func joined(a, b *run.RowCache) *run.RowCache {
+	switch {
+	case a == nil:
+		return b
+	case b != nil:
+		a.Gets += b.Gets
+		a.Hits += b.Hits
+		a.Loads += b.Loads
+		a.Evictions += b.Evictions
+	}
+	return a
 }
 
 // begin starts a row, once the last one is full.
@@ -73,6 +92,9 @@ func (s *Series) begin() {
 	if n := len(s.rows.Cells); n > 0 {
 		full := &s.rows.Cells[n-1]
 		next.InFlight = full.InFlight
+		if full.Cache != nil {
+			next.Cache = &run.RowCache{Entries: full.Cache.Entries, Bytes: full.Cache.Bytes}
+		}
 		full.responses = s.encode(&s.last)
 		if n == cmp.Or(s.Most, mostRows) {
 			s.halve()
@@ -96,6 +118,9 @@ func (s *Series) halve() {
 		into.Miss += from.Miss
 		into.Bad += from.Bad
 		into.KeysOK += from.KeysOK
+		if into.Cache = joined(into.Cache, from.Cache); from.Cache != nil {
+			into.Cache.Entries, into.Cache.Bytes = from.Cache.Entries, from.Cache.Bytes
+		}
 		decode(&sum, into.responses)
 		decode(&second, from.responses)
 		sum.Merge(&second)
@@ -125,6 +150,9 @@ func (s *Series) Rows() []run.Row {
 	rows := make([]run.Row, len(s.rows.Cells))
 	for i := range rows {
 		rows[i] = s.rows.Cells[i].Row
+		if c := rows[i].Cache; c != nil {
+			rows[i].Cache = new(*c)
+		}
 	}
 	return rows
 }

@@ -34,7 +34,7 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 	}
 	args := []string{
 		"target", "serve", "--parent-pipe", "--listen", "127.0.0.1:0", "--protocol", protocol,
-		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(),
+		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(), "--service", t.Builtin.Service.String(),
 	}
 	if c := t.Builtin.Copies; c != nil {
 		args = append(args, "--n", strconv.Itoa(c.N), "--w", strconv.Itoa(c.W), "--r", strconv.Itoa(c.R), "--wait", t.Builtin.Wait.String())

@@ -464,6 +464,9 @@ func valueAt(expr hclsyntax.Expression, ctx *hcl.EvalContext, r *run.Run) run.Ce
 	if v.Type() == cty.String && !v.IsNull() {
 		return run.Cell{Text: v.AsString()}
 	}
+	if v.IsNull() && len(expr.Variables()) == 0 {
+		return run.Cell{Reason: "the plan has only others' figures of this"}
+	}
 	if v.IsNull() || v.Type() != cty.Number {
 		return run.Cell{Reason: "the value is " + article(v.Type().FriendlyName()) + ", not a number"}
 	}

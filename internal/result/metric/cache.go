@@ -82,6 +82,26 @@ func ofCache(of func(*run.Cache) *float64) func(*run.Phase) *float64 {
 	}
 }
 
+// rowCacheFigures lists what a second's gets met.
+func rowCacheFigures() []Of[run.Row] {
+	of := func(of func(*run.RowCache) *float64) func(*run.Row) *float64 {
+		return func(r *run.Row) *float64 {
+			if r.Cache == nil {
+				return nil
+			}
+			return of(r.Cache)
+		}
+	}
+	return []Of[run.Row]{
+		{Name: "cache.gets", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Gets) }), Says: "that read through a cache"},
+		{Name: "cache.hits", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Hits) }), Says: "whose value the cache had"},
+		{Name: "cache.loads", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Loads) }), Says: "that asked the source"},
+		{Name: "cache.evictions", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Evictions) }), Says: "that made room for others"},
+		{Name: "cache.entries", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Entries) }), Says: "at its end, in all caches that loadgen keeps"},
+		{Name: "cache.bytes", Unit: "bytes", Float: of(func(c *run.RowCache) *float64 { return number(c.Bytes) }), Says: "of their keys and values"},
+	}
+}
+
 func number[T int64 | uint64](n T) *float64 {
 	f := float64(n)
 	return &f

@@ -276,7 +276,7 @@ func counted(n *uint64) *float64 {
 
 // Row lists what there is of each second of a phase.
 func Row() []Of[run.Row] {
-	return []Of[run.Row]{
+	return append([]Of[run.Row]{
 		{
 			Name: "due", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Due },
 			Says: "started or shed in it: an op that waits for room counts when it gets it, not when it was due",
@@ -293,7 +293,7 @@ func Row() []Of[run.Row] {
 		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
 		{Name: "response.p50", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P50 }, Says: "median"},
 		{Name: "response.p99", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P99 }, Says: "99 % took no longer"},
-	}
+	}, rowCacheFigures()...)
 }
 
 // Phase lists what there is of a phase as a whole.

@@ -23,6 +23,16 @@ type Cache struct {
 	Cleared        uint64   `json:"cleared"`         // times that a cache was emptied
 }
 
+// RowCache is what a second's gets met in the caches that they read through.
+type RowCache struct {
+	Gets      uint64 `json:"gets"`
+	Hits      uint64 `json:"hits"`
+	Loads     uint64 `json:"loads"`
+	Evictions uint64 `json:"evictions"`
+	Entries   int64  `json:"entries"` // at its end
+	Bytes     int64  `json:"bytes"`
+}
+
 func (c *Cache) check() error {
 	switch {
 	case c == nil:

@@ -272,6 +272,7 @@ type Row struct {
 		P50  *float64 `json:"p50"`
 		P99  *float64 `json:"p99"`
 	} `json:"response"`
+	Cache *RowCache `json:"cache,omitempty"` // absent: no get of the phase has read through a cache so far
 }
 
 // End is when the row ends, in seconds since the phase's origin.
