@@ -79,7 +79,7 @@ func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []ru
 // away notes, by endpoint, for how long connections were away.
 func (p *phase) away(t *measure.Totals) {
 	rows := rowsOf(p.targets())
-	p.Away = nil // of a search, those of its level
+	p.Away, p.AwaySeconds = nil, 0 // of a search, those of its level
 	for i, ns := range t.Away {
 		if ns > 0 {
 			at := rowAt(rows, i)

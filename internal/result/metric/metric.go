@@ -332,6 +332,10 @@ func Phase() []Of[run.Phase] {
 		},
 		{Name: "stalls", Unit: "times", Counted: func(p *run.Phase) uint64 { return p.Stalls }, Says: "an event loop stood still for more than 250 ms"},
 		{Name: "max_stall_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.MaxStallSeconds }, Says: "the longest of them"},
+		{
+			Name: "away_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.AwaySeconds },
+			Says: "for which connections that were lost had not been made again, summed over connections",
+		},
 	}...)
 }
 

@@ -58,6 +58,7 @@ type Phase struct {
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
 	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest stall
+	AwaySeconds     float64 `json:"away_seconds"`      // sum of Away
 
 	Observe map[string]map[string]Observed `json:"observe"` // by observation and field
 	Probes  map[string]*Probes             `json:"probes"`  // by observation
@@ -249,6 +250,7 @@ type away struct {
 // AddAway adds an endpoint whose connections were away for so many seconds in all.
 func (p *Phase) AddAway(target, endpoint string, seconds float64) {
 	p.Away = append(p.Away, away{target, endpoint, seconds})
+	p.AwaySeconds += seconds
 }
 
 // Ledgers are the ledgers of an untimed step.
