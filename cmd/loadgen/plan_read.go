@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/pflag"
@@ -93,8 +95,11 @@ func (p *planFlags) open(path string) (*planText, error) {
 	return t, nil
 }
 
-// otherPlan suggests another plan file if the given one does not exist.
+// otherPlan suggests another plan file, or another command, if the given file does not exist.
 func otherPlan(path string) string {
+	if _, port, err := net.SplitHostPort(path); err == nil && port != "" || strings.Contains(path, "://") {
+		return "this looks like a server's address: loadgen capacity or bench takes it, and plan init --endpoint HOST:PORT writes a plan for it"
+	}
 	var there []string
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.hcl")) // an invalid pattern finds nothing
 	for _, file := range found {
