@@ -32,8 +32,11 @@ const (
 	mostly   = 0.5   // share of what a database's sessions did or waited for
 )
 
+// unseen says what would tell what gave out first.
+const unseen = "not visible from here; an observe of the server's process in the plan may tell (process, prometheus or hook)"
+
 // cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
-// nothing of a search in which no rate failed, nor if neither shows it in a plan that observes no server.
+// nothing of a search in which no rate failed.
 func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	s := p.Search
 	switch {
@@ -54,8 +57,10 @@ func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	for _, o := range of.Observes {
 		if seen := m.Observed[o.Name]; o.Kind == plan.ObserveServer && o.Target == ph.Target && seen != nil {
 			s.Cause, s.Evidence = m.strain(seen).cause(of.Target(ph.Target).Driver)
+			return
 		}
 	}
+	s.Cause, s.Evidence = notVisible, unseen
 }
 
 // signs returns what the first level that failed shows by itself: ops that found no connection or were answered with an error, bytes sent again.
@@ -214,7 +219,7 @@ func (s strain) cause(driver string) (code, evidence string) {
 	case evicted > 0:
 		return byMemory, fmt.Sprintf("memory: the server evicted %s keys a second", quantity.Number(evicted))
 	}
-	return notVisible, "not visible from here"
+	return notVisible, unseen
 }
 
 // waits returns what a database's sessions mostly did or waited for while they had something to do, from samples of them.
@@ -229,5 +234,5 @@ func (s strain) waits() (code, evidence string) {
 			return w.code, fmt.Sprintf(w.what, quantity.Percent(share))
 		}
 	}
-	return notVisible, "not visible from here"
+	return notVisible, unseen
 }
