@@ -21,7 +21,10 @@ target "space" {
 	driver    = "hydra"
 	endpoints = var.endpoints
 	ready     = "10s"
-	builtin { nodes = 4 }
+	builtin {
+		nodes = 4
+		wait  = "9s" # all are there, however slow the machine
+	}
 	replication {
 		coordinate = "server"
 		n          = 3
@@ -71,7 +74,7 @@ phase "pauses" {
 	closed {
 		sessions   = 2
 		iterations = 2
-		think      = "3500ms"
+		think      = "4500ms"
 	}
 }
 `
