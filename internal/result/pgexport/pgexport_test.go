@@ -80,10 +80,10 @@ func TestHistory(t *testing.T) {
 		require.NoError(t, all.Wait())
 		require.ElementsMatch(t, []bool{true, false, false, false}, added)
 		require.Equal(t, 2000, count(t, conn, "series"))
-		require.Equal(t, 3, count(t, conn, "figures"), "those that are null have no row")
+		require.Equal(t, 2, count(t, conn, "figures"), "those that are null have no row")
 		require.Equal(t, 1, count(t, conn, "phase_figures WHERE figure = 'reconnects' AND value = 3"))
 		require.Equal(t, 3, count(t, conn, "phase_figures"), "with max_stall_seconds and away_seconds")
-		require.Equal(t, 3, count(t, conn, "observations"))
+		require.Equal(t, 2, count(t, conn, "observations"))
 		var last float64
 		require.NoError(t, conn.QueryRow(t.Context(), `SELECT last FROM loadgen.observations WHERE field = 'used_memory' AND mean IS NULL`).Scan(&last))
 		require.InDelta(t, 1000.5, last, 0)
