@@ -39,7 +39,7 @@ func loadgen(name, exe, dir string) client {
 	plan := func(name string, c *cell, port string) []string {
 		return []string{
 			"coordinator", "run", name, "--runs", filepath.Join(dir, "runs"), "--out", out,
-			"-var", "endpoints=127.0.0.1:" + port, "-var", "driver=" + c.server, "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
+			"-var", `endpoints=["127.0.0.1:` + port + `"]`, "-var", "driver=" + c.server, "-var", "keys=" + strconv.Itoa(c.keys()), "-var", "size=" + strconv.Itoa(c.size),
 		}
 	}
 	return client{

@@ -141,7 +141,7 @@ func (b *bench) pinnedArgs(c *cell, vars ...string) []string {
 	if b.o.spin >= 0 {
 		args = append(args, "--spin", b.o.spin.String())
 	}
-	args = append(args, "-var", "endpoints=127.0.0.1:"+b.running.port, "-var", "driver="+c.server, "-var", "sessions="+strconv.Itoa(sessions))
+	args = append(args, "-var", `endpoints=["127.0.0.1:`+b.running.port+`"]`, "-var", "driver="+c.server, "-var", "sessions="+strconv.Itoa(sessions))
 	return slices.Concat(b.serverOn, []string{lg.exe}, args, vars)
 }
 
