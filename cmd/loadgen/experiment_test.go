@@ -242,7 +242,6 @@ func TestExperimentGoesOnAfterAFailedRun(t *testing.T) {
 target "gone" {
 	driver    = "redis"
 	endpoints = ["127.0.0.1:1"]
-	password  = secret("NOBODY_HAS_SET")
 }
 variable "broken" { default = false }
 phase "later" {
