@@ -39,7 +39,7 @@ func TestQuick(t *testing.T) {
 		`  floor +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
 		`  redis-benchmark +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
 		`  \$ .*redis-server --port \d+ --bind 127\.0\.0\.1 --save '' --appendonly no .*`,
-		`  \$ .*loadgen run plans/bench\.hcl .* -var pipeline=16 -var op=get -var ops=2400`,
+		`  \$ .*loadgen coordinator run plans/bench\.hcl .* -var pipeline=16 -var op=get -var ops=2400`,
 		`  \$ .*loadgen selfcheck floor 127\.0\.0\.1:\d+ .* --pipeline 16 --ops 2400`,
 		`  \$ .*redis-benchmark -p \d+ -t get -n 2400 -c 50 -P 16 -r 100000 -d 32 -q`,
 	} {
@@ -61,7 +61,7 @@ func TestWebQuick(t *testing.T) {
 		`web/get/1024/1: get, values of 1024 B, 50 connections, pipeline 1; 1000 ops, 1 rounds`,
 		`  loadgen +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %`,
 		`  vegeta +\d+ ns +(-|\d+\.\d{3}) +\d+/s +100\.00 %   \d+\.\d{3} \(.* to .*\) +\d+\.\d{3} \(.* to .*\)`,
-		`  \$ .*loadgen run plans/bench\.hcl .* -var driver=web -var keys=1000 -var size=1024 .* -var ops=1000`,
+		`  \$ .*loadgen coordinator run plans/bench\.hcl .* -var driver=web -var keys=1000 -var size=1024 .* -var ops=1000`,
 		`  \$ .*vegeta attack -targets=.*/targets -rate=0 -max-workers=50 -workers=50 -duration=100ms -output=.*`,
 	} {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
@@ -128,7 +128,7 @@ func TestOpenQuick(t *testing.T) {
 		`open load, poisson arrivals at 50 % of it: \d+/s, 50 connections, pipeline 64, 1s a run`,
 		`  1 ` + figures + `  (valid|suspect|invalid)`,
 		`  median` + figures,
-		`  \$ taskset -c \d+ .*loadgen run .* --pin \d+ --spin 20µs .* -var arrivals=poisson .*`,
+		`  \$ taskset -c \d+ .*loadgen coordinator run .* --pin \d+ --spin 20µs .* -var arrivals=poisson .*`,
 	} {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 	}
@@ -190,7 +190,7 @@ func TestLogsQuick(t *testing.T) {
 		}
 	}
 	for _, line := range append(commands,
-		`  \$ .*loadgen run bench/logs\.hcl --log-root /dev/shm/.* -var sync=msync -var size=1801 -var seconds=0\.05`) {
+		`  \$ .*loadgen coordinator run bench/logs\.hcl --log-root /dev/shm/.* -var sync=msync -var size=1801 -var seconds=0\.05`) {
 		require.Regexp(t, `(?m)^`+line+`$`, out.String())
 	}
 }

@@ -88,6 +88,7 @@ func TestThePolicyIsAskedOfWhatANameStandsFor(t *testing.T) {
 
 // A load that goes on for longer than it may, which nobody could know before, is ended.
 func TestALoadBeyondThePolicyEnds(t *testing.T) {
+	t.Parallel()
 	s := serveTickets(t, nil)
 	there, err := policy.ParsePlace(s.addr)
 	require.NoError(t, err)
@@ -98,7 +99,7 @@ func TestALoadBeyondThePolicyEnds(t *testing.T) {
 	} {
 		for _, executor := range []string{plan.EventLoop, plan.Blocking} {
 			began := time.Now()
-			err := runUnder(t, &of, ticketPlan(s.addr, fmt.Sprintf("executor = %q\ntimeout = \"30s\"", executor), "closed {\n sessions = 2\n iterations = 1500\n think = \"1ms\"\n}"))
+			err := runUnder(t, &of, ticketPlan(s.addr, fmt.Sprintf("executor = %q\ntimeout = \"30s\"", executor), "closed {\n sessions = 2\n iterations = 1100\n think = \"1ms\"\n}"))
 			if want == "" {
 				require.NoError(t, err)
 				continue

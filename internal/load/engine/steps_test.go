@@ -578,6 +578,7 @@ func (d tidying) CleanUp(context.Context, net.Conn, driver.Link) error {
 
 // What a driver has made is removed after a clear phase that ran to its end, and made again before the next load.
 func TestCleaningUp(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		d := tidying{made: new(atomic.Int64), removed: new(atomic.Int64), fails: fails}
 		p := parsePlanFor(t, []driver.Driver{d}, ticketPlan(serveTickets(t, nil).addr, "", ticketLoad)+

@@ -127,6 +127,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 
 // TestRepliesThatNeverCome time out, and the requests behind them are answered: the connection lives as long as others' replies come.
 func TestRepliesThatNeverCome(t *testing.T) {
+	t.Parallel()
 	onBothExecutors(t, 3*time.Second, func(t *testing.T, target string) {
 		var dropped atomic.Uint64
 		s := serveTickets(t, func(n int, reply []byte) []byte {
@@ -145,6 +146,7 @@ func TestRepliesThatNeverCome(t *testing.T) {
 
 // TestConnectionOfAReplyThatNeverComes is lost in the end, although replies to others come: or the ids that a server forgets would add up.
 func TestConnectionOfAReplyThatNeverComes(t *testing.T) {
+	t.Parallel()
 	onBothExecutors(t, 50*time.Millisecond, func(t *testing.T, target string) {
 		s := serveTickets(t, func(n int, reply []byte) []byte {
 			if n%400 == 100 {
@@ -353,6 +355,7 @@ func TestLateRepliesFreeTheirIDs(t *testing.T) {
 
 // TestRepliesThatAreNone has a server send replies to nothing: the connection is lost and made again, and no op is counted twice.
 func TestRepliesThatAreNone(t *testing.T) {
+	t.Parallel()
 	for name, makes := range map[string]func(reply []byte) []byte{
 		"unknown id":     func([]byte) []byte { return []byte("4000000000 ok\n") },
 		"duplicate id":   func(reply []byte) []byte { return append(reply, reply...) },

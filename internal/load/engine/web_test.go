@@ -108,6 +108,7 @@ func TestWebAgainstNginx(t *testing.T) {
 
 // TestWebConnectionsCutInMidRun has a network that resets connections: requests in flight fail, and the rest goes on over new connections.
 func TestWebConnectionsCutInMidRun(t *testing.T) {
+	t.Parallel()
 	s := servertest.Nginx(t, 0, nil)
 	proxy, err := faultproxy.Start(s.Addr)
 	require.NoError(t, err)

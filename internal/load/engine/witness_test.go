@@ -59,6 +59,7 @@ func saying(t *testing.T, words string) (addr string) {
 
 // A server that cannot serve the load is reported before the load, with what to do.
 func TestServersThatAreNotThereForLoads(t *testing.T) {
+	t.Parallel()
 	const web = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"
 	a := servertest.NewAuthority(t)
 	secureRedis := servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour))

@@ -18,8 +18,8 @@ type Concealed struct{}
 
 // Reporter collects diagnostics.
 type Reporter struct {
-	Kept    hcl.Diagnostics
-	dropped int
+	Kept hcl.Diagnostics
+	more bool // were there, and were not kept
 }
 
 // Fault reports what is wrong at a place, and what to write instead.
@@ -27,10 +27,10 @@ func (r *Reporter) Fault(at hcl.Range, what, write string) {
 	r.Keep(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at})
 }
 
-// Keep collects a diagnostic. Beyond MaxDiagnostics it only counts them.
+// Keep collects a diagnostic. Beyond MaxDiagnostics it only notes that there are more.
 func (r *Reporter) Keep(d *hcl.Diagnostic) {
 	if len(r.Kept) == MaxDiagnostics {
-		r.dropped++
+		r.more = true
 		return
 	}
 	r.Kept = append(r.Kept, d)
@@ -57,14 +57,14 @@ func (r *Reporter) Failed() bool { return len(r.Kept) > 0 }
 // Result returns what was kept, in the order of the text.
 func (r *Reporter) Result() hcl.Diagnostics {
 	slices.SortStableFunc(r.Kept, ByPlace)
-	if r.dropped > 0 {
+	if r.more {
 		r.Kept = append(r.Kept, &hcl.Diagnostic{
 			Severity: hcl.DiagError,
-			Summary:  fmt.Sprintf("and %d more", r.dropped),
+			Summary:  "and more",
 			Detail:   "Mend these first.",
 			Subject:  r.Kept[len(r.Kept)-1].Subject,
 		})
-		r.dropped = 0
+		r.more = false
 	}
 	return r.Kept
 }

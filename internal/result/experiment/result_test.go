@@ -119,8 +119,8 @@ func TestDifferencesAreFoundAndNamed(t *testing.T) {
 	x := begun(described(5, "a", "b", "same"))
 	var runs []*run.Run
 	for i := range 5 {
-		for v, rate := range map[string]float64{"a": 1000, "b": 1300, "same": 1000} {
-			r := measured(x, v, i+1, rate*(1+0.01*random.NormFloat64()))
+		for v, rate := range []float64{1000, 1300, 1000} {
+			r := measured(x, []string{"a", "b", "same"}[v], i+1, rate*(1+0.01*random.NormFloat64()))
 			x.Add(r, false)
 			runs = append(runs, r)
 		}
