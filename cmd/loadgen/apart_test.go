@@ -59,7 +59,7 @@ func TestAnOpOfSeveralTargetsHasNoFigures(t *testing.T) {
 	require.EqualValues(t, 40, p.Op["put"].OK)
 	steps := p.Scenario["through"].Step
 	require.EqualValues(t, []uint64{20, 20, 40, 0}, []uint64{steps["cached"].OK, steps["cached"].Miss, steps["stored"].OK, steps["stored"].Miss})
-	require.InDelta(t, 0.001, *steps["cached"].Response.P50, 0.0009)
+	require.Less(t, *steps["cached"].Response.P50, *steps["stored"].Response.P50, "each is of its own target")
 	require.Contains(t, r.Asserts[0].Reason, "phase.p.op.get is null: "+why)
 	require.Equal(t, exit.Assert, r.ExitCode)
 	require.Regexp(t, `\n +get +`+why+`\n`, l.stdout.String())
@@ -69,7 +69,7 @@ func TestAnOpOfSeveralTargetsHasNoFigures(t *testing.T) {
 	p = l.result(time.Minute).Phase["p"] // whose first level is the closed load that a search begins with
 	require.Nil(t, p.Levels[1].Op["get"])
 	require.Equal(t, why, p.Nulls["levels.1.op.get"])
-	require.Regexp(t, `^scenario through, step stored: p50 response 9\.\d+ ms`, p.Levels[1].Why)
+	require.Regexp(t, `^scenario through, step stored: p50 response [0-9.]+ ms`, p.Levels[1].Why)
 	require.Equal(t, reason.ExpectHits, p.Levels[1].Reasons[0].Code)
 	require.Regexp(t, `^scenario through, step cached: 50 % were hits`, p.Levels[1].Reasons[0].Text)
 }

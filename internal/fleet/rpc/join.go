@@ -207,12 +207,19 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 			level = slog.LevelInfo
 		}
 		what := "no coordinator there; trying until there is one"
-		if s.met.Load() {
+		if s.met.Load() && !s.assigned() {
 			what = "something listens there, but does not take this worker; trying until it does"
 		}
 		s.cfg.Logger.Log(ctx, level, what, "coordinator", s.cfg.Place.Name, "err", status.Convert(err).Message())
 		retry.wait(ctx)
 	}
+}
+
+// assigned says whether this worker has a part in a run: its coordinator took it once, whatever is in the way now.
+func (s *session) assigned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.local != nil
 }
 
 // overdue says whether the run is over for this worker because its lease ended long ago. Until then, a coordinator that stood still may come back and
