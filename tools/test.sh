@@ -42,15 +42,15 @@ else
 	echo "race: not asked for: LOADGEN_TEST_REQUIRE=race" >"$LOADGEN_TEST_PARTS"
 fi
 
-# asking prints the packages, but the command's, whose tests call a function of package servertest.
-asking() {
-	grep -rl --include='*_test.go' "servertest\.$1()" internal pkg | sed 's|^|./|; s|/[^/]*$||' | sort -u
+# computing prints the files of tests that run on one goroutine: those that do a part of their work unless servertest.Whole, and those that drive an
+# event loop themselves, in virtual time (package engine).
+computing() {
+	grep -rlE --include='*_test.go' 'servertest\.Whole\(\)|new[A-Za-z]*Bench\(' internal pkg
 }
 
-# whole prints the tests that run on one goroutine, as a pattern for -run: those that do a part of their work unless servertest.Whole, and those that
-# drive an event loop themselves, in virtual time (package engine).
+# whole prints these tests, as a pattern for -run.
 whole() {
-	grep -rlE --include='*_test.go' 'servertest\.Whole\(\)|new[A-Za-z]*Bench\(' internal pkg cmd | xargs awk '
+	computing | xargs awk '
 		/^func / { test = /^func Test/ ? $2 : ""; sub(/\(.*/, "", test) }
 		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }
 		/new[A-Za-z]*Bench\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
@@ -68,7 +68,7 @@ if [ -n "$cc" ]; then
 	# What tests compute on one goroutine the detector need not see. The million images of crashes are too many for it.
 	alone=$(whole)
 	CGO_ENABLED=1 CC="$cc" LOADGEN_TEST_LOOPS=2 go test $flags -race -skip "^($alone)\$" $shared || status=$?
-	go test $flags -run "^($alone|TestCrashes)\$" $(asking Whole) ./pkg/pmlog || status=$?
+	go test $flags -run "^($alone|TestCrashes)\$" $(computing | sed 's|^|./|; s|/[^/]*$||' | sort -u) ./pkg/pmlog || status=$?
 else
 	LOADGEN_TEST_LOOPS=2 go test $flags $shared || status=$?
 fi
