@@ -41,7 +41,7 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "chart."+c.Name, where)
-	b.Expect([]string{"title", "of", "over", "unit", "log"}, []string{"line"})
+	b.Expect([]string{"title", "of", "variants", "over", "unit", "log"}, []string{"line"})
 	b.Text("title", &c.Title)
 	over := string(c.Over)
 	b.Text("over", &over)
@@ -70,25 +70,54 @@ func (r *resolver) chart(body *hclsyntax.Block) Chart {
 // selects reads which variants a chart shows, and checks that there is one.
 func (r *resolver) selects(b *block, c *Chart) {
 	c.Of = b.valuesOf("of", `of = { layout = "raw" }`)
-	if len(c.Of) == 0 || r.file.experiment == nil { // reported elsewhere
+	c.Variants = r.listed(b)
+	e := r.compared()
+	if len(c.Of) == 0 || e == nil {
 		return
 	}
-	e, diags := r.file.Experiment()
-	if diags.HasErrors() || e == nil { // so are these
-		return
-	}
-	if !slices.ContainsFunc(e.Variants, func(v Variant) bool { return c.Draws(v.Values) }) {
+	if !slices.ContainsFunc(e.Variants, func(v Variant) bool { return c.Draws(v.Name, v.Values) }) {
 		b.Bad("of", "no variant has these values", "Write values that a variant sets, or leave it out for a chart of all.")
 	}
 }
 
-// varies checks that a variant sets the variable that a chart goes over.
-func (r *resolver) varies(b *block, name string) {
-	if x := r.file.experiment; x == nil { // reported elsewhere
-		return
+// listed reads which variants a table or chart shows, by name; none: all.
+func (r *resolver) listed(b *block) (names []string) {
+	b.Texts("variants", &names)
+	e := r.compared()
+	if !b.Has("variants") || e == nil {
+		return nil
+	}
+	var known []string
+	for _, v := range e.Variants {
+		known = append(known, v.Name)
+	}
+	if len(names) == 0 {
+		b.Bad("variants", "nothing to show", "Write the names of variants, or leave it out for all.")
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			b.Bad("variants", "unknown variant "+dialect.Quote(name), dialect.Instead(name, known, "%q"))
+		}
+	}
+	return names
+}
+
+// compared returns the plan's experiment; nil if it is missing or has mistakes, which are reported elsewhere.
+func (r *resolver) compared() *Experiment {
+	if r.file.experiment == nil {
+		return nil
 	}
 	e, diags := r.file.Experiment()
-	if diags.HasErrors() || e == nil { // so are these
+	if diags.HasErrors() {
+		return nil
+	}
+	return e
+}
+
+// varies checks that a variant sets the variable that a chart goes over.
+func (r *resolver) varies(b *block, name string) {
+	e := r.compared()
+	if e == nil {
 		return
 	}
 	for _, v := range e.Variants {

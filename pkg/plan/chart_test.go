@@ -45,6 +45,7 @@ func TestMistakesInCharts(t *testing.T) {
 		{twoVariants + "chart \"c\" {\n " + line + " of = { gone = 1 }\n}", `chart "c": of: the plan has no variable "gone"`},
 		{twoVariants + "chart \"c\" {\n " + line + " of = \"all\"\n}", `chart "c": of: `},
 		{twoVariants + "chart \"c\" {\n " + line + " of = { w = 77 }\n}", `chart "c": of: no variant has these values`},
+		{twoVariants + "chart \"c\" {\n " + line + " variants = [\"w=3\"]\n}", `chart "c": variants: unknown variant "w=3"`},
 		{twoVariants + "chart \"c\" {\n " + line + " log = 1\n}", `chart "c": log`},
 		{twoVariants + "chart \"c\" {\n line { value = 1 }\n}", `chart "c", line without a proper name`},
 		{twoVariants + "chart \"c\" {\n line \"a\" {}\n}", `chart "c", line "a": value is missing`},

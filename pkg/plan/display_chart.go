@@ -13,6 +13,8 @@ type Chart struct {
 	Lines []Column
 	File  string
 	Line  int
+
+	Variants []string // only these are drawn; empty: all
 }
 
 // Over is what a chart's x axis shows.
@@ -38,11 +40,11 @@ func (o Over) Variable() string {
 }
 
 // Draws reports whether the chart shows a variant that sets variables to these values, as HCL literals.
-func (c *Chart) Draws(values map[string]string) bool {
+func (c *Chart) Draws(variant string, values map[string]string) bool {
 	for name, value := range c.Of {
 		if values[name] != value {
 			return false
 		}
 	}
-	return true
+	return shows(c.Variants, variant)
 }

@@ -1,9 +1,12 @@
 package plan
 
+import "slices"
+
 // Table is a plan's table of an experiment's variants.
 type Table struct {
 	Name      string
-	Transpose bool // variants are columns
+	Transpose bool     // variants are columns
+	Variants  []string // the variants that have a row; empty: all
 	Columns   []Column
 	Expected  []Expected // rows below those of variants
 }
@@ -15,8 +18,23 @@ type Column struct {
 	Unit  string // "" for none
 	Value string // an expression over the result, like an assert's
 	Error bool   // show half of the 99.9 % confidence interval beside the mean of several runs
+	Ratio string // "", or RatioToBaseline or RatioToBound: show how many times that variant's the figure is
 	File  string
 	Line  int
+}
+
+// What a column's ratio is to.
+const (
+	RatioToBaseline = "baseline"
+	RatioToBound    = "bound"
+)
+
+// Shows reports whether a variant has a row.
+func (t *Table) Shows(variant string) bool { return shows(t.Variants, variant) }
+
+// shows reports whether a table or chart with a list of variants, which may be empty, shows one of them.
+func shows(listed []string, variant string) bool {
+	return len(listed) == 0 || slices.Contains(listed, variant)
 }
 
 // Expected is a row of figures from elsewhere, to be shown beside the measured ones.

@@ -52,8 +52,9 @@ func (r *resolver) table(body *hclsyntax.Block) Table {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &outer, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "table."+t.Name, "table "+dialect.Quote(t.Name))
-	b.Expect([]string{"transpose"}, []string{"column", "expected"})
+	b.Expect([]string{"transpose", "variants"}, []string{"column", "expected"})
 	b.Flag("transpose", &t.Transpose)
+	t.Variants = r.listed(b)
 	if len(t.Columns) == 0 {
 		r.Fault(body.DefRange(), "table "+dialect.Quote(t.Name)+": no columns", "Write column \"NAME\" { value = phase.NAME.op.get.rate }.")
 	}
@@ -75,16 +76,35 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 		r.Fault(body.DefRange(), fmt.Sprintf("table %s: a second column %s", dialect.Quote(table), dialect.Quote(c.Name)), "Give it another name.")
 	}
 	b := r.block(body, "table."+table+"."+c.Name, where)
-	b.Expect([]string{"title", "unit", "value", "error"}, nil)
+	b.Expect([]string{"title", "unit", "value", "error", "ratio"}, nil)
 	b.Text("title", &c.Title)
 	b.Text("unit", &c.Unit)
 	b.Flag("error", &c.Error)
+	if b.Text("ratio", &c.Ratio); b.Has("ratio") {
+		r.ratio(b, &c)
+	}
 	if b.Require("value", "Write a figure of each variant, such as value = phase.NAME.op.get.rate.") {
 		value := b.Body.Attributes["value"]
 		c.Line = value.NameRange.Start.Line
 		c.Value, _ = r.substitute(value, b.Scope())
 	}
 	return c
+}
+
+// ratio checks a column that shows a ratio.
+func (r *resolver) ratio(b *block, c *Column) {
+	e := r.compared()
+	switch {
+	case c.Ratio != RatioToBaseline && c.Ratio != RatioToBound:
+		b.Bad("ratio", "unknown variant "+dialect.Quote(c.Ratio), `Write "baseline", or "bound" for the variant's own bound.`)
+	case c.Ratio == RatioToBound && e != nil && len(e.Bound) == 0:
+		b.Bad("ratio", "the experiment has no bound", `Write bound = { VARIABLE = VALUE } in it, or ratio = "baseline".`)
+	case c.Error:
+		b.Bad("error", "a ratio has an interval of its own", "Leave it out.")
+	case c.Unit != "" && c.Unit != "x":
+		b.Bad("unit", dialect.Quote(c.Unit)+" of a ratio", "Leave it out.")
+	}
+	c.Unit = "x"
 }
 
 // expected reads an expected block, whose attributes are columns.

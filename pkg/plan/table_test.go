@@ -14,6 +14,7 @@ func TestTables(t *testing.T) {
 	f, _ := experimentOf(t, experimental(twoVariants+`
 table "t" {
   transpose = true
+  variants  = ["w=2"]
   expected "then" {
     source = "a page"
     rate   = 3000 / 60
@@ -24,11 +25,17 @@ table "t" {
     value = phase.p.op.get.rate
   }
   column "gain" { value = rate / baseline.rate }
+  column "times" {
+    value = rate
+    ratio = "baseline"
+  }
 }`))
 	tables, diags := f.Tables()
 	require.Empty(t, diags)
 	require.Len(t, tables, 1)
 	require.True(t, tables[0].Transpose)
+	require.Equal(t, []bool{false, true}, []bool{tables[0].Shows("w=1"), tables[0].Shows("w=2")})
+	require.Equal(t, []string{plan.RatioToBaseline, "x"}, []string{tables[0].Columns[2].Ratio, tables[0].Columns[2].Unit})
 	rate, gain := tables[0].Columns[0], tables[0].Columns[1]
 	require.Equal(t, []string{"rate", "GET", "/min", "phase.p.op.get.rate", "plan.hcl"}, []string{rate.Name, rate.Title, rate.Unit, rate.Value, rate.File})
 	require.Equal(t, []string{"gain", "gain", "", "rate / baseline.rate"}, []string{gain.Name, gain.Title, gain.Unit, gain.Value})
@@ -42,6 +49,12 @@ func TestMistakesInTables(t *testing.T) {
 		{twoVariants + "table \"t\" {}", `table "t": no columns`},
 		{twoVariants + "table \"t\" {\n " + column + column + "}", `table "t": a second column "a"`},
 		{twoVariants + "table \"t\" {\n " + column + " rows = 2\n}", `table "t": unknown attribute "rows"`},
+		{twoVariants + "table \"t\" {\n " + column + " variants = []\n}", `table "t": variants: nothing to show`},
+		{twoVariants + "table \"t\" {\n " + column + " variants = [\"w=3\"]\n}", `table "t": variants: unknown variant "w=3"`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"other\"\n}\n}", `table "t", column "a": ratio: unknown variant "other"`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"bound\"\n}\n}", `table "t", column "a": ratio: the experiment has no bound`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"baseline\"\n error = true\n}\n}", `table "t", column "a": error: a ratio has an interval of its own`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"baseline\"\n unit = \"ms\"\n}\n}", `table "t", column "a": unit: "ms" of a ratio`},
 		{twoVariants + "table \"t\" {\n column { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"baseline\" { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"a\" {}\n}", `table "t", column "a": value is missing`},

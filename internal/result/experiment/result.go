@@ -133,21 +133,21 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) 
 		nullAll(f, why, relative[:]...)
 		return
 	}
-	w := newWelch(a, b, blur(m.Name))
+	w := stat.NewWelch(a, b, blur(m.Name))
 	set := func(at, lo, hi **float64, v [3]float64) { *at, *lo, *hi = number(v[0]), number(v[1]), number(v[2]) }
-	lo, hi := w.interval()
+	lo, hi := w.Interval(mistaken)
 	if m.Kind == metric.Share {
-		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{w.at, lo, hi})
+		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{w.At, lo, hi})
 	} else {
-		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(w.at), math.Exp(lo), math.Exp(hi)})
+		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(w.At), math.Exp(lo), math.Exp(hi)})
 	}
-	f.Spread, f.P = number(spread(a, b)), number(w.p())
+	f.Spread, f.P = number(spread(a, b)), number(w.P())
 	switch {
 	case len(a) < leastRuns || len(b) < leastRuns:
 		why = reason.Why{Code: reason.TooFew, Text: fmt.Sprintf("%d and %d runs are too few to tell what chance does: repeat at least %d times", len(a), len(b), leastRuns)}
-	case w.se == 0 && w.at == 0:
+	case w.SE == 0 && w.At == 0:
 		why = reason.Why{Code: noVariation, Text: "all runs have the same value"}
-	case w.se == 0:
+	case w.SE == 0:
 		why = reason.Why{Code: noVariation, Text: "the runs of a side do not differ from each other, so nothing tells what chance does"}
 	}
 	if why.Text != "" {

@@ -215,7 +215,7 @@ func isLatency(expr hclsyntax.Expression, phases cty.Type) bool {
 // are those of all their ops together. A line without points has the reason.
 func Draw(x *run.Experiment, c plan.Chart, variants []Variant) {
 	out := x.AddChart(c.Title, string(c.Over), c.Unit, c.Log)
-	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(valuesOf(x, v.Name)) })
+	variants = slices.DeleteFunc(slices.Clone(variants), func(v Variant) bool { return !c.Draws(v.Name, valuesOf(x, v.Name)) })
 	if c.Over.Variable() != "" {
 		for _, l := range c.Lines {
 			for _, g := range groupsBy(x, variants, c) {

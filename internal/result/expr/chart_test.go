@@ -284,4 +284,8 @@ func TestDrawOverVariable(t *testing.T) {
 	require.Len(t, x.Charts[1].Lines, 1, "of those that have the value alone")
 	require.Equal(t, "n=10,w=2", x.Charts[1].Lines[0].Variant)
 	require.Equal(t, "a", x.Charts[1].Lines[0].Name, "which needs no value that all have")
+
+	Draw(x, plan.Chart{Title: "c", Over: "var.n", Variants: []string{"n=10,w=2", "n=5,w=2"}, Lines: []plan.Column{lineOf(`phase.get.seconds`)}}, variants)
+	require.Len(t, x.Charts[2].Lines, 1, "of those that are named")
+	require.Equal(t, []float64{5, 10}, x.Charts[2].Lines[0].X)
 }

@@ -32,14 +32,18 @@ func CheckTables(p *plan.Plan, tables []plan.Table, variants []plan.Variant) hcl
 	phases := resultType(p).AttributeType("phase")
 	for _, t := range tables {
 		earlier := map[string]cty.Value{}
-		for _, c := range t.Columns {
+		for i, c := range t.Columns {
 			ctx := columnContext(cty.UnknownVal(phases), earlier, earlier, earlier)
 			rows := map[string]cty.Value{}
 			for _, v := range variants {
 				rows[v.Name] = cty.ObjectVal(earlier)
 			}
 			ctx.Variables["variant"] = cty.ObjectVal(rows)
-			for _, d := range checkColumn(p, c, ctx) {
+			found := checkColumn(p, c, ctx)
+			if d := checkRatio(t.Columns[:i+1]); d != nil {
+				found = append(found, d)
+			}
+			for _, d := range found {
 				all = append(all, placeAt(fmt.Sprintf("table %q, column %q", t.Name, c.Name), c.File, c.Line, d))
 			}
 			earlier[c.Name] = cty.UnknownVal(cty.DynamicPseudoType)
@@ -231,9 +235,13 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		rows[i], phases[i] = map[string]cty.Value{}, phasesOf(v)
 		out.Rows = append(out.Rows, run.TableRow{Name: v.Name})
 	}
-	for _, c := range t.Columns {
+	for n, c := range t.Columns {
 		out.Columns = append(out.Columns, run.Column{Name: c.Name, Title: headed(c), Unit: c.Unit})
 		values := make([]cty.Value, len(variants))
+		var ofEach []run.Cell
+		if c.Ratio != "" {
+			ofEach = ratios(t.Columns[:n+1], variants, rows, base)
+		}
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
@@ -243,6 +251,9 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 				others, notOthers := rowsByName(variants, rows, i)
 				ctx.Variables["variant"] = others
 				cell = fill(c, ctx, v.Runs[0])
+				if ofEach != nil && cell.Value != nil {
+					cell = ofEach[i]
+				}
 				excuse(&cell, c, "baseline", notBaseline)
 				excuse(&cell, c, "bound", notBound)
 				for name, why := range notOthers {
@@ -262,6 +273,7 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 			rows[i][c.Name] = values[i]
 		}
 	}
+	out.Rows = slices.DeleteFunc(out.Rows, func(row run.TableRow) bool { return !t.Shows(row.Name) })
 	for _, e := range t.Expected {
 		out.Rows = append(out.Rows, expectedRow(t, e))
 		if note := "* not measured here: " + e.Source; !slices.Contains(out.Notes, note) {
@@ -401,8 +413,11 @@ func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) str
 
 // headed returns a column's title, its unit, and what interval follows its figures.
 func headed(c plan.Column) string {
-	if c.Error {
+	switch {
+	case c.Error:
 		return titled(c) + " ± 99.9 %"
+	case c.Ratio != "":
+		return titled(c) + " (95 %)"
 	}
 	return titled(c)
 }

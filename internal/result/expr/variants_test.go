@@ -47,6 +47,51 @@ func TestCheckColumnsOfOtherVariants(t *testing.T) {
 	}
 }
 
+// A ratio is of geometric means, with the interval of Welch's test on logarithms. Each run's own figures count, those of other columns included.
+func TestRatioColumns(t *testing.T) {
+	p := testPlan()
+	runs := func(ok ...uint64) (all []*run.Run) {
+		for _, n := range ok {
+			r := testRun(p)
+			r.Phase["get"].Op["get"].OK = n
+			all = append(all, r)
+		}
+		return all
+	}
+	variants := []Variant{
+		{Name: "base", Plan: p, Runs: runs(1000, 1100, 1210), Bound: -1},
+		{Name: "twice", Plan: p, Runs: runs(2000, 2200, 2420), Bound: 0},
+		{Name: "once", Plan: p, Runs: runs(1100), Bound: 1},
+		{Name: "none", Plan: p, Runs: runs(0, 0, 0), Bound: 0},
+		{Name: "later", Bound: 0},
+	}
+	table := columns(`phase.get.op.get.ok`, `a * 3`, `b`)
+	table.Columns[1].Ratio, table.Columns[2].Ratio = plan.RatioToBaseline, plan.RatioToBound
+	table.Columns[2].Value = `a`
+	table.Variants = []string{"base", "twice", "once", "none"}
+	got := Fill(table, variants, 0)
+	require.Len(t, got.Rows, 4)
+	twice, once := got.Rows[1].Cells[1], got.Rows[2].Cells
+	require.InDelta(t, 2, *twice.Value, 1e-9)
+	// sd of the logs is ln 1.1 on both sides: t(0.975, 4) × sd × √(2/3) = 2.7764 × 0.095310 × 0.81650
+	require.InDelta(t, 2*0.80568, *twice.Lo, 1e-4)
+	require.InDelta(t, 2*1.24119, *twice.Hi, 1e-4)
+	require.Equal(t, "2.00 (1.61 to 2.48)", twice.Text)
+	require.InDelta(t, 1, *once[1].Value, 1e-9)
+	require.InDelta(t, 0.5, *once[2].Value, 1e-9)
+	require.Nil(t, once[1].Lo, "of one run")
+	require.Equal(t, []string{"it is the baseline", "this variant has no bound"}, []string{got.Rows[0].Cells[1].Reason, got.Rows[0].Cells[2].Reason})
+	require.Equal(t, "a ratio wants values above 0", got.Rows[3].Cells[1].Reason)
+	require.Equal(t, "no run of this variant counts", Fill(plan.Table{Columns: table.Columns}, variants, 0).Rows[4].Cells[1].Reason)
+
+	table.Columns[2].Value = `a / baseline.a`
+	diags := CheckTables(p, []plan.Table{table}, []plan.Variant{{Name: "base"}})
+	require.Len(t, diags, 1)
+	require.Equal(t, `table "t", column "c": the value of a ratio refers to baseline`, diags[0].Summary)
+	table.Columns[2].Value = `b`
+	require.Equal(t, `table "t", column "c": the value of a ratio refers to b`, CheckTables(p, []plan.Table{table}, nil)[0].Summary)
+}
+
 // Observations are checked against the plan's names, and their figures can be used in columns like all others.
 func TestObservationsInExpressions(t *testing.T) {
 	p := testPlan(

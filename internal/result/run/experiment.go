@@ -175,6 +175,9 @@ type Cell struct {
 	Text   string   `json:"text"`
 	Reason string   `json:"reason"`
 
+	Lo *float64 `json:"lo,omitempty"` // 95 % confidence interval of a ratio; absent for any other value, and with fewer than three runs
+	Hi *float64 `json:"hi,omitempty"`
+
 	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that is null, without its name
 }
 

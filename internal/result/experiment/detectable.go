@@ -14,36 +14,6 @@ const (
 	power     = 0.9  // probability with which a detectable difference is found
 )
 
-// welch is Welch's t test (Biometrika 34, 1947) between two sides, each of at least two values. Differences within blur are none: the null
-// hypothesis is that the true one is at most that.
-type welch struct {
-	at   float64 // difference of the means
-	se   float64 // standard error of at; 0: neither side varies
-	free float64 // degrees of freedom
-	blur float64
-}
-
-func newWelch(a, b []float64, blur float64) welch {
-	n, m := float64(len(a)), float64(len(b))
-	ofA, ofB := stat.Variance(a)/n, stat.Variance(b)/m
-	return welch{stat.Mean(b) - stat.Mean(a), math.Sqrt(ofA + ofB), freedom(ofA, ofB, n, m), blur}
-}
-
-// freedom returns the degrees of freedom of the difference of the means of n and m values, of which ofA and ofB are the squared standard errors.
-func freedom(ofA, ofB, n, m float64) float64 {
-	share := ofA / (ofA + ofB)
-	return 1 / (share*share/(n-1) + (1-share)*(1-share)/(m-1))
-}
-
-// p returns the two-sided probability that chance makes a difference as large.
-func (w welch) p() float64 { return stat.Student(max(0, math.Abs(w.at)-w.blur)/w.se, w.free) }
-
-// interval returns the 95 % confidence interval of the difference. It excludes 0 exactly if p is below 5 %.
-func (w welch) interval() (lo, hi float64) {
-	half := w.blur + stat.StudentLimit(mistaken, w.free)*w.se
-	return w.at - half, w.at + half
-}
-
 // Holm returns the p-values of several tests, adjusted so that a claim about any of them is wrong no more often than a single test would be (Holm,
 // Scand. J. Statist. 6, 1979). It keeps the order of p.
 func Holm(p []float64) []float64 {
@@ -102,7 +72,7 @@ func limitsOf(n, m int, p float64) limits {
 	for s, dense := range deviations(n - 1) {
 		for t, also := range deviations(m - 1) {
 			a, b := s*s/ofN, t*t/ofM
-			at := (1/freedom(a, b, ofN, ofM) - least) / (most - least) * steps
+			at := (1/stat.WelchFreedom(a, b, ofN, ofM) - least) / (most - least) * steps
 			i := min(max(int(at), 0), steps-1)
 			limit := math.Exp(logs[i] + (at-float64(i))*(logs[i+1]-logs[i]))
 			l.at, l.weight = append(l.at, limit*math.Sqrt(a+b)), append(l.weight, dense*also)
