@@ -108,10 +108,17 @@ func TestCachesBeforePostgres(t *testing.T) {
 			switch c.scope {
 			case "none":
 				require.Equal(t, got.Gets, got.Loads)
+				require.Equal(t, "there is no cache", ph.Nulls["cache.lru_hit_ratio"])
+			case "session": // each sees its own draws, in their order
+				require.Equal(t, *got.HitRatio, *got.LRUHitRatio)
+			case "shared":
+				require.NotNil(t, got.LRUHitRatio, ph.Nulls)
 			case "remote":
 				require.Contains(t, ask(t, redis, "INFO", "stats"), fmt.Sprintf("keyspace_hits:%d\r\n", got.Hits))
 				require.Contains(t, ask(t, redis, "INFO", "commandstats"), fmt.Sprintf("cmdstat_set:calls=%d,", got.Loads))
-			default:
+				require.Equal(t, "how many entries a remote cache has room for is not known", ph.Nulls["cache.lru_hit_ratio"])
+			}
+			if c.caches > 0 {
 				require.Positive(t, got.Evictions)
 				require.LessOrEqual(t, got.Bytes, int64(40<<10))
 			}

@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"count/stat", "fleet/hook", "fleet/identity", "plan/dialect", "plan/pace", "plan/rowfile", "plan/values", "result/quantity", "result/report/chart", "safefile", "pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem"},
 	{"count/measure", "fleet/policy", "load/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
 	{"fleet/worker", "load/sockets", "plan/workload", "target/drivers/*"},
-	{"result/run"},
+	{"plan/reuse", "result/run"},
 	{"result/metric"},
 	{"count/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
 	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/prom", "result/report/tables"},

@@ -40,6 +40,8 @@ type Measured struct {
 	Over     *Series            // what Series is of, if the phase has events
 	Happened map[int]*Happening // events that the coordinator carried out, by number in the phase
 
+	DrawsAs int // the repetition whose random draws the load made, from 1
+
 	Steps []int // run-wide numbers of the steps that loaded: the measured one, or one per level
 
 	Observed map[string]*Observation // by name; the plan's observations that are missing here were not made

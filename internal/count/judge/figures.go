@@ -227,23 +227,6 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 	return r
 }
 
-// cache copies what the phase's gets met in caches.
-func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
-	if len(ph.Behind) == 0 {
-		return
-	}
-	p.Cache = &run.Cache{
-		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
-		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
-		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
-	}
-	if c.Gets == 0 {
-		p.null("cache.hit_ratio", reason.NoOps, "no get was answered")
-		return
-	}
-	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
-}
-
 // figures takes the ledger from t and the latencies from settled.
 func (b *builder) figures(at string, t, settled *measure.Op) run.Figures {
 	f := run.Figures{Ledger: newLedger(t.Ledger()), Sent: t.Due - t.Outcomes[driver.Shed], Causes: newCauses(t)}

@@ -19,6 +19,7 @@ func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
 	r.observe(p, m.Observed, m.Origin)
 	r.cause(p, ph, m)
+	r.simulate(p, ph, &m)
 	r.Steps = append([]int{}, m.Steps...)
 	return r.Phase
 }

@@ -197,6 +197,7 @@ func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 	if m.Load == nil {
 		m.Load = &measure.Totals{}
 	}
+	m.DrawsAs = c.Header.DrawsAs
 	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
 }
 

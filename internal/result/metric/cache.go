@@ -26,6 +26,10 @@ func cacheFigures() []Of[run.Phase] {
 			Says: "hits / gets",
 		},
 		{
+			Name: "cache.lru_hit_ratio", Unit: "share", Kind: Share, Float: ofCache(func(c *run.Cache) *float64 { return c.LRUHitRatio }),
+			Says: "that of [simulated LRU caches](caches.md#how-large) of this size on the same draws",
+		},
+		{
 			Name: "cache.loads", Unit: "gets", Float: ofCache(func(c *run.Cache) *float64 { return number(c.Loads) }),
 			Says: "that asked the source",
 		},

@@ -10,6 +10,7 @@ type Cache struct {
 	Hits           uint64   `json:"hits"`
 	Misses         uint64   `json:"misses"`
 	HitRatio       *float64 `json:"hit_ratio"`
+	LRUHitRatio    *float64 `json:"lru_hit_ratio"`   // of LRU caches of this size on the same draws, simulated
 	Loads          uint64   `json:"loads"`           // gets that asked the source
 	LoadSeconds    float64  `json:"load_seconds"`    // of all of them
 	MostLoads      uint64   `json:"most_loads"`      // the most under way at once in one loop
@@ -40,6 +41,8 @@ func (c *Cache) check() error {
 		return fmt.Errorf("cache: %d gets, but %d hits and %d misses", c.Gets, c.Hits, c.Misses)
 	case c.HitRatio != nil && *c.HitRatio != float64(c.Hits)/float64(c.Gets):
 		return fmt.Errorf("cache: hit_ratio %v, but %d hits of %d gets", *c.HitRatio, c.Hits, c.Gets)
+	case c.LRUHitRatio != nil && !(*c.LRUHitRatio >= 0 && *c.LRUHitRatio <= 1):
+		return fmt.Errorf("cache: lru_hit_ratio %v", *c.LRUHitRatio)
 	}
 	return nil
 }

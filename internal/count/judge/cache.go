@@ -1,0 +1,131 @@
+package judge
+
+import (
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/plan/reuse"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// cache copies what the phase's gets met in caches.
+func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
+	if len(ph.Behind) == 0 {
+		return
+	}
+	p.Cache = &run.Cache{
+		Caches: c.Caches, Gets: c.Gets, Hits: c.Hits, Misses: c.Misses, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), MostLoads: c.MostLoads,
+		Coalesced: c.Coalesced, Blocked: c.Blocked, BlockedSeconds: seconds(int64(c.BlockedTime)), Uncached: c.Uncached,
+		Entries: c.Entries, Bytes: c.Bytes, Evictions: c.Evictions, Cleared: c.Cleared,
+	}
+	if c.Gets == 0 {
+		p.null("cache.hit_ratio", reason.NoOps, "no get was answered")
+		return
+	}
+	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
+}
+
+// mostDrawn is how many gets are drawn once more to simulate caches: that takes a second or two.
+const mostDrawn = 10_000_000
+
+// simulate sets the hit ratio that LRU caches of the same size have on the same draws.
+func (p *phase) simulate(pl *plan.Plan, ph *plan.Phase, m *Measured) {
+	if p.Cache == nil {
+		return
+	}
+	caches, why := simulable(pl, ph, m)
+	if why == "" {
+		ratio, known, err := caches.HitRatio(pl, ph, m.DrawsAs, p.Cache.Gets)
+		switch {
+		case err != nil:
+			why = err.Error()
+		case !known:
+			why = "no get was drawn"
+		default:
+			p.Cache.LRUHitRatio = &ratio
+			return
+		}
+	}
+	p.null("cache.lru_hit_ratio", reason.NotApplicable, why)
+}
+
+// simulable returns the caches of a phase's load as they are simulated, or why they are not.
+func simulable(p *plan.Plan, ph *plan.Phase, m *Measured) (c *reuse.Caches, why string) {
+	var of *plan.Target
+	for _, name := range ph.Targets() {
+		switch t := p.Target(name); {
+		case t.Cache == nil:
+		case of != nil:
+			return nil, "the phase has several targets with caches"
+		default:
+			of = t
+		}
+	}
+	counted := &m.Load.Cache
+	switch {
+	case of == nil || ph.Closed == nil && ph.Open == nil || ph.Trace() != nil:
+		return nil, "only closed and open loads of a plan's own draws are simulated"
+	case of.Cache.Scope == plan.NoCache:
+		return nil, "there is no cache"
+	case of.Cache.Scope == plan.RemoteCache:
+		return nil, "how many entries a remote cache has room for is not known"
+	case of.Cache.Wipes():
+		return nil, "a full cache is emptied"
+	case of.Cache.TTL > 0:
+		return nil, "entries expire"
+	case len(ph.Events) > 0:
+		return nil, "the phase has events"
+	case filledBefore(p, ph, of):
+		return nil, "the caches were used before"
+	case counted.Entries == 0:
+		return nil, "no entry was kept"
+	case counted.Gets > mostDrawn:
+		return nil, "more than " + quantity.Count(mostDrawn, "get")
+	case len(m.Losses) > 0:
+		return nil, "a worker was lost"
+	}
+	for _, name := range ph.DatasetsOn(of.Name) {
+		if d := p.Dataset(name); d.Keys.File != nil || d.Values.File != nil {
+			return nil, "keys or values are in a file"
+		}
+	}
+	return cachesOf(of, ph.Sessions(), counted), ""
+}
+
+// filledBefore reports whether an earlier phase, or the phase's own setup, may have put something into a target's caches.
+func filledBefore(p *plan.Plan, ph *plan.Phase, of *plan.Target) (filled bool) {
+	for _, before := range p.Phases {
+		if before == ph {
+			break
+		}
+		for _, name := range before.Targets() {
+			if name == of.Name {
+				filled = before.Clear == nil
+			}
+		}
+	}
+	return filled || len(ph.Setup) > 0
+}
+
+// cachesOf returns a target's caches as the engine makes them: one for each session, or one for the sessions of each worker. Entries take what those
+// that were there in the end took on average.
+func cachesOf(of *plan.Target, sessions int, counted *measure.Cache) *reuse.Caches {
+	c := &reuse.Caches{Target: of.Name, OnPut: of.Cache.OnPut, Rollback: of.Cache.Rollback, Shared: of.Cache.Scope == plan.SharedCache}
+	n := sessions
+	if c.Shared {
+		n = int(counted.Caches)
+	}
+	for i := range n {
+		from, to := sessions*i/n, sessions*(i+1)/n
+		room := of.Cache.Memory * int64(to-from) / int64(sessions) * counted.Entries / counted.Bytes
+		if most := of.Cache.Entries; most > 0 {
+			room = min(room, max(1, most*int64(to-from)/int64(sessions)))
+		}
+		c.Room = append(c.Room, int(room))
+		for range to - from {
+			c.Of = append(c.Of, i)
+		}
+	}
+	return c
+}
