@@ -96,17 +96,15 @@ func (t *inside) begin() {
 	}
 }
 
-// empty empties the caches of a scenario's session that ended in a rollback; of a cache that is shared, only of the scenario's keys.
-func (t *inside) empty(s *session, ops []op.Op) {
+// empty empties the cache of a session whose scenario ended in a rollback; of a cache that is shared, only of the scenario's keys.
+func (t *inside) empty(s *session, keys [][]byte) {
 	switch {
 	case t.by == nil:
 	case len(t.distinct) == len(t.by) && t.of.shared == nil:
 		t.by[s.index].clear()
 	default:
-		for i := range ops {
-			if ops[i].Target == t.lane.side.number {
-				t.by[s.index].remove(ops[i].Key)
-			}
+		for _, key := range keys {
+			t.by[s.index].remove(key)
 		}
 	}
 }

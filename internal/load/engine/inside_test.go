@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/list"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,8 +10,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/load/op"
-	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/internal/plan/reuse"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -122,54 +120,63 @@ func TestHitRatiosOfCaches(t *testing.T) {
 		require.EqualValues(t, sessions*each, c.Gets)
 		require.LessOrEqual(t, c.Bytes, int64(memory))
 		shares[scope] = float64(c.Hits) / float64(c.Gets)
-		require.InDelta(t, modelled(t, p, scope == "shared", memory), shares[scope], 0.01, scope)
+		require.InDelta(t, simulated(t, p, scope == "shared", memory/104, uint64(c.Gets)), shares[scope], 0.01, scope) // keys of 16 bytes and values of 88
 	}
 	require.Greater(t, shares["shared"], shares["session"]+0.05)
 }
 
-// modelled is the hit ratio of least recently used caches on a plan's draws, the sessions taking turns.
-func modelled(t *testing.T, p *plan.Plan, shared bool, memory int) float64 {
+// simulated is the hit ratio of LRU caches of this many entries in all on a plan's draws.
+func simulated(t *testing.T, p *plan.Plan, shared bool, entries int, gets uint64) float64 {
 	ph := p.Phase("load")
-	source, err := workload.New(p, ph, workload.Step{Kind: workload.Load})
+	c := reuse.Caches{Target: "rows", OnPut: p.Target("rows").Cache.OnPut, Rollback: p.Target("rows").Cache.Rollback, Shared: shared}
+	for i := range ph.Sessions() {
+		if i == 0 || !shared {
+			c.Room = append(c.Room, entries)
+		}
+		c.Of = append(c.Of, len(c.Room)-1)
+	}
+	for i := range c.Room {
+		c.Room[i] /= len(c.Room)
+	}
+	ratio, known, err := c.HitRatio(p, ph, 1, gets)
 	require.NoError(t, err)
-	type cache struct {
-		order *list.List
-		at    map[string]*list.Element
-	}
-	sessions := ph.Sessions()
-	caches := make([]cache, sessions)
-	room := memory / 104 / sessions // keys of 16 bytes and values of 88
-	for i := range caches {
-		caches[i] = cache{list.New(), map[string]*list.Element{}}
-	}
-	if shared {
-		room = memory / 104
-	}
-	streams := make([]workload.Stream, sessions)
-	for i := range streams {
-		streams[i] = source.Stream(i)
-	}
-	hits, gets := 0, 0
-	for o := new(op.Op); ; {
-		for i := range streams {
-			if !streams[i].Next(o) {
-				return float64(hits) / float64(gets)
-			}
-			c := &caches[i]
-			if shared {
-				c = &caches[0]
-			}
-			gets++
-			if e := c.at[string(o.Key)]; e != nil {
-				hits++
-				c.order.MoveToFront(e)
-				continue
-			}
-			c.at[string(o.Key)] = c.order.PushFront(string(o.Key))
-			if c.order.Len() > room {
-				delete(c.at, c.order.Remove(c.order.Back()).(string))
+	require.True(t, known)
+	return ratio
+}
+
+// A rollback empties its session's cache, or drops its keys from a cache that is shared: what hits is what hits in simulated
+// caches with the same rollbacks.
+func TestRollbacks(t *testing.T) {
+	for scope, sessions := range map[string]int{"shared": 1, "session": 3} { // with three, when others see a rollback would matter
+		hits := map[string]float64{}
+		for _, share := range []string{"0", "0.3"} {
+			p := throughPlan(t, fmt.Sprintf("scope = %q\n memory = \"1MiB\"\n rollback = %s", scope, share), "count = 200\n pick = \"zipf(1)\"",
+				fmt.Sprintf("scenario \"page\" {\n step \"get\" { times = 5 }\n}\n closed {\n sessions = %d\n iterations = 400\n}", sessions))
+			b := newBench(t, p, "load", time.Millisecond)
+			b.stocked(200)
+			got := b.run(worker.Load)
+			balanced(t, &got, 0)
+			hits[share] = float64(got.Cache.Hits) / float64(got.Cache.Gets)
+			require.InDelta(t, simulated(t, p, scope == "shared", 30_000, got.Cache.Gets), hits[share], 0, "%s, %s", scope, share)
+			if scope == "session" && share != "0" {
+				require.InDelta(t, sessions*400*3/10, got.Cache.Cleared, 60)
+			} else {
+				require.Zero(t, got.Cache.Cleared)
 			}
 		}
+		require.Less(t, hits["0.3"], hits["0"]-0.02, scope)
+	}
+}
+
+// An entry is good for ttl after it was put.
+func TestTTLOfCaches(t *testing.T) {
+	for _, scope := range []string{"shared", "session"} {
+		p := throughPlan(t, fmt.Sprintf("scope = %q\n ttl = \"1s\"\n memory = \"64KiB\"", scope), "count = 1", "ops = { get = 1 }\n closed {\n sessions = 1\n iterations = 95\n think = \"49ms\"\n}")
+		b := newBench(t, p, "load", time.Millisecond)
+		b.stocked(1)
+		got := b.run(worker.Load)
+		balanced(t, &got, 0)
+		require.EqualValues(t, 5, got.Cache.Loads, "%s: one in each second of 4.75", scope)
 	}
 }
 

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
@@ -20,6 +22,7 @@ type scenes struct {
 	now      []int64                   // by scenario: scratch for a census
 	steps    [2]map[measure.Step]int64 // by step: in flight at the last census, and scratch
 	shed     []op.Op                   // scratch for the steps of a shed scenario
+	rolls    []*inside                 // the targets whose caches know rollbacks
 }
 
 // scene is a scenario in progress.
@@ -35,8 +38,15 @@ type scene struct {
 	outcome driver.Outcome
 	cause   op.EventKind
 	used    bool
+	doomed  []doomed
 	waits   bool // until the next step is due
 	fills   bool // the cache with what the current step has missed
+}
+
+// doomed are a scenario's keys that a rollback drops from a target's cache. Its ops' own keys are gone by then.
+type doomed struct {
+	of   *inside
+	keys [][]byte
 }
 
 // newScenes returns the scenes of a step whose phase has scenarios; else nil.
@@ -45,10 +55,16 @@ func newScenes(l *loop, source *workload.Source) *scenes {
 	if n == 0 {
 		return nil
 	}
-	return &scenes{
+	x := &scenes{
 		stateful: l.states, l: l, source: source, cut: make([]int64, n), before: make([]int64, n), now: make([]int64, n), shed: make([]op.Op, source.Longest()),
 		steps: [2]map[measure.Step]int64{{}, {}},
 	}
+	for _, t := range l.inside() {
+		if t.lane.side.target.Cache.Rollback > 0 {
+			x.rolls = append(x.rolls, t)
+		}
+	}
+	return x
 }
 
 func (x *scenes) start(s *session, stream *workload.Stream, n int, due, now int64) int {
@@ -69,6 +85,7 @@ func (x *scenes) begin(s *session, stream *workload.Stream, due, now int64) bool
 		return false
 	}
 	sc.session, sc.at, sc.due, sc.outcome = s, 0, due, driver.OK
+	x.doom(sc)
 	x.l.rec.AddScenario(sc.number)
 	x.l.occupy(s, 1, now)
 	x.step(sc, due, now)
@@ -126,12 +143,27 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	x.leave(sc, now, held)
 }
 
+// doom keeps the keys of a scenario that is to end in a rollback.
+func (x *scenes) doom(sc *scene) {
+	sc.doomed = sc.doomed[:0]
+	for _, t := range x.rolls {
+		if !x.source.Falls(sc.ops[0].Stream, sc.ops[0].N, t.lane.side.target.Cache.Rollback) {
+			continue
+		}
+		d := doomed{of: t}
+		for i := range sc.ops[:sc.steps] {
+			if sc.ops[i].Target == t.lane.side.number {
+				d.keys = append(d.keys, bytes.Clone(sc.ops[i].Key))
+			}
+		}
+		sc.doomed = append(sc.doomed, d)
+	}
+}
+
 // rollBack empties caches if the scenario is one of those that end in a rollback.
 func (x *scenes) rollBack(sc *scene) {
-	for _, t := range x.l.inside() {
-		if share := t.lane.side.target.Cache.Rollback; share > 0 && x.source.Falls(sc.ops[0].Stream, sc.ops[0].N, share) {
-			t.empty(sc.session, sc.ops[:sc.steps])
-		}
+	for _, d := range sc.doomed {
+		d.of.empty(sc.session, d.keys)
 	}
 }
 

@@ -49,7 +49,7 @@ func newStores(t *testing.T, seed uint64) *stores {
 		t: t, random: rand.New(rand.NewPCG(seed, 1)), cache: map[string]string{}, source: map[string]string{}, wait: map[string][]flying{}, sent: map[uint8]uint64{},
 	}
 	w.faults, w.room = seed%2 == 0, 1+w.random.IntN(6)
-	w.cfg = op.Cache{Self: self, Look: []int{self, remote, -1}[w.random.IntN(3)], Source: source, OnPut: op.OnPut(w.random.IntN(3)), Fails: w.random.IntN(3) == 0, Coalesce: w.random.IntN(2) == 0}
+	w.cfg = op.Cache{Self: self, Look: []int{self, remote, -1}[w.random.IntN(3)], Source: source, OnPut: op.OnPut(w.random.IntN(3)), TTL: uint32(w.random.IntN(2)), Fails: w.random.IntN(3) == 0, Coalesce: w.random.IntN(2) == 0}
 	w.program = op.NewThrough(w.cfg, func(int) op.Program { return op.NewPlain(op.NewRing([]string{"n0"}), false) })
 	for i := range 6 {
 		w.source[fmt.Sprint("key", i)] = fmt.Sprint("value", i)
@@ -65,6 +65,9 @@ func (w *stores) take(o *op.Op, reqs []driver.Request) {
 			f.value = string(r.Value.AppendTo(nil))
 		}
 		w.sent[r.Tag]++
+		if r.Tag == op.TagFill {
+			require.Equal(w.t, w.cfg.TTL, r.Value.TTL, "the cache is told how long it is good for")
+		}
 		at := map[uint8]int{op.TagLook: w.cfg.Look, op.TagFill: w.cfg.Look, op.TagLoad: source, op.TagWrite: source, op.TagDrop: max(w.cfg.Look, self)}[r.Tag]
 		require.Equal(w.t, at, r.Target, "tag %d", r.Tag)
 		w.out = append(w.out, f)
