@@ -206,7 +206,10 @@ target "cache" {
   timeout = "200ms"
 }
 dataset "items" {
-  keys { count = 200 }
+  keys {
+    count   = 20000
+    writers = "one"
+  }
   values { size = 100 }
 }
 phase "fill" {
@@ -217,7 +220,7 @@ phase "fill" {
 phase "read" {
   target  = target.cache
   dataset = dataset.items
-  ops     = { get = 1 }
+  ops     = { get = 1, put = 1 }
   max_bad = 1
   closed {
     sessions = 4
@@ -243,6 +246,11 @@ phase "read" {
     node = 1
   }
 }
+phase "check" {
+  target  = target.cache
+  dataset = dataset.items
+  verify {}
+}
 `, "--allow-exec", `note=sh -c 'echo $LOADGEN_EVENT $LOADGEN_TARGET $LOADGEN_NODE > `+told+`'`).whole()
 	ph := r.Phase["read"]
 	for name, e := range ph.Event {
@@ -254,6 +262,10 @@ phase "read" {
 	require.Positive(t, get.Timeout, "of the one that stood still")
 	require.Positive(t, get.Miss, "it is empty")
 	require.Positive(t, get.OK)
+	lost := r.Phase["check"].Verify
+	require.Equal(t, []uint64{20000, r.Phase["check"].Op["get"].Miss}, []uint64{lost.Keys, lost.Missing})
+	require.InDelta(t, 10000, lost.Missing, 5000, "of the node that is empty, but for what was put again")
+	require.Zero(t, lost.Older+lost.Unread)
 	b, err := os.ReadFile(told)
 	require.NoError(t, err)
 	require.Equal(t, "told cache 1\n", string(b))

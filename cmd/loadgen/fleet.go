@@ -93,8 +93,8 @@ func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slo
 // checkLoss refuses to replace workers if a later phase needs their files.
 func (f *fleetFlags) checkLoss(plans ...*plan.Plan) error {
 	for _, p := range plans {
-		if phase, earlier := p.Irreplaceable(); phase != "" && f.onLoss == plan.Replace {
-			return fmt.Errorf("--on-worker-loss replace: phase %q needs the log files that phase %q leaves on a worker's machine: write continue or abort", phase, earlier)
+		if phase, earlier, what := p.Irreplaceable(); phase != "" && f.onLoss == plan.Replace {
+			return fmt.Errorf("--on-worker-loss replace: phase %q needs the %s that phase %q leaves on a worker's machine: write continue or abort", phase, what, earlier)
 		}
 	}
 	return nil

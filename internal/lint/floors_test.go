@@ -24,8 +24,8 @@ var packagesWithFloors = map[string]storeyed{
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
-			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall"},                                                       // doubts
-			{"figures", "cache", "event", "finer", "generator", "growth", "latency", "log", "observe", "requests", "shape", "steady", "targets"}, // figures
+			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall"},                                                                 // doubts
+			{"figures", "cache", "event", "finer", "generator", "growth", "latency", "log", "observe", "requests", "shape", "steady", "targets", "verify"}, // figures
 			{"rate", "offered", "stall"}, // rates
 			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts
 			{"quantile", "text"}, // what all share
@@ -43,8 +43,8 @@ var engineFloors = [][]string{
 		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "neighbours", "orders", "patience", "planfiles", "policy", "secrets", "side", "transports",
 		"usage",
 	},
-	{"bulk", "closed", "fills", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape"}, // ways and feeds: how ops begin and end
-	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                    // wire: requests and replies as bytes
+	{"bulk", "closed", "fills", "follow", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape"}, // ways and feeds: how ops begin and end
+	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                              // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
 	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
@@ -57,6 +57,7 @@ var upwardInEngine = map[string]string{
 	"lane: side":            "a pointer to the target that a lane leads to",
 	"loop: closedFeed":      "fields by value: the next op costs no call through an interface",
 	"loop: fills":           "nil but for phases that fill on a miss",
+	"loop: follower":        "nil but for phases whose writes are compared with what is read",
 	"loop: inside":          "the targets inside the loop: it tells them from sockets, and empties what they count into its own",
 	"loop: openFeed":        "likewise",
 	"loop: openStream":      "likewise",

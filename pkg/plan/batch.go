@@ -18,8 +18,8 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 	}
 	path := at.path + ".batch"
 	switch {
-	case ph.Populate != nil || ph.Clear != nil:
-		v.fault(at.where+": batch with populate or clear", "Leave it out: their ops have one key each, and pipeline keeps many under way.", path)
+	case ph.walks():
+		v.fault(at.where+": batch with populate, clear or verify", "Leave it out: their ops have one key each, and pipeline keeps many under way.", path)
 	case len(ph.Scenarios) > 0:
 		v.fault(at.where+": batch with scenarios", "Leave one of them out: the ops of a scenario have one key each.", path)
 	case ph.Trace() != nil:

@@ -27,6 +27,7 @@ type Keys struct {
 	HotKeys float64 `json:"hot_keys,omitempty"` // of hotspot: share of keys that are hot
 	Count   int64   `json:"count"`              // keys in the space, or in each session's pool
 	Scope   string  `json:"scope"`              // sharedKeys or ownKeys
+	Writers string  `json:"writers,omitempty"`  // oneWriter, or "": any session may put any key of the space
 	Format  string  `json:"format"`             // with one integer verb, e.g. key:%012d; unused with File
 
 	File *EntryFile `json:"file,omitempty"` // nil: Format makes the keys
@@ -47,8 +48,9 @@ func (r *resolver) dataset(body *hclsyntax.Block) *Dataset {
 	b := r.block(body, "dataset."+d.Name, "dataset "+dialect.Quote(d.Name))
 	b.Expect(nil, []string{"keys", "values"})
 	if keys := b.inner("keys"); keys != nil {
-		keys.Expect([]string{"pick", "count", "scope", "format", "file", "form", "field"}, nil)
+		keys.Expect([]string{"pick", "count", "scope", "writers", "format", "file", "form", "field"}, nil)
 		keys.Text("scope", &d.Keys.Scope)
+		keys.Text("writers", &d.Keys.Writers)
 		if keys.Has("file") {
 			keys.keyFile(&d.Keys)
 		} else {
@@ -83,6 +85,7 @@ func (v *validator) dataset(d *Dataset) {
 	v.keyFile(keys, &d.Keys)
 	v.within(keys, "count", d.Keys.Count, 1, maxKeys)
 	v.oneOf(keys, "scope", d.Keys.Scope, sharedKeys, ownKeys)
+	v.writers(keys, &d.Keys)
 	if err := checkKeyFormat(d.Keys.Format); err != nil {
 		v.fault(fmt.Sprintf("%s: format = %s: %v", keys.where, dialect.Quote(d.Keys.Format), err), `Write text around one number, such as "key:%012d".`, keys.path+".format")
 	}

@@ -31,7 +31,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	for _, ph := range p.Phases {
 		ph.Behind = p.behind(ph)
 		for _, x := range p.uses(ph) {
-			if _, written := places["dataset."+x.data.Name+".values.checked"]; x.target.Replication != nil && !written {
+			if _, written := places["dataset."+x.data.Name+".values.checked"]; (x.target.Replication != nil || ph.compares()) && !written {
 				x.data.Values.Checked = true
 			}
 		}
@@ -39,6 +39,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	for _, ph := range p.Phases {
 		p.defaultPipeline(ph, places, drivers)
 	}
+	p.defaultSessions(places)
 	for _, d := range p.Datasets {
 		if r, err := values.New(d.Values.Record); err == nil {
 			if r.Grows() {
@@ -53,7 +54,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	p.expectHits(places)
 }
 
-// defaultPipeline lowers the default pipeline of populate and clear to one op per session for drivers whose clients block: there each op in
+// defaultPipeline lowers the default pipeline of populate, clear and verify to one op per session for drivers whose clients block: there each op in
 // flight needs its own connection.
 func (p *Plan) defaultPipeline(ph *Phase, places map[string]hcl.Range, drivers []driver.Driver) {
 	t := p.Target(ph.Target)
@@ -70,6 +71,10 @@ func (p *Plan) defaultPipeline(ph *Phase, places map[string]hcl.Range, drivers [
 	_, written = places["phase."+ph.Name+".clear.pipeline"]
 	if ph.Clear != nil && !written {
 		ph.Clear.Pipeline = 1
+	}
+	_, written = places["phase."+ph.Name+".verify.pipeline"]
+	if ph.Verify != nil && !written {
+		ph.Verify.Pipeline = 1
 	}
 }
 

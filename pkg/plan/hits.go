@@ -24,7 +24,7 @@ func (p *Plan) expectHits(places map[string]hcl.Range) {
 			put := full[x] || x == at && len(ph.Setup) > 0
 			return !put || x.data.Values.TTL > 0 // how many remain is unknown
 		})
-		if !written && ph.HitRatio == nil && ph.OnMiss == "" && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
+		if !written && ph.Verify == nil && ph.HitRatio == nil && ph.OnMiss == "" && ph.Trace() == nil && !deletes && hits && weightOf(ph.Ops, driver.Get) > 0 {
 			hits := defaultHits
 			ph.ExpectHits = &hits
 		}

@@ -18,13 +18,15 @@ type Weight struct {
 	Weight float64 `json:"weight"`
 }
 
-// mix reads the phase's ops. Those of populate and clear follow from their names.
+// mix reads the phase's ops. Those of populate, clear and verify follow from their names.
 func (b *block) mix(ph *Phase) {
 	switch {
 	case ph.Populate != nil:
 		ph.Ops = []Weight{{driver.Put.String(), 1}}
 	case ph.Clear != nil:
 		ph.Ops = []Weight{{driver.Delete.String(), 1}}
+	case ph.Verify != nil:
+		ph.Ops = []Weight{{driver.Get.String(), 1}}
 	case ph.Closed == nil && ph.Schedule() == nil: // reported as having no load model
 		ph.Ops = b.weights("ops")
 		b.r.Wrong[b.Path+".ops"] = true
@@ -38,9 +40,9 @@ func (b *block) mix(ph *Phase) {
 	case b.Require("ops", "Write ops = { get = 9, put = 1 }, or another mix."):
 		ph.Ops = b.weights("ops")
 	}
-	if b.Has("ops") && (ph.Populate != nil || ph.Clear != nil) {
+	if b.Has("ops") && ph.walks() {
 		b.Value("ops")
-		b.Bad("ops", "populate always puts and clear always deletes", "Leave ops out.")
+		b.Bad("ops", "populate always puts, clear always deletes and verify always gets", "Leave ops out.")
 	}
 }
 
@@ -100,9 +102,8 @@ func (v *validator) mix(ph *Phase, at part, name string, mix []Weight) {
 		}
 		last = w.Op
 	}
-	for model, only := range map[string]driver.Verb{"populate": driver.Put, "clear": driver.Delete} {
-		is := model == "populate" && ph.Populate != nil || model == "clear" && ph.Clear != nil
-		if is && name == "ops" && (len(mix) != 1 || mix[0] != Weight{only.String(), 1}) {
+	for model, only := range map[string]driver.Verb{"populate": driver.Put, "clear": driver.Delete, "verify": driver.Get} {
+		if is := model == ph.model(); is && name == "ops" && (len(mix) != 1 || mix[0] != Weight{only.String(), 1}) {
 			v.fault(fmt.Sprintf("%s: %s with other ops than %s", at.where, model, only), "Leave ops out.", path)
 		}
 	}

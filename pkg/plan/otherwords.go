@@ -72,7 +72,6 @@ var otherWords = []otherWord{
 	{"seed quantiles", topLevel, `Write it in plan "NAME" { … }.`},
 	{"request", topLevel, writeOp},
 	{"p50 p90 p95 p99 p999", "slo", `Write response_WORD = "5ms".`},
-	{"verify", "", "Write a phase that gets, with expect_hits."},
 	{"growing", "values", "Write size."},
 
 	// Loads.

@@ -11,13 +11,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate and Clear is set.
+// Phase is a load on a target. Exactly one of Closed, Open, Stages, Search, Populate, Clear and Verify is set.
 type Phase struct {
 	Name       string     `json:"name"`
 	Target     string     `json:"target"`
 	Behind     []string   `json:"behind,omitempty"` // targets that others of the phase ask: their sources, and remote caches
 	Dataset    string     `json:"dataset"`
-	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete; for Scenarios: the sum of their steps
+	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
 	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; empty: from Ops
 	Batch      int        `json:"batch"`               // keys per op of the load
 	Setup      []Weight   `json:"setup"`               // untimed ops before the load: each session takes every key of its pool once; empty: none
@@ -27,6 +27,7 @@ type Phase struct {
 	Search     *Search    `json:"search"`              //
 	Populate   *Populate  `json:"populate"`            //
 	Clear      *Clear     `json:"clear"`               //
+	Verify     *Verify    `json:"verify,omitempty"`    //
 	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: no expectation
 	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil: all
 	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "": a get that misses is just that
@@ -73,6 +74,8 @@ func (ph *Phase) Sessions() int {
 		return ph.Populate.Sessions
 	case ph.Clear != nil:
 		return ph.Clear.Sessions
+	case ph.Verify != nil:
+		return ph.Verify.Sessions
 	}
 	return 0
 }
@@ -88,6 +91,8 @@ func (ph *Phase) Pipeline() int {
 		return ph.Populate.Pipeline
 	case ph.Clear != nil:
 		return ph.Clear.Pipeline
+	case ph.Verify != nil:
+		return ph.Verify.Pipeline
 	}
 	return 0
 }
@@ -104,7 +109,7 @@ func (ph *Phase) WarmUp() time.Duration {
 }
 
 // loadModels are the inner blocks of a phase, which has exactly one of them.
-var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear"}
+var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear", "verify"}
 
 // phase reads a phase block; nil when it is not to run.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
@@ -168,6 +173,8 @@ func (b *block) loadModel(ph *Phase) {
 			ph.Populate = (*Populate)(inner.walk())
 		case model == "clear":
 			ph.Clear = (*Clear)(inner.walk())
+		case model == "verify":
+			ph.Verify = inner.verify()
 		}
 	}
 }
@@ -226,8 +233,10 @@ func (v *validator) phase(ph *Phase) {
 		v.listed(ph, d, at)
 		v.growing(ph, d, at)
 		v.grown(ph, d, at)
+		v.single(ph, d, at)
 		if t := v.plan.Target(ph.Target); t != nil {
 			v.batch(ph, d, t, at)
+			v.follow(ph, d, t, at)
 		}
 	}
 	for _, name := range ph.Datasets()[1:] {
@@ -255,7 +264,7 @@ func (v *validator) samples(ph *Phase, at part) {
 	}
 	v.within(at, "samples", int64(ph.Samples), 1, maxSamples)
 	if ph.Closed == nil && ph.Schedule() == nil {
-		v.fault(at.where+": samples of populate or clear", "Leave samples out: those of a load are kept, which is closed, open, stages or search.", at.path+".samples")
+		v.fault(at.where+": samples of populate, clear or verify", "Leave samples out: those of a load are kept, which is closed, open, stages or search.", at.path+".samples")
 	}
 }
 
@@ -292,9 +301,13 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		models = append(models, "clear")
 		v.connections(at.in("clear"), w.Sessions, w.Pipeline)
 	}
+	if w := ph.Verify; w != nil {
+		models = append(models, "verify")
+		v.connections(at.in("verify"), w.Sessions, w.Pipeline)
+	}
 	switch {
 	case len(models) == 0:
-		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {} or clear {}.",
+		v.fault(at.where+": no load model", "Write closed { … }, open { … }, stages { … }, search { … }, populate {}, clear {} or verify {}.",
 			append([]string{at.path, at.path + ".model"}, eachIn(at.path, loadModels)...)...)
 	case len(models) > 1:
 		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), dialect.Listed(models)), "Write one, and a phase for each other.", at.path)

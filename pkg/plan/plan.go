@@ -61,20 +61,23 @@ const (
 )
 
 // Irreplaceable returns a phase that needs what its sessions left on their worker's machine in an earlier phase. No other worker can take
-// such sessions over in between. It returns "" when there is no such phase.
-func (p *Plan) Irreplaceable() (phase, earlier string) {
+// such sessions over in between. what is what they left. It returns "" when there is no such phase.
+func (p *Plan) Irreplaceable() (phase, earlier, what string) {
 	first := map[string]string{} // phase, by target
 	for _, ph := range p.Phases {
+		if before := p.firstFollowed(ph); ph.compares() && before != ph {
+			return ph.Name, before.Name, "acknowledged versions"
+		}
 		t := p.Target(ph.Target)
 		if t == nil || t.Executor != Thread {
 			continue
 		}
 		if before, there := first[t.Name]; there {
-			return ph.Name, before
+			return ph.Name, before, "log files"
 		}
 		first[t.Name] = ph.Name
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // Phase returns the phase with the given name, or nil.

@@ -19,6 +19,9 @@ type Clear struct {
 	Pipeline int `json:"pipeline"`
 }
 
+// walks reports whether the phase takes each key once, untimed: it is no load.
+func (ph *Phase) walks() bool { return ph.Populate != nil || ph.Clear != nil || ph.Verify != nil }
+
 // walk reads the arguments of populate and clear.
 func (b *block) walk() *Populate {
 	w := &Populate{Sessions: 16, Pipeline: 16}
@@ -36,7 +39,7 @@ func (v *validator) setup(ph *Phase, at part) {
 		v.fault(at.where+": setup that does not only put", "Write setup { ops = { put = 1 } }.", path, path+".ops")
 	}
 	if ph.Closed == nil && ph.Schedule() == nil {
-		v.fault(at.where+": setup before populate or clear", "Leave it out.", path, at.path)
+		v.fault(at.where+": setup before populate, clear or verify", "Leave it out.", path, at.path)
 	}
 	if d := v.plan.Dataset(ph.Dataset); d != nil && !d.Keys.PerSession() {
 		v.fault(fmt.Sprintf("%s: setup of the shared dataset %q", at.where, d.Name),

@@ -161,8 +161,8 @@ func (v *validator) header() {
 	switch p.OnWorkerLoss {
 	case "", Continue, Abort:
 	case Replace:
-		if phase, earlier := p.Irreplaceable(); phase != "" {
-			v.fault(fmt.Sprintf("phase %s needs the log files that phase %s leaves on a worker's machine", dialect.Quote(phase), dialect.Quote(earlier)),
+		if phase, earlier, what := p.Irreplaceable(); phase != "" {
+			v.fault(fmt.Sprintf("phase %s needs the %s that phase %s leaves on a worker's machine", dialect.Quote(phase), what, dialect.Quote(earlier)),
 				"No other worker has those of one that was lost: write \"continue\" or \"abort\".", "plan.on_worker_loss")
 		}
 	default:

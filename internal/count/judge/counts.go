@@ -37,6 +37,8 @@ type Measured struct {
 	Origin     float64             // when the load began, in seconds on the run clock
 	Apart      time.Duration       // by how much the clocks of two loading workers may differ
 
+	Earlier []Earlier // phases that ran before, in order
+
 	Over     *Series            // what Series is of, if the phase has events
 	Happened map[int]*Happening // events that the coordinator carried out, by number in the phase
 
@@ -48,6 +50,13 @@ type Measured struct {
 
 	// Unfinished is what lost workers' last snapshots had in flight: neither side of a ledger will learn how it ended.
 	Unfinished measure.Counters
+}
+
+// Earlier is a phase that ran before.
+type Earlier struct {
+	Name   string
+	Origin float64 // when its load began, in seconds on the run clock
+	Events map[string]*run.Event
 }
 
 // cut says whether the step may have ended early on at least one worker.

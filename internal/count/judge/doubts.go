@@ -121,6 +121,7 @@ func newDoubts(p *phase) doubts {
 	if short := p.shortfall(); short != "" {
 		d.add(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
 	}
+	p.judgeVerify(&d)
 	if !p.timed() {
 		return d
 	}

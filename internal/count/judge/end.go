@@ -23,7 +23,7 @@ func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
 		return run.EndLost
 	case slices.ContainsFunc(m.Logs, failed):
 		return run.EndLog
-	case ph.Populate != nil || ph.Clear != nil:
+	case ph.Populate != nil || ph.Clear != nil || ph.Verify != nil:
 		return run.EndKeys
 	case ph.Search != nil:
 		return run.EndSearch

@@ -101,6 +101,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 	p.Requests = p.requests(t, p.asked(ph))
 	p.away(t)
 	p.cache(ph, &t.Cache)
+	p.verify(ph, m)
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign

@@ -74,6 +74,8 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run
 		}
 	case ph.Populate != nil:
 		return worker.Populate, run.ModelClosed, run.Load{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
+	case ph.Verify != nil:
+		return worker.Verify, run.ModelClosed, run.Load{Sessions: ph.Verify.Sessions, Pipeline: ph.Verify.Pipeline}
 	default:
 		return worker.Clear, run.ModelClosed, run.Load{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
 	}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -15,6 +17,9 @@ import (
 func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Totals) string {
 	short := func(done, due uint64, what, ends string) string {
 		return fmt.Sprintf("%s: %s of %s %s%s%s", kind, quantity.Number(float64(done)), quantity.Number(float64(due)), what, ends, quote(errorTexts(&t.Errors)))
+	}
+	if kind == worker.Verify { // what it does not read is counted
+		return ""
 	}
 	begun := false
 	for v, o := range t.Ops {
@@ -58,4 +63,11 @@ func ends(kind worker.StepKind, o *measure.Op, due uint64) string {
 		return ""
 	}
 	return ": " + said
+}
+
+// judgeVerify doubts a verify that could not read all keys.
+func (p *phase) judgeVerify(d *doubts) {
+	if v := p.Verify; v != nil && v.Unread > 0 {
+		d.add(reason.SetupFailed, run.Invalid, []string{"verify", "op"}, "%s of %s could not be read%s", quantity.Thousands(v.Unread), quantity.Count(v.Keys, "key"), quote(errorTexts(&p.counts.Load.Errors)))
+	}
 }

@@ -142,6 +142,7 @@ func (t *Totals) decode(r *reader) {
 	r.hist(&t.Waited)
 	r.cache(&t.Cache)
 	r.events(t)
+	r.versions(t)
 }
 
 // cache reads what caches counted.

@@ -54,6 +54,16 @@
 //	+--------------+-----------+---------------------------------------+---------------------------------+
 //	| lost: Bins, or 0 | waited: Hist | Cache | events | per event: times and, unless 0, ± first, last − first |
 //	+------------------+--------------+-------+--------+-------------------------------------------------------+
+//	| Versions |
+//	+----------+
+//
+// Versions; with nothing in it, a 0 alone. Examples of lost writes are in the order of when they were acknowledged, the last one first, and then of their keys:
+//
+//	+------+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
+//	| 1 1B | keys | missing | older | newer | unread | gets | stale | backwards | stale by one version, two, three, more  |
+//	+------+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
+//	| age: Hist | examples 1B | per example: ± acknowledged, length of the key 1B, its bytes, version, version found        |
+//	+-----------+-------------+-------------------------------------------------------------------------------------------+
 //
 // Cache; with nothing in it, a 0 alone:
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-const version = 12
+const version = 13
 
 // maxEndpoints bounds what a few bytes can make a decoder allocate.
 const maxEndpoints = 4096
@@ -117,7 +117,7 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	if b, err = t.appendScenarios(b); err != nil {
 		return b, err
 	}
-	return t.appendEvents(t.Cache.append(appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited))), nil
+	return t.Versions.append(t.appendEvents(t.Cache.append(appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited)))), nil
 }
 
 // append appends the counts; a single 0 if there are none.

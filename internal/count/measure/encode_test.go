@@ -48,8 +48,8 @@ func TestEmptyForms(t *testing.T) {
 		}
 		want string
 	}{
-		{"counters", new(Counters), "0c" + "00" + "0000"},
-		{"totals", new(Totals), "0c" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "00" + "00" + "0200" + "00" + "00"},
+		{"counters", new(Counters), "0d" + "00" + "0000"},
+		{"totals", new(Totals), "0d" + "00" + "0000000000000000" + "00000000" + "00" + "00" + "0000" + "0000" + "00" + "00" + "00" + "00" + "00" + "0200" + "00" + "00" + "00"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(bytesOf(t, c.x)), c.name)
 	}
@@ -248,8 +248,9 @@ func TestWidestBinsTravel(t *testing.T) {
 
 // Each case is a form that AppendBinary does not write.
 func TestDecodeIsStrict(t *testing.T) {
+	bare := strings.TrimSuffix(hex.EncodeToString(bytesOf(t, new(Totals))), "00") // up to what was compared
 	const (
-		head   = "0c" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
+		head   = "0d" + "00" + "0000000000000000" + "00000000" + "00" // up to the span
 		span   = "00"
 		noErrs = "0000"
 		noReqs = "0000" + "00" // and no times away
@@ -262,9 +263,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		second   = head + span + noErrs + noReqs + "00" + "02" + upToAcks + "0000000000" // the second scenario, up to its steps
 	)
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "01", "version 1, want 12"},
-		{"a long number", "0c" + "8000", "longer than need be"},
-		{"a large number", "0c" + "ffffffffffffffffffff01", "above 2^64"},
+		{"version", "01", "version 1, want 13"},
+		{"a long number", "0d" + "8000", "longer than need be"},
+		{"a large number", "0d" + "ffffffffffffffffffff01", "above 2^64"},
 		{"32 errors without text", head + span + "2000", "32 errors without a text"},
 		{"33 texts", head + span + "2121", "33 error texts, want at most 32"},
 		{"errors without text", head + span + "0100", "1 errors without a text"},
@@ -320,6 +321,11 @@ func TestDecodeIsStrict(t *testing.T) {
 		{"step cut off", second + "04" + "01", "decode totals: scenario 2: step 3: it ends early"},
 		{"empty first step", second + "01" + emptyOp, "decode totals: scenario 2: step 1: written, but empty"},
 		{"empty step", second + "04" + emptyOp, "decode totals: scenario 2: step 3: written, but empty"},
+		{"versions", bare + "02", "versions: a mark of 2"},
+		{"empty versions", bare + "01" + "000000000000000000000000" + "0200" + "00", "versions: written, but empty"},
+		{"many lost writes", bare + "01" + "000000000000000000000000" + "0200" + "11", "versions: 17 examples, want at most 16"},
+		{"a long key", bare + "01" + "000000000000000000000000" + "0200" + "01" + "00" + "fb", "versions: a key of 251 bytes"},
+		{"lost writes out of order", bare + "01" + "000000000000000000000000" + "0200" + "02" + "02" + "00" + "0500" + "04" + "00" + "0500", "versions: examples out of order"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -333,9 +339,9 @@ func TestDecodeIsStrict(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "00", "version 0, want 12"},
-		{"verbs", "0c808080808010", "a set 0x8000000000 of 39 verbs"},
-		{"empty ledger", "0c02" + "000000000000000000", "put: written, but empty"},
+		{"version", "00", "version 0, want 13"},
+		{"verbs", "0d808080808010", "a set 0x8000000000 of 39 verbs"},
+		{"empty ledger", "0d02" + "000000000000000000", "put: written, but empty"},
 	} {
 		t.Run("counters/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)
@@ -349,11 +355,11 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 	const most = "ffffffffffffffffff01"
 	for _, c := range []struct{ name, form, want string }{
-		{"version", "07", "version 7, want 12"},
-		{"step", "0c" + "8080808008", "step 2147483648"},
-		{"sequence", "0c" + "00" + most + "01", "sequence numbers above 2^64"},
-		{"time", "0c" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
-		{"what it has", "0c" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
+		{"version", "07", "version 7, want 13"},
+		{"step", "0d" + "8080808008", "step 2147483648"},
+		{"sequence", "0d" + "00" + most + "01", "sequence numbers above 2^64"},
+		{"time", "0d" + "00" + "0000" + "02" + most, "an interval to beyond 2^63 ns"},
+		{"what it has", "0d" + "00" + "0000" + "0000" + "04", "a set 0x4 of 2 things said of a snapshot"},
 	} {
 		t.Run("snapshot/"+c.name, func(t *testing.T) {
 			b, err := hex.DecodeString(c.form)

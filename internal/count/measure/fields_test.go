@@ -25,6 +25,7 @@ func counted() (all []field) {
 		t := NewTotals(testOrigin, 1)
 		t.of(driver.Put)
 		t.scenario(0)
+		t.Compared()
 		return t
 	}
 	var walk func(name string, at func(*Totals) reflect.Value)
@@ -72,6 +73,7 @@ func counted() (all []field) {
 		if t.Ops[driver.Put] == nil {
 			t.of(driver.Put)
 			t.scenario(0)
+			t.Compared()
 		}
 		return reflect.ValueOf(t).Elem()
 	})

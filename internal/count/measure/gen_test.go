@@ -224,6 +224,11 @@ func sampleTotals() *Totals {
 	t.Errors.Add([]byte("ERR unknown command\r\n"))
 	t.Errors.Add([]byte("LOADING"))
 	t.Cache = Cache{Gets: 300, Hits: 200, Misses: 100, Loads: 90, LoadTime: 5e6, MostLoads: 7, Coalesced: 10, Entries: -3, Bytes: 4096, Caches: 2}
+	t.Compared().Verified = Verified{Keys: 9, Newer: 1, Unread: 2}
+	t.Versions.Verified.Lose(Lost{At: testOrigin + 6e6, Key: []byte("key:000000000002"), Version: 8, Found: 7})
+	t.Versions.Verified.Lose(Lost{At: testOrigin - 5e6, Key: []byte("key:000000000001"), Version: 6})
+	t.Versions.Staleness = Staleness{Gets: 50, Stale: 4, Behind: [Behind]uint64{2, 1, 0, 1}, Backwards: 1}
+	t.Versions.Staleness.Age.RecordN(2_000_000, 4)
 	t.Happened(1, testOrigin+7e6)
 	t.Happened(1, testOrigin+5e6)
 	return t

@@ -69,6 +69,7 @@ type rest struct {
 	MaxStall    int64     // the longest stall, ns
 	Cache       Cache     // of targets that read through one
 	Events      []Event   // by number in the phase: those that workers carry out themselves; may be shorter
+	Versions    *Versions // of what gets returned, compared with what had been acknowledged; nil is empty
 	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
 }
 

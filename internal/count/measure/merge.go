@@ -45,6 +45,9 @@ func (t *rest) merge(o *rest) {
 	t.MaxStall = max(t.MaxStall, o.MaxStall)
 	t.Cache.Add(&o.Cache)
 	t.mergeEvents(o.Events)
+	if !o.Versions.empty() {
+		t.Compared().merge(o.Versions)
+	}
 	t.Waited.Merge(&o.Waited)
 }
 
@@ -66,6 +69,7 @@ func (t *Totals) Reset() {
 	}
 	clear(t.Away)
 	clear(t.Events)
+	t.Versions.reset()
 	t.Waited.Reset()
 	t.Digest, t.Span, t.Cache = 0, Span{}, Cache{}
 	t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, t.MaxStall = 0, 0, 0, 0, 0

@@ -41,7 +41,7 @@ const (
 	Retransmits       Code = "retransmits"        // TCP retransmitted much
 	RunQueue          Code = "run_queue"          // the generator's loop waited for a processor
 	SearchEnded       Code = "search_ended"       // a search ended before it had its answer
-	SetupFailed       Code = "setup_failed"       // ops of a setup, a populate or a clear, which must all succeed, did not
+	SetupFailed       Code = "setup_failed"       // ops of a setup, a populate, a clear or a verify, which must all succeed, did not
 	Stalled           Code = "stalled"            // a closed load's target stood still, or some of its slots hung
 	StartedLate       Code = "started_late"       // ops started late
 	StoodStill        Code = "stood_still"        // the generator stood still for more than 250 ms

@@ -101,8 +101,9 @@ type coordinator struct {
 	nodes   map[string][]string
 	probes  []*asked // by the plan's observations
 	result  *run.Run
-	journal *journal // nil when a run is read back: nothing more is kept
-	past    *past    // the records of a run that is read back; nil for a live run
+	earlier []judge.Earlier // phases of it
+	journal *journal        // nil when a run is read back: nothing more is kept
+	past    *past           // the records of a run that is read back; nil for a live run
 	seq     int
 	rows    int      // limit on the rows of a load's series
 	seqs    []uint64 // by worker: sequence number of its last snapshot

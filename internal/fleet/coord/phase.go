@@ -198,7 +198,10 @@ func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
 		m.Load = &measure.Totals{}
 	}
 	m.DrawsAs = c.Header.DrawsAs
-	c.result.Add(ph.Name, judge.NewPhase(c.Plan, ph, m))
+	m.Earlier = c.earlier
+	is := judge.NewPhase(c.Plan, ph, m)
+	c.result.Add(ph.Name, is)
+	c.earlier = append(c.earlier, judge.Earlier{Name: ph.Name, Origin: m.Origin, Events: is.Event})
 }
 
 // shortfallError reports a step that had to succeed fully and did not.

@@ -26,6 +26,8 @@ func newRoute(ph *plan.Phase) *route {
 		r.add(worker.Step{Kind: worker.Populate, Last: true})
 	case ph.Clear != nil:
 		r.add(worker.Step{Kind: worker.Clear, Last: true})
+	case ph.Verify != nil:
+		r.add(worker.Step{Kind: worker.Verify, Last: true})
 	case ph.Closed != nil:
 		r.add(worker.Step{Kind: worker.Load, Last: true})
 	case ph.Open != nil:

@@ -76,7 +76,7 @@ func decodeStep(m *pb.Step) (worker.Step, error) {
 	}
 	s.Shape.Rate, s.Shape.From = m.GetRate(), m.GetRateFrom()
 	s.Shape.Ramp, s.Shape.Duration = time.Duration(m.GetRampNs()), time.Duration(m.GetDurationNs())
-	if !slices.Contains([]worker.StepKind{worker.Setup, worker.Populate, worker.Clear, worker.Load}, s.Kind) {
+	if !slices.Contains([]worker.StepKind{worker.Setup, worker.Populate, worker.Clear, worker.Verify, worker.Load}, s.Kind) {
 		return worker.Step{}, fmt.Errorf("step %d is of the unknown kind %q", s.Seq, s.Kind)
 	}
 	if s.From > s.To || s.To > maxSessions {

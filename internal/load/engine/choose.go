@@ -126,6 +126,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	}
 	l.scenes = newScenes(l, source)
 	l.fills, l.loading = nil, 0
+	l.follows = g.follow(l, step.Kind)
 	l.events = g.events(l, step.Kind)
 	width := g.width(step.Kind)
 	if step.Kind.Timed() && g.phase.OnMiss == plan.PutOnMiss {
@@ -141,12 +142,36 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	switch {
 	case l.scenes != nil:
 		l.way = l.scenes
-	case wired && !traced && l.fills == nil && l.ordinals == 0: // ops that are counted together have no ordinals
+	case wired && !traced && l.fills == nil && l.follows == nil && l.ordinals == 0: // ops that are counted together have no ordinals
 		if fast := w.fast(l.programs.Program, source); fast != nil {
 			w.use(fast)
 			l.way = fast
 		}
 	}
+}
+
+// writtenBy returns what the sessions know of what they write in a phase; nil if nobody asks.
+func (e *Engine) writtenBy(ph *plan.Phase) *written {
+	if !e.plan.Follows(ph) {
+		return nil
+	}
+	of := [2]string{e.plan.Holder(ph), ph.Dataset}
+	if e.written[of] == nil {
+		e.written[of] = &written{writers: uint64(ph.Sessions()), keys: uint64(e.plan.Dataset(ph.Dataset).Keys.Count), of: map[int][]writtenKey{}}
+	}
+	return e.written[of]
+}
+
+// follow returns the follower of a loop in a step; nil if there is nothing to follow.
+func (g *group) follow(l *loop, kind worker.StepKind) *follower {
+	if g.written == nil {
+		return nil
+	}
+	f := &follower{l: l, writers: g.written.writers, verifies: kind == worker.Verify}
+	for _, s := range l.sessions {
+		f.keys = append(f.keys, g.written.keysOf(s.id))
+	}
+	return f
 }
 
 // events lists the events of a step that are about what the loop keeps.

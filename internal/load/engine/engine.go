@@ -60,21 +60,22 @@ type Config struct {
 // Engine carries out steps in this process. Call Assign first, then Prepare and Run in turn for each step. One goroutine at a time, except for Drain,
 // SetLease and Progress.
 type Engine struct {
-	cfg    Config
-	run    worker.Assignment
-	plan   *plan.Plan
-	clock  clock
-	wall   int64
-	apart  int64                    // the run clock's zero on the clock of the policy's budget
-	group  *group                   // of the current phase
-	locals map[string]*localTarget  // opened in this run
-	caches map[string]*caches       // by target: what its sessions keep
-	ready  map[string]bool          // targets whose servers the driver has prepared in this run
-	lists  map[listing]*keyfile.Set // files that the current phase takes keys and values from
-	seq    uint64                   // of the last snapshot
-	stage  stage
-	halt   atomic.Int32
-	lease  lease
+	cfg     Config
+	run     worker.Assignment
+	plan    *plan.Plan
+	clock   clock
+	wall    int64
+	apart   int64                    // the run clock's zero on the clock of the policy's budget
+	group   *group                   // of the current phase
+	locals  map[string]*localTarget  // opened in this run
+	caches  map[string]*caches       // by target: what its sessions keep
+	ready   map[string]bool          // targets whose servers the driver has prepared in this run
+	written map[[2]string]*written   // by target that holds the values, and dataset: what its sessions wrote
+	lists   map[listing]*keyfile.Set // files that the current phase takes keys and values from
+	seq     uint64                   // of the last snapshot
+	stage   stage
+	halt    atomic.Int32
+	lease   lease
 
 	keeps    bool         // loops keep their threads while they wait
 	progress atomic.Int64 // bytes of files that Prepare has read and written
@@ -146,6 +147,7 @@ func (e *Engine) Assign(_ context.Context, a worker.Assignment) error {
 		leaveRoom(e.cfg.Loops)
 	}
 	e.run, e.plan, e.locals, e.ready, e.lists = a, p, map[string]*localTarget{}, map[string]bool{}, nil
+	e.written = map[[2]string]*written{}
 	spin := time.Duration(0)
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Executor == plan.EventLoop }) {
 		spin = oversleep

@@ -42,6 +42,7 @@ type group struct {
 	parts    int                                              // how many loops share the sessions
 	trace    func(context.Context) (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
 	files    *files                                           // of a local target; nil for any other, and once closed
+	written  *written                                         // what sessions know of their writes; nil: nothing asks
 	hosted   hosted                                           // the targets' processes on this machine
 	partials partials
 }
@@ -51,7 +52,7 @@ func (g *group) sides() []*side { return append([]*side{&g.side}, g.others...) }
 
 // openGroup connects the sessions that a phase's first step names.
 func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error) {
-	g := &group{plan: e.plan, phase: e.plan.Phase(step.Phase), sessions: step.To - step.From}
+	g := &group{plan: e.plan, phase: e.plan.Phase(step.Phase), sessions: step.To - step.From, written: e.writtenBy(e.plan.Phase(step.Phase))}
 	g.executor = e.plan.ExecutorOf(g.phase)
 	unhurried := ctx // writing files has no time limit
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
@@ -371,6 +372,12 @@ func (g *group) ready(source *workload.Source) worker.Ready {
 		}
 	}
 	if g.step.Kind.Timed() && g.trace != nil {
+		return r
+	}
+	if g.step.Kind == worker.Verify {
+		for _, l := range g.loops {
+			r.Ops += l.follows.due()
+		}
 		return r
 	}
 	for i := g.step.From; i < g.step.To; i++ {

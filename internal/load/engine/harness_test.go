@@ -85,7 +85,15 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	b.e.resolve = nil
 	b.e.dial = b.net.dial
 	b.e.clock, b.e.plan, b.e.wall = c, p, int64(time.Hour)
-	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1}
+	b.e.written = map[[2]string]*written{}
+	return b.enter(phase, latency)
+}
+
+// enter begins a phase, on the servers that are there.
+func (b *bench) enter(phase string, latency time.Duration) error {
+	t, p := b.t, b.e.plan
+	t.Helper()
+	b.g = &group{plan: p, phase: p.Phase(phase), sessions: p.Phase(phase).Sessions(), parts: 1, written: b.e.writtenBy(p.Phase(phase))}
 	b.g.target = p.Target(b.g.phase.Target)
 	b.g.forms = b.g.target.Forms(p.Words())
 	b.g.connect = sockets.Connector{Dial: b.e.dial}
@@ -98,7 +106,10 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	b.g.executor = b.g.target.Executor
 	require.NoError(t, b.g.locate(nil))
 	for i := range b.g.endpoints {
-		server := b.net.server(uint16(firstPort+i), latency)
+		server := b.server(i)
+		if server == nil {
+			server = b.net.server(uint16(firstPort+i), latency)
+		}
 		server.far.refusal = b.refusal
 		server.mute = i >= len(b.g.endpoints)-b.silent
 		b.g.endpoints[i].Addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+i))
@@ -121,7 +132,7 @@ func (b *bench) connect(p *plan.Plan, phase string, latency time.Duration, c clo
 	require.NoError(t, err)
 	b.g.loops = []*loop{b.l}
 	b.g.number(0)
-	return b.l.tr.open(c.now() + int64(time.Second))
+	return b.l.tr.open(b.e.clock.now() + int64(time.Second))
 }
 
 // divide makes the endpoints a cluster whose slots are in turn those of each.

@@ -108,12 +108,13 @@ type loop struct {
 	poll     sockets.Poller // of the wires; nil if there are none
 	clock    clock
 	feed     feed
-	pipeline int      // slots of each session
-	think    int64    // how long a slot of a closed load pauses after each op
-	way      way      // of the step's ops
-	states   stateful // the way that begins one op at a time, programs or thread
-	fills    *fills   // puts what gets miss; nil: nothing does
-	scenes   *scenes  // if the step's sessions carry out scenarios: then the way; else nil
+	pipeline int       // slots of each session
+	think    int64     // how long a slot of a closed load pauses after each op
+	way      way       // of the step's ops
+	states   stateful  // the way that begins one op at a time, programs or thread
+	fills    *fills    // puts what gets miss; nil: nothing does
+	follows  *follower // compares versions that are read with those that were acknowledged; nil: nothing does
+	scenes   *scenes   // if the step's sessions carry out scenarios: then the way; else nil
 	timers   timers
 	sessions []*session
 

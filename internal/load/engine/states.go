@@ -27,9 +27,11 @@ type opState struct {
 // next draws the next op of a stream into a slot of the session; nil if the stream has ended.
 func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opState {
 	st := l.take()
-	if !stream.Next(&st.Op) {
-		l.release(st)
-		return nil
+	for more := true; more; more = l.follows.skips(&st.Op) {
+		if !stream.Next(&st.Op) {
+			l.release(st)
+			return nil
+		}
 	}
 	l.occupy(s, 1, now)
 	l.ready(st, s, nil, due, now)
@@ -62,6 +64,9 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 // sets signs an op that is about to begin, and sets its state.
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	l.sign(&st.Op, now)
+	if l.follows != nil {
+		l.follows.begin(&st.Op, now)
+	}
 	st.by = l.lanes[st.Target].programs
 	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, len(st.Batch), 0, 0
 }
@@ -70,6 +75,9 @@ func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	outcome := step.Outcome
 	st.done = true
+	if l.follows != nil {
+		l.follows.ended(&st.Op, &step, now)
+	}
 	if outcome > driver.Miss {
 		l.errorStop.ended(outcome, 1)
 		l.fruitless(st.session, 1, cause, st.due, now)

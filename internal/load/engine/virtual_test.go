@@ -42,6 +42,7 @@ type virtualServer struct {
 	net     *virtualNet
 	latency func(n int) time.Duration // of the n-th request that it gets; negative: never
 	down    bool                      // refuses connections
+	deletes bool                      // a DEL takes effect
 	mute    bool                      // does not answer the greeting
 	keys    map[string][]byte
 	got     map[string]*int           // requests by command
@@ -339,6 +340,9 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 		}
 		reply = stored
 	case "DEL":
+		if s.deletes {
+			delete(s.keys, string(args[1]))
+		}
 		reply = gone
 	case "ASKING":
 		reply = stored

@@ -6,7 +6,7 @@
 //
 // # Streams
 //
-// A load has one stream per session when closed and [plan.Schedule].Streams otherwise; setup, populate and clear have one per session.
+// A load has one stream per session when closed and [plan.Schedule].Streams otherwise; setup, populate, clear and verify have one per session.
 // Stream i belongs to session i mod sessions.
 //
 // # Random numbers
@@ -42,6 +42,9 @@
 //     newest, with probability ∝ rank⁻ˢ, among [0, count) and all keys that the stream has put (see growth and newest);
 //   - sequence: part i of S of [0, count), which is [⌊count·i/S⌋, ⌊count·(i+1)/S⌋), in order, once. Each stream takes a part of the
 //     shared range, or of its session's pool, which the session's streams share.
+//
+// If each key has one writer, session s of S writes the keys whose index is s modulo S, in all phases: a write picks as above, and takes the key of its
+// session that is nearest. A sequence, populate, clear and verify are divided likewise: stream s takes indices s, s + S, s + 2·S and so on.
 //
 // Setup walks each session's pool, in order. Populate walks the shared range, divided between its streams like a sequence. Clear does the
 // same, or walks all pools that the plan's loads use, as one contiguous range, whatever the number of its own sessions.

@@ -28,12 +28,16 @@ const (
 	hotspot
 	ycsb
 	latest
+	stride // op n takes the n-th key of those that are the session's to write
+	owned  // a write goes to a key of the session
 )
 
 // keySpace turns indices into keys.
 type keySpace struct {
 	format     keyFormat
 	pick       pick
+	drawn      pick   // owned: how the keys are drawn that gets go to
+	writers    uint64 // if each key has one writer: the number of sessions. Session s writes the keys whose index is s modulo that
 	count      uint64 // indices in the space, or in each session's pool
 	perSession bool
 	origin     uint64 // number of index 0, of session 0
@@ -70,6 +74,11 @@ func newKeySpace(p *plan.Plan, ph *plan.Phase, data *plan.Dataset, step Step) (k
 			if k.growth, err = newGrowth(p, ph, step.Level); err != nil {
 				return keySpace{}, err
 			}
+		}
+	}
+	if data.Keys.OneWriter() && kind != Clear {
+		if err := k.divide(ph.Sessions()); err != nil {
+			return keySpace{}, err
 		}
 	}
 	if k.perSession {
@@ -115,6 +124,31 @@ func (k *keySpace) setPick(p *plan.Plan, data *plan.Dataset) error {
 		return fmt.Errorf("keys cannot be picked by %q", data.Keys.Pick)
 	}
 	return nil
+}
+
+// divide gives each key to one of the phase's sessions, which alone writes it.
+func (k *keySpace) divide(sessions int) error {
+	k.writers = uint64(sessions)
+	switch {
+	case k.perSession || k.pick == latest:
+		return errors.New("a single writer for each key of session pools, or for the latest keys")
+	case k.writers < 1 || k.writers > k.count:
+		return fmt.Errorf("%d sessions to write %d keys, each of which has one writer", sessions, k.count)
+	case k.pick == walk:
+		k.pick = stride
+	default:
+		k.pick, k.drawn = owned, k.pick
+	}
+	return nil
+}
+
+// nearest returns the index nearest to another one that is a session's to write.
+func (k *keySpace) nearest(index, session uint64) uint64 {
+	index += session - index%k.writers
+	if index >= k.count {
+		index -= k.writers
+	}
+	return index
 }
 
 // layPools places the pools of a dataset next to each other among the key numbers.

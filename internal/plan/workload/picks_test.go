@@ -276,3 +276,43 @@ func TestAnIndexNamesOneKey(t *testing.T) {
 		}
 	}
 }
+
+// With a single writer, a session puts only its own keys, by the dataset's way of picking, and gets all. Walks divide the keys likewise.
+func TestEachKeyHasOneWriter(t *testing.T) {
+	const sessions, count = 7, 100
+	for _, pick := range []string{"uniform", "zipf", "hotspot"} {
+		k := keys(pick, "shared", count)
+		if pick == "hotspot" {
+			k = hot(0.8, 0.2, count)
+		}
+		k.Writers = "one"
+		p := onePlan(k, populate("fill", sessions), open("load", sessions, 2*sessions))
+		got, put := map[uint64]bool{}, map[uint64]bool{}
+		for i := range 2 * sessions {
+			st := source(t, p, 1, "load").Stream(i)
+			for range 3000 {
+				var o op.Op
+				require.True(t, st.Next(&o))
+				require.Less(t, o.Index, uint64(count))
+				if o.Verb == driver.Get {
+					got[o.Index] = true
+					continue
+				}
+				put[o.Index] = true
+				require.EqualValues(t, i%sessions, o.Index%sessions, pick)
+			}
+		}
+		require.Len(t, got, count, pick)
+		require.Len(t, put, count, pick)
+		filled := map[uint64]bool{}
+		for i := range sessions {
+			st := source(t, p, 0, "populate").Stream(i)
+			for o := (op.Op{}); st.Next(&o); {
+				require.EqualValues(t, i, o.Index%sessions)
+				require.Falsef(t, filled[o.Index], "%d twice", o.Index)
+				filled[o.Index] = true
+			}
+		}
+		require.Len(t, filled, count)
+	}
+}

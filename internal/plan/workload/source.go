@@ -47,6 +47,7 @@ const (
 	Setup    Kind = "setup"    // puts of the session pools before a load
 	Populate Kind = "populate" // puts of the shared key range
 	Clear    Kind = "clear"    // deletes
+	Verify   Kind = "verify"   // gets of what was put
 )
 
 // Step identifies a step of a phase.
@@ -145,6 +146,8 @@ func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 		return ph.Ops, ph.Populate != nil
 	case Clear:
 		return ph.Ops, ph.Clear != nil
+	case Verify:
+		return ph.Ops, ph.Verify != nil
 	}
 	return nil, false
 }
@@ -225,6 +228,10 @@ func (s *Source) Stream(i int) Stream {
 		st.from = share(s.keys.count, part, parts)
 		st.end = min(st.end, share(s.keys.count, part+1, parts)-st.from)
 	}
+	if s.keys.pick == stride {
+		st.from = uint64(session)
+		st.end = min(st.end, (s.keys.count-st.from+s.keys.writers-1)/s.keys.writers)
+	}
 	return st
 }
 
@@ -236,7 +243,7 @@ type Stream struct {
 	n      uint64 // of the next op
 	end    uint64 // number of ops, or unbounded
 	pool   uint64 // number of the key with index 0
-	from   uint64 // of a walk: index of op 0
+	from   uint64 // of a walk or a stride: index of op 0
 	random rand.PCG
 	newest newest
 	base   uint64 // of growing records: what their seeds have in common
@@ -345,10 +352,25 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 		return k.warm(&st.random)
 	case k.pick == ycsb:
 		return ycsbIndex(&st.random, k.count)
+	case k.pick == stride:
+		return st.from + st.n*k.writers
+	case k.pick == owned:
+		return st.single(verb)
 	case verb.Stores():
 		return st.insert()
 	}
 	return st.recent()
+}
+
+// single picks a key's index where each key has one writer: what the dataset's own way picks or, for a write, the key nearest to that which is the
+// session's.
+func (st *Stream) single(verb driver.Verb) uint64 {
+	s := st.source
+	index := s.draw(&st.random)
+	if verb == driver.Get {
+		return index
+	}
+	return s.keys.nearest(index, uint64(int(st.number)%s.sessions))
 }
 
 // vary sets the size of a value. A record's size is known only once it is made: it is made in the spare room after the key.

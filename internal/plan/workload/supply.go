@@ -51,7 +51,12 @@ func newSupply(p *plan.Plan, ph *plan.Phase, name string, step Step) (*supply, e
 
 // draw picks a key's index independently of previous ones, as for any dataset but the phase's own.
 func (s *supply) draw(random *rand.PCG) uint64 {
-	switch k := &s.keys; k.pick {
+	k := &s.keys
+	way := k.pick
+	if way == owned {
+		way = k.drawn
+	}
+	switch way {
 	case zipfian:
 		return k.popular(random)
 	case hotspot:

@@ -374,7 +374,7 @@ func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) 
 // foreseen says whether a plan's phase may have a finding about a metric of an op.
 func foreseen(ph *plan.Phase, verb string, m opMetric) bool {
 	switch {
-	case ph.Populate != nil || ph.Clear != nil:
+	case ph.Populate != nil || ph.Clear != nil || ph.Verify != nil:
 		return false
 	case m.Kind == metric.Rate && (ph.Open != nil || ph.Stages != nil):
 		return false // the schedule sets it

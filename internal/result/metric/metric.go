@@ -298,7 +298,7 @@ func Row() []Of[run.Row] {
 
 // Phase lists what there is of a phase as a whole.
 func Phase() []Of[run.Phase] {
-	return append(cacheFigures(), []Of[run.Phase]{
+	return append(append(cacheFigures(), verifyFigures()...), []Of[run.Phase]{
 		{
 			Name: "seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.Seconds },
 			Says: "first start to last end of its ops, without setup",

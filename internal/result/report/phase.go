@@ -28,6 +28,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	p.item("load", words.Load(ph)+"; "+words.Took(ph))
 	p.items("trace", "; ", words.Trace(ph)...)
 	p.items("cache", "; ", words.Cache(ph)...)
+	p.items("verify", "; ", words.Verify(ph)...)
 	for _, name := range words.EventNames(ph) {
 		p.items("event", "; ", words.Event(ph, name)...)
 	}

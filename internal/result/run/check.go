@@ -395,6 +395,9 @@ func (p *Phase) checkLedgers() error {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
 	}
+	if err := p.Verify.check(); err != nil {
+		return err
+	}
 	if err := p.Cache.check(); err != nil {
 		return err
 	}
@@ -506,7 +509,7 @@ func answers(r *Replication, kind worker.StepKind, verb string) uint64 {
 	switch {
 	case r == nil || !r.ByClient():
 		return 1
-	case !kind.Timed(): // these go to all endpoints of a key
+	case !kind.Timed() && kind != worker.Verify: // these go to all endpoints of a key
 		return uint64(max(1, r.N))
 	case verb == driver.Get.String():
 		return uint64(max(1, r.R))

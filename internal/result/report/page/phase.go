@@ -188,6 +188,9 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	if cache := words.Cache(ph); cache != nil {
 		facts = append(facts, words.Fact{Name: "cache", Text: cache})
 	}
+	if verify := words.Verify(ph); verify != nil {
+		facts = append(facts, words.Fact{Name: "verify", Text: verify})
+	}
 	for _, name := range words.EventNames(ph) {
 		facts = append(facts, words.Fact{Name: "event", Text: words.Event(ph, name)})
 	}

@@ -220,7 +220,7 @@ func Dataset(ph *run.Phase) string {
 
 // Untimed sums up in a line what a populate or a clear did; "" for a load, and if anything went wrong.
 func Untimed(ph *run.Phase) string {
-	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away) > 0 || ph.Log != nil {
+	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away) > 0 || ph.Log != nil || ph.Verify != nil && ph.Verify.Lost > 0 {
 		return ""
 	}
 	parts := []string{string(ph.Kind)}
@@ -231,6 +231,9 @@ func Untimed(ph *run.Phase) string {
 			done = quantity.Thousands(o.OK) + " " + verb + " ok"
 		}
 		parts = append(parts, done)
+	}
+	if ph.Verify != nil {
+		parts = []string{string(ph.Kind), verified(ph.Verify)}
 	}
 	return strings.Join(append(parts, Took(ph)), ", ")
 }

@@ -22,7 +22,8 @@ dataset "d" {
 phase "b" {
   target  = target.t
   dataset = dataset.d
-  verify {}
+  ops     = { get = 1 }
+  closed { iterations = 1 }
 }
 
 phase "c" {

@@ -1,0 +1,51 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// A lost write belongs to the phase in which it was acknowledged. It is near the event of that phase that is closest, up to five seconds before it
+// happened and after it was undone.
+func TestWhereWritesWereLost(t *testing.T) {
+	load := measure.NewTotals(100e9, len(endpoints))
+	v := &load.Compared().Verified
+	v.Keys, v.Newer = 9, 1
+	for _, at := range []int64{5, 21, 24, 31, 39, 46} {
+		v.Lose(measure.Lost{At: at * 1e9, Key: []byte("k\x1b"), Version: uint64(at) * 1e9, Found: uint64(at%2) * 3e9})
+	}
+	at := func(s float64) *float64 { return &s }
+	earlier := []Earlier{
+		{Name: "fill", Origin: 1},
+		{Name: "load", Origin: 20, Events: map[string]*run.Event{
+			"kill":  {HappenedSeconds: at(9), UndoneSeconds: at(14)},
+			"flush": {HappenedSeconds: at(12)},
+			"late":  {},
+		}},
+		{Name: "check", Origin: 100},
+	}
+	ph := &plan.Phase{Name: "check", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Verify: &plan.Verify{Sessions: 1, Pipeline: 1}}
+	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Earlier: earlier})
+	got := p.Verify
+	require.Equal(t, []uint64{9, 6, 2, 4, 1, 0}, []uint64{got.Keys, got.Lost, got.Missing, got.Older, got.Newer, got.Unread})
+	var where []string
+	for _, l := range got.Examples {
+		require.Equal(t, `k\x1b`, l.Key)
+		where = append(where, l.Phase+" "+l.Event)
+	}
+	require.Equal(t, []string{"load ", "load kill", "load flush", "load kill", "load ", "fill "}, where)
+	require.InDelta(t, 26, got.Examples[0].AckedSeconds, 1e-9)
+	require.Nil(t, got.Examples[0].OlderSeconds)
+	require.InDelta(t, 36, *got.Examples[1].OlderSeconds, 1e-9)
+	require.Equal(t, run.Valid, p.Validity)
+
+	v.Unread = 1
+	p = NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Earlier: earlier})
+	require.Equal(t, run.Invalid, p.Validity)
+	require.Equal(t, "1 of 9 keys could not be read", p.Reasons[0].Text)
+}

@@ -1,0 +1,197 @@
+package measure
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/loadgen/loadgen/pkg/hist"
+)
+
+// Versions is what came of comparing the versions of values that gets returned with those of writes that had been acknowledged.
+type Versions struct {
+	Verified  Verified
+	Staleness Staleness
+}
+
+// Verified is what a verify found. Keys = keys as they should be + Missing + Older + Unread.
+type Verified struct {
+	Keys           uint64 // that were put and acknowledged
+	Missing, Older uint64 // lost: the key is not there; its value is older than the last one that was acknowledged
+	Newer          uint64 // not lost: its value was put later, and never acknowledged
+	Unread         uint64 // the get failed
+	Lost           []Lost // the [MaxLost] of Missing and Older that were acknowledged last, the last one first
+}
+
+// Lost is an acknowledged write that is gone. Versions are those of values, about Unix nanoseconds; the time is on the run clock.
+type Lost struct {
+	At             int64 // when it was acknowledged
+	Key            []byte
+	Version, Found uint64 // Found is 0 if the key is missing
+}
+
+// MaxLost is the most examples of lost writes.
+const MaxLost = 16
+
+// maxLostKey is the longest key, in bytes.
+const maxLostKey = 250
+
+// Behind is how far behind stale gets are told apart: by one version to three, and by more.
+const Behind = 4
+
+// Staleness is what gets returned of keys with an acknowledged write before they began.
+type Staleness struct {
+	Gets      uint64
+	Stale     uint64         // returned a version older than one that had been acknowledged
+	Behind    [Behind]uint64 // of Stale: by one version, two, three, more
+	Backwards uint64         // gets that returned a version older than one that their session had read before they began
+	Age       hist.Hist      // of Stale, ns: how long before the get began the first newer version had been acknowledged
+}
+
+// Compared returns what was compared, creating it at first use.
+func (t *rest) Compared() *Versions {
+	if t.Versions == nil {
+		t.Versions = new(Versions)
+	}
+	return t.Versions
+}
+
+// Lose adds a lost write. It does not keep the key.
+func (v *Verified) Lose(l Lost) {
+	if l.Found == 0 {
+		v.Missing++
+	} else {
+		v.Older++
+	}
+	v.example(l)
+}
+
+// example keeps a lost write if it is among the last.
+func (v *Verified) example(l Lost) {
+	i, _ := slices.BinarySearchFunc(v.Lost, l, compareLost)
+	if i == MaxLost {
+		return
+	}
+	v.extend()
+	last := len(v.Lost) - 1
+	key := v.Lost[last].Key
+	copy(v.Lost[i+1:], v.Lost[i:])
+	l.Key = append(key[:0], l.Key...)
+	v.Lost[i] = l
+}
+
+// extend makes room for one more example, with the memory of an earlier key; if there are as many as are kept, that of the last.
+func (v *Verified) extend() {
+	if n := len(v.Lost); n < MaxLost {
+		v.Lost = slices.Grow(v.Lost, 1)[:n+1]
+	}
+}
+
+func compareLost(a, b Lost) int {
+	return cmp.Or(cmp.Compare(b.At, a.At), bytes.Compare(a.Key, b.Key), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Found, b.Found))
+}
+
+// counts lists the counts that add up.
+func (v *Versions) counts() [8 + Behind]*uint64 {
+	f, s := &v.Verified, &v.Staleness
+	return [...]*uint64{&f.Keys, &f.Missing, &f.Older, &f.Newer, &f.Unread, &s.Gets, &s.Stale, &s.Backwards, &s.Behind[0], &s.Behind[1], &s.Behind[2], &s.Behind[3]}
+}
+
+// empty says whether nothing was compared.
+func (v *Versions) empty() bool {
+	if v == nil {
+		return true
+	}
+	for _, n := range v.counts() {
+		if *n != 0 {
+			return false
+		}
+	}
+	return len(v.Verified.Lost) == 0 && v.Staleness.Age.Count() == 0
+}
+
+func (v *Versions) merge(o *Versions) {
+	from := o.counts()
+	for i, n := range v.counts() {
+		*n += *from[i]
+	}
+	for _, l := range o.Verified.Lost {
+		v.Verified.example(l)
+	}
+	v.Staleness.Age.Merge(&o.Staleness.Age)
+}
+
+func (v *Versions) reset() {
+	if v == nil {
+		return
+	}
+	for _, n := range v.counts() {
+		*n = 0
+	}
+	v.Verified.Lost = v.Verified.Lost[:0]
+	v.Staleness.Age.Reset()
+}
+
+// append appends all of it; a single 0 if there is nothing.
+func (v *Versions) append(b []byte) []byte {
+	if v.empty() {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	for _, n := range v.counts() {
+		b = binary.AppendUvarint(b, *n)
+	}
+	b = appendHist(b, &v.Staleness.Age)
+	b = append(b, byte(len(v.Verified.Lost)))
+	for i := range v.Verified.Lost {
+		l := &v.Verified.Lost[i]
+		b = binary.AppendVarint(b, l.At)
+		b = append(append(b, byte(min(len(l.Key), maxLostKey))), l.Key[:min(len(l.Key), maxLostKey)]...)
+		b = binary.AppendUvarint(binary.AppendUvarint(b, l.Version), l.Found)
+	}
+	return b
+}
+
+// versions reads what append wrote.
+func (r *reader) versions(t *Totals) {
+	t.Versions.reset()
+	switch there := r.Byte(); there {
+	case 0:
+		return
+	case 1:
+	default:
+		r.Fail("versions: a mark of %d", there)
+		return
+	}
+	v := t.Compared()
+	for _, n := range v.counts() {
+		*n = r.Uvarint()
+	}
+	r.hist(&v.Staleness.Age)
+	n := r.Byte()
+	if n > MaxLost {
+		r.Fail("versions: %d examples, want at most %d", n, MaxLost)
+	}
+	for range n {
+		if r.Err != nil {
+			return
+		}
+		v.Verified.extend()
+		all := v.Verified.Lost
+		l := &all[len(all)-1]
+		l.At = r.Varint()
+		size := int(r.Byte())
+		if size > maxLostKey {
+			r.Fail("versions: a key of %d bytes, want at most %d", size, maxLostKey)
+		}
+		l.Key = append(l.Key[:0], r.Take(size)...)
+		l.Version, l.Found = r.Uvarint(), r.Uvarint()
+		if n := len(all); r.Err == nil && n > 1 && compareLost(all[n-2], *l) > 0 {
+			r.Fail("versions: examples out of order")
+		}
+	}
+	if r.Err == nil && v.empty() {
+		r.Fail("versions: written, but empty")
+	}
+}

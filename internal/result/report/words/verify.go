@@ -1,0 +1,57 @@
+package words
+
+import (
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// shownLost is how many examples of lost writes a report shows.
+const shownLost = 5
+
+// Verify says what became of acknowledged writes; nil if the phase did not look.
+func Verify(ph *run.Phase) []string {
+	v := ph.Verify
+	if v == nil {
+		return nil
+	}
+	parts := []string{verified(v)}
+	for _, n := range []struct {
+		n    uint64
+		says string
+	}{
+		{v.Missing, "missing"},
+		{v.Older, "older than acknowledged"},
+		{v.Newer, "newer, by a put that was never acknowledged"},
+		{v.Unread, "could not be read"},
+	} {
+		if n.n > 0 {
+			parts = append(parts, quantity.Thousands(n.n)+" "+n.says)
+		}
+	}
+	for i := range v.Examples[:min(len(v.Examples), shownLost)] {
+		parts = append(parts, lostWrite(&v.Examples[i]))
+	}
+	if more := v.Lost - min(v.Lost, shownLost); more > 0 {
+		parts = append(parts, "and "+quantity.Thousands(more)+" more")
+	}
+	return parts
+}
+
+func verified(v *run.Verify) string {
+	of := " of " + quantity.Count(v.Keys, "key") + " put and acknowledged"
+	if v.Lost == 0 {
+		return "no acknowledged write lost," + of
+	}
+	return quantity.Thousands(v.Lost) + " ACKNOWLEDGED WRITES LOST," + of
+}
+
+func lostWrite(l *run.LostWrite) string {
+	text := l.Key + ": acknowledged after " + quantity.Duration(l.AckedSeconds) + " of phase " + l.Phase
+	if l.OlderSeconds != nil {
+		text += ", the value there is " + quantity.Duration(*l.OlderSeconds) + " older"
+	}
+	if l.Event != "" {
+		text += ", near event " + l.Event
+	}
+	return text
+}
