@@ -15,18 +15,22 @@ const (
 	mostRows  = 4096      // of a load. Beyond that, each pair of neighbours is joined, and later rows are twice as long.
 	leastRows = 16        // the same, in a run of very many loads
 	runRows   = 24 * 1024 // of all loads of a run: 12 MB of its result, which must be read back
+
+	rowQuantiles = 10 // quantiles take as much room as all else in a row
 )
 
-// RowsEach returns how many rows each load may have in a run of that many loads.
-func RowsEach(loads int) int {
-	return max(leastRows, min(mostRows, runRows/max(loads, 1))) &^ 1 // even, as rows are joined in pairs
+// RowsEach returns how many rows each load may have in a run of that many loads, whose plan names that many quantiles.
+func RowsEach(loads, quantiles int) int {
+	all := runRows * rowQuantiles / (rowQuantiles + quantiles)
+	return max(leastRows, min(mostRows, all/max(loads, 1))) &^ 1 // even, as rows are joined in pairs
 }
 
 // Series turns counts per interval into rows. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of one second each for
 // the first 68 minutes, and of two, four, … in longer loads. Joined rows merge their counts, so quantiles are those of all ops of a row. The zero
 // Series has no rows.
 type Series struct {
-	Most int // rows, from RowsEach; 0: as many as a load can have
+	Most      int      // rows, from RowsEach; 0: as many as a load can have
+	Quantiles []string // names of those that rows have besides the usual ones
 
 	rows measure.Halved[timedRow]
 	last hist.Hist // response times of the last row
@@ -69,7 +73,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		row.Cache.Entries += c.Entries
 		row.Cache.Bytes += c.Bytes
 	}
-	respond(row, &s.last)
+	s.respond(row, &s.last)
 }
 
 // joined adds the counts of a row to those of its neighbour. What is there at the end stays.
@@ -124,7 +128,7 @@ func (s *Series) halve() {
 		decode(&sum, into.responses)
 		decode(&second, from.responses)
 		sum.Merge(&second)
-		respond(&into.Row, &sum)
+		s.respond(&into.Row, &sum)
 		into.responses, *from = s.encode(&sum), timedRow{}
 	})
 }
@@ -158,13 +162,13 @@ func (s *Series) Rows() []run.Row {
 }
 
 // respond describes response times; h holds those of ok and miss.
-func respond(r *run.Row, h *hist.Hist) {
+func (s *Series) respond(r *run.Row, h *hist.Hist) {
 	t := measure.Times{Answered: *h, Failed: r.Bad + r.Due - r.Sent}
-	r.Response = run.Row{}.Response
+	r.Response = run.RowResponse{}
 	if t.Failed == 0 && h.Count() > 0 {
 		r.Response.Mean = number(seconds(h.Mean()))
 	}
-	r.Response.P50, r.Response.P99 = quantileOf(&t, 0.5), quantileOf(&t, 0.99)
+	r.Response.SetQuantiles(s.Quantiles, func(share float64, _ string) *float64 { return quantileOf(&t, share) })
 }
 
 // at returns the response times of the row that ends at t.

@@ -61,7 +61,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 		}
 		return delta
 	}
-	var s Series
+	s := Series{Quantiles: []string{"p40", "p50"}}
 	for i := range seconds {
 		s.Add(0.5+float64(i), counted(i))
 		require.LessOrEqual(t, len(s.Rows()), mostRows)
@@ -75,7 +75,7 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 		for i := 4 * at; i < 4*at+4; i++ {
 			sum.Merge(counted(i))
 		}
-		var want Series
+		want := Series{Quantiles: s.Quantiles}
 		want.Add(0.5+float64(4*at+3), sum)
 		wanted := want.Rows()[0]
 		inFlight += wanted.InFlight
@@ -83,6 +83,8 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 		require.Equal(t, wanted, row)
 	}
 	require.NotNil(t, rows[7].Response.P50)
+	require.Equal(t, rows[7].Response.P50, rows[7].Response.Quantiles["p50"])
+	require.Less(t, *rows[7].Response.Quantile("p40"), *rows[7].Response.P50)
 }
 
 // TestSeriesLeavesLittleBehind adds as many rows as are kept: growing leaves behind no more than is kept, because the garbage collector rests while a
@@ -104,11 +106,12 @@ func TestSeriesLeavesLittleBehind(t *testing.T) {
 // However many loads a plan has, the rows of all fit into one result, as far as possible.
 func TestRowsOfManyLoads(t *testing.T) {
 	for loads, want := range map[int]int{0: mostRows, 1: mostRows, 6: mostRows, 7: 3510, 100: 244, 1000: 24, 1_000_000: leastRows} {
-		each := RowsEach(loads)
+		each := RowsEach(loads, 0)
 		require.Equal(t, want, each, loads)
 		require.Zero(t, each%2)
 		require.True(t, each == leastRows || loads*each <= runRows)
 	}
+	require.Equal(t, 94, RowsEach(100, 16), "a plan's quantiles take room")
 	one := measure.NewTotals(origin, 1)
 	one.AddDue(driver.Put)
 	s := Series{Most: 24}

@@ -150,7 +150,7 @@ func newCoordinator(cfg Config) *coordinator {
 	for _, ph := range cfg.Plan.Phases {
 		loads += ph.Levels()
 	}
-	c.rows = judge.RowsEach(loads)
+	c.rows = judge.RowsEach(loads, len(c.Plan.Quantiles))
 	return c
 }
 

@@ -33,8 +33,8 @@ func TestEntriesThatCannotBeKept(t *testing.T) {
 func TestRowsAreSharedByAllLoads(t *testing.T) {
 	of := func(phases ...*plan.Phase) int { return newCoordinator(Config{Plan: &plan.Plan{Phases: phases}}).rows }
 	load, four := &plan.Phase{Closed: &plan.Closed{}}, &plan.Phase{Stages: &plan.Stages{Stages: make([]plan.Stage, 4)}}
-	require.Equal(t, judge.RowsEach(0), of())
-	require.Equal(t, judge.RowsEach(1), of(load))
-	require.Equal(t, judge.RowsEach(16), of(load, load, load, load, four, four, four))
+	require.Equal(t, judge.RowsEach(0, 0), of())
+	require.Equal(t, judge.RowsEach(1, 0), of(load))
+	require.Equal(t, judge.RowsEach(16, 0), of(load, load, load, load, four, four, four))
 	require.NotEqual(t, of(load), of(load, load, load, load, four, four, four))
 }

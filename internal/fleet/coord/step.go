@@ -101,7 +101,7 @@ func (c *coordinator) newStep(ph *plan.Phase, part worker.Step) *step {
 		}
 	}
 	c.seq++
-	s.series.Most = c.rows
+	s.series.Most, s.series.Quantiles = c.rows, c.Plan.QuantileNames()
 	return s
 }
 

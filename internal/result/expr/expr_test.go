@@ -262,21 +262,26 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// A result of another plan decides nothing.
 // Any quantile that the plan names is a figure beside the usual ones, with its own reason if it is null.
 func TestQuantilesOfThePlan(t *testing.T) {
 	p := testPlan(`phase.get.op.get.response.p97 == duration("1ms") || phase.get.op.get.response.p97 > 0`,
-		`phase.get.op.get.response.quantiles.p97 == phase.get.op.get.response.p97`, `phase.get.op.get.service.p9999 < 1`)
+		`phase.get.op.get.response.quantiles.p97 == phase.get.op.get.response.p97`, `phase.get.op.get.service.p9999 < 1`,
+		`phase.get.series[0].response.p97 == phase.get.series[0].response.p95`)
 	p.Quantiles = []float64{0.9999, 0.97}
 	require.Empty(t, Check(p))
 	r := testRun(p)
 	require.Equal(t, []string{"p97", "p9999"}, r.Phase["get"].Op["get"].Response.Shown())
+	rows := judge.Series{Quantiles: p.QuantileNames()}
+	rows.Add(1, load(driver.Get, 1000))
+	r.Phase["get"].Series = rows.Rows()
 	got := Evaluate(p, r)
 	require.True(t, *got[0].OK)
 	require.True(t, *got[1].OK)
+	require.True(t, *got[3].OK, "of a second, too")
 	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile takes 10", got[2].Reason)
 }
 
+// A result of another plan decides nothing.
 func TestEvaluateOtherPlan(t *testing.T) {
 	p := testPlan("true")
 	r := testRun(p)

@@ -40,7 +40,7 @@ func typeOf(t reflect.Type, path []string, p *plan.Plan) cty.Type {
 		}
 		attrs := map[string]cty.Type{}
 		addFields(attrs, t, path, p)
-		if t == reflect.TypeFor[run.Latency]() {
+		if t == reflect.TypeFor[run.Latency]() || t == reflect.TypeFor[run.RowResponse]() {
 			for _, name := range p.QuantileNames() {
 				attrs[name] = cty.Number
 			}

@@ -9,6 +9,6 @@
 //  3. Add a row for its path to docs/result.md and run `go test ./internal/result/... -update`, which writes the entry's unit and sentence into it,
 //     and rewrites the schema's golden file.
 //
-// It then is in asserts and tables with its unit, in PostgreSQL as a row of figures or phase_figures, in reports if the entry names a [Line], and in
+// It then is in asserts and tables with its unit, in PostgreSQL as a row of figures, phase_figures or series_figures, in reports if the entry names a [Line], and in
 // comparisons if it says so ([Compared]). A test fails for a number that is not listed.
 package metric

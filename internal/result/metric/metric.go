@@ -274,9 +274,9 @@ func counted(n *uint64) *float64 {
 	return &f
 }
 
-// Row lists what there is of each second of a phase.
-func Row() []Of[run.Row] {
-	return append([]Of[run.Row]{
+// Row lists what there is of each second of a phase, with these quantiles besides the usual ones.
+func Row(quantiles ...string) []Of[run.Row] {
+	all := []Of[run.Row]{
 		{
 			Name: "due", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Due },
 			Says: "started or shed in it: an op that waits for room counts when it gets it, not when it was due",
@@ -291,9 +291,16 @@ func Row() []Of[run.Row] {
 		},
 		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "started and not ended at its end"},
 		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
-		{Name: "response.p50", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P50 }, Says: "median"},
-		{Name: "response.p99", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.P99 }, Says: "99 % took no longer"},
-	}, rowCacheFigures()...)
+	}
+	says := map[string]string{"p50": "median", "p95": "95 % took no longer; absent in results of an older loadgen", "p99": "99 % took no longer"}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(new(run.RowResponse).Shown(), quantiles...)))) {
+		if _, ok := quantity.Quantile(name); ok {
+			all = append(all, Of[run.Row]{
+				Name: "response." + name, Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Quantile(name) }, Says: says[name],
+			})
+		}
+	}
+	return append(all, rowCacheFigures()...)
 }
 
 // Phase lists what there is of a phase as a whole.

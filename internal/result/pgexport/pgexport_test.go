@@ -28,6 +28,7 @@ func result(id string, rows int) *run.Run {
 	for i := range rows {
 		p.Series = append(p.Series, run.Row{T: float64(i + 1), OK: uint64(i)})
 	}
+	p.Series[0].Response = run.RowResponse{P95: &rate, Quantiles: map[string]*float64{"p97": &p99}}
 	r.Add("load", p)
 	return r
 }
@@ -64,7 +65,7 @@ func TestHistory(t *testing.T) {
 			})
 		}
 		require.NoError(t, all.Wait())
-		require.Equal(t, 4, count(t, conn, "migrations"), "each once")
+		require.Equal(t, 5, count(t, conn, "migrations"), "each once")
 	})
 
 	t.Run("several push the same run", func(t *testing.T) {
@@ -83,6 +84,8 @@ func TestHistory(t *testing.T) {
 		require.Equal(t, 2, count(t, conn, "figures"), "those that are null have no row")
 		require.Equal(t, 1, count(t, conn, "phase_figures WHERE figure = 'reconnects' AND value = 3"))
 		require.Equal(t, 3, count(t, conn, "phase_figures"), "with max_stall_seconds and away_seconds")
+		require.Equal(t, 1, count(t, conn, "series_figures WHERE t = 1 AND figure = 'response.p97' AND value = 0.0012"))
+		require.Equal(t, 1, count(t, conn, "series_figures WHERE t = 1 AND figure = 'response.p95'"))
 		require.Equal(t, 2, count(t, conn, "observations"))
 		var last float64
 		require.NoError(t, conn.QueryRow(t.Context(), `SELECT last FROM loadgen.observations WHERE field = 'used_memory' AND mean IS NULL`).Scan(&last))
@@ -145,7 +148,7 @@ func TestHistory(t *testing.T) {
 	})
 
 	t.Run("a schema of before keeps its rows", func(t *testing.T) {
-		_, err := conn.Exec(t.Context(), `DELETE FROM loadgen.migrations WHERE version > 2; DROP TABLE loadgen.phase_figures; ALTER TABLE loadgen.runs DROP COLUMN draws_as;
+		_, err := conn.Exec(t.Context(), `DELETE FROM loadgen.migrations WHERE version > 2; DROP TABLE loadgen.phase_figures; DROP TABLE loadgen.series_figures; ALTER TABLE loadgen.runs DROP COLUMN draws_as;
 			ALTER TABLE loadgen.experiments DROP COLUMN schema, DROP COLUMN matters;
 			ALTER TABLE loadgen.comparisons DROP COLUMN difference, DROP COLUMN difference_lo, DROP COLUMN difference_hi, DROP COLUMN code`)
 		require.NoError(t, err)
@@ -187,7 +190,7 @@ func TestHistory(t *testing.T) {
 		_, err := conn.Exec(t.Context(), `INSERT INTO loadgen.migrations (version) VALUES (99)`)
 		require.NoError(t, err)
 		_, err = pgexport.Open(t.Context(), url, within)
-		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 4: use a newer one")
+		require.ErrorContains(t, err, "the schema loadgen is of version 99, this loadgen knows up to 5: use a newer one")
 	})
 }
 

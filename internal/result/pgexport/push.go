@@ -108,6 +108,7 @@ func tablesOf(r *run.Run) []rowsOf {
 	ops := rowsOf{name: "ops", columns: slices.Concat([]string{"run", "phase", "op"}, columnsOf(metric.Op(), opColumns))}
 	figures := rowsOf{name: "figures", columns: []string{"run", "phase", "op", "figure", "value"}}
 	series := rowsOf{name: "series", columns: slices.Concat([]string{"run", "phase", "t"}, columnsOf(metric.Row(), seriesColumns))}
+	seriesFigures := rowsOf{name: "series_figures", columns: []string{"run", "phase", "t", "figure", "value"}}
 	observations := rowsOf{name: "observations", columns: []string{
 		"run", "phase", "observation", "field", "unit", "counter", "before", "after", "delta", "rate", "last", "min", "max", "mean",
 	}}
@@ -127,10 +128,13 @@ func tablesOf(r *run.Run) []rowsOf {
 				figures.rows = append(figures.rows, []any{r.ID, name, verb, f.name, f.value})
 			}
 		}
-		of := metric.Row()
 		for i := range p.Series {
-			columns, _ := split(&p.Series[i], of, seriesColumns)
-			series.rows = append(series.rows, append([]any{r.ID, name, p.Series[i].T}, columns...))
+			row := &p.Series[i]
+			columns, others := split(row, metric.Row(row.Response.Shown()...), seriesColumns)
+			series.rows = append(series.rows, append([]any{r.ID, name, row.T}, columns...))
+			for _, f := range others {
+				seriesFigures.rows = append(seriesFigures.rows, []any{r.ID, name, row.T, f.name, f.value})
+			}
 		}
 		for what, fields := range p.Observe {
 			for field, o := range fields {
@@ -140,10 +144,11 @@ func tablesOf(r *run.Run) []rowsOf {
 			}
 		}
 	}
-	return []rowsOf{phases, phaseFigures, ops, figures, series, observations}
+	return []rowsOf{phases, phaseFigures, ops, figures, series, seriesFigures, observations}
 }
 
-// Metrics that have a column in a table, by its released schema. Other metrics of a phase or an op are rows of phase_figures and figures.
+// Metrics that have a column in a table, by its released schema. Other metrics of a phase, an op or a second are rows of phase_figures,
+// figures and series_figures.
 var (
 	phaseColumns = []string{"seconds", "offered_rate", "achieved_rate"}
 

@@ -167,6 +167,16 @@ CREATE TABLE loadgen.phase_figures (
 	PRIMARY KEY (run, phase, figure),
 	FOREIGN KEY (run, phase) REFERENCES loadgen.phases ON DELETE CASCADE
 );`,
+	`
+CREATE TABLE loadgen.series_figures (
+	run           text NOT NULL,
+	phase         text NOT NULL,
+	t             double precision NOT NULL,
+	figure        text NOT NULL,
+	value         double precision NOT NULL,
+	PRIMARY KEY (run, phase, t, figure),
+	FOREIGN KEY (run, phase, t) REFERENCES loadgen.series ON DELETE CASCADE
+);`,
 }
 
 // onlyOne is the advisory lock for migrations: "loadgen" as a number.

@@ -56,7 +56,8 @@ func JSON(w io.Writer, all []timeline.Source) error {
 }
 
 // CSV writes a line for each second of each phase (RFC 4180); for an experiment, those of each run. A line has the level, from 1, if the phase has
-// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none. Then follows
+// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none: their mean, the
+// usual quantiles, and those that the plans name. Then follows
 // what was observed of the target's side, a column for each field of each observation: the value from the last probe before the end of that second.
 // Names that a spreadsheet would take for a formula are prefixed with an apostrophe.
 func CSV(w io.Writer, all []timeline.Source) error {
@@ -64,7 +65,8 @@ func CSV(w io.Writer, all []timeline.Source) error {
 	runs := runsOf(all)
 	fields := observedFields(runs)
 	head := []string{"run", "variant", "repetition", "phase", "level", "t", "ops"}
-	for _, m := range metric.Row() {
+	figures := metric.Row(quantilesIn(runs)...)
+	for _, m := range figures {
 		head = append(head, strings.ReplaceAll(m.Name, ".", "_"))
 	}
 	for _, f := range fields {
@@ -72,7 +74,7 @@ func CSV(w io.Writer, all []timeline.Source) error {
 	}
 	rows := [][]string{head}
 	for _, r := range runs {
-		rows = append(rows, secondsOf(r, fields)...)
+		rows = append(rows, secondsOf(r, figures, fields)...)
 	}
 	if err := out.WriteAll(rows); err != nil {
 		return fmt.Errorf("write series: %w", err)
@@ -92,7 +94,19 @@ func runsOf(all []timeline.Source) (runs []*run.Run) {
 	return runs
 }
 
-func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
+// quantilesIn lists the quantiles that the seconds of any of the runs have.
+func quantilesIn(runs []*run.Run) (names []string) {
+	for _, r := range runs {
+		for _, ph := range r.Phase {
+			if len(ph.Series) > 0 {
+				names = append(names, ph.Series[0].Response.Shown()...)
+			}
+		}
+	}
+	return names
+}
+
+func secondsOf(r *run.Run, figures []metric.Of[run.Row], fields []observedField) (rows [][]string) {
 	repetition := ""
 	if r.Repetition > 0 {
 		repetition = strconv.Itoa(r.Repetition)
@@ -103,7 +117,7 @@ func secondsOf(r *run.Run, fields []observedField) (rows [][]string) {
 		first := len(rows)
 		for _, row := range ph.Series {
 			ended += row.OK + row.Miss + row.Bad
-			rows = append(rows, append([]string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T)}, fieldsOf(&row, ended)...))
+			rows = append(rows, append([]string{name(r.ID), name(r.Variant), repetition, name(phase), levelAt(ph, row.T)}, fieldsOf(&row, figures, ended)...))
 		}
 		for _, f := range fields {
 			for i, value := range f.over(ph) {
@@ -132,9 +146,9 @@ func levelAt(ph *run.Phase, end float64) string {
 	return ""
 }
 
-func fieldsOf(r *run.Row, ended uint64) []string {
+func fieldsOf(r *run.Row, figures []metric.Of[run.Row], ended uint64) []string {
 	fields := []string{exact(&r.T), strconv.FormatUint(ended, 10)}
-	for _, m := range metric.Row() {
+	for _, m := range figures {
 		fields = append(fields, exact(m.Value(r)))
 	}
 	return fields

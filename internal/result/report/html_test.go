@@ -49,7 +49,7 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	random := rand.New(rand.NewPCG(seed, 4))
 	d := timeline.NewRun(run.New(header, environment), driver.Words{})
 	var sum measure.Totals
-	var rows judge.Series
+	rows := judge.Series{Quantiles: p.QuantileNames()}
 	var b []byte
 	for second := range int64(seconds) {
 		s := simulate(1)
@@ -337,6 +337,31 @@ func TestDetailIsOfItsRun(t *testing.T) {
 		require.NotContains(t, pageOf(t, s), "Heatmap")
 	}
 	require.ErrorContains(t, timeline.NewRun(s.Run, driver.Words{}).Add([]byte("no snapshot")), "read a snapshot: ")
+}
+
+// The quantiles that a plan names are columns of the CSV and lines of the chart; otherwise p50, p95 and p99 are.
+func TestQuantilesOfEachSecond(t *testing.T) {
+	s := recorded(t, 12, 2000)
+	heads := func() string {
+		var b bytes.Buffer
+		require.NoError(t, CSV(&b, []timeline.Source{s}))
+		head, _, _ := strings.Cut(b.String(), "\n")
+		return head
+	}
+	chart := func() string {
+		_, rest, _ := strings.Cut(pageOf(t, s), "Latency over time")
+		of, _, _ := strings.Cut(rest, "</figure>")
+		return of
+	}
+	require.Contains(t, heads(), ",response_mean,response_p50,response_p95,response_p99,cache_gets,")
+	require.Regexp(t, "0 s to 1 s\nmax .*\np99 .*\np95 .*\np50 ", chart())
+	series := s.Run.Phase["mixed"].Series
+	for i := range series {
+		known := series[i].Response
+		series[i].Response.SetQuantiles([]string{"p50", "p975"}, func(_ float64, path string) *float64 { return known.Quantile(strings.TrimPrefix(path, "quantiles.")) })
+	}
+	require.Contains(t, heads(), ",response_mean,response_p50,response_p95,response_p975,response_p99,cache_gets,")
+	require.Regexp(t, "0 s to 1 s\nmax .*\np97.5 .*\np50 ", chart())
 }
 
 // TestForms are those other than text and page.

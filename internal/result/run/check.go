@@ -171,6 +171,11 @@ func (p *Phase) checkWhole() error {
 	if err := cmp.Or(p.checkSteps(), p.checkFiner()); err != nil {
 		return err
 	}
+	for i := range p.Series {
+		if err := p.Series[i].Response.quantiles().check(); err != nil {
+			return fmt.Errorf("series, row %d: %w", i, err)
+		}
+	}
 	for i := range p.Levels {
 		if err := checkFigures(p.Levels[i].Op, p.Levels[i].Scenario, len(p.Others) > 0); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
@@ -357,7 +362,7 @@ func (l *Latency) check() error {
 		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
 	}
 	least := math.Inf(-1)
-	if err := l.checkQuantiles(); err != nil {
+	if err := l.quantiles().check(); err != nil {
 		return err
 	}
 	figures := []*float64{l.Min}

@@ -26,6 +26,7 @@ func placeholder(path string) string {
 		"phase.NAME.op":                                "VERB",
 		"phase.NAME.op.VERB.kind":                      "KIND",
 		"phase.NAME.op.VERB.response.quantiles":        "QUANTILE",
+		"phase.NAME.series[].response.quantiles":       "QUANTILE",
 		"phase.NAME.event":                             "EVENT",
 		"phase.NAME.scenario":                          "SCENARIO",
 		"phase.NAME.levels[].scenario":                 "SCENARIO",

@@ -262,20 +262,27 @@ type Ledgers struct {
 
 // Row is one second of a phase, over all its verbs.
 type Row struct {
-	T        float64  `json:"t"` // end of the second, in seconds since the phase's origin
-	Due      uint64   `json:"due"`
-	Sent     uint64   `json:"sent"`
-	OK       uint64   `json:"ok"`
-	Miss     uint64   `json:"miss"`
-	Bad      uint64   `json:"bad"`       // conflict, quorum_failed, timeout, error
-	KeysOK   uint64   `json:"keys_ok"`   // keys of multi-key ops; 0 if ops have one each
-	InFlight int64    `json:"in_flight"` // at T
-	Response struct { // seconds, of all ops that ended or were shed in it; null if there were none, if a quantile has too few, or if it falls on a failed op
-		Mean *float64 `json:"mean"`
-		P50  *float64 `json:"p50"`
-		P99  *float64 `json:"p99"`
-	} `json:"response"`
-	Cache *RowCache `json:"cache,omitempty"` // absent: no get of the phase has read through a cache so far
+	T        float64     `json:"t"` // end of the second, in seconds since the phase's origin
+	Due      uint64      `json:"due"`
+	Sent     uint64      `json:"sent"`
+	OK       uint64      `json:"ok"`
+	Miss     uint64      `json:"miss"`
+	Bad      uint64      `json:"bad"`       // conflict, quorum_failed, timeout, error
+	KeysOK   uint64      `json:"keys_ok"`   // keys of multi-key ops; 0 if ops have one each
+	InFlight int64       `json:"in_flight"` // at T
+	Response RowResponse `json:"response"`
+	Cache    *RowCache   `json:"cache,omitempty"` // absent: no get of the phase has read through a cache so far
+}
+
+// RowResponse describes the response times of all ops that ended or were shed in a second, in seconds. A figure is null if there were none, if a
+// quantile has too few, or if it falls on a failed op.
+type RowResponse struct {
+	Mean *float64 `json:"mean"`
+	P50  *float64 `json:"p50"`
+	P95  *float64 `json:"p95"` // null in results of an older form
+	P99  *float64 `json:"p99"`
+
+	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // as those of a [Latency]
 }
 
 // End is when the row ends, in seconds since the phase's origin.

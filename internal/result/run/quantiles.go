@@ -8,57 +8,93 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
+// quantiles is where the quantiles of a latency are: the usual ones, and those that the plan names.
+type quantiles struct {
+	usual  []string // in ascending order
+	fields []**float64
+	named  *map[string]*float64
+}
+
 // usual are the quantiles that every latency has.
 var usual = [...]string{"p50", "p90", "p95", "p99", "p999"}
 
-// field returns where a usual quantile is; nil for any other.
-func (l *Latency) field(name string) **float64 {
-	i := slices.Index(usual[:], name)
-	if i < 0 {
-		return nil
-	}
-	return [len(usual)]**float64{&l.P50, &l.P90, &l.P95, &l.P99, &l.P999}[i]
+func (l *Latency) quantiles() quantiles {
+	return quantiles{usual[:], []**float64{&l.P50, &l.P90, &l.P95, &l.P99, &l.P999}, &l.Quantiles}
+}
+
+// usualEachSecond are the quantiles that every second has.
+var usualEachSecond = [...]string{"p50", "p95", "p99"}
+
+func (r *RowResponse) quantiles() quantiles {
+	return quantiles{usualEachSecond[:], []**float64{&r.P50, &r.P95, &r.P99}, &r.Quantiles}
 }
 
 // Quantile returns the quantile with a name, such as p95; nil if it is null, or neither usual nor named by the plan.
-func (l *Latency) Quantile(name string) *float64 {
-	if at := l.field(name); at != nil {
-		return *at
-	}
-	return l.Quantiles[name]
-}
+func (l *Latency) Quantile(name string) *float64 { return l.quantiles().value(name) }
+
+// Quantile is as that of a [Latency].
+func (r *RowResponse) Quantile(name string) *float64 { return r.quantiles().value(name) }
 
 // Shown lists the quantiles to show, in ascending order: those that the plan names, or else the usual ones.
-func (l *Latency) Shown() []string {
-	if len(l.Quantiles) == 0 {
-		return usual[:]
-	}
-	return slices.Sorted(maps.Keys(l.Quantiles))
-}
+func (l *Latency) Shown() []string { return l.quantiles().shown() }
+
+// Shown is as that of a [Latency].
+func (r *RowResponse) Shown() []string { return r.quantiles().shown() }
 
 // SetQuantiles sets the usual quantiles, and those with the given names, from a function that returns them. It calls that with the path of each,
 // relative to the latency.
 func (l *Latency) SetQuantiles(names []string, of func(share float64, path string) *float64) {
-	for _, name := range usual {
+	l.quantiles().set(names, of)
+}
+
+// SetQuantiles is as that of a [Latency].
+func (r *RowResponse) SetQuantiles(names []string, of func(share float64, path string) *float64) {
+	r.quantiles().set(names, of)
+}
+
+// field returns where a usual quantile is; nil for any other.
+func (q quantiles) field(name string) **float64 {
+	if i := slices.Index(q.usual, name); i >= 0 {
+		return q.fields[i]
+	}
+	return nil
+}
+
+func (q quantiles) value(name string) *float64 {
+	if at := q.field(name); at != nil {
+		return *at
+	}
+	return (*q.named)[name]
+}
+
+func (q quantiles) shown() []string {
+	if len(*q.named) == 0 {
+		return q.usual
+	}
+	return slices.Sorted(maps.Keys(*q.named))
+}
+
+func (q quantiles) set(names []string, of func(share float64, path string) *float64) {
+	for i, name := range q.usual {
 		share, _ := quantity.Quantile(name)
-		*l.field(name) = of(share, name)
+		*q.fields[i] = of(share, name)
 	}
 	for _, name := range names {
-		if l.Quantiles == nil {
-			l.Quantiles = map[string]*float64{}
+		if *q.named == nil {
+			*q.named = map[string]*float64{}
 		}
 		share, _ := quantity.Quantile(name)
-		l.Quantiles[name] = of(share, "quantiles."+name)
+		(*q.named)[name] = of(share, "quantiles."+name)
 	}
 }
 
-// checkQuantiles checks that the plan's quantiles have names, and are the usual ones where they have the same.
-func (l *Latency) checkQuantiles() error {
-	for name, v := range l.Quantiles {
+// check checks that the plan's quantiles have names, and are the usual ones where they have the same.
+func (q quantiles) check() error {
+	for name, v := range *q.named {
 		if _, ok := quantity.Quantile(name); !ok {
 			return fmt.Errorf("a quantile named %q", name)
 		}
-		if at := l.field(name); at != nil && ((*at == nil) != (v == nil) || v != nil && **at != *v) {
+		if at := q.field(name); at != nil && ((*at == nil) != (v == nil) || v != nil && **at != *v) {
 			return fmt.Errorf("two different %s", name)
 		}
 	}

@@ -309,11 +309,16 @@ func TestDefaultRoot(t *testing.T) {
 }
 
 // crowded is a result whose loads have as many rows as allowed, with the longest possible figures.
-func crowded(loads, rows int) *run.Run {
+func crowded(loads, quantiles, rows int) *run.Run {
 	const most = 1 << 53 // no count of a result that is read is more
 	r, long := result(), -math.MaxFloat64/3
 	row := run.Row{T: 1e6 / 3.0, Due: most, Sent: most, OK: most, Miss: most, Bad: most, KeysOK: most, InFlight: math.MinInt64}
-	row.Response.Mean, row.Response.P50, row.Response.P99 = &long, &long, &long
+	row.Response.Mean = &long
+	var names []string
+	for i := range quantiles {
+		names = append(names, fmt.Sprintf("p99%03d1", i))
+	}
+	row.Response.SetQuantiles(names, func(float64, string) *float64 { return &long })
 	for i := range loads {
 		r.Add(fmt.Sprint("phase-", i), &run.Phase{Validity: run.Valid, Nulls: map[string]string{}, Series: slices.Repeat([]run.Row{row}, rows)})
 	}
@@ -322,20 +327,21 @@ func crowded(loads, rows int) *run.Run {
 
 // The result of the longest run with very many loads can be read again.
 func TestResultAtItsBoundsIsReadAgain(t *testing.T) {
-	bounds := []int{6, 1000}
+	bounds := []struct{ loads, quantiles int }{{6, 16}, {6, 0}, {1000, 0}}
 	if !servertest.Whole() {
 		bounds = bounds[:1]
 	}
-	for _, loads := range bounds {
+	for _, b := range bounds {
+		loads, quantiles := b.loads, b.quantiles
 		root := t.TempDir()
-		require.NoError(t, create(t, root).Finish(crowded(loads, judge.RowsEach(loads))))
+		require.NoError(t, create(t, root).Finish(crowded(loads, quantiles, judge.RowsEach(loads, quantiles))))
 		info, err := os.Stat(filepath.Join(root, id, resultFile))
 		require.NoError(t, err)
 		require.Less(t, info.Size(), int64(maxText*3/4), "there is room for all else")
 		again, err := Load(root, id)
 		require.NoError(t, err)
 		require.Len(t, again.PhaseOrder, loads)
-		require.Len(t, again.Phase["phase-0"].Series, judge.RowsEach(loads))
+		require.Len(t, again.Phase["phase-0"].Series, judge.RowsEach(loads, quantiles))
 	}
 }
 
@@ -349,7 +355,7 @@ func TestResultThatIsNotReadAgain(t *testing.T) {
 	}
 
 	root := t.TempDir()
-	err := create(t, root).Finish(crowded(20, 4096))
+	err := create(t, root).Finish(crowded(20, 0, 4096))
 	path := filepath.Join(root, id, resultFile)
 	require.ErrorContains(t, err, "write result: "+path+" is written whole, but has ")
 	require.ErrorContains(t, err, "loadgen does not read it again: at most 32 MiB are read: run fewer phases, levels or observations at a time")

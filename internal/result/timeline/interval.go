@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"math"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -15,11 +16,12 @@ const fewRows = 8
 type Interval struct {
 	From, To      float64 // seconds since the phase's origin
 	OK, Miss, Bad float64
-	P50, P99      float64 // the highest of any row; NaN: none
+	Highest       []float64 // of any row, for each quantile; NaN: none
 }
 
-// Intervals joins rows so that at most maxColumns remain, each of the same number of seconds except the first and the last.
-func Intervals(rows []run.Row) (all []Interval, seconds int) {
+// Intervals joins rows so that at most maxColumns remain, each of the same number of seconds except the first and the last. They have the response
+// times of quantiles with these names.
+func Intervals(rows []run.Row, quantiles ...string) (all []Interval, seconds int) {
 	seconds = lasts[0]
 	if len(rows) == 0 {
 		return nil, seconds
@@ -33,14 +35,16 @@ func Intervals(rows []run.Row) (all []Interval, seconds int) {
 	for i, r := range rows {
 		middle := (from + r.T) / 2
 		if at := int(middle) / seconds; at != next || seconds == 1 {
-			all, next = append(all, Interval{From: from, P50: math.NaN(), P99: math.NaN()}), at
+			all, next = append(all, Interval{From: from, Highest: slices.Repeat([]float64{math.NaN()}, len(quantiles))}), at
 		}
 		c := &all[len(all)-1]
 		c.To = r.T
 		c.OK += float64(r.OK)
 		c.Miss += float64(r.Miss)
 		c.Bad += float64(r.Bad)
-		c.P50, c.P99 = higher(c.P50, r.Response.P50), higher(c.P99, r.Response.P99)
+		for j, name := range quantiles {
+			c.Highest[j] = higher(c.Highest[j], r.Response.Quantile(name))
+		}
 		from = rows[i].T
 	}
 	return all, seconds

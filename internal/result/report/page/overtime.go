@@ -3,6 +3,7 @@ package page
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
@@ -96,58 +97,63 @@ func asked(ph *run.Phase, t float64) float64 {
 	return ramped(0, ph.Load.Rate, ph.Load.RampSeconds, t)
 }
 
-// overTime is the quantiles of one column.
-type overTime struct{ from, to, p50, p99, most float64 }
+// overTime is what one column shows: quantiles and, if it is known, the maximum.
+type overTime struct {
+	from, to float64
+	times    []float64
+}
 
 // latencyOverTime draws response times: from histograms if available, otherwise from the series.
 func latencyOverTime(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 	var points []overTime
+	names := shownOverTime(ph)
 	note := ""
 	switch {
 	case st != nil:
 		note = each(float64(st.Seconds))
 		for i := range st.Columns {
-			h := &st.Columns[i]
 			from := float64(i * st.Seconds)
-			points = append(points, overTime{
-				from, min(from+float64(st.Seconds), lastT(ph, from+float64(st.Seconds))), supported(h, 0.5), supported(h, 0.99), supported(h, 1),
-			})
+			p := overTime{from: from, to: min(from+float64(st.Seconds), lastT(ph, from+float64(st.Seconds)))}
+			for _, name := range names {
+				share, _ := quantity.Quantile(name)
+				p.times = append(p.times, supported(&st.Columns[i], share))
+			}
+			p.times = append(p.times, supported(&st.Columns[i], 1))
+			points = append(points, p)
 		}
 	default:
-		cols, seconds := timeline.Intervals(ph.Series)
+		cols, seconds := timeline.Intervals(ph.Series, names...)
 		note = each(float64(seconds))
 		if seconds > 1 {
 			note += ", the highest second in it"
 		}
 		for _, c := range cols {
-			points = append(points, overTime{c.From, c.To, c.P50, c.P99, math.NaN()})
+			points = append(points, overTime{c.From, c.To, append(c.Highest, math.NaN())})
 		}
 	}
 	if len(points) < fewPoints {
 		return figure{}, nil
 	}
-	names := []struct {
-		name, class string
-		of          func(p *overTime) float64
-	}{
-		{"max", "c3", func(p *overTime) float64 { return p.most }},
-		{"p99", "c1", func(p *overTime) float64 { return p.p99 }},
-		{"p50", "c0", func(p *overTime) float64 { return p.p50 }},
-	}
 	c := &chart.Chart{}
 	var r extent
 	texts := make([]string, len(points))
-	for _, n := range names {
-		line := chart.Line{Name: n.name, Class: n.class}
+	for j := range slices.Backward(points[0].times) {
+		line := chart.Line{Name: "max", Class: "c" + strconv.Itoa(colours-1)}
+		if j < len(names) {
+			line.Name, line.Class = quantity.QuantileText(names[j]), "c"+strconv.Itoa(j%(colours-1))
+			if again := j / (colours - 1); again > 0 {
+				line.Class += " d" + strconv.Itoa(again) // dashed
+			}
+		}
 		any := false
 		for i := range points {
 			p := &points[i]
-			v := n.of(p)
+			v := p.times[j]
 			line.Points = append(line.Points, chart.Point{X: (p.from + p.to) / 2, Y: v})
 			if !math.IsNaN(v) {
 				any = true
 				r.add(v)
-				texts[i] += "\n" + n.name + " " + quantity.Duration(v)
+				texts[i] += "\n" + line.Name + " " + quantity.Duration(v)
 			}
 		}
 		if any {
@@ -168,6 +174,14 @@ func latencyOverTime(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 	}
 	c.Moments = moments(ph)
 	return figure{Title: "Latency over time", Note: note}, c
+}
+
+// shownOverTime lists the quantiles that each second of a phase has, and that are to be shown.
+func shownOverTime(ph *run.Phase) []string {
+	if len(ph.Series) == 0 {
+		return new(run.RowResponse).Shown()
+	}
+	return ph.Series[0].Response.Shown()
 }
 
 // moments lists when the phase's events happened.
