@@ -1,5 +1,6 @@
 # A cache is emptied while it is used: what does its source see, and how long until all is as before? The source takes one request at a time, 1 ms
-# each, so that its capacity is known: 1,000 a second. Gets come at 50, 80 and 95 % of that. Needs nothing installed, and takes two minutes.
+# each, so that its capacity is known: 1,000 a second. Gets come at 50, 80 and 95 % of that. Eight sessions with a cache each share, if they coalesce, at
+# least their loads. Needs nothing installed, and takes two and a half minutes.
 #
 #   loadgen run plans/stampede.hcl
 #   … -var pick='zipf(1.2)'     # hotter keys
@@ -9,6 +10,8 @@ plan "stampede" {
 }
 
 variable "load" { default = 0.5 } # of the source's capacity
+variable "cache" { default = "shared" }
+variable "sessions" { default = 256 }
 variable "coalesce" { default = false }
 variable "keys" { default = 1000 }
 variable "pick" { default = "zipf(0.99)" }
@@ -25,7 +28,7 @@ target "rows" {
   source  = target.source
   timeout = "5s"
   cache {
-    scope    = "shared"
+    scope    = var.cache
     memory   = "16MiB"
     coalesce = var.coalesce
     on_put   = "update" # so that filling the source fills the cache, too
@@ -53,7 +56,8 @@ phase "read" {
   open {
     rate     = var.load * 1000
     arrivals = "poisson"
-    sessions = 256
+    sessions = var.sessions
+    pipeline = floor(256 / var.sessions)
     duration = var.duration
   }
   event "flush" {
@@ -79,6 +83,17 @@ experiment {
     load     = 0.95
     coalesce = true
   }
+  variant "at-80-session" {
+    load     = 0.8
+    cache    = "session"
+    sessions = 8
+  }
+  variant "at-80-session-coalesced" {
+    load     = 0.8
+    cache    = "session"
+    sessions = 8
+    coalesce = true
+  }
 }
 
 table "flush" {
@@ -87,6 +102,7 @@ table "flush" {
     value = phase.read.offered_rate
   }
   column "loads" { value = phase.read.cache.loads }
+  column "blocked" { value = phase.read.cache.blocked }
   column "most" {
     title = "at once"
     value = phase.read.cache.most_loads

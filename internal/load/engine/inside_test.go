@@ -17,15 +17,20 @@ import (
 
 // throughPlan is a plan whose one phase reads through a cache, from a source at 127.0.0.1:7002. A remote cache is at 127.0.0.1:7003.
 func throughPlan(t testing.TB, cache, keys, load string) *plan.Plan {
+	return throughPlanOf(t, `endpoints = ["127.0.0.1:7002"]`, `endpoints = ["127.0.0.1:7003"]`, cache, keys, load)
+}
+
+// throughPlanOf is throughPlan with a source and a remote cache of any kind.
+func throughPlanOf(t testing.TB, source, remote, cache, keys, load string) *plan.Plan {
 	return parsePlan(t, fmt.Sprintf(`
 		target "db" {
 			driver    = "redis"
-			endpoints = ["127.0.0.1:7002"]
+			%s
 			timeout   = "20ms"
 		}
 		target "redis" {
 			driver    = "redis"
-			endpoints = ["127.0.0.1:7003"]
+			%s
 			timeout   = "20ms"
 		}
 		target "rows" {
@@ -51,7 +56,7 @@ func throughPlan(t testing.TB, cache, keys, load string) *plan.Plan {
 			dataset = dataset.d
 			max_bad = 1
 			%s
-		}`, cache, keys, load))
+		}`, source, remote, cache, keys, load))
 }
 
 // stocked has the source hold all keys.
@@ -102,6 +107,55 @@ func TestSchedulesThroughCaches(t *testing.T) {
 		for _, f := range b.l.inside() {
 			require.Zero(t, f.waiting, "seed %d", seed)
 		}
+	}
+}
+
+// TestCachesOfManyServers reads through caches whose source, or which themselves, are a cluster or a quorum, while answers are late or missing and
+// connections break. A get of a quorum asks all three servers, one of a cluster one.
+func TestCachesOfManyServers(t *testing.T) {
+	const quorum, cluster = "endpoints = [%s]\n replication {\n coordinate = \"client\"\n n = 3\n w = 2\n r = 2\n}", "endpoints = [%s]\n cluster = true"
+	places := func(from int) string {
+		return fmt.Sprintf("\"127.0.0.1:%d\", \"127.0.0.1:%d\", \"127.0.0.1:%d\"", firstPort+from, firstPort+from+1, firstPort+from+2)
+	}
+	for seed := range 120 {
+		random := rand.New(rand.NewPCG(uint64(seed), 5))
+		source, asks := quorum, uint64(3)
+		if seed%2 == 0 {
+			source, asks = cluster, 1
+		}
+		scope := []string{"scope = \"shared\"\n memory = \"600B\"", "scope = \"remote\"\n target = target.redis"}[seed/2%2]
+		remote := []string{quorum, cluster}[seed/4%2]
+		faults := seed/8%2 == 1
+		p := throughPlanOf(t, fmt.Sprintf(source, places(1)), fmt.Sprintf(remote, places(4)), fmt.Sprintf("%s\n coalesce = %v\n on_put = \"update\"", scope, seed%3 == 0), "count = 12",
+			"ops = {\n get = 4\n put = 1\n}\n closed {\n sessions = 3\n iterations = 60\n pipeline = 2\n}")
+		b := newBench(t, p, "load", time.Millisecond)
+		for _, server := range b.net.servers {
+			if faults {
+				server.latency = func(int) time.Duration {
+					if random.IntN(20) == 0 {
+						return -1
+					}
+					return time.Duration(random.IntN(3000)) * time.Microsecond
+				}
+				b.net.at(time.Duration(b.net.clock.t)+time.Duration(random.IntN(30000))*time.Microsecond, server.sever)
+			}
+		}
+		got := b.run(worker.Load)
+		c := got.Cache
+		require.Equal(t, c.Gets, c.Hits+c.Misses, "seed %d", seed)
+		require.Equal(t, c.Misses, c.Loads+c.Coalesced, "seed %d", seed)
+		require.EqualValues(t, 180, got.Ops[driver.Get].Due+got.Ops[driver.Put].Due)
+		require.Zero(t, got.Ops[driver.Get].InFlight+got.Ops[driver.Put].InFlight)
+		if faults {
+			continue
+		}
+		var asked uint64
+		for i := range 3 {
+			asked += got.Request(1+i, driver.Get).Answered
+		}
+		require.Equal(t, asks*c.Loads, asked, "seed %d", seed)
+		require.Equal(t, got.Ops[driver.Get].Due, c.Gets)
+		require.Positive(t, c.Hits, "seed %d", seed)
 	}
 }
 
