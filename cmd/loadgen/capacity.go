@@ -148,41 +148,50 @@ func (f *quickFlags) run(cmd *cobra.Command, at string) error {
 	if err != nil {
 		return err
 	}
+	p, err := f.written(cmd, q)
+	if err != nil || p == nil {
+		return err
+	}
+	if err := f.guard(cmd.Context(), p, q); err != nil {
+		return err
+	}
+	fmt.Fprint(words, q.summary(f))
+	return f.carryOut(cmd, p, words, f.finish)
+}
+
+// written writes the plan. It returns nil if that is all that --plan asks for.
+func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
 	text, err := q.text()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p, err := f.resolve(cmd, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch f.plan {
 	case "":
 	case standard:
 		_, err := cmd.OutOrStdout().Write(text)
-		return err
+		return nil, err
 	default:
 		if err := safefile.Replace(f.plan, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
-			return failed("--plan: %w", err)
+			return nil, failed("--plan: %w", err)
 		}
 	}
 	q.bytes = int64(p.Datasets[0].Values.Size)
-	if err := f.guard(cmd.Context(), p, q); err != nil {
-		return err
-	}
-	fmt.Fprint(words, q.summary(f))
-	return f.carryOut(cmd, p, words)
+	return p, nil
 }
 
-// carryOut runs the plan, reports, and sees to it that nothing stays on the server.
-func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer) error {
+// carryOut runs the plan by finish, which reports, and sees to it that nothing stays on the server.
+func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, finish func(*cobra.Command, *plan.Plan) (*run.Run, error)) error {
 	writes := len(p.Phases) > 1
 	f.begun = func(id string) {
 		if writes {
 			fmt.Fprintf(words, "If this process is killed, loadgen clean %s deletes its keys.\n", id)
 		}
 	}
-	result, err := f.finish(cmd, p)
+	result, err := finish(cmd, p)
 	if err != nil {
 		return err
 	}
@@ -235,6 +244,7 @@ type quick struct {
 	SLOs                        []objective
 	Rate, Duration              string
 	Fields                      string // what shows which of the server's means give out
+	Fillings                    []filling
 
 	at    string // the endpoint, for people
 	get   string // path of the URL, as it is

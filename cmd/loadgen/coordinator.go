@@ -208,16 +208,29 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 // finish runs a plan once to its end, and shows the result.
 func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 	words := f.wordsOn(cmd.ErrOrStderr())
-	cfg, err := f.config(words)
+	result, dir, err := f.end(cmd, p, words)
 	if err != nil {
 		return nil, err
+	}
+	text := f.textOn(cmd, words)
+	if err := report.Text(text, result, optionsFor(text, dir, f.full)); err != nil {
+		return nil, failed("%w", err)
+	}
+	return result, nil
+}
+
+// end runs a plan once to its end, and writes the result where the flags say. It returns the run's directory, too.
+func (f *runFlags) end(cmd *cobra.Command, p *plan.Plan, words io.Writer) (*run.Run, string, error) {
+	cfg, err := f.config(words)
+	if err != nil {
+		return nil, "", err
 	}
 	drain, ctx, release := interrupts(cmd.Context())
 	defer release()
 	cfg.Drain = drain
 	result, dir, err := runner.Run(ctx, cfg, p, f.variant)
 	if err != nil {
-		return nil, failed("%w", err)
+		return nil, "", failed("%w", err)
 	}
 	if f.out != "" {
 		if err := writeTo(cmd, f.out, safefile.JSON(result)); err != nil {
@@ -230,11 +243,7 @@ func (f *runFlags) finish(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 		}
 	}
 	tell(words, result, dir)
-	text := f.textOn(cmd, words)
-	if err := report.Text(text, result, optionsFor(text, dir, f.full)); err != nil {
-		return nil, failed("%w", err)
-	}
-	return result, nil
+	return result, dir, nil
 }
 
 // experiment runs every variant of a plan's experiment as often as it says, and reports the comparison.

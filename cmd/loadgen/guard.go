@@ -130,10 +130,18 @@ func (q *quick) refuse(told map[string]float64) error {
 		room, limited = told["limit_maxbytes"]-told["bytes"], told["limit_maxbytes"] > 0
 	}
 	if need := float64(q.Keys) * float64(q.bytes+perKey); limited && need > room {
-		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use fewer --keys, or a smaller --size",
-			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)))
+		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
+			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer())
 	}
 	return nil
+}
+
+// fewer says which flags fill a server less.
+func (q *quick) fewer() string {
+	if q.Fillings != nil {
+		return "a smaller --sample, or a smaller --value"
+	}
+	return "fewer --keys, or a smaller --size"
 }
 
 // others says that a server holds other keys, or that others use it, or nil.

@@ -1,0 +1,152 @@
+// Package footprint says what an item takes in a store, and what more items would take: from the server's own figure of its memory after each of
+// several fills, with nothing under way.
+//
+//	memory(n) = fixed + item·n + table(n)
+//
+// The table is Redis' hash table of keys. It has a power of two of places of 8 bytes each, which doubles once it is full, so that it takes 8 to 16
+// bytes an item. It is known, and taken off each figure. The rest is a straight line, fitted by least squares; the slope's 95 % interval is by
+// Student's t.
+package footprint
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/loadgen/loadgen/internal/count/stat"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Fields are the figures of a server that say what its items take.
+type Fields struct {
+	Memory string   // what its limit is on
+	Beside string   // another figure of the same; "": there is none
+	Says   string   // what that is
+	Limit  string   // its limit, in bytes; 0 or missing: it has none. "": it tells none
+	Less   string   // what else a limit has to hold, in words
+	Lost   []string // counters that must not move
+	Table  bool     // it has a hash table of keys that is known
+}
+
+// Of returns the figures of a driver's servers; false if they have none.
+func Of(driver string) (f Fields, known bool) {
+	switch driver {
+	case "redis":
+		return Fields{Memory: "used_memory", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true}, true
+	case "memcached":
+		return Fields{Memory: "bytes", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}}, true
+	case "postgres":
+		return Fields{Memory: "database_size"}, true
+	}
+	return Fields{}, false
+}
+
+// Names lists the figures to observe.
+func (f Fields) Names() []string {
+	names := append([]string{f.Memory, f.Beside, f.Limit}, f.Lost...)
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// Points returns how many items to have in a store at each measurement, the last of them at most most. A hash table that doubles moves its entries bit
+// by bit until it is about 0.8 full: they are chosen where it has moved them all.
+func Points(most int64) (all []int64) {
+	full := int64(1) << max(0, bits.Len64(uint64(most))-1) // a power of two, most < 2·full
+	if float64(most) >= 0.95*float64(2*full) {
+		full *= 2
+	}
+	for _, table := range []int64{full / 4, full / 2, full} {
+		all = append(all, table*85/100, table*95/100)
+	}
+	return all
+}
+
+// Footprint is what items take.
+type Footprint struct {
+	Items  []float64 // how many there were at each measurement
+	Memory []float64 // and what the server said then
+
+	Item, ItemHalf  float64 // bytes an item, and half of the 95 % interval
+	Fixed           float64 // bytes without any item
+	Beside, Besides float64 // bytes an item by the other figure, and half of its interval; NaN: there is none
+	Limit           float64 // the server's own; 0: none
+
+	fields Fields
+}
+
+// New reads the figures of an observation after each of some phases of a run, which have this many items in the store.
+func New(r *run.Run, observation string, phases []string, items []int64, f Fields) (*Footprint, error) {
+	p := &Footprint{fields: f, Beside: math.NaN()}
+	var beside []float64
+	for i, name := range phases {
+		ph := r.Phase[name]
+		if ph == nil {
+			return nil, fmt.Errorf("phase %s was not run", name)
+		}
+		seen := ph.Observe[observation]
+		memory := seen[f.Memory].After
+		if memory == nil {
+			return nil, fmt.Errorf("the server does not tell %s", f.Memory)
+		}
+		for _, name := range f.Lost {
+			if lost := seen[name].Delta; lost != nil && *lost > 0 {
+				return nil, fmt.Errorf("the server dropped %.0f items (%s): it has too little memory for this many", *lost, name)
+			}
+		}
+		p.Items, p.Memory = append(p.Items, float64(items[i])), append(p.Memory, *memory)
+		if other := seen[f.Beside].After; other != nil {
+			beside = append(beside, *other)
+		}
+		if limit := seen[f.Limit].After; limit != nil {
+			p.Limit = *limit
+		}
+	}
+	if len(p.Items) < 5 {
+		return nil, errors.New("fewer than five measurements")
+	}
+	rest := make([]float64, len(p.Items))
+	for i, n := range p.Items {
+		rest[i] = p.Memory[i] - p.table(n)
+	}
+	l := stat.LineThrough(p.Items, rest, 0.05)
+	p.Item, p.ItemHalf, p.Fixed = l.Slope, l.Half, l.At0
+	if len(beside) == len(p.Items) {
+		l := stat.LineThrough(p.Items, beside, 0.05)
+		p.Beside, p.Besides = l.Slope, l.Half
+	}
+	if p.Item-p.ItemHalf <= 0 {
+		return nil, fmt.Errorf("%s does not grow with the items: from %s to %s", f.Memory, quantity.Bytes(int64(p.Memory[0])), quantity.Bytes(int64(p.Memory[len(p.Memory)-1])))
+	}
+	return p, nil
+}
+
+// table returns the bytes of the table of keys with n items.
+func (p *Footprint) table(n float64) float64 {
+	if !p.fields.Table || n < 1 {
+		return 0
+	}
+	return 8 * math.Exp2(math.Ceil(math.Log2(max(n, 4))))
+}
+
+// Of returns the memory that this many items take, and half of its interval.
+func (p *Footprint) Of(items float64) (bytes, half float64) {
+	return p.Fixed + p.Item*items + p.table(items), p.ItemHalf * items
+}
+
+// Within returns how many items a memory has room for, and the bounds of that: by the slope's bounds.
+func (p *Footprint) Within(memory float64) (items, least, most float64) {
+	fit := func(each float64) float64 {
+		low, high := 0.0, memory/each
+		for high-low >= 1 {
+			if mid := math.Floor((low + high + 1) / 2); p.Fixed+each*mid+p.table(mid) <= memory {
+				low = mid
+			} else {
+				high = mid - 1
+			}
+		}
+		return low
+	}
+	return fit(p.Item), fit(p.Item + p.ItemHalf), fit(p.Item - p.ItemHalf)
+}
