@@ -68,6 +68,34 @@ func (b *block) replication(timeout time.Duration) (*Replication, *Copies) {
 	return p, nil
 }
 
+// Confirms returns the most copies of a value of which the target's servers tell in their replies to puts; 0 if they do not.
+func (t *Target) Confirms() int {
+	copies, _ := t.confirms()
+	return copies
+}
+
+func (t *Target) confirms() (copies int, within time.Duration) {
+	if c, ok := t.Config.(driver.Confirmer); ok {
+		return c.Confirms()
+	}
+	return 0, 0
+}
+
+// confirmed checks a target whose servers wait for copies.
+func (v *validator) confirmed(t *Target, at part) {
+	copies, within := t.confirms()
+	switch {
+	case copies == 0:
+	case within >= t.Timeout && t.Timeout > 0:
+		v.fault(fmt.Sprintf("%s: its servers wait for copies for %s, and timeout = %q", at.where, within, t.Timeout),
+			"Write a longer timeout of the target: else a put that has too few copies is one without an answer.", at.path+".timeout", at.path+".config.timeout", at.path)
+	case t.Replication != nil:
+		v.fault(at.where+": replication by loadgen, and servers that wait for copies", "Leave one of them out.", at.path+".replication", at.path)
+	case t.Builtin != nil:
+		v.fault(at.where+": built-in nodes have no replicas to wait for", `Write endpoints = ["HOST:PORT"] of servers that have, or leave wait out.`, at.path+".builtin", at.path)
+	}
+}
+
 // copies checks N, W and R of servers that copy by themselves.
 func (v *validator) copies(at part, c *Copies) {
 	v.within(at, "n", int64(c.N), 1, maxReplicas)

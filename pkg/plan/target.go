@@ -153,6 +153,7 @@ func (v *validator) target(t *Target) {
 		v.replication(t, d, at.in("replication"))
 	}
 	v.config(t, d, at)
+	v.confirmed(t, at)
 	v.ops(t, d, at)
 }
 

@@ -34,7 +34,7 @@ func (s *step) limits() *measure.Limits {
 // acksOf returns the most good answers that an op on the target can have, if they are counted; otherwise 0.
 func acksOf(t *plan.Target) int {
 	if t.Replication == nil {
-		return 0
+		return t.Confirms()
 	}
 	return t.Replication.N
 }

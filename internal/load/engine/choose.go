@@ -14,7 +14,7 @@ import (
 func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 	x, data := la.side, g.datasetsOf(la.side)
 	la.checked = data[0].Values.Checked
-	la.acks, la.opTimeout = x.target.Replication != nil, 0
+	la.acks, la.confirms, la.opTimeout = x.target.Replication != nil, x.target.Confirms() > 0, 0
 	if t, ok := la.tr.(*inside); ok {
 		la.programs.through = g.through(t, kind, chance)
 		la.programs.Program = la.programs.through
@@ -192,7 +192,7 @@ func (g *group) events(l *loop, kind worker.StepKind) (list []planned) {
 
 // fast returns a way that is faster than prog and does the same; nil if there is none.
 func (w *wire) fast(prog op.Program, source *workload.Source) bulkWay {
-	if !w.shared {
+	if !w.shared || w.lane.confirms {
 		return nil
 	}
 	switch prog := prog.(type) {

@@ -24,6 +24,7 @@ type lane struct {
 	programs  *programs
 	opTimeout int64 // 0: the request's timeout is enough
 	acks      bool  // record the latency of the k-th good answer
+	confirms  bool  // replies say how many copies there are: so many good answers
 	checked   bool  // the values of gets carry a header
 }
 

@@ -41,6 +41,31 @@ func TestReplicatedPutWaitsForTheSecond(t *testing.T) {
 	}
 }
 
+// TestPutsWaitForReplicas has a server say in turn that 2, 1 and 0 of 2 replicas have a put. Each ends with the answer to its WAIT, and is ok only with
+// both.
+func TestPutsWaitForReplicas(t *testing.T) {
+	p := redisPlan(t, 1, "wait {\n replicas = 2\n timeout = \"100ms\"\n}", `
+		ops = { put = 1 }
+		closed {
+			sessions   = 2
+			pipeline   = 3
+			iterations = 300
+		}`)
+	b := newBench(t, p, "load", time.Millisecond)
+	b.server(0).copies = func(n int) int { return 2 - n%3 }
+	got := b.run(worker.Load)
+	put := got.Ops[driver.Put]
+	require.EqualValues(t, 200, put.Outcomes[driver.OK])
+	require.EqualValues(t, 400, put.Outcomes[driver.QuorumFailed])
+	require.Len(t, put.Acks, 3)
+	for k, want := range []uint64{600, 400, 200} {
+		require.Equal(t, want, put.Acks[k].Count())
+		require.GreaterOrEqual(t, put.Acks[k].Min(), int64(2*time.Millisecond), "a put is known to have copies when WAIT is answered")
+	}
+	require.Equal(t, measure.Requests{Sent: 600, Answered: 200, Error: 400}, *got.Request(0, driver.Put), "a put and its WAIT are one request")
+	require.Equal(t, [2]int{600, 600}, [2]int{*b.server(0).got["SET"], *b.server(0).got["WAIT"]})
+}
+
 // TestOneServerDown loses one of three servers for good: with W = 2 and R = 1 every op succeeds, with W = 3 no put does.
 func TestOneServerDown(t *testing.T) {
 	for w, want := range map[string]driver.Outcome{"2": driver.OK, "3": driver.QuorumFailed} {

@@ -117,6 +117,11 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	if l.sampling != nil {
 		l.sampling.code = reply.Code
 	}
+	if p.lane.confirms {
+		for k := range int(reply.Acks) {
+			l.rec.Ack(r.st.Verb, k+1, now-r.st.startOr(now))
+		}
+	}
 	p.deliver(ev, now)
 }
 

@@ -48,6 +48,7 @@ type virtualServer struct {
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
 	heard   func(command, key []byte) // when set, is told of every key that is asked for
+	copies  func(n int) int           // replicas that have a put by the n-th WAIT
 	took    func()                    // when set, is told of every request
 	put     func(value []byte)        // when set, is told of every value that is put
 	piece   int                       // when set, of how many bytes a piece of a reply is, each of which comes a little later than the one before
@@ -91,7 +92,7 @@ func newVirtualNet(tick int64) *virtualNet {
 }
 
 func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
-	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int)}, latency: func(int) time.Duration { return latency }}
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int), "WAIT": new(int)}, latency: func(int) time.Duration { return latency }}
 	n.servers[port] = s
 	return s
 }
@@ -344,10 +345,13 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 			delete(s.keys, string(args[1]))
 		}
 		reply = gone
+	case "WAIT": // its replicas take a while longer than the put
+		reply, latency = strconv.AppendInt([]byte{':'}, int64(s.copies(*s.got["WAIT"])), 10), 2*s.latency(0)
+		reply = append(reply, "\r\n"...)
 	case "ASKING":
 		reply = stored
 	}
-	if string(args[0]) == "PING" || string(args[0]) == "ASKING" {
+	if command := string(args[0]); command == "PING" || command == "ASKING" || command == "WAIT" {
 		return reply, latency
 	}
 	if s.words != nil {

@@ -10,7 +10,8 @@
 //	verb    reply            outcome
 //	get     $n … bulk        ok, with the value
 //	get     $-1, _, *-1      miss
-//	put     +OK              ok
+//	put     +OK              ok, or with wait the reply to a WAIT, too:
+//	        :n               ok if n replicas are enough, else quorum_failed
 //	mget    *n … elements    ok or miss for each, as for a get
 //	mset    +OK              ok for each
 //	delete  :1               ok
@@ -60,6 +61,8 @@ type Config struct {
 	ClientName string `hcl:"client_name,optional" json:"client_name"`
 	// Cluster says that the servers are nodes of a Redis Cluster.
 	Cluster bool `hcl:"cluster,optional" json:"cluster"`
+	// Wait has a put wait for replicas; nil if it does not.
+	Wait *Wait `hcl:"wait,block" json:"wait,omitempty"`
 }
 
 // Validate reports every attribute with which no connection could be opened.
@@ -80,6 +83,9 @@ func (c *Config) Validate() error {
 	if len(c.ClientName) > maxName || strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		errs = append(errs, fmt.Errorf("client_name = %q: write at most %d printable ASCII characters without spaces", c.ClientName, maxName))
 	}
+	if c.Wait != nil {
+		errs = append(errs, c.Wait.validate()...)
+	}
 	return errors.Join(errs...)
 }
 
@@ -92,13 +98,13 @@ func (Driver) Name() string { return "redis" }
 // NewConfig returns a *Config: RESP2, no password, database 0.
 func (Driver) NewConfig() any { return &Config{Protocol: 2} }
 
-// Outcomes says that a get and a delete can miss and that a put cannot.
+// Outcomes says that a get and a delete can miss, and that a put cannot, but have too few copies.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:
 		return []driver.Outcome{driver.OK, driver.Miss}
 	case driver.Put:
-		return []driver.Outcome{driver.OK}
+		return []driver.Outcome{driver.OK, driver.QuorumFailed}
 	default:
 		return nil
 	}
@@ -109,8 +115,12 @@ func (Driver) CheckTTL(time.Duration) error { return nil }
 
 // CheckBatch implements driver.Batcher: MSET takes no TTL.
 func (Driver) CheckBatch(config any, v driver.Verb, b driver.Batch) error {
-	if cfg, ok := config.(*Config); ok && cfg.Cluster {
+	cfg, ok := config.(*Config)
+	switch {
+	case ok && cfg.Cluster:
 		return errors.New("a cluster takes several keys in a request only where all are of one hash slot: leave batch out of the phase")
+	case ok && cfg.Wait != nil && v == driver.Put:
+		return errors.New("wait is for one put at a time: leave batch out of the phase, or wait out of the target")
 	}
 	if v == driver.Put && b.TTL > 0 {
 		return errors.New("MSET, which puts several keys, takes no TTL: leave ttl out of the dataset, or batch out of the phase")
@@ -142,13 +152,17 @@ func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	c := codec{greeting: newGreeting(cfg, password, asks.scripts()...), cluster: cfg.Cluster}
+	var speaks dialect = &c
 	switch {
 	case cfg.Protocol == 3 && len(link.Forms) > 0:
-		return &worded3{codec3{c}, asks}, nil
+		speaks = &worded3{codec3{c}, asks}
 	case cfg.Protocol == 3:
-		return &codec3{c}, nil
+		speaks = &codec3{c}
 	case len(link.Forms) > 0:
-		return &worded{c, asks}, nil
+		speaks = &worded{c, asks}
 	}
-	return &c, nil
+	if cfg.Wait != nil {
+		return cfg.Wait.waits(speaks), nil
+	}
+	return speaks, nil
 }

@@ -1,0 +1,133 @@
+package redis
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// Wait has each put followed by a WAIT: the server answers that once enough replicas have the put, or too late with how many have.
+type Wait struct {
+	// Replicas are to have a put before it counts as ok, ≥ 1.
+	Replicas int `hcl:"replicas" json:"replicas"`
+	// Timeout is how long the server waits for them, ≥ 1 ms.
+	Timeout time.Duration `hcl:"timeout" json:"timeout_ns"`
+}
+
+// mostWaited bounds the replicas of a WAIT: a reply counts copies, the master's included, up to 16.
+const mostWaited = 15
+
+// validate reports what the server would not take, or never end.
+func (w *Wait) validate() (errs []error) {
+	if w.Replicas < 1 || w.Replicas > mostWaited {
+		errs = append(errs, fmt.Errorf("wait with replicas = %d: write a number from 1 to %d, or leave wait out", w.Replicas, mostWaited))
+	}
+	if w.Timeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf(`wait with timeout = %q: write how long the server may wait for its replicas, such as "100ms"`, w.Timeout))
+	}
+	return errs
+}
+
+// Confirms implements driver.Confirmer.
+func (c *Config) Confirms() (copies int, within time.Duration) {
+	if c.Wait == nil {
+		return 0, 0
+	}
+	return 1 + c.Wait.Replicas, c.Wait.Timeout
+}
+
+// dialect is what all codecs of this package can do.
+type dialect interface {
+	driver.BatchCodec
+	driver.Layout
+	driver.Skimmer
+	driver.Resumer
+	driver.Redirector
+}
+
+// waiting is a codec whose requests that store a value are followed by a WAIT. Both replies make up one.
+type waiting struct {
+	dialect
+	copies int // that are needed, the master's included
+	wait   []byte
+	read   reader
+	few    [][]byte // what a reply says, by the number of replicas
+}
+
+// waiting3 is waiting in RESP3.
+type waiting3 struct {
+	waiting
+	driver.Aside
+}
+
+var (
+	_ driver.Codec = (*waiting)(nil)
+	_ driver.Codec = (*waiting3)(nil)
+)
+
+// waits returns the codec with a WAIT after each put.
+func (w *Wait) waits(c dialect) driver.Codec {
+	x := waiting{
+		dialect: c, copies: 1 + w.Replicas, read: readValue,
+		wait: appendCommand(nil, "WAIT", strconv.Itoa(w.Replicas), strconv.FormatInt(w.Timeout.Milliseconds(), 10)),
+	}
+	for n := range w.Replicas {
+		x.few = append(x.few, fmt.Appendf(nil, "WAIT: %d of %d replicas had the put within %v", n, w.Replicas, w.Timeout))
+	}
+	if aside, ok := c.(driver.Aside); ok {
+		x.read = readReply
+		return &waiting3{x, aside}
+	}
+	return &x
+}
+
+// AppendRequest appends a request, and WAIT if it stores a value.
+func (c *waiting) AppendRequest(dst []byte, req *driver.Request) []byte {
+	dst = c.dialect.AppendRequest(dst, req)
+	if req.Verb.Stores() {
+		dst = append(dst, c.wait...)
+	}
+	return dst
+}
+
+// Skim implements driver.Skimmer: replies to puts are for Parse.
+func (c *waiting) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
+	if verb.Stores() {
+		return 0, 0
+	}
+	return c.dialect.Skim(b, verb, most)
+}
+
+// Outline implements driver.Skimmer, likewise.
+func (c *waiting) Outline(b []byte, verb driver.Verb) int {
+	if verb.Stores() {
+		return 0
+	}
+	return c.dialect.Outline(b, verb)
+}
+
+// Parse reads a reply, and for a put the one to its WAIT, which says how many replicas have it.
+func (c *waiting) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
+	n, err := c.dialect.Parse(b, verb, reply)
+	if n == 0 || err != nil || !verb.Stores() {
+		return n, err
+	}
+	r, size, err := c.read(b[n:])
+	switch {
+	case size == 0 || err != nil:
+		return 0, err
+	case r.kind == errorReply && reply.Outcome == driver.OK:
+		reply.Outcome, reply.Message = driver.Error, r.text
+	case r.kind == errorReply:
+	case r.kind != integer || r.integer < 0:
+		return 0, fmt.Errorf("reply to a redis WAIT: got %s", quote(b[n:n+size]))
+	case reply.Outcome == driver.OK:
+		reply.Acks = uint8(min(1+r.integer, int64(c.copies)))
+		if int(reply.Acks) < c.copies {
+			reply.Outcome, reply.Message = driver.QuorumFailed, c.few[reply.Acks-1]
+		}
+	}
+	return n + size, nil
+}
