@@ -34,6 +34,9 @@ var firstLog string
 //go:embed files.tmpl
 var firstFiles string
 
+//go:embed hydra.tmpl
+var firstSpace string
+
 // usual are where servers of drivers without built-in nodes listen.
 var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080"}
 
@@ -73,19 +76,20 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 	return c
 }
 
-// starters are the drivers that have a first plan: all of this build, but for servers that copy by themselves, whose N, W and R a plan must know.
+// starters are the drivers that have a first plan: all of this build.
 func starters() []string {
 	var names []string
 	for _, d := range drivers.All() {
-		if _, copies := d.(driver.Replicator); !copies {
-			names = append(names, d.Name())
-		}
+		names = append(names, d.Name())
 	}
 	return names
 }
 
 // first returns the template of a plan for a driver.
 func first(d driver.Driver) string {
+	if _, copies := d.(driver.Replicator); copies {
+		return firstSpace
+	}
 	switch local, files := d.(localfile.Driver); {
 	case files && localfile.Keyed(local):
 		return firstFiles
@@ -132,7 +136,7 @@ func (f *initFlags) check(text []byte) error {
 	var errs []error
 	for _, d := range diags {
 		_, what, _ := strings.Cut(d.Summary, ": ") // drops which target: there is only one
-		errs = append(errs, fmt.Errorf("--endpoint: %s. %s", what, d.Detail))
+		errs = append(errs, errors.New(strings.TrimSpace(fmt.Sprintf("--endpoint: %s. %s", what, d.Detail))))
 	}
 	return errors.Join(errs...)
 }

@@ -156,7 +156,7 @@ func TestPostgresAllocatesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("%v, pipeline %d", verb, pipeline), func(t *testing.T) {
 				p := redisPlan(t, 1, "", fmt.Sprintf("ops = { %v = 1 }\n%s", verb, closedOf(pipeline)))
 				p.Targets[0].Driver, p.Targets[0].Config = "postgres", (postgres.Driver{}).NewConfig()
-				b := &bench{t: t, net: newVirtualNet(10), unshaken: true}
+				b := &bench{t: t, net: newVirtualNet(10), drives: func(d driver.Wire) driver.Wire { return struct{ driver.Wire }{d} }} // without its handshake
 				require.NoError(t, b.connect(p, "load", 0, b.net.clock))
 				w := b.l.tr.(*wire)
 				net := newCannedReplies(b.net, w.codec.codec, verb, &value, []byte(reply))

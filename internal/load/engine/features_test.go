@@ -227,6 +227,76 @@ func TestLateRepliesInPieces(t *testing.T) {
 	}
 }
 
+// inOrder is a driver whose codecs have state: each connection's knows the keys whose values it is owed.
+type inOrder struct {
+	driver.Wire
+	read *int // replies, whether they came in time or not
+}
+
+func (d inOrder) NewCodec(link driver.Link) (driver.Codec, error) {
+	c, err := d.Wire.NewCodec(link)
+	return &owedCodec{Codec: c, read: d.read}, err
+}
+
+type owedCodec struct {
+	driver.Codec
+	owed []string
+	read *int
+}
+
+func (c *owedCodec) Connection(string, int) (driver.Codec, error) {
+	return &owedCodec{Codec: c.Codec, read: c.read}, nil
+}
+
+func (c *owedCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	c.owed = append(c.owed, string(req.Key))
+	return c.Codec.AppendRequest(dst, req)
+}
+
+func (c *owedCodec) Parse(b []byte, v driver.Verb, reply *driver.Reply) (int, error) {
+	n, err := c.Codec.Parse(b, v, reply)
+	if n == 0 || err != nil {
+		return n, err
+	}
+	if len(c.owed) == 0 || string(reply.Value) != c.owed[0] {
+		return 0, fmt.Errorf("the reply to %q, where those to %q are owed", reply.Value, c.owed)
+	}
+	c.owed = c.owed[1:]
+	*c.read++
+	return n, nil
+}
+
+// A codec with state is asked for requests in the order of their replies, and is shown each of these once, also those that come too late.
+func TestCodecsWithStateSeeRepliesInOrder(t *testing.T) {
+	for _, indirect := range []bool{false, true} {
+		for _, load := range []string{"closed {\n sessions = 2\n pipeline = 4\n iterations = 200\n}", "open {\n sessions = 2\n pipeline = 4\n rate = 1000\n duration = \"1s\"\n}"} {
+			read := 0
+			b := &bench{t: t, net: newVirtualNet(10), indirect: indirect, drives: func(d driver.Wire) driver.Wire { return inOrder{d, &read} }}
+			p := redisPlan(t, 2, `timeout = "20ms"`, "ops = { get = 1 }\nmax_bad = 1\n"+load)
+			require.NoError(t, b.connect(p, "load", time.Millisecond, b.net.clock))
+			late := 0
+			for i := range 2 {
+				for k := range 100 {
+					key := fmt.Sprintf("key:%012d", k)
+					b.server(i).keys[key] = fmt.Appendf(nil, "$%d\r\n%s\r\n", len(key), key)
+				}
+				b.server(i).piece = 11
+				b.server(i).latency = func(int) time.Duration {
+					if late++; late%50 == 0 {
+						return 30 * time.Millisecond
+					}
+					return time.Millisecond
+				}
+			}
+			totals := b.run(worker.Load)
+			get := totals.Ops[driver.Get]
+			require.Zero(t, get.Outcomes[driver.Error])
+			require.Positive(t, totals.LateReplies)
+			require.EqualValues(t, get.Outcomes[driver.OK]+totals.LateReplies, read)
+		}
+	}
+}
+
 // A pipeline of large values takes more parts than the kernel takes in one call: they leave in several, in order and whole.
 func TestMoreLargeValuesThanOneWriteTakes(t *testing.T) {
 	const depth = 2 * mostParts

@@ -54,7 +54,8 @@ type bench struct {
 	refusal  string                  // when set, how servers answer the greeting
 	silent   int                     // so many endpoints, the last ones, do not answer the greeting
 	slotless int                     // so many endpoints of a cluster, the last ones, have no slots
-	unshaken bool                    // connections begin without the driver's handshake
+
+	drives func(driver.Wire) driver.Wire // when set, what to use in place of the plan's driver
 }
 
 // firstPort is where the scripted servers begin.
@@ -100,8 +101,8 @@ func (b *bench) enter(phase string, latency time.Duration) error {
 	var err error
 	b.g.driver, err = b.e.driver(b.g.target.Driver)
 	require.NoError(t, err)
-	if b.unshaken {
-		b.g.driver = struct{ driver.Wire }{b.g.driver.(driver.Wire)}
+	if b.drives != nil {
+		b.g.driver = b.drives(b.g.driver.(driver.Wire))
 	}
 	b.g.executor = b.g.target.Executor
 	require.NoError(t, b.g.locate(nil))

@@ -123,6 +123,9 @@ func (p *printer) head(r *run.Run) {
 	if r.Environment.Hostname != "" {
 		p.facts(words.Machine(&r.Environment))
 	}
+	for _, text := range words.Unsaid(r) {
+		p.prose(text)
+	}
 }
 
 // facts adds parts separated by dots, wrapped only between parts.

@@ -44,6 +44,23 @@ func Labels(labels map[string]string) (list []string) {
 	return list
 }
 
+// Unsaid says of which targets that copy values by themselves nobody knows with which N, W and R: their servers do not tell.
+func Unsaid(r *run.Run) (all []string) {
+	for _, name := range r.PhaseOrder {
+		t := &r.Phase[name].Target
+		if t.Replication == nil || t.Replication.Coordinate != "server" {
+			continue
+		}
+		for _, said := range r.Environment.Servers[t.Name] {
+			text := t.Name + ": N, W and R are what the plan expects: not all of its servers say theirs"
+			if said["n"] == "" && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
 // Machine describes in short where the run was made. Its last fact is there only if loops and built-in nodes had CPUs of their own.
 func Machine(e *run.Environment) []string {
 	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}

@@ -131,3 +131,16 @@ func TestGrownSaysOneThing(t *testing.T) {
 		require.Equal(t, tt.says, lines[2], "%+v", tt)
 	}
 }
+
+// Servers that copy and do not say how leave it to the plan, once for each target.
+func TestUnsaid(t *testing.T) {
+	r := &run.Run{PhaseOrder: []string{"a", "b", "c"}, Phase: map[string]*run.Phase{}}
+	for name, by := range map[string]string{"a": "server", "b": "server", "c": "client"} {
+		r.Phase[name] = &run.Phase{Target: run.Target{Name: "of-" + by, Replication: &run.Replication{Coordinate: by, N: 3, W: 2, R: 1}}}
+	}
+	silent := map[string]map[string]string{"127.0.0.1:1": {"note": "…"}, "127.0.0.1:2": {"note": "…"}}
+	r.Environment.Servers = map[string]map[string]map[string]string{"of-server": silent, "of-client": silent}
+	require.Equal(t, []string{"of-server: N, W and R are what the plan expects: not all of its servers say theirs"}, Unsaid(r))
+	r.Environment.Servers["of-server"] = map[string]map[string]string{"127.0.0.1:1": {"n": "3", "w": "2", "r": "1"}}
+	require.Empty(t, Unsaid(r))
+}

@@ -129,6 +129,9 @@ func appendKey(dst, key []byte, whole bool) []byte {
 // tooFew begins what a server says that has not reached enough others.
 var tooFew = []byte("Not enough members participated")
 
+// noDelete is the message of a delete that a server does not know.
+var noDelete = []byte("405 Method Not Allowed: servers of 2009 have no delete; leave it out of ops, or load a server of 2011")
+
 // Parse implements driver.Codec.
 func (c *conn) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
@@ -156,6 +159,8 @@ func (c *conn) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, erro
 		reply.Outcome, reply.Message, reply.Acks = driver.QuorumFailed, r.body, received(r.body)
 	case r.status == 500:
 		reply.Outcome, reply.Message = driver.Error, r.body
+	case r.status == 405 && verb == driver.Delete:
+		reply.Outcome, reply.Message = driver.Error, noDelete
 	default:
 		reply.Outcome, reply.Message = driver.Error, r.reason
 	}

@@ -207,6 +207,18 @@ func TestIdentify(t *testing.T) {
 	require.NotContains(t, id, "n")
 }
 
+// TestDeletesOfEarlyServers: servers of 2009 know none, and the error says what to do.
+func TestDeletesOfEarlyServers(t *testing.T) {
+	n := serve(t, cachenode.Space{N: 1, W: 1, R: 1, Early: true})
+	shared, err := Driver{}.NewCodec(driver.Link{Config: Driver{}.NewConfig()})
+	require.NoError(t, err)
+	own, err := shared.(driver.Stateful).Connection(n.Addr().String(), 1)
+	require.NoError(t, err)
+	r := drivertest.OverConn(t, own, dial(t, n)).Do(t, driver.Request{Verb: driver.Delete, Key: []byte("k")})[0]
+	require.Equal(t, driver.Error, r.Outcome)
+	require.Equal(t, "405 Method Not Allowed: servers of 2009 have no delete; leave it out of ops, or load a server of 2011", string(r.Message))
+}
+
 func TestConfig(t *testing.T) {
 	require.ErrorContains(t, (&Config{Points: 2}).Validate(), "points = 2: write 1")
 	require.ErrorContains(t, (&Config{Points: 1, Ready: time.Minute}).Validate(), "write a duration from 0s to 25s")
