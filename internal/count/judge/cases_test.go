@@ -19,6 +19,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -45,17 +46,6 @@ var update = flag.Bool("update", false, "rewrite what is said in testdata/cases"
 // origin is the run clock at the start of every step.
 const origin = 7 * int64(time.Second)
 
-// untouched is the driver of a target that is never contacted.
-type untouched struct{}
-
-func (untouched) Name() string                               { return "redis" }
-func (untouched) NewConfig() any                             { return &struct{}{} }
-func (untouched) Builtin() string                            { return "redis" }
-func (untouched) NewCodec(driver.Link) (driver.Codec, error) { return nil, nil }
-func (untouched) Outcomes(driver.Verb) []driver.Outcome {
-	return []driver.Outcome{driver.OK, driver.Miss, driver.Conflict}
-}
-
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.txt")
 	require.NoError(t, err)
@@ -64,7 +54,7 @@ func TestCases(t *testing.T) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		src, rest, _ := strings.Cut(string(text), "\n== ")
-		file, diags := plan.Parse([]byte(src), path, []driver.Driver{untouched{}})
+		file, diags := plan.Parse([]byte(src), path, []driver.Driver{redis.Driver{}})
 		require.Empty(t, diags)
 		p, diags := file.Resolve(plan.Vars{})
 		require.Empty(t, diags)
@@ -120,10 +110,8 @@ type given struct {
 }
 
 func tell(t *testing.T, p *plan.Plan, name string, lines []string) string {
-	g := &given{t: t, name: name, plan: p, phase: p.Phases[0]}
-	g.load = measure.NewTotals(origin, len(p.Targets[0].Endpoints))
-	g.m.Load = g.load
-	g.m.Endpoints = p.Targets[0].Endpoints
+	g := &given{t: t, name: name, plan: p}
+	g.use(p.Phases[0])
 	for _, line := range lines {
 		g.read(line)
 	}
@@ -153,6 +141,18 @@ func tell(t *testing.T, p *plan.Plan, name string, lines []string) string {
 		}
 	}
 	return b.String()
+}
+
+// use makes a phase the one that is counted.
+func (g *given) use(ph *plan.Phase) {
+	g.phase, g.m.Endpoints, g.m.Others = ph, g.plan.Target(ph.Target).Endpoints, map[string][]string{}
+	rows := len(g.m.Endpoints)
+	for _, name := range ph.Targets()[1:] {
+		g.m.Others[name] = g.plan.Target(name).Endpoints
+		rows += len(g.m.Others[name])
+	}
+	g.load = measure.NewTotals(origin, max(rows, 1)) // built-in nodes are not named
+	g.m.Load = g.load
 }
 
 // figure returns what a result has at a path, or why it has nothing.
@@ -197,8 +197,7 @@ func (g *given) read(line string) {
 	case "phase":
 		i := slices.IndexFunc(g.plan.Phases, func(ph *plan.Phase) bool { return ph.Name == rest })
 		require.GreaterOrEqual(g.t, i, 0, "%s: no phase %q", g.name, rest)
-		g.phase = g.plan.Phases[i]
-		g.m.Endpoints = g.plan.Target(g.phase.Target).Endpoints
+		g.use(g.plan.Phases[i])
 	case "ops":
 		g.ops(g.args(rest))
 	case "flight": // ops, and as many requests, that have not ended
@@ -215,8 +214,6 @@ func (g *given) read(line string) {
 		n, err := strconv.Atoi(a[0])
 		require.NoError(g.t, err)
 		g.load.AddLost(n, origin+g.duration(a[1]), origin+g.duration(a[2]))
-	case "small":
-		g.load.Ops[driver.Get].In = 5 * g.load.Ops[driver.Get].Due
 	case "session":
 		from, to, _ := strings.Cut(rest, " ")
 		g.load.Span.Session(origin+g.duration(from), origin+g.duration(to))
@@ -320,7 +317,7 @@ func (g *given) duration(text string) int64 {
 
 // ops counts n ops of each of so many sessions, the s-th of which begins s·ramp after from. An op is due every so long, starts late after that and no
 // earlier than gap after the one before it started, and takes so long, or long if it is one in each. One in each ends with an outcome, and the others
-// are ok. room=no: those that started late had waited for a free slot. scenario=i: it is the i-th scenario, of one step.
+// are ok. room=no: those that started late had waited for a free slot. scenario=i step=j: it is the j-th step of the i-th scenario. in: bytes of a reply.
 func (g *given) ops(a args) {
 	verb := driver.Get
 	if name := a.of["verb"]; name != "" {
@@ -386,7 +383,11 @@ func (g *given) ops(a args) {
 // count counts an op, and its request at an endpoint.
 func count(t *measure.Totals, a args, o *measure.Sample) {
 	at := measure.Step{Scenario: int(a.number("scenario")), Step: int(a.number("step"))}
-	t.AddBytes(o.Verb, 220, 30)
+	in := 220
+	if a.of["in"] != "" {
+		in = int(a.number("in"))
+	}
+	t.AddBytes(o.Verb, in, 30)
 	t.AddDue(o.Verb)
 	switch {
 	case o.Outcome == driver.Shed:

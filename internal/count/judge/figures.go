@@ -80,6 +80,7 @@ func newFigures(c *counts, rates rates) *phase {
 	}
 	r.Op = b.ops("op.", r.verbsOf(ph.Counted()))
 	r.Scenario = b.scenarios(ph)
+	r.Total = b.total()
 	r.count(ph, m)
 	r.generator()
 	r.log(ph, m)
@@ -164,6 +165,17 @@ func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 		ops[name] = b.op(at+name, verb, t, late)
 	}
 	return ops
+}
+
+// total makes the figures of all ops together. It is nil if they went to several targets.
+func (b *builder) total() *run.Figures {
+	const at = "total"
+	if len(b.phase.Others) > 0 {
+		b.null(at, severalTargets, "several targets: see each op, or its steps")
+		return nil
+	}
+	f := b.figures(at, b.totals.Together(), b.settled.Together())
+	return &f
 }
 
 // scenarios makes a result for each scenario of the phase.

@@ -25,6 +25,9 @@ func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 	case b.growth == nil:
 		b.null(at, reason.NotApplicable, "the phase has no growth block")
 		return
+	case at == "total.growth":
+		b.null(at, reason.NotApplicable, "each op has its own")
+		return
 	case b.scenic && (strings.HasPrefix(at, "op.") || strings.Contains(at, ".step.")):
 		b.null(at, reason.NotApplicable, "the phase has scenarios, which are what it is of")
 		return

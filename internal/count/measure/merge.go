@@ -130,6 +130,17 @@ func (o *Op) idle() bool {
 // empty says whether no key was counted. Bins hold nothing that the outcomes do not.
 func (k *Keys) empty() bool { return k.Ledger == Ledger{} }
 
+// Together returns what the ops of all verbs come to.
+func (t *Totals) Together() *Op {
+	sum := new(Op)
+	for _, o := range t.Ops {
+		if o != nil {
+			sum.merge(o)
+		}
+	}
+	return sum
+}
+
 func (o *Op) merge(from *Op) {
 	o.Due += from.Due
 	for i, n := range from.Outcomes {

@@ -303,9 +303,26 @@ func Row(quantiles ...string) []Of[run.Row] {
 	return append(all, rowCacheFigures()...)
 }
 
-// Phase lists what there is of a phase as a whole.
-func Phase() []Of[run.Phase] {
-	return append(append(cacheFigures(), verifyFigures()...), []Of[run.Phase]{
+// totals lists the figures of all ops of a phase together.
+func totals(quantiles []string) (all []Of[run.Phase]) {
+	for _, m := range named("total.", Figures(quantiles...), func(p *run.Phase) *run.Figures { return p.Total }, NotCompared) {
+		all = append(all, Of[run.Phase]{
+			Name: m.Name, Unit: m.Unit, Kind: m.Kind, Says: m.Says,
+			Only: func(p *run.Phase) bool { return len(p.Op) > 1 },
+			Float: func(p *run.Phase) *float64 {
+				if p.Total == nil {
+					return nil
+				}
+				return m.Value(p)
+			},
+		})
+	}
+	return all
+}
+
+// Phase lists what there is of a phase as a whole. Its total has quantiles as [Figures] has them.
+func Phase(quantiles ...string) []Of[run.Phase] {
+	return append(slices.Concat(cacheFigures(), verifyFigures(), totals(quantiles)), []Of[run.Phase]{
 		{
 			Name: "seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.Seconds },
 			Says: "first start to last end of its ops, without setup",

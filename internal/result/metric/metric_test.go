@@ -24,6 +24,7 @@ var apart = map[string]string{
 	"away": "a table by endpoint", "event": "sentences about events", "setup": "its ops are not timed", "finer": "charts of short loads", "steps": "numbers of steps",
 	"generator": "a sentence about the generator", "errors": "a list of texts", "observe": "tables of observations", "probes": "charts of observations",
 	"levels": "a table of levels", "search": "a sentence about the search", "scenario": "ops, by step", "op": "ops", "series": "rows",
+	"total.growth": "each op has its own", "verify.examples": "sentences about lost writes",
 	"op.growth": "sentences about growth", "op.acks": "each is a latency", "op.kind": "two latencies each",
 }
 

@@ -115,7 +115,11 @@ func tablesOf(r *run.Run) []rowsOf {
 	for i, name := range r.PhaseOrder {
 		p := r.Phase[name]
 		head := []any{r.ID, name, i, string(p.Kind), string(p.Model), p.Target.Name, p.Target.Driver, p.WarmUp.Seconds, string(p.Validity)}
-		columns, others := split(p, metric.Phase(), phaseColumns)
+		var quantiles []string
+		if p.Total != nil {
+			quantiles = p.Total.Response.Shown()
+		}
+		columns, others := split(p, metric.Phase(quantiles...), phaseColumns)
 		phases.rows = append(phases.rows, append(head, columns...))
 		for _, f := range others {
 			phaseFigures.rows = append(phaseFigures.rows, []any{r.ID, name, f.name, f.value})
@@ -181,7 +185,7 @@ func split[T any](t *T, metrics []metric.Of[T], with []string) (columns []any, o
 		switch {
 		case slices.Contains(with, m.Name):
 			columns = append(columns, value)
-		case value != nil && value != uint64(0) && (m.Only == nil || m.Only(t)):
+		case value != nil && value != uint64(0) && value != int64(0) && (m.Only == nil || m.Only(t)):
 			others = append(others, figure{m.Name, value})
 		}
 	}

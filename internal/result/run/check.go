@@ -414,7 +414,27 @@ func (p *Phase) checkLedgers() error {
 	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
 		return fmt.Errorf("%s, but the longest is %v s", quantity.Count(p.Stalls, "stall"), p.MaxStallSeconds)
 	}
-	return checkLedgers(p.Op, p.Requests)
+	return cmp.Or(p.checkTotal(), checkLedgers(p.Op, p.Requests))
+}
+
+// checkTotal compares the total with the ops.
+func (p *Phase) checkTotal() error {
+	if p.Total == nil {
+		return nil
+	}
+	if err := cmp.Or(p.Total.check(), p.Total.checkLedger()); err != nil {
+		return fmt.Errorf("total: %w", err)
+	}
+	due, ok := uint64(0), uint64(0)
+	for _, o := range p.Op {
+		if o != nil {
+			due, ok = due+o.Due, ok+o.OK
+		}
+	}
+	if p.Total.Due != due || p.Total.OK != ok {
+		return fmt.Errorf("total: %d due and %d ok, but those of its ops come to %d and %d", p.Total.Due, p.Total.OK, due, ok)
+	}
+	return nil
 }
 
 func checkLedgers(ops map[string]*Op, requests []Requests) error {

@@ -365,3 +365,32 @@ func TestEarlyEndsOfExperiments(t *testing.T) {
 	require.Equal(t, stopped, x.Variants[1].Stopped)
 	require.Equal(t, Capped, x.Verdict.Completeness)
 }
+
+// A total is that of its ops, and no better than any of them.
+func TestTotalIsOfItsOps(t *testing.T) {
+	of := func(due uint64) Figures { return Figures{Ledger: Ledger{Due: due, OK: due}} }
+	p := &Phase{Op: map[string]*Op{"get": {Figures: of(3)}, "put": {Figures: of(4)}, "apart": nil}, Total: new(of(7))}
+	require.NoError(t, p.checkTotal())
+	p.Total = new(of(8))
+	require.EqualError(t, p.checkTotal(), "total: 8 due and 8 ok, but those of its ops come to 7 and 7")
+	p.Total = nil
+	require.NoError(t, p.checkTotal(), "the ops went to several targets")
+
+	for _, c := range []struct {
+		touches, path string
+		want          Validity
+	}{
+		{"op", "total.rate", Invalid},
+		{"op.get", "total.rate", Invalid},
+		{"op.get.response", "total.response.p99", Invalid},
+		{"op.get.response.p999", "total.response.p99", Valid},
+		{"op.get.response", "total.rate", Valid},
+		{"op.get", "op.put.rate", Valid},
+		{"offered_rate", "total.rate", Valid},
+		{"total", "total.rate", Invalid},
+		{"scenario.x", "total.rate", Valid},
+	} {
+		p.Reasons = []Reason{{Validity: Invalid, Touches: []string{c.touches}}}
+		require.Equal(t, c.want, p.ValidityOf(c.path), "%s of %s", c.path, c.touches)
+	}
+}

@@ -40,6 +40,7 @@ type Phase struct {
 	Event     map[string]*Event    `json:"event,omitempty"`  // by name; absent: the phase has none
 	Op        map[string]*Op       `json:"op"`               // by verb; null if it went to several targets. Of a search, from the highest rate that held
 	Scenario  map[string]*Scenario `json:"scenario"`         // by name; of a search, as Op
+	Total     *Figures             `json:"total"`            // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
 	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were
 	Setup     *Ledgers             `json:"setup"`          // of the untimed ops before the load

@@ -55,15 +55,26 @@ func (v Validity) rank() int {
 func (v Validity) known() bool { return v == Valid || v == Suspect || v == Invalid }
 
 // ValidityOf returns how far the figure at a path relative to the phase, such as "op.get.response.p99", can be trusted: the worst validity of the
-// reasons that touch it.
+// reasons that touch it. One that touches an op's figure touches that of the total, too.
 func (p *Phase) ValidityOf(path string) Validity {
 	worst := Valid
 	for _, why := range p.Reasons {
-		if why.Validity.Worse(worst) && slices.ContainsFunc(why.Touches, func(t string) bool { return within(path, t) }) {
+		if why.Validity.Worse(worst) && slices.ContainsFunc(why.Touches, func(t string) bool { return touches(t, path) }) {
 			worst = why.Validity
 		}
 	}
 	return worst
+}
+
+// touches says whether a reason that touches an object touches the figure at a path.
+func touches(object, path string) bool {
+	if within(path, object) {
+		return true
+	}
+	of, isTotal := strings.CutPrefix(path, "total.")
+	op, isOp := strings.CutPrefix(object, "op.")
+	_, figure, one := strings.Cut(op, ".")
+	return isTotal && (object == "op" || isOp && (!one || within(of, figure)))
 }
 
 // within says whether path is object or lies below it.

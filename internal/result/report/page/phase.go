@@ -126,6 +126,9 @@ func tilesOf(ph *run.Phase, doubt string) []tile {
 				}
 			}
 		}
+		if all := ph.Total; all != nil && all.Rate != nil && len(tiles) > 1 {
+			tiles = append(tiles, tile{"total, sustained", quantity.Whole(*all.Rate) + "/s", doubt})
+		}
 	}
 	return tiles
 }

@@ -43,7 +43,7 @@ func answersOf(ph *run.Phase) []string {
 	}
 	var ops []string
 	for _, d := range DoneIn(ph) {
-		if strings.Contains(d.At, ".step.") || d.Due == 0 {
+		if strings.Contains(d.At, ".step.") || d.At == total || d.Due == 0 {
 			continue
 		}
 		if len(ops) == maxAnswers {

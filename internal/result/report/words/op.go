@@ -23,10 +23,13 @@ type Done struct {
 	ph *run.Phase // its phase
 }
 
+// total is the name and the path of all ops together.
+const total = "total"
+
 // Batched says whether ops had several keys each.
 func (d Done) Batched() bool { return d.Op != nil && d.Op.Batched() }
 
-// DoneIn lists the verbs of a phase and then its scenarios. A search in which no rate held has figures only in its levels.
+// DoneIn lists the verbs of a phase, their total if there are several, and then its scenarios. A search in which no rate held has figures only in its levels.
 func DoneIn(ph *run.Phase) []Done {
 	var all []Done
 	if ph.Search != nil && ph.Search.Rate == nil {
@@ -34,6 +37,9 @@ func DoneIn(ph *run.Phase) []Done {
 	}
 	for _, verb := range Verbs(ph.Op) {
 		all = append(all, Done{verb, "op." + verb, "", &ph.Op[verb].Figures, ph.Op[verb], ph})
+	}
+	if ph.Total != nil && len(all) > 1 {
+		all = append(all, Done{total, total, "", ph.Total, nil, ph})
 	}
 	for _, name := range slices.Sorted(maps.Keys(ph.Scenario)) {
 		s := ph.Scenario[name]
