@@ -67,7 +67,8 @@ phase "read" {
 }
 
 experiment {
-  repeat = 1
+  repeat  = 1
+  compare = ["response.mean", "response.p99"]
   variant "at-50" { load = 0.5 }
   variant "at-50-coalesced" {
     load     = 0.5
@@ -132,4 +133,9 @@ table "flush" {
 chart "loads" {
   title = "Loads from the source, each second"
   line "loads" { value = phase.read.series.cache.loads }
+}
+
+chart "at-once" {
+  title = "Loads under way at once, on average over each second"
+  line "loads" { value = phase.read.series.cache.load_seconds } # spent in a second
 }

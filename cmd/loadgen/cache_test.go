@@ -97,10 +97,13 @@ func TestCachesBeforePostgres(t *testing.T) {
 			require.Equal(t, got.Misses, got.Loads+got.Coalesced)
 			require.Equal(t, c.caches, got.Caches)
 			var loads uint64
+			var seconds float64
 			for _, row := range ph.Series {
 				loads += row.Cache.Loads
+				seconds += row.Cache.LoadSeconds
 			}
 			require.Equal(t, got.Loads, loads)
+			require.InDelta(t, got.LoadSeconds, seconds, 1e-6)
 			require.Equal(t, got.Bytes, ph.Series[len(ph.Series)-1].Cache.Bytes)
 			require.Zero(t, got.Uncached)
 			calls := d.ask("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE starts_with(query, '/* loadgen get */')")

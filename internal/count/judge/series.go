@@ -69,7 +69,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 		s.last.Merge(&o.Response[measure.ClassMiss])
 	}
 	if c := &delta.Cache; row.Cache != nil || *c != (measure.Cache{}) {
-		row.Cache = joined(row.Cache, &run.RowCache{Gets: c.Gets, Hits: c.Hits, Loads: c.Loads, Evictions: c.Evictions})
+		row.Cache = joined(row.Cache, &run.RowCache{Gets: c.Gets, Hits: c.Hits, Loads: c.Loads, LoadSeconds: seconds(int64(c.LoadTime)), Evictions: c.Evictions})
 		row.Cache.Entries += c.Entries
 		row.Cache.Bytes += c.Bytes
 	}
@@ -85,6 +85,7 @@ func joined(a, b *run.RowCache) *run.RowCache {
 		a.Gets += b.Gets
 		a.Hits += b.Hits
 		a.Loads += b.Loads
+		a.LoadSeconds += b.LoadSeconds
 		a.Evictions += b.Evictions
 	}
 	return a

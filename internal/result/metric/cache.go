@@ -100,6 +100,10 @@ func rowCacheFigures() []Of[run.Row] {
 		{Name: "cache.gets", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Gets) }), Says: "that read through a cache"},
 		{Name: "cache.hits", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Hits) }), Says: "whose value the cache had"},
 		{Name: "cache.loads", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Loads) }), Says: "that asked the source"},
+		{
+			Name: "cache.load_seconds", Unit: "s", Kind: Time, Float: of(func(c *run.RowCache) *float64 { return &c.LoadSeconds }),
+			Says: "that loads took which ended in it: divided by its length, how many were under way on average",
+		},
 		{Name: "cache.evictions", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Evictions) }), Says: "that made room for others"},
 		{Name: "cache.entries", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Entries) }), Says: "at its end, in all caches that loadgen keeps"},
 		{Name: "cache.bytes", Unit: "bytes", Float: of(func(c *run.RowCache) *float64 { return number(c.Bytes) }), Says: "of their keys and values"},

@@ -32,6 +32,8 @@ type RowCache struct {
 	Evictions uint64 `json:"evictions"`
 	Entries   int64  `json:"entries"` // at its end
 	Bytes     int64  `json:"bytes"`
+
+	LoadSeconds float64 `json:"load_seconds"` // of the loads that ended in it
 }
 
 func (c *Cache) check() error {

@@ -267,7 +267,7 @@ func planned(x *run.Experiment, i int) (figure, *chart.Chart) {
 			f.Note += fmt.Sprintf("; %d of %d lines", maxLines, len(of.Lines))
 			break
 		}
-		line := chart.Line{Name: name, Class: lineClass(x, i, several, placeOf(l.Variant, variants, x), l.Variant), Dots: variable != ""}
+		line := chart.Line{Name: name, Class: lineClass(x, i, several, variants, l.Variant), Dots: variable != ""}
 		for j, x := range l.X {
 			y := math.NaN()
 			if v := l.Y[j]; v != nil {
@@ -316,8 +316,13 @@ func variableScale(name string, r extent, end float64) chart.Scale {
 }
 
 // lineClass gives each variant of a chart, by its place there, a colour, and each of its lines a dash; with one line per variant it is as everywhere.
-func lineClass(x *run.Experiment, i, several, at int, variant string) string {
+// The lines of a single variant have colours of their own, too.
+func lineClass(x *run.Experiment, i, several int, variants []string, variant string) string {
+	at := placeOf(variant, variants, x)
 	class := classOf(at)
+	if len(variants) == 1 {
+		at = i
+	}
 	if several > 1 {
 		class = "c" + strconv.Itoa(at%colours) + " d" + strconv.Itoa(i%several%4)
 	}
