@@ -85,7 +85,8 @@ func TestObservedSides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := begin(t, observing, "-var", "driver="+c.driver, "-var", c.nodes)
+			l := begin(t, observing, "-var", "driver="+c.driver, "-var", c.nodes, "--http", "127.0.0.1:0")
+			page := l.lastPage()
 			r := l.result(60 * time.Second)
 			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 			require.Equal(t, run.Pass, r.Verdict.Assertions, r.Verdict.Reasons)
@@ -100,6 +101,11 @@ func TestObservedSides(t *testing.T) {
 			require.Equal(t, 2, ph.Probes["disk"].Taken)
 			require.Equal(t, ph.Probes["nobody"].Taken, ph.Probes["nobody"].Failed)
 			require.Contains(t, r.Why("phase", "read", "observe", "nobody", "up", "delta").Text, "connection refused")
+			require.Contains(t, page, fmt.Sprintf("loadgen_assert{assert=\"the server's processor time is known\",run=%q} 1\n", r.ID))
+			require.Contains(t, page, fmt.Sprintf("loadgen_assert_limit{assert=\"the server's processor time is known\",run=%q} 0\n", r.ID))
+			require.Contains(t, page, fmt.Sprintf("loadgen_observed{field=\"up\",observe=\"nobody\",run=%q} NaN\n", r.ID))
+			files := fmt.Sprintf("loadgen_observed{field=\"files\",observe=\"disk\",run=%q}", r.ID)
+			require.InDelta(t, *r.Phase["empty"].Observe["disk"]["files"].After, samplesOf(t, page)[files], 0, "as last read")
 			require.Contains(t, r.Phase["empty"].Observe, "server", "a clear is observed, too")
 			require.Contains(t, l.stdout.String(), "NOT REACHED in")
 			var kept int

@@ -39,6 +39,6 @@ func (w *shownWorker) Progress() int64 { return worker.Progress(w.local) }
 func (w *shownWorker) Close() {
 	w.local.Close()
 	if w.feed != nil {
-		w.feed.End(run.Verdict{}) // only the coordinator knows the verdict
+		w.feed.End(run.Verdict{}, nil) // only the coordinator knows the verdict
 	}
 }

@@ -73,6 +73,7 @@ type Config struct {
 	Nodes       Nodes
 	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
 	Progress    func(run.Update)                                // called from one goroutine at a time
+	Probed      func(*run.Probe)                                // told of each probe that is kept, from several goroutines at once; nil: nobody
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
 

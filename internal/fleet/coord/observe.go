@@ -200,6 +200,9 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 		return
 	}
 	p.Skipped, w.skipped = w.seen.Skipped-w.skipped, w.seen.Skipped
+	if w.c.Probed != nil {
+		w.c.Probed(&p)
+	}
 	line, err := json.Marshal(p)
 	if err != nil {
 		w.err = errors.Join(w.err, fmt.Errorf("observe %q: encode a probe: %w", w.o.Name, err))

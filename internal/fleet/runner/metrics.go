@@ -45,11 +45,18 @@ func (m *metrics) judge(v run.Verdict) {
 	}
 }
 
-// close keeps showing the verdict until it has been fetched, if anyone fetches, and then ends the server.
-func (m *metrics) close(ctx context.Context, verdict run.Verdict) error {
+// probed shows what a probe has read.
+func (m *metrics) probed(p *run.Probe) {
+	if m != nil {
+		m.feed.Probe(p)
+	}
+}
+
+// close keeps showing the result's verdict until it has been fetched, if anyone fetches, and then ends the server.
+func (m *metrics) close(ctx context.Context, result *run.Run) error {
 	if m == nil {
 		return nil
 	}
-	m.feed.End(verdict)
+	m.feed.End(result.Verdict, result.Asserts)
 	return m.page.Close(ctx)
 }

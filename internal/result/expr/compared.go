@@ -8,20 +8,14 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // compared says how the sides of comparisons of numbers stand, in their unit, such as "37.2 ms > 20 ms"; "" for any other condition.
 func compared(p *plan.Plan, expr hclsyntax.Expression, ctx *hcl.EvalContext) string {
-	for {
-		inner, ok := expr.(*hclsyntax.ParenthesesExpr)
-		if !ok {
-			break
-		}
-		expr = inner.Expression
-	}
-	by, ok := expr.(*hclsyntax.BinaryOpExpr)
-	if !ok || by.Op.Type != cty.Bool {
+	by, ok := comparison(expr)
+	if !ok {
 		return ""
 	}
 	if word, joins := map[*hclsyntax.Operation]string{hclsyntax.OpLogicalAnd: " and ", hclsyntax.OpLogicalOr: " or "}[by.Op]; joins {
@@ -49,6 +43,37 @@ func compared(p *plan.Plan, expr hclsyntax.Expression, ctx *hcl.EvalContext) str
 		a, b = exactly(left), exactly(right)
 	}
 	return a + sign + b
+}
+
+// comparison returns the operation that makes a condition of its two sides, without the parentheses around it.
+func comparison(expr hclsyntax.Expression) (*hclsyntax.BinaryOpExpr, bool) {
+	for {
+		inner, ok := expr.(*hclsyntax.ParenthesesExpr)
+		if !ok {
+			break
+		}
+		expr = inner.Expression
+	}
+	by, ok := expr.(*hclsyntax.BinaryOpExpr)
+	return by, ok && by.Op.Type == cty.Bool
+}
+
+// Limit returns the constant that an assert compares a figure with, in the figure's unit. Most asserts have one; not those that compare two figures,
+// or that join several conditions.
+func Limit(a *plan.Assert) (limit float64, ok bool) {
+	expr, diags := parse(a)
+	if diags.HasErrors() {
+		return 0, false
+	}
+	by, ok := comparison(expr)
+	if !ok || (len(by.LHS.Variables()) == 0) == (len(by.RHS.Variables()) == 0) {
+		return 0, false
+	}
+	constant := by.LHS
+	if len(constant.Variables()) > 0 {
+		constant = by.RHS
+	}
+	return numberOf(constant, &hcl.EvalContext{Functions: dialect.Functions()})
 }
 
 // numberOf evaluates an expression to a number.

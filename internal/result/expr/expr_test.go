@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,27 @@ func TestCheckAll(t *testing.T) {
 	require.NoError(t, plan.FormatDiagnostics(&b, diags[:1], map[string][]byte{"plan.hcl": []byte("plan {\n")}))
 	require.Equal(t, "plan.hcl:12: assert \"a\": phase has no \"a\". There are get, put-warm.\n", b.String(),
 		"no line of the source, since its offset is not known")
+}
+
+func TestLimit(t *testing.T) {
+	none := math.NaN()
+	for that, want := range map[string]float64{
+		`phase.get.op.get.response.p99 < duration("20ms")`:             0.02,
+		`(rate("5k/s") / 2 <= phase.get.op.get.rate)`:                  2500,
+		`phase.get.op.get.hit_ratio == 0.9`:                            0.9,
+		`max([for row in phase.get.series : row.response.p99]...) < 1`: 1,
+		`phase.get.op.get.due > phase.get.op.get.ok`:                   none,
+		`phase.get.op.get.ok > 1 && phase.get.op.get.ok < 5`:           none,
+		`!(phase.get.op.get.ok > 1)`:                                   none,
+		`phase.get.offered_rate == null`:                               none,
+		`1 < 2`:                                                        none,
+	} {
+		limit, ok := Limit(&plan.Assert{Name: "a", That: that})
+		require.Equal(t, !math.IsNaN(want), ok, that)
+		if ok {
+			require.Equal(t, want, limit, that)
+		}
+	}
 }
 
 func TestEvaluate(t *testing.T) {

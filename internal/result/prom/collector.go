@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync/atomic"
 
@@ -67,6 +68,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	p.flag(runActive, !latest.Ended, latest.Run)
 	if c.workers != nil {
 		p.verdict(latest.View)
+		p.asserts(latest.View)
+		p.observed(latest.View)
 		p.workers(latest.Run, c.workers())
 	}
 	p.phases(latest.View)
@@ -130,6 +133,36 @@ func (p *page) verdict(v *View) {
 	p.number(runCompleteness, completeness(v.Verdict.Completeness), v.Run)
 	p.number(runValidity, validity(v.Verdict.Validity), v.Run)
 	p.number(runAssertions, assertions(v.Verdict.Assertions), v.Run)
+}
+
+// asserts emits whether the plan's asserts hold, and their limits.
+func (p *page) asserts(v *View) {
+	for _, a := range v.Asserts {
+		holds := -1.0
+		if a.OK != nil {
+			holds = 0
+			if *a.OK {
+				holds = 1
+			}
+		}
+		p.number(assertHolds, holds, v.Run, a.Name)
+		if a.HasLimit {
+			p.number(assertLimit, a.Limit, v.Run, a.Name)
+		}
+	}
+}
+
+// observed emits what the probes last read.
+func (p *page) observed(v *View) {
+	for _, o := range v.Observed {
+		for _, field := range o.Fields {
+			value, known := o.Value[field]
+			if !known {
+				value = math.NaN()
+			}
+			p.number(observed, value, v.Run, o.Name, field)
+		}
+	}
 }
 
 func (p *page) phases(v *View) {

@@ -10,13 +10,15 @@
 // # Series
 //
 // All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, target, scenario, step, and the
-// closed sets outcome, class, result and k; an endpoint is n0, n1, … by its place in the plan. Only loadgen_worker_* has the worker's name. Keys,
+// closed sets outcome, class, result and k, and assert, observe and field; an endpoint is n0, n1, … by its place in the plan. Only loadgen_worker_* has the worker's name. Keys,
 // addresses and error texts are not exported. Every series exists from the start, at 0, so that a rate over the first interval is right.
 //
 // Their number is bounded. These are samples of the text page, which is what a Prometheus without native histograms stores:
 //
 //	                            at most
 //	run                               4   1 of them on a worker's page
+//	assert                            2   on the coordinator's page only
+//	observation                      30   likewise; a field each
 //	phase                            40   9, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
 //	further target of a phase        22   2 for each endpoint; 5 more for each op there

@@ -25,6 +25,10 @@ const (
 	runValidity
 	runAssertions
 
+	assertHolds
+	assertLimit
+	observed
+
 	phaseActive
 	phaseValidity
 	phaseOffered
@@ -80,6 +84,7 @@ const (
 
 var (
 	ofRun      = []string{"run"}
+	ofAssert   = []string{"run", "assert"}
 	ofPhase    = []string{"run", "phase"}
 	ofOp       = []string{"run", "phase", "op"}
 	ofClass    = []string{"run", "phase", "op", "class"}
@@ -93,6 +98,10 @@ var families = [numFamilies]family{
 	runCompleteness: {"loadgen_run_completeness", gauge, "How much of the plan was carried out, so far: 0 complete or capped, 1 degraded, 2 aborted, 3 failed.", ofRun},
 	runValidity:     {"loadgen_run_validity", gauge, "Validity of the worst phase so far: 0 valid, 1 suspect, 2 invalid.", ofRun},
 	runAssertions:   {"loadgen_run_assertions", gauge, "The plan's asserts: 0 none looked at yet, 1 all pass, 2 some fail.", ofRun},
+
+	assertHolds: {"loadgen_assert", gauge, "An assert of the plan: 1 it holds, 0 it does not; -1 while it is undecided, or if it could not be decided.", ofAssert},
+	assertLimit: {"loadgen_assert_limit", gauge, "The constant that an assert compares a figure with, in the figure's unit.", ofAssert},
+	observed:    {"loadgen_observed", gauge, "A field of an observation as last read, in its own unit; NaN while nothing is known of it.", []string{"run", "observe", "field"}},
 
 	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
 	phaseValidity:    {"loadgen_phase_validity", gauge, "How far the phase's figures may be believed: 0 valid, 1 suspect, 2 invalid; -1 before it has ended.", ofPhase},

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -116,12 +117,27 @@ func (f *Feed) Judge(v run.Verdict) {
 	f.collector.Set(f.view)
 }
 
-// End ends the run, with its verdict.
-func (f *Feed) End(v run.Verdict) {
+// Probe sets what a probe has read.
+func (f *Feed) Probe(p *run.Probe) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.view.Observed {
+		if o := &f.view.Observed[i]; o.Name == p.Observe {
+			o.Value = maps.Clone(p.Value)
+		}
+	}
+	f.collector.Set(f.view)
+}
+
+// End ends the run, with its verdict and the results of the plan's asserts; none: they were not evaluated.
+func (f *Feed) End(v run.Verdict, asserts []run.AssertResult) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leave()
 	f.view.Ended, f.view.Verdict = true, v
+	for i, a := range asserts {
+		f.view.Asserts[i].OK = a.OK
+	}
 	f.collector.Set(f.view)
 }
 

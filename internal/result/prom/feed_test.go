@@ -90,16 +90,22 @@ func TestFeed(t *testing.T) {
 	f.Done(stray)
 	f.Begin(parts[0])
 
+	shows("loadgen_assert", -1, "assert=fast")
+	shows("loadgen_assert_limit", 0.02, "assert=fast")
+	f.Probe(&run.Probe{Observe: "disk", Value: map[string]float64{"files": 12}})
+	shows("loadgen_observed", 12, "observe=disk", "field=files")
 	f.Judge(run.Verdict{Completeness: run.Degraded, Validity: run.Suspect})
 	shows("loadgen_run_completeness", 1)
 	shows("loadgen_run_validity", 1)
 	shows("loadgen_run_active", 1)
-	f.End(run.Verdict{Completeness: run.Degraded, Validity: run.Invalid, Assertions: run.Fail})
+	f.End(run.Verdict{Completeness: run.Degraded, Validity: run.Invalid, Assertions: run.Fail}, []run.AssertResult{{Name: "fast", OK: new(bool)}, {Name: "as expected"}})
 	for name, want := range map[string]float64{
 		"loadgen_run_active": 0, "loadgen_run_completeness": 1, "loadgen_run_validity": 2, "loadgen_run_assertions": 2,
 	} {
 		shows(name, want)
 	}
+	shows("loadgen_assert", 0, "assert=fast")
+	shows("loadgen_assert", -1, "assert=as expected")
 	shows("loadgen_phase_active", 0, "phase=mixed")
 	shows("loadgen_phase_offered_ops_per_second", 0, "phase=mixed")
 	shows("loadgen_ops_due_total", 800, "phase=mixed", "op=put")

@@ -73,7 +73,7 @@ func TestAPartIsActiveUntilTheRunEnds(t *testing.T) {
 	require.Empty(t, partPage(t, c))
 	feed := prom.NewFeed(c, "r", parse(t, samplePlan))
 	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 1\n")
-	feed.End(run.Verdict{})
+	feed.End(run.Verdict{}, nil)
 	require.Contains(t, page(t, c), "loadgen_run_active{run=\"r\"} 0\n")
 }
 

@@ -97,6 +97,15 @@ phase "mixed" {
     duration = "60s"
   }
 }
+observe "disk" {
+  directory { path = "/srv" }
+}
+assert "fast" {
+  that = phase.mixed.op.get.response.p99 < duration("20ms")
+}
+assert "as expected" {
+  that = phase.mixed.op.get.ok >= phase.mixed.op.put.ok
+}
 `
 
 func parse(t testing.TB, text string) *plan.Plan {
@@ -211,6 +220,7 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	mixed.Load.AddInFlight(driver.Get, 5)
 	mixed.Load.AddDue(driver.Get)
 	mixed.Load.Request(0, driver.Get).InFlight = 5
+	v.Observed[0].Value = map[string]float64{"used_bytes": 5 << 30, "size_bytes": 4.5e9, "free_bytes": 1e11}
 	v.Verdict.Validity = run.Suspect
 	v.Verdict.Phases = map[string]run.Validity{v.Phases[0].Name: run.Suspect}
 	return v

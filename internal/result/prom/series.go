@@ -6,6 +6,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
+// maxFields is how many fields of an observation are shown.
+const maxFields = 30
+
 // Numbers of series.
 const (
 	runSeries       = 1
@@ -26,7 +29,18 @@ const (
 // Series returns how many samples the text page of a coordinator has throughout a run: what the plan costs a Prometheus without native histograms.
 // One that scrapes native histograms stores a single series for each histogram instead.
 func Series(p *plan.Plan, workers int) int {
-	return runSeries + verdictSeries + workers*workerSeries + phasesSeries(p)
+	n := runSeries + verdictSeries + workers*workerSeries + phasesSeries(p)
+	v := NewView("", p)
+	for _, a := range v.Asserts {
+		n++
+		if a.HasLimit {
+			n++
+		}
+	}
+	for _, o := range v.Observed {
+		n += len(o.Fields)
+	}
+	return n
 }
 
 // PartSeries is Series for a worker's page, without the metrics of its process.

@@ -66,10 +66,12 @@ func TestBudget(t *testing.T) {
 	v := prom.NewView("r", p)
 	c := with(worker.Status{Name: "a"})
 	c.Set(v)
-	var perRun, perWorker, perPhase, perOp, perScenario, perStep int
+	var perRun, perPlan, perWorker, perPhase, perOp, perScenario, perStep int
 	for line := range strings.Lines(page(t, c)) {
 		switch {
 		case strings.HasPrefix(line, "#"):
+		case strings.Contains(line, `assert="`), strings.Contains(line, `observe="`):
+			perPlan++
 		case strings.Contains(line, `worker="a"`):
 			perWorker++
 		case strings.Contains(line, `scenario="change"`) && strings.Contains(line, `step="put"`):
@@ -90,4 +92,5 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, 38, perPhase)
 	require.Equal(t, 5, perWorker)
 	require.Equal(t, 4, perRun)
+	require.Equal(t, 2+1+4, perPlan, "two asserts, one of which has a limit, and four fields")
 }

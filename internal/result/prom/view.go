@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -16,6 +17,24 @@ type View struct {
 	Ended   bool   // Verdict is final
 	Verdict run.Verdict
 	Phases  []Phase // all phases of the plan, in order
+
+	Asserts  []Assert      // all asserts of the plan, in order
+	Observed []Observation // all observations of the plan, in order
+}
+
+// Assert is one of the plan's asserts.
+type Assert struct {
+	Name     string
+	OK       *bool   // nil: not decided
+	Limit    float64 // constant that it compares a figure with
+	HasLimit bool    // it has such a constant
+}
+
+// Observation is one of the plan's observations.
+type Observation struct {
+	Name   string
+	Fields []string           // those that are shown: the first maxFields
+	Value  map[string]float64 // what the last probe read; it must not change. nil: nothing
 }
 
 // Phase is one phase of a View. NewView sets everything that the plan determines; Offered, Setup and Load are set as the run is measured.
@@ -59,6 +78,17 @@ func NewView(runID string, p *plan.Plan) View {
 	v := View{Run: runID, Verdict: run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}}
 	for _, ph := range p.Phases {
 		v.Phases = append(v.Phases, newPhase(p, ph))
+	}
+	for _, a := range p.Asserts {
+		limit, ok := expr.Limit(a)
+		v.Asserts = append(v.Asserts, Assert{Name: a.Name, Limit: limit, HasLimit: ok})
+	}
+	for _, o := range p.Observes {
+		one := Observation{Name: o.Name}
+		for _, field := range o.Fields[:min(len(o.Fields), maxFields)] {
+			one.Fields = append(one.Fields, field.Name)
+		}
+		v.Observed = append(v.Observed, one)
 	}
 	return v
 }
@@ -132,6 +162,6 @@ func (v *View) Phase(name string) *Phase {
 // frozen returns a copy that shares only the Totals with v.
 func (v *View) frozen() *View {
 	c := *v
-	c.Phases = slices.Clone(v.Phases)
+	c.Phases, c.Asserts, c.Observed = slices.Clone(v.Phases), slices.Clone(v.Asserts), slices.Clone(v.Observed)
 	return &c
 }
