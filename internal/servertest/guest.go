@@ -106,7 +106,7 @@ func guestParts() (kernel, root string, err error) {
 	}
 	found, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
 	if err != nil || len(found) == 0 {
-		return "", "", fmt.Errorf("no kernel in %s", root)
+		return "", "", fmt.Errorf("no kernel in %s: make test-servers unpacks one there", root)
 	}
 	return found[0], root, nil
 }

@@ -124,6 +124,7 @@ type Reader struct {
 	end        int64  // of the log, as of the last call: what was read from there on is stale
 	seq        uint64 // of the next record
 	holes      uint64 // sequence numbers without a record, so far
+	damaged    bool   // ErrCorrupt was returned, and no record since
 }
 
 // Reader returns a new Reader of the log's records, including those appended before it reaches the end.
@@ -135,7 +136,7 @@ func (l *Append) Reader() *Reader {
 }
 
 // Next returns the next record and its sequence number. The payload is valid until the next call. It returns io.EOF after the last record, ErrCorrupt
-// if a record is not as it was acknowledged, and ErrCleared.
+// if a record is not as it was acknowledged, and ErrCleared. After ErrCorrupt, the next call goes on with the next record that is whole, or io.EOF.
 func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 	l := r.log
 	l.lock()
@@ -152,16 +153,21 @@ func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if missing := rec.seq - r.seq; valid && missing <= l.heads.holes-r.holes {
-			r.off, r.seq, r.holes = off+span(int64(len(p)), l.padding), rec.seq+1, r.holes+missing
+		missing, holes := rec.seq-r.seq, l.heads.holes-r.holes
+		if valid && (missing <= holes || r.damaged && missing < l.next-r.seq) {
+			r.off, r.seq, r.holes, r.damaged = off+span(int64(len(p)), l.padding), rec.seq+1, r.holes+min(missing, holes), false
 			return rec.seq, p, nil
 		}
-		if r.holes == l.heads.holes {
+		if holes == 0 && !r.damaged {
 			break
 		}
+	}
+	if r.damaged {
+		r.off, r.seq, r.damaged = l.end, l.next, false
 	}
 	if r.off == l.end && r.seq == l.next {
 		return 0, nil, io.EOF
 	}
+	r.damaged = true
 	return 0, nil, fmt.Errorf("record %d at %d: %w", r.seq, r.off, ErrCorrupt)
 }

@@ -2,11 +2,13 @@ package judge
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -73,12 +75,16 @@ func merge(l, o *worker.Log) {
 // log summarises what workers did to log files.
 func (p *phase) log(ph *plan.Phase, m *Measured) {
 	l := mergeLogs(m.Logs)
+	if l == nil && len(m.Unread) > 0 {
+		l = &worker.Log{Log: localfile.Log{Caveats: []string{}}, Threads: []measure.Thread{}}
+	}
 	if l == nil {
 		p.null("log", reason.NotApplicable, "the target is no log")
 		return
 	}
 	p.Log = l
-	for _, worker := range m.Unread {
+	lost := slices.Sorted(slices.Values(m.Unread))
+	for _, worker := range lost {
 		l.Proof, l.Unproven = nil, joint(l.Unproven, "worker "+worker+" was lost")
 	}
 	l.EntryBytes, l.Bound = p.Dataset.ValueBytes, ph.Bound
@@ -94,9 +100,12 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 		}
 	}
 	p.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
-	if changed > 0 {
+	switch {
+	case len(lost) > 0:
+		p.null("log.forces_per_op", reason.WorkerLost, "what worker "+strings.Join(lost, ", ")+" forced is not known")
+	case changed > 0:
 		p.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
-	} else {
+	default:
 		p.null("log.forces_per_op", reason.NoOps, "no op changed anything")
 	}
 	if l.Proof == nil {

@@ -28,7 +28,7 @@ func (w *logger) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		return worker.Final{}, &worker.Loss{Worker: "w1", Why: "it is gone"}
 	}
 	final.Stopped = w.stopped
-	final.Log = &worker.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true}, Unproven: w.unproven}
+	final.Log = &worker.Log{Log: localfile.Log{SyncUsed: "msync", Durable: true, Forces: 1}, Unproven: w.unproven}
 	if w.unproven == "" {
 		final.Log.Proof = &localfile.Proof{Acknowledged: 1, Verified: 1, Recovered: 1}
 	}
@@ -57,22 +57,24 @@ phase "p" {
 	}
 }`
 	for _, tt := range []struct {
-		second logger
-		why    string // "": all is verified
+		first, second logger
+		why           string // "": all is verified
 	}{
-		{logger{}, ""},
-		{logger{gone: true}, "worker w1 was lost"},
-		{logger{stopped: true}, ""},
-		{logger{stopped: true, unproven: "the worker was stopped"}, "the worker was stopped"},
+		{logger{}, logger{}, ""},
+		{logger{}, logger{gone: true}, "worker w1 was lost"},
+		{logger{gone: true}, logger{gone: true}, "worker w0 was lost, worker w1 was lost"},
+		{logger{}, logger{stopped: true}, ""},
+		{logger{}, logger{stopped: true, unproven: "the worker was stopped"}, "the worker was stopped"},
 	} {
 		a, b := newFake(), newFake()
 		a.count, b.count = appended, appended
 		cfg := configOf(t, text, local, a, b)
-		tt.second.fakeWorker = b
-		cfg.Workers[0].Worker, cfg.Workers[1].Worker = &logger{fakeWorker: a}, &tt.second
+		tt.first.fakeWorker, tt.second.fakeWorker = a, b
+		cfg.Workers[0].Worker, cfg.Workers[1].Worker = &tt.first, &tt.second
 		p := coord.Run(context.Background(), cfg).Phase["p"]
 		require.NotNil(t, p.Log)
-		require.True(t, p.Log.Durable)
+		require.Equal(t, !tt.first.gone, p.Log.Durable)
+		require.Equal(t, !tt.second.gone, p.Log.ForcesPerOp != nil, "a lost worker's forces are not known, though its ops are")
 		var said []string
 		for _, r := range p.Reasons {
 			said = append(said, r.Text)

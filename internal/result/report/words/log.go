@@ -13,6 +13,10 @@ func Log(ph *run.Phase) []Fact {
 	if l == nil {
 		return nil
 	}
+	verified := Fact{"verified", []string{proofOf(ph)}}
+	if l.Files == 0 { // every worker that had any was lost
+		return []Fact{verified}
+	}
 	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
 	if len(l.Threads) > 0 {
 		facts = append(facts, Fact{"threads", threadsOf(ph)})
@@ -33,7 +37,7 @@ func Log(ph *run.Phase) []Fact {
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
 		return append(facts, caveatsOf(ph)...) // it only read
 	}
-	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, Fact{"verified", []string{proofOf(ph)}})
+	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, verified)
 	return append(facts, caveatsOf(ph)...)
 }
 

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -408,6 +409,28 @@ func TestLiesAreFound(t *testing.T) {
 	}
 	_, err := Driver{}.Verify([]byte("no claim"))
 	require.ErrorContains(t, err, "claim about log files")
+}
+
+// One flipped bit spoils one entry, and those after it still count.
+func TestAFlippedBitSpoilsOneEntry(t *testing.T) {
+	for _, layout := range []string{layoutAppend, layoutChannel, layoutRaw} {
+		at := siteOf(t, 1)
+		s := open(t, config(t, func(c *Config) { c.Layout = layout }), at)
+		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
+		claim, err := s.Close()
+		require.NoError(t, err)
+		path := filepath.Join(at.Root, "wal-w0.pmlog")
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var stamp [localfile.StampSize]byte
+		s.kind.stamp(stamp[:], markOf(3, 11))
+		b[bytes.Index(b, stamp[:])+50] ^= 1
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+		proof, err := Driver{}.Verify(claim)
+		require.NoError(t, err)
+		require.NotEmpty(t, proof.Wrong, layout)
+		require.EqualValues(t, []uint64{100, 99}, []uint64{proof.Acknowledged, proof.Verified}, "%s: %q", layout, proof.Wrong)
+	}
 }
 
 // TestFailureIsFinal truncates the file below a session: its op fails, later ones do, and what was acknowledged before cannot be verified.

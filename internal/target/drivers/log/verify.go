@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
 // claim says what a worker wrote in a phase, for another process to check. It is encoded with encoding/gob: the program that wrote it also reads it.
@@ -181,7 +182,7 @@ func (v *verifier) entries(f *fileClaim, r reader) {
 		v.proof.Acknowledged += s.Acked - s.Base
 	}
 	older := f.Older
-	n, err := each(r, func(p []byte) {
+	check := func(p []byte) {
 		if older > 0 {
 			older--
 			if !v.foreign(p) {
@@ -196,20 +197,30 @@ func (v *verifier) entries(f *fileClaim, r reader) {
 			v.wrong("%s: an entry that was not written in this phase", f.Name)
 		case !ok || s == nil:
 			v.wrong("%s: an entry that is not as any session wrote it", f.Name)
-		case m.number() != s.next:
+		case m.number() < s.next:
 			v.wrong("%s: %v, where %v was due", f.Name, m, markOf(s.ID, s.next))
 		case m.number() > s.Issued:
 			v.wrong("%s: %v, which was never issued", f.Name, m)
 		default:
-			s.next++
+			if m.number() > s.next {
+				v.wrong("%s: %v, where %v was due", f.Name, m, markOf(s.ID, s.next))
+			}
+			s.next = m.number() + 1
 			v.proof.Recovered++
 			if m.number() <= s.Acked {
 				v.proof.Verified++
 			}
 		}
-	})
+	}
+	n, err := each(r, check)
+	for errors.Is(err, pmlog.ErrCorrupt) { // what follows may be as it was written
+		v.wrong("%s: after %d entries: %v", f.Name, n, err)
+		var more uint64
+		more, err = each(r, check)
+		n += more
+	}
 	if err != nil {
-		v.wrong("%s: entry %d: %v", f.Name, n, err)
+		v.wrong("%s: after %d entries: %v", f.Name, n, err)
 	}
 	if older > 0 {
 		v.wrong("%s: %d entries of an earlier phase are not there", f.Name, older)

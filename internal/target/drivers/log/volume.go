@@ -34,7 +34,8 @@ type appender interface {
 
 // reader reads for one session.
 type reader interface {
-	// next returns the next entry, or io.EOF after the last one. The bytes are valid until the next call.
+	// next returns the next entry, or io.EOF after the last one. The bytes are valid until the next call. After pmlog.ErrCorrupt, the next call goes on
+	// behind the damage.
 	next() ([]byte, error)
 }
 
@@ -224,6 +225,7 @@ func (r *pieces) next() ([]byte, error) {
 	if n < r.size {
 		if n > 0 && err == io.EOF {
 			err = fmt.Errorf("%d bytes at %d are less than an entry: %w", n, r.at, pmlog.ErrCorrupt)
+			r.at += int64(n)
 		}
 		return nil, err
 	}
