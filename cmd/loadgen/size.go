@@ -11,6 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -27,6 +28,7 @@ type sizeFlags struct {
 	items  string
 	memory string
 	sample string
+	format string
 	key    int
 }
 
@@ -65,6 +67,7 @@ holds other keys or is in use, since their memory could not be told apart.`,
 	f.StringVar(&flags.items, "items", "", "say what `N` items would take, such as 10M")
 	f.StringVar(&flags.memory, "maxmemory", "", "say how many items this `SIZE` has room for, such as 4GiB (default: the server's own limit)")
 	f.StringVar(&flags.sample, "sample", "", "fill in `N` items at most (default: as many as take 64 MiB, 120k at most)")
+	f.StringVar(&flags.format, "format", "text", "print `FORMAT`: text or json")
 	f.StringVar(&flags.user, "user", "", "log in as user `NAME`")
 	f.StringVar(&flags.ca, "ca", "", "trust the certificates in `FILE` for rediss:// (default: the system's)")
 	f.StringVar(&flags.password, "password-file", "", "read the password from `FILE` (default: LOADGEN_SECRET_TARGET in the environment)")
@@ -118,6 +121,9 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 		if err != nil {
 			return nil, failed("%s at %s: %w", q.Driver, q.at, err)
 		}
+		if f.format == "json" {
+			return result, safefile.JSON(taken.Figures(items, memory))(cmd.OutOrStdout())
+		}
 		return result, taken.Text(cmd.OutOrStdout(), items, memory)
 	})
 }
@@ -138,6 +144,8 @@ func (f *sizeFlags) asked() (items, memory, sample int64, err error) {
 	switch {
 	case err != nil || value < 1:
 		return 0, 0, 0, fmt.Errorf("--value %q: write a size, such as 200B or 1KiB", f.size)
+	case f.format != "text" && f.format != "json":
+		return 0, 0, 0, fmt.Errorf("--format %s: write text or json", f.format)
 	case f.key < leastKey || f.key > 200:
 		return 0, 0, 0, fmt.Errorf("--key %d: write a number from %d to 200", f.key, leastKey)
 	case f.sample == "":

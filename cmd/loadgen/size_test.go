@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
@@ -67,13 +69,12 @@ func TestSizeOfServers(t *testing.T) {
 	for name, address := range map[string]string{"memcached": "memcached://" + servertest.Memcached(t), "postgres": servertest.Postgres(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := sizing(t, address, "--items", "1M", "--value", "1000B")
-			each := amountIn(t, said, `(?m)^an item +([0-9.]+) (?:bytes|KiB) ± `)
-			if each < 10 {
-				each *= 1024
-			}
-			require.InDelta(t, 1250, each, 220, said)
-			require.Contains(t, said, "1,000,000 items")
+			said := sizing(t, address, "--items", "1M", "--value", "1000B", "--format", "json")
+			var f footprint.Figures
+			require.NoError(t, json.Unmarshal([]byte(said), &f))
+			require.InDelta(t, 1250, f.ItemBytes, 220, said)
+			require.Len(t, f.Points, 6)
+			require.InEpsilon(t, f.FixedBytes+1e6*f.ItemBytes, *f.Takes, 1e-6)
 		})
 	}
 }

@@ -8,10 +8,62 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
+// Figures are a footprint as programs read it. All sizes are bytes; halves are of 95 % intervals.
+type Figures struct {
+	Field       string   `json:"field"` // of the server
+	ItemBytes   float64  `json:"item_bytes"`
+	ItemHalf    float64  `json:"item_half"`
+	FixedBytes  float64  `json:"fixed_bytes"`
+	Beside      string   `json:"beside"`       // another figure of the same; "": there is none
+	BesideBytes *float64 `json:"beside_bytes"` // an item, by that
+	BesideHalf  *float64 `json:"beside_half"`
+	Points      []point  `json:"points"`
+
+	Items    float64  `json:"items"`     // those asked for; 0: none
+	Takes    *float64 `json:"takes"`     // by these items
+	Half     *float64 `json:"half"`      // of that
+	Memory   float64  `json:"memory"`    // that asked for, or the server's limit; 0: neither
+	Fit      *float64 `json:"fit"`       // items that it has room for
+	FitLeast *float64 `json:"fit_least"` // by the bounds of an item's bytes
+	FitMost  *float64 `json:"fit_most"`
+}
+
+// point is a measurement.
+type point struct {
+	Items float64 `json:"items"`
+	Bytes float64 `json:"bytes"`
+}
+
+// Figures returns what Text writes.
+func (p *Footprint) Figures(items int64, memory int64) *Figures {
+	f := &Figures{
+		Field: p.fields.Memory, ItemBytes: p.Item, ItemHalf: p.ItemHalf, FixedBytes: p.Fixed, Beside: p.fields.Beside,
+		Items: float64(items), Memory: float64(memory),
+	}
+	if !math.IsNaN(p.Beside) {
+		f.BesideBytes, f.BesideHalf = &p.Beside, &p.Besides
+	}
+	for i := range p.Items {
+		f.Points = append(f.Points, point{p.Items[i], p.Memory[i]})
+	}
+	if items > 0 {
+		takes, half := p.Of(float64(items))
+		f.Takes, f.Half = &takes, &half
+	}
+	if memory == 0 {
+		f.Memory = p.Limit
+	}
+	if f.Memory > 0 {
+		n, least, most := p.Within(f.Memory)
+		f.Fit, f.FitLeast, f.FitMost = &n, &least, &most
+	}
+	return f
+}
+
 // Text writes what an item takes, what this many items would take, if any, and how many a memory has room for: the given one or, if that is 0, the
 // server's own limit.
 func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
-	last := len(p.Items) - 1
+	f, last := p.Figures(items, memory), len(p.Items)-1
 	lines := [][2]string{{"an item", fmt.Sprintf(
 		"%s, 95 %% confidence: the slope of %s over %d fills, up to %s", with(p.Item, p.ItemHalf), p.fields.Memory, len(p.Items), quantity.Count(uint64(p.Items[last]), "item"))}}
 	switch {
@@ -26,20 +78,19 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 		fixed += ", and the table of keys: 8 to 16 bytes an item, by where its doubling stands"
 	}
 	lines = append(lines, [2]string{"fixed", fixed})
-	if items > 0 {
-		says := with(p.Of(float64(items)))
+	if f.Takes != nil {
+		says := with(*f.Takes, *f.Half)
 		if table := p.table(float64(items)); table > 0 {
 			says += ", of which the table of keys has " + size(table)
 		}
 		lines = append(lines, [2]string{quantity.Count(uint64(items), "item"), says})
 	}
-	label := "in " + size(float64(memory))
-	if memory == 0 {
-		memory, label = int64(p.Limit), "in its "+size(p.Limit)
-	}
-	if memory > 0 {
-		n, least, most := p.Within(float64(memory))
-		says := fmt.Sprintf("%s, %s to %s", quantity.Count(uint64(n), "item"), quantity.Thousands(uint64(least)), quantity.Thousands(uint64(most)))
+	if f.Fit != nil {
+		label := "in " + size(f.Memory)
+		if memory == 0 {
+			label = "in its " + size(f.Memory)
+		}
+		says := fmt.Sprintf("%s, %s to %s", quantity.Count(uint64(*f.Fit), "item"), quantity.Thousands(uint64(*f.FitLeast)), quantity.Thousands(uint64(*f.FitMost)))
 		if p.fields.Less != "" {
 			says += "; " + p.fields.Less
 		}
