@@ -1,4 +1,4 @@
-# What do W and R cost? Every W and R from 1 to 3 at N = 3 on four cache nodes, each five times, interleaved: a minute and a half in all.
+# What do W and R cost, and what do they save? Every W and R from 1 to 3 at N = 3 on four cache nodes, each five times, interleaved: two and a half minutes in all.
 #
 #   loadgen run plans/nwr.hcl                      # starts four nodes on this machine for each run
 #   loadgen run plans/nwr.hcl --variant w=2,r=2    # one of them, once
@@ -41,6 +41,14 @@ dataset "items" {
   values { size = 200 }
 }
 
+dataset "hot" { # few keys, each with one session that puts it: what a get returns can be compared with what had been acknowledged
+  keys {
+    count   = 40
+    writers = "one"
+  }
+  values { size = 200 }
+}
+
 phase "fill" {
   target  = target.space
   dataset = dataset.items
@@ -61,6 +69,17 @@ phase "get" {
   target  = target.space
   dataset = dataset.items
   ops     = { get = 1 }
+  closed {
+    sessions = 10
+    duration = var.seconds
+  }
+}
+
+phase "both" {
+  target  = target.space
+  dataset = dataset.hot
+  ops     = { get = 1, put = 1 }
+  staleness {} # how many gets return less than had been acknowledged?
   closed {
     sessions = 10
     duration = var.seconds
@@ -88,4 +107,56 @@ chart "get" {
   over  = "quantile"
   unit  = "ms"
   line "get" { value = phase.get.op.get.response }
+}
+
+table "quorums" {
+  column "put_p50" {
+    title = "PUT p50"
+    unit  = "us"
+    value = phase.put.op.put.response.p50
+  }
+  column "put_p99" {
+    title = "p99"
+    unit  = "us"
+    value = phase.put.op.put.response.p99
+  }
+  column "ack1" {
+    title = "1st ack"
+    unit  = "us"
+    value = phase.put.op.put.acks[0].p50
+  }
+  column "ack2" {
+    title = "2nd"
+    unit  = "us"
+    value = phase.put.op.put.acks[1].p50
+  }
+  column "ack3" {
+    title = "3rd"
+    unit  = "us"
+    value = phase.put.op.put.acks[2].p50
+  }
+  column "get_p50" {
+    title = "GET p50"
+    unit  = "us"
+    value = phase.get.op.get.response.p50
+  }
+  column "get_p99" {
+    title = "p99"
+    unit  = "us"
+    value = phase.get.op.get.response.p99
+  }
+  column "stale" {
+    title = "stale"
+    unit  = "%"
+    value = phase.both.staleness.ratio
+  }
+  column "stale_high" {
+    title = "at most" # 95 % confidence
+    unit  = "%"
+    value = phase.both.staleness.high
+  }
+  column "requests" {
+    title = "requests/op"
+    value = (phase.both.requests[0].sent + phase.both.requests[1].sent + phase.both.requests[2].sent + phase.both.requests[3].sent + phase.both.requests[4].sent + phase.both.requests[5].sent + phase.both.requests[6].sent + phase.both.requests[7].sent) / (phase.both.op.get.sent + phase.both.op.put.sent)
+  }
 }

@@ -34,6 +34,7 @@ type Phase struct {
 	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "": none
 	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
 	Growth     *Growth    `json:"growth,omitempty"`    // nil: latencies are not recorded by ordinal
+	Staleness  bool       `json:"staleness,omitempty"` // what gets return is compared with the puts that were acknowledged when they began
 	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0: none
 	Stop       *Stop      `json:"stop"`                // nil: the load goes on however many ops fail
 	Events     []Event    `json:"events,omitempty"`    // what happens to targets meanwhile
@@ -115,7 +116,7 @@ var loadModels = []string{"closed", "open", "stages", "search", "populate", "cle
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))
-	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth"}, loadModels), "scenario", "event")
+	b.Expect([]string{"target", "dataset", "ops", "batch", "when", "bound", "expect_hits", "hit_ratio", "on_miss", "max_bad", "samples", "on_error", "stop_after"}, slices.Concat([]string{"setup", "growth", "staleness"}, loadModels), "scenario", "event")
 	ph.Target, ph.Dataset = b.Named("target"), b.Named("dataset")
 	when := true
 	b.Flag("when", &when)
@@ -150,6 +151,10 @@ func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 		b.notZero("samples", "0 samples are none", writeMore)
 	}
 	ph.Growth = b.growth()
+	if staleness := b.inner("staleness"); staleness != nil {
+		staleness.Expect(nil, nil)
+		ph.Staleness = true
+	}
 	ph.Stop = b.stop()
 	b.events(ph)
 	return ph

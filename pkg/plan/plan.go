@@ -65,7 +65,7 @@ const (
 func (p *Plan) Irreplaceable() (phase, earlier, what string) {
 	first := map[string]string{} // phase, by target
 	for _, ph := range p.Phases {
-		if before := p.firstFollowed(ph); ph.compares() && before != ph {
+		if before := p.firstFollowed(ph); ph.Verify != nil && before != ph {
 			return ph.Name, before.Name, "acknowledged versions"
 		}
 		t := p.Target(ph.Target)

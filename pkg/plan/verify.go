@@ -23,6 +23,9 @@ const oneWriter = "one"
 // maxFollowed bounds the keys whose acknowledged versions workers keep, at 32 bytes each.
 const maxFollowed = 4_000_000
 
+// maxRead bounds keys × sessions where staleness is measured, at 8 bytes each.
+const maxRead = 16_000_000
+
 // OneWriter reports whether only one session puts each key: of S sessions, session s those whose number is s modulo S.
 func (k *Keys) OneWriter() bool { return k.Writers == oneWriter }
 
@@ -61,7 +64,7 @@ func (p *Plan) follower(ph *Phase) *Phase {
 }
 
 // compares reports whether a phase compares what it reads with what was acknowledged.
-func (ph *Phase) compares() bool { return ph.Verify != nil }
+func (ph *Phase) compares() bool { return ph.Verify != nil || ph.Staleness }
 
 // writes reports whether a phase puts or deletes keys other than to clear them.
 func (ph *Phase) writes() bool {
@@ -81,13 +84,13 @@ func (p *Plan) firstFollowed(ph *Phase) *Phase {
 // defaultSessions gives a verify the sessions of the phases that it verifies, and a populate among them that does not say how many those of the others.
 func (p *Plan) defaultSessions(places map[string]hcl.Range) {
 	for _, ph := range p.Phases {
-		if ph.Verify == nil {
+		if !ph.compares() {
 			continue
 		}
 		var silent []*Phase
 		n := 0
 		for _, other := range p.Phases {
-			if other == ph || p.follower(other) != ph {
+			if other == ph && ph.Verify != nil || p.follower(other) != ph {
 				continue
 			}
 			if _, written := places["phase."+other.Name+".populate.sessions"]; other.Populate != nil && !written {
@@ -99,7 +102,9 @@ func (p *Plan) defaultSessions(places map[string]hcl.Range) {
 		for _, other := range silent {
 			other.Populate.Sessions = cmp.Or(n, other.Populate.Sessions)
 		}
-		ph.Verify.Sessions = max(1, p.firstFollowed(ph).Sessions())
+		if ph.Verify != nil {
+			ph.Verify.Sessions = max(1, p.firstFollowed(ph).Sessions())
+		}
 	}
 }
 
@@ -158,6 +163,7 @@ func (v *validator) follow(ph *Phase, d *Dataset, t *Target, at part) {
 		fault(fmt.Sprintf("%d sessions where phase %s has %d", ph.Sessions(), dialect.Quote(first.Name), first.Sessions()),
 			fmt.Sprintf("Write sessions = %d in both, or another number: a key has the same writer in all phases.", first.Sessions()), at.path+"."+ph.model()+".sessions")
 	}
+	v.staleness(ph, d, fault, at)
 	if ph.Batch > 1 {
 		fault(fmt.Sprintf("ops of %d keys", ph.Batch), "Leave batch out.", at.path+".batch")
 	}
@@ -167,6 +173,19 @@ func (v *validator) follow(ph *Phase, d *Dataset, t *Target, at part) {
 		}
 	}
 	v.ordered(ph, t, fault, at)
+}
+
+// staleness checks a phase that measures it.
+func (v *validator) staleness(ph *Phase, d *Dataset, fault func(what, write string, about ...string), at part) {
+	path := at.path + ".staleness"
+	switch all := multiply(d.Keys.Count, int64(ph.Sessions())); {
+	case !ph.Staleness:
+	case ph.Levels() == 0 || ph.Search != nil || weightOf(ph.Ops, driver.Get) == 0:
+		v.fault(at.where+": staleness without gets, or of a search", "Leave staleness out, or write closed, open or stages with ops that have get.", path, at.path+".ops")
+	case all > maxRead:
+		fault(fmt.Sprintf("%d keys with %d sessions", d.Keys.Count, ph.Sessions()),
+			fmt.Sprintf("Write fewer: workers keep what each session has read of each key, and keys × sessions may be %d at most.", maxRead), "dataset."+d.Name+".keys.count", path)
+	}
 }
 
 // followed checks a dataset whose writes are followed.

@@ -103,6 +103,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 	p.away(t)
 	p.cache(ph, &t.Cache)
 	p.verify(ph, m)
+	p.staleness(ph, m)
 	p.Digest = fmt.Sprintf("%016x", t.Digest)
 	p.Errors = errorTexts(&t.Errors)
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign

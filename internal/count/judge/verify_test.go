@@ -49,3 +49,29 @@ func TestWhereWritesWereLost(t *testing.T) {
 	require.Equal(t, run.Invalid, p.Validity)
 	require.Equal(t, "1 of 9 keys could not be read", p.Reasons[0].Text)
 }
+
+// The interval is Wilson's: 10 of 100 lie between 5.52 % and 17.44 %, and none of 100 is at most 3.70 %.
+func TestStalenessIsAShareWithItsInterval(t *testing.T) {
+	ph := &plan.Phase{Name: "both", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Closed: &plan.Closed{Sessions: 1, Pipeline: 1}, Staleness: true}
+	for _, c := range []struct {
+		stale     uint64
+		low, high float64
+	}{{10, 0.0552, 0.1744}, {0, 0, 0.0370}, {100, 0.9630, 1}} {
+		load := measure.NewTotals(1e9, len(endpoints))
+		s := &load.Compared().Staleness
+		s.Gets, s.Stale, s.Backwards, s.Behind[3] = 100, c.stale, 2, c.stale
+		if c.stale > 0 {
+			s.Age.RecordN(2e6, c.stale)
+		}
+		p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load})
+		got := p.Staleness
+		require.Equal(t, []uint64{100, c.stale, 2, c.stale}, []uint64{got.Gets, got.Stale, got.Backwards, got.ByMore})
+		require.InDelta(t, c.low, *got.Low, 5e-5)
+		require.InDelta(t, c.high, *got.High, 5e-5)
+		require.Equal(t, c.stale == 0, got.AgeMax == nil)
+		require.Equal(t, c.stale < 20, got.AgeP50 == nil, "fewer than 10 are beyond it")
+	}
+	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: measure.NewTotals(1e9, len(endpoints))})
+	require.Nil(t, p.Staleness.Ratio)
+	require.Equal(t, "no get was answered of a key that had been put", p.Nulls["staleness.ratio"])
+}

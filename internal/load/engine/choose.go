@@ -171,6 +171,9 @@ func (g *group) follow(l *loop, kind worker.StepKind) *follower {
 	for _, s := range l.sessions {
 		f.keys = append(f.keys, g.written.keysOf(s.id))
 	}
+	if kind.Timed() && g.phase.Staleness {
+		f.measureStaleness()
+	}
 	return f
 }
 

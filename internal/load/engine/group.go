@@ -294,7 +294,7 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	for _, s := range l.sessions {
 		s.begun, s.active, s.first, s.out, s.started, s.last, s.streams, s.queued = false, 0, 0, 0, 0, 0, nil, false
 		s.waiting, s.forsaken, s.idled = 0, false, false
-		s.stream = source.Stream(s.id)
+		s.stream = l.follows.reach(source.Stream(s.id))
 	}
 	c := ph.Closed
 	l.slotted = c != nil && step.Kind.Timed()
@@ -326,7 +326,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 	o := g.phase.Schedule()
 	for _, s := range l.sessions {
 		for i := s.id; i < source.Streams(); i += source.Sessions() {
-			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: source.Stream(i)})
+			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: l.follows.reach(source.Stream(i))})
 		}
 	}
 	// The bounds of the loops sum to the bound of all, but for those that are raised to 1.

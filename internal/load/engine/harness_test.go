@@ -48,12 +48,13 @@ type bench struct {
 	snaps []measure.Snapshot
 	use   joined // of the last step
 
-	seen     func(*measure.Snapshot) // when set, is shown each snapshot; what its pointers lead to is only valid until it returns
-	indirect bool                    // plain ops are left to their program
-	log      *logged                 // when set, how ops ended is written to it; they are indirect then
-	refusal  string                  // when set, how servers answer the greeting
-	silent   int                     // so many endpoints, the last ones, do not answer the greeting
-	slotless int                     // so many endpoints of a cluster, the last ones, have no slots
+	seen     func(*measure.Snapshot)     // when set, is shown each snapshot; what its pointers lead to is only valid until it returns
+	indirect bool                        // plain ops are left to their program
+	wrap     func(op.Program) op.Program // when set, what programs are wrapped in
+	log      *logged                     // when set, how ops ended is written to it; they are indirect then
+	refusal  string                      // when set, how servers answer the greeting
+	silent   int                         // so many endpoints, the last ones, do not answer the greeting
+	slotless int                         // so many endpoints of a cluster, the last ones, have no slots
 
 	drives func(driver.Wire) driver.Wire // when set, what to use in place of the plan's driver
 }
@@ -187,6 +188,9 @@ func (b *bench) equipStep(step worker.Step) <-chan part {
 	if b.log != nil {
 		b.log.Program = b.l.programs.Program
 		b.l.programs.Program = b.log
+	}
+	if b.wrap != nil {
+		b.l.programs.Program = b.wrap(b.l.programs.Program)
 	}
 	parts := make(chan part, 10_000)
 	b.l.begin(b.e.clock.now(), parts)

@@ -14,14 +14,16 @@ type opState struct {
 	session *session
 	scene   *scene // whose step it is; nil if it is not a scenario's
 	due     int64
-	begun   int64 // when the program started it
-	start   int64 // before the write of its first request; 0 until then
-	in, out int64 // bytes, for samples
-	keys    int   // if the op has several: those whose requests have not ended
-	loading int64 // since when it has been loading from the source of a cache; 0: it is not
-	fill    bool  // it puts what a get has missed
-	used    bool  // between take and release
-	done    bool  // the outcome is known; requests may be outstanding
+	begun   int64  // when the program started it
+	start   int64  // before the write of its first request; 0 until then
+	in, out int64  // bytes, for samples
+	floor   uint64 // of a get, if staleness is measured: the newest version of its key that was acknowledged when it began, and
+	seen    uint64 // the newest that its session had read
+	keys    int    // if the op has several: those whose requests have not ended
+	loading int64  // since when it has been loading from the source of a cache; 0: it is not
+	fill    bool   // it puts what a get has missed
+	used    bool   // between take and release
+	done    bool   // the outcome is known; requests may be outstanding
 }
 
 // next draws the next op of a stream into a slot of the session; nil if the stream has ended.
@@ -64,11 +66,11 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 // sets signs an op that is about to begin, and sets its state.
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	l.sign(&st.Op, now)
-	if l.follows != nil {
-		l.follows.begin(&st.Op, now)
-	}
 	st.by = l.lanes[st.Target].programs
 	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, len(st.Batch), 0, 0
+	if l.follows != nil {
+		l.follows.begin(st, now)
+	}
 }
 
 // ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.
@@ -76,7 +78,7 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	outcome := step.Outcome
 	st.done = true
 	if l.follows != nil {
-		l.follows.ended(&st.Op, &step, now)
+		l.follows.ended(st, &step, now)
 	}
 	if outcome > driver.Miss {
 		l.errorStop.ended(outcome, 1)

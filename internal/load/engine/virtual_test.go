@@ -40,10 +40,11 @@ type virtualNet struct {
 // virtualServer answers requests of the Redis protocol.
 type virtualServer struct {
 	net     *virtualNet
-	latency func(n int) time.Duration // of the n-th request that it gets; negative: never
-	down    bool                      // refuses connections
-	deletes bool                      // a DEL takes effect
-	mute    bool                      // does not answer the greeting
+	latency func(n int) time.Duration          // of the n-th request that it gets; negative: never
+	down    bool                               // refuses connections
+	deletes bool                               // a DEL takes effect
+	travel  func(command string) time.Duration // when set, how long a request takes to take effect; its reply leaves then
+	mute    bool                               // does not answer the greeting
 	keys    map[string][]byte
 	got     map[string]*int           // requests by command
 	words   []byte                    // when set, the reply to every GET and SET
@@ -70,11 +71,12 @@ type virtualSock struct {
 	made    bool // the connection has been made
 	writing bool // wants to hear of room
 	failed  error
-	in      []byte // for the client to read
-	pending []byte // part of a request
-	ended   bool   // by the server
-	last    int64  // when its latest reply leaves: replies do not overtake
-	queued  bool   // in ready
+	in      []byte    // for the client to read
+	pending []byte    // part of a request
+	ended   bool      // by the server
+	last    int64     // when its latest reply leaves: replies do not overtake
+	queued  bool      // in ready
+	owed    []*[]byte // replies of requests that travel, in order; nil until they take effect
 }
 
 type virtualEvent struct {
@@ -284,6 +286,22 @@ var (
 )
 
 func (s *virtualServer) answer(fd int, sock *virtualSock, args [][]byte) {
+	if s.travel != nil && string(args[0]) != "PING" {
+		own, mine := make([][]byte, len(args)), new([]byte)
+		sock.owed = append(sock.owed, mine)
+		for i, a := range args {
+			own[i] = bytes.Clone(a)
+		}
+		s.net.at(time.Duration(s.net.clock.t)+s.travel(string(args[0])), func() {
+			reply, _ := s.reply(own)
+			*mine = bytes.Clone(reply)
+			for len(sock.owed) > 0 && *sock.owed[0] != nil {
+				s.net.push(virtualEvent{at: s.net.clock.t, fd: fd, reply: *sock.owed[0]})
+				sock.owed = sock.owed[1:]
+			}
+		})
+		return
+	}
 	reply, latency := s.reply(args)
 	if latency < 0 {
 		return

@@ -46,6 +46,8 @@
 // If each key has one writer, session s of S writes the keys whose index is s modulo S, in all phases: a write picks as above, and takes the key of its
 // session that is nearest. A sequence, populate, clear and verify are divided likewise: stream s takes indices s, s + S, s + 2·S and so on.
 //
+// With [Stream.Reach], gets go only to keys that sessions of the same event loop write.
+//
 // Setup walks each session's pool, in order. Populate walks the shared range, divided between its streams like a sequence. Clear does the
 // same, or walks all pools that the plan's loads use, as one contiguous range, whatever the number of its own sessions.
 package workload

@@ -304,6 +304,15 @@ func TestEachKeyHasOneWriter(t *testing.T) {
 		}
 		require.Len(t, got, count, pick)
 		require.Len(t, put, count, pick)
+		near := source(t, p, 1, "load").Stream(0)
+		near.Reach(2, 5)
+		for range 3000 {
+			var o op.Op
+			require.True(t, near.Next(&o))
+			if o.Verb == driver.Get {
+				require.Contains(t, []uint64{2, 3, 4}, o.Index%sessions)
+			}
+		}
 		filled := map[uint64]bool{}
 		for i := range sessions {
 			st := source(t, p, 0, "populate").Stream(i)

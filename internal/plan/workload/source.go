@@ -246,8 +246,9 @@ type Stream struct {
 	from   uint64 // of a walk or a stride: index of op 0
 	random rand.PCG
 	newest newest
-	base   uint64 // of growing records: what their seeds have in common
-	puts   uint32 // of growing records: how often one was stored
+	reach  [2]uint64 // if gets go only to keys of some sessions: those from the first on, below the second
+	base   uint64    // of growing records: what their seeds have in common
+	puts   uint32    // of growing records: how often one was stored
 }
 
 // Ended reports whether the stream has no op left.
@@ -367,11 +368,20 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 func (st *Stream) single(verb driver.Verb) uint64 {
 	s := st.source
 	index := s.draw(&st.random)
-	if verb == driver.Get {
-		return index
+	switch from, to := st.reach[0], st.reach[1]; {
+	case verb != driver.Get:
+		return s.keys.nearest(index, uint64(int(st.number)%s.sessions))
+	case to > 0:
+		if of := index % s.keys.writers; of < from || of >= to {
+			return s.keys.nearest(index, from+of%(to-from))
+		}
 	}
-	return s.keys.nearest(index, uint64(int(st.number)%s.sessions))
+	return index
 }
+
+// Reach keeps the stream's gets to keys that some sessions write, from ≤ session < to, if each key has one writer: a key of another session is replaced
+// by one of theirs that is near. Only then do a stream's ops depend on how sessions are divided between workers and loops.
+func (st *Stream) Reach(from, to int) { st.reach = [2]uint64{uint64(from), uint64(to)} }
 
 // vary sets the size of a value. A record's size is known only once it is made: it is made in the spare room after the key.
 func (s *supply) vary(v *driver.Value, key *[]byte, index uint64) {

@@ -29,6 +29,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	p.items("trace", "; ", words.Trace(ph)...)
 	p.items("cache", "; ", words.Cache(ph)...)
 	p.items("verify", "; ", words.Verify(ph)...)
+	p.items("staleness", "; ", words.Staleness(ph)...)
 	for _, name := range words.EventNames(ph) {
 		p.items("event", "; ", words.Event(ph, name)...)
 	}

@@ -400,7 +400,7 @@ func (p *Phase) checkLedgers() error {
 			return fmt.Errorf("scenario %s: %w", name, err)
 		}
 	}
-	if err := p.Verify.check(); err != nil {
+	if err := cmp.Or(p.Verify.check(), p.Staleness.check()); err != nil {
 		return err
 	}
 	if err := p.Cache.check(); err != nil {

@@ -34,13 +34,14 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log          `json:"log"`              // null: the target is no log
-	Cache     *Cache               `json:"cache,omitempty"`  // absent: no target reads through a cache
-	Verify    *Verify              `json:"verify,omitempty"` // absent: the phase does not look for lost writes
-	Event     map[string]*Event    `json:"event,omitempty"`  // by name; absent: the phase has none
-	Op        map[string]*Op       `json:"op"`               // by verb; null if it went to several targets. Of a search, from the highest rate that held
-	Scenario  map[string]*Scenario `json:"scenario"`         // by name; of a search, as Op
-	Total     *Figures             `json:"total"`            // of all ops; null if they went to several targets, and in results of an older form
+	Log       *worker.Log          `json:"log"`                 // null: the target is no log
+	Cache     *Cache               `json:"cache,omitempty"`     // absent: no target reads through a cache
+	Verify    *Verify              `json:"verify,omitempty"`    // absent: the phase does not look for lost writes
+	Staleness *Staleness           `json:"staleness,omitempty"` // absent: the phase does not measure it
+	Event     map[string]*Event    `json:"event,omitempty"`     // by name; absent: the phase has none
+	Op        map[string]*Op       `json:"op"`                  // by verb; null if it went to several targets. Of a search, from the highest rate that held
+	Scenario  map[string]*Scenario `json:"scenario"`            // by name; of a search, as Op
+	Total     *Figures             `json:"total"`               // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
 	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were
 	Setup     *Ledgers             `json:"setup"`          // of the untimed ops before the load

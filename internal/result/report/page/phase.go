@@ -194,6 +194,9 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 	if verify := words.Verify(ph); verify != nil {
 		facts = append(facts, words.Fact{Name: "verify", Text: verify})
 	}
+	if staleness := words.Staleness(ph); staleness != nil {
+		facts = append(facts, words.Fact{Name: "staleness", Text: staleness})
+	}
 	for _, name := range words.EventNames(ph) {
 		facts = append(facts, words.Fact{Name: "event", Text: words.Event(ph, name)})
 	}

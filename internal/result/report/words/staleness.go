@@ -1,0 +1,40 @@
+package words
+
+import (
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Staleness says how many gets returned less than had been acknowledged; nil if the phase did not look.
+func Staleness(ph *run.Phase) []string {
+	s := ph.Staleness
+	switch {
+	case s == nil:
+		return nil
+	case s.Ratio == nil:
+		return []string{"no get was answered of a key that had been put"}
+	}
+	parts := []string{
+		quantity.Percent(*s.Ratio) + " of gets stale, " + quantity.Thousands(s.Stale) + " of " + quantity.Thousands(s.Gets),
+		"95 % interval " + quantity.Percent(*s.Low) + " to " + quantity.Percent(*s.High),
+	}
+	for _, n := range []struct {
+		n    uint64
+		says string
+	}{{s.ByOne, "one version"}, {s.ByTwo, "two versions"}, {s.ByThree, "three versions"}, {s.ByMore, "more versions"}} {
+		if n.n > 0 {
+			parts = append(parts, quantity.Thousands(n.n)+" by "+n.says)
+		}
+	}
+	if s.AgeMax != nil {
+		age := "up to " + quantity.Duration(*s.AgeMax) + " after the acknowledgement that they missed"
+		if s.AgeP50 != nil {
+			age += ", half of them within " + quantity.Duration(*s.AgeP50)
+		}
+		parts = append(parts, age)
+	}
+	if s.Backwards > 0 {
+		parts = append(parts, quantity.Thousands(s.Backwards)+" older than what their session had read before")
+	}
+	return parts
+}

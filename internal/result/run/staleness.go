@@ -1,0 +1,36 @@
+package run
+
+import "fmt"
+
+// Staleness is what the gets of a phase returned, compared with the writes of their keys that had been acknowledged when they began.
+type Staleness struct {
+	Gets      uint64   `json:"gets"`  // of keys with such a write, that ended ok or miss
+	Stale     uint64   `json:"stale"` // returned an older version, or nothing
+	Ratio     *float64 `json:"ratio"` // stale / gets
+	Low       *float64 `json:"low"`   // Low and High are Wilson's 95 % confidence interval of Ratio
+	High      *float64 `json:"high"`
+	ByOne     uint64   `json:"by_one"`    // of Stale: one acknowledged version behind
+	ByTwo     uint64   `json:"by_two"`    //
+	ByThree   uint64   `json:"by_three"`  //
+	ByMore    uint64   `json:"by_more"`   //
+	Backwards uint64   `json:"backwards"` // gets that returned an older version than one that their session had read before they began
+
+	// How long before a stale get began the first newer version had been acknowledged, in seconds; null without enough stale gets.
+	AgeMean *float64 `json:"age_mean"`
+	AgeP50  *float64 `json:"age_p50"`
+	AgeP99  *float64 `json:"age_p99"`
+	AgeMax  *float64 `json:"age_max"`
+}
+
+func (s *Staleness) check() error {
+	switch {
+	case s == nil:
+	case s.Stale > s.Gets:
+		return fmt.Errorf("staleness: %d of %d gets", s.Stale, s.Gets)
+	case s.Stale != s.ByOne+s.ByTwo+s.ByThree+s.ByMore:
+		return fmt.Errorf("staleness: %d stale, but by one version %d, two %d, three %d, more %d", s.Stale, s.ByOne, s.ByTwo, s.ByThree, s.ByMore)
+	case (s.Ratio == nil) != (s.Gets == 0):
+		return fmt.Errorf("staleness: a ratio of %d gets", s.Gets)
+	}
+	return nil
+}
