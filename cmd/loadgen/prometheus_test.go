@@ -25,6 +25,8 @@ import (
 func TestDeployedConfigurationIsValid(t *testing.T) {
 	out := servertest.Promtool(t, "check", "config", filepath.Join("..", "..", "deploy", "prometheus.yml"))
 	require.Contains(t, out, "SUCCESS")
+	require.Contains(t, out, "1 rule files found")
+	servertest.Promtool(t, "test", "rules", filepath.Join("..", "..", "deploy", "rules_test.yml"))
 }
 
 // livePlan runs until interrupted, since Prometheus takes time to find the workers, on targets that need no server: a closed phase with a setup, then
@@ -104,6 +106,7 @@ func TestAgainstPrometheus(t *testing.T) {
 	db.await(`count(sum_over_time(loadgen_phase_active{job="loadgen",phase="mixed"}[1m]) >= 4)`, 1)
 	id := db.query(`loadgen_run_active{job="loadgen"} == 1`)[0].Metric["run"]
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
+	t.Run("rules", func(t *testing.T) { testRules(t, db, id) })
 
 	tm.signal(syscall.SIGINT)
 	result := tm.result(60 * time.Second)
@@ -131,8 +134,11 @@ func deployed(t *testing.T, coordinator string) string {
 	require.NoError(t, err)
 	_, config, _ := strings.Cut(string(b), "\nscrape_configs:")
 	require.Equal(t, 2, strings.Count(config, "127.0.0.1:9464"))
+	rules, err := filepath.Abs(filepath.Join("..", "..", "deploy", "rules.yml"))
+	require.NoError(t, err)
+	text := strings.NewReplacer("127.0.0.1:9464", coordinator, "[rules.yml]", "["+rules+"]").Replace(string(b))
 	path := filepath.Join(t.TempDir(), "prometheus.yml")
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(b), "127.0.0.1:9464", coordinator)), 0o644))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -238,6 +244,25 @@ func testDashboards(t *testing.T, db database, id string) {
 		}
 		require.Greater(t, expressions, 25, job)
 	}
+}
+
+var recorded = regexp.MustCompile(`(?m)^ +- record: (\S+)$`)
+
+// testRules checks that each recording rule has recorded something from native histograms and counters, for the run and not again for its workers.
+func testRules(t *testing.T, db database, id string) {
+	db.t = t
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "rules.yml"))
+	require.NoError(t, err)
+	names := recorded.FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		result := db.query(fmt.Sprintf("%s{run=%q,phase=\"mixed\"} >= 0", name[1], id))
+		require.NotEmpty(t, result, name[1])
+		for _, s := range result {
+			require.NotContains(t, s.Metric, "instance", name[1])
+		}
+	}
+	require.Len(t, db.query(fmt.Sprintf("loadgen:ops_due:rate10s{run=%q,phase=\"mixed\"}", id)), 1)
 }
 
 // testExpression checks that an expression yields something that can be drawn.

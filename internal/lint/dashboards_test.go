@@ -20,7 +20,7 @@ var (
 	metricType = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 )
 
-// dashboards finds metric names in dashboards and pages that /metrics does not have, and metrics that docs/metrics.md does not explain.
+// dashboards finds metric names in dashboards, rules and pages that /metrics does not have, and metrics that docs/metrics.md does not explain.
 func dashboards(m *module) []string {
 	page, err := fs.ReadFile(m.fsys, metricsPage)
 	if err != nil {
@@ -40,7 +40,7 @@ func dashboards(m *module) []string {
 	}
 	var found []string
 	for _, name := range slices.Concat(boards, m.texts) {
-		if ext := path.Ext(name); ext == ".json" || ext == ".md" {
+		if ext := path.Ext(name); ext == ".json" || ext == ".md" || ext == ".yml" {
 			found = append(found, m.lines(name, func(line string) []string { return unknownMetrics(line, samples) })...)
 		}
 	}
