@@ -43,6 +43,9 @@ func (p *phasePage) write() {
 	if p.ph.HasSetup {
 		p.setup()
 	}
+	if p.ph.Cached {
+		p.cache(&load.Cache)
+	}
 	shares := p.ph.shares(load.Requests)
 	row := 0
 	for i := range p.ph.Targets {
@@ -79,6 +82,22 @@ func (p *phasePage) setup() {
 	for i, n := range outcomes {
 		p.count(setupOps, n, p.v.Run, p.ph.Name, driver.Outcome(i).String())
 	}
+}
+
+// cache emits what gets met in the caches that they read through.
+func (p *phasePage) cache(c *measure.Cache) {
+	run, phase := p.v.Run, p.ph.Name
+	p.count(cacheGets, c.Hits, run, phase, "hit")
+	p.count(cacheGets, c.Misses, run, phase, "miss")
+	p.number(cacheHitRatio, float64(c.Hits)/float64(c.Gets), run, phase)
+	p.count(cacheLoads, c.Loads, run, phase)
+	p.number(cacheLoadTime, seconds(float64(c.LoadTime)), run, phase)
+	p.count(cacheCoalesced, c.Coalesced, run, phase)
+	p.count(cacheUncached, c.Uncached, run, phase)
+	p.count(cacheEvictions, c.Evictions, run, phase)
+	p.count(cacheCleared, c.Cleared, run, phase)
+	p.number(cacheEntries, float64(c.Entries), run, phase)
+	p.number(cacheBytes, float64(c.Bytes), run, phase)
 }
 
 // endpoints emits a target's requests of all verbs together, and the time for which its connections were away, by endpoint.

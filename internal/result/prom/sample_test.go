@@ -16,7 +16,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, an open one with two ops, and a populate.
+// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, one that reads through a cache, an open one with two ops, and a populate.
 const samplePlan = `
 plan "sample" {}
 target "space" {
@@ -32,6 +32,13 @@ target "space" {
 target "one" {
   driver    = "redis"
   endpoints = ["127.0.0.1:7001"]
+}
+target "front" {
+  source = target.one
+  cache {
+    scope  = "shared"
+    memory = "1MiB"
+  }
 }
 dataset "pools" {
   keys {
@@ -86,6 +93,12 @@ phase "across" {
     sessions   = 10
     iterations = 1000
   }
+}
+phase "cached" {
+  target  = target.front
+  dataset = dataset.shared
+  ops     = { get = 1 }
+  closed { iterations = 1000 }
 }
 phase "mixed" {
   target  = target.one
@@ -214,6 +227,11 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	across := v.Phase("across")
 	across.Load = asked(across, 1)
 	chained(across.Load, across.Scenarios)
+	cached := v.Phase("cached")
+	cached.Load = asked(cached, 1)
+	cached.Load.Cache = measure.Cache{
+		Gets: 8, Hits: 6, Misses: 2, Loads: 1, LoadTime: 5e8, Coalesced: 1, Uncached: 3, Evictions: 4, Cleared: 2, Entries: 7, Bytes: 900,
+	}
 	mixed := v.Phase("mixed")
 	mixed.Offered = 2000
 	mixed.Load = counted(mixed.Verbs, seconds, 1, 0)

@@ -16,6 +16,7 @@ const (
 	phaseSeries     = 9
 	setupSeries     = 1 + driver.NumOutcomes
 	endpointSeries  = 3
+	cacheSeries     = 11
 	opSeries        = 4 + driver.NumOutcomes
 	requestSeries   = 5
 	keySeries       = 1 + driver.NumOutcomes
@@ -61,6 +62,9 @@ func (ph *Phase) series() int {
 	n := phaseSeries
 	for _, t := range ph.Targets {
 		n += endpointSeries*len(endpointNames(t.Endpoints)) + requestSeries*len(t.Verbs)
+	}
+	if ph.Cached {
+		n += cacheSeries
 	}
 	if ph.HasSetup {
 		n += setupSeries

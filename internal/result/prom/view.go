@@ -45,6 +45,7 @@ type Phase struct {
 	Scenarios []Scenario      // in the plan's order
 	HasSetup  bool            // the phase has a setup
 	Targets   []Target        // in the order in which requests are counted
+	Cached    bool            // gets may read through a cache
 	Batch     int             // keys per op
 	Files     bool            // the target is files on the workers' machines: reading them sends nothing
 	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
@@ -94,7 +95,7 @@ func NewView(runID string, p *plan.Plan) View {
 }
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
-	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
+	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Cached: len(ph.Behind) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
 	verbs := func(mix []plan.Weight) (list []driver.Verb) {
 		for _, w := range mix {
 			if verb, ok := out.Words.Verb(w.Op); ok {
