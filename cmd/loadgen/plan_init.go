@@ -38,7 +38,7 @@ var firstFiles string
 var firstSpace string
 
 // usual are where servers of drivers without built-in nodes listen.
-var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080"}
+var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080", "ignite": "127.0.0.1:10800"}
 
 // initFlags are the flags of plan init.
 type initFlags struct {
@@ -71,7 +71,7 @@ plan.hcl; - is standard output. An existing file is kept unless --force is given
 	}
 	f := c.Flags()
 	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(starters(), ", "))
-	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of postgres and web, the usual port of this machine)")
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of ignite, postgres and web, the usual port of this machine)")
 	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
 	return c
 }

@@ -211,8 +211,8 @@ type Batch struct {
 // BatchCodec is a Codec that can carry several keys in one request. Their replies come together.
 type BatchCodec interface {
 	Codec
-	// AppendBatch appends a get or put of all items.
-	AppendBatch(dst []byte, v Verb, items []Item) []byte
+	// AppendBatch appends the bytes of req, a get or put of all items of its Batch.
+	AppendBatch(dst []byte, req *Request) []byte
 	// ParseBatch is Parse for the answer to a batch. It fills one reply per key, in any order. If an error applies to all keys, only the first reply
 	// has its Message.
 	ParseBatch(b []byte, v Verb, replies []Reply) (n int, err error)

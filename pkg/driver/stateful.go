@@ -19,8 +19,8 @@ type Stateful interface {
 	Connection(endpoint string, session int) (Codec, error)
 }
 
-// Tagged is an optional interface of a Codec whose replies may come in any order: each carries the id of its request. Its requests have an ID and one
-// key, and go to no cluster.
+// Tagged is an optional interface of a Codec whose replies may come in any order: each carries the id of its request. Its requests have an ID, and
+// go to no cluster.
 type Tagged interface {
 	Codec
 	// Tag reads the id of the reply that b begins with; false if b does not hold it yet. Parse is called with the reply that Tag read, and reports one

@@ -21,6 +21,7 @@ import (
 	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/hydra"
+	"github.com/loadgen/loadgen/internal/target/drivers/ignite"
 	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/internal/target/drivers/web"
@@ -235,6 +236,23 @@ func TestHydraConformsOnBothExecutors(t *testing.T) {
 				Driver: d, BlindDeletes: true,
 				Dial: func() (net.Conn, error) { return net.Dial("tcp", addr) },
 				Open: func(t testing.TB) drivertest.Executor { return overExecutor(t, d, d.NewConfig(), addr, executor, nil) },
+			})
+		})
+	}
+}
+
+// TestIgniteConformsOnBothExecutors runs the suite against what stands for a node, which answers requests that come together in any order.
+func TestIgniteConformsOnBothExecutors(t *testing.T) {
+	s, d := servertest.StartIgnite(t), ignite.Driver{}
+	s.Shuffle = true
+	for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+		t.Run(executor, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{
+				Driver: d, Config: &ignite.Config{CacheName: "items"}, Note: "does not tell the server's version",
+				Dial: func() (net.Conn, error) { return net.Dial("tcp", s.Addr) },
+				Open: func(t testing.TB) drivertest.Executor {
+					return overExecutor(t, d, &ignite.Config{CacheName: "items"}, s.Addr, executor, nil)
+				},
 			})
 		})
 	}

@@ -83,19 +83,19 @@ const aroundItem = 32
 
 // batch appends the bytes of a request with several items. Its buffer grows once for all of them: doubling it value by value would leave more garbage
 // than it holds.
-func (g *guarded) batch(dst []byte, v driver.Verb, items []driver.Item) (out []byte) {
+func (g *guarded) batch(dst []byte, req *driver.Request) (out []byte) {
 	room := 0
-	for i := range items {
-		room += aroundItem + len(items[i].Key)
-		if v.Stores() {
-			room += items[i].Value.Size
+	for i := range req.Batch {
+		room += aroundItem + len(req.Batch[i].Key)
+		if req.Verb.Stores() {
+			room += req.Batch[i].Value.Size
 		}
 	}
 	dst = slices.Grow(dst, room)
 	out = dst
 	g.hold.lend()
 	defer g.done(&g.fault)
-	return g.batcher.AppendBatch(dst, v, items)
+	return g.batcher.AppendBatch(dst, req)
 }
 
 func (g *guarded) offsets(req *driver.Request) (keyAt, valueAt int) {

@@ -255,7 +255,7 @@ func (c *bustling) Outline([]byte, driver.Verb) int { c.work(); return 8 }
 
 func (c *bustling) Aside([]byte) (int, error) { c.work(); return 9, errBustling }
 
-func (c *bustling) AppendBatch(dst []byte, _ driver.Verb, _ []driver.Item) []byte {
+func (c *bustling) AppendBatch(dst []byte, _ *driver.Request) []byte {
 	c.work()
 	return append(dst, "mget"...)
 }
@@ -296,7 +296,7 @@ func TestEachCallOfACodecIsGuarded(t *testing.T) {
 		"greet":          {func(g *guarded) ([]any, error) { b, n, err := g.greet([]byte("-")); return []any{string(b), n}, err }, []any{"-hi", 2}, nil},
 		"parse greeting": {func(g *guarded) ([]any, error) { return own(g.parseGreeting(nil, 1)) }, []any{1}, errBustling},
 		"request":        {func(g *guarded) ([]any, error) { return []any{string(g.request([]byte("-"), nil))}, nil }, []any{"-get"}, nil},
-		"batch":          {func(g *guarded) ([]any, error) { return []any{string(g.batch([]byte("-"), 0, nil))}, nil }, []any{"-mget"}, nil},
+		"batch":          {func(g *guarded) ([]any, error) { return []any{string(g.batch([]byte("-"), new(driver.Request)))}, nil }, []any{"-mget"}, nil},
 		"offsets":        {func(g *guarded) ([]any, error) { k, v := g.offsets(nil); return []any{k, v}, nil }, []any{4, 5}, nil},
 		"parse":          {func(g *guarded) ([]any, error) { return own(g.parse(nil, 0, nil)) }, []any{3}, errBustling},
 		"parse batch":    {func(g *guarded) ([]any, error) { return own(g.parseBatch(nil, 0, nil)) }, []any{10}, errBustling},
@@ -419,7 +419,7 @@ func TestBatchesGrowTheirBufferOnce(t *testing.T) {
 	for i := range items {
 		items[i] = driver.Item{Key: []byte("key:0001"), Value: driver.Value{Size: 4 << 10, Seed: uint64(i)}}
 	}
-	room := g.batch(nil, driver.Put, items)
+	room := g.batch(nil, &driver.Request{Verb: driver.Put, Batch: items})
 	once := testing.AllocsPerRun(10, func() { room = slices.Grow(room[:0:0], cap(room)) }) // more than 1 under the race detector
 	for _, c := range []struct {
 		name   string
@@ -432,8 +432,10 @@ func TestBatchesGrowTheirBufferOnce(t *testing.T) {
 		{"room for all", driver.Put, room[:0], 0},
 		{"keys alone", driver.Get, make([]byte, 0, 8*(len(items[0].Key)+aroundItem)), 0},
 	} {
-		require.Equal(t, c.allocs, testing.AllocsPerRun(10, func() { g.batch(c.dst, c.verb, items) }), c.name)
+		req := &driver.Request{Verb: c.verb, Batch: items}
+		require.Equal(t, c.allocs, testing.AllocsPerRun(10, func() { g.batch(c.dst, req) }), c.name)
 	}
 	long := []driver.Item{{Key: bytes.Repeat([]byte("key"), 4<<10)}, {Key: bytes.Repeat([]byte("key"), 4<<10)}}
-	require.Equal(t, once, testing.AllocsPerRun(10, func() { g.batch(nil, driver.Get, long) }), "keys that take more than what is around them")
+	keys := &driver.Request{Verb: driver.Get, Batch: long}
+	require.Equal(t, once, testing.AllocsPerRun(10, func() { g.batch(nil, keys) }), "keys that take more than what is around them")
 }

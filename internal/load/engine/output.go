@@ -63,7 +63,7 @@ func (w *wire) taint(c *wireConn) {
 // request appends a request made by the connection's own codec.
 func (c *wireConn) request(dst []byte, req *driver.Request) []byte {
 	if len(req.Batch) > 0 {
-		return c.codec.batch(dst, req.Verb, req.Batch)
+		return c.codec.batch(dst, req)
 	}
 	return c.codec.request(dst, req)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest/ticket"
@@ -122,6 +125,36 @@ func TestRepliesOutOfOrder(t *testing.T) {
 		require.Positive(t, outcomes[driver.Miss])
 		require.Zero(t, *also)
 		require.EqualValues(t, 4, s.took.Load(), "one to identify it")
+	})
+}
+
+// TestIgniteOutOfOrder has a node of Ignite answer many requests in any order, of one key and of several: its counts and those of the load agree.
+func TestIgniteOutOfOrder(t *testing.T) {
+	onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+		for batch, ops := range map[int]string{1: "get = 2\nput = 2\ndelete = 1", 8: "get = 1\nput = 1"} {
+			s := servertest.StartIgnite(t)
+			s.Shuffle = true
+			load := fmt.Sprintf("batch = %d\nclosed {\n sessions = 3\n pipeline = 16\n iterations = 500\n}", batch)
+			text := strings.NewReplacer(`"ticket"`, `"ignite"`, "get    = 2", ops, "put    = 2", "", "delete = 1", "").Replace(ticketPlan(s.Addr, target+"cache_name = \"items\"", load))
+			_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, text)
+			require.NoError(t, err)
+			require.Zero(t, final.Totals.Reconnects)
+			get, put := final.Totals.Ops[driver.Get], final.Totals.Ops[driver.Put]
+			count := func(o *measure.Op, of driver.Outcome) int {
+				if batch > 1 {
+					return int(o.Keys.Outcomes[of])
+				}
+				return int(o.Outcomes[of])
+			}
+			require.Positive(t, count(get, driver.OK))
+			if batch == 1 { // a node answers repeated keys of a batch once
+				require.Equal(t, s.Count("hits"), count(get, driver.OK))
+				require.Equal(t, s.Count("gets"), count(get, driver.OK)+count(get, driver.Miss))
+			}
+			require.GreaterOrEqual(t, count(get, driver.OK), s.Count("hits"))
+			require.Equal(t, s.Count("puts"), count(put, driver.OK))
+			require.Equal(t, get.Due+put.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Miss]+put.Outcomes[driver.OK])
+		}
 	})
 }
 
@@ -280,18 +313,16 @@ func TestWhatCodecsCannotDo(t *testing.T) {
 	for _, c := range []struct {
 		side  *side
 		codec driver.Codec
-		batch int
 		want  string
 	}{
-		{one, plain, 2, ""},
-		{one, tagged, 1, ""},
-		{one, perConnection{plain}, 2, ""},
-		{one, tagged, 2, `driver "a" puts one key in a request, whose reply has an id: leave batch out of the phase`},
-		{clustered, plain, 2, ""},
-		{clustered, tagged, 1, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
-		{clustered, perConnection{plain}, 1, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
+		{one, plain, ""},
+		{one, tagged, ""},
+		{one, perConnection{plain}, ""},
+		{clustered, plain, ""},
+		{clustered, tagged, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
+		{clustered, perConnection{plain}, `driver "a" redirects no requests whose connections have a state or whose replies have ids`},
 	} {
-		err := (&group{phase: &plan.Phase{Batch: c.batch}}).checkCodec(c.side, c.codec)
+		err := c.side.checkCodec(c.codec)
 		if c.want == "" {
 			require.NoError(t, err)
 		} else {

@@ -41,14 +41,11 @@ func (g *group) newTransport(e *Engine, la *lane) (transport, error) {
 }
 
 // checkCodec returns an error if a phase asks of a codec what it cannot do.
-func (g *group) checkCodec(x *side, codec driver.Codec) error {
+func (x *side) checkCodec(codec driver.Codec) error {
 	_, tagged := codec.(driver.Tagged)
 	_, stateful := codec.(driver.Stateful)
-	switch {
-	case x.cluster != nil && (tagged || stateful):
+	if x.cluster != nil && (tagged || stateful) {
 		return fmt.Errorf("driver %q redirects no requests whose connections have a state or whose replies have ids", x.target.Driver)
-	case g.phase.Batch > 1 && tagged:
-		return fmt.Errorf("driver %q puts one key in a request, whose reply has an id: leave batch out of the phase", x.target.Driver)
 	}
 	return nil
 }
@@ -81,7 +78,7 @@ func (g *group) newWire(e *Engine, la *lane, d driver.Wire, limit int) (transpor
 		}
 		la.routes.renew()
 	}
-	if err := g.checkCodec(x, codec); err != nil {
+	if err := x.checkCodec(codec); err != nil {
 		return nil, err
 	}
 	if l.poll == nil {

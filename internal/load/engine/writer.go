@@ -65,7 +65,7 @@ func (w *writer) begin(exact bool) {
 func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
 	switch {
 	case len(req.Batch) > 0:
-		return w.codec.batch(dst, req.Verb, req.Batch)
+		return w.codec.batch(dst, req)
 	case w.exact || req.Asking || !own(req, o):
 		return w.codec.request(dst, req)
 	}

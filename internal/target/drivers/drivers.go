@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/target/drivers/files"
 	"github.com/loadgen/loadgen/internal/target/drivers/hydra"
+	"github.com/loadgen/loadgen/internal/target/drivers/ignite"
 	"github.com/loadgen/loadgen/internal/target/drivers/log"
 	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/target/drivers/null"
@@ -17,7 +18,7 @@ import (
 
 // All returns every driver, in the order of help texts and pages.
 func All() []driver.Driver {
-	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, postgres.Driver{}, hydra.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
+	return []driver.Driver{redis.Driver{}, memcached.Driver{}, web.Driver{}, postgres.Driver{}, hydra.Driver{}, ignite.Driver{}, log.Driver{}, files.Driver{}, null.Driver{}}
 }
 
 // Protocol returns the protocol that built-in cache nodes must speak to serve a driver.

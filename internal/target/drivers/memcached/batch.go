@@ -5,10 +5,10 @@ import "github.com/loadgen/loadgen/pkg/driver"
 var _ driver.BatchCodec = codec{}
 
 // AppendBatch appends an mg or ms for each item.
-func (c codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
-	for i := range items {
-		req := driver.Request{Verb: v, Key: items[i].Key, Value: &items[i].Value}
-		dst = c.AppendRequest(dst, &req)
+func (c codec) AppendBatch(dst []byte, req *driver.Request) []byte {
+	for i := range req.Batch {
+		one := driver.Request{Verb: req.Verb, Key: req.Batch[i].Key, Value: &req.Batch[i].Value}
+		dst = c.AppendRequest(dst, &one)
 	}
 	return dst
 }

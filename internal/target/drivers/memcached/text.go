@@ -195,8 +195,9 @@ func readHead(line []byte) (size int, cas uint64, ok bool) {
 }
 
 // AppendBatch appends one get or gets of all keys, or a set for each item.
-func (c textCodec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
-	if v == driver.Put {
+func (c textCodec) AppendBatch(dst []byte, req *driver.Request) []byte {
+	items := req.Batch
+	if req.Verb == driver.Put {
 		for i := range items {
 			dst = appendSet(dst, items[i].Key, &items[i].Value, 0)
 		}

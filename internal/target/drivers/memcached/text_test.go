@@ -119,10 +119,10 @@ func TestParseTextRefuses(t *testing.T) {
 func TestTextBatch(t *testing.T) {
 	items := []driver.Item{{Key: []byte("a"), Value: driver.Value{Size: 1}}, {Key: []byte("b"), Value: driver.Value{TTL: 2000}}, {Key: []byte("c")}}
 	c := newTextCodec(false)
-	require.Equal(t, "get a b c\r\n", string(c.AppendBatch(nil, driver.Get, items)))
-	require.Equal(t, "gets a b c\r\n", string(newTextCodec(true).AppendBatch(nil, driver.Get, items)))
+	require.Equal(t, "get a b c\r\n", string(c.AppendBatch(nil, &driver.Request{Verb: driver.Get, Batch: items})))
+	require.Equal(t, "gets a b c\r\n", string(newTextCodec(true).AppendBatch(nil, &driver.Request{Verb: driver.Get, Batch: items})))
 	one := string(items[0].Value.AppendTo(nil))
-	require.Equal(t, "set a 0 0 1\r\n"+one+"\r\nset b 0 2 0\r\n\r\nset c 0 0 0\r\n\r\n", string(c.AppendBatch(nil, driver.Put, items)))
+	require.Equal(t, "set a 0 0 1\r\n"+one+"\r\nset b 0 2 0\r\n\r\nset c 0 0 0\r\n\r\n", string(c.AppendBatch(nil, &driver.Request{Verb: driver.Put, Batch: items})))
 
 	found := func(value string) driver.Reply { return driver.Reply{Outcome: driver.OK, Value: []byte(value)} }
 	missed, failed := driver.Reply{Outcome: driver.Miss}, driver.Reply{Outcome: driver.Error}

@@ -12,9 +12,10 @@ var (
 )
 
 // AppendBatch appends MGET or MSET.
-func (*codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte {
+func (*codec) AppendBatch(dst []byte, req *driver.Request) []byte {
+	items := req.Batch
 	dst = append(dst, '*')
-	if v == driver.Get {
+	if req.Verb == driver.Get {
 		dst = appendLength(dst, 1+len(items))
 		dst = append(dst, "$4\r\nMGET\r\n"...)
 	} else {
@@ -26,7 +27,7 @@ func (*codec) AppendBatch(dst []byte, v driver.Verb, items []driver.Item) []byte
 		dst = append(dst, '$')
 		dst = appendLength(dst, len(item.Key))
 		dst = append(dst, item.Key...)
-		if v == driver.Put {
+		if req.Verb == driver.Put {
 			dst = append(dst, "\r\n$"...)
 			dst = appendLength(dst, item.Value.Size)
 			dst = item.Value.AppendTo(dst)

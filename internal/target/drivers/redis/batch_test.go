@@ -20,8 +20,8 @@ func items() []driver.Item {
 func TestAppendBatch(t *testing.T) {
 	c := newTestCodec(t, Config{Protocol: 2})
 	value := string((&driver.Value{Size: 3}).AppendTo(nil))
-	require.Equal(t, "*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$16\r\nkey:000000000002\r\n", string(c.AppendBatch(nil, driver.Get, items())))
-	require.Equal(t, "*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$3\r\n"+value+"\r\n$16\r\nkey:000000000002\r\n$0\r\n\r\n", string(c.AppendBatch(nil, driver.Put, items())))
+	require.Equal(t, "*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$16\r\nkey:000000000002\r\n", string(c.AppendBatch(nil, &driver.Request{Verb: driver.Get, Batch: items()})))
+	require.Equal(t, "*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$3\r\n"+value+"\r\n$16\r\nkey:000000000002\r\n$0\r\n\r\n", string(c.AppendBatch(nil, &driver.Request{Verb: driver.Put, Batch: items()})))
 }
 
 func TestParseBatchAtEverySplit(t *testing.T) {

@@ -1,0 +1,265 @@
+package ignite
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+)
+
+func dial(t testing.TB, s *servertest.Ignite) net.Conn {
+	conn, err := net.Dial("tcp", s.Addr)
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// recorded returns the exchanges of a file: what was sent, and what came back; "" for the end of the connection.
+func recorded(t testing.TB, file string) (all [][2]string) {
+	b, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "> "):
+			all = append(all, [2]string{unhex(t, line[2:])})
+		case line == "< closed":
+		case strings.HasPrefix(line, "< "):
+			all[len(all)-1][1] = unhex(t, line[2:])
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+func unhex(t testing.TB, text string) string {
+	b, err := hex.DecodeString(text)
+	require.NoError(t, err)
+	return string(b)
+}
+
+const hello = "\x08\x00\x00\x00\x01\x01\x00\x02\x00\x00\x00\x02"
+
+// TestTheStandInAnswersAsRecorded replays what was recorded of a real node, byte for byte.
+func TestTheStandInAnswersAsRecorded(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	exchange := func(conn net.Conn, sent, want string) {
+		_, err := io.WriteString(conn, sent)
+		require.NoError(t, err)
+		got := make([]byte, len(want))
+		if want == "" {
+			_, err = conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF, "%x", sent)
+			return
+		}
+		_, err = io.ReadFull(conn, got)
+		require.NoError(t, err, "%x", sent)
+		require.Equal(t, hex.EncodeToString([]byte(want)), hex.EncodeToString(got), "%x", sent)
+	}
+	one := dial(t, s)
+	exchange(one, hello, "\x01\x00\x00\x00\x01")
+	for _, e := range recorded(t, "caches.txt") {
+		exchange(one, e[0], e[1])
+	}
+	for _, e := range append(recorded(t, "handshakes.txt"), recorded(t, "refusals.txt")...) {
+		conn := dial(t, s)
+		if e[0][4] != 1 || len(e[0]) == 16 { // no handshake
+			exchange(conn, hello, "\x01\x00\x00\x00\x01")
+		}
+		exchange(conn, e[0], e[1])
+	}
+}
+
+func TestConformance(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	s.Shuffle = true
+	drivertest.Run(t, drivertest.Suite{
+		Driver: Driver{}, Dial: func() (net.Conn, error) { return net.Dial("tcp", s.Addr) }, Note: "does not tell the server's version",
+	})
+}
+
+func made(t testing.TB, cfg *Config) *codec {
+	c, err := newCodec(driver.Link{Config: cfg, Secrets: func(string) (string, error) { return "p", nil }})
+	require.NoError(t, err)
+	return c
+}
+
+// TestRequestsAreThoseRecorded makes requests that a real node has answered, and reads its answers.
+func TestRequestsAreThoseRecorded(t *testing.T) {
+	known := map[string]string{}
+	for _, file := range []string{"caches.txt", "handshakes.txt"} {
+		for _, e := range recorded(t, file) {
+			known[e[0]] = e[1]
+		}
+	}
+	c := made(t, &Config{CacheName: "items"})
+	greeting, n := made(t, &Config{CacheName: "items", User: "u", Password: &driver.Secret{Name: "P"}}).Greet(nil)
+	require.Equal(t, 1, n)
+	require.NotEmpty(t, known[string(greeting)])
+	for _, one := range []struct {
+		id   uint32
+		verb driver.Verb
+		key  string
+		want driver.Reply
+	}{
+		{4, driver.Get, "k1", driver.Reply{Value: []byte("hello")}},
+		{5, driver.Get, "none", driver.Reply{Outcome: driver.Miss}},
+		{13, driver.Delete, "a", driver.Reply{}},
+		{14, driver.Delete, "a", driver.Reply{Outcome: driver.Miss}},
+	} {
+		reply := known[string(c.AppendRequest(nil, &driver.Request{ID: one.id, Verb: one.verb, Key: []byte(one.key)}))]
+		id, ok := c.Tag([]byte(reply))
+		require.True(t, ok)
+		require.Equal(t, one.id, id)
+		var got driver.Reply
+		_, err := c.Parse([]byte(reply), one.verb, &got)
+		require.NoError(t, err)
+		require.Equal(t, one.want, got)
+	}
+	var keys []driver.Item
+	for _, key := range []string{"a", "b", "none", "c"} {
+		keys = append(keys, driver.Item{Key: []byte(key)})
+	}
+	reply := known[string(c.AppendBatch(nil, &driver.Request{ID: 7, Verb: driver.Get, Batch: keys}))]
+	replies := make([]driver.Reply, 4)
+	for cut := range reply {
+		n, err := c.ParseBatch([]byte(reply[:cut]), driver.Get, replies)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	_, err := c.ParseBatch([]byte(reply), driver.Get, replies)
+	require.NoError(t, err)
+	require.Equal(t, []driver.Reply{{Value: []byte("1")}, {Value: []byte("2")}, {Value: []byte("3")}, {Outcome: driver.Miss}}, replies)
+	_, err = c.ParseBatch([]byte(reply), driver.Get, replies[:2])
+	require.ErrorIs(t, err, errObjects, "more values than were asked for")
+}
+
+// TestRepeatedKeys: a node answers a key once, and it counts as often as it was asked for.
+func TestRepeatedKeys(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	c := made(t, &Config{CacheName: "items"})
+	conn := dial(t, s)
+	x := drivertest.OverConn(t, c, conn)
+	for _, key := range []string{"a", "b"} {
+		x.Do(t, driver.Request{Verb: driver.Put, Key: []byte(key), Value: &driver.Value{Size: 3}})
+	}
+	for i, keys := range []string{"aaba", "nana", "nbn", "ab", "aabba"} {
+		var items []driver.Item
+		there := 0
+		for _, key := range strings.Split(keys, "") {
+			items = append(items, driver.Item{Key: []byte(key)})
+			if key != "n" {
+				there++
+			}
+		}
+		_, err := conn.Write(c.AppendBatch(nil, &driver.Request{ID: uint32(100 + i), Verb: driver.Get, Batch: items}))
+		require.NoError(t, err)
+		replies, ok := make([]driver.Reply, len(items)), 0
+		b, err := read(conn, func(b []byte) (int, error) { return c.ParseBatch(b, driver.Get, replies) })
+		require.NoError(t, err)
+		id, _ := c.Tag(b)
+		require.EqualValues(t, 100+i, id)
+		for _, r := range replies {
+			if r.Outcome == driver.OK {
+				ok++
+				require.Len(t, r.Value, 3)
+			}
+		}
+		require.Equal(t, there, ok, keys)
+		require.Empty(t, c.repeats)
+	}
+}
+
+// TestCachesAndValuesOfOthers are errors in words, and the connection lives.
+func TestCachesAndValuesOfOthers(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	x := drivertest.OverConn(t, made(t, &Config{CacheName: "none"}), dial(t, s))
+	for range 2 {
+		r := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("k")})[0]
+		require.Equal(t, driver.Error, r.Outcome)
+		require.Contains(t, string(r.Message), "Cache does not exist")
+		require.EqualValues(t, 1000, r.Code)
+	}
+	var r driver.Reply
+	_, err := made(t, &Config{CacheName: "items"}).Parse([]byte("\x11\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x01\x00\x00\x00"), driver.Get, &r)
+	require.NoError(t, err)
+	require.Equal(t, driver.Error, r.Outcome)
+	require.Contains(t, string(r.Message), "a value of another type than loadgen puts")
+	replies := make([]driver.Reply, 2)
+	status := recorded(t, "caches.txt")[16][1]
+	_, err = made(t, &Config{CacheName: "items"}).ParseBatch([]byte(status), driver.Put, replies)
+	require.NoError(t, err)
+	require.Contains(t, string(replies[0].Message), "Cache does not exist")
+	require.Equal(t, driver.Error, replies[1].Outcome)
+}
+
+// TestPrepareMakesTheCache that Identify has not found.
+func TestPrepareMakesTheCache(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	link := driver.Link{Config: &Config{CacheName: "mine"}}
+	id, err := Driver{}.Identify(t.Context(), dial(t, s), link)
+	require.NoError(t, err)
+	require.NotContains(t, id, "mode")
+	for range 2 {
+		require.NoError(t, Driver{}.Prepare(t.Context(), dial(t, s), link))
+	}
+	id, err = Driver{}.Identify(t.Context(), dial(t, s), link)
+	require.NoError(t, err)
+	delete(id, driver.Note)
+	require.Equal(t, map[string]string{"server": "ignite", "cache": "mine", "mode": "partitioned", "atomicity": "atomic", "backups": "0"}, id)
+}
+
+func TestHandshakesThatFail(t *testing.T) {
+	c := made(t, &Config{CacheName: "items"})
+	for _, e := range recorded(t, "refusals.txt")[:2] {
+		_, err := c.ParseGreeting([]byte(e[1]), 0)
+		require.ErrorContains(t, err, "which speaks version 1.7.0")
+		require.ErrorContains(t, err, "Unsupported version")
+	}
+	for _, other := range []string{"-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"} {
+		_, err := c.ParseGreeting([]byte(other), 0)
+		require.ErrorIs(t, err, errNoIgnite)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	require.NoError(t, Driver{}.NewConfig().(*Config).Validate())
+	require.ErrorContains(t, (&Config{}).Validate(), `cache_name = "": write the name of a cache, or leave it out for "loadgen"`)
+	require.ErrorContains(t, (&Config{CacheName: "c", User: "u"}).Validate(), "user and password belong together")
+	_, err := newCodec(driver.Link{Config: &Config{CacheName: "c", User: "u", Password: &driver.Secret{Name: "P"}}, Secrets: func(string) (string, error) { return "", errors.New("not set") }})
+	require.EqualError(t, err, "password of ignite: not set")
+}
+
+func FuzzParse(f *testing.F) {
+	for _, e := range recorded(f, "caches.txt") {
+		f.Add([]byte(e[1]), uint8(driver.Get))
+	}
+	c := made(f, &Config{CacheName: "items"})
+	f.Fuzz(func(t *testing.T, b []byte, verb uint8) {
+		v := driver.Verb(verb % 3)
+		var one, again driver.Reply
+		n, err := c.Parse(b, v, &one)
+		require.True(t, n >= 0 && n <= len(b) && (err == nil || n == 0))
+		if n > 0 {
+			taken, err := c.Parse(bytes.Clone(b[:n]), v, &again)
+			require.NoError(t, err)
+			require.Equal(t, n, taken)
+			require.Equal(t, one, again)
+		}
+		many := make([]driver.Reply, 2)
+		n, err = c.ParseBatch(b, v%2, many)
+		require.True(t, n >= 0 && n <= len(b) && (err == nil || n == 0))
+	})
+}
