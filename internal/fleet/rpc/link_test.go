@@ -1,13 +1,10 @@
 package rpc
 
 import (
-	"runtime"
 	"slices"
 	"testing"
-	"weak"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
@@ -164,96 +161,4 @@ func TestLinkHoldsBack(t *testing.T) {
 	require.NoError(t, l.ack(1))
 	require.NotNil(t, l.pop())
 	require.Nil(t, l.pop())
-}
-
-// TestLinkFillsItsWindow sends as much as the window holds, to the byte.
-func TestLinkFillsItsWindow(t *testing.T) {
-	for _, beyond := range []int{0, 1} {
-		var l link
-		for range 2 {
-			l.push(&pb.Envelope{Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 100)}})
-		}
-		require.NotNil(t, l.pop())
-		l.queue[1].size = windowBytes - l.queue[0].size + beyond
-		require.Equal(t, beyond == 0, l.more())
-	}
-}
-
-// TestLinkSendsWithinItsWindow clause by clause: the first envelope whatever its size, then only as many envelopes and bytes as the window holds.
-func TestLinkSendsWithinItsWindow(t *testing.T) {
-	for name, c := range map[string]struct {
-		queue, next, onTheWay, size int
-		more                        bool
-	}{
-		"nothing":               {0, 0, 0, 0, false},
-		"all is sent":           {3, 3, 30, 10, false},
-		"the first, of any":     {1, 0, 0, windowBytes + 1, true},
-		"another, to the byte":  {3, 1, windowBytes - 10, 10, true},
-		"another, a byte more":  {3, 1, windowBytes - 10, 11, false},
-		"the last of them":      {windowCount + 1, windowCount - 1, 0, 10, true},
-		"one more than may be":  {windowCount + 1, windowCount, 0, 10, false},
-		"again, from the first": {windowCount + 1, 0, windowBytes, 10, true},
-	} {
-		l := link{queue: make([]outgoing, c.queue), next: c.next, onTheWay: c.onTheWay}
-		for i := range l.queue {
-			l.queue[i] = outgoing{&pb.Envelope{}, c.size}
-		}
-		require.Equal(t, c.more, l.more(), name)
-		require.Equal(t, c.more, l.pop() != nil, name)
-	}
-}
-
-// TestLinkTakesWithinItsWindow clause by clause: an envelope of any size if nothing waits, then only as many envelopes and bytes as the window holds.
-func TestLinkTakesWithinItsWindow(t *testing.T) {
-	e := &pb.Envelope{Number: 7, Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 100)}}
-	size := proto.Size(e)
-	for name, c := range map[string]struct {
-		received       uint64
-		waits, backlog int
-		fresh          bool
-		want           string
-	}{
-		"nothing waits":         {6, 0, 0, true, ""},
-		"it came before":        {7, 0, 0, false, ""},
-		"long before":           {9, 0, 0, false, ""},
-		"too early":             {5, 0, 0, false, "envelope 7 came after 5"},
-		"to the byte":           {6, 1, windowBytes - size, true, ""},
-		"a byte more":           {6, 1, windowBytes - size + 1, false, "envelope 7 is more than may be on the way"},
-		"the last of them":      {6, windowCount - 1, 0, true, ""},
-		"one more than may be":  {6, windowCount, 0, false, "envelope 7 is more than may be on the way"},
-		"both, and it has come": {7, windowCount, windowBytes, false, ""},
-	} {
-		l := link{received: c.received, untaken: make([]int, c.waits), backlog: c.backlog}
-		fresh, err := l.accept(e)
-		require.Equal(t, c.fresh, fresh, name)
-		if c.want == "" {
-			require.NoError(t, err, name)
-		} else {
-			require.EqualError(t, err, c.want, name)
-		}
-		if !fresh {
-			require.Equal(t, link{received: c.received, untaken: make([]int, c.waits), backlog: c.backlog}, l, name)
-			continue
-		}
-		require.Equal(t, []any{uint64(7), c.waits + 1, c.backlog + size}, []any{l.received, len(l.untaken), l.backlog}, name)
-	}
-	var big link
-	_, err := big.accept(&pb.Envelope{Number: 1, Content: &pb.Envelope_Snapshot{Snapshot: make([]byte, 2*windowBytes)}})
-	require.NoError(t, err, "one alone may be of any size")
-}
-
-// TestLinkLetsGoOfWhatWasTaken at once, even if other envelopes that came with it still wait.
-func TestLinkLetsGoOfWhatWasTaken(t *testing.T) {
-	var l link
-	sent := func() weak.Pointer[pb.Envelope] {
-		l.push(payload(uint64(len(l.queue))))
-		return weak.Make(l.pop())
-	}
-	first, second, third := sent(), sent(), sent()
-	require.NoError(t, l.ack(2))
-	runtime.GC()
-	require.Nil(t, first.Value())
-	require.Nil(t, second.Value())
-	require.NotNil(t, third.Value())
-	require.Len(t, l.queue, 1)
 }

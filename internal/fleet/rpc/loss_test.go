@@ -159,26 +159,6 @@ func TestReconnectLosesNothing(t *testing.T) {
 	}
 }
 
-// TestStreamsLast as long as nothing breaks them, and a broken one is back within 50 ms, the tenth time as the first.
-func TestStreamsLast(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, f *fleet) {
-		f.members()
-		conns := func() (n int) {
-			f.nodes[0].cable.set(func(c *cable) { n = len(c.conns) })
-			return n
-		}
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, conns())
-		for range 10 {
-			f.nodes[0].cable.set(sever)
-			require.Zero(t, conns())
-			time.Sleep(100 * time.Millisecond)
-			require.Equal(t, 1, conns())
-			require.Less(t, f.server.Status()[0].Silent, 100*time.Millisecond)
-		}
-	})
-}
-
 // TestCoordinatorGone takes the coordinator away from all workers: their load ends with the lease of the newest heartbeat that it echoed.
 func TestCoordinatorGone(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, f *fleet) {

@@ -98,28 +98,6 @@ func TestClocksThatDrift(t *testing.T) {
 	require.Equal(t, 42*time.Millisecond, m.uncertainty(), "what is known now is better")
 }
 
-func TestTurns(t *testing.T) {
-	require.Zero(t, turn(2, 3), "small fleets are not held up")
-	require.Equal(t, 32*time.Millisecond, turn(40, 50))
-	require.Less(t, turn(999, 1000), spread)
-	require.Less(t, turn(maxWorkers-1, maxWorkers), spread)
-	for _, c := range []struct {
-		index, workers int
-		want           time.Duration
-	}{
-		{15, 16, 0},
-		{15, 800, 0},
-		{16, 800, 16 * time.Millisecond},
-		{799, 800, 49 * 16 * time.Millisecond},
-		{16, 801, 800 * time.Millisecond / 51},
-		{800, 801, 50 * (800 * time.Millisecond / 51)},
-		{800, 816, 50 * (800 * time.Millisecond / 51)},
-		{816, 817, 51 * (800 * time.Millisecond / 52)},
-	} {
-		require.Equal(t, c.want, turn(c.index, c.workers), "%d of %d", c.index, c.workers)
-	}
-}
-
 // What the other end says is shown to people: a terminal must not obey it, and what is stored must be text.
 func TestTextsArePlain(t *testing.T) {
 	require.EqualError(t, errorOf("no \x1b[2Jroom\x00\nat \xffall\u009b"), "no \uFFFD[2Jroom\uFFFD\nat \uFFFDall\uFFFD")
