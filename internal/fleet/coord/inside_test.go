@@ -2,7 +2,6 @@ package coord
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/plan/pace"
@@ -120,58 +118,6 @@ func TestQuantilesOfUpdates(t *testing.T) {
 	}
 }
 
-// Offered is what the schedule has in the interval, and levels count from 1.
-func TestUpdatesOfSchedules(t *testing.T) {
-	nothing := measure.Interval{From: 3e9, To: 5e9, Delta: &measure.Totals{}}
-	open := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
-	u := open.update(nothing)
-	require.InDelta(t, 100, u.Offered, 1e-9)
-	require.Equal(t, 30*time.Second, u.Expected)
-	require.Zero(t, u.Level)
-
-	stages := stepOf(t, "stages {\n sessions = 4\n stage {\n rate = 100\n duration = \"2s\"\n }\n stage {\n rate = 300\n duration = \"3s\"\n }\n}", 1)
-	stages.steps[0].Level, stages.steps[0].Shape = 1, pace.Shape(stages.ph.Stages.Shapes()[1])
-	u = stages.update(nothing)
-	require.Equal(t, []int{2, 2}, []int{u.Level, u.Levels})
-	require.Equal(t, 3*time.Second, u.Expected)
-
-	found := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
-	found.steps[0].Level, found.at = 4, 10*time.Second
-	found.c.seeking = &seeking{best: 2000, begun: time.Second, budget: time.Minute}
-	u = found.update(nothing)
-	require.Equal(t, &run.Seeking{Best: 2000, Spent: time.Duration(nothing.To) - time.Second, Left: time.Minute - time.Duration(nothing.To) + time.Second}, u.Search)
-	require.Equal(t, []int{5, 0}, []int{u.Level, u.Levels})
-
-	setup := stepOf(t, "open {\n sessions = 4\n rate = 100\n duration = \"30s\"\n}", 1)
-	setup.steps[0].Kind = worker.Setup
-	u = setup.update(nothing)
-	require.Zero(t, u.Offered)
-	require.Zero(t, u.Expected)
-}
-
-// A search ends when the rest of its budget has no room for another step and its drain; if it fits exactly, the search goes on.
-func TestSearchBudget(t *testing.T) {
-	s := stepOf(t, "search {\n sessions = 4\n step_duration = \"1s\"\n slo { response_p99 = \"5ms\" }\n}", 1)
-	f := s.ph.Search
-	one := &judge.Measured{Levels: []*judge.Level{{Level: run.Level{Rate: f.From}}}}
-	lasts := s.ph.Try(f.From).Duration
-	_, more := newRoute(s.ph).next(&judge.Measured{}, f.Budget+time.Hour)
-	require.True(t, more, "the first step is always made")
-	_, more = newRoute(s.ph).next(one, f.Budget-lasts-f.Drain)
-	require.True(t, more)
-	m := *one
-	_, more = newRoute(s.ph).next(&m, f.Budget-lasts-f.Drain+1)
-	require.False(t, more)
-	require.Equal(t, judge.Spent, m.Ended)
-	m = *one
-	m.Losses = make([]worker.Loss, 1)
-	_, more = newRoute(s.ph).next(&m, 0)
-	require.False(t, more)
-	require.Equal(t, judge.Shrunk, m.Ended)
-	_, more = newRoute(s.ph).next(&judge.Measured{Losses: make([]worker.Loss, 1)}, 0)
-	require.True(t, more, "who was lost before the first level has no part in any")
-}
-
 // What the plan lets a worker start, computed by hand: two workers share ten sessions evenly.
 func TestMostOfAPlan(t *testing.T) {
 	const until = 12 * time.Second // eleven after the start
@@ -256,62 +202,6 @@ func measureOf(took time.Duration, n int) *measure.Totals {
 	return of(took, map[driver.Outcome]int{driver.OK: n})
 }
 
-// Unseen is what may have been started, minus what was counted; none if the lease was over or the worker had no sessions.
-func TestUnseen(t *testing.T) {
-	unseen := func(change func(s *step), until time.Duration) []any {
-		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
-		s.sources[0].counted.Add(measureOf(time.Millisecond, 4))
-		if change != nil {
-			change(s)
-		}
-		n, estimated := s.unseen(0, until)
-		return []any{n, estimated}
-	}
-	require.Equal(t, []any{uint64(11), false}, unseen(nil, 2*time.Second))
-	require.Equal(t, []any{uint64(0), false}, unseen(nil, time.Second), "its last snapshot came at the end of its lease")
-	require.Equal(t, []any{uint64(11), false}, unseen(nil, time.Second+1))
-	require.Equal(t, []any{uint64(0), false}, unseen(func(s *step) { s.steps[0].To = s.steps[0].From }, 2*time.Second), "it had no sessions")
-	require.Equal(t, []any{uint64(0), false}, unseen(func(s *step) { s.sources[0].counted.Add(measureOf(1, 90)) }, 2*time.Second), "never less than none")
-
-	open := stepOf(t, "open {\n sessions = 10\n rate = 100\n duration = \"30s\"\n}", 2)
-	n, _ := open.unseen(0, 3*time.Second)
-	open.unsure[0] = time.Second
-	later, _ := open.unseen(0, 3*time.Second)
-	require.Equal(t, []uint64{100, 150}, []uint64{n, later}, "a clock that may be ahead")
-}
-
-// The order to start allows for four round trips to the slowest remote worker, plus the uncertainty of its clock.
-func TestStartAhead(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
-	require.Equal(t, 2*time.Millisecond, s.ahead())
-	s.ready[0].RTT = time.Second // of one in this process: nothing
-	require.Equal(t, 2*time.Millisecond, s.ahead())
-	s.ready[1] = worker.Ready{Remote: true, RTT: time.Millisecond}
-	require.Equal(t, 50*time.Millisecond, s.ahead())
-	s.ready[2] = worker.Ready{Remote: true, RTT: 100 * time.Millisecond, Uncertainty: 7 * time.Millisecond}
-	require.Equal(t, 407*time.Millisecond, s.ahead())
-	s.ready[1], s.ready[2] = s.ready[2], s.ready[1]
-	require.Equal(t, 407*time.Millisecond, s.ahead())
-}
-
-// Two workers with a part in a step differ at most by the sum of their clock uncertainties, in any order.
-func TestClocksApart(t *testing.T) {
-	for _, unsure := range [][]time.Duration{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}, {3, 1, 2}} {
-		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 3)
-		s.unsure = unsure
-		require.EqualValues(t, 5, s.apart(), "%v", unsure)
-		for i := range unsure {
-			if unsure[i] == 3 {
-				s.steps[i].To = s.steps[i].From
-			}
-		}
-		require.EqualValues(t, 3, s.apart(), "%v: one has no sessions", unsure)
-	}
-	s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 2)
-	s.unsure = []time.Duration{4, 4}
-	require.EqualValues(t, 8, s.apart(), "equal ones count twice")
-}
-
 // plodding is a worker that is slow to report its progress, except the first time.
 type plodding struct {
 	worker.Worker
@@ -387,105 +277,6 @@ type kept struct {
 func (k *kept) Append(string, []byte) error { k.appended++; return k.err }
 func (k *kept) Observe([]byte) error        { k.appended++; return k.err }
 func (k *kept) Sync() error                 { k.syncs++; return nil }
-
-// A commit waits 50 ms for others, unless hurried, and includes what came meanwhile.
-func TestCommitsWaitForOthers(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		k := &kept{}
-		j := newJournal(k)
-		begun := time.Now()
-		first := j.add("a", []byte("1"))
-		require.Same(t, first, j.add("b", []byte("2")))
-		require.NoError(t, first.wait())
-		require.Equal(t, 50*time.Millisecond, time.Since(begun))
-		require.Equal(t, []int{2, 1}, []int{k.appended, k.syncs})
-
-		begun = time.Now()
-		second := j.add("a", []byte("3"))
-		require.NotSame(t, first, second)
-		second.hurry()
-		require.NoError(t, second.wait())
-		require.Zero(t, time.Since(begun))
-		require.Equal(t, []int{3, 2}, []int{k.appended, k.syncs})
-		second.hurry() // it is done
-		time.Sleep(time.Second)
-		require.Equal(t, []int{3, 2}, []int{k.appended, k.syncs})
-
-		k.err = errors.New("full")
-		third := j.put(record{probe: []byte("{}")})
-		begun = time.Now()
-		j.close()
-		require.Zero(t, time.Since(begun), "the end is no time to wait")
-		require.Equal(t, k.err, third.wait())
-		require.Equal(t, 2, k.syncs)
-	})
-}
-
-// A store is used by one commit at a time, however long that takes.
-func TestTheStoreIsUsedByOneAtATime(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		var one oneUser
-		j := newJournal(&one)
-		var all []*commit
-		for range 3 {
-			c := j.add("a", []byte("1"))
-			c.hurry()
-			synctest.Wait()
-			all = append(all, c)
-		}
-		j.close()
-		for _, c := range all {
-			require.NoError(t, c.wait())
-		}
-		require.EqualValues(t, 1, one.most.Load())
-	})
-}
-
-// oneUser is a slow store that counts how many use it at the same time.
-type oneUser struct{ now, most atomic.Int64 }
-
-func (*oneUser) Append(string, []byte) error { return nil }
-func (*oneUser) Observe([]byte) error        { return nil }
-
-func (o *oneUser) Sync() error {
-	o.most.Store(max(o.most.Load(), o.now.Add(1)))
-	time.Sleep(time.Second)
-	o.now.Add(-1)
-	return nil
-}
-
-// An error from any call to the store belongs to its commit only.
-func TestEachRefusalOfTheStoreIsTold(t *testing.T) {
-	for at := 1; at <= 4; at++ {
-		r := &refuses{at: at}
-		j := newJournal(r)
-		commit := j.add("a", []byte("1"))
-		j.add("b", []byte("2"))
-		j.put(record{probe: []byte("{}")})
-		commit.hurry()
-		require.ErrorIs(t, commit.wait(), errRefuses, "call %d", at)
-		again := j.add("a", []byte("3"))
-		again.hurry()
-		require.NoError(t, again.wait())
-		j.close()
-	}
-}
-
-var errRefuses = errors.New("refused")
-
-// refuses is a store whose at-th call fails.
-type refuses struct{ calls, at int }
-
-func (r *refuses) call() error {
-	if r.calls++; r.calls == r.at {
-		return errRefuses
-	}
-	return nil
-}
-
-func (r *refuses) Append(string, []byte) error { return r.call() }
-func (r *refuses) Observe([]byte) error        { return r.call() }
-func (r *refuses) Sync() error                 { return r.call() }
 
 // nodes are built-in ones.
 type nodes struct {

@@ -1,7 +1,6 @@
 package coord
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -53,22 +52,4 @@ func TestWorkerThatFillsTheCoordinator(t *testing.T) {
 	err := add(3e9, math.MaxInt64)
 	require.ErrorContains(t, err, "worker b: snapshot 3: with it, what waits for other workers takes ")
 	require.ErrorContains(t, err, "fewer scenarios, steps or replicas would do")
-}
-
-// TestWhatWaitsHasRoom up to the byte, and says in MiB what it takes.
-func TestWhatWaitsHasRoom(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 2)
-	s.begin(time.Second)
-	snap := &measure.Snapshot{SeqFirst: 7}
-	for to := int64(2e9); s.joiner.Held() < 8<<20; to += 1e9 {
-		s.joiner.Add(1, to, false, of(time.Duration(to), map[driver.Outcome]int{driver.OK: 1, driver.Miss: 1, driver.Error: 1}))
-	}
-	held := s.joiner.Held()
-	s.joiner.Most = held
-	require.NoError(t, s.fits(snap))
-	s.joiner.Most = held - 1
-	require.Error(t, s.fits(snap))
-	s.joiner.Most = 5 << 20
-	require.EqualError(t, s.fits(snap), fmt.Sprintf(
-		"snapshot 7: with it, what waits for other workers takes %d MiB, at most 5 MiB may: fewer scenarios, steps or replicas would do", held/1024/1024))
 }

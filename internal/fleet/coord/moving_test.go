@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/servertest"
-	"github.com/stretchr/testify/require"
 )
 
 // moving is a worker whose progress a test makes.

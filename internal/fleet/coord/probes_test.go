@@ -2,14 +2,12 @@ package coord
 
 import (
 	"context"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -44,42 +42,6 @@ func watching(probe Probe, every, timeout time.Duration) (*watcher, *kept) {
 	k := &kept{}
 	c := &coordinator{zero: time.Now(), journal: newJournal(k)}
 	return &watcher{c: c, phase: "p", o: &plan.Observe{Name: "o", Every: every, Timeout: timeout}, probe: &asked{Probe: probe}}, k
-}
-
-// A probe that falls due while another is in progress is skipped and counted. Those that are merely late because of it are not.
-func TestProbesThatAreSkipped(t *testing.T) {
-	for _, c := range []struct {
-		takes          []time.Duration
-		seconds        float64
-		skipped, taken int
-	}{
-		{[]time.Duration{0}, 5.5, 0, 5},
-		{[]time.Duration{900 * time.Millisecond}, 5.5, 0, 4},
-		{[]time.Duration{900 * time.Millisecond}, 5.95, 0, 5},
-		{[]time.Duration{1500 * time.Millisecond, 0}, 5.6, 0, 5},
-		{[]time.Duration{2500 * time.Millisecond, 0}, 5.6, 1, 4},
-		{[]time.Duration{3500 * time.Millisecond, 0}, 5.6, 2, 3},
-		{[]time.Duration{3500 * time.Millisecond, 0}, 9.1, 2, 7},
-		{[]time.Duration{2500 * time.Millisecond, 0, 3500 * time.Millisecond, 0}, 9.1, 3, 6},
-	} {
-		servertest.Bubble(t, func(t *testing.T) {
-			w, k := watching(&sluggish{takes: c.takes, hears: true}, time.Second, time.Minute)
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Duration(c.seconds*1e9), cancel)
-			w.each(ctx)
-			require.Equal(t, time.Duration(c.seconds*1e9), time.Since(w.c.zero), "it ends with the load")
-			synctest.Wait()
-			w.c.journal.close()
-			require.Equal(t, []int{c.skipped, c.taken}, []int{w.seen.Skipped, k.appended}, "%+v", c)
-		})
-	}
-}
-
-// An observation that is only made before and after the load takes no probes during it.
-func TestProbesAroundTheLoadAlone(t *testing.T) {
-	w, _ := watching(&sluggish{takes: []time.Duration{0}}, 0, time.Minute)
-	w.each(t.Context())
-	require.Zero(t, w.probe.Probe.(*sluggish).taken)
 }
 
 // A probe gets its timeout, and a moment to notice that it is over. One that runs on blocks later probes until it returns.
@@ -126,75 +88,6 @@ func TestProbesThatTakeTooLong(t *testing.T) {
 			require.Equal(t, len(got), k.appended, name)
 		})
 	}
-}
-
-// A probe cut off by the end of the load is left out; one that timed out is not.
-func TestProbesThatTheEndCutsOff(t *testing.T) {
-	for timeout, taken := range map[time.Duration]int{time.Minute: 0, time.Second: 1} {
-		servertest.Bubble(t, func(t *testing.T) {
-			w, k := watching(&sluggish{takes: []time.Duration{time.Hour}, hears: true}, time.Second, timeout)
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(2500*time.Millisecond, cancel)
-			w.each(ctx)
-			w.c.journal.close()
-			require.Equal(t, taken, k.appended, "%v", timeout)
-		})
-	}
-}
-
-// A probe that cannot be written is an error of the phase; later probes do not clear it.
-func TestProbesThatCannotBeWritten(t *testing.T) {
-	w, k := watching(nil, 0, time.Second)
-	begin := func(p *run.Probe) { p.When = "before" }
-	w.enter(begin, time.Now(), probed{value: map[string]float64{"n": math.NaN()}})
-	require.Nil(t, w.last)
-	require.ErrorContains(t, w.kept(), `observe "o": encode a probe: `)
-	w.enter(begin, time.Now(), probed{})
-	require.ErrorContains(t, w.kept(), `observe "o": encode a probe: `)
-	w.c.journal.close()
-	require.Equal(t, 1, k.appended)
-}
-
-// The end of a phase waits until its probes are on disk, without the usual delay.
-func TestTheEndWaitsForProbesToBeKept(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		w, k := watching(&sluggish{takes: []time.Duration{0}}, 0, time.Second)
-		all := &watch{all: []*watcher{w}}
-		all.begin(t.Context())
-		require.NoError(t, all.end(t.Context()))
-		require.Equal(t, w.c.zero, time.Now(), "nothing is waited for")
-		require.Equal(t, []int{2, 1}, []int{k.appended, k.syncs})
-		require.Equal(t, map[string]*judge.Observation{"o": &w.seen}, all.observed())
-
-		w, k = watching(&sluggish{takes: []time.Duration{0}}, 0, time.Second)
-		k.err = errRefuses
-		all = &watch{all: []*watcher{w}}
-		all.begin(t.Context())
-		require.ErrorIs(t, all.end(t.Context()), errRefuses)
-	})
-}
-
-// The load begins once all probes before it have answered. The probes after it begin once those during it have ended.
-func TestProbesOfAPhaseFollowEachOther(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		fast, _ := watching(&sluggish{takes: []time.Duration{time.Second}}, 0, time.Minute)
-		slow, _ := watching(&sluggish{takes: []time.Duration{3 * time.Second, 2 * time.Second}}, 0, time.Minute)
-		all := &watch{all: []*watcher{fast, slow}}
-		all.begin(t.Context())
-		require.Equal(t, 3*time.Second, time.Since(slow.c.zero))
-		require.NoError(t, all.end(t.Context()))
-		require.Equal(t, 5*time.Second, time.Since(slow.c.zero))
-		require.Equal(t, []int{2, 2}, []int{fast.probe.Probe.(*sluggish).taken, slow.probe.Probe.(*sluggish).taken})
-	})
-	servertest.Bubble(t, func(t *testing.T) {
-		w, _ := watching(&sluggish{takes: []time.Duration{0, 10 * time.Second, 0}}, time.Second, time.Minute)
-		all := &watch{all: []*watcher{w}}
-		all.begin(t.Context())
-		time.Sleep(1500 * time.Millisecond)
-		require.NoError(t, all.end(t.Context()))
-		require.Equal(t, 1550*time.Millisecond, time.Since(w.c.zero), "the one in the load does not return, and is given its moment")
-		time.Sleep(10 * time.Second)
-	})
 }
 
 // A target is observed at its endpoints: those of started nodes, otherwise those of the plan. A run that is read back observes nothing.
@@ -249,22 +142,3 @@ type closing struct {
 
 func (closing) Of() string { return "a file" }
 func (c closing) Close()   { *c.closed++ }
-
-// Emptying built-in nodes is observed as a load is: before and after.
-func TestProbesAroundAFlush(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		s := stepOf(t, "closed {\n sessions = 10\n iterations = 3\n}", 1)
-		s.c.Plan.Targets[0].Builtin = &plan.Builtin{}
-		s.ph.Clear = &plan.Clear{}
-		s.c.Plan.Observes = []*plan.Observe{{Name: "o", Timeout: time.Minute}}
-		s.c.Observe = func(*plan.Observe, []string) Probe { return &sluggish{takes: []time.Duration{time.Second}} }
-		s.c.Nodes, s.c.journal = &nodes{}, newJournal(&kept{})
-		end := s.c.observe()
-		require.NoError(t, s.c.phase(t.Context(), s.ph))
-		end()
-		s.c.journal.close()
-		require.Equal(t, 2*time.Second, time.Since(s.c.zero))
-		p := s.c.result.Phase["p"]
-		require.Equal(t, []any{2, 0, "a sluggish one"}, []any{p.Probes["o"].Taken, p.Probes["o"].Failed, p.Probes["o"].Of})
-	})
-}
