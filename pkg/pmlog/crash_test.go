@@ -318,11 +318,14 @@ func (h *history) goOn(s subject, regions []Region, got [][]byte) error {
 	return nil
 }
 
-// TestCrashes recovers 10,000 images, or a million if "crash" is required and the race detector is off: tools/test.sh does both.
+// TestCrashes recovers 10,000 images, 100,000 without the race detector, or a million if "crash" is demanded.
 func TestCrashes(t *testing.T) {
 	images := 10_000
-	if servertest.Required("crash") && !watched {
-		images = 1_000_000
+	if servertest.Whole() {
+		images = 100_000
+		if servertest.Demanded("crash") {
+			images = 1_000_000
+		}
 	}
 	all := kinds()
 	for _, k := range all {
