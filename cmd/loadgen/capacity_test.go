@@ -109,6 +109,28 @@ func TestBenchOfServers(t *testing.T) {
 	}
 }
 
+// The password of a server may be in the environment, in a file or in the URL: each gets as far as the keys of others.
+func TestCapacityWithAPassword(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t)
+	require.Equal(t, "OK", ask(t, addr, "SET", "theirs", "1"))
+	require.Equal(t, "OK", ask(t, addr, "CONFIG", "SET", "requirepass", "well-kept"))
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("well-kept\n"), 0o600))
+	for name, c := range map[string]struct{ args, env []string }{
+		"environment": {[]string{addr}, []string{"LOADGEN_SECRET_TARGET=well-kept"}},
+		"file":        {[]string{addr, "--password-file", file}, nil},
+		"URL":         {[]string{"redis://:well-kept@" + addr}, nil},
+	} {
+		cmd := command(t, append([]string{"capacity"}, c.args...)...)
+		cmd.Env = append(cmd.Env, c.env...)
+		p := start(t, cmd)
+		require.Equal(t, 6, p.wait(30*time.Second), "%s: %s", name, &p.stderr)
+		require.Contains(t, p.stderr.String(), "holds 1 key already", name)
+		require.NotContains(t, p.stdout.String()+p.stderr.String(), "well-kept", name)
+	}
+}
+
 // A server that is not there, that wants a password, or that should not be filled is refused within seconds, and nothing is written to it.
 func TestServersThatAreNotLoaded(t *testing.T) {
 	t.Parallel()
