@@ -82,7 +82,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 		require.Contains(t, out, "ASYNC exit 6\n")
 		require.Contains(t, ofRun(out, "ASYNC"), "cannot map with MAP_SYNC")
 		require.Regexp(t, "exit [04] ", ofRun(out, "AUTO"))
-		require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, msync used, 1 file")
+		require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, fdatasync used, 1 file")
 	})
 	for kind, layouts := range map[string][]string{"ext4": {"append", "array"}, "xfs": {"append"}} {
 		t.Run(kind, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMapSyncInAGuest(t *testing.T) {
 				require.Contains(t, ofRun(out, "REFUSED"), "exit 6 ")
 				require.Contains(t, ofRun(out, "REFUSED"), "ext4 on /dev/pmem0 cannot map with MAP_SYNC")
 				require.Regexp(t, "exit [04] ", ofRun(out, "AUTO"))
-				require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, msync used, 1 file")
+				require.Contains(t, ofRun(out, "AUTO"), "sync auto asked, fdatasync used, 1 file")
 			}
 			require.Greater(t, acked, 1000, out)
 			recovered, torn := reopen(t, kind, image)

@@ -23,6 +23,10 @@ func caveats(devices string, mode Mode, place Place) []string {
 		list = append(list, "overlay is mounted with volatile: it passes no sync on to the file system beneath")
 	case place.Hidden():
 		list = append(list, place.FileSystem+": what the file is on beneath is not to be seen from here, so that nothing is called durable; write a --log-root that is on a mount of its own")
+	case inMemory(place.Behind):
+		list = append(list, place.Device+" is kept in memory ("+place.Behind+"): a loss of power leaves nothing, whatever the mode")
+	case place.Behind == unknown:
+		list = append(list, place.Device+": what its file is on is not to be seen from here, so that nothing is called durable")
 	case place.Beneath != "":
 		list = append(list, place.FileSystem+": each file is on the "+place.Beneath+" beneath")
 	case place.FileSystem == "btrfs" || place.FileSystem == "zfs":

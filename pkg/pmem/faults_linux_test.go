@@ -131,7 +131,7 @@ func TestWhatTheKernelRefusesFailsCreate(t *testing.T) {
 		at := 1
 		for ; ; at++ {
 			k := &faulty{at: at}
-			f, err := createIn(context.Background(), k, root, "log", 300<<10, mode)
+			f, err := createIn(context.Background(), k, root, "log", Form{Size: 300 << 10, Mode: mode})
 			if k.failed == "" {
 				require.NoError(t, err)
 				k.at = 0
@@ -180,7 +180,7 @@ func TestWhatTheKernelRefusesFailsOpen(t *testing.T) {
 func TestCloseTellsWhatTheKernelRefuses(t *testing.T) {
 	dir := t.TempDir()
 	k := &faulty{}
-	f, err := createIn(context.Background(), k, rootOf(t, dir), "log", 4096, None)
+	f, err := createIn(context.Background(), k, rootOf(t, dir), "log", Form{Size: 4096, Mode: None})
 	require.NoError(t, err)
 	k.at = len(k.calls) + 1
 	require.ErrorIs(t, f.Close(), errFault)
@@ -232,7 +232,7 @@ func (k *planned) readFile(path string) ([]byte, error) {
 }
 
 func made(t *testing.T, k *planned, size int64, mode Mode) []string {
-	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", size, mode)
+	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: size, Mode: mode})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	return slices.DeleteFunc(k.calls, func(call string) bool { return call == "stat" || call == "statfs" })
@@ -300,30 +300,30 @@ func TestANewFileInMemoryIsEntered(t *testing.T) {
 	}
 }
 
-// If a mapping cannot be synchronous, map_sync returns an error that says so, and auto uses msync; any other error is returned by both.
+// If a mapping cannot be synchronous, map_sync returns an error that says so, and auto uses fdatasync; any other error is returned by both.
 func TestAutoFallsBackOnlyWhereSyncIsNotToBeHad(t *testing.T) {
 	if detect().flush == nil {
 		return
 	}
 	for _, refuse := range []error{unix.EOPNOTSUPP, unix.EINVAL} {
 		k := &planned{fileSystem: "ext4", refuse: refuse}
-		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, MapSync)
+		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: MapSync})
 		require.ErrorIs(t, err, ErrUnsupported)
 		k = &planned{fileSystem: "ext4", refuse: refuse}
-		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, Auto)
+		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: Auto})
 		require.NoError(t, err)
-		require.Equal(t, Msync, f.Mode())
+		require.Equal(t, Fdatasync, f.Mode())
 		require.NoError(t, f.Close())
 	}
 	for _, mode := range []Mode{Auto, MapSync} {
 		k := &planned{fileSystem: "ext4", refuse: unix.ENOMEM}
-		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, mode)
+		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: mode})
 		require.ErrorIs(t, err, unix.ENOMEM)
 		require.NotErrorIs(t, err, ErrUnsupported)
 		require.ErrorContains(t, err, "map 4096 bytes of ext4")
 
 		k = &planned{fileSystem: "ext4"}
-		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, mode)
+		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: mode})
 		require.NoError(t, err)
 		require.Equal(t, MapSync, f.Mode())
 		require.NotEmpty(t, f.Instruction(1))
@@ -332,7 +332,7 @@ func TestAutoFallsBackOnlyWhereSyncIsNotToBeHad(t *testing.T) {
 	for _, mode := range []Mode{Msync, None} { // an EINVAL that has nothing to do with the flag
 		k := &planned{fileSystem: "ext4"}
 		k.at = 4
-		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, mode)
+		_, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: mode})
 		require.ErrorIs(t, err, errFault)
 		require.NotErrorIs(t, err, ErrUnsupported)
 	}
@@ -348,41 +348,21 @@ func TestANewFileIsItsOwners(t *testing.T) {
 
 func TestBytesFree(t *testing.T) {
 	disk := unix.Statfs_t{Bsize: 4096, Blocks: 100, Bfree: 50, Bavail: 40}
-	require.EqualValues(t, 50*4096, bytesFree(&disk, true))
-	require.EqualValues(t, 40*4096, bytesFree(&disk, false), "what is kept for the superuser")
-	require.EqualValues(t, math.MaxInt64, bytesFree(&unix.Statfs_t{Bsize: 4096}, true), "a file system without a bound")
-	require.Zero(t, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 100}, true), "full")
+	require.EqualValues(t, 40*4096, bytesFree(&disk), "without what is kept for the superuser and for the file system itself")
+	require.EqualValues(t, math.MaxInt64, bytesFree(&unix.Statfs_t{Bsize: 4096}), "a file system without a bound")
+	require.Zero(t, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 100}), "full")
 	most := uint64(math.MaxInt64 / 4096)
-	require.EqualValues(t, int64(most)*4096, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 1, Bfree: most}, true))
-	require.EqualValues(t, math.MaxInt64, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 1, Bfree: most + 1}, true))
-}
-
-// reserving is a kernel of a file system that keeps some blocks for the superuser.
-type reserving struct{ linux }
-
-func (reserving) fstatfs(_ int, stat *unix.Statfs_t) error {
-	*stat = unix.Statfs_t{Bsize: 4096, Blocks: 100, Bfree: 50, Bavail: 40}
-	return nil
-}
-
-// Blocks reserved for the superuser are free for this process if it is the superuser's.
-func TestFreeIsWhatThisProcessMayTake(t *testing.T) {
-	free, err := freeOf(reserving{}, -1)
-	require.NoError(t, err)
-	if os.Geteuid() == 0 {
-		require.EqualValues(t, 50*4096, free)
-	} else {
-		require.EqualValues(t, 40*4096, free)
-	}
+	require.EqualValues(t, int64(most)*4096, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 1, Bavail: most}))
+	require.EqualValues(t, math.MaxInt64, bytesFree(&unix.Statfs_t{Bsize: 4096, Blocks: 1, Bavail: most + 1}))
 }
 
 // A file of exactly the free size is created; one byte more is refused before anything is written.
 func TestWhatIsFreeIsTaken(t *testing.T) {
 	k := &small{}
-	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 8192, None)
+	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 8192, Mode: None})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	_, err = createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 8193, None)
+	_, err = createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 8193, Mode: None})
 	require.ErrorIs(t, err, unix.ENOSPC)
 	require.ErrorContains(t, err, "8192 bytes are free")
 }
@@ -425,7 +405,7 @@ func TestWhatAnOverlayIsOn(t *testing.T) {
 		{"relative", "xfs", ""},
 	} {
 		k := layered{upper: c.upper, beneath: c.beneath, fd: new(int)}
-		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 4096, None)
+		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 4096, Mode: None})
 		require.NoError(t, err)
 		place := f.Place()
 		require.Equal(t, "overlay", place.FileSystem)
@@ -443,10 +423,14 @@ func TestWhatAnOverlayIsOn(t *testing.T) {
 func TestOverlayOnOverlay(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	k := stacked{order: map[int]int{}, first: first, second: second}
-	require.Equal(t, "tmpfs", beneath(&k, first))
+	place, ok := placeAt(&k, first)
+	require.True(t, ok)
+	require.Equal(t, "tmpfs", place.Beneath)
 	k = stacked{order: map[int]int{}, first: first, second: filepath.Join(second, "gone")}
-	require.Empty(t, beneath(&k, first), "an overlay that is on nothing that is known")
-	require.Empty(t, beneath(&faulty{at: 1}, first), "what cannot be found out")
+	_, ok = placeAt(&k, first)
+	require.False(t, ok, "an overlay that is on nothing that is known")
+	_, ok = placeAt(&faulty{at: 1}, first)
+	require.False(t, ok, "what cannot be found out")
 	require.Empty(t, held(t, first), "nothing stays open")
 }
 
@@ -540,17 +524,80 @@ func TestStore8AtTheEnd(t *testing.T) {
 func TestProgressIsOfEachPart(t *testing.T) {
 	var told []int64
 	ctx := WithProgress(context.Background(), func(n int64) { told = append(told, n) })
-	f, err := CreateIn(ctx, rootOf(t, t.TempDir()), "log", 100<<10, Msync)
+	f, err := CreateIn(ctx, rootOf(t, t.TempDir()), "log", Form{Size: 100 << 10, Mode: Msync})
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	require.Equal(t, []int64{64 << 10, 36 << 10}, told)
+}
+
+// A new file is written in pieces as large as its entries, so that msync of an entry writes little else.
+func TestAFileIsMadeInPiecesOfAnEntry(t *testing.T) {
+	for _, tt := range []struct {
+		form  Form
+		piece int64
+	}{
+		{Form{Mode: Msync, Entry: 1}, 4 << 10},
+		{Form{Mode: Msync, Entry: 4 << 10}, 4 << 10},
+		{Form{Mode: Msync, Entry: 4<<10 + 1}, 8 << 10},
+		{Form{Mode: Msync, Entry: 1 << 20}, 64 << 10},
+		{Form{Mode: Fdatasync, Entry: 100}, 4 << 10},
+		{Form{Mode: Fdatasync, Entry: 1 << 20}, 256 << 10},
+		{Form{Mode: Fdatasync}, 256 << 10},
+	} {
+		var told []int64
+		tt.form.Size = 300 << 10
+		f, err := CreateIn(WithProgress(context.Background(), func(n int64) { told = append(told, n) }), rootOf(t, t.TempDir()), "log", tt.form)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.Equal(t, tt.piece, told[0], "%+v", tt.form)
+	}
+}
+
+// behindLoop is a kernel whose only mount is of a device that a file backs.
+type behindLoop struct {
+	linux
+	device, backing string
+}
+
+func (k behindLoop) readFile(path string) ([]byte, error) {
+	switch {
+	case strings.HasSuffix(path, "/mountinfo"):
+		return fmt.Appendf(nil, "22 1 7:0 / / rw - ext4 %s rw\n", k.device), nil
+	case path == "/sys/class/block/loop3/loop/backing_file" && k.backing != "":
+		return []byte(k.backing + "\n"), nil
+	case strings.HasPrefix(path, "/proc/self/fdinfo/"):
+		return []byte("mnt_id:\t22\n"), nil
+	}
+	return nil, os.ErrNotExist
+}
+
+// What a device keeps in memory is not durable, nor is what nobody can see.
+func TestADeviceOfMemoryKeepsNothing(t *testing.T) {
+	for _, tt := range []struct {
+		device, backing, says string
+		keeps                 bool
+	}{
+		{"/dev/vda", "", "", true},
+		{"/dev/loop3", "/memfd:disk (deleted)", "/dev/loop3 is kept in memory (tmpfs)", false},
+		{"/dev/loop3p1", "/memfd:disk", "/dev/loop3p1 is kept in memory (tmpfs)", false},
+		{"/dev/loop3", "", "/dev/loop3: what its file is on is not to be seen", false},
+		{"/dev/loop3", "/no/such/dir/image", "/dev/loop3: what its file is on is not to be seen", false},
+		{"/dev/zram0", "", "/dev/zram0 is kept in memory (zram)", false},
+		{"/dev/ram0", "", "/dev/ram0 is kept in memory (ram)", false},
+	} {
+		_, place, err := roomOf(behindLoop{device: tt.device, backing: tt.backing}, rootOf(t, t.TempDir()))
+		require.NoError(t, err)
+		require.Equal(t, tt.keeps, place.Keeps(), tt.device)
+		require.False(t, place.Volatile(), "its files are not pages of memory themselves")
+		require.Contains(t, strings.Join(caveats(t.TempDir(), Msync, place), "\n"), tt.says)
+	}
 }
 
 // System calls store what they are given where they are told, and each error poisons the file.
 func TestEachWriteBySystemCallsThatFailsPoisons(t *testing.T) {
 	for call, at := range []int{1, 2} {
 		k := &faulty{}
-		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 8192, Fdatasync)
+		f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 8192, Mode: Fdatasync})
 		require.NoError(t, err)
 		k.calls, k.at = nil, at
 		err = f.Writer().Put(100, []byte("head"), []byte("body"))
@@ -560,7 +607,7 @@ func TestEachWriteBySystemCallsThatFailsPoisons(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	k := &faulty{}
-	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", 8192, Fdatasync)
+	f, err := createIn(context.Background(), k, rootOf(t, t.TempDir()), "log", Form{Size: 8192, Mode: Fdatasync})
 	require.NoError(t, err)
 	defer f.Close()
 	k.calls = nil

@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -45,25 +47,32 @@ func Create(path string, size int64, mode Mode) (*File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return CreateIn(context.Background(), root, filepath.Base(path), size, mode)
+	return CreateIn(context.Background(), root, filepath.Base(path), Form{Size: size, Mode: mode})
+}
+
+// Form is what a new file is to be.
+type Form struct {
+	Size  int64 // in bytes
+	Entry int64 // how many bytes a write usually has; 0: unknown
+	Mode  Mode
 }
 
 // CreateIn is Create for a file in root, which name cannot escape. If ctx ends before the file is made, the error is its cause.
-func CreateIn(ctx context.Context, root *os.Root, name string, size int64, mode Mode) (*File, error) {
-	return createIn(ctx, linux{}, root, name, size, mode)
+func CreateIn(ctx context.Context, root *os.Root, name string, form Form) (*File, error) {
+	return createIn(ctx, linux{}, root, name, form)
 }
 
-func createIn(ctx context.Context, k kernel, root *os.Root, name string, size int64, mode Mode) (*File, error) {
+func createIn(ctx context.Context, k kernel, root *os.Root, name string, form Form) (*File, error) {
 	path := filepath.Join(root.Name(), name)
-	if size < 1 {
-		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, size)
+	if form.Size < 1 {
+		return nil, fmt.Errorf("create %s: a size of %d bytes: want at least 1", path, form.Size)
 	}
 	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, pathless(err))
 	}
 	f := &File{kernel: k, file: file}
-	err = f.prepare(ctx, size, mode)
+	err = f.prepare(ctx, &form)
 	if err == nil {
 		err = k.syncDirectory(root, filepath.Dir(name))
 	}
@@ -119,17 +128,17 @@ func pathless(err error) error {
 }
 
 // prepare gives the new file its size and blocks, makes them durable, and maps it.
-func (f *File) prepare(ctx context.Context, size int64, mode Mode) error {
+func (f *File) prepare(ctx context.Context, form *Form) error {
 	if err := f.lock(); err != nil {
 		return err
 	}
-	if err := f.mapAs(mode, size); err != nil {
+	if err := f.mapAs(form.Mode, form.Size); err != nil {
 		return err
 	}
-	if err := f.reserve(ctx, size); err != nil {
-		return fmt.Errorf("reserve %d bytes of %s: %w", size, f.place, err)
+	if err := f.reserve(ctx, form.Size); err != nil {
+		return fmt.Errorf("reserve %d bytes of %s: %w", form.Size, f.place, err)
 	}
-	if err := f.fill(ctx, size, piece(mode)); err != nil {
+	if err := f.fill(ctx, form.Size, f.piece(form.Entry)); err != nil {
 		return fmt.Errorf("fill with zeros: %w", err)
 	}
 	return f.populate(ctx)
@@ -221,14 +230,18 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 	return f.kernel.sync(f.file)
 }
 
-// piece returns how many bytes to write at once to a new file. The kernel keeps them together from then on. A store to a clean page of the mapping
-// has its whole piece written back, so large pieces slow down small stores, and small ones slow down large stores. A system call only has the blocks
-// written back that it wrote to.
-func piece(mode Mode) int64 {
-	if mode == Fdatasync {
-		return 256 << 10
+// piece returns how many bytes to write at once to a new file for entries of a size. The kernel keeps them together from then on. A store to a clean
+// page of the mapping has its whole piece written back, so large pieces slow down small stores, and small ones slow down large stores. A system call
+// only has the blocks written back that it wrote to, but in mode fdatasync, too, a Store8 goes to the mapping.
+func (f *File) piece(entry int64) int64 {
+	n, most := int64(4<<10), int64(64<<10)
+	if f.mode == Fdatasync {
+		most = 256 << 10
 	}
-	return 64 << 10
+	for n < most && (n < entry || entry == 0) {
+		n *= 2
+	}
+	return n
 }
 
 // open locks and maps an existing file, if it is still the regular file described by named. It does not follow a link that has replaced it.
@@ -284,14 +297,12 @@ func freeOf(k kernel, fd int) (int64, error) {
 	if err := k.fstatfs(fd, &system); err != nil {
 		return 0, err
 	}
-	return bytesFree(&system, os.Geteuid() == 0), nil
+	return bytesFree(&system), nil
 }
 
-func bytesFree(system *unix.Statfs_t, superuser bool) int64 {
+// bytesFree leaves out what a file system keeps for the superuser, and for itself: files get none of the latter, whoever makes them.
+func bytesFree(system *unix.Statfs_t) int64 {
 	blocks := system.Bavail
-	if superuser {
-		blocks = system.Bfree // including what is reserved for root
-	}
 	if system.Blocks == 0 || blocks > math.MaxInt64/uint64(system.Bsize) {
 		return math.MaxInt64
 	}
@@ -313,29 +324,62 @@ func placeOf(k kernel, fd int) (Place, error) {
 		return Place{}, err
 	}
 	place := find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
-	place.Beneath = beneath(k, place.upper())
+	place.Behind = behind(k, place.Device)
+	if under, ok := placeAt(k, place.upper()); ok {
+		place.Beneath, place.Behind = under.FileSystem, under.Behind
+		if under.Beneath != "" {
+			place.Beneath = under.Beneath
+		}
+	}
 	return place, nil
 }
 
-// beneath returns the type of the file system that holds an overlay's upper directory. This process, which may be in a container, need not see that
-// directory; the type is then unknown.
-func beneath(k kernel, upper string) string {
-	if upper == "" {
+// behind returns what a block device keeps its blocks in, if that is a file or memory: the type of the file's file system, unknown if that is not
+// visible, or the name of the device's driver.
+func behind(k kernel, device string) string {
+	kind := virtual.FindStringSubmatch(device)
+	if kind == nil {
 		return ""
 	}
-	dir, err := os.Open(upper)
+	if kind[2] != "loop" {
+		return kind[2]
+	}
+	backing, err := k.readFile(blockDevices + "/" + kind[1] + "/loop/backing_file")
+	file := strings.TrimSpace(string(backing))
+	switch {
+	case err != nil:
+		return unknown
+	case strings.HasPrefix(file, "/memfd:"): // memfd_create(2)
+		return "tmpfs"
+	}
+	under, ok := placeAt(k, filepath.Dir(file))
+	switch {
+	case !ok:
+		return unknown
+	case under.Behind != "":
+		return under.Behind
+	case under.Beneath != "":
+		return under.Beneath
+	}
+	return under.FileSystem
+}
+
+// virtual are the devices that have no hardware of their own, and their partitions: files, and memory (brd, zram).
+var virtual = regexp.MustCompile(`^/dev/((loop|zram|ram)[0-9]+)(p[0-9]+)?$`)
+
+// placeAt returns where the files of a directory are: of an overlay's upper one, or of a loop device's file. This process, which may be in a
+// container, need not see it.
+func placeAt(k kernel, path string) (place Place, ok bool) {
+	if path == "" {
+		return place, false
+	}
+	dir, err := os.Open(path)
 	if err != nil {
-		return ""
+		return place, false
 	}
 	defer dir.Close()
-	place, err := placeOf(k, int(dir.Fd()))
-	switch {
-	case err != nil || place.Hidden():
-		return ""
-	case place.Beneath != "":
-		return place.Beneath
-	}
-	return place.FileSystem
+	place, err = placeOf(k, int(dir.Fd()))
+	return place, err == nil && !place.Hidden()
 }
 
 // discard closes a file that could not be created or opened.
@@ -352,7 +396,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	case Auto:
 		err := f.mapAs(MapSync, size)
 		if errors.Is(err, ErrUnsupported) {
-			return f.mapAs(Msync, size)
+			return f.mapAs(Fdatasync, size)
 		}
 		return err
 	case Msync:
@@ -382,7 +426,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	// Kernels older than the flag, and file systems that do not know it, return EINVAL.
 	if mode == MapSync && (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("mode %s: %s cannot map with MAP_SYNC: mount ext4 or xfs on a persistent-memory device with -o dax=always, "+
-			"or ask for %s or %s: %w", mode, f.place, Msync, Auto, ErrUnsupported)
+			"or ask for %s or %s: %w", mode, f.place, Fdatasync, Auto, ErrUnsupported)
 	}
 	if err != nil {
 		return fmt.Errorf("map %d bytes of %s: %w", size, f.place, err)

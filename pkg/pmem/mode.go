@@ -5,7 +5,7 @@ import "errors"
 // Mode says what makes a write durable. The package comment has the table.
 type Mode string
 
-// The modes. Auto stands for the strongest that the file's place supports: MapSync, or else Msync.
+// The modes. Auto stands for MapSync if the file's place supports it, or else for Fdatasync.
 const (
 	Auto      Mode = "auto"
 	MapSync   Mode = "map_sync"

@@ -19,6 +19,12 @@ type Place struct {
 	Device     string // "/dev/sda1"; what a file system without a device names instead; "8:1" if the kernel lists neither
 	Options    string // of the mount, as the file system lists them: "rw,nobarrier"
 	Beneath    string // type of the file system that holds an overlay's new files; "" if not visible from here
+	Behind     string // what a device without hardware of its own is kept in: a file system's type, "ram" or "zram"; "" for other devices
+}
+
+// Keeps reports whether, as far as can be seen, a loss of power leaves what was synced.
+func (p Place) Keeps() bool {
+	return !p.Volatile() && !p.Unsynced() && !p.Hidden() && !inMemory(p.Behind) && p.Behind != unknown
 }
 
 // Unordered reports whether a mount option keeps a sync from flushing the device's cache.
@@ -41,7 +47,9 @@ func (p Place) has(option string) bool { return slices.Contains(strings.Split(p.
 // Volatile reports whether the file system lives in memory: its files are lost with the power, in every mode.
 func (p Place) Volatile() bool { return inMemory(p.FileSystem) || inMemory(p.Beneath) }
 
-func inMemory(fileSystem string) bool { return fileSystem == "tmpfs" || fileSystem == "ramfs" }
+func inMemory(kind string) bool {
+	return slices.Contains([]string{"tmpfs", "ramfs", "ram", "zram"}, kind)
+}
 
 // String returns "ext4 on /dev/sda1", or "tmpfs" if the device is only a name. An overlay names what is beneath: "overlay over tmpfs".
 func (p Place) String() string {

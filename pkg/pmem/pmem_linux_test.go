@@ -108,7 +108,7 @@ func TestAutoTakesTheStrongest(t *testing.T) {
 	for name, dir := range places(t) {
 		t.Run(name, func(t *testing.T) {
 			f := create(t, dir, 4096, Auto)
-			require.Contains(t, []Mode{MapSync, Msync}, f.Mode())
+			require.Contains(t, []Mode{MapSync, Fdatasync}, f.Mode())
 			require.Equal(t, f.Mode() == MapSync, f.Instruction(line) != "")
 		})
 	}
@@ -124,7 +124,7 @@ func TestMapSyncIsRefusedByName(t *testing.T) {
 		return
 	}
 	require.ErrorContains(t, err, "tmpfs on none cannot map with MAP_SYNC: mount ext4 or xfs")
-	require.ErrorContains(t, err, "dax=always, or ask for msync or auto")
+	require.ErrorContains(t, err, "dax=always, or ask for fdatasync or auto")
 }
 
 func TestOtherUsersAreKeptOut(t *testing.T) {
@@ -171,7 +171,7 @@ func TestCreateIsGivenUp(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	for after, says := range []string{"given up after 0 bytes", "given up after 67108864 bytes", "given up after 0 of", "given up after 65536 of"} {
-		_, err := CreateIn(&countdown{context.Background(), after}, root, "log", atATime+1, None)
+		_, err := CreateIn(&countdown{context.Background(), after}, root, "log", Form{Size: atATime + 1, Mode: None})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, says)
 		require.NoFileExists(t, filepath.Join(dir, "log"))

@@ -411,6 +411,17 @@ func TestLiesAreFound(t *testing.T) {
 	require.ErrorContains(t, err, "claim about log files")
 }
 
+// What is read comes from memory, and a phase that reads says so.
+func TestReadsSayThatTheyAreOfThePageCache(t *testing.T) {
+	s := open(t, config(t, func(c *Config) { c.Sync = string(pmem.Fdatasync) }), siteOf(t, 1))
+	require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+	said := func() bool { return strings.Contains(strings.Join(s.Log().Caveats, "\n"), "page cache") }
+	require.False(t, said())
+	require.NoError(t, do(s.sessions[0], driver.Read, 1, 0))
+	require.Equal(t, !s.files[0].regions[0].Place().Volatile(), said())
+	whole(t, verify(t, s))
+}
+
 // One flipped bit spoils one entry, and those after it still count.
 func TestAFlippedBitSpoilsOneEntry(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel, layoutRaw} {
@@ -640,8 +651,8 @@ func TestOneForceAnAppend(t *testing.T) {
 	}
 }
 
-// TestOverlayIsAsDurableAsWhatIsBeneath mounts an overlay over a file system in memory, where a sync promises nothing, one over a disk, and one whose
-// directories are no longer visible, as in a container.
+// TestOverlayIsAsDurableAsWhatIsBeneath mounts an overlay over a file system in memory, where a sync promises nothing, one over a disk in memory, and one
+// whose directories are no longer visible, as in a container.
 func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 	disk := servertest.NewDisk(t)
 	beneath, merged := t.TempDir(), t.TempDir()
@@ -653,12 +664,12 @@ func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 	}
 	mount("tmpfs", beneath, "tmpfs", "size=8m")
 	for _, c := range []struct {
-		upper, says     string
-		durable, hidden bool
+		upper, says, caveat string
+		hidden              bool
 	}{
-		{upper: disk.Dir, says: "overlay over ext4", durable: true},
-		{upper: beneath, says: "overlay over tmpfs"},
-		{upper: disk.Dir, says: "overlay", hidden: true},
+		{upper: disk.Dir, says: "overlay over ext4", caveat: "is kept in memory (tmpfs)"}, // the disk is a loop device
+		{upper: beneath, says: "overlay over tmpfs", caveat: "overlay over tmpfs lives in memory"},
+		{upper: disk.Dir, says: "overlay", caveat: "nothing is called durable", hidden: true},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			dir, err := os.MkdirTemp(c.upper, "layer")
@@ -675,8 +686,8 @@ func TestOverlayIsAsDurableAsWhatIsBeneath(t *testing.T) {
 			s := open(t, config(t, func(c *Config) { c.Sync = string(pmem.Msync) }), at)
 			l := s.Log()
 			require.Equal(t, c.says, l.FileSystem)
-			require.Equal(t, c.durable, l.Durable)
-			require.NotEmpty(t, l.Caveats)
+			require.False(t, l.Durable)
+			require.Contains(t, l.Caveats[0], c.caveat)
 			_, err = s.Close()
 			require.NoError(t, err)
 			require.NoError(t, s.Remove())

@@ -26,6 +26,7 @@ type session struct {
 	turns  turns       // for a raw file
 	reader reader
 	read   []byte // buffer for slots
+	reads  bool   // it has read
 
 	// busy is held while the session changes the log, unless it is alone on it. To have a log alone, hold busy of all its sessions.
 	busy   sync.Mutex
@@ -210,6 +211,7 @@ func (s *session) slotOf(req *driver.Request) int {
 
 // next reads the next entry, or the key's slot.
 func (s *session) next(req *driver.Request, reply *driver.Reply) (err error) {
+	s.reads = true
 	if v, ok := s.file.volume.(arrayVolume); ok {
 		if s.read, err = v.Read(s.slotOf(req), s.read[:0]); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -229,7 +230,7 @@ func (s *store) describe() {
 	}
 	switch first.Mode() {
 	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
-		s.account.Durable = !place.Volatile() && !place.Unsynced() && !place.Hidden()
+		s.account.Durable = place.Keeps()
 	}
 }
 
@@ -258,6 +259,10 @@ func (s *store) Session(i int) (localfile.Session, error) {
 // Log implements localfile.Store.
 func (s *store) Log() localfile.Log {
 	l := s.account
+	if place := s.files[0].regions[0].Place(); !place.Volatile() && l.SyncUsed != string(pmem.MapSync) &&
+		slices.ContainsFunc(s.sessions, func(one *session) bool { return one.reads }) {
+		l.Caveats = append(slices.Clip(l.Caveats), "reads came from the kernel's page cache, which has what was written: they say nothing of "+place.Device)
+	}
 	for _, f := range s.files {
 		l.Resets += f.resets.Load()
 		l.Forces += f.fences() - f.before

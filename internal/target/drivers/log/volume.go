@@ -84,7 +84,7 @@ func sideName(name string) string { return name + ".side" }
 // open opens the log with the name, or creates it if size is above 0, unless ctx ends first. It returns the log's files. After an error, none of the
 // files that it was to create exists.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
-	files := opener{root: root, mode: mode, create: size > 0}
+	files := opener{root: root, mode: mode, entry: int64(f.Size), create: size > 0}
 	data := files.open(ctx, name, size)
 	var side *pmem.File
 	if f.Layout == layoutChannel {
@@ -104,6 +104,7 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 type opener struct {
 	root   *os.Root
 	mode   pmem.Mode
+	entry  int64
 	create bool
 	all    []*pmem.File
 	err    error
@@ -115,7 +116,7 @@ func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.Fil
 		return nil
 	}
 	if o.create {
-		f, o.err = pmem.CreateIn(ctx, o.root, name, size, o.mode)
+		f, o.err = pmem.CreateIn(ctx, o.root, name, pmem.Form{Size: size, Entry: o.entry, Mode: o.mode})
 	} else {
 		f, o.err = pmem.OpenIn(o.root, name, o.mode)
 	}
