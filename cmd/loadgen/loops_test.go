@@ -157,6 +157,8 @@ func TestPlansOnFourLoops(t *testing.T) {
 				args = append(args, "--var", "endpoints="+servertest.Redis(t), "--var", "duration=200ms")
 			case "bench.hcl", "memtier-default.hcl": // for servers of one's own
 				args = append(args, "--var", "endpoints="+servertest.Redis(t))
+			case "failover.hcl":
+				args = append(args, beginSentinels(t, 17300)...)
 			case "hydra-server.hcl":
 				args = append(args, "--var", "iterations=50")
 			case "web.hcl":

@@ -17,11 +17,21 @@ type Cluster interface {
 	Nodes(ctx context.Context, conn net.Conn, link Link) ([]Node, error)
 }
 
+// Watched is a Cluster whose endpoints may be no nodes, but servers that watch them, such as Sentinels. These are then asked for the nodes, at the
+// start and when there is doubt.
+type Watched interface {
+	Cluster
+	// Watched reports whether the endpoints of a target with the config are such servers.
+	Watched(config any) bool
+}
+
 // Node is a node of a cluster, as one of the nodes describes it.
 type Node struct {
 	Addr    string   // host:port
 	Aliases []string // other names that a redirect may use for it
 	Slots   [][2]int // ranges of slots, first and last; empty for a replica or a node that has no slots yet
+	Of      string   // Addr of the node for whose slots it takes gets; "": none
+	Epoch   uint64   // of the map, the same in all nodes: one with a lower epoch is older; 0: nobody says
 }
 
 // Redirector is an optional interface of a Codec whose servers redirect requests.

@@ -33,6 +33,8 @@ const (
 type cluster struct {
 	side   *side
 	driver driver.Cluster
+	asked  []sockets.Endpoint // for the map: the nodes, or those that watch them
+	epoch  uint64             // the highest of a map so far
 	newest atomic.Pointer[op.Slots]
 	doubt  chan struct{} // holds one
 	cancel context.CancelFunc
@@ -68,10 +70,13 @@ func (x *side) discover(ctx context.Context, d driver.Cluster) error {
 			return fmt.Errorf("%v: a cluster of %d nodes, more than %d", x.endpoints[i], len(nodes), mostNodes)
 		}
 		slices.SortFunc(nodes, byAddress)
-		x.endpoints = nil
+		c.asked, x.endpoints = x.endpoints, nil
 		for i, n := range nodes {
 			x.endpoints = append(x.endpoints, sockets.NewEndpoint(fmt.Sprintf("n%d", i), n.Addr))
 			c.name(i, append(n.Aliases, n.Addr)...)
+		}
+		if w, ok := d.(driver.Watched); !ok || !w.Watched(x.target.Config) {
+			c.asked = x.endpoints
 		}
 		slots := op.NewSlots(c.places())
 		c.enter(slots, nodes)
@@ -107,9 +112,19 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	return nodes, err
 }
 
-// enter gives nodes their slots. The slots of a node that finds no place stay where they were.
-func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
+// enter gives nodes their slots. The slots of a node that finds no place stay where they were. It reports whether the map is not an older one.
+func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) bool {
+	readers := make([][]int, c.places())
 	for _, n := range nodes {
+		if n.Epoch < c.epoch {
+			return false
+		}
+		c.epoch = n.Epoch
+		if n.Of != "" {
+			if at, of := c.place(n.Addr, n.Aliases...), c.place(n.Of); at >= 0 && of >= 0 {
+				readers[of] = append(readers[of], at)
+			}
+		}
 		if len(n.Slots) == 0 {
 			continue
 		}
@@ -120,6 +135,8 @@ func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) {
 			}
 		}
 	}
+	slots.Share(readers)
+	return true
 }
 
 // places is how many endpoints the phase can have.
@@ -222,7 +239,7 @@ func (c *cluster) close() {
 	c.keeper.Wait()
 }
 
-// keep reads the map when it is in doubt, trying nodes round robin until one answers.
+// keep reads the map when it is in doubt, trying nodes round robin until one answers with what is not older than it is.
 func (c *cluster) keep(ctx context.Context) {
 	for at := 0; ; {
 		select {
@@ -230,16 +247,17 @@ func (c *cluster) keep(ctx context.Context) {
 			return
 		case <-c.doubt:
 		}
-		for range c.side.endpoints {
-			end := c.side.endpoints[at%len(c.side.endpoints)] // a copy: the addresses belong to the loops
+		for range c.asked {
+			end := c.asked[at%len(c.asked)] // a copy: the addresses belong to the loops
 			at++
 			nodes, err := c.ask(ctx, &end, mapWithin)
 			if err == nil {
 				slots := op.NewSlots(c.places())
 				slots.Copy(c.newest.Load())
-				c.enter(slots, nodes)
-				c.newest.Store(slots)
-				break
+				if c.enter(slots, nodes) {
+					c.newest.Store(slots)
+					break
+				}
 			}
 		}
 		select {
@@ -287,8 +305,8 @@ func (r *routes) suspect() {
 	}
 }
 
-// idle reports whether an endpoint has no slots, so that requests reach it only by redirects.
-func (r *routes) idle(endpoint int) bool { return r != nil && r.slots.Held(endpoint) == 0 }
+// idle reports whether requests reach an endpoint only by redirects: it has no slots, and takes no gets for others.
+func (r *routes) idle(endpoint int) bool { return r != nil && !r.slots.Serves(endpoint) }
 
 // redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call. It fails if
 // the driver panics.

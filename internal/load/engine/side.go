@@ -206,7 +206,7 @@ func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 }
 
 // spare reports whether an endpoint is a cluster node that has nothing to do for now, such as a replica: it may be down.
-func (x *side) spare(i int) bool { return x.cluster != nil && x.cluster.newest.Load().Held(i) == 0 }
+func (x *side) spare(i int) bool { return x.cluster != nil && !x.cluster.newest.Load().Serves(i) }
 
 // identifyOne finds the addresses of an endpoint's name and asks the server at each to identify itself. The load goes to the first that answers.
 // Blocking clients divide all that answer among themselves.

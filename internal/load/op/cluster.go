@@ -28,7 +28,11 @@ func NewCluster(slots *Slots, checked bool) *Cluster {
 func (p *Cluster) Start(dst []driver.Request, o *Op) []driver.Request {
 	p.redirects = grown(p.redirects, o.Slot)
 	p.redirects[o.Slot] = 0
-	return p.Plain.Start(dst, o)
+	dst = p.Plain.Start(dst, o)
+	if r := &dst[len(dst)-1]; o.Verb == driver.Get {
+		r.Endpoint = p.slots.Reader(r.Endpoint, o.Stream)
+	}
+	return dst
 }
 
 // On implements Program.

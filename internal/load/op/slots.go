@@ -10,6 +10,9 @@ const NumSlots = 1 << 14
 type Slots struct {
 	home [NumSlots]int16 // −1: none
 	held []int           // by endpoint: its slots
+
+	readers [][]int // by endpoint: who takes the gets for its slots; empty: itself. Copies of the map have the lists in common
+	reads   []bool  // by endpoint: it is one of these
 }
 
 // NewSlots returns a map of so many endpoints, fewer than 2^15, none of which has a slot.
@@ -32,8 +35,32 @@ func (s *Slots) Set(slot, endpoint int) {
 
 // Copy makes s equal to from, which must have as many endpoints.
 func (s *Slots) Copy(from *Slots) {
-	s.home = from.home
+	s.home, s.readers, s.reads = from.home, from.readers, from.reads
 	copy(s.held, from.held)
+}
+
+// Share has others take gets: by endpoint, who takes those for its slots, nobody for the endpoint itself.
+func (s *Slots) Share(readers [][]int) {
+	s.readers, s.reads = readers, make([]bool, len(readers))
+	for _, list := range readers {
+		for _, at := range list {
+			s.reads[at] = true
+		}
+	}
+}
+
+// Reader returns which endpoint takes the gets of a stream for the slots of an endpoint.
+func (s *Slots) Reader(endpoint int, stream uint32) int {
+	if endpoint >= len(s.readers) || len(s.readers[endpoint]) == 0 {
+		return endpoint
+	}
+	list := s.readers[endpoint]
+	return list[int(stream)%len(list)]
+}
+
+// Serves reports whether requests go to an endpoint: it has slots, or takes gets for others.
+func (s *Slots) Serves(endpoint int) bool {
+	return s.held[endpoint] > 0 || endpoint < len(s.reads) && s.reads[endpoint]
 }
 
 // Held returns how many slots an endpoint has.

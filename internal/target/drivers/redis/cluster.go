@@ -15,6 +15,7 @@ import (
 
 var (
 	_ driver.Cluster    = Driver{}
+	_ driver.Watched    = Driver{}
 	_ driver.Redirector = (*codec)(nil)
 )
 
@@ -37,31 +38,69 @@ func (c *codec) told(words []byte) []byte {
 	return words
 }
 
-// Clustered reports whether the config, a *Config, asks for a cluster.
+// Clustered reports whether the config, a *Config, asks for a cluster, or for a master and its replicas, which are one of a single master.
 func (Driver) Clustered(config any) bool {
 	cfg, ok := config.(*Config)
-	return ok && cfg.Cluster
+	return ok && (cfg.Cluster || cfg.Sentinel != nil || cfg.Read == fromReplica)
 }
 
-// Nodes greets the server and sends CLUSTER NODES. Every version has it, and it also lists nodes without slots, such as those that are about to get
-// some. Nodes without an address are left out.
-func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]driver.Node, error) {
+// Watched reports whether the endpoints are Sentinels.
+func (Driver) Watched(config any) bool {
+	cfg, ok := config.(*Config)
+	return ok && cfg.Sentinel != nil
+}
+
+// Nodes greets the server and asks for the nodes. A cluster's are listed by CLUSTER NODES, which every version has, and which also lists nodes without
+// slots, such as those that are about to get some. Nodes without an address are left out.
+func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nodes []driver.Node, err error) {
+	cfg, ok := link.Config.(*Config)
+	if !ok {
+		return nil, fmt.Errorf("redis: config is a %T, want a *redis.Config", link.Config)
+	}
+	if s := cfg.Sentinel; s != nil {
+		link.Config, link.Forms = &Config{Protocol: 2, Username: s.Username, Password: s.Password}, nil
+	}
 	c, err := d.NewCodec(link)
 	if err != nil {
 		return nil, err
 	}
-	request, replies := c.Greet(nil)
-	var text string
-	err = driver.Interruptible(ctx, conn, func() error {
-		if _, err := conn.Write(appendCommand(request, "CLUSTER", "NODES")); err != nil {
+	err = driver.Interruptible(ctx, conn, func() (err error) {
+		in := &replyReader{conn: conn}
+		if err := in.greeted(c); err != nil {
 			return err
 		}
-		in := &replyReader{conn: conn}
-		text, err = in.answer(c, replies)
+		switch {
+		case cfg.Sentinel != nil:
+			nodes, err = cfg.Sentinel.nodes(conn, in)
+		case cfg.Read == fromReplica && !cfg.Cluster:
+			nodes, err = replicated(conn, in)
+		default:
+			nodes, err = clusterNodes(conn, in)
+		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && cfg.Sentinel != nil:
+		return nil, fmt.Errorf("ask the Sentinel for its master: %w", err)
+	case err != nil && cfg.Read == fromReplica && !cfg.Cluster:
+		return nil, fmt.Errorf("ask redis for its replicas: %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("ask redis for its cluster: %w", err)
+	}
+	for i := range nodes {
+		if cfg.Read != fromReplica {
+			nodes[i].Of = ""
+		}
+	}
+	return nodes, nil
+}
+
+// clusterNodes asks a node for all nodes.
+func clusterNodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
+	_, _ = conn.Write(appendCommand(nil, "CLUSTER", "NODES")) // if this fails, so does reading the answer
+	text, err := in.cluster()
+	if err != nil {
+		return nil, err
 	}
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -70,13 +109,22 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) ([]d
 	return parseNodes(text, host)
 }
 
-// answer reads the replies to a greeting, and the text after them.
-func (r *replyReader) answer(c driver.Codec, greetings int) (string, error) {
-	for i := range greetings {
+// greeted sends a greeting and reads the replies to it.
+func (r *replyReader) greeted(c driver.Codec) error {
+	request, replies := c.Greet(nil)
+	if _, err := r.conn.Write(request); err != nil {
+		return err
+	}
+	for i := range replies {
 		if err := r.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
-			return "", err
+			return err
 		}
 	}
+	return nil
+}
+
+// cluster reads the answer to CLUSTER NODES.
+func (r *replyReader) cluster() (string, error) {
 	v, err := r.value()
 	switch {
 	case err != nil:
@@ -98,6 +146,7 @@ func (r *replyReader) answer(c driver.Codec, greetings int) (string, error) {
 // A node that does not know its own host leaves it empty; it is the one that was asked.
 func parseNodes(text, host string) ([]driver.Node, error) {
 	var nodes []driver.Node
+	masters, copies := map[string]string{}, map[string]string{} // addresses of nodes, and ids of masters by their replicas' addresses
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
@@ -117,7 +166,14 @@ func parseNodes(text, host string) ([]driver.Node, error) {
 		if n.Slots, err = parseSlots(words[8:]); err != nil {
 			return nil, fmt.Errorf("CLUSTER NODES: %s: %w", n.Addr, err)
 		}
+		masters[words[0]] = n.Addr
+		if slices.Contains(flags, "slave") && !slices.Contains(flags, "fail") && !slices.Contains(flags, "fail?") {
+			copies[n.Addr] = words[3]
+		}
 		nodes = append(nodes, n)
+	}
+	for i := range nodes {
+		nodes[i].Of = masters[copies[nodes[i].Addr]]
 	}
 	return nodes, nil
 }

@@ -28,7 +28,7 @@ func TestParseNodes(t *testing.T) {
 	nodes, err := parseNodes(nodesText, "10.0.0.1")
 	require.NoError(t, err)
 	require.Equal(t, []driver.Node{
-		{Addr: "10.0.0.4:7004", Aliases: []string{"cache-4:7004"}},
+		{Addr: "10.0.0.4:7004", Aliases: []string{"cache-4:7004"}, Of: "10.0.0.1:7001"},
 		{Addr: "10.0.0.2:7002", Slots: [][2]int{{5461, 10922}}},
 		{Addr: "10.0.0.3:7003", Slots: [][2]int{{10923, 10923}, {10925, 16383}}},
 		{Addr: "[::1]:7005", Aliases: []string{"::1:7005", "cache.example.org:7005"}},

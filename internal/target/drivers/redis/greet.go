@@ -38,6 +38,9 @@ func newGreeting(cfg *Config, password string, scripts ...string) greeting {
 		n := strconv.Itoa(cfg.Database)
 		add(step{name: "SELECT " + n, want: "OK"}, "SELECT", n)
 	}
+	if cfg.Cluster && cfg.Read == fromReplica {
+		add(step{name: "READONLY", want: "OK"}, "READONLY") // has replicas answer gets
+	}
 	add(step{name: "PING", want: "PONG", courtesy: true}, "PING")
 	for _, text := range scripts {
 		add(step{name: "SCRIPT LOAD", want: digest(text)}, "SCRIPT", "LOAD", text)

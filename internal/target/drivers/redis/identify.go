@@ -53,14 +53,8 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 // identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
 func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form, batch bool) (map[string]string, error) {
 	in := &replyReader{conn: conn}
-	hello, replies := c.Greet(nil)
-	if _, err := conn.Write(hello); err != nil {
+	if err := in.greeted(c); err != nil {
 		return nil, err
-	}
-	for i := range replies {
-		if err := in.next(func(b []byte) (int, error) { return c.ParseGreeting(b, i) }); err != nil {
-			return nil, err
-		}
 	}
 	for _, f := range forms {
 		if err := asks[f.Verb].describe(conn, in); err != nil {
@@ -77,7 +71,7 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form, ba
 		return map[string]string{driver.Note: fmt.Sprintf("the server says nothing of itself: INFO: %v", err)}, nil
 	}
 	if id["redis_mode"] == "sentinel" {
-		return nil, errors.New("it is a Sentinel, which holds no keys: write the endpoint of the server that it watches (redis-cli -p PORT SENTINEL MASTERS names it)")
+		return nil, errors.New("it is a Sentinel, which holds no keys: write the endpoint of the server that it watches (redis-cli -p PORT SENTINEL MASTERS names it), or sentinel { master = \"NAME\" } in the target")
 	}
 	for _, name := range configFields {
 		if err := readSetting(conn, in, name, id); err != nil {

@@ -61,6 +61,10 @@ type Config struct {
 	ClientName string `hcl:"client_name,optional" json:"client_name"`
 	// Cluster says that the servers are nodes of a Redis Cluster.
 	Cluster bool `hcl:"cluster,optional" json:"cluster"`
+	// Sentinel says that the servers are Sentinels; nil if they are not.
+	Sentinel *Sentinel `hcl:"sentinel,block" json:"sentinel,omitempty"`
+	// Read says what gets ask: "master" or "replica".
+	Read string `hcl:"read,optional" json:"read,omitempty"`
 	// Wait has a put wait for replicas; nil if it does not.
 	Wait *Wait `hcl:"wait,block" json:"wait,omitempty"`
 }
@@ -82,6 +86,15 @@ func (c *Config) Validate() error {
 	}
 	if len(c.ClientName) > maxName || strings.ContainsFunc(c.ClientName, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		errs = append(errs, fmt.Errorf("client_name = %q: write at most %d printable ASCII characters without spaces", c.ClientName, maxName))
+	}
+	if c.Sentinel != nil {
+		errs = append(errs, c.Sentinel.validate()...)
+		if c.Cluster {
+			errs = append(errs, errors.New("cluster with sentinel: leave one of them out, a cluster has no Sentinels"))
+		}
+	}
+	if c.Read != "" && c.Read != fromMaster && c.Read != fromReplica {
+		errs = append(errs, fmt.Errorf("read = %q: write %q or %q: what gets ask", c.Read, fromMaster, fromReplica))
 	}
 	if c.Wait != nil {
 		errs = append(errs, c.Wait.validate()...)
@@ -119,6 +132,8 @@ func (Driver) CheckBatch(config any, v driver.Verb, b driver.Batch) error {
 	switch {
 	case ok && cfg.Cluster:
 		return errors.New("a cluster takes several keys in a request only where all are of one hash slot: leave batch out of the phase")
+	case ok && (cfg.Sentinel != nil || cfg.Read == fromReplica):
+		return errors.New("with sentinel or replicas, a request has one key: leave batch out of the phase")
 	case ok && cfg.Wait != nil && v == driver.Put:
 		return errors.New("wait is for one put at a time: leave batch out of the phase, or wait out of the target")
 	}

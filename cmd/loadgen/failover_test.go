@@ -1,0 +1,100 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// beginSentinels starts the servers of plans/failover.hcl at a port and the nine after it, and returns the arguments for a run on them. They end with the
+// test.
+func beginSentinels(t *testing.T, port int) (args []string) {
+	t.Helper()
+	_, err := exec.LookPath("redis-server")
+	servertest.Require(t, "redis", err)
+	script, err := filepath.Abs(filepath.Join("..", "..", "plans", "failover.sh"))
+	require.NoError(t, err)
+	call := func(event string) {
+		cmd := exec.Command("timeout", "60", script, fmt.Sprint(port), "500")
+		cmd.Env = append(os.Environ(), "LOADGEN_EVENT="+event)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	t.Cleanup(func() { call("end") })
+	call("")
+	return []string{
+		"--once", "--allow-exec", fmt.Sprintf("servers='%s' %d 500", script, port),
+		"--var", nodes(fmt.Sprintf("127.0.0.1:%d", port+10), fmt.Sprintf("127.0.0.1:%d", port+11), fmt.Sprintf("127.0.0.1:%d", port+12)),
+	}
+}
+
+// TestFailoverLosesWrites kills a master whose replicas have fallen behind: puts that were acknowledged meanwhile are gone from the new one. Those that
+// waited for both replicas are there.
+func TestFailoverLosesWrites(t *testing.T) {
+	t.Parallel()
+	for i := range 6 {
+		target := []string{"wait_0", "wait_2"}[i%2]
+		t.Run(fmt.Sprintf("%s/%d", target, i/2), func(t *testing.T) {
+			t.Parallel()
+			port := 17100 + 20*i
+			args := append(beginSentinels(t, port), "--var", "target="+target, "--var", "kill=1s", "--var", "duration=5s", "--var", "rate=500/s")
+			r := beginExample(t, "failover.hcl", args...).result(2 * time.Minute)
+			load, check := r.Phase["load"], r.Phase["check"]
+			require.NotNil(t, check, r.Verdict.Reasons)
+			require.Empty(t, load.Event["kill"].Failed)
+			require.Positive(t, load.Op["put"].OK)
+			if target == "wait_2" {
+				require.Zero(t, check.Verify.Lost)
+				require.Positive(t, load.Op["put"].QuorumFailed, "the replicas did not answer")
+				require.Len(t, load.Op["put"].Acks, 3)
+				return
+			}
+			require.Positive(t, check.Verify.Lost)
+			require.Positive(t, load.Op["put"].Error)
+			for _, lost := range check.Verify.Examples {
+				for _, to := range check.Requests { // the master that was asked
+					if to.Sent > 0 && lost.OlderSeconds == nil {
+						require.Zero(t, number(t, to.Endpoint, "EXISTS", lost.Key))
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSentinelWithoutTheMaster names a master that no Sentinel watches.
+func TestSentinelWithoutTheMaster(t *testing.T) {
+	sentinel := servertest.Sentinel(t, servertest.Redis(t))
+	for name, want := range map[string]string{
+		"other": `watches no master "other", but "main": write master = "main" in sentinel`,
+		"main":  "",
+	} {
+		r := begin(t, fmt.Sprintf(`plan "p" {}
+target "t" {
+  driver    = "redis"
+  endpoints = [%q]
+  sentinel { master = %q }
+}
+dataset "d" {
+  keys { count = 10 }
+  values { size = 10 }
+}
+phase "fill" {
+  target  = target.t
+  dataset = dataset.d
+  populate {}
+}`, sentinel, name)).result(time.Minute)
+		if want == "" {
+			require.Zero(t, r.ExitCode)
+			continue
+		}
+		require.Contains(t, r.Verdict.Reasons[0], want)
+	}
+}
