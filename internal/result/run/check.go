@@ -414,7 +414,7 @@ func (p *Phase) checkLedgers() error {
 	if (p.Stalls == 0) != (p.MaxStallSeconds == 0) {
 		return fmt.Errorf("%s, but the longest is %v s", quantity.Count(p.Stalls, "stall"), p.MaxStallSeconds)
 	}
-	return cmp.Or(p.checkTotal(), checkLedgers(p.Op, p.Requests))
+	return cmp.Or(checkLedgers(p.Op, p.Requests), p.checkTotal())
 }
 
 // checkTotal compares the total with the ops.
