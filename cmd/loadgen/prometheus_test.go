@@ -106,6 +106,7 @@ func TestAgainstPrometheus(t *testing.T) {
 	db.await(`count(sum_over_time(loadgen_phase_active{job="loadgen",phase="mixed"}[1m]) >= 4)`, 1)
 	id := db.query(`loadgen_run_active{job="loadgen"} == 1`)[0].Metric["run"]
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
+	t.Run("queries of the docs", func(t *testing.T) { testQueries(t, db) })
 	t.Run("rules", func(t *testing.T) { testRules(t, db, id) })
 
 	tm.signal(syscall.SIGINT)
@@ -244,6 +245,24 @@ func testDashboards(t *testing.T, db database, id string) {
 		}
 		require.Greater(t, expressions, 25, job)
 	}
+}
+
+var queryRow = regexp.MustCompile("(?m)^\\| `(loadgen_\\w+)` \\|.* `([^`]+)` \\|$")
+
+// testQueries runs the query that docs/metrics.md gives for each metric: it yields data if the metric has any.
+func testQueries(t *testing.T, db database) {
+	db.t = t
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	require.NoError(t, err)
+	answered := 0
+	for _, row := range queryRow.FindAllStringSubmatch(string(text), -1) {
+		there := len(db.query(fmt.Sprintf("last_over_time(%s{job=\"loadgen\"}[10s])", row[1]))) > 0
+		require.Equal(t, there, len(db.query(row[2])) > 0, row[2])
+		if there {
+			answered++
+		}
+	}
+	require.Greater(t, answered, 30)
 }
 
 var recorded = regexp.MustCompile(`(?m)^ +- record: (\S+)$`)
