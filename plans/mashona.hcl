@@ -106,26 +106,26 @@ table "mashona" {
   }
 
   expected "2020: SimpleHardware, msync" {
-    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MB, several threads"
+    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MiB, several threads"
     score  = 1298.167
-    speed  = 1298167000
+    speed  = 1298.167 * 1048576
   }
   expected "2020: SimpleHardware, map_sync" {
-    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MB, several threads"
+    source = "Mashona's README: Intel Optane DCPMM, one module, Java; chunks of 1 MiB, several threads"
     score  = 1514.310
-    speed  = 1514310000
+    speed  = 1514.310 * 1048576
     share  = 1
   }
   expected "2020: ArrayStore, map_sync, 1 thread" {
     source = "Mashona's README: Intel Optane DCPMM, one module, Java; entries of 1,048,576 bytes, the share is of SimpleHardware's"
     score  = 1129.749
-    speed  = 1184627000
+    speed  = 1129.749 * 1048576
     share  = 0.75
   }
   expected "2020: ArrayStore, map_sync, 4 threads" {
     source = "Mashona's README: Intel Optane DCPMM, one module, Java; entries of 1,048,576 bytes, the share is of SimpleHardware's"
     score  = 1367.269
-    speed  = 1433685000
+    speed  = 1367.269 * 1048576
     share  = 0.90
   }
 

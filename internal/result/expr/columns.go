@@ -259,7 +259,7 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 				for name, why := range notOthers {
 					excuse(&cell, c, "variant", why, name)
 				}
-				if c.Error {
+				if c.Error && cell.Value != nil {
 					cell.Text += interval(c, v, ctx, cell.Value)
 				}
 			}

@@ -33,13 +33,17 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 		{Name: "a", Plan: p, Runs: []*run.Run{at(500)}, Bound: 1},
 		{Name: "b", Plan: p, Runs: []*run.Run{at(990), at(1000), at(1010)}, Bound: 1},
 		{Name: "c", Plan: p, Runs: []*run.Run{at(100)}, Bound: -1},
+		{Name: "d", Plan: p, Runs: []*run.Run{at(100), at(110), at(120)}, Bound: -1},
 	}
+	none := variants[3].Runs[2].Phase["get"].Op["get"]
+	none.RateWall, none.Response.P99 = nil, nil
 	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
 	require.Equal(t, []string{"closed", "1", "500", "50.0 %", "250"}, texts(rows[0]), "one run has no interval")
 	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table. No time is below zero.
 	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %", "3.33 (0 to 56.0)"}, texts(rows[1]))
 	require.Equal(t, []string{"closed", "1", "100", "", "450"}, texts(rows[2]))
 	require.Contains(t, rows[2].Cells[3].Reason, "null")
+	require.Equal(t, []string{"closed", "1", "", "", ""}, texts(rows[3]), "no interval without a mean")
 	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
 		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)
 	}
