@@ -110,6 +110,32 @@ phase "mix" {
 }
 `
 
+// verifiedPlan goes on with keys that each have one writer, and reads them back.
+const verifiedPlan = fixedPlan + `
+dataset "own" {
+	keys {
+		count   = 500
+		writers = "one"
+		format  = "own:%d"
+	}
+	values { size = 100 }
+}
+phase "owned" {
+	target  = target.t
+	dataset = dataset.own
+	ops     = { put = 1 }
+	closed {
+		sessions   = 7
+		iterations = 50
+	}
+}
+phase "check" {
+	target  = target.t
+	dataset = dataset.own
+	verify {}
+}
+`
+
 // TestThreeWorkersDoWhatOneDoes runs a plan with a known multiset of ops in one process, with one worker and with three, on a real server. All do the
 // same, and the server counted it.
 func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
@@ -117,17 +143,20 @@ func TestThreeWorkersDoWhatOneDoes(t *testing.T) {
 	addr := addresses(cluster(t, 1))[0]
 	ledger := func(r *run.Run) string {
 		p := r.Phase["mix"]
-		return fmt.Sprint(p.Digest, p.Op["get"].OK, p.Op["put"].OK, p.Op["get"].Due, p.Op["put"].Due, p.Setup.Op["put"].OK, p.Requests)
+		verified := *r.Phase["check"].Verify
+		require.Zero(t, verified.Lost+verified.Newer+verified.Unread)
+		require.Equal(t, verified.Keys, r.Phase["check"].Op["get"].OK)
+		return fmt.Sprint(verified.Keys, p.Digest, p.Op["get"].OK, p.Op["put"].OK, p.Op["get"].Due, p.Op["put"].Due, p.Setup.Op["put"].OK, p.Requests)
 	}
-	want := ledger(begin(t, fixedPlan, "-var", nodes(addr)).whole())
+	want := ledger(begin(t, verifiedPlan, "-var", nodes(addr)).whole())
 	for _, n := range []int{1, 3} {
 		before := countCalls(t, addr)
-		tm := beginTeam(t, n, func(args ...string) *load { return begin(t, fixedPlan, args...) }, "-var", nodes(addr))
+		tm := beginTeam(t, n, func(args ...string) *load { return begin(t, verifiedPlan, args...) }, "-var", nodes(addr))
 		r := tm.whole()
 		require.Equal(t, want, ledger(r))
 		after := countCalls(t, addr)
-		require.Equal(t, r.Phase["mix"].Op["get"].Sent, after["get"]-before["get"])
-		require.Equal(t, r.Phase["mix"].Op["put"].Sent+r.Phase["mix"].Setup.Op["put"].Sent, after["put"]-before["put"])
+		require.Equal(t, r.Phase["mix"].Op["get"].Sent+r.Phase["check"].Op["get"].Sent, after["get"]-before["get"])
+		require.Equal(t, r.Phase["mix"].Op["put"].Sent+r.Phase["mix"].Setup.Op["put"].Sent+r.Phase["owned"].Op["put"].Sent, after["put"]-before["put"])
 		for _, w := range tm.workers {
 			require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 		}
