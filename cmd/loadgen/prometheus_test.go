@@ -60,6 +60,9 @@ dataset "pools" {
   }
   values { size = 100 }
 }
+observe "disk" {
+  directory { path = "." }
+}
 phase "warm" {
   target  = target.clean
   dataset = dataset.pools
@@ -224,7 +227,7 @@ func bucketsOf(t *testing.T, s series) (h stored) {
 }
 
 // unknownToWorkers are metrics that only the coordinator's page has.
-var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|run_(completeness|validity|assertions))`)
+var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|observed|run_(completeness|validity|assertions))`)
 
 // uncounted are metrics that the null driver, which is its own client, does not count, so that there is nothing to draw.
 var uncounted = regexp.MustCompile(`loadgen_sent_bytes_total`)

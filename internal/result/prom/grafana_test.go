@@ -213,7 +213,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, title := range []string{"Offered and sustained", "Response and service", "Response", "Outcomes", "k-th acks", "Steps", "Workers", "Verdict"} {
+	for _, title := range []string{"Offered and sustained", "Response and service", "Response", "Outcomes", "k-th acks", "Steps", "Workers", "Observations", "Verdict"} {
 		require.True(t, shown[title], title)
 	}
 }
