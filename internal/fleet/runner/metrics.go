@@ -7,6 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // metrics exposes a run to Prometheus, on the coordinator. A nil metrics does nothing.
@@ -42,6 +43,18 @@ func (m *metrics) watch(members ...worker.Member) []worker.Member {
 func (m *metrics) judge(v run.Verdict) {
 	if m != nil {
 		m.feed.Judge(v)
+	}
+}
+
+// happens shows the events that a function carries out, or undoes.
+func (m *metrics) happens(carryOut func(context.Context, *plan.Phase, *plan.Event, bool) error) func(context.Context, *plan.Phase, *plan.Event, bool) error {
+	if m == nil {
+		return carryOut
+	}
+	return func(ctx context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error {
+		err := carryOut(ctx, ph, ev, undo)
+		m.feed.Happen(ph.Name, ev.Name, !undo)
+		return err
 	}
 }
 

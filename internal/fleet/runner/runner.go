@@ -155,7 +155,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	} else {
 		cfg := coord.Config{
 			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: dir,
-			Observe: c.probes(j), Probed: shown.probed, Happen: c.happens(j, nodes), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
+			Observe: c.probes(j), Probed: shown.probed, Happen: shown.happens(c.happens(j, nodes)), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
 		}
 		if workers.Spares() {
 			cfg.ReplaceWithin, cfg.Replace = c.Fleet.Wait, func(ctx context.Context) (worker.Member, error) {

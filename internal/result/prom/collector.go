@@ -69,6 +69,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if c.workers != nil {
 		p.verdict(latest.View)
 		p.asserts(latest.View)
+		for _, e := range latest.Events {
+			p.flag(eventOn, e.On, latest.Run, e.Phase, e.Name)
+		}
 		p.observed(latest.View)
 		p.workers(latest.Run, c.workers())
 	}

@@ -87,6 +87,9 @@ func (f *Feed) leave() {
 	if f.phase != nil {
 		f.phase.Offered = 0
 	}
+	for i := range f.view.Events { // what lasts beyond the phase is none of its events
+		f.view.Events[i].On = false
+	}
 	f.view.Current, f.phase, f.hands, f.share = "", nil, 0, 0
 }
 
@@ -114,6 +117,18 @@ func (f *Feed) Judge(v run.Verdict) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.view.Verdict = v
+	f.collector.Set(f.view)
+}
+
+// Happen says that an event of a phase has happened, or is undone.
+func (f *Feed) Happen(phase, event string, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.view.Events {
+		if e := &f.view.Events[i]; e.Phase == phase && e.Name == event {
+			e.On = on
+		}
+	}
 	f.collector.Set(f.view)
 }
 

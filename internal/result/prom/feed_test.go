@@ -75,12 +75,19 @@ func TestFeed(t *testing.T) {
 	}
 	f.Add(second(4*origin, driver.Get, driver.Put), 4*origin+1e9)
 	shows("loadgen_ops_due_total", 700, "phase=mixed", "op=put")
+	shows("loadgen_event", 0, "phase=mixed", "event=cold")
+	f.Happen("mixed", "cold", true)
+	shows("loadgen_event", 1, "phase=mixed", "event=cold")
+	f.Happen("mixed", "cold", false)
+	shows("loadgen_event", 0, "phase=mixed", "event=cold")
+	f.Happen("mixed", "cold", true)
 	f.Done(parts[1]) // lost: nobody wants its ops any more
 	f.Add(second(4*origin, driver.Get, driver.Put), 4*origin+11e9)
 	shows("loadgen_phase_offered_ops_per_second", 1000, "phase=mixed")
 	f.Done(parts[0])
 	shows("loadgen_phase_active", 0, "phase=mixed")
 	shows("loadgen_phase_offered_ops_per_second", 0, "phase=mixed")
+	shows("loadgen_event", 0, "phase=mixed", "event=cold")
 	f.Begin(parts[0])
 
 	f.Done(parts[0])

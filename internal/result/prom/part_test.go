@@ -52,7 +52,7 @@ func TestPartPage(t *testing.T) {
 func TestAPartIsThePageOfTheWhole(t *testing.T) {
 	part := prom.NewPart()
 	part.Set(sampleView(parse(t, samplePlan), 3))
-	unknown := regexp.MustCompile(`loadgen_(run_(completeness|validity|assertions)|worker_|assert|observed)`)
+	unknown := regexp.MustCompile(`loadgen_(run_(completeness|validity|assertions)|worker_|event|assert|observed)`)
 	var known []string
 	for line := range strings.Lines(page(t, sampleCollector(t, 3))) {
 		if !unknown.MatchString(line) {

@@ -109,6 +109,10 @@ phase "mixed" {
     rate     = "2k/s"
     duration = "60s"
   }
+  event "cold" {
+    at = "20s"
+    do = "flush"
+  }
 }
 observe "disk" {
   directory { path = "/srv" }

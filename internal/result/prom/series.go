@@ -32,6 +32,7 @@ const (
 func Series(p *plan.Plan, workers int) int {
 	n := runSeries + verdictSeries + workers*workerSeries + phasesSeries(p)
 	v := NewView("", p)
+	n += len(v.Events)
 	for _, a := range v.Asserts {
 		n++
 		if a.HasLimit {

@@ -18,8 +18,15 @@ type View struct {
 	Verdict run.Verdict
 	Phases  []Phase // all phases of the plan, in order
 
+	Events   []Event       // those of the plan's phases that the coordinator carries out, in order
 	Asserts  []Assert      // all asserts of the plan, in order
 	Observed []Observation // all observations of the plan, in order
+}
+
+// Event is one of a phase's events.
+type Event struct {
+	Phase, Name string
+	On          bool // it has happened, is not undone, and its phase goes on
 }
 
 // Assert is one of the plan's asserts.
@@ -79,6 +86,11 @@ func NewView(runID string, p *plan.Plan) View {
 	v := View{Run: runID, Verdict: run.Verdict{Completeness: run.Complete, Validity: run.Valid, Assertions: run.None}}
 	for _, ph := range p.Phases {
 		v.Phases = append(v.Phases, newPhase(p, ph))
+		for i := range ph.Events {
+			if !p.ByWorkers(&ph.Events[i]) {
+				v.Events = append(v.Events, Event{Phase: ph.Name, Name: ph.Events[i].Name})
+			}
+		}
 	}
 	for _, a := range p.Asserts {
 		limit, ok := expr.Limit(a)
@@ -163,6 +175,6 @@ func (v *View) Phase(name string) *Phase {
 // frozen returns a copy that shares only the Totals with v.
 func (v *View) frozen() *View {
 	c := *v
-	c.Phases, c.Asserts, c.Observed = slices.Clone(v.Phases), slices.Clone(v.Asserts), slices.Clone(v.Observed)
+	c.Phases, c.Events, c.Asserts, c.Observed = slices.Clone(v.Phases), slices.Clone(v.Events), slices.Clone(v.Asserts), slices.Clone(v.Observed)
 	return &c
 }
