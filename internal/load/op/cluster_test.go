@@ -47,6 +47,25 @@ func TestClusterFollowsRedirects(t *testing.T) {
 	require.Equal(t, op.Step{Done: true, Outcome: driver.OK, Settled: true}, step)
 }
 
+// TestGetsAskReaders: gets for an endpoint's slots go to those that take them, by stream, and other ops to the endpoint.
+func TestGetsAskReaders(t *testing.T) {
+	program, slots := clusterOf(4, false)
+	slots.Share([][]int{{1, 3}, nil, nil, nil})
+	copied := op.NewSlots(4)
+	copied.Copy(slots)
+	for at, serves := range []bool{true, true, false, true} {
+		require.Equal(t, [2]bool{serves, serves}, [2]bool{slots.Serves(at), copied.Serves(at)})
+	}
+	for stream, want := range []int{1, 3, 1, 3} {
+		require.Equal(t, want, program.Start(nil, &op.Op{Stream: uint32(stream), Verb: driver.Get, Key: []byte("foo")})[0].Endpoint)
+		require.Zero(t, program.Start(nil, &op.Op{Stream: uint32(stream), Verb: driver.Delete, Key: []byte("foo")})[0].Endpoint)
+	}
+	for i := range op.NumSlots {
+		slots.Set(i, 2)
+	}
+	require.Equal(t, 2, program.Start(nil, &op.Op{Verb: driver.Get, Key: []byte("foo")})[0].Endpoint, "nobody takes gets for the new one")
+}
+
 func TestClusterEndsWithErrors(t *testing.T) {
 	failed := op.Step{Done: true, Outcome: driver.Error, Settled: true}
 	o := &op.Op{Slot: 3, Verb: driver.Get, Key: []byte("foo")}

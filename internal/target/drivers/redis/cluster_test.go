@@ -139,6 +139,39 @@ func TestStrayRequests(t *testing.T) {
 	require.ErrorContains(t, (&Config{Protocol: 2, Cluster: true, Database: 3}).Validate(), "database = 3 of a cluster: leave it out")
 }
 
+// TestReplicasOfServers asks a master and a Sentinel for replicas, and those who cannot know any.
+func TestReplicasOfServers(t *testing.T) {
+	master := servertest.Redis(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := net.SplitHostPort(master)
+	replica := servertest.Redis(t, "--replicaof", host+" "+port)
+	sentinel := servertest.Sentinel(t, master)
+	question := func(addr string, cfg *Config) ([]driver.Node, error) {
+		conn, err := dialer(addr)()
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		return Driver{}.Nodes(context.Background(), conn, driver.Link{Config: cfg})
+	}
+	byRole, watched := &Config{Protocol: 3, Read: "replica"}, &Config{Protocol: 3, Read: "replica", Sentinel: &Sentinel{Master: "main"}}
+	want := []driver.Node{{Addr: master, Slots: all}, {Addr: replica, Of: master}}
+	for addr, cfg := range map[string]*Config{master: byRole, sentinel: watched} {
+		require.Eventually(t, func() bool {
+			got, err := question(addr, cfg)
+			return err == nil && len(got) == 2 && got[1].Of != ""
+		}, time.Minute, 50*time.Millisecond)
+		got, err := question(addr, cfg)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	got, err := question(sentinel, &Config{Protocol: 2, Sentinel: &Sentinel{Master: "main"}})
+	require.NoError(t, err)
+	require.Equal(t, []driver.Node{{Addr: master, Slots: all}, {Addr: replica}}, got, "gets ask the master")
+	_, err = question(replica, byRole)
+	require.ErrorContains(t, err, "the server is no master, but a slave")
+	_, err = question(master, watched)
+	require.ErrorContains(t, err, "the server is no Sentinel")
+}
+
 // TestNodesOfServers asks real nodes: each node of a cluster, over both protocols, and one outside a cluster.
 func TestNodesOfServers(t *testing.T) {
 	servers := servertest.RedisCluster(t, 3, 0)
