@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
 )
 
@@ -114,63 +113,4 @@ func TestBytesOfAChannelsEntries(t *testing.T) {
 	side.Bytes[8192+24], side.Bytes[8192+64+24] = 1, 1
 	_, err = OpenChannel(data, side)
 	require.NoError(t, err, "what is behind an entry is not of it")
-}
-
-// roomless is a region whose writers may not write past what they seal.
-type roomless struct {
-	*pmemtest.Memory
-	t     *testing.T
-	seals *int
-}
-
-func (r roomless) Writer() pmem.Medium { return roomlessMedium{r.Memory, r} }
-
-type roomlessMedium struct {
-	pmem.Medium
-	of roomless
-}
-
-func (m roomlessMedium) Seal(off int64, head, p []byte, room int64) (uint32, error) {
-	*m.of.seals++
-	require.Zero(m.of.t, room)
-	return m.Medium.Seal(off, head, p, room)
-}
-
-// Bare bytes may be followed immediately by others: another writer's, or what a reader of the file would take for them.
-func TestNothingIsSealedBehindBareBytes(t *testing.T) {
-	seals := 0
-	r := roomless{&pmemtest.Memory{Bytes: make([]byte, 1000)}, t, &seals}
-	w, err := NewRaw(r, true).Writer(0, 100)
-	require.NoError(t, err)
-	_, err = w.Write([]byte("bytes"))
-	require.NoError(t, err)
-	l, err := CreateChannel(r, &pmemtest.Memory{Bytes: make([]byte, SideSize)})
-	require.NoError(t, err)
-	_, err = l.Append([]byte("bytes"))
-	require.NoError(t, err)
-	require.Equal(t, 2, seals)
-}
-
-// A raw writer writes up to its last byte, and starts again if a piece does not fit after the previous one.
-func TestARawWriterBeginsAgain(t *testing.T) {
-	m := &pmemtest.Memory{Bytes: make([]byte, 100)}
-	w, err := NewRaw(m, true).Writer(10, 30)
-	require.NoError(t, err)
-	for i, c := range []struct {
-		n    int
-		want int64 // −1: ErrTooLarge
-	}{{8, 10}, {12, 18}, {1, 10}, {19, 11}, {20, 10}, {20, 10}, {21, -1}, {5, 10}, {16, 10}, {4, 26}, {0, 30}} {
-		p := bytes.Repeat([]byte{byte(i + 1)}, c.n)
-		off, err := w.Write(p)
-		if c.want < 0 {
-			require.Equal(t, ErrTooLarge, err)
-			require.Zero(t, off)
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, c.want, off, "write %d", i)
-		require.Equal(t, p, m.Bytes[off:][:c.n])
-		require.Equal(t, crc32.Checksum(p, castagnoli), w.Sum())
-	}
-	require.True(t, blank(m.Bytes[:10]) && blank(m.Bytes[30:]))
 }

@@ -2,10 +2,7 @@ package pmlog
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"testing"
 
@@ -95,102 +92,4 @@ func TestDamageToAnOpenLogIsFound(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A value with another number, place or size is not the acknowledged one, even if its own checksum is right.
-func TestASlotHoldsWhatWasAcknowledged(t *testing.T) {
-	o := ArrayOptions{Slots: 2, Capacity: 10}
-	m := &pmemtest.Memory{Bytes: make([]byte, ArraySize(o))}
-	l, err := CreateArray(m, o)
-	require.NoError(t, err)
-	for range 3 {
-		require.NoError(t, l.Writer().Write(0, []byte("value")))
-	}
-	at := l.at(0, l.slots[0].copy)
-	is := decodeRecord(m.Bytes[at:])
-	for name, change := range map[string]func(r *record){
-		"as it was":      func(*record) {},
-		"an older value": func(r *record) { r.seq-- },
-		"a newer value":  func(r *record) { r.seq++ },
-		"another era":    func(r *record) { r.mark++ },
-		"another place":  func(r *record) { r.mark = mark(l.salt, l.at(1, 0), l.slots[0].era) },
-		"a byte less":    func(r *record) { r.size-- },
-		"a byte more":    func(r *record) { r.size++ },
-		"unpublished":    func(r *record) { r.size &^= published },
-	} {
-		r := is
-		change(&r)
-		p := m.Bytes[at+recordHeader:][:r.size&^published]
-		r.sum = crc32.Checksum(p, castagnoli) ^ fold(r.size, r.seq, r.mark)
-		binary.LittleEndian.PutUint32(m.Bytes[at:], r.sum)
-		binary.LittleEndian.PutUint32(m.Bytes[at+4:], r.size)
-		binary.LittleEndian.PutUint64(m.Bytes[at+8:], r.seq)
-		binary.LittleEndian.PutUint64(m.Bytes[at+16:], r.mark)
-		require.True(t, r.fits(p), name)
-		got, err := l.Read(0, nil)
-		if name == "as it was" {
-			require.NoError(t, err)
-			require.Equal(t, "value", string(got))
-			continue
-		}
-		require.ErrorIs(t, err, ErrCorrupt, name)
-	}
-}
-
-// partly reads that many bytes less than requested, and says why.
-type partly struct {
-	Region
-	less int
-	err  error
-}
-
-func (p partly) ReadAt(b []byte, off int64) (int, error) {
-	n, _ := p.Region.ReadAt(b[:max(0, len(b)-p.less)], off)
-	return n, p.err
-}
-
-// At the end of a file, a partly read header is judged by what is there. Otherwise, or if nothing was read, the read's error is returned.
-func TestAHeaderThatIsReadInPart(t *testing.T) {
-	m := &pmemtest.Memory{Bytes: make([]byte, dataStart+2000)}
-	_, err := CreateAppend(m, AppendOptions{})
-	require.NoError(t, err)
-	why := errors.New("why")
-	buffer := len(new(headers).buf)
-	for name, c := range map[string]struct {
-		less int
-		err  error
-		want error
-	}{
-		"whole":                 {0, nil, nil},
-		"whole, at the end":     {0, io.EOF, nil},
-		"whole, with an error":  {0, why, why},
-		"in part":               {1, why, why},
-		"nothing":               {buffer, why, why},
-		"nothing, at the end":   {buffer, io.EOF, io.EOF},
-		"in part, at the end":   {buffer - 1, io.EOF, ErrCorrupt},
-		"in part, for a reason": {buffer - 1, why, why},
-	} {
-		_, err := openHeaders(partly{m, c.less, c.err}, appendLayout)
-		require.ErrorIs(t, err, c.want, name)
-		if c.want == nil {
-			require.NoError(t, err, name)
-		}
-	}
-}
-
-// Clearing an empty channel writes nothing; clearing any other writes.
-func TestAnEmptyChannelIsClear(t *testing.T) {
-	r := &refusals{}
-	regions, _ := over(kind{sizes: []int64{1000, SideSize}}, r, nil)
-	l, err := CreateChannel(regions[0], regions[1])
-	require.NoError(t, err)
-	before := r.calls
-	require.NoError(t, l.Clear())
-	require.Equal(t, before, r.calls)
-	_, err = l.Append([]byte("1"))
-	require.NoError(t, err)
-	before = r.calls
-	require.NoError(t, l.Clear())
-	require.Greater(t, r.calls, before)
-	require.Zero(t, l.Len())
 }

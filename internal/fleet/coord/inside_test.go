@@ -1,7 +1,6 @@
 package coord
 
 import (
-	"context"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -277,22 +276,3 @@ type kept struct {
 func (k *kept) Append(string, []byte) error { k.appended++; return k.err }
 func (k *kept) Observe([]byte) error        { k.appended++; return k.err }
 func (k *kept) Sync() error                 { k.syncs++; return nil }
-
-// nodes are built-in ones.
-type nodes struct {
-	flushed string
-	within  time.Duration
-	err     error
-}
-
-func (n *nodes) Start(ctx context.Context, _ *plan.Target) ([]string, error) {
-	end, _ := ctx.Deadline()
-	n.within = time.Until(end)
-	return []string{"x:1", "y:2"}, n.err
-}
-
-func (n *nodes) Flush(ctx context.Context, target string) error {
-	end, _ := ctx.Deadline()
-	n.flushed, n.within = target, time.Until(end)
-	return n.err
-}
