@@ -58,7 +58,7 @@ run() { # PORT ARGUMENT…, in the background
 finish() {
   # shellcheck disable=SC2086
   signal KILL $sentinels $servers
-  rm -f ./*.pid ./*.conf ./*.log
+  rm -f ./*.pid ./*.conf ./*.log ./*.rdb
 }
 
 begin() {
@@ -92,7 +92,11 @@ case ${LOADGEN_EVENT:-} in
   finish
   begin
   ;;
-end) finish ;;
+end)
+  finish
+  cd /
+  rmdir "$dir"
+  ;;
 kill)
   # What a master has sent arrives even if it dies. So its connections to the stopped replicas are closed, and it goes on without them for a moment.
   signal STOP $((port + 1)) $((port + 2))
