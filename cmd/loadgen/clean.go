@@ -55,7 +55,7 @@ func (f *quickFlags) clean(cmd *cobra.Command, p *plan.Plan, words io.Writer) er
 	only.Phases = slices.DeleteFunc(slices.Clone(p.Phases), func(ph *plan.Phase) bool { return ph.Clear == nil })
 	only.Observes, only.Asserts = []*plan.Observe{}, []*plan.Assert{}
 	if len(only.Phases) == 0 {
-		return fmt.Errorf("its plan has no phase with clear {}: nothing says what is to be deleted")
+		return fmt.Errorf("its plan has no phase with clear {}, so it does not say what to delete")
 	}
 	cfg, err := f.config(io.Discard)
 	if err != nil {

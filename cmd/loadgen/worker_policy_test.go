@@ -103,10 +103,10 @@ func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
 	open := "open {\n    sessions = 4\n    rate = \"2k/s\"\n    duration = \"2s\"\n  }"
 	elsewhere, here := `targets = ["10.0.0.0/8:6379", "127.0.0.1:1"]`, fmt.Sprintf("targets = [%q]\n", addr)
 	for name, c := range map[string]struct{ policy, plan, want string }{
-		"target":           {elsewhere, fmt.Sprintf(boundedPlan, "", closed), "this worker's policy: targets: " + addr + " is none of them"},
-		"target by TLS":    {elsewhere, fmt.Sprintf(boundedPlan, "tls {}", closed), "this worker's policy: targets: " + addr + " is none of them"},
-		"target, blocking": {elsewhere, fmt.Sprintf(boundedPlan, `executor = "blocking"`, closed), "this worker's policy: targets: " + addr + " is none of them"},
-		"cluster":          {elsewhere, fmt.Sprintf(boundedPlan, "cluster = true", closed), "this worker's policy: targets: " + addr + " is none of them"},
+		"target":           {elsewhere, fmt.Sprintf(boundedPlan, "", closed), "this worker's policy: targets: " + addr + " is not among them"},
+		"target by TLS":    {elsewhere, fmt.Sprintf(boundedPlan, "tls {}", closed), "this worker's policy: targets: " + addr + " is not among them"},
+		"target, blocking": {elsewhere, fmt.Sprintf(boundedPlan, `executor = "blocking"`, closed), "this worker's policy: targets: " + addr + " is not among them"},
+		"cluster":          {elsewhere, fmt.Sprintf(boundedPlan, "cluster = true", closed), "this worker's policy: targets: " + addr + " is not among them"},
 		"rate":             {here + `rate = "1k/s"`, fmt.Sprintf(boundedPlan, "", open), "this worker's policy: rate: 2000/s is more than 1000/s"},
 		"sessions":         {here + "sessions = 3", fmt.Sprintf(boundedPlan, "", closed), "this worker's policy: sessions: 4 is more than 3"},
 		"connections":      {here + "connections = 3", fmt.Sprintf(boundedPlan, "", closed), "this worker's policy: connections: 4 is more than 3"},
@@ -130,7 +130,7 @@ func TestPolicyOfAClustersNodes(t *testing.T) {
 	plan := fmt.Sprintf(boundedPlan, "cluster = true", "closed {\n    sessions = 1\n    iterations = 100\n  }")
 	r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]", addr)), plan, addr)
 	require.Equal(t, exit.Failed, r.ExitCode, r.Verdict.Reasons)
-	require.Contains(t, r.Verdict.Reasons[0], "is none of them")
+	require.Contains(t, r.Verdict.Reasons[0], "is not among them")
 }
 
 // TestPolicyHoldsALoadBack limits a closed load, which would do as much as it can: the server gets no more, and the figures are invalid, by name.

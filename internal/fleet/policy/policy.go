@@ -178,7 +178,7 @@ func (p *Policy) Admit(to netip.AddrPort, socket string) error {
 	}
 	for _, a := range append(embedded(to.Addr()), to.Addr()) {
 		if !p.lists(netip.AddrPortFrom(a, to.Port()), socket) {
-			return fmt.Errorf("this worker's policy: targets: %s is none of them", TextOf(to, socket))
+			return fmt.Errorf("this worker's policy: targets: %s is not among them", TextOf(to, socket))
 		}
 	}
 	return nil

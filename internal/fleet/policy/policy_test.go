@@ -159,7 +159,7 @@ func TestPolicyCannotBePassedBy(t *testing.T) {
 		require.ErrorContains(t, c.p.Admit(netip.MustParseAddrPort(c.to), ""), "this worker's policy: ", c.to)
 	}
 	for _, socket := range []string{"/run/redis.sock2", "/run/../run/redis.sock", "run/redis.sock", "/RUN/redis.sock", "@/run/redis.sock"} {
-		require.ErrorContains(t, narrow.Admit(netip.AddrPort{}, socket), "targets: unix://"+socket+" is none of them")
+		require.ErrorContains(t, narrow.Admit(netip.AddrPort{}, socket), "targets: unix://"+socket+" is not among them")
 	}
 	require.Error(t, generous.Admit(netip.AddrPort{}, "/run/redis.sock"))
 	require.Error(t, generous.Admit(netip.AddrPort{}, ""))

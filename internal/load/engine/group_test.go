@@ -101,7 +101,7 @@ func TestPhasesThatCannotBegin(t *testing.T) {
 		change        func(e *Engine)
 	}{
 		`target "t": n0 (127.0.0.1:7001): still loading`:                   {"cluster = true", twentyGets, func(*Engine) {}},
-		"this worker's policy: targets: 127.0.0.1:7001 is none of them":    {"", twentyGets, func(e *Engine) { e.cfg.Policy = new(policy.Policy) }},
+		"this worker's policy: targets: 127.0.0.1:7001 is not among them":  {"", twentyGets, func(e *Engine) { e.cfg.Policy = new(policy.Policy) }},
 		"50000000 ops a second are more than one event loop can send: use": {"", "ops = { get = 1 }\nopen {\n rate = \"50M/s\"\n duration = \"1s\"\n sessions = 1\n}", func(*Engine) {}},
 	} {
 		servertest.Bubble(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestThePolicyIsAskedOfWhatANameStandsFor(t *testing.T) {
 	defer listener.Close()
 	for _, c := range []struct{ allowed, network, addr, want string }{
 		{"127.0.0.1:" + port, "tcp4", "localhost:" + port, ""},
-		{"127.0.0.2:" + port, "tcp4", "localhost:" + port, "targets: 127.0.0.1:" + port + " is none of them"},
+		{"127.0.0.2:" + port, "tcp4", "localhost:" + port, "targets: 127.0.0.1:" + port + " is not among them"},
 		{"unix://" + path, "unix", path, ""},
 		{"unix://" + path + "2", "unix", path, "targets: "},
 	} {
@@ -95,7 +95,7 @@ func TestALoadBeyondThePolicyEnds(t *testing.T) {
 	for want, of := range map[string]policy.Policy{
 		"":           {Targets: []policy.Place{there}},
 		"duration: ": {Targets: []policy.Place{there}, Rate: 100, Duration: time.Second},
-		"this worker's policy: targets: " + s.addr + " is none of them": {},
+		"this worker's policy: targets: " + s.addr + " is not among them": {},
 	} {
 		for _, executor := range []string{plan.EventLoop, plan.Blocking} {
 			began := time.Now()

@@ -153,7 +153,7 @@ func (s *store) describe(c *Config) error {
 // Session implements localfile.Store.
 func (s *store) Session(i int) (localfile.Session, error) {
 	if i < s.site.From || i >= s.site.To {
-		return nil, fmt.Errorf("session %d is none of %d to %d", i, s.site.From, s.site.To-1)
+		return nil, fmt.Errorf("session %d is not one of %d to %d", i, s.site.From, s.site.To-1)
 	}
 	return s.sessions[i-s.site.From], nil
 }

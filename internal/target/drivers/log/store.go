@@ -251,7 +251,7 @@ func (s *store) clears() string {
 // Session implements localfile.Store.
 func (s *store) Session(i int) (localfile.Session, error) {
 	if i < s.site.From || i >= s.site.To {
-		return nil, fmt.Errorf("session %d is none of %d to %d", i, s.site.From, s.site.To-1)
+		return nil, fmt.Errorf("session %d is not one of %d to %d", i, s.site.From, s.site.To-1)
 	}
 	return s.sessions[i-s.site.From], nil
 }
