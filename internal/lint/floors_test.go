@@ -40,8 +40,8 @@ var packagesWithFloors = map[string]storeyed{
 
 var engineFloors = [][]string{
 	{ // steps: what a worker is told, and who carries it out
-		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "neighbours", "orders", "patience", "planfiles", "policy", "secrets", "side", "transports",
-		"usage",
+		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "names", "neighbours", "orders", "patience", "planfiles", "policy", "refresher", "secrets",
+		"side", "transports", "usage",
 	},
 	{"bulk", "closed", "fills", "follow", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape"}, // ways and feeds: how ops begin and end
 	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                              // wire: requests and replies as bytes

@@ -430,6 +430,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.ends {
 		call.conn.link.session.links--
 		b.l.missed(&call.conn.link, call.end)
+		b.lane.side.suspect(call.conn.endpoint)
 	}
 	if call.lost {
 		if call.ok {
@@ -472,6 +473,7 @@ func (b *blocking) heard(news *blockingCall, now int64) {
 		b.l.made(&news.conn.link, now)
 		return
 	}
+	b.lane.side.suspect(news.conn.endpoint)
 	b.l.rec.Errors.Add(b.lane.blame(nil, &b.endpoints[news.conn.endpoint], news.cause)) // no op failed by it
 }
 

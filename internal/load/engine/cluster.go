@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,23 +21,21 @@ import (
 )
 
 const (
-	mapEvery  = 100 * time.Millisecond // least time between two reads of a cluster's map
-	mapWithin = time.Second            // for one node to send the map
-	mostNodes = 1000                   // of a cluster
-	mostNew   = 8                      // nodes that may join during a phase
+	mapWithin = time.Second // for one node to send the map
+	mostNodes = 1000        // of a cluster
+	mostNew   = 8           // nodes that may join during a phase
 )
 
-// cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. One
-// goroutine, keep, reads the map anew whenever a loop has reason to doubt it. Loops adopt the new map at their next turn.
+// cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. Its
+// refresher reads the map anew. Loops adopt the new map at their next turn.
 type cluster struct {
+	*refresher
 	side   *side
 	driver driver.Cluster
 	asked  []sockets.Endpoint // for the map: the nodes, or those that watch them
+	next   int                // of these, the one that is asked next, modulo their number
 	epoch  uint64             // the highest of a map so far
 	newest atomic.Pointer[op.Slots]
-	doubt  chan struct{} // holds one
-	cancel context.CancelFunc
-	keeper sync.WaitGroup
 	known  atomic.Pointer[directory]
 }
 
@@ -50,7 +47,7 @@ type directory struct {
 }
 
 func newCluster(x *side, d driver.Cluster) *cluster {
-	c := &cluster{side: x, driver: d, doubt: make(chan struct{}, 1), cancel: func() {}}
+	c := &cluster{refresher: newRefresher(), side: x, driver: d}
 	c.known.Store(&directory{index: map[string]int{}})
 	return c
 }
@@ -227,42 +224,21 @@ func (c *cluster) newcomer(at int) *sockets.Endpoint {
 	return &c.known.Load().joined[at-len(c.side.endpoints)]
 }
 
-// start keeps the map up to date until close.
-func (c *cluster) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	c.keeper.Go(func() { c.keep(ctx) })
-}
-
-func (c *cluster) close() {
-	c.cancel()
-	c.keeper.Wait()
-}
-
-// keep reads the map when it is in doubt, trying nodes round robin until one answers with what is not older than it is.
-func (c *cluster) keep(ctx context.Context) {
-	for at := 0; ; {
-		select {
-		case <-ctx.Done():
+// reread reads the map, trying nodes round robin until one answers with what is not older than it is.
+func (c *cluster) reread(ctx context.Context) {
+	for range c.asked {
+		of := &c.asked[c.next%len(c.asked)]
+		end := sockets.NewEndpoint(of.Name, of.Text) // a name may lead elsewhere by now
+		c.next++
+		nodes, err := c.ask(ctx, &end, mapWithin)
+		if err != nil {
+			continue
+		}
+		slots := op.NewSlots(c.places())
+		slots.Copy(c.newest.Load())
+		if c.enter(slots, nodes) {
+			c.newest.Store(slots)
 			return
-		case <-c.doubt:
-		}
-		for range c.asked {
-			end := c.asked[at%len(c.asked)] // a copy: the addresses belong to the loops
-			at++
-			nodes, err := c.ask(ctx, &end, mapWithin)
-			if err == nil {
-				slots := op.NewSlots(c.places())
-				slots.Copy(c.newest.Load())
-				if c.enter(slots, nodes) {
-					c.newest.Store(slots)
-					break
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(mapEvery):
 		}
 	}
 }
@@ -299,10 +275,7 @@ func (r *routes) suspect() {
 	if r == nil {
 		return
 	}
-	select {
-	case r.doubt <- struct{}{}:
-	default:
-	}
+	r.refresher.suspect()
 }
 
 // idle reports whether requests reach an endpoint only by redirects: it has no slots, and takes no gets for others.

@@ -214,7 +214,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	text := w.lane.blame(w.text[:0], end, why)
 	w.l.wrong(text)
 	w.l.panicked(w.session(c), why, now)
-	w.lane.routes.suspect()
+	w.lane.side.suspect(c.endpoint)
 	w.l.missed(&c.link, now)
 	w.retry(c, refused, now)
 

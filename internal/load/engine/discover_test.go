@@ -149,7 +149,7 @@ func TestClusterIsReadAnew(t *testing.T) {
 	require.Equal(t, op.NumSlots, r.slots.Held(first))
 
 	answer, fail = []driver.Node{{Addr: "10.0.0.1:7001", Slots: [][2]int{{0, half - 1}}}}, true
-	x.cluster.start()
+	x.cluster.keep(x.cluster.reread)
 	defer x.cluster.close()
 	began := time.Now()
 	for range 3 { // doubts of several loops are one
@@ -187,6 +187,7 @@ func hearsayOf(t *testing.T, nodes func(ctx context.Context, endpoint string) ([
 	}
 	require.NoError(t, x.locate(nil))
 	c := newCluster(x, hearsay{nodes: nodes})
+	c.asked = x.endpoints
 	c.newest.Store(op.NewSlots(c.places()))
 	return c
 }
@@ -206,7 +207,7 @@ func TestWhenAMapIsReadAnew(t *testing.T) {
 			return []driver.Node{{Addr: endpoint, Slots: allSlots}}, nil
 		})
 		r := &routes{cluster: c}
-		c.start()
+		c.keep(c.reread)
 		for _, at := range []time.Duration{0, 2 * time.Second, 2010 * time.Millisecond} {
 			time.Sleep(at - time.Since(began))
 			r.suspect()
@@ -228,7 +229,7 @@ func TestClosingWaitsForTheMap(t *testing.T) {
 			over++
 			return nil, ctx.Err()
 		})
-		c.start()
+		c.keep(c.reread)
 		(&routes{cluster: c}).suspect()
 		synctest.Wait()
 		require.Equal(t, 1, asked)
@@ -345,7 +346,4 @@ func TestClusterOfADriverWithoutRedirects(t *testing.T) {
 	e := New(Config{Loops: 1})
 	_, err := g.newWire(e, &lane{l: new(loop), side: &g.side}, d, 10)
 	require.EqualError(t, err, `driver "redis" does not read redirects`)
-	g.cluster, g.phase.Batch = nil, 2
-	_, err = g.newWire(e, &lane{l: new(loop), side: &g.side}, ticket.Driver{}, 10)
-	require.ErrorContains(t, err, "puts one key in a request")
 }

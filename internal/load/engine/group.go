@@ -89,9 +89,7 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 		return nil, err
 	}
 	for _, x := range g.sides() {
-		if x.cluster != nil {
-			x.cluster.start()
-		}
+		x.keepUp()
 	}
 	e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "connected", slog.String("phase", step.Phase),
 		slog.Int("sessions", g.sessions), slog.Int("endpoints", len(g.everyEndpoint())), slog.Int("loops", len(g.loops)))
@@ -128,6 +126,7 @@ func (g *group) reach(ctx context.Context, e *Engine) error {
 		if err := x.identify(ctx); err != nil {
 			return fmt.Errorf("target %q: %w", x.target.Name, err)
 		}
+		x.nameEndpoints(e.cfg.Logger)
 		if err := x.prepare(ctx, e.ready); err != nil {
 			return fmt.Errorf("target %q: %w", x.target.Name, err)
 		}
@@ -392,9 +391,7 @@ func (g *group) ready(source *workload.Source) worker.Ready {
 
 func (g *group) close() {
 	for _, x := range g.sides() {
-		if x.cluster != nil {
-			x.cluster.close()
-		}
+		x.letGo()
 	}
 	var closing sync.WaitGroup
 	for _, l := range g.loops {

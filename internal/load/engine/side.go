@@ -38,7 +38,8 @@ type side struct {
 	first     int // the first of its rows in the ledger of requests
 	endpoints []sockets.Endpoint
 	placement op.Placement
-	cluster   *cluster // nil if the target is not a cluster
+	names     map[int]*hostName // by endpoint: those with a host name
+	cluster   *cluster          // nil if the target is not a cluster
 	connect   sockets.Connector
 	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	servers   map[string]map[string]string
@@ -215,6 +216,11 @@ func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.
 	if err != nil {
 		return nil, fmt.Errorf("connect to %v: %w", end, err)
 	}
+	return x.identifyAmong(ctx, end, places, d)
+}
+
+// identifyAmong is identifyOne for an endpoint whose addresses are known.
+func (x *side) identifyAmong(ctx context.Context, end *sockets.Endpoint, places []sockets.Endpoint, d driver.Identifier) (map[string]string, error) {
 	facts, errs := make([]map[string]string, len(places)), make([]error, len(places))
 	var asks sync.WaitGroup
 	for i := range places {
@@ -230,12 +236,18 @@ func (x *side) identifyOne(ctx context.Context, end *sockets.Endpoint, d driver.
 	return facts[first], nil
 }
 
+// hostOf returns the host name of an endpoint and its port; false if it has no name, but an IP address or a socket's path.
+func hostOf(end *sockets.Endpoint) (name string, port uint16, ok bool) {
+	name, text, err := net.SplitHostPort(end.Text)
+	n, err2 := strconv.ParseUint(text, 10, 16)
+	_, notIP := netip.ParseAddr(name)
+	return name, uint16(n), end.Path == "" && err == nil && err2 == nil && notIP != nil
+}
+
 // addresses returns the endpoint at each address of its name; the endpoint itself if it has no name.
 func (x *side) addresses(ctx context.Context, end *sockets.Endpoint) ([]sockets.Endpoint, error) {
-	host, port, err := net.SplitHostPort(end.Text)
-	n, err2 := strconv.ParseUint(port, 10, 16)
-	_, notName := netip.ParseAddr(host)
-	if end.Path != "" || err != nil || err2 != nil || notName == nil || x.resolve == nil {
+	host, port, ok := hostOf(end)
+	if !ok || x.resolve == nil {
 		return []sockets.Endpoint{*end}, nil
 	}
 	found, err := x.resolve(ctx, "ip", host)
@@ -245,7 +257,7 @@ func (x *side) addresses(ctx context.Context, end *sockets.Endpoint) ([]sockets.
 	var all []sockets.Endpoint
 	for _, addr := range found {
 		at := *end
-		at.Addr = netip.AddrPortFrom(addr.Unmap(), uint16(n))
+		at.Addr = netip.AddrPortFrom(addr.Unmap(), port)
 		if !slices.ContainsFunc(all, func(e sockets.Endpoint) bool { return e.Addr == at.Addr }) {
 			all = append(all, at)
 		}
@@ -294,8 +306,8 @@ func (x *side) identifyAt(ctx context.Context, end *sockets.Endpoint, d driver.I
 			maps.Copy(facts, told)
 		}
 		if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-			end.Addr = at.AddrPort()
-			facts[worker.Address] = netip.AddrPortFrom(end.Addr.Addr().Unmap(), end.Addr.Port()).String()
+			end.Addr = netip.AddrPortFrom(at.AddrPort().Addr().Unmap(), at.AddrPort().Port())
+			facts[worker.Address] = end.Addr.String()
 		}
 		maps.Copy(facts, x.connect.Facts(conn.Conn))
 		return nil
@@ -372,9 +384,12 @@ func (x *side) places() int {
 	return len(x.endpoints)
 }
 
-// endpoint returns one of the places. The caller must not change it.
+// endpoint returns one of the places, as it is known now. The caller must not change it.
 func (x *side) endpoint(at int) *sockets.Endpoint {
-	if at < len(x.endpoints) {
+	switch n := x.names[at]; {
+	case n != nil:
+		return n.leads.Load()
+	case at < len(x.endpoints):
 		return &x.endpoints[at]
 	}
 	return x.cluster.newcomer(at)

@@ -56,7 +56,7 @@ func newBlocking(la *lane, clients int, dial dialer) *blocking {
 	return &blocking{
 		l: la.l, lane: la, dial: dial, link: x.link, endpoints: x.endpoints, clients: clients, limit: backlog + 1, timeout: x.target.Timeout,
 		connect: func(ctx context.Context, endpoint, client int) (net.Conn, error) {
-			return x.dialOneOf(ctx, &x.endpoints[endpoint], client)
+			return x.dialOneOf(ctx, x.endpoint(endpoint), client)
 		},
 	}
 }
