@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -175,15 +176,21 @@ var slowLog = strings.NewReplacer("closed { iterations = 2000 }", "open {\n sess
 // appends waits until there are some entries in a log in a file. There are more to come.
 func (l *load) appends(path string) {
 	l.t.Helper()
+	l.writes(path, firstEntries, 1024)
+}
+
+// writes waits until not all of n bytes of a file are zero.
+func (l *load) writes(path string, off int64, n int) {
+	l.t.Helper()
 	l.until(func() bool {
 		f, err := os.Open(path)
 		if err != nil {
 			return false
 		}
 		defer f.Close()
-		b := make([]byte, 1024)
-		_, err = f.ReadAt(b, firstEntries)
-		return err == nil && !bytes.Equal(b, make([]byte, len(b)))
+		b := make([]byte, n)
+		_, err = f.ReadAt(b, off)
+		return err == nil && !bytes.Equal(b, make([]byte, n))
 	})
 }
 
@@ -203,6 +210,120 @@ func TestCorruptedLogIsInvalid(t *testing.T) {
 	require.Equal(t, exit.Invalid, r.ExitCode)
 	require.NotEmpty(t, r.Phase["write"].Log.Proof.Wrong)
 	require.Contains(t, l.stdout.String(), "acknowledged entries that had to be there")
+}
+
+// TestLogsOfAKilledRun are looked at: none is changed by that, none is read while it is in use, and a flipped bit is found where it is.
+func TestLogsOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		layout string
+		late   int64   // offset of what is written after those bytes
+		flips  []int64 // in entry 11; in an array, in both copies of slot 10
+		damage string
+		gaps   string
+	}{
+		{"append", firstEntries, []int64{8192 + 10*128 + 60}, "record 11 at 9472: corrupt", "entry 11 of session 0 is not there; the next is entry 12"},
+		{"channel", firstEntries, []int64{10 * 100}, "the 100 bytes at 1000 are no entry: corrupt", "entry 11 of session 0 is not there; the next is entry 12"},
+		{"array", 8192 + 20*256, []int64{8192 + 10*256 + 60, 8192 + 10*256 + 128 + 60}, "the value of slot 10 is lost: corrupt", "none"},
+	} {
+		t.Run(c.layout, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			of := strings.NewReplacer(unsynced, unsynced+"\n layout = \""+c.layout+"\"\n file_size = \"1MiB\"", "count = 1 ", "count = 100 ")
+			l := begin(t, of.Replace(slowLog), "--log-root", root)
+			path := filepath.Join(root, "wal-w0.pmlog")
+			l.writes(path, c.late, 8)
+			look := func(what string) (code int, says string) {
+				p := start(t, command(t, "log", what, path))
+				return p.wait(60 * time.Second), p.stdout.String() + p.stderr.String()
+			}
+			code, says := look("verify")
+			require.Equal(t, exit.Failed, code, says)
+			require.Contains(t, says, path+": in use by another process")
+			l.signal(syscall.SIGKILL)
+			require.Equal(t, -1, l.wait(60*time.Second))
+
+			before := stateOf(t, root)
+			code, says = look("inspect")
+			require.Equal(t, exit.OK, code, says)
+			require.Contains(t, says, path+": "+c.layout+" log of ")
+			require.Contains(t, says, "not closed")
+			require.Regexp(t, `epoch [0-9a-f]+: [0-9,]+ of 100 bytes by 1 session\n +session 0: [0-9,]+, from entry [0-9,]+ to [0-9,]+\n`, says)
+			require.Regexp(t, `gaps +none\n +damage +none\n`, says)
+			code, says = look("verify")
+			require.Equal(t, exit.OK, code, says)
+			require.Regexp(t, `: whole, [0-9,]+ entries\n$`, says)
+			require.Equal(t, before, stateOf(t, root))
+
+			for _, off := range c.flips {
+				flipBit(t, path, off)
+			}
+			before = stateOf(t, root)
+			for _, what := range []string{"inspect", "verify"} {
+				code, says = look(what)
+				require.Equal(t, exit.Assert, code, says)
+				require.Regexp(t, `damage +1\n +`+c.damage+`[^\n]*\n$`, says)
+				require.Regexp(t, `gaps +(1\n +)?`+c.gaps+`\n`, says)
+			}
+			require.Equal(t, before, stateOf(t, root))
+		})
+	}
+}
+
+// fileState is what looking at a file must not change.
+type fileState struct {
+	sum  [sha256.Size]byte
+	time time.Time
+}
+
+// stateOf returns the states of the files in a directory.
+func stateOf(t *testing.T, dir string) map[string]fileState {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	states := map[string]fileState{}
+	for _, e := range list {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		states[e.Name()] = fileState{sha256.Sum256(b), info.ModTime()}
+	}
+	return states
+}
+
+// flipBit changes a bit of a file.
+func flipBit(t *testing.T, path string, off int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	var b [1]byte
+	_, err = f.ReadAt(b[:], off)
+	require.NoError(t, err)
+	b[0] ^= 1
+	_, err = f.WriteAt(b[:], off)
+	require.NoError(t, err)
+}
+
+// TestFilesThatAreNoLogs are refused, with what is the matter.
+func TestFilesThatAreNoLogs(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, content := range map[string]string{"notes": "notes", "empty": "", "raw": "LGE" + strings.Repeat("x", 100)} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o600))
+	}
+	for name, says := range map[string]string{
+		"notes": "/notes is no file that a log was in",
+		"empty": "only regular files are read, and none that is empty",
+		"raw":   "of layout raw, or a channel without its file",
+		"none":  "no such file",
+		".":     "only regular files are read",
+	} {
+		p := start(t, command(t, "log", "inspect", filepath.Join(root, name)))
+		require.Equal(t, exit.Failed, p.wait(60*time.Second), name)
+		require.Contains(t, p.stderr.String(), says)
+	}
 }
 
 // TestLogBesideItsBound loads a log after the phase that bounds it; a third log promises something else.

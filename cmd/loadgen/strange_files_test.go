@@ -31,6 +31,7 @@ var readers = []struct {
 	{name: "policy", args: []string{"worker", "--policy", "FILE", "--print-policy"}},
 	{name: "token", args: []string{"worker", "--join", "127.0.0.1:1", "--token-file", "FILE", "--once"}},
 	{name: "password", args: []string{"target", "serve", "--listen", "127.0.0.1:0", "--password-file", "FILE"}},
+	{name: "log", args: []string{"log", "inspect", "FILE"}},
 	{name: "pack", args: []string{"runs", "import", "FILE"}},
 	{name: "result", args: []string{"runs", "show", "r", "--runs", "RUNS"}},
 }

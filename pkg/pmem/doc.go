@@ -30,5 +30,7 @@
 // poisons the file, and from then on everything but reading returns ErrPoisoned. A fault in the mapping (the file was truncated, or the medium has a
 // bad block) is an error like any other.
 //
+// A View reads a file and never changes it: a log that is recovered in one is recovered in memory.
+//
 // Files need Linux; elsewhere the package only defines media and modes.
 package pmem

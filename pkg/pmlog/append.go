@@ -154,6 +154,13 @@ func (l *Append) Options() AppendOptions {
 // Recovered returns what was found when the log was opened; zero for a new log.
 func (l *Append) Recovered() Recovery { return l.found }
 
+// End returns the offset behind the last record, in bytes.
+func (l *Append) End() int64 {
+	l.lock()
+	defer l.unlock()
+	return l.end
+}
+
 // AppendWriter appends to a log. One goroutine at a time may use it; it allocates nothing.
 type AppendWriter struct {
 	log  *Append

@@ -160,14 +160,25 @@ func createHeaders(r Region, h header) (*headers, error) {
 	return hs, hs.write(hs.header)
 }
 
-// openHeaders reads the newer of the header's copies.
+// openHeaders reads the newer of the header's copies, which must be that of a log with the wanted layout.
 func openHeaders(r Region, want layout) (*headers, error) {
-	hs := &headers{m: r.Writer()}
-	var wrong [2]error
+	hs, _, err := readHeaders(r)
+	if err == nil && hs.layout != want {
+		err = fmt.Errorf("the log has layout %s, not %s", hs.layout, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return hs, nil
+}
+
+// readHeaders reads the newer of the header's copies, and says what is wrong with each.
+func readHeaders(r Region) (hs *headers, wrong [2]error, err error) {
+	hs = &headers{m: r.Writer()}
 	for i := range wrong {
 		n, err := r.ReadAt(hs.buf[:], int64(i)*secondCopy)
 		if err != nil && (n == 0 || !errors.Is(err, io.EOF)) {
-			return nil, fmt.Errorf("read the header: %w", err)
+			return nil, wrong, fmt.Errorf("read the header: %w", err)
 		}
 		var h header
 		h, wrong[i] = decodeHeader(hs.buf[:], r.Size())
@@ -176,15 +187,12 @@ func openHeaders(r Region, want layout) (*headers, error) {
 		}
 	}
 	if hs.serial == 0 && errors.Is(wrong[0], ErrVersion) {
-		return nil, wrong[0]
+		return nil, wrong, wrong[0]
 	}
 	if hs.serial == 0 {
-		return nil, fmt.Errorf("no copy of the header is valid: the first: %w; the second: %w: %w", wrong[0], wrong[1], ErrCorrupt)
+		return nil, wrong, fmt.Errorf("no copy of the header is valid: the first: %w; the second: %w: %w", wrong[0], wrong[1], ErrCorrupt)
 	}
-	if hs.layout != want {
-		return nil, fmt.Errorf("the log has layout %s, not %s", hs.layout, want)
-	}
-	return hs, nil
+	return hs, wrong, nil
 }
 
 // write makes h the header, durably.

@@ -1,0 +1,289 @@
+package log
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// Contents is what a log holds that no run has open.
+type Contents struct {
+	pmlog.Shape
+	Size    int64          // of its file, in bytes
+	End     int64          // where it ends, in bytes; for an array, its size
+	Found   pmlog.Recovery // what opening it would find
+	Epochs  []*Epoch       // in the order of their first entries; in an array, of their slots
+	Strange uint64         // records or slots that hold no entry of a run
+	Gaps    Findings       // entries that are missing between others of their session; an array keeps only the last ones, and has none
+	Damage  Findings       // what neither a run writes nor a crash leaves
+}
+
+// Epoch is the entries of one phase of a run.
+type Epoch struct {
+	ID       uint64
+	Size     int // of its first entry, in bytes
+	Entries  uint64
+	Sessions []*SessionEntries // by number
+}
+
+// SessionEntries counts the entries of a session. They are numbered from 1 on; those before the first were cleared or overwritten.
+type SessionEntries struct {
+	Session         int
+	Entries         uint64
+	Lowest, Highest uint64
+}
+
+// Findings are counted, and the first of them described.
+type Findings struct {
+	Count uint64
+	First []string
+	More  bool // than are described
+}
+
+// maxFindings is how many findings are described.
+const maxFindings = 10
+
+func (f *Findings) add(n uint64, format string, args ...any) {
+	f.Count += n
+	if f.More = len(f.First) == maxFindings; !f.More {
+		f.First = append(f.First, fmt.Sprintf(format, args...))
+	}
+}
+
+// Whole reports whether nothing is damaged and no entry is missing between others.
+func (c *Contents) Whole() bool { return c.Damage.Count == 0 && c.Gaps.Count == 0 }
+
+// Inspect reads the log in a file, without writing to it. It returns pmem.ErrLocked if the file is in use. Damage is no error.
+func Inspect(path string) (*Contents, error) {
+	path = strings.TrimSuffix(path, sideName(""))
+	data, err := pmem.OpenView(path)
+	if errors.Is(err, pmem.ErrLocked) {
+		return nil, fmt.Errorf("%w: let the run that writes it end", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	c := &Contents{Size: data.Size()}
+	head := pmlog.Region(data)
+	side, err := pmem.OpenView(sideName(path))
+	switch {
+	case err == nil:
+		defer side.Close()
+		head = side
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	if err := inspectable(path, head); err != nil {
+		return nil, err
+	}
+	c.Shape, err = pmlog.ShapeOf(head)
+	if err == nil {
+		err = c.read(data, side)
+	}
+	if errors.Is(err, pmlog.ErrCorrupt) {
+		c.Damage.add(1, "%v", err)
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// inspectable returns an error if the file with a log's header is no such file.
+func inspectable(path string, head pmlog.Region) error {
+	first := make([]byte, min(head.Size(), beginning))
+	if _, err := head.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch {
+	case !ours(first):
+		return fmt.Errorf("%s is no file that a log was in", path)
+	case bytes.HasPrefix(first, []byte(entryMagic)):
+		return fmt.Errorf("%s is of layout raw, or a channel without its file %s: it has entries and nothing that says which of them count", path, sideName(path))
+	}
+	return nil
+}
+
+// read reads the log's entries. side is nil unless it is a channel.
+func (c *Contents) read(data, side *pmem.View) error {
+	switch {
+	case side != nil:
+		return c.channel(data, side)
+	case c.Layout == layoutArray:
+		return c.array(data)
+	}
+	return c.append(data)
+}
+
+func (c *Contents) append(data *pmem.View) error {
+	l, refusal := pmlog.OpenAppend(data)
+	err := refusal
+	if errors.Is(refusal, pmlog.ErrCorrupt) {
+		l, err = pmlog.SalvageAppend(data)
+	}
+	if err != nil {
+		return err
+	}
+	c.Found, c.End = l.Recovered(), l.End()
+	r := l.Reader()
+	if err := c.entries(func() ([]byte, error) {
+		_, p, err := r.Next()
+		return p, err
+	}); err != nil {
+		return err
+	}
+	if c.Damage.Count == 0 {
+		return refusal // of what lies behind the last record
+	}
+	return nil
+}
+
+func (c *Contents) array(data *pmem.View) error {
+	l, err := pmlog.OpenArray(data)
+	if err != nil {
+		return err
+	}
+	c.Found, c.End = l.Recovered(), data.Size()
+	var buf []byte
+	slot, slots := 0, l.Options().Slots
+	return c.entries(func() ([]byte, error) {
+		for ; slot < slots; slot++ {
+			p, err := l.Read(slot, buf[:0])
+			if buf = p; err != nil || len(p) > 0 {
+				slot++
+				return p, err
+			}
+		}
+		return nil, io.EOF
+	})
+}
+
+func (c *Contents) channel(data, side *pmem.View) error {
+	l, err := pmlog.OpenChannel(data, side)
+	if err != nil {
+		return err
+	}
+	c.Found, c.End = l.Recovered(), l.Len()
+	size, err := entrySize(l, l.Len())
+	if err != nil || size == 0 {
+		return err
+	}
+	r := pieces{of: l, size: int(size)}
+	return c.entries(func() ([]byte, error) {
+		at := r.at
+		p, err := r.next()
+		if err == nil && !isEntry(p) {
+			return nil, fmt.Errorf("the %d bytes at %d are no entry: %w", len(p), at, pmlog.ErrCorrupt)
+		}
+		return p, err
+	})
+}
+
+// entrySize returns how many bytes an entry of a channel has, which only its bytes can tell: the lesser of the first two distances between stamps.
+func entrySize(l io.ReaderAt, end int64) (int64, error) {
+	var stamp [localfile.StampSize]byte
+	if end == 0 {
+		return 0, nil
+	}
+	if n, err := l.ReadAt(stamp[:], 0); n < len(stamp) && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	if !isEntry(stamp[:]) {
+		return 0, fmt.Errorf("its first bytes are no entry: %w", pmlog.ErrCorrupt)
+	}
+	first, err := find(l, stamp[:8], localfile.StampSize, end)
+	if err != nil || first == end {
+		return end, err
+	}
+	second, err := find(l, stamp[:8], first+localfile.StampSize, end)
+	return min(first, second-first), err
+}
+
+// find returns where the bytes first occur from an offset on, or end.
+func find(r io.ReaderAt, what []byte, from, end int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for from+int64(len(what)) <= end {
+		p := buf[:min(int64(len(buf)), end-from)]
+		if n, err := r.ReadAt(p, from); n < len(p) {
+			return 0, err
+		}
+		if i := bytes.Index(p, what); i >= 0 {
+			return from + int64(i), nil
+		}
+		from += int64(len(p) - len(what) + 1)
+	}
+	return end, nil
+}
+
+// isEntry reports whether p begins with a stamp.
+func isEntry(p []byte) bool {
+	return len(p) >= localfile.StampSize && bytes.HasPrefix(p, []byte(entryMagic)) && markIn(p).number() > 0
+}
+
+// markIn returns the mark in a stamp.
+func markIn(p []byte) mark { return mark(binary.LittleEndian.Uint64(p[8:])) }
+
+// entries counts all entries that next returns, until io.EOF.
+func (c *Contents) entries(next func() ([]byte, error)) error {
+	type key struct {
+		epoch   uint64
+		session int
+	}
+	epochs, sessions := map[uint64]*Epoch{}, map[key]*SessionEntries{}
+	for {
+		p, err := next()
+		switch {
+		case errors.Is(err, io.EOF):
+			for _, e := range c.Epochs {
+				slices.SortFunc(e.Sessions, func(a, b *SessionEntries) int { return cmp.Compare(a.Session, b.Session) })
+			}
+			return nil
+		case errors.Is(err, pmlog.ErrCorrupt):
+			c.Damage.add(1, "%v", err)
+			continue
+		case err != nil:
+			return err
+		case !isEntry(p):
+			c.Strange++
+			continue
+		}
+		id, m := binary.LittleEndian.Uint64(p), markIn(p)
+		e := epochs[id]
+		if e == nil {
+			e = &Epoch{ID: id, Size: len(p)}
+			epochs[id], c.Epochs = e, append(c.Epochs, e)
+		}
+		s := sessions[key{id, m.session()}]
+		if s == nil {
+			s = &SessionEntries{Session: m.session(), Lowest: m.number(), Highest: m.number() - 1}
+			sessions[key{id, m.session()}], e.Sessions = s, append(e.Sessions, s)
+		}
+		e.Entries++
+		c.follow(s, m)
+	}
+}
+
+// follow counts an entry, and notes whether it is the one that follows its session's last.
+func (c *Contents) follow(s *SessionEntries, m mark) {
+	s.Entries++
+	switch due := s.Highest + 1; {
+	case c.Layout == layoutArray:
+	case m.number() < due:
+		c.Damage.add(1, "%v stands behind %v", m, markOf(s.Session, s.Highest))
+	case m.number() > due:
+		c.Gaps.add(m.number()-due, "%v is not there; the next is entry %d", markOf(s.Session, due), m.number())
+	}
+	s.Lowest, s.Highest = min(s.Lowest, m.number()), max(s.Highest, m.number())
+}
