@@ -24,6 +24,7 @@ target "wait_0" { # as Redis is: a put is acknowledged before a replica has it
   driver    = "redis"
   endpoints = var.endpoints
   sentinel { master = "main" }
+  # retry { attempts = 3 } # as many clients do: what it adds to the outage
 }
 
 target "wait_1" {

@@ -28,6 +28,8 @@ func (v *validator) batch(ph *Phase, d *Dataset, t *Target, at part) {
 		v.fault(at.where+": batch with hit_ratio", "Leave one of them out: a share of misses is of gets with one key.", path)
 	case t.Replication != nil:
 		v.fault(at.where+": batch on a replicated target", "Leave batch out, or replication: each key of a batch would have other replicas, and a quorum of its own.", path)
+	case t.Retry != nil:
+		v.fault(at.where+": batch on a target with retry", "Leave one of them out: some of the keys of a batch may fail, and others not.", path)
 	case d.Keys.Pick == sequencePick || d.Keys.Pick == latestPick:
 		v.fault(fmt.Sprintf("%s: batch with the keys of dataset %s by %s", at.where, dialect.Quote(d.Name), d.Keys.Pick),
 			`Leave batch out, or write pick = "uniform", or another that draws keys: `+d.Keys.Pick+" has an order of single keys.", path)

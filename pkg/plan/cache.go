@@ -185,6 +185,8 @@ func (v *validator) reads(t *Target, name, word string, at part) {
 		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, dialect.Quote(name)), fmt.Sprintf("Write %s = target.NAME.", word), at.path+"."+word)
 	case other == t || other.Source != "":
 		v.fault(fmt.Sprintf("%s: its %s %s reads through a cache itself", at.where, word, dialect.Quote(name)), "Write the target that is asked in the end.", at.path+"."+word)
+	case other.Retry != nil:
+		v.fault(fmt.Sprintf("%s: its %s %s has retry", at.where, word, dialect.Quote(name)), "Leave retry out there: an op that reads through a cache is tried once.", "target."+name+".retry", at.path+"."+word)
 	case other.Executor == Thread:
 		v.fault(fmt.Sprintf("%s: its %s %s is files", at.where, word, dialect.Quote(name)), "Write a target over a network.", at.path+"."+word)
 	}

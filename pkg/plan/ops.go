@@ -16,8 +16,9 @@ import (
 // plan's choosing.
 type Op struct {
 	Name   string `json:"name"`
-	Stores bool   `json:"stores"` // its requests carry a value, or part of one
-	Form   any    `json:"form"`   // the value that the driver's NewForm returned, filled
+	Stores bool   `json:"stores"`           // its requests carry a value, or part of one
+	Form   any    `json:"form"`             // the value that the driver's NewForm returned, filled
+	Repeat *bool  `json:"repeat,omitempty"` // whether it may be carried out twice; nil: the plan does not say
 
 	Key   string       `json:"-"` // template of the key that its requests are about; "": none, or unknown. It follows from Form, as Reads does
 	Reads form.Reading `json:"-"` // whether they only read
@@ -101,7 +102,11 @@ func (b *block) ops(t *Target, d driver.Driver) {
 			continue // reported by the check
 		}
 		o.Form = former.NewForm()
-		in.driverBody(o.Form, nil, nil)
+		in.driverBody(o.Form, []string{"repeat"}, nil)
+		if in.Has("repeat") {
+			o.Repeat = new(bool)
+			in.Flag("repeat", o.Repeat)
+		}
 		if !b.r.isWrong(in.Path + ".config") {
 			if w, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form}); err == nil {
 				o.Stores = w.Stores

@@ -64,7 +64,7 @@ var otherWords = []otherWord{
 	{"iterations", "open stages search", `Write duration = "30s": ops arrive at the rate for so long. iterations = 1000, for each session, is for closed { … }.`},
 	{"closed open stages search populate clear setup scenario growth", topLevel, writeInPhase},
 	{"ops on_miss expect_hits hit_ratio max_bad samples", topLevel + " closed open", writeInPhase},
-	{"driver endpoints timeout builtin tls replication cache cluster", topLevel, `Write it in target "NAME" { … }.`},
+	{"driver endpoints timeout builtin tls replication retry cache cluster", topLevel, `Write it in target "NAME" { … }.`},
 	{"keys values", topLevel + " phase", writeDataset},
 	{"pick count format", "phase closed open dataset", `Write it in keys { … } of the dataset.`},
 	{"size ttl record checked", "phase closed open dataset keys", `Write it in values { … } of the dataset.`},
@@ -105,6 +105,8 @@ var otherWords = []otherWord{
 	{"auth authenticate passwd pass requirepass", "target", `Write password = secret("NAME"), with LOADGEN_SECRET_NAME in the environment.`},
 	{"redis valkey memcached postgres postgresql http https web", topLevel, `Write target "WORD" { driver = "…" }.`},
 	{"ssl rediss", "target", "Write tls {}."},
+	{"retry", "phase closed open stages scenario op", `Write it in target "NAME" { … }: retry { attempts = 3 }.`},
+	{"retries max_retries retry_attempts attempts", "", "Write retry { attempts = 3 } in the target: tries of an op in all, the first one included."},
 }
 
 // Meant returns what to write instead of a word in a type of block, or as the value of an attribute; "" if it is none that others have.

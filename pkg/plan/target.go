@@ -24,6 +24,7 @@ type Target struct {
 	TLS         *TLS          `json:"tls"`              // nil: connections are plain TCP
 	Replication *Replication  `json:"replication"`      // nil: loadgen sends each request to one endpoint
 	Copies      *Copies       `json:"copies,omitempty"` // what the servers are expected to do by themselves; nil: nothing is expected
+	Retry       *Retry        `json:"retry,omitempty"`  // nil: an op is tried once
 	Config      any           `json:"config"`           // the driver's own attributes: what its NewConfig returned, filled
 
 	Source string `json:"source,omitempty"` // the target that has what the cache lacks; "": this target is no cache before another
@@ -61,7 +62,7 @@ const (
 
 var (
 	targetAttributes = []string{"driver", "endpoints", "timeout", "executor", "placement", "source"}
-	targetBlocks     = []string{"builtin", "tls", "replication", "cache", "op"}
+	targetBlocks     = []string{"builtin", "tls", "replication", "retry", "cache", "op"}
 )
 
 // target reads a target block.
@@ -87,6 +88,9 @@ func (r *resolver) target(body *hclsyntax.Block) *Target {
 	}
 	if inner := b.inner("replication"); inner != nil {
 		t.Replication, t.Copies = inner.replication(t.Timeout)
+	}
+	if inner := b.inner("retry"); inner != nil {
+		t.Retry = inner.retry()
 	}
 	if d == nil {
 		if b.Has("driver") && !r.isWrong(b.Path+".driver") {
@@ -155,6 +159,9 @@ func (v *validator) target(t *Target) {
 	v.config(t, d, at)
 	v.confirmed(t, at)
 	v.ops(t, d, at)
+	if t.Retry != nil {
+		v.retry(t, at.in("retry"))
+	}
 }
 
 // cluster checks for arguments that a cluster cannot have.

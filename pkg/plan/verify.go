@@ -228,8 +228,12 @@ func (v *validator) ordered(ph *Phase, t *Target, fault func(what, write string,
 		return
 	}
 	_, dials := d.(driver.Dialer)
-	if several := dials || clustered(holder, d); several && ph.Pipeline() > 1 {
-		fault(fmt.Sprintf("a session has %d ops in flight over several connections", ph.Pipeline()),
+	why := "over several connections"
+	if holder.Retry != nil {
+		why = "that may be tried again"
+	}
+	if apart := dials || clustered(holder, d) || holder.Retry != nil; apart && ph.Pipeline() > 1 {
+		fault(fmt.Sprintf("a session has %d ops in flight %s", ph.Pipeline(), why),
 			"Write pipeline = 1: otherwise puts of one key may overtake each other.", at.path+"."+ph.model()+".pipeline", at.path+"."+ph.model())
 	}
 }

@@ -20,7 +20,7 @@ func (g *group) program(la *lane, kind worker.StepKind, chance uint64) {
 		la.programs.Program = la.programs.through
 		return
 	}
-	la.programs.Program = g.direct(la, kind, chance)
+	la.programs.Program = g.retried(x, g.direct(la, kind, chance), chance)
 	if x.target.Replication != nil {
 		la.opTimeout = int64(x.target.Replication.Timeout)
 	}
@@ -51,6 +51,25 @@ func (g *group) direct(la *lane, kind worker.StepKind, chance uint64) op.Program
 		cfg.W = n.N
 	}
 	return op.NewNWR(cfg, x.placement)
+}
+
+// retried is a program that has ops of another one tried again, if their target says so.
+func (g *group) retried(x *side, inner op.Program, chance uint64) op.Program {
+	r := x.target.Retry
+	if r == nil {
+		return inner
+	}
+	t := op.Tries{Most: r.Attempts, Backoff: int64(r.Backoff), Longest: int64(plan.LongestBackoff), Jitter: r.Jitter, Seed: chance}
+	for _, o := range []driver.Outcome{driver.Timeout, driver.Error} {
+		t.After[o] = slices.Contains(r.On, o.String())
+	}
+	words := g.plan.Words()
+	for _, o := range x.target.Ops {
+		if verb, ok := words.Verb(o.Name); ok {
+			t.Once[verb] = !o.Repeats()
+		}
+	}
+	return op.NewRetry(t, inner)
 }
 
 // through is the program of ops that read through a cache. A clear empties the cache and takes nothing from the source.

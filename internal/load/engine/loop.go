@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -363,6 +364,7 @@ func (l *loop) turn(now int64) {
 		if l.scenes != nil {
 			l.scenes.stop(now)
 		}
+		l.stopTries(now)
 	}
 	for _, la := range l.lanes {
 		la.routes.renew()
@@ -398,6 +400,8 @@ func (l *loop) fire(t timer, now int64) {
 		l.scenes.fire(t, now)
 	case happens:
 		l.happen(&l.events[t.arg], now)
+	case nextTry:
+		l.tryAgain(l.slab[t.arg], op.WaitOver, now)
 	case furtherRequest:
 		r := l.gate.release(t.arg)
 		l.gate.requests.left--

@@ -210,11 +210,11 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		l.rec.Foreign++
 	}
 	sc, missed := st.scene, false
+	if ev.Redirect != nil && (step.Done || step.Wait > 0) {
+		l.wrong(ending(ev.Redirect))
+		p.lane.routes.suspect()
+	}
 	if step.Done {
-		if ev.Redirect != nil {
-			l.wrong(ending(ev.Redirect))
-			p.lane.routes.suspect()
-		}
 		l.ended(st, step, ev.Kind, now)
 		missed = l.fills.take(st, step.Outcome)
 	}
@@ -233,6 +233,8 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		l.release(st)
 	}
 	switch {
+	case step.Wait > 0:
+		l.awaitTry(st, ev.Kind, step.Wait, now)
 	case missed:
 		l.fills.put(s, sc, now)
 	case step.Done && !held:

@@ -14,16 +14,18 @@ type opState struct {
 	session *session
 	scene   *scene // whose step it is; nil if it is not a scenario's
 	due     int64
-	begun   int64  // when the program started it
-	start   int64  // before the write of its first request; 0 until then
-	in, out int64  // bytes, for samples
-	floor   uint64 // of a get, if staleness is measured: the newest version of its key that was acknowledged when it began, and
-	seen    uint64 // the newest that its session had read
-	keys    int    // if the op has several: those whose requests have not ended
-	loading int64  // since when it has been loading from the source of a cache; 0: it is not
-	fill    bool   // it puts what a get has missed
-	used    bool   // between take and release
-	done    bool   // the outcome is known; requests may be outstanding
+	begun   int64        // when the program started it
+	start   int64        // before the write of its first request; 0 until then
+	in, out int64        // bytes, for samples
+	floor   uint64       // of a get, if staleness is measured: the newest version of its key that was acknowledged when it began, and
+	seen    uint64       // the newest that its session had read
+	keys    int          // if the op has several: those whose requests have not ended
+	loading int64        // since when it has been loading from the source of a cache; 0: it is not
+	fill    bool         // it puts what a get has missed
+	used    bool         // between take and release
+	done    bool         // the outcome is known; requests may be outstanding
+	waits   bool         // for its next try
+	failed  op.EventKind // how the try before ended, then
 }
 
 // next draws the next op of a stream into a slot of the session; nil if the stream has ended.

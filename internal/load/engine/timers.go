@@ -15,6 +15,7 @@ const (
 	complete                        // a timed transport: arg is the request, n the transport's number in the loop
 	furtherRequest                  // the gate: arg is the request
 	happens                         // an event of the phase: arg is its number in the loop
+	nextTry                         // an op that has failed is tried again: arg is its slot
 )
 
 // timer fires once. Timers set for the same time fire in the order in which they were set.

@@ -34,6 +34,18 @@
 //	                  | done with error unless done before, and settled; the map still follows a moved slot
 //	Replied otherwise | done with the reply's outcome, and settled
 //
+// # Retry
+//
+// An op is tried by another program, plain or cluster, and tried again if that ends in an outcome that asks for it. Between two tries nothing is
+// outstanding.
+//
+//	event                     | effect
+//	--------------------------+------------------------------------------
+//	any, of a request         | as under the other program, unless that is done with a failure and tries are left:
+//	                          | then Step.Wait says how long to wait before the next one
+//	WaitOver                  | the other program starts the op anew
+//	another between tries     | there is no other one: done with the outcome of the last, and settled
+//
 // # Several keys
 //
 // An op of several keys sends one request to each endpoint that holds some of them. It is done with the last of its requests, or with the first that
@@ -95,10 +107,13 @@ const (
 	Refused                         // never sent: no connection, or too many outstanding
 	OpTimeout                       // the op's own deadline passed; its requests may still be outstanding
 
-	NumEventKinds int = iota // how many there are
+	NumEventKinds int = iota // how many there are that can decide an op
 )
 
-var eventNames = [NumEventKinds]string{"reply", "timeout", "lost", "refused", "op_timeout"}
+// WaitOver says that the time is over for which the op's program wanted to wait. It decides nothing.
+const WaitOver = EventKind(NumEventKinds)
+
+var eventNames = [...]string{"reply", "timeout", "lost", "refused", "op_timeout", "wait_over"}
 
 func (k EventKind) String() string { return eventNames[k] }
 
@@ -107,7 +122,7 @@ type Event struct {
 	Kind     EventKind
 	Op       *Op
 	Target   int           // whose request it was, and
-	Endpoint int           // to which of its endpoints; both unset for OpTimeout
+	Endpoint int           // to which of its endpoints; both unset for OpTimeout and WaitOver
 	Verb     driver.Verb   // of the request, which may differ from the op's; likewise
 	Tag      uint8         // that the program gave the request; likewise
 	Reply    *driver.Reply // for Replied; valid during the call
@@ -119,6 +134,7 @@ type Step struct {
 	Done    bool           // this event decided the op, with
 	Outcome driver.Outcome //
 	Settled bool           // nothing of the op is outstanding
+	Wait    int64          // above 0: nothing is outstanding, and the op goes on with WaitOver after so many nanoseconds
 	Kind    uint8          // with Done: the op's kind, 1 to 8, if the program sorts ops into kinds, each with its own latencies; 0: it does not
 	Ack     uint8          // k if this was the op's k-th good answer, under N, W and R; else 0
 	Foreign bool           // the answer held a value that loadgen did not write, where a checked one was expected
