@@ -2,9 +2,11 @@ package main_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +67,61 @@ func TestFailoverLosesWrites(t *testing.T) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// TestStaleReplica has gets of a replica that stops following its master. Those of puts that did not wait for it become stale; a put that waits for it is
+// not acknowledged then, so that no get can miss it.
+func TestStaleReplica(t *testing.T) {
+	t.Parallel()
+	cli, err := exec.LookPath("redis-cli")
+	servertest.Require(t, "redis", err)
+	for wait, stale := range map[string]bool{"": true, "wait {\n    replicas = 1\n    timeout = \"50ms\"\n  }": false} {
+		t.Run(fmt.Sprintf("stale=%t", stale), func(t *testing.T) {
+			t.Parallel()
+			master := servertest.Redis(t, "--repl-diskless-sync-delay", "0")
+			host, port, _ := net.SplitHostPort(master)
+			replica := servertest.Redis(t, "--replicaof", host+" "+port)
+			require.Eventually(t, func() bool { return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up") }, time.Minute, 50*time.Millisecond)
+			_, port, _ = net.SplitHostPort(replica)
+			r := begin(t, fmt.Sprintf(`plan "p" {}
+target "t" {
+  driver    = "redis"
+  endpoints = [%q]
+  read      = "replica"
+  %s
+}
+dataset "d" {
+  keys {
+    count   = 20
+    writers = "one"
+  }
+  values { size = 100 }
+}
+phase "both" {
+  target      = target.t
+  dataset     = dataset.d
+  ops         = { get = 1, put = 1 }
+  expect_hits = 0
+  max_bad     = 1
+  staleness {}
+  closed {
+    sessions = 4
+    duration = "2s"
+    think    = "1ms"
+  }
+  event "alone" {
+    at   = "1s"
+    do   = "hook"
+    hook = hook.alone
+  }
+}`, master, wait), "--allow-exec", "alone="+cli+" -p "+port+" replicaof no one").whole()
+			both := r.Phase["both"]
+			require.Empty(t, both.Event["alone"].Failed)
+			require.Positive(t, both.Staleness.Gets)
+			require.Equal(t, stale, both.Staleness.Stale > 0, "%+v", both.Staleness)
+			require.Equal(t, !stale, both.Op["put"].QuorumFailed > 0)
 		})
 	}
 }

@@ -32,7 +32,7 @@ func play(role string) (exitCode int) {
 	case "node", "hydra":
 		cfg := Config{Listen: "127.0.0.1:0", Memory: 64 << 20}
 		if role == "hydra" {
-			cfg.Protocol, cfg.Space = role, Space{N: 2, W: 2, R: 1, Wait: time.Second}
+			cfg.Protocol, cfg.Space = role, Space{N: 2, W: 1, R: 1, Wait: time.Second}
 		}
 		if len(os.Args) == 4 { // role=node --listen HOST:PORT
 			cfg.Listen = os.Args[3]
@@ -246,25 +246,61 @@ func TestNodesEndWithTheirParent(t *testing.T) {
 
 // A node that was killed, or stopped, is not reported as one that ended by itself. It starts again at its address, empty.
 func TestNodesEndAndStartAgain(t *testing.T) {
-	ctx := context.Background()
-	fleet := startFleet(t, "node", 2)
-	addr := fleet.Endpoints()[1]
-	require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", "v"))
-	require.NoError(t, fleet.End(ctx, 1))
-	gone(t, addr, time.Second)
-	require.NoError(t, fleet.Restart(ctx, 1))
-	require.Equal(t, ":0\r\n", ask(t, addr, "DBSIZE"))
-	require.NoError(t, fleet.Restart(ctx, 1))
-	require.Equal(t, addr, fleet.Endpoints()[1])
-	require.NoError(t, fleet.Command(ctx, 1, "drop 1"))
-	require.NoError(t, fleet.Command(ctx, 1, "drop 0"))
-	require.ErrorContains(t, fleet.Command(ctx, 1, "drop 2"), "write a share from 0 to 1")
-	require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", "v"))
-	require.EqualError(t, fleet.End(ctx, 2), "cache node 2: there are 2")
+	for role, c := range map[string]struct {
+		put  func(addr string)
+		keys func(addr string) string
+		none string
+	}{
+		"node": {
+			put:  func(addr string) { require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", "v")) },
+			keys: func(addr string) string { return ask(t, addr, "DBSIZE") },
+			none: ":0\r\n",
+		},
+		"hydra": {
+			put: func(addr string) {
+				require.Contains(t, browse(t, addr, "PUT /k HTTP/1.0\r\nContent-Length: 21\r\n\r\n"+frameStart+strings.Repeat("\x00", versionSize)+"v"), "201 Created")
+			},
+			keys: func(addr string) string { return browse(t, addr, "GET /dump HTTP/1.0\r\n\r\n") },
+			none: "\r\n\r\n[]",
+		},
+	} {
+		t.Run(role, func(t *testing.T) {
+			ctx := context.Background()
+			fleet := startFleet(t, role, 2)
+			addr := fleet.Endpoints()[1]
+			c.put(addr)
+			require.NotContains(t, c.keys(addr), c.none)
+			require.NoError(t, fleet.End(ctx, 1))
+			gone(t, addr, time.Second)
+			require.NoError(t, fleet.Restart(ctx, 1))
+			require.Contains(t, c.keys(addr), c.none)
+			require.NoError(t, fleet.Restart(ctx, 1))
+			require.Equal(t, addr, fleet.Endpoints()[1])
+			require.NoError(t, fleet.Command(ctx, 1, "drop 1"))
+			require.NoError(t, fleet.Command(ctx, 1, "drop 0"))
+			require.ErrorContains(t, fleet.Command(ctx, 1, "drop 2"), "write a share from 0 to 1")
+			c.put(addr)
+			require.EqualError(t, fleet.End(ctx, 2), "cache node 2: there are 2")
 
-	require.NoError(t, fleet.Signal(0, syscall.SIGSTOP))
-	require.NoError(t, fleet.Close(), "one that stands still ends, too")
-	require.Empty(t, fleet.Exited())
+			require.NoError(t, fleet.Signal(0, syscall.SIGSTOP))
+			require.NoError(t, fleet.Close(), "one that stands still ends, too")
+			require.Empty(t, fleet.Exited())
+		})
+	}
+}
+
+// browse sends a request and returns all that a Hydra node answers.
+func browse(t *testing.T, addr, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(conn, request)
+	require.NoError(t, err)
+	page, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(page)
 }
 
 // Hydra nodes know each other, and so does one that was started again.
