@@ -86,7 +86,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 			}
 		default:
 			none = append(none, brief(f.Variant))
-			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown "))
+			mdes = append(mdes, strings.TrimPrefix(f.Finding, "no difference shown"))
 		}
 	}
 	if higher != nil {
@@ -110,7 +110,7 @@ func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 		if len(none) == others && others > 1 {
 			which = "in any of the " + quantity.Thousands(others)
 		}
-		d.Text = append(d.Text, "no difference shown: "+which+" "+tables.JoinAlike(mdes)[0])
+		d.Text = append(d.Text, "no difference shown: "+which+tables.JoinAlike(mdes)[0])
 	}
 	if unknown != nil {
 		which := tables.Some(unknown, "variant")
