@@ -65,6 +65,49 @@ phase "read" {
 }
 `
 
+// briefWriters loses a node with what was put into it.
+const briefWriters = `
+plan "writers" {}
+target "rows" {
+  driver = "redis"
+  builtin { nodes = 1 }
+}
+dataset "items" {
+  keys {
+    count   = 1000
+    writers = "one"
+  }
+  values { size = 100 }
+}
+phase "fill" {
+  target  = target.rows
+  dataset = dataset.items
+  populate { sessions = 2 }
+}
+phase "change" {
+  target  = target.rows
+  dataset = dataset.items
+  ops     = { get = 9, put = 1 }
+  closed {
+    sessions = 2
+    duration = "400ms"
+    think    = "2ms"
+  }
+  staleness {}
+  event "lost" {
+    at     = "100ms"
+    do     = "restart"
+    target = target.rows
+    node   = 0
+  }
+}
+phase "verify" {
+  target  = target.rows
+  dataset = dataset.items
+  verify {}
+}
+`
+
 // briefSearch finds 2,000 a second, roughly: two sessions that wait 1 ms for each answer.
 const briefSearch = `
 plan "search" {
@@ -183,8 +226,8 @@ func beginOfFiles(t *testing.T) *load {
 	return beginFile(t, filepath.Join(dir, "plan.hcl"))
 }
 
-// TestResultHasEveryDocumentedPath runs seven plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with
-// files, one with a cache, and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
+// TestResultHasEveryDocumentedPath runs eight plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with
+// files, one with a cache, one that loses writes, and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))
@@ -209,13 +252,17 @@ func TestResultHasEveryDocumentedPath(t *testing.T) {
 	files.result(60 * time.Second)
 	cached := begin(t, briefCache)
 	cached.result(60 * time.Second)
-	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out))
+	writers := begin(t, briefWriters)
+	writers.result(60 * time.Second)
+	requirePaths(t, ofRun, 150, decode(t, closed.out), decode(t, open.out), decode(t, search.out), decode(t, logs.out), decode(t, files.out), decode(t, cached.out),
+		decode(t, writers.out))
 
 	missing := strings.NewReplacer(
 		"latency = var.latency", "latency = var.latency\n miss_every = 7",
 		"{ get = 1 }", "{ get = 3, put = 1 }", // which of them miss differs between repetitions
 		"repeat = 3", "repeat = 3\n compare = [\"rate\", \"hit_ratio\"]\n matters = \"2%\"",
 		"miss.response.p50", "miss.response.p999", // which so few misses do not have
+		"expected \"elsewhere\"", "column \"times\" {\n value = phase.load.op.get.rate\n ratio = \"baseline\"\n }\n expected \"elsewhere\"",
 	).Replace(briefExperiment + briefTable)
 	compared := begin(t, missing+"\nassert \"two\" { that = phase.load.op.get.rate > 1500 }", "--label", "kind=compared")
 	require.Contains(t, []int{exit.Assert, exit.Invalid}, compared.wait(60*time.Second), "%s%s", &compared.stdout, &compared.stderr)

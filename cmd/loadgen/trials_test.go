@@ -130,6 +130,7 @@ func (tr *trial) trouble() {
 			send(tr.c.process, syscall.SIGKILL)
 		case 11:
 			tr.t.Log("coordinator ended")
+			tr.killed = tr.killed || tr.ended // a second signal that comes behind its last word kills it
 			tr.ended = true
 			send(tr.c.process, syscall.SIGTERM)
 		}
