@@ -57,7 +57,8 @@
 //	| Versions |
 //	+----------+
 //
-// Versions; with nothing in it, a 0 alone. Examples of lost writes are in the order of when they were acknowledged, the last one first, and then of their keys:
+// Versions; with nothing in it, a 0 alone. Examples of lost writes are in the order of when they were acknowledged, the last one first, and then of
+// their keys:
 //
 //	+------+------+---------+-------+-------+--------+------+-------+-----------+-----------------------------------------+
 //	| 1 1B | keys | missing | older | newer | unread | gets | stale | backwards | stale by one version, two, three, more  |

@@ -10,7 +10,7 @@ import (
 // written is what a worker's sessions know of their writes to a dataset's keys, each of which has a single writer. It lasts as long as the run.
 type written struct {
 	writers uint64               // sessions of all workers: session s writes the keys whose index is s modulo that
-	keys    uint64               //
+	keys    uint64               // of the dataset
 	of      map[int][]writtenKey // by session: its keys, in order
 }
 

@@ -23,8 +23,8 @@
 //
 // # Cluster
 //
-// An op is one request to the endpoint that has the slot of its key, a get to one that takes gets for it, and another for each redirect. Its deadline, and the end of its last request,
-// work as under plain.
+// An op is one request to the endpoint that has the slot of its key, a get to one that takes gets for it, and another for each redirect. Its
+// deadline, and the end of its last request, work as under plain.
 //
 //	event             | effect
 //	------------------+------------------------------------------------------------------

@@ -398,3 +398,21 @@ func Named(name string) (m Of[run.Op], known bool) {
 	}
 	return m, false
 }
+
+// within makes getters of the figures of a part, which not everything has.
+func within[T, P any](part func(*T) *P) func(of func(*P) *float64) func(*T) *float64 {
+	return func(of func(*P) *float64) func(*T) *float64 {
+		return func(whole *T) *float64 {
+			p := part(whole)
+			if p == nil {
+				return nil
+			}
+			return of(p)
+		}
+	}
+}
+
+func number[T int64 | uint64](n T) *float64 {
+	f := float64(n)
+	return &f
+}

@@ -4,14 +4,7 @@ import "github.com/loadgen/loadgen/internal/result/run"
 
 // stalenessFigures lists what gets returned, compared with what had been acknowledged.
 func stalenessFigures() []Of[run.Phase] {
-	of := func(of func(*run.Staleness) *float64) func(*run.Phase) *float64 {
-		return func(p *run.Phase) *float64 {
-			if p.Staleness == nil {
-				return nil
-			}
-			return of(p.Staleness)
-		}
-	}
+	of := within(func(p *run.Phase) *run.Staleness { return p.Staleness })
 	return []Of[run.Phase]{
 		{
 			Name: "staleness.gets", Unit: "gets", Float: of(func(s *run.Staleness) *float64 { return number(s.Gets) }),

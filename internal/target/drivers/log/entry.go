@@ -126,7 +126,7 @@ func (c *checker) read(p []byte) (m mark, ok bool) {
 	if len(p) != c.Size || binary.LittleEndian.Uint64(p) != c.Epoch {
 		return 0, false
 	}
-	m = mark(binary.LittleEndian.Uint64(p[8:]))
+	m = markIn(p)
 	at := c.place(m)
 	return m, bytes.Equal(p[localfile.StampSize:], c.text[at+localfile.StampSize:at+c.Size])
 }
