@@ -78,8 +78,10 @@ func simulable(p *plan.Plan, ph *plan.Phase, m *Measured) (c *reuse.Caches, why 
 		return nil, "the phase has events"
 	case filledBefore(p, ph, of):
 		return nil, "the caches were used before"
-	case counted.Entries == 0:
+	case counted.Entries < 1 || counted.Bytes < 1:
 		return nil, "no entry was kept"
+	case of.Cache.Scope == plan.SharedCache && (counted.Caches < 1 || counted.Caches > uint64(ph.Sessions())):
+		return nil, "how many caches there were is not known"
 	case counted.Gets > mostDrawn:
 		return nil, "more than " + quantity.Count(mostDrawn, "get")
 	case len(m.Losses) > 0:
@@ -118,7 +120,7 @@ func cachesOf(of *plan.Target, sessions int, counted *measure.Cache) *reuse.Cach
 	}
 	for i := range n {
 		from, to := sessions*i/n, sessions*(i+1)/n
-		room := of.Cache.Memory * int64(to-from) / int64(sessions) * counted.Entries / counted.Bytes
+		room := int64(float64(of.Cache.Memory*int64(to-from)/int64(sessions)) / float64(counted.Bytes) * float64(counted.Entries))
 		if most := of.Cache.Entries; most > 0 {
 			room = min(room, max(1, most*int64(to-from)/int64(sessions)))
 		}
