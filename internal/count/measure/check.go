@@ -8,8 +8,8 @@ import (
 )
 
 // CheckValid compares independent counts. Both ledgers must balance for every verb, and for every endpoint and verb. Every op that ended must have a
-// lag, a service time and a response time in its class, an end in its outcome's bins and, if it ended badly, a cause. The span must be in order. The
-// error names everything that is wrong, by verb or by endpoint and verb, with both sides.
+// lag, a service time and a response time in its class, an end in its outcome's bins and, if it ended badly, a cause. The span must be in order. What is
+// stale or lost must be among what was read. The error names everything that is wrong, by verb or by endpoint and verb, with both sides.
 //
 // It holds for a step and for every part of one. The caller must check that nothing is in flight at the end of a step.
 func (t *Totals) CheckValid() error {
@@ -44,6 +44,9 @@ func (t *Totals) CheckValid() error {
 		errs = append(errs, fmt.Errorf("%d stalls, but the longest is %d ns", t.Stalls, t.MaxStall))
 	}
 	if err := t.Span.check(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := t.Versions.check(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

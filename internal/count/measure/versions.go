@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -96,6 +97,28 @@ func compareLost(a, b Lost) int {
 func (v *Versions) counts() [8 + Behind]*uint64 {
 	f, s := &v.Verified, &v.Staleness
 	return [...]*uint64{&f.Keys, &f.Missing, &f.Older, &f.Newer, &f.Unread, &s.Gets, &s.Stale, &s.Backwards, &s.Behind[0], &s.Behind[1], &s.Behind[2], &s.Behind[3]}
+}
+
+// check compares the parts of what was read with all of it.
+func (v *Versions) check() error {
+	if v == nil {
+		return nil
+	}
+	f, s := &v.Verified, &v.Staleness
+	behind := s.Behind[0] + s.Behind[1] + s.Behind[2] + s.Behind[3]
+	if s.Stale > s.Gets || behind != s.Stale || s.Age.Count() != s.Stale {
+		return fmt.Errorf("%d of %d gets stale, but %d behind and %d with an age", s.Stale, s.Gets, behind, s.Age.Count())
+	}
+	lost := f.Missing + f.Older
+	if lost+f.Newer+f.Unread > f.Keys || uint64(len(f.Lost)) > lost {
+		return fmt.Errorf("%d keys lost, %d newer and %d unread of %d, and %d examples", lost, f.Newer, f.Unread, f.Keys, len(f.Lost))
+	}
+	for i := range f.Lost {
+		if l := &f.Lost[i]; l.Found >= l.Version {
+			return fmt.Errorf("version %d of a key lost, but %d found", l.Version, l.Found)
+		}
+	}
+	return nil
 }
 
 // empty says whether nothing was compared.
