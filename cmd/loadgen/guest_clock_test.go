@@ -60,7 +60,7 @@ func TestTimeOfDayIsOff(t *testing.T) {
 	require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
 	n := newNetworked(t, 4, 1, plan)
 	before := n.calls()[0]
-	l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m")
+	l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m", "--lease", "1m")
 	line := invited(t, l)
 	offs := []int{5, -5}
 	var booted []*servertest.Guest
