@@ -2,7 +2,7 @@
 # with each save, and files. One session, one save at a time, on PostgreSQL, an LDP repository, Redis and the file system. Three minutes at most.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/valkyrie.hcl -var user=loadgen
-#   … -var fedora='["127.0.0.1:8080"]'                          # Fedora 4; if there is none, its rows stay empty, and the exit code is 6
+#   … -var fedora='["127.0.0.1:8080"]'                          # and on Fedora 4
 #   … -var redis='["127.0.0.1:6379"]' --log-root /mnt/disk      # a Redis of your own, and files on another file system
 #   … -var scale=100 -var budget=2h                             # the write-up's size: 100,000 works; hours
 
@@ -15,7 +15,7 @@ variable "backend" { default = "postgres" } # "fedora", "redis", "disk"
 variable "count" { default = 1000 }
 variable "scale" { default = 1 }
 variable "budget" { default = "5s" } # limit on a variant's saves; what it cuts off counts as far as it got
-variable "words" { default = 9000 }  # of a file: 60 kB of text
+variable "size" { default = "1MB" }  # of a file, random bytes
 
 variable "postgres" {
   type    = list(string)
@@ -25,12 +25,16 @@ variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
 variable "fedora" {
   type    = list(string)
-  default = ["127.0.0.1:8080"]
+  default = [] # without one, its variants are left out
 }
 variable "ldp" { default = "/rest" } # the repository's path
 variable "redis" {
   type    = list(string)
   default = []
+}
+
+locals {
+  saved = var.test == "files" ? "files" : "works"
 }
 
 target "postgres" {
@@ -39,14 +43,14 @@ target "postgres" {
   user      = var.user
   database  = var.database
   password  = secret("PG")
-  column    = "jsonb"
+  column    = var.test == "files" ? "bytea" : "jsonb"
   table     = "valkyrie" # made if missing; clear drops it
   timeout   = "60s"
 }
 
 target "fedora" {
   driver    = "web"
-  endpoints = var.fedora
+  endpoints = length(var.fedora) > 0 ? var.fedora : ["127.0.0.1:8080"]
   timeout   = "60s"
 
   op "put" {
@@ -54,13 +58,13 @@ target "fedora" {
       method = "PUT"
       path   = "${var.ldp}/valkyrie-{run}/{key}" # a deleted resource leaves a tombstone (410), so each run has a place of its own, which stays
       headers = {
-        "Content-Type" = var.test == "files" ? "text/plain" : "application/ld+json"
+        "Content-Type" = var.test == "files" ? "application/octet-stream" : "application/ld+json"
         "Prefer"       = "handling=lenient; received=\"minimal\"" # otherwise a second PUT of a work would have to repeat what the server has added
       }
       body = {
         collections = "{{\"@id\": \"\", \"info:valkyrie/part_of\": \"{field.part_of}\", \"info:valkyrie/text\": \"{field.text}\"}}"
         nested      = "{{\"@id\": \"\", \"info:valkyrie/part_of\": {field.part_of}, \"info:valkyrie/text\": \"{field.text}\"}}"
-        files       = "{field.text}"
+        files       = "{value}"
       }[var.test]
     }
   }
@@ -87,21 +91,30 @@ dataset "works" {
   values {
     record = {
       part_of = var.test == "nested" ? "grow(uuid)" : "list(info:collection/1)" # nested: one more with each save
-      text    = "lorem(${var.test == "files" ? var.words : 4})"
+      text    = "lorem(4)"
     }
   }
 }
 
+dataset "files" {
+  keys {
+    count  = var.count * var.scale
+    pick   = "sequence"
+    format = "file-%d"
+  }
+  values { size = var.size }
+}
+
 phase "empty" { # removes what an earlier variant left, so that a save is of something new
   target  = target[var.backend]
-  dataset = dataset.works
+  dataset = dataset[local.saved]
   when    = var.backend != "fedora"
   clear { sessions = 1 }
 }
 
 phase "save" {
   target  = target[var.backend]
-  dataset = dataset.works
+  dataset = dataset[local.saved]
   ops     = { put = 1 }
   closed {
     sessions   = 1
@@ -113,13 +126,14 @@ phase "save" {
 
 phase "tidy" {
   target  = target[var.backend]
-  dataset = dataset.works
+  dataset = dataset[local.saved]
   when    = var.backend != "fedora"
   clear { sessions = 1 }
 }
 
 experiment {
   repeat = 1
+  when   = var.backend != "fedora" || length(var.fedora) > 0
   matrix {
     test    = ["collections", "nested", "files"]
     backend = ["postgres", "fedora", "redis", "disk"]

@@ -132,6 +132,9 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
 	}
+	for _, name := range t.LeftOut {
+		fmt.Fprintf(&b, "  %s: left out, as when is false\n", name)
+	}
 	switch {
 	case open == 0:
 		fmt.Fprintf(&b, "All runs take %v, and a second or so each for starting and ending.\n", known)

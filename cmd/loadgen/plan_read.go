@@ -193,7 +193,12 @@ func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 		}
 		found[i] = &named
 	}
-	return found
+	if found.HasErrors() {
+		return found
+	}
+	plans, diags := all.Keep(all.Plans)
+	all.Plans = plans
+	return append(found, diags...)
 }
 
 // resolve resolves the plan once, asserts included.

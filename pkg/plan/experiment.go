@@ -37,6 +37,9 @@ type Experiment struct {
 	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "": none
 	RestartTimeout time.Duration `json:"restart_timeout"` // of that hook
 	Variants       []Variant     `json:"variants"`        // two or more: the named ones, then those of the matrix
+	LeftOut        []string      `json:"-"`               // names of the variants that Keep has left out
+
+	when hcl.Range // where the plan says which variants to leave out
 }
 
 // The orders of runs.
@@ -82,7 +85,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		}
 	}
 	b := r.block(&hclsyntax.Block{Body: &variants, TypeRange: body.TypeRange, LabelRanges: body.LabelRanges}, "experiment", "experiment")
-	b.Expect([]string{"repeat", "order", "baseline", "compare", "matters", "bound", "fork", "cap", "restart", "restart_timeout"}, []string{"variant", "matrix"})
+	b.Expect([]string{"repeat", "order", "baseline", "compare", "matters", "bound", "fork", "cap", "restart", "restart_timeout", "when"}, []string{"variant", "matrix"})
 	dialect.Integer(b.Block, "repeat", &e.Repeat)
 	b.Text("order", &e.Order)
 	b.Text("baseline", &e.Baseline)
@@ -98,6 +101,9 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		e.Restart = b.hook("restart")
 	}
 	b.Duration("restart_timeout", &e.RestartTimeout)
+	if a := b.Body.Attributes["when"]; a != nil { // what it asks for are a variant's values: see leftOut
+		e.when = a.Expr.Range()
+	}
 	if m := b.inner("matrix"); m != nil {
 		e.Variants = append(e.Variants, m.matrix()...)
 	}
@@ -105,6 +111,42 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		b.checkExperiment(e)
 	}
 	return e
+}
+
+// leftOut reports whether the variant that is being resolved is not to be run.
+func (r *resolver) leftOut() bool {
+	if r.file.experiment == nil {
+		return false
+	}
+	when := true
+	body := &hclsyntax.Body{Attributes: r.file.experiment.Body.Attributes, SrcRange: r.file.experiment.Body.SrcRange}
+	r.block(&hclsyntax.Block{Body: body, TypeRange: r.file.experiment.TypeRange}, "experiment", "experiment").Flag("when", &when)
+	return !when
+}
+
+// Keep leaves out the variants for which the experiment's `when` is false. It takes the plans of all, in the order of Variants, and returns those of
+// the others. There must be two or more, among them the baseline.
+func (e *Experiment) Keep(plans []*Plan) ([]*Plan, hcl.Diagnostics) {
+	var kept []*Plan
+	var variants []Variant
+	for i, v := range e.Variants {
+		if plans[i].LeftOut {
+			e.LeftOut = append(e.LeftOut, v.Name)
+			continue
+		}
+		kept, variants = append(kept, plans[i]), append(variants, v)
+	}
+	e.Variants = variants
+	refuse := func(what, remedy string) hcl.Diagnostics {
+		return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &e.when, Summary: "experiment.when " + what, Detail: remedy}}
+	}
+	switch {
+	case len(variants) < 2:
+		return nil, refuse(fmt.Sprintf("is true of %d of %d variants", len(variants), len(plans)), "Give the variables that it asks for, so that two or more are left.")
+	case slices.Contains(e.LeftOut, e.Baseline):
+		return nil, refuse("is false of the baseline, "+dialect.Quote(e.Baseline), "Give the variables that it asks for, or name another baseline.")
+	}
+	return kept, nil
 }
 
 // checkExperiment reports conflicts and sets the default baseline.

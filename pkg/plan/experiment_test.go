@@ -83,6 +83,36 @@ func TestExperimentDefaults(t *testing.T) {
 	require.Empty(t, diags)
 }
 
+// TestVariantsLeftOut: those for which the experiment's condition is false are not run. Two must be left, and the baseline.
+func TestVariantsLeftOut(t *testing.T) {
+	for condition, want := range map[string]string{
+		`var.w < 3`:                "", // w=3 is left out
+		`var.w == 2`:               "experiment.when is true of 1 of 3 variants",
+		`var.w > 1`:                `experiment.when is false of the baseline, "w=1"`,
+		`var.w == 1 ? "no" : true`: "experiment: when: ",
+	} {
+		f, e := experimentOf(t, experimental("experiment {\n when = "+condition+"\n matrix { w = [1, 2, 3] }\n}"))
+		var plans []*plan.Plan
+		var diags hcl.Diagnostics
+		for _, v := range e.Variants {
+			p, more := f.Resolve(plan.Vars{Variant: v.Name})
+			plans, diags = append(plans, p), append(diags, more...)
+		}
+		if !diags.HasErrors() {
+			plans, diags = e.Keep(plans)
+		}
+		if want != "" {
+			require.Contains(t, diags[0].Summary, want)
+			require.Equal(t, "plan.hcl", diags[0].Subject.Filename)
+			continue
+		}
+		require.Empty(t, diags)
+		require.Len(t, plans, 2)
+		require.Len(t, e.Variants, 2)
+		require.Equal(t, []string{"w=3"}, e.LeftOut)
+	}
+}
+
 func TestMistakesInExperiments(t *testing.T) {
 	const two = `variant "a" { w = 1 }
   variant "b" { w = 2 }`

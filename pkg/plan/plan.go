@@ -51,6 +51,8 @@ type Plan struct {
 	Observes []*Observe `json:"observes"` // in file order
 	Phases   []*Phase   `json:"phases"`   // in run order, without those whose `when` was false
 	Asserts  []*Assert  `json:"asserts"`
+
+	LeftOut bool `json:"-"` // as a variant: the experiment's `when` is false
 }
 
 // What to do when a worker is lost: go on without it, end the run, or have another worker take over its sessions from the next phase on.

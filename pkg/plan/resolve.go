@@ -37,6 +37,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 	r.plan = &Plan{Seed: 1, Targets: []*Target{}, Datasets: []*Dataset{}, Observes: []*Observe{}, Phases: []*Phase{}, Asserts: []*Assert{}}
 	r.Declare(f.blocks["variable"], f.locals, r.inputs(vars))
 	r.resolvePlan()
+	r.plan.LeftOut = r.leftOut()
 	targets, datasets := map[string]*Target{}, map[string]*Dataset{}
 	var all []*Target
 	for _, b := range f.blocks["target"] {

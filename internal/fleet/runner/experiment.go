@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/reason"
@@ -58,6 +59,9 @@ func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, strin
 	}
 	x, dir := s.result, s.dir
 	fmt.Fprintf(s.Words, "experiment of %d runs: %d variants × %d, %s, baseline %s\n", len(t.Variants)*t.Repeat, len(t.Variants), t.Repeat, t.Order, t.Experiment.Baseline)
+	if len(t.LeftOut) > 0 {
+		fmt.Fprintf(s.Words, "left out by the plan: %s\n", strings.Join(t.LeftOut, ", "))
+	}
 	if len(s.kept) > 0 {
 		fmt.Fprintf(s.Words, "%d of them have been run, and are kept\n", len(s.kept))
 	}

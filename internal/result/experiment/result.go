@@ -34,7 +34,7 @@ func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version stri
 	x := run.NewExperiment(id)
 	x.Plan, x.StartedAt, x.Loadgen, x.Seed = p.Name, at.UTC(), version, p.Seed
 	x.Repeat, x.Order, x.Baseline, x.Fork, x.CapSeconds = e.Repeat, e.Order, e.Baseline, e.Fork, e.Cap.Seconds()
-	x.Compare, x.Matters = e.Compare, e.Matters
+	x.Compare, x.Matters, x.LeftOut = e.Compare, e.Matters, e.LeftOut
 	for _, v := range e.Variants {
 		x.Variants = append(x.Variants, run.Variant{Name: v.Name, Values: v.Values, Stopped: run.StopFinished})
 	}

@@ -130,6 +130,9 @@ func (p *printer) variants(x *run.Experiment) {
 		}
 		p.line("  %s  %s", left(name, wide), became)
 	}
+	if out := tables.Some(x.LeftOut, "variant"); out != "" {
+		p.line("  left out by the plan: %s", out)
+	}
 }
 
 // experimentDoubts says how far the runs got, whether to believe them, and then each reason once.

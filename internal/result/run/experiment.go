@@ -41,11 +41,12 @@ type Experiment struct {
 	Labels map[string]string `json:"labels"` // set by the user for it and its runs
 	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, how durable they were, what was verified
 
-	Variants []Variant       `json:"variants"` // in the plan's order
-	Runs     []ExperimentRun `json:"runs"`     // in the order they were run
-	Figures  []Figure        `json:"figures"`  // by phase, op and metric, and then by variant
-	Tables   []Table         `json:"tables"`   // those of the plan, then one for each phase, op and metric
-	Charts   []chart         `json:"charts"`   // those of the plan
+	Variants []Variant       `json:"variants"`           // in the plan's order
+	LeftOut  []string        `json:"left_out,omitempty"` // names of variants that were not to be run, as the experiment's `when` was false
+	Runs     []ExperimentRun `json:"runs"`               // in the order they were run
+	Figures  []Figure        `json:"figures"`            // by phase, op and metric, and then by variant
+	Tables   []Table         `json:"tables"`             // those of the plan, then one for each phase, op and metric
+	Charts   []chart         `json:"charts"`             // those of the plan
 
 	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
 }

@@ -29,6 +29,7 @@ type studyView struct {
 	Tables        []tableView // of the plan
 	Charts        []figure    // of the plan
 	Variants      []variantView
+	LeftOut       string // variants that the plan left out; "": none
 	Runs          tableView
 	RunFigures    []figure
 	Environment   []words.Fact
@@ -116,6 +117,7 @@ func newStudyView(s *timeline.Source, key string) *studyView {
 	for _, one := range x.Variants {
 		v.Variants = append(v.Variants, newVariantView(x, one))
 	}
+	v.LeftOut = tables.Some(x.LeftOut, "variant")
 	for i, name := range phasesOf(comparisons) {
 		v.Phases = append(v.Phases, newStudyPhase(s.Study, comparisons, name, fmt.Sprintf("%s-p%d", key, i+1)))
 	}
