@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what the tests want beside Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
-# reports in, a JDK, the log library Mashona to exchange files with and the repository Fedora to load, which Maven fetches, a vegeta, which is built, to read
-# samples, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
+# reports in, a JDK, the log library Mashona to exchange files with and the repository Fedora to load, which Maven fetches, a vegeta to read samples and
+# nodes of Olric to load, which are built, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
 # two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing
 # and fails.
 set -eu
@@ -90,6 +90,11 @@ build_vegeta() {
 	command -v vegeta >/dev/null || go build -modfile=tools/go.mod -trimpath -o "$cache/loadgen/vegeta" github.com/tsenart/vegeta/v12
 }
 
+# build_olric builds the program that runs nodes of Olric to where plans/olric.sh looks for it.
+build_olric() {
+	go build -C tools/olric -trimpath -o "$cache/loadgen/olric" .
+}
+
 wanted=$(missing | tr '\n' ' ')
 if [ -n "$wanted" ]; then
 	if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
@@ -108,5 +113,6 @@ if [ -n "$wanted" ]; then
 fi
 archives
 build_vegeta
+build_olric
 guest_kernel || { as_root apt-get update && guest_kernel; }
 echo "test servers: all there"

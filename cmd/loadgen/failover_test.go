@@ -12,29 +12,77 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// beginSentinels starts the servers of plans/failover.hcl at a port and the nine after it, and returns the arguments for a run on them. They end with the
-// test.
-func beginSentinels(t *testing.T, port int) (args []string) {
+// beginServers starts servers by the script of an example, and returns the script as a hook's command. They end with the test. What call does is tell the
+// script of an event.
+func beginServers(t *testing.T, name string, args ...string) (command string, call func(event string)) {
 	t.Helper()
-	_, err := exec.LookPath("redis-server")
-	servertest.Require(t, "redis", err)
-	script, err := filepath.Abs(filepath.Join("..", "..", "plans", "failover.sh"))
+	script, err := filepath.Abs(filepath.Join("..", "..", "plans", name))
 	require.NoError(t, err)
-	call := func(event string) {
-		cmd := exec.Command("timeout", "60", script, fmt.Sprint(port), "500")
+	call = func(event string) {
+		cmd := exec.Command("timeout", append([]string{"60", script}, args...)...)
 		cmd.Env = append(os.Environ(), "LOADGEN_EVENT="+event)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
 	t.Cleanup(func() { call("end") })
 	call("")
+	return fmt.Sprintf("'%s' %s", script, strings.Join(args, " ")), call
+}
+
+// beginSentinels starts the servers of plans/failover.hcl at a port and the nine after it, and returns the arguments for a run on them.
+func beginSentinels(t *testing.T, port int) (args []string) {
+	t.Helper()
+	_, err := exec.LookPath("redis-server")
+	servertest.Require(t, "redis", err)
+	command, _ := beginServers(t, "failover.sh", fmt.Sprint(port), "500")
 	return []string{
-		"--once", "--allow-exec", fmt.Sprintf("servers='%s' %d 500", script, port),
+		"--once", "--allow-exec", "servers=" + command,
 		"--var", nodes(fmt.Sprintf("127.0.0.1:%d", port+10), fmt.Sprintf("127.0.0.1:%d", port+11), fmt.Sprintf("127.0.0.1:%d", port+12)),
 	}
+}
+
+// TestOlricQuorums has nodes of Olric leave: its quorums are met with all of them, and fail with one left, in Olric's own words.
+func TestOlricQuorums(t *testing.T) {
+	t.Parallel()
+	servertest.Require(t, "olric", servertest.Olric())
+	_, call := beginServers(t, "olric.sh", "17400")
+	example, err := os.ReadFile(filepath.Join("..", "..", "plans", "olric.hcl"))
+	require.NoError(t, err)
+	filled, _, _ := strings.Cut(string(example), `phase "four"`)
+	target, _, _ := strings.Cut(filled, `phase "fill"`)
+	load := func(plan string) map[string]*run.Op {
+		r := begin(t, plan+`phase "load" {
+  target      = target.olric
+  dataset     = dataset.items
+  ops         = { get = 1, put = 1 }
+  max_bad     = 1
+  expect_hits = 0
+  closed {
+    sessions   = 4
+    iterations = 500
+  }
+}`, "--var", nodes("127.0.0.1:17400")).result(2 * time.Minute)
+		require.NotNil(t, r.Phase["load"], r.Verdict.Reasons)
+		return r.Phase["load"].Op
+	}
+
+	four := load(filled)
+	require.Positive(t, four["put"].OK)
+	require.Equal(t, four["put"].Due, four["put"].OK)
+	require.Equal(t, four["get"].Due, four["get"].OK)
+
+	for _, event := range []string{"three", "two", "one"} {
+		call(event)
+	}
+	one := load(target)
+	require.Positive(t, one["put"].QuorumFailed)
+	require.Equal(t, one["put"].Due, one["put"].OK+one["put"].QuorumFailed)
+	require.Positive(t, one["get"].Miss)
+	require.Equal(t, one["get"].Due, one["get"].OK+one["get"].Miss)
 }
 
 // TestFailoverLosesWrites kills a master whose replicas have fallen behind: puts that were acknowledged meanwhile are gone from the new one. Those that

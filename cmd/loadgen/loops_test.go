@@ -159,6 +159,10 @@ func TestPlansOnFourLoops(t *testing.T) {
 				args = append(args, "--var", "endpoints="+servertest.Redis(t))
 			case "failover.hcl":
 				args = append(args, beginSentinels(t, 17300)...)
+			case "olric.hcl":
+				servertest.Require(t, "olric", servertest.Olric())
+				command, _ := beginServers(t, "olric.sh", "17500")
+				args = append(args, "--once", "--allow-exec", "servers="+command, "--var", "endpoints=127.0.0.1:17500")
 			case "hydra-server.hcl":
 				args = append(args, "--var", "iterations=50")
 			case "web.hcl":

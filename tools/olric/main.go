@@ -1,0 +1,111 @@
+// Command olric runs nodes of Olric, a distributed cache whose servers copy values among themselves, on the loopback: a target to load. It is a module of
+// its own, so that loadgen needs none of this.
+//
+//	olric -port 22100 -nodes 4 -node 0     the first of four nodes
+//
+// Node i answers clients at port + i, in Redis' protocol, and the other nodes at port + 50 + i. It prints "ready" once it has found them, and leaves them
+// when it is told to end (SIGINT, SIGTERM).
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/olric-data/olric"
+	"github.com/olric-data/olric/config"
+)
+
+// leaveTimeout is how long a node may take to say goodbye.
+const leaveTimeout = 3 * time.Second
+
+func main() {
+	port := flag.Int("port", 22100, "port of the first node")
+	nodes := flag.Int("nodes", 4, "nodes of the cluster")
+	node := flag.Int("node", 0, "number of this node")
+	n := flag.Int("n", 3, "copies of a value")
+	w := flag.Int("w", 2, "copies that a put waits for")
+	r := flag.Int("r", 1, "copies that a get reads")
+	flag.Parse()
+	c := configure(*port, *node, *nodes)
+	c.ReplicaCount, c.WriteQuorum, c.ReadQuorum = *n, *w, *r
+	if err := run(c); err != nil {
+		slog.Error("olric ended", "error", err)
+		os.Exit(1)
+	}
+}
+
+const host = "127.0.0.1"
+
+// configure returns what all nodes have in common, and the addresses of one.
+func configure(port, node, nodes int) *config.Config {
+	c := config.New("local")
+	c.BindAddr, c.BindPort = host, port+node
+	c.PartitionCount = 71 // a few keys reach all nodes
+	c.LogLevel, c.LogVerbosity, c.LogOutput = config.LogLevelWarn, 1, os.Stderr
+	gossip := port + 50
+	c.MemberlistConfig.BindAddr, c.MemberlistConfig.BindPort = host, gossip+node
+	c.MemberlistConfig.AdvertiseAddr, c.MemberlistConfig.AdvertisePort = host, gossip+node
+	for i := range nodes {
+		if i != node {
+			c.Peers = append(c.Peers, net.JoinHostPort(host, strconv.Itoa(gossip+i)))
+		}
+	}
+	return c
+}
+
+// run starts a node, says when it is ready, and ends it on a signal.
+func run(c *config.Config) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	db, err := olric.New(c)
+	if err != nil {
+		return fmt.Errorf("configure a node at port %d: %w", c.BindPort, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- db.Start() }() // ends with Shutdown
+	for said := false; ; {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("node at port %d: %w", c.BindPort, err)
+		case <-ctx.Done():
+			return leave(db)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if !said && complete(ctx, db, c) {
+			said = true
+			fmt.Println("ready")
+		}
+	}
+}
+
+// complete reports whether the node knows where each partition's copies are to be, so that no quorum fails for want of nodes.
+func complete(ctx context.Context, db *olric.Olric, c *config.Config) bool {
+	table, err := db.NewEmbeddedClient().RoutingTable(ctx)
+	if err != nil || len(table) != int(c.PartitionCount) {
+		return false
+	}
+	for _, partition := range table {
+		if len(partition.ReplicaOwners) != c.ReplicaCount-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// leave has the others take over what the node has.
+func leave(db *olric.Olric) error {
+	bounded, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if err := db.Shutdown(bounded); err != nil {
+		return fmt.Errorf("leave the cluster: %w", err)
+	}
+	return nil
+}
