@@ -31,7 +31,7 @@ var unheld = map[string]string{
 	"internal/load/engine.timed":     "likewise",
 	"internal/load/sockets.Pipes":    "likewise: its loops run on the blocking executor",
 	"internal/load/engine.lease":     "what its field holds is machine.Suspended, which reads two clocks by raw system calls",
-	"internal/plan/values.Record":    "what its fields hold are closures of that package, which draw and append",
+	"internal/plan/values.Record":    "what its fields hold are closures of that package, which draw and append, and encoders of its own, which share nothing and take no lock once there is a first one",
 	"internal/load/engine.wallClock": "sleep is called by transports that are not held; now reads the clock",
 }
 

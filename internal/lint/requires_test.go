@@ -13,6 +13,7 @@ var dependencies = []string{
 	"github.com/HdrHistogram/hdrhistogram-go", // an oracle for pkg/hist, in tests
 	"github.com/hashicorp/hcl/v2",             // the language of plans
 	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs, and how the connections of driver postgres begin
+	"github.com/klauspost/compress",           // gzip and zstd over records
 	"github.com/prometheus/client_golang",     // /metrics in every format a scraper may ask for
 	"github.com/prometheus/client_model",      // its messages: a histogram of both kinds
 	"github.com/rogpeppe/go-internal",         // testscript, in tests

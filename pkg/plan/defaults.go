@@ -41,7 +41,7 @@ func (p *Plan) applyDefaults(places map[string]hcl.Range, drivers []driver.Drive
 	}
 	p.defaultSessions(places)
 	for _, d := range p.Datasets {
-		if r, err := values.New(d.Values.Record); err == nil {
+		if r, err := values.New(d.Values.Record, d.Values.Encoding, d.Values.Compression); err == nil {
 			if r.Grows() {
 				d.Values.Elements = p.elements(d)
 			}

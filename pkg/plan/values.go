@@ -12,6 +12,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/plan/compress"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/plan/values"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -23,7 +24,9 @@ type Values struct {
 	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
 	Checked         bool              `json:"checked"`                   // the value's first 24 bytes hold writer, version and checksum
 	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
-	Record          map[string]string `json:"record,omitempty"`          // values are JSON objects with fields of these types, see internal/plan/values; nil: as Fill says
+	Record          map[string]string `json:"record,omitempty"`          // values are records with fields of these types, see internal/plan/values; nil: as Fill says
+	Encoding        string            `json:"encoding,omitempty"`        // of the record: "packed" or "dictionary"; "": a JSON object
+	Compression     string            `json:"compression,omitempty"`     // of the record: "gzip" or "zstd"; "": none
 	Elements        int64             `json:"elements,omitempty"`        // most elements of a growing record field; 0: none grows
 	File            *ValueFile        `json:"file,omitempty"`            // source of the values; nil: they are generated
 	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away; the rest is random bytes. nil: as Fill says
@@ -62,7 +65,7 @@ const writeSizes = `Write a size such as "200B", "uniform(100B, 10KiB)", "lognor
 
 // values reads a values block.
 func (b *block) values(d *Values) {
-	b.Expect([]string{"size", "checked", "fill", "compressibility", "record", "ttl", "file", "form", "field", "encoding", "pick"}, nil)
+	b.Expect([]string{"size", "checked", "fill", "compressibility", "record", "compression", "ttl", "file", "form", "field", "encoding", "pick"}, nil)
 	switch {
 	case b.Has("file"):
 		b.valueFile(d)
@@ -72,8 +75,9 @@ func (b *block) values(d *Values) {
 		b.sizes(d)
 	}
 	if d.File == nil {
-		b.withoutFile("values", "form", "field", "encoding", "pick")
+		b.withoutFile("values", "form", "field", "pick")
 	}
+	b.encoding(d)
 	b.Flag("checked", &d.Checked)
 	b.Text("fill", &d.Fill)
 	var share float64
@@ -106,6 +110,35 @@ func (b *block) record(d *Values) {
 			return
 		}
 		d.Record[name.AsString()] = kind.AsString()
+	}
+}
+
+// encoding reads how records are written.
+func (b *block) encoding(d *Values) {
+	for _, one := range []struct {
+		name  string
+		words []string // the first is the default
+		to    *string
+	}{
+		{"encoding", []string{values.JSON, values.Packed, values.Dictionary}, &d.Encoding},
+		{"compression", []string{compress.None, compress.Gzip, compress.Zstd}, &d.Compression},
+	} {
+		word := one.words[0]
+		switch {
+		case !b.Has(one.name) || d.File != nil && one.name == "encoding": // a file's is another
+			continue
+		case !b.Has("record"):
+			b.Value(one.name)
+			b.Bad(one.name, "no record", `Write record = { id = "uuid", visits = "int" }, or leave it out: only records are encoded.`)
+			continue
+		}
+		switch b.Text(one.name, &word); slices.Index(one.words, word) {
+		case 0:
+		case -1:
+			b.Bad(one.name, "unknown "+dialect.Quote(word), fmt.Sprintf(`Write "%s".`, strings.Join(one.words, `" or "`)))
+		default:
+			*one.to = word
+		}
 	}
 }
 
@@ -211,7 +244,7 @@ func (d *Values) Value() (driver.Value, error) {
 	}
 	var maker driver.Maker
 	if d.Record != nil {
-		if maker, err = values.New(d.Record); err != nil {
+		if maker, err = values.New(d.Record, d.Encoding, d.Compression); err != nil {
 			return driver.Value{}, err
 		}
 	}
@@ -224,7 +257,7 @@ func (d *Values) LeastSize() int {
 	case d.File != nil:
 		return d.header() + d.File.Least
 	case d.Record != nil:
-		return d.header() + len("{}")
+		return d.header() + 1
 	case d.Sizes == nil:
 		return d.Size
 	case d.Sizes.Kind == ListedSizes && len(d.Sizes.List) > 0:
@@ -251,7 +284,7 @@ func (d *Values) Form() string {
 		parts = append(parts, d.File.Summary())
 	}
 	if d.Record != nil {
-		parts = append(parts, fmt.Sprintf("records of %d fields as JSON", len(d.Record)))
+		parts = append(parts, d.recordForm())
 	}
 	if d.Compressibility != nil {
 		parts = append(parts, fmt.Sprintf("%g%% of which compresses away", *d.Compressibility*100))
@@ -259,10 +292,29 @@ func (d *Values) Form() string {
 	return strings.Join(parts, ", ")
 }
 
+// recordForm describes records and how they are written.
+func (d *Values) recordForm() string {
+	text := fmt.Sprintf("records of %d fields", len(d.Record))
+	switch d.Encoding {
+	case "":
+		text += " as JSON"
+	case values.Packed:
+		text += ", packed"
+	default:
+		text += ", packed by " + d.Encoding
+	}
+	if d.Compression != "" {
+		text += ", compressed by " + d.Compression
+	}
+	return text
+}
+
 // values checks a dataset's values.
 func (v *validator) values(at part, d *Values) {
 	if d.Record != nil {
 		v.record(at, d)
+	} else if d.Encoding != "" || d.Compression != "" {
+		v.fault(at.where+": an encoding without a record", "Leave it out.", at.path+".encoding", at.path+".compression")
 	}
 	v.valueFile(at, d)
 	v.holds(at, "size", int64(d.Size), 0, maxValueSize)
@@ -291,7 +343,7 @@ func (v *validator) values(at part, d *Values) {
 // record checks the types of fields, and that the size fits the longest record.
 func (v *validator) record(at part, d *Values) {
 	path := at.path + ".record"
-	r, err := values.New(d.Record)
+	r, err := values.New(d.Record, d.Encoding, d.Compression)
 	switch {
 	case err != nil:
 		what, write, _ := strings.Cut(err.Error(), "; write")

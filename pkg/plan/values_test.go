@@ -63,6 +63,9 @@ func TestKeysAndValues(t *testing.T) {
 		{"", "size = {\n 1024 = 1\n 32 = 9\n }", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: 1024, Sizes: &plan.Sizes{Kind: "list", List: list}}, "one of 2 sizes"},
 		{"", "size = {\n \"32B\" = 9\n \"1KiB\" = 1\n }\n compressibility = \"25%\"", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: 1024, Sizes: &plan.Sizes{Kind: "list", List: list}, Compressibility: &share}, "one of 2 sizes, 25% of which compresses away"},
 		{"", "record = {\n id = \"uuid\"\n n = \"int(1, 99)\"\n }", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: len(`{"id":"00000000-0000-0000-0000-000000000000","n":99}`), Record: record}, "records of 2 fields as JSON"},
+		{"", "record = {\n id = \"uuid\"\n n = \"int(1, 99)\"\n }\n encoding = \"json\"\n compression = \"none\"", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: len(`{"id":"00000000-0000-0000-0000-000000000000","n":99}`), Record: record}, "records of 2 fields as JSON"},
+		{"", "record = {\n id = \"uuid\"\n n = \"int(1, 99)\"\n }\n encoding = \"packed\"", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: 16 + 4, Record: record, Encoding: "packed"}, "records of 2 fields, packed"},
+		{"", "record = {\n id = \"uuid\"\n n = \"int(1, 99)\"\n }\n encoding = \"dictionary\"\n compression = \"zstd\"", false, plan.Keys{Pick: "uniform"}, plan.Values{Size: 16 + 4 + 64, Record: record, Encoding: "dictionary", Compression: "zstd"}, "records of 2 fields, packed by dictionary, compressed by zstd"},
 		{"", "record = {\n id = \"uuid\"\n n = \"int(1, 99)\"\n }", true, plan.Keys{Pick: "uniform"}, plan.Values{Size: driver.HeaderSize + len(`{"id":"00000000-0000-0000-0000-000000000000","n":99}`), Checked: true, Record: record}, "records of 2 fields as JSON"},
 	} {
 		p := good(t, withValues(tt.keys, tt.values, tt.copies), plan.Vars{})

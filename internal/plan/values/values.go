@@ -1,8 +1,8 @@
-// Package values makes typed records: JSON objects whose fields are drawn at random from a seed.
+// Package values makes typed records, whose fields are drawn at random from a seed.
 //
 //	{"born":"2014-05-17","id":"0b6f…","state":"live","visits":-1873645}
 //
-// Fields are sorted by name, without white space between them, in UTF-8. A record is a function of its fields and the seed.
+// A record is a function of its fields and the seed. As JSON, its fields are sorted by name, without white space between them, in UTF-8.
 //
 //	type              value
 //	int, int(a, b)    a 32-bit integer, or one from a to b
@@ -12,49 +12,94 @@
 //	datetime          "2014-05-17T08:15:30.123Z", from the same range
 //	list(n)           one of n words derived from the field's name
 //	list(a, b, c)     one of these texts
+//	list(2 of n)      a list of two different ones of n words; also list(2 of a, b, c): each such choice is equally likely, in the order given
 //	uuid              "0b6f8a52-…", random, version 4
+//	uuid(node/%s)     "node/0b6f8a52-…"
 //	qname             "{http://loadgen.example/model/content/1.0}dolorAmet", one of 16 namespaces with a name of two words
 //	lorem, lorem(n)   n words of running text, 8 by default
 //	grow(T)           a list of values of type T, whose length is in the seed; [Grown] makes such seeds
+//
+// The other encodings hold the same values, one after the other in the same order, without names. A reader has to know the types.
+//
+//	type              packed, little-endian                              dictionary, where it differs
+//	int, long         4 or 8 bytes
+//	float, double     4 or 8 bytes of IEEE 754
+//	date, datetime    days in 4 bytes, milliseconds in 8, since 1970
+//	uuid              16 bytes
+//	uuid(node/%s)     the text before it, 16 bytes, the text after it     16 bytes
+//	list              text; of several, one after the other               its number from 0, as a varint
+//	qname             text                                                the number of its namespace in a byte, the name's text
+//	lorem             text
+//	grow(T)           the number of elements as a varint, the elements    the same, with elements that may differ
+//
+// A text is its length in bytes as a varint (encoding/binary), and its bytes.
 package values
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loadgen/loadgen/internal/plan/compress"
 )
 
 // The bounds of a record.
 const (
-	maxFields = 256
-	maxText   = 256       // bytes of a name, and of a text in a list
-	maxList   = 1_000_000 // generated texts of a list
-	maxWords  = 200_000   // of running text: more than 1 MB
+	maxFields  = 256
+	maxText    = 256       // bytes of a name, and of a text in a list
+	maxList    = 1_000_000 // generated texts of a list
+	maxWords   = 200_000   // of running text: more than 1 MB
+	maxSeveral = 1000      // texts of a list that several are chosen from
+)
+
+// The encodings of a record.
+const (
+	JSON       = "json"
+	Packed     = "packed"
+	Dictionary = "dictionary"
 )
 
 // Record makes records of one kind. It does not change, so any number of goroutines may use it.
 type Record struct {
-	fields []field
-	bound  int
-	grows  int // most bytes that each further element takes; 0: no field grows
+	fields   []field
+	json     bool
+	bound    int
+	grows    int                  // most bytes that each further element takes; 0: no field grows
+	compress *compress.Compressor // nil: none
+}
+
+// writer appends a value.
+type writer func(dst []byte, r random) []byte
+
+// form is how values of a type are written in an encoding.
+type form struct {
+	bound int // bytes of the longest
+	write writer
+}
+
+// kind makes the values of a type. All of its writers make the same value of the same random source.
+type kind struct {
+	json, packed form
+	dictionary   form   // without write: packed
+	plain        writer // without JSON's syntax; nil: json has none
 }
 
 // field makes one field's name and value.
 type field struct {
+	kind
+	as    form // what records have
 	name  string
-	grows bool   // its value is a list of values that write makes
+	grows bool   // its value is a list of values that kind makes
 	lead  string // text before the value: brace or comma, and name
-	bound int    // bytes of the longest value
-	write func(dst []byte, random random) []byte
-	plain func(dst []byte, random random) []byte // like write, without JSON syntax; nil: write's output without quotes
 }
 
-// New returns the record with the given fields: types by name. The error names the field and says what to write.
-func New(types map[string]string) (*Record, error) {
+// New returns the record with the given fields: types by name. The encoding and the compression may be "", for JSON and none. The error names the field
+// and says what to write.
+func New(types map[string]string, encoding, compression string) (*Record, error) {
 	if len(types) < 1 || len(types) > maxFields {
 		return nil, fmt.Errorf("%d fields; write from 1 to %d", len(types), maxFields)
 	}
@@ -63,8 +108,12 @@ func New(types map[string]string) (*Record, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	r := &Record{bound: len("}")}
-	for i, name := range names {
+	r := &Record{json: encoding == "" || encoding == JSON}
+	var err error
+	if r.compress, err = compress.New(compression); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
 		if name == "" || len(name) > maxText || !utf8.ValidString(name) {
 			return nil, fmt.Errorf("a field named %.40q; write a name of 1 to %d bytes of UTF-8", name, maxText)
 		}
@@ -72,20 +121,44 @@ func New(types map[string]string) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
-		f.name, f.lead = name, ","+quoted(name)+":"
-		if i == 0 {
-			f.lead = "{" + f.lead[1:]
+		f.name = name
+		switch {
+		case r.json:
+			f.as = f.json
+		case encoding == Packed || encoding == Dictionary && f.dictionary.write == nil:
+			f.as = f.packed
+		case encoding == Dictionary:
+			f.as = f.dictionary
+		default:
+			return nil, fmt.Errorf("encoding %.40q; write %q, %q or %q", encoding, JSON, Packed, Dictionary)
 		}
-		r.fields = append(r.fields, f)
-		r.bound += len(f.lead)
-		if f.grows {
-			r.bound += len("[]")
-			r.grows += len(",") + f.bound
-		} else {
-			r.bound += f.bound
-		}
+		r.add(f)
 	}
 	return r, nil
+}
+
+// add appends a field.
+func (r *Record) add(f field) {
+	switch {
+	case !r.json:
+	case len(r.fields) == 0:
+		f.lead = "{" + quoted(f.name) + ":"
+		r.bound += len("}")
+	default:
+		f.lead = "," + quoted(f.name) + ":"
+	}
+	r.fields = append(r.fields, f)
+	r.bound += len(f.lead)
+	switch {
+	case !f.grows:
+		r.bound += f.as.bound
+	case r.json:
+		r.bound += len("[]")
+		r.grows += len(",") + f.as.bound
+	default:
+		r.bound += binary.MaxVarintLen32
+		r.grows += f.as.bound
+	}
 }
 
 // Grows reports whether any field grows.
@@ -93,13 +166,17 @@ func (r *Record) Grows() bool { return r.grows > 0 }
 
 // Bound returns an upper bound in bytes on records whose growing fields have at most that many elements.
 func (r *Record) Bound(elements int64) int64 {
-	if r.grows == 0 {
-		return int64(r.bound)
-	}
-	if elements > (math.MaxInt64-int64(r.bound))/int64(r.grows) {
+	if r.grows > 0 && elements > (math.MaxInt64/2-int64(r.bound))/int64(r.grows) {
 		return math.MaxInt64
 	}
-	return int64(r.bound) + elements*int64(r.grows)
+	bound := int64(r.bound)
+	if r.grows > 0 {
+		bound += elements * int64(r.grows)
+	}
+	if r.compress != nil {
+		bound = compress.Bound(bound)
+	}
+	return bound
 }
 
 // Grown returns the seed of a record whose growing fields have n elements, at most 2³² − 1. Records of one seed differ only in that: the
@@ -114,20 +191,23 @@ func (r *Record) drawn(seed uint64) (random, uint64) {
 	return random(seed &^ math.MaxUint32), seed & math.MaxUint32
 }
 
-// grown appends a list of n values.
+// grown appends a list of n values as JSON.
 func (f *field) grown(dst []byte, r random, n uint64) []byte {
 	dst = append(dst, '[')
 	for i := range n {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = f.write(dst, random(r.word()))
+		dst = f.json.write(dst, random(r.word()))
 	}
 	return append(dst, ']')
 }
 
 // Least returns a lower bound on the size of records in bytes.
 func (r *Record) Least() int {
+	if !r.json || r.compress != nil {
+		return 1
+	}
 	n := len("}")
 	for _, f := range r.fields {
 		n += len(f.lead) + 1
@@ -135,20 +215,41 @@ func (r *Record) Least() int {
 	return n
 }
 
-// Append appends the record of a seed. It allocates only to grow dst.
+// Append appends the record of a seed. It allocates only to grow dst, and as package compress says.
 func (r *Record) Append(dst []byte, seed uint64) []byte {
+	at := len(dst)
+	dst = r.encode(dst, seed)
+	if r.compress == nil {
+		return dst
+	}
+	end := len(dst)
+	dst = r.compress.Append(dst, dst[at:])
+	return append(dst[:at], dst[end:]...)
+}
+
+// encode appends the record of a seed, not compressed.
+func (r *Record) encode(dst []byte, seed uint64) []byte {
 	all, elements := r.drawn(seed)
 	for i := range r.fields {
 		f := &r.fields[i]
 		dst = append(dst, f.lead...)
 		own := random(all.word())
-		if f.grows {
+		switch {
+		case !f.grows:
+			dst = f.as.write(dst, own)
+		case r.json:
 			dst = f.grown(dst, own, elements)
-		} else {
-			dst = f.write(dst, own)
+		default:
+			dst = binary.AppendUvarint(dst, elements)
+			for range elements {
+				dst = f.as.write(dst, random(own.word()))
+			}
 		}
 	}
-	return append(dst, '}')
+	if r.json {
+		dst = append(dst, '}')
+	}
+	return dst
 }
 
 // Has reports whether records have a field.
@@ -178,11 +279,7 @@ func (r *Record) AppendField(dst []byte, seed uint64, name string) []byte {
 	if f.plain != nil {
 		return f.plain(dst, own)
 	}
-	at := len(dst)
-	if dst = f.write(dst, own); dst[at] == '"' {
-		dst = append(dst[:at], dst[at+1:len(dst)-1]...)
-	}
-	return dst
+	return f.json.write(dst, own)
 }
 
 // random is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, figure 16).
@@ -208,7 +305,7 @@ func quoted(text string) string {
 	return string(b)
 }
 
-const writeType = `write "int", "long", "int(1, 6)", "float", "double", "date", "datetime", "list(9)", "list(draft, live)", "uuid", "qname", "lorem(20)" or "grow(uuid)"`
+const writeType = `write "int", "long", "int(1, 6)", "float", "double", "date", "datetime", "list(9)", "list(draft, live)", "list(2 of 9)", "uuid", "uuid(node/%s)", "qname", "lorem(20)" or "grow(uuid)"`
 
 // newField parses a type.
 func newField(name, text string) (field, error) {
@@ -220,10 +317,16 @@ func newField(name, text string) (field, error) {
 		f.grows = true
 		return f, err
 	}
+	k, err := newKind(name, text)
+	return field{kind: k}, err
+}
+
+// newKind parses the type of a single value.
+func newKind(name, text string) (kind, error) {
 	word, rest, called := strings.Cut(text, "(")
 	inner, closed := strings.CutSuffix(rest, ")")
 	if called != closed {
-		return field{}, fmt.Errorf("type %.60q; %s", text, writeType)
+		return kind{}, fmt.Errorf("type %.60q; %s", text, writeType)
 	}
 	var args []string
 	if called {
@@ -233,114 +336,20 @@ func newField(name, text string) (field, error) {
 	}
 	switch word {
 	case "int":
-		return wholeNumber(args, math.MinInt32, math.MaxInt32)
+		return wholeNumber(args, math.MinInt32, math.MaxInt32, 4)
 	case "long":
-		return wholeNumber(args, math.MinInt64, math.MaxInt64)
+		return wholeNumber(args, math.MinInt64, math.MaxInt64, 8)
 	case "list":
 		return list(name, args)
 	case "lorem":
 		return lorem(args)
-	}
-	if f, ok := plain[word]; ok && !called {
-		return f, nil
-	}
-	return field{}, fmt.Errorf("type %.60q; %s", text, writeType)
-}
-
-// wholeNumber is a number between the two arguments, or between the limits of its type.
-func wholeNumber(args []string, least, most int64) (field, error) {
-	from, to := least, most
-	if len(args) > 0 {
-		var errs [2]error
-		if len(args) == 2 {
-			from, errs[0] = strconv.ParseInt(args[0], 10, 64)
-			to, errs[1] = strconv.ParseInt(args[1], 10, 64)
-		}
-		if len(args) != 2 || errs[0] != nil || errs[1] != nil || from > to || from < least || to > most {
-			return field{}, fmt.Errorf("the range (%.60s); write two whole numbers from %d to %d, the smaller first", strings.Join(args, ", "), least, most)
+	case "uuid":
+		if called {
+			return uuidWithin(inner)
 		}
 	}
-	span := uint64(to) - uint64(from) + 1 // 0: all 64 bits
-	return field{
-		bound: max(len(strconv.FormatInt(from, 10)), len(strconv.FormatInt(to, 10))),
-		write: func(dst []byte, r random) []byte {
-			x := r.word()
-			if span != 0 {
-				x = scaled(x, span)
-			}
-			return strconv.AppendInt(dst, int64(uint64(from)+x), 10)
-		},
-	}, nil
-}
-
-// list is one of the arguments or, with a single argument n, one of n words.
-func list(name string, args []string) (field, error) {
-	var f field
-	if len(args) == 1 {
-		if n, err := strconv.ParseUint(args[0], 10, 32); err == nil {
-			if n < 1 || n > maxList {
-				return field{}, fmt.Errorf("a list of %d; write a number from 1 to %d, or the texts themselves", n, maxList)
-			}
-			seed := random(len(name))
-			for _, c := range []byte(name) {
-				seed = random(seed.word()) ^ random(c)
-			}
-			return madeList(uint64(seed), n), nil
-		}
+	if k, ok := simple[word]; ok && !called {
+		return k, nil
 	}
-	texts := make([]string, len(args))
-	for i, arg := range args {
-		if arg == "" || len(arg) > maxText || !utf8.ValidString(arg) {
-			return field{}, fmt.Errorf("the text %.40q in a list; write 1 to %d bytes of UTF-8 without commas and brackets", arg, maxText)
-		}
-		texts[i] = quoted(arg)
-		f.bound = max(f.bound, len(texts[i]))
-	}
-	if len(texts) == 0 {
-		return field{}, fmt.Errorf("a list of nothing; write how many texts it has, or the texts themselves, as in list(draft, live)")
-	}
-	f.write = func(dst []byte, r random) []byte { return append(dst, texts[r.below(uint64(len(texts)))]...) }
-	f.plain = func(dst []byte, r random) []byte { return append(dst, args[r.below(uint64(len(args)))]...) }
-	return f, nil
-}
-
-// madeList is one of n texts, each a word and its number. They are generated, not stored.
-func madeList(seed, n uint64) field {
-	return field{
-		bound: len(`"-"`) + longest + len(strconv.FormatUint(n, 10)),
-		write: func(dst []byte, r random) []byte {
-			i := r.below(n)
-			pick := random(seed + i)
-			dst = append(dst, '"')
-			dst = append(dst, pick.latin()...)
-			dst = append(dst, '-')
-			dst = strconv.AppendUint(dst, i+1, 10)
-			return append(dst, '"')
-		},
-	}
-}
-
-// lorem is running text.
-func lorem(args []string) (field, error) {
-	words := uint64(8)
-	if len(args) > 0 {
-		n, err := strconv.ParseUint(args[0], 10, 32)
-		if err != nil || len(args) != 1 || n < 1 || n > maxWords {
-			return field{}, fmt.Errorf("lorem(%.40s); write a number of words from 1 to %d", strings.Join(args, ", "), maxWords)
-		}
-		words = n
-	}
-	return field{
-		bound: len(`""`) + int(words)*(longest+1),
-		write: func(dst []byte, r random) []byte {
-			dst = append(dst, '"')
-			for i := range words {
-				if i > 0 {
-					dst = append(dst, ' ')
-				}
-				dst = append(dst, r.latin()...)
-			}
-			return append(dst, '"')
-		},
-	}, nil
+	return kind{}, fmt.Errorf("type %.60q; %s", text, writeType)
 }

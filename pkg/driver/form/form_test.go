@@ -14,7 +14,7 @@ import (
 )
 
 func request(t testing.TB) *driver.Request {
-	r, err := values.New(map[string]string{"title": `list(a "b")`, "id": "uuid", "n": "int(7, 7)"})
+	r, err := values.New(map[string]string{"title": `list(a "b")`, "id": "uuid", "n": "int(7, 7)"}, "", "")
 	require.NoError(t, err)
 	return &driver.Request{N: 41, Key: []byte("key:7"), Value: &driver.Value{Size: len(r.Append(nil, 5)), Seed: 5, Maker: r}}
 }

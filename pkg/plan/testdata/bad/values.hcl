@@ -278,3 +278,45 @@ phase "w" {
   dataset = dataset.w
   populate {}
 }
+
+dataset "x" {
+  keys { count = 1 }
+  values {
+    size     = 10
+    encoding = "packed"
+  }
+}
+
+dataset "y" {
+  keys { count = 1 }
+  values {
+    record   = { id = "uuid" }
+    encoding = "protobuf"
+  }
+}
+
+dataset "z" {
+  keys { count = 1 }
+  values {
+    record      = { id = "uuid" }
+    compression = "lz4"
+  }
+}
+
+phase "x" {
+  target  = target.t
+  dataset = dataset.x
+  populate {}
+}
+
+phase "y" {
+  target  = target.t
+  dataset = dataset.y
+  populate {}
+}
+
+phase "z" {
+  target  = target.t
+  dataset = dataset.z
+  populate {}
+}
