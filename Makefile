@@ -1,7 +1,7 @@
 # What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
 
 .DEFAULT_GOAL := help
-.PHONY: help build release test test-servers lint fmt fuzz mutants bench gobench golden
+.PHONY: help build release test test-servers lint fmt fuzz mutants bench five gobench golden
 
 FUZZTIME ?= 20s
 PKG ?= ./internal/load/op
@@ -41,6 +41,9 @@ mutants: ## change PKG in small ways, one at a time, and name the changes that i
 
 bench: ## loadgen beside the other clients on PATH; BENCH="-quick" or other flags
 	go run ./bench $(BENCH)
+
+five: build ## the five published benchmarks, again, in half an hour: dist/five/index.html; ONLY=hydra for one of them
+	go test -tags five ./bench/five -count=1 -v -timeout 2h -run 'TestFive/$(ONLY)' -args -out $(CURDIR)/dist/five
 
 gobench: ## every Go benchmark, one package at a time
 	go test -p 1 -run '^$$' -bench . -benchmem ./...

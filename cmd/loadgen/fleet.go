@@ -53,7 +53,7 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 	case f.workers > 0 && f.process:
 		return errors.New("--workers waits for workers started elsewhere, --worker-process starts one: use one of them")
 	case f.workers > 0 && loops.given():
-		return errors.New("--loops, --spin and --pin are for the worker in this process: give them to each loadgen worker")
+		return errors.New("--loops, --spin, --pin, --log-root, --files and --secret are for the worker in this process: give them to each loadgen worker")
 	case f.wait <= 0:
 		return fmt.Errorf("--wait %v: write a duration above 0", f.wait)
 	case f.lease < minLease || f.lease > maxLease:

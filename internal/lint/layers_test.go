@@ -27,7 +27,7 @@ var rows = [][]string{
 	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/prom", "result/report/tables"},
 	{"count/selfcheck", "fleet/rpc", "result/experiment", "result/report", "result/report/page"},
 	{"fleet/runner"},
-	{"bench", "cmd/loadgen"},
+	{"bench", "bench/five", "cmd/loadgen"},
 }
 
 // testSupport are the packages that only tests import. They may import anything, and the rules for code do not bind them.

@@ -22,10 +22,10 @@ import (
 const PostgresPassword = "never-to-be/seen@all"
 
 // Postgres starts a PostgreSQL server with an empty cluster on a free loopback port, and returns its database's URL once it answers. It ends with the
-// test.
-func Postgres(t testing.TB) (url string) {
+// test. Settings are such as "max_connections=200".
+func Postgres(t testing.TB, settings ...string) (url string) {
 	t.Helper()
-	return postgres(t, nil)
+	return postgres(t, nil, settings...)
 }
 
 // PostgresTLS is Postgres for a server that shows a certificate to clients that ask for TLS, which the URL does not.
@@ -34,7 +34,7 @@ func PostgresTLS(t testing.TB, shows Certificate) (url string) {
 	return postgres(t, &shows)
 }
 
-func postgres(t testing.TB, shows *Certificate) (url string) {
+func postgres(t testing.TB, shows *Certificate, settings ...string) (url string) {
 	t.Helper()
 	bin, err := postgresBinaries()
 	Require(t, "postgres", err)
@@ -57,6 +57,9 @@ func postgres(t testing.TB, shows *Certificate) (url string) {
 	port := freePort(t)
 	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
 	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
 	if shows != nil {
 		args = append(args, "-c", "ssl=on", "-c", "ssl_cert_file="+shows.Cert, "-c", "ssl_key_file="+ownKey(t, dir, shows.Key, as))
 	}

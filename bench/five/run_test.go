@@ -1,0 +1,163 @@
+//go:build five
+
+package five
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+var (
+	out     = flag.String("out", "", "run the five, and write their pages into `DIR`")
+	program = flag.String("loadgen", "../../bin/loadgen", "`PATH` of the program")
+)
+
+// limit bounds one execution.
+const limit = 20 * time.Minute
+
+// TestFive runs the five and writes their page. It is what make five calls.
+func TestFive(t *testing.T) {
+	dir, err := filepath.Abs(*out)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "logs"), 0o755))
+	page := index{Processors: runtime.NumCPU()}
+	began := time.Now()
+	for _, s := range studies {
+		var begun, ended bool
+		t.Run(s.name, func(t *testing.T) {
+			begun = true
+			p := part{Title: s.title, Question: s.question, Source: s.source, Weak: s.weak}
+			args := partsOf(t, s.name)
+			for i := range s.plans {
+				for _, fleet := range []bool{false, true}[:1+count(s.plans[i].fleet)] {
+					p.Parts = append(p.Parts, s.plans[i].run(t, &page, dir, fleet, args))
+				}
+			}
+			page.Studies = append(page.Studies, p)
+			ended = true
+		})
+		if begun && !ended {
+			page.Missing = append(page.Missing, s.title)
+		}
+	}
+	page.Took = time.Since(began).Round(time.Second)
+	var b bytes.Buffer
+	require.NoError(t, page.write(&b))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), b.Bytes(), 0o644))
+	t.Logf("%v; %s", page.Took, filepath.Join(dir, "index.html"))
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// partsOf starts the servers of a study, and returns the arguments that name them.
+func partsOf(t *testing.T, name string) (args []string) {
+	switch name {
+	case "nuxeo", "valkyrie":
+		u, err := url.Parse(servertest.Postgres(t, "max_connections=200")) // nuxeo.hcl has 128 sessions
+		require.NoError(t, err)
+		t.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword)
+		if name == "nuxeo" {
+			return []string{"-var", "endpoints=" + u.Host}
+		}
+		return []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}
+	}
+	return nil
+}
+
+// run runs the plan, with three workers if fleet is true, and returns what the page says of it.
+func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args []string) done {
+	name, how := p.name, p.how
+	if name == "" {
+		name = strings.TrimSuffix(p.plan, ".hcl")
+	}
+	args = append([]string{
+		"run", filepath.Join("..", "..", "plans", p.plan), "--runs", filepath.Join(dir, "runs"),
+		"--timeout", limit.String(),
+	}, args...)
+	if fleet {
+		name, how = name+"-3", how+", loaded by three workers"
+		args = append(args, "--workers", "3")
+	} else {
+		args = append(args, "--log-root", filepath.Join(dir, "logs"))
+	}
+	own := filepath.Join(dir, name+".html")
+	said, err := os.Create(filepath.Join(dir, name+".txt"))
+	require.NoError(t, err)
+	defer said.Close()
+	cmd := exec.Command(*program, append(args, "--report", own)...)
+	began := time.Now()
+	require.NoError(t, load(t, cmd, said, fleet), "see %s", said.Name())
+
+	x, err := experimentIn(said.Name(), filepath.Join(dir, "runs"))
+	require.NoError(t, err)
+	answers, err := p.tell(x, *program, filepath.Join(dir, "runs"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(own)
+	require.NoError(t, err)
+	chart, style := chartOf(string(text), p.chart)
+	require.NotEmpty(t, chart, "%s has no chart %q", own, p.chart)
+	page.Style, page.Loadgen = style, x.Loadgen
+	for _, a := range answers {
+		t.Log(a.Text)
+	}
+	return done{
+		How: how, Page: filepath.Base(own), Verdict: strings.ToUpper(x.Verdict.Validity), LeftOut: strings.Join(x.LeftOut, ", "),
+		Took: time.Since(began).Round(time.Second), Answers: answers, Chart: chart,
+	}
+}
+
+// load runs a coordinator, and three workers beside it if fleet is true.
+func load(t *testing.T, cmd *exec.Cmd, said *os.File, fleet bool) error {
+	cmd.Stdout, cmd.Stderr = said, said
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, but if the test failed
+	if fleet {
+		for i := range 3 {
+			w := exec.Command(*program, "worker", "--name", fmt.Sprint("w", i+1))
+			require.NoError(t, w.Start())
+			t.Cleanup(func() { _ = w.Process.Kill(); _ = w.Wait() })
+		}
+	}
+	return cmd.Wait()
+}
+
+// resumed is how a command names its experiment.
+var resumed = regexp.MustCompile(`--resume (\S+)`)
+
+// experimentIn loads the experiment that a command's output names.
+func experimentIn(said, runs string) (*experiment, error) {
+	text, err := os.ReadFile(said)
+	if err != nil {
+		return nil, err
+	}
+	id := resumed.FindSubmatch(text)
+	if id == nil {
+		return nil, fmt.Errorf("%s names no experiment", said)
+	}
+	b, err := os.ReadFile(filepath.Join(runs, string(id[1]), "experiment.json"))
+	if err != nil {
+		return nil, err
+	}
+	var x experiment
+	return &x, json.Unmarshal(b, &x)
+}

@@ -1,0 +1,98 @@
+package five
+
+// studies are the five, by the year of their write-up.
+var studies = []study{
+	{
+		name: "hydra", title: "Hydra Cache", source: "Hydra Cache's developer, 17 April 2009, on a 2 GHz laptop",
+		question: "What do GET and PUT cost on four servers that keep three copies (N = 3, W = 2, R = 1), and do three builds of the server differ?",
+		weak: []string{
+			"Each build ran once. GET went from 49,000 a minute to 36,000 and to 81,000; the same build was never run twice, so nothing says which of that is chance.",
+			"“Reads are 2–3 times faster”: 81,000 is 1.65 times 49,000, and 2.25 times the slower run between.",
+			"PUT counts the ramp of 10 s in a run of about a minute, which makes its rate about a tenth too low.",
+		},
+		plans: []execution{
+			{
+				name: "hydra", plan: "hydra-table.hcl", how: "loadgen as the coordinator, on four built-in cache nodes", chart: "To the first and to the last acknowledgement of a put", fleet: true,
+				answers: []answer{
+					{text: "A PUT that waits for one copy takes %s of the time of one that waits for two.", theirs: "not measured", of: "w1", than: "w2", metric: "put put response.p50"},
+					{text: "A PUT that waits for all three takes %s of it.", theirs: "not measured", of: "w3", than: "w2", metric: "put put response.p50"},
+				},
+			},
+			{
+				name: "hydra-server", plan: "hydra-server.hcl", how: "servers that copy by themselves: built-in nodes that answer as Hydra's were recorded to; the three builds are one here", chart: "PUT over time",
+				answers: []answer{
+					{text: "The same build again has %s of the first one's GETs a minute: what chance alone makes.", theirs: "0.73, of another build", of: "identity", than: "baseline", metric: "get get rate"},
+					{text: "And once more: %s of them.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
+					{text: "Of the PUTs: %s.", theirs: "1.22, of another build", of: "guards", than: "baseline", metric: "put put rate"},
+				},
+			},
+		},
+	},
+	{
+		name: "nuxeo", title: "Nuxeo's row cache", source: "Nuxeo, 10 July 2012, on PostgreSQL",
+		question: "Does one cache that all sessions share serve pages faster than a cache for each session?",
+		weak: []string{
+			"Each cache ran once, so 23.5 pages a second twice and 31.5 against 25.3 come without any idea of what chance makes.",
+			"With too little memory the shared cache spent more time in SQL for fewer queries: 4.9 ms each instead of 2.4 ms. Sums over a run hide that.",
+		},
+		plans: []execution{{
+			plan: "nuxeo.hcl", how: "caches that loadgen keeps, in front of a real PostgreSQL", chart: "Pages a second by sessions, with too little memory",
+			answers: []answer{
+				{text: "With room for all rows, the shared cache asks the database %s times as many queries for a page.", theirs: "0.81", row: "shared", column: "fewer"},
+				{text: "With too little memory, %s times as many.", theirs: "0.66", row: "shared-pressed", column: "fewer"},
+				{text: "With too little memory, it serves %s times as many pages a second.", theirs: "1.25", row: "shared-pressed", column: "faster"},
+			},
+		}},
+	},
+	{
+		name: "valkyrie", title: "Valkyrie", source: "Valkyrie's developers, 29 August 2017, on PostgreSQL and Fedora",
+		question: "Does a save cost more, the more there are?",
+		weak: []string{
+			"Each test ran once, up to 59 hours; two runs of Fedora with 100,000 works took 5,601 s and 47,318 s, with another search server beside it.",
+			"Only the time of all saves is given, not how the cost of one grows, so that where it began to hurt cannot be read from it.",
+		},
+		plans: []execution{{
+			plan: "valkyrie.hcl", how: "PostgreSQL, Redis, files, and Fedora 4 if there is one", chart: "Members of a work: what a save costs, by its number",
+			answers: []answer{
+				{
+					text: "A work of its own on PostgreSQL: the n-th save costs n to the power of %s.", theirs: "“flat”",
+					row: "test=collections,backend=postgres,count=1000", column: "order", lo: "order_lo", hi: "order_hi",
+				},
+				{
+					text: "One more member of a work, on PostgreSQL: to the power of %s.", theirs: "failed before 10,000",
+					row: "test=nested,backend=postgres,count=1000", column: "order", lo: "order_lo", hi: "order_hi",
+				},
+				{
+					text: "A file of 1 MB on PostgreSQL: to the power of %s.", theirs: "not measured",
+					row: "test=files,backend=postgres,count=1000", column: "order", lo: "order_lo", hi: "order_hi",
+				},
+			},
+		}},
+	},
+	{
+		name: "mashona", title: "Mashona's log writers", source: "Mashona's README, 2020, on Intel Optane persistent memory",
+		question: "How near to the hardware's own speed do logs in mapped memory write?",
+		weak: []string{
+			"The bound is of 10 MiB chunks with several threads, the logs of 1 MiB entries with one and four; MB and MiB are mixed.",
+			"Of append and channel only the order is said, not a figure.",
+			"Optane modules are no longer made. Here the logs are on a disk's file system, and sync by msync.",
+		},
+		plans: []execution{{
+			plan: "mashona.hcl", how: "files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads",
+			answers: []answer{
+				{
+					text: "An array of slots of 1 MiB, one thread, writes %s times as many as a loop that only writes.", theirs: "0.75, by MAP_SYNC",
+					of: "layout=array,size=1048576,threads=1,sync=msync", than: "layout=raw,size=1048576,threads=1,sync=msync", metric: "write append rate",
+				},
+				{
+					text: "Four threads write %s times as many as one.", theirs: "1.21, by MAP_SYNC",
+					of: "layout=array,size=1048576,threads=4,sync=msync", than: "layout=array,size=1048576,threads=1,sync=msync", metric: "write append rate",
+				},
+				{
+					text: "An append-only log writes entries of 1 KiB %s times as often as that loop.", theirs: "not given",
+					of: "layout=append,size=1024,threads=1,sync=msync", than: "layout=raw,size=1024,threads=1,sync=msync", metric: "write append rate",
+				},
+			},
+		}},
+	},
+}
