@@ -1,5 +1,5 @@
 # Nuxeo's row cache: no cache, one for each session, one for all, or a server, before PostgreSQL; with room enough, and without. Takes four minutes.
-# Up to 128 sessions connect: max_connections = 200 in postgresql.conf.
+# Up to 128 sessions connect: max_connections = 200 in postgresql.conf. Queries are counted by CREATE EXTENSION pg_stat_statements.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/nuxeo.hcl -var endpoints=127.0.0.1:5432
 #   … -var redis=127.0.0.1:6379                # the remote cache; without it, a built-in node is started

@@ -5,6 +5,7 @@ package five
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -73,8 +75,13 @@ func count(yes bool) int {
 func partsOf(t *testing.T, name string) (args []string) {
 	switch name {
 	case "nuxeo", "valkyrie":
-		u, err := url.Parse(servertest.Postgres(t, "max_connections=200")) // nuxeo.hcl has 128 sessions
+		database := servertest.Postgres(t, "max_connections=200") // nuxeo.hcl has 128 sessions
+		u, err := url.Parse(database)
 		require.NoError(t, err)
+		conn, err := pgx.Connect(t.Context(), database)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "CREATE EXTENSION pg_stat_statements")
+		require.NoError(t, errors.Join(err, conn.Close(t.Context())))
 		t.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword)
 		if name == "nuxeo" {
 			return []string{"-var", "endpoints=" + u.Host}

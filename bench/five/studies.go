@@ -12,14 +12,14 @@ var studies = []study{
 		},
 		plans: []execution{
 			{
-				name: "hydra", plan: "hydra-table.hcl", how: "loadgen as the coordinator, on four built-in cache nodes", chart: "To the first and to the last acknowledgement of a put", fleet: true,
+				name: "hydra", plan: "hydra-table.hcl", how: "Loadgen as the coordinator, on four built-in cache nodes", chart: "To the first and to the last acknowledgement of a put", fleet: true,
 				answers: []answer{
 					{text: "A PUT that waits for one copy takes %s of the time of one that waits for two.", theirs: "not measured", of: "w1", than: "w2", metric: "put put response.p50"},
 					{text: "A PUT that waits for all three takes %s of it.", theirs: "not measured", of: "w3", than: "w2", metric: "put put response.p50"},
 				},
 			},
 			{
-				name: "hydra-server", plan: "hydra-server.hcl", how: "servers that copy by themselves: built-in nodes that answer as Hydra's were recorded to; the three builds are one here", chart: "PUT over time",
+				name: "hydra-server", plan: "hydra-server.hcl", how: "Servers that copy by themselves: built-in nodes that answer as Hydra's were recorded to; the three builds are one here", chart: "PUT over time",
 				answers: []answer{
 					{text: "The same build again has %s of the first one's GETs a minute: what chance alone makes.", theirs: "0.73, of another build", of: "identity", than: "baseline", metric: "get get rate"},
 					{text: "And once more: %s of them.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
@@ -36,7 +36,7 @@ var studies = []study{
 			"With too little memory the shared cache spent more time in SQL for fewer queries: 4.9 ms each instead of 2.4 ms. Sums over a run hide that.",
 		},
 		plans: []execution{{
-			plan: "nuxeo.hcl", how: "caches that loadgen keeps, in front of a real PostgreSQL", chart: "Pages a second by sessions, with too little memory",
+			plan: "nuxeo.hcl", how: "Caches that loadgen keeps, in front of a real PostgreSQL", chart: "Pages a second by sessions, with too little memory",
 			answers: []answer{
 				{text: "With room for all rows, the shared cache asks the database %s times as many queries for a page.", theirs: "0.81", row: "shared", column: "fewer"},
 				{text: "With too little memory, %s times as many.", theirs: "0.66", row: "shared-pressed", column: "fewer"},
@@ -78,7 +78,7 @@ var studies = []study{
 			"Optane modules are no longer made. Here the logs are on a disk's file system, and sync by msync.",
 		},
 		plans: []execution{{
-			plan: "mashona.hcl", how: "files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads",
+			plan: "mashona.hcl", how: "Files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads",
 			answers: []answer{
 				{
 					text: "An array of slots of 1 MiB, one thread, writes %s times as many as a loop that only writes.", theirs: "0.75, by MAP_SYNC",
