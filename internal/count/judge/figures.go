@@ -266,8 +266,10 @@ func newCauses(t *measure.Op) run.Causes {
 func (b *builder) rates(at string, r *run.Figures, t *measure.Op) {
 	if wall := b.totals.Span.Last - b.totals.Span.First; wall > 0 {
 		r.RateWall = number(float64(r.OK) / seconds(wall))
+		r.RatePeak = number(max(*r.RateWall, peak(t.Bins[driver.OK], b.totals)))
 	} else {
 		b.explain(at+".rate_wall", unbounded(b.totals))
+		b.explain(at+".rate_peak", unbounded(b.totals))
 	}
 	if r.Rate, r.Answered = b.perSecond(&t.Bins, &t.Turns); r.Rate != nil {
 		r.RatePerMinute = number(60 * *r.Rate)

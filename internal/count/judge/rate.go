@@ -165,6 +165,34 @@ func ofEnds(ops []*measure.Op, w window) (t throughput, perSecond float64) {
 	return throughput{window: w.aligned(ends.Shift()), ends: true, scale: 1 / lasts}, float64(n) / lasts
 }
 
+// peakEvery is after how many ends the average since the start is looked at for its peak.
+const peakEvery = 1000
+
+// peak returns the largest average of ends per second since the load's first start, looked at after every peakEvery ends; 0 if there are fewer. The
+// ends of a time bin, of which there are at least 512 up to the last end, are taken to be evenly spread, so that the largest average in it is at its
+// first or its last look.
+func peak(ends *measure.Bins, load *measure.Totals) (most float64) {
+	if ends == nil {
+		return 0
+	}
+	first, last := load.Span.First-load.Origin, load.Span.Last-load.Origin
+	before := uint64(0)
+	for i, n := range &ends.N {
+		from, to := max(int64(i)<<ends.Shift(), first), min(int64(i+1)<<ends.Shift(), last)
+		for _, look := range []uint64{(before/peakEvery + 1) * peakEvery, (before + n) / peakEvery * peakEvery} {
+			if look <= before || look > before+n {
+				continue
+			}
+			at := float64(from-first) + float64(look-before)/float64(n)*float64(to-from)
+			if at > 0 {
+				most = max(most, float64(look)/at*1e9)
+			}
+		}
+		before += n
+	}
+	return most
+}
+
 // endsOf returns when ops ended, whatever their outcome.
 func endsOf(ops []*measure.Op) (all measure.Bins) {
 	for _, o := range ops {

@@ -221,6 +221,10 @@ func Figures(quantiles ...string) []Of[run.Figures] {
 			Name: "rate_wall", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.RateWall }, Line: RateLine, Text: "from first start to last end",
 			Says: "ok per second from the first start to the last end, ramps included",
 		},
+		Of[run.Figures]{
+			Name: "rate_peak", Unit: "ops/s", Kind: Rate, Float: func(f *run.Figures) *float64 { return f.RatePeak },
+			Says: "the largest average since the first start: ok per second up to each 1,000th ok and to the last end, so never less than `rate_wall`",
+		},
 	)
 	for _, p := range latencies() {
 		all = append(all, named(p.path+".", times, p.of, p.compared)...)

@@ -126,6 +126,7 @@ type Figures struct {
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
 	Answered      *float64 `json:"answered"`  // ok and miss per second in the same time
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
+	RatePeak      *float64 `json:"rate_peak"` // largest average since the first start, after each 1,000 and at the end
 	RatePerMinute *float64 `json:"rate_per_minute"`
 
 	Response Latency `json:"response"` // of all ops that were due
