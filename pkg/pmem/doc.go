@@ -4,6 +4,8 @@
 // file. A store can then neither run out of space nor wait for a block, except on copy-on-write file systems. In memory (tmpfs) the file gets huge
 // pages as far as the kernel grants them, since files on persistent memory are mapped that way.
 //
+// A file can also be made with blocks that are reserved and not written, or without any, to measure what that costs (Prealloc).
+//
 // Writing takes three steps, those of persistent memory: a store puts bytes into the mapping, a flush names the bytes that are to become durable, and
 // a fence waits until everything flushed is durable. A put combines the first two. Acknowledge a write only after its fence has returned without an
 // error. Until then, each 64-byte line of it may or may not survive a crash, in any order, flushed or not. The mode defines flush and fence:

@@ -24,6 +24,8 @@ type File struct {
 	mode   Mode
 	place  Place
 	cpu    processor
+	made   Prealloc     // by this File; "" if it was there before
+	end    atomic.Int64 // of an Extending file: where its last byte ends
 
 	sync func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
 	// returns says that sync returns at once, as msync does in memory, so the scheduler need not know that the thread is in the kernel. Fence then
@@ -55,6 +57,8 @@ type Form struct {
 	Size  int64 // in bytes
 	Entry int64 // how many bytes a write usually has; 0: unknown
 	Mode  Mode
+
+	Prealloc Prealloc // "": Zeroed
 }
 
 // CreateIn is Create for a file in root, which name cannot escape. If ctx ends before the file is made, the error is its cause.
@@ -135,8 +139,18 @@ func (f *File) prepare(ctx context.Context, form *Form) error {
 	if err := f.mapAs(form.Mode, form.Size); err != nil {
 		return err
 	}
+	f.made = form.Prealloc
+	if f.made == Extending {
+		if f.mode != Fdatasync {
+			return fmt.Errorf("a file that is extended in mode %s: want %s", f.mode, Fdatasync)
+		}
+		return f.kernel.sync(f.file)
+	}
 	if err := f.reserve(ctx, form.Size); err != nil {
 		return fmt.Errorf("reserve %d bytes of %s: %w", form.Size, f.place, err)
+	}
+	if f.made == Reserved {
+		return f.kernel.sync(f.file)
 	}
 	if err := f.fill(ctx, form.Size, f.piece(form.Entry)); err != nil {
 		return fmt.Errorf("fill with zeros: %w", err)
@@ -168,6 +182,23 @@ func (f *File) reserve(ctx context.Context, size int64) error {
 		if err := f.kernel.allocate(f.fd(), off, end-off); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Renew gives a file that was made Reserved or Extending its first blocks' state again, as if it were new. Others it leaves as they are. No Medium of
+// the file may be in use by another goroutine.
+func (f *File) Renew() error {
+	if err := f.failed(); err != nil || f.made != Reserved && f.made != Extending {
+		return err
+	}
+	err := f.kernel.truncate(f.file, 0)
+	if err == nil && f.made == Reserved {
+		err = f.reserve(context.Background(), f.Size())
+	}
+	f.end.Store(0)
+	if err != nil {
+		return f.fail(fmt.Errorf("renew: %w", err))
 	}
 	return nil
 }
@@ -492,8 +523,12 @@ func (f *File) Check() error {
 	if err != nil {
 		return f.fail(err)
 	}
-	if size < f.Size() {
-		return f.fail(fmt.Errorf("%w to %d of its %d bytes", ErrTruncated, size, f.Size()))
+	want := f.Size()
+	if f.made == Extending {
+		want = f.end.Load()
+	}
+	if size < want {
+		return f.fail(fmt.Errorf("%w to %d of its %d bytes", ErrTruncated, size, want))
 	}
 	return nil
 }

@@ -15,6 +15,17 @@ const (
 	None      Mode = "none"
 )
 
+// Prealloc says what the blocks of a new file are before the first write.
+type Prealloc string
+
+// The ways to make a new file. A block that is written for the first time, or that makes the file longer, has a journaling file system write what it
+// keeps about the file as well.
+const (
+	Zeroed    Prealloc = "zero"      // written once: a write finds its block as it will be
+	Reserved  Prealloc = "fallocate" // the file system's, and never written
+	Extending Prealloc = "none"      // not there: a write makes the file longer; in mode Fdatasync only
+)
+
 // instructions reports whether the mode flushes from user space.
 func (m Mode) instructions() bool { return m == MapSync || m == CLWB }
 

@@ -104,6 +104,40 @@ func TestWritesAreThereWhenOpenedAgain(t *testing.T) {
 	}
 }
 
+// TestAFileOfNewBlocks has them again after Renew; one that is extended has as many bytes as were written, and notices that some are gone.
+func TestAFileOfNewBlocks(t *testing.T) {
+	for prealloc, size := range map[Prealloc]int64{Reserved: 100_000, Extending: 3000} {
+		t.Run(string(prealloc), func(t *testing.T) {
+			root := rootOf(t, t.TempDir())
+			f, err := CreateIn(t.Context(), root, "log", Form{Size: 100_000, Mode: Fdatasync, Prealloc: prealloc})
+			require.NoError(t, err)
+			require.EqualValues(t, 100_000, f.Size())
+			w := f.Writer()
+			put := func() {
+				for off := range int64(3) {
+					require.NoError(t, persist(w, 1000*off, bytes.Repeat([]byte("x"), 1000)))
+				}
+				info, err := root.Stat("log")
+				require.NoError(t, err)
+				require.Equal(t, size, info.Size())
+			}
+			put()
+			require.NoError(t, f.Renew())
+			is, err := root.ReadFile("log")
+			require.NoError(t, err)
+			require.Empty(t, bytes.Trim(is, "\x00"))
+			put()
+			require.NoError(t, f.Check())
+			require.NoError(t, os.Truncate(f.Name(), 2999))
+			require.ErrorIs(t, f.Check(), ErrTruncated)
+			require.ErrorIs(t, f.Renew(), ErrPoisoned)
+			require.NoError(t, f.Close())
+		})
+	}
+	_, err := CreateIn(t.Context(), rootOf(t, t.TempDir()), "log", Form{Size: 1, Mode: Msync, Prealloc: Extending})
+	require.ErrorContains(t, err, "want fdatasync")
+}
+
 func TestAutoTakesTheStrongest(t *testing.T) {
 	for name, dir := range places(t) {
 		t.Run(name, func(t *testing.T) {

@@ -76,6 +76,9 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 		p.combine(sum)
 	}
 	w.note(p.off, n)
+	if f.made == Extending {
+		return sum, f.extend(p.off, p.head, p.p)
+	}
 	if f.mode == Fdatasync && p.off+n < f.Size() {
 		return sum, f.write(p.off, p.head, p.p)
 	}
@@ -97,6 +100,18 @@ func (f *File) write(off int64, head, p []byte) error {
 		return f.fail(err)
 	}
 	return nil
+}
+
+// extend stores by system calls to a file that they may make longer.
+func (f *File) extend(off int64, head, p []byte) error {
+	if err := f.write(off, head, p); err != nil {
+		return err
+	}
+	for end := off + int64(len(head)+len(p)); ; {
+		if was := f.end.Load(); end <= was || f.end.CompareAndSwap(was, end) {
+			return nil
+		}
+	}
 }
 
 // Store8 implements Medium. It stores to the mapping in every mode: pwrite does not promise to store 8 bytes whole.

@@ -33,6 +33,8 @@ func (l *Raw) Close() error { return closeRegions(nil, l.region) }
 // RawWriter writes one piece after another, and starts again at lo if the next does not fit. One goroutine at a time may use it; it allocates
 // nothing.
 type RawWriter struct {
+	Wrap func() error // called before the writer starts again at lo, within that write; nil: nothing is
+
 	log        *Raw
 	m          pmem.Medium
 	lo, hi, at int64
@@ -47,6 +49,11 @@ func (w *RawWriter) Write(p []byte) (off int64, err error) {
 	}
 	if n > w.hi-w.at {
 		w.at = w.lo
+		if w.Wrap != nil {
+			if err := w.Wrap(); err != nil {
+				return 0, fmt.Errorf("start again: %w", err)
+			}
+		}
 	}
 	off = w.at
 	if w.log.crc {

@@ -50,6 +50,7 @@ func mergeLogs(all []*worker.Log) *worker.Log {
 func merge(l, o *worker.Log) {
 	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
 	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
+	l.Prealloc = joint(l.Prealloc, o.Prealloc)
 	l.FileSystem, l.Failure = joint(l.FileSystem, o.FileSystem), joint(l.Failure, o.Failure)
 	l.Durable = l.Durable && o.Durable
 	for _, c := range o.Caveats {

@@ -19,7 +19,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	r.PhaseOrder = []string{"fill"}
 	r.Phase["fill"] = &run.Phase{Log: &worker.Log{
 		Log: localfile.Log{
-			Layout: "append", SyncAsked: "auto", SyncUsed: "fdatasync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside",
+			Layout: "append", SyncAsked: "auto", SyncUsed: "fdatasync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside", Prealloc: "zero",
 			Files: 2, FileBytes: 1 << 20, Bytes: 2000,
 		},
 		Threads: []measure.Thread{{Sessions: 1}},
@@ -31,7 +31,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 	require.Equal(t, `
 | phase | | |
 |---|---|---|
-| fill | log | append, when full: inside, sync auto asked, fdatasync used, NOT durable, 2 files of 1 MiB on tmpfs |
+| fill | log | append, when full: inside, sync auto asked, fdatasync used, NOT durable, 2 files of 1 MiB, prealloc zero, on tmpfs |
 | fill | written | 2.00 kB of entries, 0 resets |
 | fill | verified | 19/20 entries that had to be there, by another process |
 | fill | caveat | tmpfs lives in memory |

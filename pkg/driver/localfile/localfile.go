@@ -88,6 +88,7 @@ type Log struct {
 	FileSystem  string   `json:"file_system"` // with its device, such as "ext4 on /dev/pmem0"
 	Caveats     []string `json:"caveats"`     // what limits comparing the figures
 	Clear       string   `json:"clear"`       // what happens to a full log
+	Prealloc    string   `json:"prealloc"`    // what the blocks of a new file are, in the terms of package pmem
 	Files       int      `json:"files"`
 	FileBytes   int64    `json:"file_bytes"` // of each file
 	Bytes       uint64   `json:"bytes"`      // of entries written, without what the layout adds

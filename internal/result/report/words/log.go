@@ -17,7 +17,7 @@ func Log(ph *run.Phase) []Fact {
 	if l.Files == 0 { // every worker that had any was lost
 		return []Fact{verified}
 	}
-	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes)) + " on " + l.FileSystem}}}
+	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), filesOf(ph)}}}
 	if len(l.Threads) > 0 {
 		facts = append(facts, Fact{"threads", threadsOf(ph)})
 	}
@@ -86,6 +86,16 @@ func seatOf(cpu, node int) string {
 }
 
 func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
+
+// filesOf says what the files are, what their blocks were before the load, and where they are.
+func filesOf(ph *run.Phase) string {
+	l := ph.Log
+	text := quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes))
+	if l.Prealloc != "" {
+		text += ", prealloc " + l.Prealloc + ","
+	}
+	return text + " on " + l.FileSystem
+}
 
 // syncOf names the durability used, and the one asked for.
 func syncOf(ph *run.Phase) string {

@@ -144,7 +144,7 @@ func (s *store) describe(c *Config) error {
 	}
 	s.account = localfile.Log{
 		Layout: "a file for each key", SyncAsked: c.Sync, SyncUsed: c.Sync, FileSystem: place.String(),
-		Caveats: pmem.Caveats(mode, place), Clear: "an error", FileBytes: int64(s.site.Value.Size),
+		Caveats: pmem.Caveats(mode, place), Clear: "an error", Prealloc: string(pmem.Extending), FileBytes: int64(s.site.Value.Size),
 		Durable: s.syncs && !place.Volatile() && !place.Unsynced() && !place.Hidden(),
 	}
 	return nil

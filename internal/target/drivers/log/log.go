@@ -40,6 +40,8 @@ type Config struct {
 	Layout string `hcl:"layout,optional" json:"layout"`
 	// Sync says when an op is done, in the terms of package pmem; "auto" takes the strongest mode that the file system supports.
 	Sync string `hcl:"sync,optional" json:"sync"`
+	// Prealloc says what the blocks of a new file are, in the terms of package pmem.
+	Prealloc string `hcl:"prealloc,optional" json:"prealloc"`
 	// FileSize is the size of each file, except for an array, whose file is as large as its slots.
 	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
 	// Share says whether each "worker" or each "session" has a file.
@@ -85,6 +87,7 @@ func (c *Config) Validate() error {
 		names = append(names, string(m))
 	}
 	word("sync", c.Sync, names...)
+	word("prealloc", c.Prealloc, string(pmem.Zeroed), string(pmem.Reserved), string(pmem.Extending))
 	word("share", c.Share, "worker", "session")
 	word("clear", c.Full, "inside", "outside", "never")
 	word("order", c.Order, string(pmlog.Strict), string(pmlog.Relaxed))
@@ -104,6 +107,12 @@ func (c *Config) Validate() error {
 	only("crc", c.CRC, layoutRaw)
 	only("order", c.Order != string(pmlog.Strict), layoutAppend)
 	only("commit", c.Commit != string(pmlog.ByChecksum), layoutAppend)
+	if c.Prealloc == string(pmem.Extending) {
+		only(`prealloc = "none"`, true, layoutRaw)
+		if c.Sync != string(pmem.Fdatasync) {
+			errs = append(errs, fmt.Errorf(`prealloc is "none", which wants sync = "fdatasync": a mapped file has to have its blocks; write that, or prealloc = %q`, pmem.Reserved))
+		}
+	}
 	if c.Order == string(pmlog.Relaxed) && c.Commit == string(pmlog.ByLength) {
 		errs = append(errs, errors.New(`commit is "length", which wants order = "strict"`))
 	}
@@ -124,7 +133,7 @@ func (Driver) Name() string { return "log" }
 // NewConfig returns a *Config.
 func (Driver) NewConfig() any {
 	return &Config{
-		Layout: layoutAppend, Sync: string(pmem.Auto), FileSize: 64 << 20, Share: "worker", Full: "inside",
+		Layout: layoutAppend, Sync: string(pmem.Auto), Prealloc: string(pmem.Zeroed), FileSize: 64 << 20, Share: "worker", Full: "inside",
 		Padding: 64, Order: string(pmlog.Strict), Commit: string(pmlog.ByChecksum),
 	}
 }
@@ -148,6 +157,12 @@ func (Driver) Check(config any, v driver.Verb) error {
 		return fmt.Errorf("layout %q has no slots to write; write append, or layout = %q", c.Layout, layoutArray)
 	case v == driver.Clear && c.Layout == layoutRaw:
 		return fmt.Errorf("layout %q has nothing to clear", c.Layout)
+	case v == driver.Read && c.renews():
+		return fmt.Errorf("prealloc is %q: each phase makes the files anew, and finds nothing to read; write prealloc = %q", c.Prealloc, pmem.Zeroed)
 	}
 	return nil
 }
+
+// renews reports whether a phase makes its files anew, and a session that is alone on one does so whenever it begins again: their blocks are to be
+// new, and a raw file holds nothing that anybody wants to keep.
+func (c *Config) renews() bool { return c.Layout == layoutRaw && c.Prealloc != string(pmem.Zeroed) }

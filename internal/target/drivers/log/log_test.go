@@ -117,6 +117,7 @@ var variants = map[string]func(c *Config){
 	"append relaxed":       func(c *Config) { c.Order = "relaxed" },
 	"append by length":     func(c *Config) { c.Commit = "length" },
 	"append padded":        func(c *Config) { c.Padding = 256 },
+	"append reserved":      func(c *Config) { c.Prealloc = "fallocate" },
 	"channel":              func(c *Config) { c.Layout = layoutChannel },
 	"channel own, outside": func(c *Config) { c.Layout, c.Share, c.Full = layoutChannel, "session", "outside" },
 	"array":                func(c *Config) { c.Layout = layoutArray },
@@ -205,6 +206,50 @@ func TestSecondPhase(t *testing.T) {
 				whole(t, verify(t, s))
 			})
 		}
+	}
+}
+
+// TestRawFilesOfNewBlocks begin again once, and have new blocks from then on, as in the next phase: what was in them before is gone.
+func TestRawFilesOfNewBlocks(t *testing.T) {
+	for prealloc, size := range map[string]int64{"fallocate": 64 << 10, "none": 45 * 100} {
+		t.Run(prealloc, func(t *testing.T) {
+			c := config(t, func(c *Config) { c.Layout, c.Sync, c.Share, c.Prealloc = layoutRaw, "fdatasync", "session", prealloc })
+			at := siteOf(t, 2)
+			for range 2 {
+				s := open(t, c, at)
+				load(t, s, func(one *session) error { return do(one, driver.Append, int(one.turns.places)+45, 0) })
+				l := s.Log()
+				require.Equal(t, prealloc, l.Prealloc)
+				require.EqualValues(t, 2, l.Resets)
+				require.NotContains(t, strings.Join(l.Caveats, " "), "fallocate")
+				proof := verify(t, s)
+				whole(t, proof)
+				require.EqualValues(t, 2*45, proof.Acknowledged)
+				require.Equal(t, proof.Acknowledged, proof.Recovered)
+				info, err := os.Stat(s.path(s.files[0].name))
+				require.NoError(t, err)
+				require.Equal(t, size, info.Size())
+				at.Fresh, at.Epoch = false, at.Epoch+1
+			}
+			require.ErrorContains(t, Driver{}.Check(c, driver.Read), "finds nothing to read")
+			s := open(t, c, at)
+			proof := verify(t, s)
+			require.Empty(t, proof.Wrong, "nothing was written")
+			require.Zero(t, proof.Acknowledged)
+			require.NoError(t, s.Remove())
+		})
+	}
+}
+
+// TestBlocksThatAreNoLongerNewAreNamed: only what a log writes to a block first is of a new block.
+func TestBlocksThatAreNoLongerNewAreNamed(t *testing.T) {
+	for _, layout := range []string{layoutAppend, layoutRaw} {
+		s := open(t, config(t, func(c *Config) { c.Layout, c.Prealloc = layout, "fallocate" }), siteOf(t, 2))
+		require.NoError(t, do(s.sessions[0], driver.Append, 100, 0))
+		require.NotContains(t, strings.Join(s.Log().Caveats, " "), "more than once")
+		require.NoError(t, do(s.sessions[0], driver.Append, 1000, 0))
+		require.Contains(t, strings.Join(s.Log().Caveats, " "), "some of the blocks that fallocate reserved were written more than once")
+		whole(t, verify(t, s))
 	}
 }
 
@@ -557,7 +602,9 @@ func TestWhatDoesNotFit(t *testing.T) {
 		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layout }), at)
 		require.ErrorContains(t, err, "does not hold an entry of 1 MiB; write a larger file_size", layout)
 	}
-	_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
+	_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout, c.Sync, c.Prealloc = layoutRaw, "fdatasync", "none" }), siteOf(t, 3))
+	require.ErrorContains(t, err, `only one can extend it; write share = "session"`)
+	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
 	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")
 	at.Keys, at.Value.Size = 2, 100
 	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layoutArray }), at)
@@ -606,11 +653,14 @@ func TestSmallestFiles(t *testing.T) {
 func TestConfigs(t *testing.T) {
 	require.NoError(t, Driver{}.NewConfig().(*Config).Validate())
 	for says, change := range map[string]func(c *Config){
-		`layout is "tree"`: func(c *Config) { c.Layout = "tree" },
-		`sync is "fsync"`:  func(c *Config) { c.Sync = "fsync" },
-		`share is "all"`:   func(c *Config) { c.Share = "all" },
-		`clear is ""`:      func(c *Config) { c.Full = "" },
-		"file_size is 10 ": func(c *Config) { c.FileSize = 10 },
+		`layout is "tree"`:  func(c *Config) { c.Layout = "tree" },
+		`sync is "fsync"`:   func(c *Config) { c.Sync = "fsync" },
+		`share is "all"`:    func(c *Config) { c.Share = "all" },
+		`clear is ""`:       func(c *Config) { c.Full = "" },
+		"file_size is 10 ":  func(c *Config) { c.FileSize = 10 },
+		`prealloc is "all"`: func(c *Config) { c.Prealloc = "all" },
+		`prealloc is "none", which wants sync = "fdatasync"`: func(c *Config) { c.Layout, c.Prealloc = layoutRaw, "none" },
+		`prealloc = "none" is for the layouts ["raw"]`:       func(c *Config) { c.Prealloc, c.Sync = "none", "fdatasync" },
 		"padding is 7":     func(c *Config) { c.Padding = 7 },
 		`order is "loose"`: func(c *Config) { c.Order = "loose" },
 		`commit is "hope"`: func(c *Config) { c.Commit = "hope" },

@@ -46,7 +46,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	if c.Layout == layoutArray && slots > math.MaxInt32 {
 		return d, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
 	}
-	d.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC}
+	d.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC, Prealloc: c.Prealloc}
 	if c.Layout == layoutChannel {
 		d.side = pmlog.SideSize
 	}
@@ -60,12 +60,15 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	case c.Layout == layoutRaw && d.entries < n:
 		err = fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", d.entries, n)
 	}
+	if c.Prealloc == string(pmem.Extending) && d.sharing > 1 {
+		err = errors.Join(err, fmt.Errorf(`%d sessions share a file, and prealloc is "none": only one can extend it; write share = "session"`, d.sharing))
+	}
 	return d, err
 }
 
 // new reports whether no earlier phase had the log whose first session is from.
 func (d *design) new(c *Config, site *localfile.Site, from int) bool {
-	return site.Fresh || c.Share == "session" && site.Had != nil && !site.Had[from]
+	return site.Fresh || c.renews() || c.Share == "session" && site.Had != nil && !site.Had[from]
 }
 
 // Need implements localfile.Driver.

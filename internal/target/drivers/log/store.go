@@ -226,7 +226,7 @@ func (s *store) describe() {
 	s.account = localfile.Log{
 		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
 		FileSystem: place.String(), Caveats: pmem.Caveats(first.Mode(), place), Clear: s.clears(),
-		Files: len(s.files), FileBytes: first.Size(),
+		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(),
 	}
 	switch first.Mode() {
 	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
@@ -273,10 +273,21 @@ func (s *store) Log() localfile.Log {
 			l.Resets += (one.acked - 1) / one.turns.places
 		}
 	}
+	if l.Prealloc == string(pmem.Reserved) && !s.unwritten(&l) {
+		l.Caveats = append(slices.Clip(l.Caveats), "some of the blocks that fallocate reserved were written more than once: only the first time does the file system note that")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.Failure = s.failure
 	return l
+}
+
+// unwritten reports whether each block that an entry was written to had been new.
+func (s *store) unwritten(l *localfile.Log) bool {
+	if s.sessions[0].turns.renewed {
+		return true
+	}
+	return s.cfg.Layout != layoutArray && l.Resets == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.fresh })
 }
 
 // failed notes why the first session failed.

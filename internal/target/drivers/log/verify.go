@@ -74,11 +74,15 @@ func (s *store) claim() ([]byte, error) {
 // written yet. It leaves out the place that was begun last and may be torn.
 func (s *session) places() (list []placeClaim) {
 	t := s.turns
-	for number := s.issued - min(s.issued, t.places) + 1; number <= s.acked && t.places > 0; number++ {
+	first := s.issued - min(s.issued, t.places) + 1
+	if t.renewed {
+		first = (max(s.issued, 1)-1)/t.places*t.places + 1
+	}
+	for number := first; number <= s.acked && t.places > 0; number++ {
 		m := markOf(s.id, number)
 		list = append(list, placeClaim{Place: t.from + int((number-1)%t.places), Acked: m, Issued: m})
 	}
-	for place := s.issued; place < t.places; place++ {
+	for place := s.issued; place < t.places && !t.renewed; place++ {
 		list = append(list, placeClaim{Place: t.from + int(place), Untouched: true})
 	}
 	return list
@@ -138,6 +142,9 @@ func (v *verifier) missing(f *fileClaim) {
 
 // file verifies a log.
 func (v *verifier) file(root *os.Root, f *fileClaim) error {
+	if len(f.Sessions) == 0 && len(f.Places) == 0 {
+		return nil // a file that is extended, and was not
+	}
 	volume, _, err := v.form.open(context.Background(), root, f.Name, 0, pmem.None)
 	if err != nil {
 		return err

@@ -48,6 +48,7 @@ type form struct {
 	Padding       int
 	Order, Commit string
 	CRC           bool
+	Prealloc      string
 }
 
 func (f *form) appendOptions() pmlog.AppendOptions {
@@ -84,7 +85,7 @@ func sideName(name string) string { return name + ".side" }
 // open opens the log with the name, or creates it if size is above 0, unless ctx ends first. It returns the log's files. After an error, none of the
 // files that it was to create exists.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
-	files := opener{root: root, mode: mode, entry: int64(f.Size), create: size > 0}
+	files := opener{root: root, mode: mode, prealloc: pmem.Prealloc(f.Prealloc), entry: int64(f.Size), create: size > 0}
 	data := files.open(ctx, name, size)
 	var side *pmem.File
 	if f.Layout == layoutChannel {
@@ -102,12 +103,13 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 
 // opener opens or creates files until one fails.
 type opener struct {
-	root   *os.Root
-	mode   pmem.Mode
-	entry  int64
-	create bool
-	all    []*pmem.File
-	err    error
+	root     *os.Root
+	mode     pmem.Mode
+	prealloc pmem.Prealloc
+	entry    int64
+	create   bool
+	all      []*pmem.File
+	err      error
 }
 
 // open opens a file, or creates it with size bytes; nil once one has failed.
@@ -116,7 +118,7 @@ func (o *opener) open(ctx context.Context, name string, size int64) (f *pmem.Fil
 		return nil
 	}
 	if o.create {
-		f, o.err = pmem.CreateIn(ctx, o.root, name, pmem.Form{Size: size, Entry: o.entry, Mode: o.mode})
+		f, o.err = pmem.CreateIn(ctx, o.root, name, pmem.Form{Size: size, Entry: o.entry, Mode: o.mode, Prealloc: o.prealloc})
 	} else {
 		f, o.err = pmem.OpenIn(o.root, name, o.mode)
 	}
@@ -158,7 +160,11 @@ func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 		}
 		return arrayVolume{l, f.Slots}, err
 	}
-	return rawVolume{pmlog.NewRaw(data, f.CRC), f.Size, data.Size() / int64(f.Size)}, nil
+	v := rawVolume{Raw: pmlog.NewRaw(data, f.CRC), size: f.Size, pieces: data.Size() / int64(f.Size)}
+	if pmem.Prealloc(f.Prealloc) != pmem.Zeroed {
+		v.renew = data.Renew
+	}
+	return v, nil
 }
 
 // within returns an error unless an earlier phase's array has the slots that this phase writes.
@@ -268,6 +274,7 @@ type rawVolume struct {
 	*pmlog.Raw
 	size   int
 	pieces int64
+	renew  func() error // makes the file's blocks new again; nil: they are to stay
 }
 
 // part returns the pieces of the i-th of n sessions: from ≤ piece < to.
@@ -278,7 +285,11 @@ func (v rawVolume) part(i, n int) (from, to int64) {
 func (v rawVolume) writer(i, n int) (any, error) {
 	from, to := v.part(i, n)
 	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
-	return rawWriter{w, turns{int(from), uint64(to - from)}}, err
+	t := turns{from: int(from), places: uint64(to - from)}
+	if err == nil && n == 1 && v.renew != nil {
+		w.Wrap, t.renewed = v.renew, true
+	}
+	return rawWriter{w, t}, err
 }
 
 func (v rawVolume) reader(i, n int) reader {
@@ -297,8 +308,9 @@ type rawWriter struct {
 
 // turns are the places that a session writes in turn. Its entry 1 goes to the first.
 type turns struct {
-	from   int
-	places uint64
+	from    int
+	places  uint64
+	renewed bool // the file is made anew before its first place is written again
 }
 
 func (w rawWriter) Append(p []byte) (uint64, error) {
