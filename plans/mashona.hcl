@@ -152,7 +152,8 @@ table "mashona" {
 }
 
 chart "scaling" {
-  title = "MB/s by threads"
+  title = "MB/s by threads, entries of 1 MiB"
+  of    = { size = 1048576, sync = "msync" }
   over  = "var.threads"
   unit  = "MB/s"
   log   = true

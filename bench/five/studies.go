@@ -78,7 +78,7 @@ var studies = []study{
 			"Optane modules are no longer made. Here the logs are on a disk's file system, and sync by msync.",
 		},
 		plans: []execution{{
-			plan: "mashona.hcl", how: "Files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads",
+			plan: "mashona.hcl", how: "Files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads, entries of 1 MiB",
 			answers: []answer{
 				{
 					text: "An array of slots of 1 MiB, one thread, writes %s times as many as a loop that only writes.", theirs: "0.75, by MAP_SYNC",
