@@ -22,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/push"
 	"github.com/loadgen/loadgen/internal/result/report"
 	reportpage "github.com/loadgen/loadgen/internal/result/report/page"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -49,12 +50,14 @@ type runFlags struct {
 	resume string
 	nth    int // --repetition
 	page   pageFlags
+	push   pushFlags
 	fleet  fleetFlags
 
 	progress   string
 	timeout    time.Duration
 	labelTexts []string
 	labels     map[string]string
+	receiver   *push.Receiver // of --remote-write; nil: none
 
 	begun func(id string) // told the run's name before its load; nil: nobody
 
@@ -111,6 +114,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	addFull(set, &f.full)
 	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
 	f.page.add(set, "for Prometheus during the run")
+	f.push.add(set)
 	f.fleet.add(set)
 	set.BoolVar(&f.once, "once", false, "run a plan with an experiment once, with the variables' own values")
 	set.IntVar(&f.nth, "repetition", 0, "draw keys, values and arrivals as repetition `N` of the plan, from 1 (default: 1)")
@@ -139,6 +143,10 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.page.check(); err != nil {
 		return err
 	}
+	var err error
+	if f.receiver, err = f.push.receiver(); err != nil {
+		return err
+	}
 	if err := errors.Join(f.checkProgress(), f.checkOutputs()); err != nil {
 		return err
 	}
@@ -148,7 +156,6 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.fleet.check(&f.loops); err != nil {
 		return err
 	}
-	var err error
 	if f.labels, err = parseLabels(f.labelTexts); err != nil {
 		return err
 	}
@@ -302,7 +309,7 @@ func exitWith(code int) error {
 func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	cfg := runner.Config{
 		Samples: keepSamples,
-		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), OnWorkerLoss: f.fleet.onLoss,
+		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), Push: f.receiver, OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
 		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
 		Progress: func(id string) runner.Progress {

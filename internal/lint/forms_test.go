@@ -68,6 +68,7 @@ func goroutines(m *module) []string {
 			"internal/fleet/runner":     "what ends a run early, a worker that is a child, and waiting for those that come",
 			"internal/target/observe":   "a goroutine for each server that is asked",
 			"internal/result/prom":      "the server of a page",
+			"internal/result/push":      "what is pushed regularly",
 			"internal/fleet/rpc":        "a goroutine for each direction of a stream, one that carries orders out",
 			"internal/load/sockets":     "two goroutines for each connection that blocks",
 		},
@@ -90,6 +91,7 @@ func clock(m *module) []string {
 			"internal/fleet/rpc":        "heartbeats, leases and how clocks stand to each other",
 			"internal/fleet/runner":     "the start of a run, and how long variants have taken",
 			"internal/count/selfcheck":  "what time costs on a machine",
+			"internal/result/push":      "when figures are sent",
 		},
 	}.find(m)
 }

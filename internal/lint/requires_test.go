@@ -15,6 +15,7 @@ var dependencies = []string{
 	"github.com/jackc/pgx/v5",                 // PostgreSQL: the history of runs, and how the connections of driver postgres begin
 	"github.com/klauspost/compress",           // gzip and zstd over records
 	"github.com/prometheus/client_golang",     // /metrics in every format a scraper may ask for
+	"github.com/prometheus/client_golang/exp", // requests of --remote-write, and when to try again
 	"github.com/prometheus/client_model",      // its messages: a histogram of both kinds
 	"github.com/rogpeppe/go-internal",         // testscript, in tests
 	"github.com/spf13/cobra",                  // subcommands, help, completion

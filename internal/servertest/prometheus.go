@@ -4,31 +4,60 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Prometheus starts a prometheus with native histograms, the given configuration file and its own database on a free loopback port, and returns its
 // address once it answers queries. It is killed at the end of the test.
 func Prometheus(t testing.TB, config string) (addr string) {
 	t.Helper()
-	exe := lookPath(t, "prometheus")
 	for {
-		s := &Server{t: t, done: make(chan struct{})}
-		s.Addr = net.JoinHostPort("127.0.0.1", freePort(t))
-		s.start(exec.Command(exe, "--enable-feature=native-histograms", "--config.file="+config,
-			"--storage.tsdb.path="+t.TempDir(), "--web.listen-address="+s.Addr, "--log.level=warn"))
-		if s.answersHTTP("/-/ready") {
+		if s := startPrometheus(t, net.JoinHostPort("127.0.0.1", freePort(t)), "--config.file="+config, "--storage.tsdb.path="+t.TempDir()); s != nil {
 			return s.Addr
 		}
-		s.Kill()
-		// Another process can take a free port before the server does.
-		if !strings.Contains(s.output.String(), "address already in use") {
-			t.Fatalf("prometheus with %s does not answer at %s:\n%s", config, s.Addr, &s.output)
+	}
+}
+
+// RemoteWrite starts a prometheus with native histograms that scrapes nothing and takes what is written to it. again starts it once it was killed, on the
+// same port and with what it had stored.
+func RemoteWrite(t testing.TB) (s *Server, again func()) {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		addr := net.JoinHostPort("127.0.0.1", freePort(t))
+		run := func() *Server {
+			return startPrometheus(t, addr, "--config.file="+config, "--storage.tsdb.path="+dir, "--web.enable-remote-write-receiver")
+		}
+		if s := run(); s != nil {
+			return s, func() { require.NotNil(t, run(), "another process has taken the port") }
 		}
 	}
+}
+
+// startPrometheus returns nil if another process has taken the address, which was free, before the server did.
+func startPrometheus(t testing.TB, addr string, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, Addr: addr, done: make(chan struct{})}
+	s.start(exec.Command(lookPath(t, "prometheus"), append(args, "--enable-feature=native-histograms", "--web.listen-address="+addr, "--log.level=warn")...))
+	if s.answersHTTP("/-/ready") {
+		return s
+	}
+	s.Kill()
+	if !strings.Contains(s.output.String(), "address already in use") {
+		t.Fatalf("prometheus %s does not answer at %s:\n%s", strings.Join(args, " "), addr, &s.output)
+	}
+	return nil
 }
 
 // Promtool runs promtool, which comes with prometheus, and returns its output. If promtool fails, so does the test.

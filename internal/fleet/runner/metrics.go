@@ -5,30 +5,41 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/result/push"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // metrics exposes a run to Prometheus, on the coordinator. A nil metrics does nothing.
 type metrics struct {
-	page *prom.Page
+	page *prom.Page   // nil: none is served
+	push *push.Pusher // nil: none
 	feed *prom.Feed
 }
 
-// serve starts serving the metrics of a run and of its workers, if asked to.
+// serve starts serving the metrics of a run and of its workers, and pushing them, if asked to.
 func (c *Config) serve(j job, workers *Fleet) (*metrics, error) {
-	if c.Page == nil {
+	if c.Page == nil && c.Push == nil {
 		return nil, nil
 	}
-	door, err := c.Page()
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
-	}
 	collector := prom.New(workers.Status)
-	page := prom.Serve(door, collector, c.Logger)
-	fmt.Fprint(c.Words, door.Words())
-	return &metrics{page: page, feed: prom.NewFeed(collector, j.header.ID, j.plan)}, nil
+	m := &metrics{feed: prom.NewFeed(collector, j.header.ID, j.plan)}
+	if c.Page != nil {
+		door, err := c.Page()
+		if err != nil {
+			return nil, fmt.Errorf("--http: %w", err)
+		}
+		m.page = prom.Serve(door, collector, c.Logger)
+		fmt.Fprint(c.Words, door.Words())
+	}
+	if c.Push != nil {
+		m.push = push.Start(c.Push, collector.Registry(), func(note string) {
+			fmt.Fprintf(c.Words, "loadgen: remote write: %s\n", dialect.Printable(note))
+		})
+	}
+	return m, nil
 }
 
 // watch wraps workers of the run so that what they report is shown.
@@ -65,11 +76,17 @@ func (m *metrics) probed(p *run.Probe) {
 	}
 }
 
-// close keeps showing the result's verdict until it has been fetched, if anyone fetches, and then ends the server.
+// close pushes the result's verdict, keeps showing it until it has been fetched, if anyone fetches, and then ends the server.
 func (m *metrics) close(ctx context.Context, result *run.Run) error {
 	if m == nil {
 		return nil
 	}
 	m.feed.End(result.Verdict, result.Asserts)
+	if m.push != nil {
+		m.push.Close(ctx)
+	}
+	if m.page == nil {
+		return nil
+	}
 	return m.page.Close(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/result/push"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/target/observe"
@@ -33,6 +34,7 @@ type Config struct {
 	Resume  string                                                // an experiment that was cut off, to resume; "": none
 	Timeout time.Duration                                         // ends the load as Drain does; 0: never
 	Page    func() (prom.Door, error)                             // opens the port for metrics; nil: none
+	Push    *push.Receiver                                        // takes metrics; nil: none
 
 	Repetition int // of a run outside an experiment, from 1; 0: not numbered
 

@@ -35,6 +35,13 @@ func New(workers func() []worker.Status) *Collector {
 // NewPart returns a worker's Collector with nothing to show. It exports what that worker counted, but neither the verdict nor other workers.
 func NewPart() *Collector { return &Collector{descs: describe()} }
 
+// Registry returns a new registry that holds c alone.
+func (c *Collector) Registry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	return registry
+}
+
 // Set makes later scrapes show v. It copies the slices of v, which may then change; the Totals in v must not.
 func (c *Collector) Set(v View) {
 	c.latest.Store(&shown{View: v.frozen()})

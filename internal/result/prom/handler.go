@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -25,8 +24,7 @@ const maxScrapes = 4
 //
 // A worker's page also has the usual process_… metrics of its process. All other paths are not found.
 func Handler(c *Collector) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
+	registry := c.Registry()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", c.noting(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
