@@ -43,8 +43,8 @@ var engineFloors = [][]string{
 		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "names", "neighbours", "orders", "patience", "planfiles", "policy", "refresher", "secrets",
 		"side", "transports", "usage",
 	},
-	{"bulk", "closed", "fills", "follow", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape", "tries"}, // ways and feeds: how ops begin and end
-	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                       // wire: requests and replies as bytes
+	{"bulk", "closed", "fills", "follow", "followed", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape", "tries"}, // ways and feeds: how ops begin and end
+	{"connect", "guard", "outlet", "output", "partial", "reader", "replies", "skip", "wire", "writer"},                                                                   // wire: requests and replies as bytes
 	{"blocking", "callcontext", "timed"}, // blocking: requests that a client, or a timer, answers
 	{"thread"},                           // files: ops of the loop's own thread
 	{"away", "clock", "events", "gate", "heap", "hold", "lane", "ledger", "lease", "loop", "lru", "meter", "pin", "queue", "said", "seal", "states", "stop", "timers", "way"}, // loop: what all share
@@ -66,6 +66,7 @@ var upwardInEngine = map[string]string{
 	"loop: scenes":          "likewise: nil but for scenarios",
 	"loop: wire":            "the transport whose turn is called directly",
 	"queue: batch":          "a pointer: what a quorum's replies settle",
+	"states: followed":      "by value: what is known of an op, if its loop follows ops",
 	"states: programs":      "the reference that a state's op ends by",
 	"states: scene":         "a pointer: the scenario that an op belongs to",
 	"wire: side":            "what a connection's token leads to, for errors",

@@ -33,8 +33,8 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 }
 
 // readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles
-// them together. checked says that the values of gets carry a header.
-func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took int, whole bool, err error) {
+// them together. checked says that the values of gets carry a header. The versions in these are added to versions, which is nil if nobody asks.
+func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, versions *[]uint64, now int64) (took int, whole bool, err error) {
 	p := c.queue.at(0)
 	got, most := &w.answers, int(p.n)
 	got.begin()
@@ -47,7 +47,12 @@ func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, now int64) (took
 	}
 	for more := true; more && err == nil && got.n < most && took < len(b); {
 		var size int
-		if size, more, err = w.codec.parseRun(b[took:], p.verb, most, checked, &w.reply, got); more {
+		if versions != nil {
+			size, more, err = w.codec.parseVersions(b[took:], most, versions, &w.reply, got)
+		} else {
+			size, more, err = w.codec.parseRun(b[took:], p.verb, most, checked, &w.reply, got)
+		}
+		if more {
 			w.l.wrong(w.l.said.of(w.reply.Message))
 		}
 		took += size

@@ -161,8 +161,8 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	switch {
 	case l.scenes != nil:
 		l.way = l.scenes
-	case wired && !traced && l.fills == nil && l.follows == nil && l.ordinals == 0: // ops that are counted together have no ordinals
-		if fast := w.fast(l.programs.Program, source); fast != nil {
+	case wired && !traced && l.fills == nil && l.ordinals == 0: // ops that are counted together have no ordinals
+		if fast := w.fast(l.programs.Program, source, l.follows); fast != nil {
 			w.use(fast)
 			l.way = fast
 		}
@@ -212,16 +212,21 @@ func (g *group) events(l *loop, kind worker.StepKind) (list []planned) {
 	return list
 }
 
-// fast returns a way that is faster than prog and does the same; nil if there is none.
-func (w *wire) fast(prog op.Program, source *workload.Source) bulkWay {
+// fast returns a way that is faster than prog and does the same; nil if there is none. Its ops are followed unless f is nil.
+func (w *wire) fast(prog op.Program, source *workload.Source, f *follower) bulkWay {
 	if !w.shared || w.lane.confirms {
 		return nil
 	}
 	switch prog := prog.(type) {
 	case *op.Plain:
-		return newRuns(w, prog, source)
+		switch {
+		case f == nil:
+			return newRuns(w, prog, source)
+		case !f.verifies:
+			return newFollowedRuns(w, prog, f)
+		}
 	case *op.Quorum:
-		if w.out.prompt() && (prog.AsksAll(driver.Get) || !source.Draws(driver.Get)) {
+		if f == nil && w.out.prompt() && (prog.AsksAll(driver.Get) || !source.Draws(driver.Get)) {
 			return newQuorum(w, prog, source)
 		}
 	}

@@ -19,6 +19,7 @@ type writtenKey struct {
 	acked uint64 // version of the newest write that was acknowledged
 	at    int64  // when that was, on the run clock
 	gone  uint64 // version of the newest delete that has begun, whether or not that was acknowledged
+	read  uint64 // newest version that was read while staleness was measured
 }
 
 // right reports whether a get that did not find the key is: nothing was acknowledged since a delete began.
@@ -42,16 +43,28 @@ type follower struct {
 	staleness *staleness     // nil: staleness is not measured
 }
 
+// followed is what is known of an op that has begun.
+type followed struct {
+	session, row int32  // whose key it is, of the loop's sessions, and which of theirs; -1: of none of them
+	version      uint64 // of a write: its own; of a get, if staleness is measured: the newest version of its key that was acknowledged
+	seen         uint64 // of a get, if staleness is measured: the newest version that its session had read
+	begun        int64
+}
+
 // staleness is what staleness takes besides what is known of writes. All of it is of one loop's sessions, whose gets go to their own keys.
 type staleness struct {
-	before [][][superseded]acknowledged // by session and key: the writes before the newest that was acknowledged, newest first
-	seen   [][]uint64                   // by session that reads: the newest version it has read of each key, of all sessions in turn
-	rows   int                          // the most keys of a session
+	before [][]history // by session and key
+	next   [][]uint8   // likewise: where in its history the next write goes
+	seen   [][]uint64  // by session that reads: the newest version it has read of each key, of all sessions in turn
+	rows   int         // the most keys of a session
 }
+
+// history is a ring of the writes of a key that were acknowledged last, besides the newest.
+type history [superseded]acknowledged
 
 // superseded is how many acknowledged writes of a key are known besides the newest. Those that are acknowledged while a get is under way push out older
 // ones, which it may have missed, too: there are more than [measure.Behind] tells apart.
-const superseded = 7
+const superseded = 8
 
 // acknowledged is a write that was.
 type acknowledged struct {
@@ -63,7 +76,8 @@ type acknowledged struct {
 func (f *follower) measureStaleness() {
 	r := &staleness{}
 	for _, keys := range f.keys {
-		r.before = append(r.before, make([][superseded]acknowledged, len(keys)))
+		r.before = append(r.before, make([]history, len(keys)))
+		r.next = append(r.next, make([]uint8, len(keys)))
 		r.rows = max(r.rows, len(keys))
 	}
 	for range f.keys {
@@ -81,21 +95,22 @@ func (f *follower) reach(stream workload.Stream) workload.Stream {
 	return stream
 }
 
-// place returns whose key an op's is, of the loop's sessions, and which of theirs; false if it is not among them.
-func (f *follower) place(o *op.Op) (session, row int, ok bool) {
-	session, row = int(o.Index%f.writers)-f.l.sessions[0].id, int(o.Index/f.writers)
-	return session, row, session >= 0 && session < len(f.keys) && row < len(f.keys[session])
+// place returns whose key an op's is, of the loop's sessions, and which of theirs; -1 if it is none of theirs.
+func (f *follower) place(o *op.Op) (session, row int32) {
+	at := o.Index / f.writers
+	by := int(o.Index-at*f.writers) - f.l.sessions[0].id
+	if uint(by) >= uint(len(f.keys)) {
+		return -1, -1
+	}
+	return int32(by), int32(at)
 }
 
 // key returns what is known of a key that one of the loop's sessions writes.
-func (f *follower) key(o *op.Op) *writtenKey {
-	session, row, _ := f.place(o)
-	return &f.keys[session][row]
-}
+func (f *follower) key(session, row int32) *writtenKey { return &f.keys[session][row] }
 
 // skips reports whether an op that was drawn is not carried out: a verify reads only what was written.
 func (f *follower) skips(o *op.Op) bool {
-	return f != nil && f.verifies && f.key(o).acked == 0
+	return f != nil && f.verifies && f.key(f.place(o)).acked == 0
 }
 
 // due returns how many ops of a verify are carried out.
@@ -110,103 +125,104 @@ func (f *follower) due() (n uint64) {
 	return n
 }
 
-// begin notes that an op begins.
-func (f *follower) begin(st *opState, now int64) {
-	switch st.Verb {
-	case driver.Delete:
-		st.Value.Version = f.l.versions(1, now)
-		f.key(&st.Op).gone = st.Value.Version
-	case driver.Get:
-		if session, row, ok := f.place(&st.Op); ok && f.staleness != nil {
-			st.floor = f.keys[session][row].acked
-			st.seen = *f.staleness.of(st.session, session, row)
-		}
+// sign gives an op that is about to begin its version.
+func (f *follower) sign(o *op.Op, now int64) {
+	f.l.sign(o, now)
+	if o.Verb == driver.Delete {
+		o.Value.Version = f.l.versions(1, now)
+	}
+}
+
+// begin sets what is known of an op that a session begins, which is signed.
+func (f *follower) begin(a *followed, s *session, o *op.Op, now int64) {
+	a.session, a.row = f.place(o)
+	a.version, a.begun = o.Value.Version, now
+	switch {
+	case a.row < 0:
+	case o.Verb == driver.Delete:
+		f.key(a.session, a.row).gone = a.version
+	case o.Verb == driver.Get && f.staleness != nil:
+		a.version = f.key(a.session, a.row).acked
+		a.seen = *f.staleness.of(s, a)
 	}
 }
 
 // of returns the newest version that a session has read of a key of another one, or of its own.
-func (r *staleness) of(s *session, writer, row int) *uint64 {
-	return &r.seen[s.index][writer*r.rows+row]
+func (r *staleness) of(s *session, a *followed) *uint64 {
+	return &r.seen[s.index][int(a.session)*r.rows+int(a.row)]
 }
 
-// ended notes how an op has ended.
-func (f *follower) ended(st *opState, step *op.Step, now int64) {
+// ended notes how a session's op has ended, which is no part of a verify. version is what a get returned, 0 if it is not known.
+func (f *follower) ended(s *session, verb driver.Verb, a *followed, outcome driver.Outcome, version uint64, now int64) {
 	switch {
-	case st.Verb == driver.Get && f.verifies:
-		f.verify(&st.Op, step)
-	case st.Verb == driver.Get && f.staleness != nil:
-		f.read(st, step)
-	case st.Verb != driver.Get && step.Outcome <= driver.Miss:
-		f.acknowledge(&st.Op, now)
+	case outcome > driver.Miss:
+	case verb != driver.Get:
+		f.acknowledge(a, now)
+	case f.staleness != nil && a.row >= 0 && (outcome == driver.Miss || version > 0):
+		f.read(s, a, outcome, version)
 	}
 }
 
 // acknowledge notes that a write was acknowledged.
-func (f *follower) acknowledge(o *op.Op, now int64) {
-	session, row, _ := f.place(o)
-	k, w := &f.keys[session][row], acknowledged{o.Value.Version, now}
+func (f *follower) acknowledge(a *followed, now int64) {
+	k, w := f.key(a.session, a.row), acknowledged{a.version, now}
 	if w.version > k.acked {
 		k.acked, k.at, w = w.version, w.at, acknowledged{k.acked, k.at}
 	}
 	if f.staleness == nil {
 		return
 	}
-	before := &f.staleness.before[session][row]
-	for i := range before { // the newest first, whatever the order of their acknowledgements
-		if w.version > before[i].version {
-			w, before[i] = before[i], w
-		}
-	}
+	next := &f.staleness.next[a.session][a.row]
+	f.staleness.before[a.session][a.row][*next%superseded] = w
+	*next++
 }
 
 // read compares what a get returned with what had been acknowledged before it began, and with what its session had read by then.
-func (f *follower) read(st *opState, step *op.Step) {
-	session, row, ok := f.place(&st.Op)
-	foreign := step.Outcome == driver.OK && step.Version == 0
-	if !ok || step.Outcome > driver.Miss || foreign {
-		return
-	}
-	k, s := &f.keys[session][row], &f.l.rec.Compared().Staleness
-	if st.floor > 0 {
+func (f *follower) read(by *session, a *followed, outcome driver.Outcome, version uint64) {
+	k, s := f.key(a.session, a.row), &f.l.rec.Compared().Staleness
+	if a.version > 0 {
 		s.Gets++
 	}
-	if step.Outcome == driver.Miss && k.gone > 0 && k.gone >= st.floor { // a delete that had begun may have taken effect
+	if outcome == driver.Miss && k.gone > 0 && k.gone >= a.version { // a delete that had begun may have taken effect
 		return
 	}
-	if step.Version < st.seen {
+	if version < a.seen {
 		s.Backwards++
 	}
-	seen := f.staleness.of(st.session, session, row)
-	*seen = max(*seen, step.Version)
-	if step.Version >= st.floor {
+	if seen := f.staleness.of(by, a); version >= k.read { // it need not be looked at, which takes a while
+		k.read, *seen = version, version
+	} else {
+		*seen = max(*seen, version)
+	}
+	if version >= a.version {
 		return
 	}
-	behind, since := f.behind(session, row, step.Version, st.begun)
+	behind, since := f.behind(a, version)
 	s.Stale++
 	s.Behind[behind-1]++
-	s.Age.Record(st.begun - since)
+	s.Age.Record(a.begun - since)
 }
 
-// behind returns how many acknowledged writes of a key, up to [measure.Behind], a version was behind at a time, and when the first of them was
-// acknowledged.
-func (f *follower) behind(session, row int, version uint64, at int64) (n int, since int64) {
-	n, since = 0, at
+// behind returns how many writes of a key, up to [measure.Behind], that were acknowledged when a get began are newer than the version that it returned,
+// and when the first of them was acknowledged.
+func (f *follower) behind(a *followed, version uint64) (n int, since int64) {
+	n, since = 0, a.begun
 	count := func(of uint64, acked int64) {
-		if of > version && acked <= at {
-			n, since = n+1, acked
+		if of > version && acked <= a.begun {
+			n, since = n+1, min(since, acked)
 		}
 	}
-	k := &f.keys[session][row]
+	k := f.key(a.session, a.row)
 	count(k.acked, k.at)
-	for _, w := range f.staleness.before[session][row] {
+	for _, w := range f.staleness.before[a.session][a.row] {
 		count(w.version, w.at)
 	}
 	return min(max(n, 1), measure.Behind), since
 }
 
 // verify compares what was read of a key with what was written.
-func (f *follower) verify(o *op.Op, step *op.Step) {
-	k, v := f.key(o), &f.l.rec.Compared().Verified
+func (f *follower) verify(o *op.Op, a *followed, step *op.Step) {
+	k, v := f.key(a.session, a.row), &f.l.rec.Compared().Verified
 	v.Keys++
 	switch {
 	case step.Outcome > driver.Miss:

@@ -133,6 +133,33 @@ func (g *guarded) parseRun(b []byte, v driver.Verb, most int, checked bool, repl
 	return took, false, nil
 }
 
+// parseVersions is parseRun for gets of checked values. It adds the version of each reply, 0 for what is none of loadgen's values.
+func (g *guarded) parseVersions(b []byte, most int, versions *[]uint64, reply *driver.Reply, got *answers) (took int, failed bool, err error) {
+	g.hold.lend()
+	defer g.done(&err)
+	for got.n < most && took < len(b) {
+		n, err := g.codec.Parse(b[took:], driver.Get, reply)
+		if n == 0 || err != nil {
+			return took, false, err
+		}
+		took += n
+		got.add(reply.Outcome, 1)
+		version := uint64(0)
+		if reply.Outcome == driver.OK {
+			var ours bool
+			if _, version, ours = reply.Header(); !ours {
+				got.foreign++
+			}
+		}
+		*versions = append(*versions, version)
+		if reply.Outcome.Failed() {
+			got.failed++
+			return took, true, nil
+		}
+	}
+	return took, false, nil
+}
+
 func (g *guarded) parseBatch(b []byte, v driver.Verb, replies []driver.Reply) (n int, err error) {
 	g.hold.lend()
 	defer g.done(&err)

@@ -244,7 +244,7 @@ func (c *wireConn) joinBatch(b *batch, from, n int) {
 }
 
 func (q *quorum) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
-	return q.w.readAnswers(c, b, true, now)
+	return q.w.readAnswers(c, b, true, nil, now)
 }
 
 func (q *quorum) settle(c *wireConn, got *answers, now int64) {

@@ -107,7 +107,7 @@ func (c *wireConn) joinRun(verb driver.Verb, n int, due int64) {
 }
 
 func (r *runs) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
-	return r.w.readAnswers(c, b, r.prog.Checked(), now)
+	return r.w.readAnswers(c, b, r.prog.Checked(), nil, now)
 }
 
 func (r *runs) settle(c *wireConn, got *answers, now int64) {

@@ -17,8 +17,7 @@ type opState struct {
 	begun   int64        // when the program started it
 	start   int64        // before the write of its first request; 0 until then
 	in, out int64        // bytes, for samples
-	floor   uint64       // of a get, if staleness is measured: the newest version of its key that was acknowledged when it began, and
-	seen    uint64       // the newest that its session had read
+	follow  followed     // if the loop follows its ops
 	keys    int          // if the op has several: those whose requests have not ended
 	loading int64        // since when it has been loading from the source of a cache; 0: it is not
 	fill    bool         // it puts what a get has missed
@@ -67,20 +66,26 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 
 // sets signs an op that is about to begin, and sets its state.
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
-	l.sign(&st.Op, now)
 	st.by = l.lanes[st.Target].programs
 	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, len(st.Batch), 0, 0
-	if l.follows != nil {
-		l.follows.begin(st, now)
+	if l.follows == nil {
+		l.sign(&st.Op, now)
+		return
 	}
+	l.follows.sign(&st.Op, now)
+	l.follows.begin(&st.follow, s, &st.Op, now)
 }
 
 // ended records the outcome of an op. It frees the op's slot; the caller then tells the feed.
 func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	outcome := step.Outcome
 	st.done = true
-	if l.follows != nil {
-		l.follows.ended(st, &step, now)
+	switch f := l.follows; {
+	case f == nil:
+	case f.verifies:
+		f.verify(&st.Op, &st.follow, &step)
+	default:
+		f.ended(st.session, st.Verb, &st.follow, outcome, step.Version, now)
 	}
 	if outcome > driver.Miss {
 		l.errorStop.ended(outcome, 1)

@@ -7,10 +7,11 @@ import (
 
 // way carries ops of one kind from start to end. A step has one, chosen when it is prepared:
 //
-//	runs      plain ops over sockets: a place in the queue of replies, and no state
-//	quorum    ops over epoll that ask all endpoints of their key at once: a share of a batch
-//	thread    ops on files, which the loop's own thread carries out
-//	programs  all others, each with a state, by its program
+//	runs          plain ops over sockets: a place in the queue of replies, and no state
+//	followedRuns  the same, if what they return is compared with what was acknowledged
+//	quorum        ops over epoll that ask all endpoints of their key at once: a share of a batch
+//	thread        ops on files, which the loop's own thread carries out
+//	programs      all others, each with a state, by its program
 //
 // A way does and counts exactly what programs would: tests compare the snapshots byte for byte. A loop calls its way once for ops that start together
 // and once for the replies of one queue entry, so that inside a way every call is direct.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +138,48 @@ func TestRunsAreTheProgram(t *testing.T) {
 				}
 				p := redisPlanOf(t, c.endpoints, values, c.target, phase)
 				require.Equal(t, playWay(t, p, c.script, false), playWay(t, p, c.script, true))
+			})
+		}
+	}
+}
+
+// Ops whose staleness is measured are carried out in runs, too, and what is counted is what is counted by their program: of servers that forget writes,
+// do not answer, or lose their connections. No op begins at the very time of a reply: whether that comes first, the ways see differently.
+func TestFollowedRunsAreTheProgram(t *testing.T) {
+	for name, script := range map[string]func(b *bench, s *virtualServer){
+		"as they are":  func(*bench, *virtualServer) {},
+		"in pieces":    func(_ *bench, s *virtualServer) { s.piece = 7 },
+		"late replies": func(_ *bench, s *virtualServer) { s.latency = every(50, 30*time.Millisecond) },
+		"silence":      func(_ *bench, s *virtualServer) { s.latency = every(50, -1) },
+		"error replies": func(b *bench, s *virtualServer) {
+			b.after(300*time.Millisecond, func() { s.words = []byte("-OOM no room\r\n") })
+		},
+		"broken":          func(b *bench, s *virtualServer) { b.after(200*time.Millisecond, s.sever) },
+		"broken, in time": func(b *bench, s *virtualServer) { s.latency = every(50, -1); b.after(200*time.Millisecond, s.sever) },
+	} {
+		for _, load := range []string{
+			"closed {\n sessions = 3\n pipeline = 20\n think = \"1300us\"\n duration = \"500ms\"\n}",
+			"open {\n rate = 3000\n duration = \"500ms\"\n arrivals = \"poisson\"\n sessions = 3\n pipeline = 2\n on_full = \"shed\"\n}",
+		} {
+			t.Run(name+", "+load[:strings.Index(load, " ")], func(t *testing.T) {
+				text := verifyPlan(20, "ops = { get = 3, put = 2, delete = 1 }\nstaleness {}\n"+load)
+				text = strings.Replace(text, fmt.Sprintf(`["127.0.0.1:%d"]`, firstPort), fmt.Sprintf("[\"127.0.0.1:%d\", \"127.0.0.1:%d\"]\ntimeout = \"20ms\"", firstPort, firstPort+1), 1)
+				p := parsePlan(t, text)
+				forget := func(b *bench) {
+					for i := range 2 {
+						s := b.server(i)
+						s.deletes = true
+						script(b, s)
+						for at := range 20 {
+							var before map[string][]byte
+							b.after(time.Duration(25*at)*time.Millisecond, func() { before = maps.Clone(s.keys) })
+							b.after(time.Duration(25*at+15)*time.Millisecond, func() { maps.Copy(s.keys, before) })
+						}
+					}
+				}
+				want := playWay(t, p, forget, false)
+				require.Positive(t, want.staleness.Stale)
+				require.Equal(t, want, playWay(t, p, forget, true))
 			})
 		}
 	}
@@ -350,10 +393,11 @@ func every(n int, d time.Duration) func(int) time.Duration {
 	}
 }
 
-// played is the result of a phase: its snapshots, and what the servers hold in the end.
+// played is the result of a phase: its snapshots, what the servers hold in the end, and the staleness if that was measured.
 type played struct {
 	snapshots [][]byte
 	held      []map[string][]byte
+	staleness measure.Staleness
 }
 
 // playWay carries out a phase.
@@ -372,6 +416,9 @@ func playWay(t *testing.T, p *plan.Plan, script func(b *bench), direct bool) (go
 		due += o.Ledger().Due
 	}
 	require.Positive(t, due)
+	if total.Versions != nil {
+		got.staleness = total.Versions.Staleness
+	}
 	for i := range b.g.endpoints {
 		got.held = append(got.held, b.server(i).keys)
 	}
