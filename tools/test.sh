@@ -26,7 +26,8 @@ compiler() {
 # Package internal/servertest appends a line for each part that a test wants.
 LOADGEN_TEST_PARTS=$(mktemp)
 export LOADGEN_TEST_PARTS
-trap 'rm -f "$LOADGEN_TEST_PARTS"' EXIT
+computed=
+trap 'kill $computed 2>/dev/null || :; rm -f "$LOADGEN_TEST_PARTS"' EXIT
 trap 'exit 130' INT TERM
 
 export CGO_ENABLED=0
@@ -61,19 +62,29 @@ go vet ./... || status=$?
 flags='-vet=off -shuffle=on -timeout 20m'
 
 # Nothing in the packages of tools/unraced.txt runs on two goroutines, which internal/lint holds: they are tested without the detector, and it sees their
-# code where that of other packages uses it. So is bench, which watches processes. The rest are tested with two event loops where they choose no number
-# themselves: with one there is nothing that loops could share.
+# code where that of other packages uses it. They compute, and the other packages wait for time and for servers most of the time: both are tested at
+# once, those that compute with what the others leave of the processors.
+nice -n 19 go test $flags -p 1 $(cat tools/unraced.txt) &
+computed=$!
+
+# The rest are tested with two event loops where they choose no number themselves: with one there is nothing that loops could share. More packages run
+# at once than there are processors, those first that take longest.
+longest='./internal/load/engine ./internal/fleet/rpc ./internal/target/cachenode'
 shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -e ./bench -f tools/unraced.txt)
 if [ -n "$cc" ]; then
 	# What tests compute on one goroutine the detector need not see.
-	# The rest wait for time and for servers, so more packages run at once than there are processors.
 	alone=$(whole)
-	CGO_ENABLED=1 CC="$cc" LOADGEN_TEST_LOOPS=2 go test $flags -race -p 4 -skip "^($alone)\$" $shared || status=$?
-	go test $flags -run "^($alone)\$" $(computing | sed 's|^|./|; s|/[^/]*$||' | sort -u) || status=$?
+	nice -n 19 go test $flags -p 1 -run "^($alone)\$" $(computing | sed 's|^|./|; s|/[^/]*$||' | sort -u) &
+	computed="$computed $!"
+	CGO_ENABLED=1 CC="$cc" LOADGEN_TEST_LOOPS=2 go test $flags -race -p 4 -skip "^($alone)\$" $longest $shared || status=$?
 else
-	LOADGEN_TEST_LOOPS=2 go test $flags $shared || status=$?
+	LOADGEN_TEST_LOOPS=2 go test $flags $longest $shared || status=$?
 fi
-go test $flags $(cat tools/unraced.txt) ./bench || status=$?
+for pid in $computed; do
+	wait "$pid" || status=$?
+done
+computed=
+go test $flags ./bench || status=$? # compares processes
 
 # The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
 # most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.
