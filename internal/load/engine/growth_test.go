@@ -12,7 +12,6 @@ import (
 	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
@@ -27,11 +26,7 @@ var shapes = map[string]func(n float64) float64{
 // TestKnownGrowth estimates the order of growth of ops whose cost is known, with noise and stalls. The interval covers the truth: the slope of the
 // curve on logarithmic scales over the second half of the ops.
 func TestKnownGrowth(t *testing.T) {
-	const ops = 1000
-	seeds := uint64(40)
-	if !servertest.Whole() {
-		seeds = 20
-	}
+	const ops, seeds = 1000, uint64(20)
 	p := redisPlan(t, 1, `timeout = "1m"`, fmt.Sprintf(`
 		ops = { put = 1 }
 		closed { iterations = %d }

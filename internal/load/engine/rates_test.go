@@ -178,7 +178,7 @@ func (r *rated) once(t *testing.T, b *bench) *run.Phase {
 
 // Rates of closed loads of every kind are as known beforehand, whatever the target's times.
 func TestRatesOfKnownLoads(t *testing.T) {
-	laws, runs := serviceLaws, 20
+	laws, runs := serviceLaws, 10
 	if !servertest.Whole() {
 		laws, runs = map[string]func(*rand.Rand) time.Duration{"constant": laws["constant"]}, 6
 	}

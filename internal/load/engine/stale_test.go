@@ -129,7 +129,7 @@ func TestStalenessIsThatOfKnownDelays(t *testing.T) {
 		{1, 3, 0},
 	} {
 		t.Run(fmt.Sprintf("R=%d W=%d", c.r, c.w), func(t *testing.T) {
-			b := newBench(t, parsePlan(t, stalePlan(c.r, c.w, 63)), "load", 0)
+			b := newBench(t, parsePlan(t, stalePlan(c.r, c.w, 21)), "load", 0)
 			for i := range 3 {
 				b.server(i).travel = func(command string) time.Duration {
 					if command == "SET" {
@@ -140,7 +140,7 @@ func TestStalenessIsThatOfKnownDelays(t *testing.T) {
 			}
 			got := b.run(worker.Load)
 			s := got.Versions.Staleness
-			require.Greater(t, got.Ops[driver.Get].Due+got.Ops[driver.Put].Due, uint64(100_000))
+			require.Greater(t, got.Ops[driver.Get].Due+got.Ops[driver.Put].Due, uint64(33_000))
 			share := float64(s.Stale) / float64(s.Gets)
 			t.Logf("%d of %d gets, %.2f %%, by theory %.2f %%", s.Stale, s.Gets, 100*share, 100*c.want)
 			require.InDelta(t, c.want, share, 0.01)

@@ -105,9 +105,9 @@ func TestOneReplyEndsAWait(t *testing.T) {
 // TestSchedulesOverTwoTargets runs a thousand schedules of answers, silence and lost connections: every request is counted in its target's row, as
 // often as the target got it, and both ledgers balance, also if a get issues a put to the other target.
 func TestSchedulesOverTwoTargets(t *testing.T) {
-	schedules := 1_000
+	schedules := 400
 	if !servertest.Whole() {
-		schedules = 500
+		schedules = 100
 	}
 	p := twoTargets(t, "closed {\n sessions = 2\n iterations = 4\n pipeline = 2\n}")
 	for seed := range schedules {

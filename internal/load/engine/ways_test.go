@@ -121,15 +121,25 @@ func plainCases() []wayCase {
 	}
 }
 
+// Loads of one verb only: nothing of another verb comes between.
+const (
+	getsOnly = "ops = { get = 1 }\nmax_bad = 1\n"
+	putsOnly = "ops = { put = 1 }\nmax_bad = 1\n"
+)
+
 // TestRunsAreTheProgram carries plain ops out in runs and by their program, through everything that can happen to them: each snapshot has the same
-// bytes, and the servers hold the same values.
+// bytes, and the servers hold the same values. Every second case has its puts alone as well, the others their gets.
 func TestRunsAreTheProgram(t *testing.T) {
-	mixes := map[string]string{"": plainMix, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
-	for _, c := range plainCases() {
-		for name, mix := range mixes {
-			if !servertest.Whole() && name != "" {
-				continue // one goroutine does it all
+	for i, c := range plainCases() {
+		mixes := map[string]string{"": plainMix}
+		if servertest.Whole() { // one goroutine does it all
+			if i%2 == 0 {
+				mixes["gets only: "] = getsOnly
+			} else {
+				mixes["puts only: "] = putsOnly
 			}
+		}
+		for name, mix := range mixes {
 			t.Run(name+c.name, func(t *testing.T) {
 				phase := strings.Replace(c.phase, plainMix, mix, 1)
 				values := cmp.Or(c.values, "size = 100")
@@ -270,20 +280,27 @@ func quorumCases() []wayCase {
 	}
 }
 
-// TestQuorumsAreTheProgram does the same with quorum ops, both on as many endpoints as a key lives on and on more.
+// TestQuorumsAreTheProgram does the same with quorum ops on as many endpoints as a key lives on. Each case is also played in one of three other ways, in
+// turn: on more endpoints, with gets only, with puts only.
 func TestQuorumsAreTheProgram(t *testing.T) {
-	mixes := map[string]string{"": quorumMix, "gets only: ": "ops = { get = 1 }\nmax_bad = 1\n", "puts only: ": "ops = { put = 1 }\nmax_bad = 1\n"}
+	others := []struct {
+		name, mix string
+		endpoints int
+	}{{"", quorumMix, 5}, {"gets only: ", getsOnly, 3}, {"puts only: ", putsOnly, 3}}
 	for i, c := range quorumCases() {
-		for _, endpoints := range []int{3, 5} {
-			for name, mix := range mixes {
-				if endpoints == 5 && name != "" || !servertest.Whole() && (name != "" || endpoints == 5 || i%2 > 0) {
-					continue // one goroutine does it all
-				}
-				t.Run(fmt.Sprintf("%s%s, %d endpoints", name, c.name, endpoints), func(t *testing.T) {
-					p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, quorumMix, mix, 1))
-					require.Equal(t, playWay(t, p, c.unequal(endpoints), false), playWay(t, p, c.unequal(endpoints), true))
-				})
-			}
+		play := func(name, mix string, endpoints int) {
+			t.Run(fmt.Sprintf("%s%s, %d endpoints", name, c.name, endpoints), func(t *testing.T) {
+				p := redisPlan(t, endpoints, c.target, strings.Replace(c.phase, quorumMix, mix, 1))
+				require.Equal(t, playWay(t, p, c.unequal(endpoints), false), playWay(t, p, c.unequal(endpoints), true))
+			})
+		}
+		if !servertest.Whole() && i%2 > 0 {
+			continue // one goroutine does it all
+		}
+		play("", quorumMix, 3)
+		if servertest.Whole() {
+			o := others[i%len(others)]
+			play(o.name, o.mix, o.endpoints)
 		}
 	}
 }

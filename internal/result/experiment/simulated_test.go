@@ -134,7 +134,7 @@ func TestIntervalsCoverAndNothingIsFoundWhereNothingIs(t *testing.T) {
 	names := []string{"base", "b", "c", "d"}
 	check := func(t *testing.T, draw population, truth float64) {
 		allMeans, allRight := 0, 0
-		for _, repeat := range []int{3, 5, 10} {
+		for _, repeat := range []int{3, 10} {
 			random := rand.New(rand.NewPCG(uint64(repeat), 34))
 			same := map[string]population{}
 			for _, name := range names {
@@ -166,7 +166,7 @@ func TestIntervalsCoverAndNothingIsFoundWhereNothingIs(t *testing.T) {
 			require.GreaterOrEqual(t, float64(allRight), 0.93*float64(allMeans))
 		}
 	}
-	for _, restarts := range []float64{0, 0.15, 0.3, 1} {
+	for _, restarts := range []float64{0, 0.3, 1} {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {
 			check(t, simulated(restarts, 60), 8000*math.Exp(0.01*(1+restarts*restarts)/2))
 		})

@@ -17,9 +17,10 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// TestNullsInAResult removes one thing after another from results, as an untrusted sender may. Each is refused, or can be shown.
+// TestNullsInAResult removes one thing after another from results, as an untrusted sender may. Each is refused, or can be shown. One part in three has
+// its turn.
 func TestNullsInAResult(t *testing.T) {
-	seen, each := map[string]bool{}, 1
+	seen, each := map[string]bool{}, 3
 	if !servertest.Whole() {
 		each = 8
 	}
@@ -44,7 +45,7 @@ func TestNullsInAResult(t *testing.T) {
 // alikePaths are phases, ops and the like: what holds below one holds below all.
 var alikePaths = regexp.MustCompile(`\.(phase|op|observe|probes|scenario|nulls|value)\.[^.]+`)
 
-// holed shows a result with each of its parts null in turn, one of those that are alike; or each second or third of these parts.
+// holed shows a result with one of its parts null at a time: of those that are alike the first, and of these one in so many.
 func holed(t *testing.T, result any, seen map[string]bool, each int, read func(text []byte) (valid func() error, source timeline.Source)) {
 	t.Helper()
 	whole, err := json.Marshal(result)
