@@ -15,10 +15,12 @@ import (
 type Order string
 
 // The orders. With Strict, the default, a record is durable before the next begins. With Relaxed, each writer waits only for its own record. A crash
-// may then leave holes: unacknowledged records that are lost before acknowledged ones.
+// may then leave holes: unacknowledged records that are lost before acknowledged ones. With Grouped, writers store their records one after another and
+// wait together, for one sync of them all. After a crash, the records up to the first that is missing count, and all acknowledged ones are among them.
 const (
 	Strict  Order = "strict"
 	Relaxed Order = "relaxed"
+	Grouped Order = "grouped"
 )
 
 // Commit is what makes a record valid.
@@ -54,14 +56,14 @@ func (o AppendOptions) check() (AppendOptions, error) {
 	if !slices.Contains(paddings, o.Padding) {
 		err = fmt.Errorf("padding %d: want one of %v", o.Padding, paddings)
 	}
-	if o.Order != Strict && o.Order != Relaxed {
-		err = errors.Join(err, fmt.Errorf("order %q: want %q or %q", o.Order, Strict, Relaxed))
+	if orders := []Order{Strict, Relaxed, Grouped}; !slices.Contains(orders, o.Order) {
+		err = errors.Join(err, fmt.Errorf("order %q: want one of %q", o.Order, orders))
 	}
 	if o.Commit != ByChecksum && o.Commit != ByLength {
 		err = errors.Join(err, fmt.Errorf("commit by %q: want %q or %q", o.Commit, ByChecksum, ByLength))
 	}
-	if o.Commit == ByLength && o.Order == Relaxed {
-		err = errors.Join(err, fmt.Errorf("commit by %s with order %s: want order %s", ByLength, Relaxed, Strict))
+	if o.Commit == ByLength && o.Order != Strict {
+		err = errors.Join(err, fmt.Errorf("commit by %s with order %s: want order %s", ByLength, o.Order, Strict))
 	}
 	if o.Commit == ByLength && o.Padding < line {
 		err = errors.Join(err, fmt.Errorf("commit by %s with padding %d: a record's header has to be in one line; want 64 or 256", ByLength, o.Padding))
@@ -93,6 +95,7 @@ type Append struct {
 	length  bool
 	padding int64
 	found   Recovery
+	group   *group // of a grouped log; else nil
 
 	gate  sync.RWMutex // relaxed logs only: read-locked by records that are written side by side, otherwise write-locked
 	mu    sync.Mutex   // guards the fields below: in strict logs for a whole write, in relaxed logs while a record gets its place
@@ -109,7 +112,7 @@ func CreateAppend(r Region, o AppendOptions) (*Append, error) {
 		return nil, fmt.Errorf("create an append log: %w", err)
 	}
 	heads, err := createHeaders(r, header{
-		layout: appendLayout, relaxed: o.Order == Relaxed, length: o.Commit == ByLength, padding: uint32(o.Padding),
+		layout: appendLayout, relaxed: o.Order == Relaxed, grouped: o.Order == Grouped, length: o.Commit == ByLength, padding: uint32(o.Padding),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create an append log: %w", err)
@@ -133,10 +136,15 @@ func OpenAppend(r Region) (*Append, error) {
 }
 
 func newAppend(r Region, heads *headers) *Append {
-	return &Append{
+	l := &Append{
 		region: r, size: r.Size() / 8 * 8, relaxed: heads.relaxed, length: heads.length, padding: int64(heads.padding),
 		heads: heads, read: window{region: r}, end: int64(heads.checkpoint), next: heads.next,
 	}
+	if heads.grouped {
+		l.group = newGroup(&l.mu, r)
+		l.group.log = l
+	}
+	return l
 }
 
 // Options returns the options of the log.
@@ -145,10 +153,23 @@ func (l *Append) Options() AppendOptions {
 	if l.relaxed {
 		o.Order = Relaxed
 	}
+	if l.group != nil {
+		o.Order = Grouped
+	}
 	if l.length {
 		o.Commit = ByLength
 	}
 	return o
+}
+
+// Group sets the limits of a grouped log; call it before anything is written.
+func (l *Append) Group(limit Group) { l.group.limit = limit }
+
+// Groups returns how many records the syncs of a grouped log have made durable.
+func (l *Append) Groups() GroupSizes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.group.sizes
 }
 
 // Recovered returns what was found when the log was opened; zero for a new log.
@@ -175,8 +196,11 @@ func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.regi
 // ErrTooLarge unwrapped; after any other error nothing more can be appended.
 func (w *AppendWriter) Append(p []byte) (seq uint64, err error) {
 	l := w.log
-	if l.relaxed {
+	switch {
+	case l.relaxed:
 		return w.relaxed(p)
+	case l.group != nil:
+		return w.grouped(p)
 	}
 	l.mu.Lock() // a record is durable before the next one begins
 	defer l.mu.Unlock()
@@ -217,6 +241,69 @@ func (w *AppendWriter) relaxed(p []byte) (uint64, error) {
 	return seq, nil
 }
 
+// grouped stores the record, and waits together with other writers.
+func (w *AppendWriter) grouped(p []byte) (uint64, error) {
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq, err := w.store(p)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.group.wait(l.group.stored); err != nil {
+		return 0, fmt.Errorf("append record %d, %d bytes: %w", seq, len(p), err)
+	}
+	return seq, nil
+}
+
+// Store is Append for a grouped log, but does not wait until the record is durable: a Sync will make it so, or the Append of a later record.
+func (w *AppendWriter) Store(p []byte) (seq uint64, err error) {
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	return w.store(p)
+}
+
+// store writes the record while the log is locked.
+func (w *AppendWriter) store(p []byte) (uint64, error) {
+	l, g := w.log, w.log.group
+	if g.stored-g.durable > maxLag { // more than a record can say
+		if err := g.wait(g.stored); err != nil {
+			return 0, err
+		}
+	}
+	n := int64(len(p))
+	off, seq, err := l.place(n)
+	if err != nil {
+		return 0, err
+	}
+	if g.err != nil {
+		return 0, g.err
+	}
+	seal(&w.head, len(p), 0, seq|(g.stored-g.durable)<<lagAt, mark(l.heads.salt, off, l.heads.era))
+	_, err = g.medium().Seal(off, w.head[:], p, l.room(off, n))
+	if err := g.store(span(n, l.padding), err); err != nil {
+		return 0, failedAppend(err, off, seq, p)
+	}
+	l.end, l.next = off+span(n, l.padding), seq+1
+	return seq, nil
+}
+
+// Sync returns once all records of a grouped log are durable that were stored before.
+func (l *Append) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.group.wait(l.group.stored); err != nil {
+		return fmt.Errorf("sync an append log: %w", err)
+	}
+	return nil
+}
+
+// cut implements what a group asks of its log.
+func (l *Append) cut() { l.group.turn = 1 - l.group.turn }
+
+// force implements what a group asks of its log.
+func (l *Append) force() error { return l.group.mediums[1-l.group.turn].Fence() }
+
 func failedAppend(err error, off int64, seq uint64, p []byte) error {
 	return fmt.Errorf("append record %d, %d bytes at %d: %w", seq, len(p), off, err)
 }
@@ -238,7 +325,7 @@ func (l *Append) place(n int64) (off int64, seq uint64, err error) {
 	switch {
 	case n > maxPayload || n > l.size-recordHeader-dataStart:
 		return 0, 0, ErrTooLarge
-	case n > l.size-recordHeader-l.end:
+	case n > l.size-recordHeader-l.end || l.group != nil && l.next > maxGroupedSeq:
 		return 0, 0, ErrFull
 	}
 	return l.end, l.next, nil
@@ -255,6 +342,14 @@ func (l *Append) lock() {
 		l.gate.Lock()
 	}
 	l.mu.Lock()
+}
+
+// settle has all records durable, with the log locked.
+func (l *Append) settle() error {
+	if l.group == nil {
+		return nil
+	}
+	return l.group.wait(l.group.stored)
 }
 
 func (l *Append) unlock() {
@@ -288,6 +383,11 @@ func (w *AppendWriter) byLength(off int64, p []byte) error {
 func (l *Append) Clear() error {
 	l.lock()
 	defer l.unlock()
+	if l.group != nil {
+		if err := l.group.still(); err != nil {
+			return fmt.Errorf("clear an append log: %w", err)
+		}
+	}
 	h := l.heads.header
 	h.era++
 	h.generation, h.first, h.next, h.checkpoint, h.holes = h.era, l.next, l.next, dataStart, 0
@@ -295,6 +395,9 @@ func (l *Append) Clear() error {
 		return fmt.Errorf("clear an append log: %w", err)
 	}
 	l.end = dataStart
+	if l.group != nil {
+		l.group.forget()
+	}
 	return nil
 }
 
@@ -302,10 +405,11 @@ func (l *Append) Clear() error {
 func (l *Append) Checkpoint() error {
 	l.lock()
 	defer l.unlock()
-	if l.heads.checkpoint == uint64(l.end) {
-		return nil
+	err := l.settle()
+	if err == nil && l.heads.checkpoint != uint64(l.end) {
+		err = l.note(false)
 	}
-	if err := l.note(false); err != nil {
+	if err != nil {
 		return fmt.Errorf("checkpoint an append log: %w", err)
 	}
 	return nil
@@ -322,5 +426,9 @@ func (l *Append) note(clean bool) error {
 func (l *Append) Close() error {
 	l.lock()
 	defer l.unlock()
-	return closeRegions(l.note(true), l.region)
+	err := l.settle()
+	if err == nil {
+		err = l.note(true)
+	}
+	return closeRegions(err, l.region)
 }

@@ -27,6 +27,7 @@ type Channel struct {
 	data, side Region
 	oneForce   int64 // the largest piece, in bytes, that is forced together with its entry
 	found      Recovery
+	group      *group // nil unless appends wait together
 
 	mu    sync.Mutex
 	m     pmem.Medium // of data
@@ -35,6 +36,8 @@ type Channel struct {
 	turn  int64      // the entry to write next, 0 or 1
 	buf   [line]byte // an entry and the zeros after it: a whole line
 	lost  error      // the first error of either region; after it, neither is written
+
+	stored uint64 // where the group ends that was cut last
 }
 
 // CreateChannel creates an empty log in two regions of zeros. The log owns them if there is no error.
@@ -204,13 +207,15 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := int64(len(p))
-	switch {
-	case l.lost != nil:
-		return 0, l.lost
-	case n > l.data.Size():
-		return 0, ErrTooLarge
-	case n > l.data.Size()-l.end:
-		return 0, ErrFull
+	if l.group != nil {
+		if off, err = l.store(p); err == nil {
+			err = l.sync()
+		}
+		return off, err
+	}
+	switch err = l.place(n); {
+	case err != nil:
+		return 0, err
 	case n == 0: // nothing to write
 	case n <= l.oneForce:
 		err = l.small(p)
@@ -223,6 +228,90 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	}
 	off, l.end = l.end, l.end+n
 	return off, nil
+}
+
+// place returns an error if there is no room for n bytes.
+func (l *Channel) place(n int64) error {
+	switch {
+	case l.lost != nil:
+		return l.lost
+	case n > l.data.Size():
+		return ErrTooLarge
+	case n > l.data.Size()-l.end:
+		return ErrFull
+	}
+	return nil
+}
+
+// Group has all appends from now on wait together, for one sync of what they have stored. After a crash, the groups count whose sync had ended, and
+// their pieces have no checksum.
+func (l *Channel) Group(limit Group) {
+	l.group = newGroup(&l.mu, l.data)
+	l.group.log, l.group.limit = l, limit
+}
+
+// Groups returns how many pieces the syncs have made durable since the call of Group.
+func (l *Channel) Groups() GroupSizes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.group.sizes
+}
+
+// Store is Append after a call of Group, but does not wait until p is durable: a Sync will make it so, or a later Append.
+func (l *Channel) Store(p []byte) (off int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.store(p)
+}
+
+func (l *Channel) store(p []byte) (off int64, err error) {
+	n := int64(len(p))
+	if l.group.stored-l.group.durable > maxLag { // more than GroupSizes has room for
+		if err := l.sync(); err != nil {
+			return 0, err
+		}
+	}
+	if err := l.place(n); err != nil || n == 0 {
+		return l.end, err
+	}
+	if err := l.group.store(n, l.group.medium().Put(l.end, nil, p)); err != nil {
+		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
+		return 0, l.lost
+	}
+	off, l.end = l.end, l.end+n
+	return off, nil
+}
+
+// Sync returns once all is durable that was stored before.
+func (l *Channel) Sync() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sync()
+}
+
+// sync does so with the log locked.
+func (l *Channel) sync() error {
+	if l.group == nil || l.lost != nil {
+		return l.lost
+	}
+	if err := l.group.wait(l.group.stored); err != nil {
+		l.lost = fmt.Errorf("sync a channel log: %w", err)
+	}
+	return l.lost
+}
+
+// cut implements what a group asks of its log.
+func (l *Channel) cut() { l.stored, l.group.turn = uint64(l.end), 1-l.group.turn }
+
+// force implements what a group asks of its log.
+func (l *Channel) force() error {
+	if err := l.group.mediums[1-l.group.turn].Fence(); err != nil {
+		return err
+	}
+	if err := l.note(entry{end: l.stored}); err != nil {
+		return err
+	}
+	return l.heads.m.Fence()
 }
 
 // small writes a piece and its entry, then waits for both.
@@ -292,6 +381,11 @@ func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
 func (l *Channel) Clear() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.group != nil {
+		if err := l.group.still(); err != nil {
+			l.lost = err
+		}
+	}
 	if l.lost != nil {
 		return l.lost
 	}
@@ -306,6 +400,9 @@ func (l *Channel) Clear() error {
 		return l.lost
 	}
 	l.end = 0
+	if l.group != nil {
+		l.group.forget()
+	}
 	return nil
 }
 
@@ -317,6 +414,11 @@ func (l *Channel) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.lost
+	if g := l.group; err == nil && g != nil {
+		if err = g.still(); err == nil && g.durable < g.stored { // the header will say so, and not an entry
+			err = g.medium().Fence()
+		}
+	}
 	if err == nil {
 		h := l.heads.header
 		h.clean, h.next = true, h.first+uint64(l.end)

@@ -29,6 +29,7 @@ type history struct {
 	trace    *pmemtest.Trace
 	model    *model
 	creating bool
+	storing  func() // stores more to a grouped log while a fence is under way
 	survivor []byte // the image that the last crash left
 	writes   int
 	err      error // the first violation
@@ -128,6 +129,7 @@ func (h *history) live(s subject) error {
 		case n == 2 || n == 3:
 			if err = s.checkpoint(); err == nil {
 				h.model.checkpoint = len(h.model.items)
+				h.allSynced()
 			}
 		case n == 4:
 			h.model.closing = true
@@ -136,6 +138,8 @@ func (h *history) live(s subject) error {
 			}
 		case n < 10 && h.kind.beside:
 			err = h.writeTogether(s)
+		case n < 15 && h.kind.group:
+			err = h.writeGroup(s.(grouped))
 		default:
 			err = h.write(s, 0, h.rng.IntN(4))()
 		}
@@ -164,11 +168,60 @@ func (h *history) write(s subject, writer, slot int) func() error {
 	return func() error {
 		err := s.write(writer, slot, p)
 		ended(err)
+		if err == nil {
+			h.allSynced()
+		}
 		if errors.Is(err, ErrFull) {
 			return nil
 		}
 		return err
 	}
+}
+
+// allSynced notes that a grouped log has made all durable that was stored.
+func (h *history) allSynced() {
+	if h.kind.group && h.storing == nil {
+		h.model.synced(len(h.model.items))
+	}
+}
+
+// writeGroup stores some items without waiting for them, and may then wait for all, while others store more.
+func (h *history) writeGroup(s grouped) error {
+	store := func() error {
+		h.writes++
+		p := bytes.Repeat([]byte{0xff}, 3+h.rng.IntN(148))
+		p[0], p[1], p[2] = byte(h.writes), byte(h.writes>>8), byte(len(p))
+		ended := h.model.begin(0, p)
+		err := s.store(h.rng.IntN(writers), p)
+		if err != nil {
+			ended(err)
+		}
+		h.model.settle()
+		if errors.Is(err, ErrFull) {
+			return nil
+		}
+		return err
+	}
+	for range 1 + h.rng.IntN(4) {
+		if err := store(); err != nil {
+			return err
+		}
+	}
+	if h.rng.IntN(3) == 0 {
+		return nil
+	}
+	began := len(h.model.items)
+	h.storing = func() {
+		if h.rng.IntN(2) == 0 {
+			_ = store() // the sync under way returns the error, too
+		}
+	}
+	err := s.sync()
+	h.storing = nil
+	if err == nil {
+		h.model.synced(began)
+	}
+	return err
 }
 
 // writeTogether lets several writers take turns, call by call.
@@ -231,6 +284,9 @@ func (h *history) rest() error {
 func (h *history) crash() {
 	if h.survivor != nil || h.err != nil {
 		return
+	}
+	if h.storing != nil {
+		h.storing()
 	}
 	h.look(func([]byte) {})
 	if h.err != nil {

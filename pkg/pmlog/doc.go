@@ -26,14 +26,14 @@
 //
 //	0            8        9        10       11      12        16
 //	+------------+--------+--------+--------+-------+---------+
-//	| "LGPMLOG1" | layout | relaxed| length | clean | padding |
+//	|   magic    | layout | relaxed| length | clean | padding |
 //	+------------+--------+--------+--------+-------+---------+
 //	16     24       32           40    48      56           64     72      80      88         96     104     124     128
 //	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+------+-------+-------+
 //	| salt | serial | generation | era | first | checkpoint | next | holes | slots | capacity | size | zeros | CRC32C|
 //	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+------+-------+-------+
 //
-// The serial number tells which copy is newer. The era grows with each recovery and each clear; the generation is the era of the last clear. The
+// The magic is "LGPMLOG1", or "LGPMLOG2" for a grouped log. The serial number tells which copy is newer. The era grows with each recovery and each clear; the generation is the era of the last clear. The
 // checkpoint is an offset. All records before it are durable, except for holes of them, and the last has the number next-1. The first record of the
 // generation has the number first. The capacity is that of an array's slots, or of a channel's data; the size is the region's. The checksum covers
 // the 124 bytes before it.
@@ -48,6 +48,10 @@
 // The length is the payload's, plus 2^31. The check is the payload's CRC32C, which is computed before the record has its place, combined by XOR with
 // 32 bits mixed from the other three fields. The mark is the record's era, combined by XOR with a number that depends on the log's salt and the
 // record's offset. One comparison thus tells a record from any other bytes, even from a copy of a record.
+//
+// In a grouped log, seq has 40 bits. The 24 above them are the record's lag: how many records before it were not known to be durable when it was
+// stored. So if a record is missing and a later one is there, the lag tells whether a crash explains that: the missing one was being written at the
+// same time, and the log ends before it. Otherwise it is ErrCorrupt.
 //
 // A record before the checkpoint may have any era of the generation; one after it must have the header's. So what a crash left unfinished is void
 // from the recovery on, even if bytes written later complete it. Records committed by length have a first word (check and length) of zero until the
@@ -66,7 +70,7 @@
 //
 // The end is that of the piece appended last, in bytes of data. If the piece is small, the entry has its size and CRC32C. Piece and entry are then
 // forced together, and if the piece is torn, the other entry holds. For a larger piece, size and CRC32C are 0, and the piece was durable before its
-// entry was written. The check is a number mixed from the other fields, the salt and the era; it is wrong if the entry is torn. In the header, next -
+// entry was written. So it is for pieces that are synced as a group, whose end is that of the last. The check is a number mixed from the other fields, the salt and the era; it is wrong if the entry is torn. In the header, next -
 // first is how many bytes there were when the era began, or when the log was closed.
 //
 // A Mashona log is what version 1.1.0 of that library calls an AppendOnlyLog. Integers are big-endian. The padding is 4 or 256. Linear is 1 unless

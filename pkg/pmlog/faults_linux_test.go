@@ -91,13 +91,13 @@ func TestALogOfAnotherVersionIsNotCorrupt(t *testing.T) {
 			path := filepath.Join(dir, string(rune('a'+i)))
 			p, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(p, []byte(magic), []byte(family+"2")), 0o600))
+			require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(bytes.ReplaceAll(p, []byte(magic), []byte(family+"3")), []byte(magic2), []byte(family+"3")), 0o600))
 			again = append(again, reopen(t, path))
 		}
 		_, err = k.open(again)
 		require.ErrorIs(t, err, ErrVersion, k.name)
 		require.NotErrorIs(t, err, ErrCorrupt, k.name)
-		require.ErrorContains(t, err, "another version of the format: 2, not 1; open it with a loadgen that writes version 2")
+		require.ErrorContains(t, err, "another version of the format: 3, not 1 or 2; open it with a loadgen that writes version 3")
 	}
 }
 

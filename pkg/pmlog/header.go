@@ -17,6 +17,7 @@ import (
 const (
 	family     = "LGPMLOG" // of all versions; a digit follows
 	magic      = family + "1"
+	magic2     = family + "2" // of grouped logs, which programs that know only version 1 would misread
 	headerSize = 128
 	secondCopy = 4096
 	dataStart  = 8192
@@ -37,6 +38,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type header struct {
 	layout  layout
 	relaxed bool
+	grouped bool
 	length  bool // records are committed by their length
 	clean   bool // closed, and not opened since
 	padding uint32
@@ -63,6 +65,9 @@ func (h *header) words() []*uint64 {
 func (h *header) encode(p []byte) {
 	clear(p)
 	copy(p, magic)
+	if h.grouped {
+		copy(p, magic2)
+	}
 	p[8] = byte(h.layout)
 	for i, flag := range []bool{h.relaxed, h.length, h.clean} {
 		if flag {
@@ -80,12 +85,13 @@ func (h *header) encode(p []byte) {
 func decodeHeader(p []byte, size int64) (header, error) {
 	var h header
 	switch {
-	case string(p[:len(magic)]) != magic:
+	case string(p[:len(magic)]) != magic && string(p[:len(magic)]) != magic2:
 		return h, stray(string(p[:len(magic)]))
 	case crc32.Checksum(p[:headerSize-4], castagnoli) != binary.LittleEndian.Uint32(p[headerSize-4:]):
 		return h, errors.New("its checksum is wrong")
 	}
 	h.layout, h.relaxed, h.length, h.clean = layout(p[8]), p[9] != 0, p[10] != 0, p[11] != 0
+	h.grouped = string(p[:len(magic)]) == magic2
 	h.padding = binary.LittleEndian.Uint32(p[12:])
 	for i, word := range h.words() {
 		*word = binary.LittleEndian.Uint64(p[16+8*i:])
@@ -96,7 +102,8 @@ func decodeHeader(p []byte, size int64) (header, error) {
 // stray returns the error for a header that does not begin with the magic.
 func stray(begins string) error {
 	if version, ok := strings.CutPrefix(begins, family); ok && version >= "0" && version <= "9" {
-		return fmt.Errorf("%w: %s, not %s; open it with a loadgen that writes version %s", ErrVersion, version, magic[len(family):], version)
+		return fmt.Errorf("%w: %s, not %s or %s; open it with a loadgen that writes version %s",
+			ErrVersion, version, magic[len(family):], magic2[len(family):], version)
 	}
 	return fmt.Errorf("it begins with %q instead of %q", begins, magic)
 }
@@ -112,6 +119,8 @@ func (h *header) check(size int64) error {
 		return fmt.Errorf("its generation is %d of %d", h.generation, h.era)
 	case h.checkpoint < dataStart || h.size < dataStart || h.checkpoint > h.size+uint64(h.padding) || h.checkpoint%uint64(h.padding) != 0:
 		return fmt.Errorf("its checkpoint is at %d of %d bytes", h.checkpoint, size)
+	case h.grouped && (h.layout != appendLayout || h.relaxed || h.length || h.next > maxGroupedSeq+1):
+		return errors.New("it is grouped, and what a grouped log is not")
 	case h.next < h.first || h.holes > h.next-h.first:
 		return fmt.Errorf("its records from %d to %d with %d missing are none", h.first, h.next, h.holes)
 	}

@@ -68,6 +68,7 @@ func TestOptionsOfLogs(t *testing.T) {
 		`order "loose": want`:             {Order: "loose"},
 		`commit by "name": want`:          {Commit: "name"},
 		`with order relaxed`:              {Order: Relaxed, Commit: ByLength},
+		`with order grouped`:              {Order: Grouped, Commit: ByLength},
 		`commit by length with padding 8`: {Padding: 8, Commit: ByLength},
 	} {
 		_, err := o.check()

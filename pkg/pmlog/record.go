@@ -15,6 +15,11 @@ const (
 	markAt       = 16      // of a record
 	published    = 1 << 31 // in a record's length: a header of zeros is no record
 	maxPayload   = published - 1
+
+	// lagAt is the bit at which the lag of a grouped log's record begins, above its number.
+	lagAt         = 64 - maxUnsyncedBits
+	maxLag        = 1<<maxUnsyncedBits - 1
+	maxGroupedSeq = 1<<lagAt - 1
 )
 
 // paddings lists the multiples at which records may begin.
@@ -37,6 +42,7 @@ type record struct {
 	size uint32 // of the payload, plus published
 	seq  uint64
 	mark uint64
+	lag  uint64 // in a grouped log: how many records before this one were not known to be durable when it was stored
 }
 
 // seal fills head for a payload of n bytes with the CRC32C sum, or with 0 if a medium's Seal will add it.

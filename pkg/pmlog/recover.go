@@ -41,7 +41,8 @@ func (l *Append) walk() error {
 	}
 }
 
-// skip looks for a record of this era after the end, where the next one is missing. In relaxed order it moves the end and the next number to it.
+// skip looks for a record of this era after the end, where the next one is missing. In relaxed order it moves the end and the next number to it. In a
+// grouped log it drops it, if the missing one was not durable when it was stored.
 func (l *Append) skip() (found bool, err error) {
 	torn := 0
 	for off := l.end; off+recordHeader <= l.size; off += l.padding {
@@ -50,7 +51,7 @@ func (l *Append) skip() (found bool, err error) {
 		case err != nil:
 			return false, err
 		case !valid && !l.present(r, off):
-		case !valid || r.seq <= l.next:
+		case !valid || r.seq <= l.next || r.seq-r.lag <= l.next && !l.heads.clean:
 			torn++
 		case !l.relaxed || l.heads.clean:
 			return false, fmt.Errorf("record %d at %d is missing or damaged, but record %d at %d is there: %w", l.next, l.end, r.seq, off, ErrCorrupt)
@@ -95,6 +96,9 @@ func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []by
 		return r, nil, false, nil
 	}
 	payload, valid, err = w.payload(off, r)
+	if l.group != nil {
+		r.seq, r.lag = r.seq&maxGroupedSeq, r.seq>>lagAt
+	}
 	return r, payload, valid, err
 }
 

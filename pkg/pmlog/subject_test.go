@@ -22,6 +22,13 @@ type subject interface {
 	recovered() Recovery
 }
 
+// grouped is a subject whose writes wait together.
+type grouped interface {
+	subject
+	store(writer int, p []byte) error // does not wait
+	sync() error
+}
+
 // kind is a variant of a layout.
 type kind struct {
 	name   string
@@ -29,6 +36,7 @@ type kind struct {
 	slots  int  // of an array
 	length bool // a channel's items count as one
 	beside bool // its writers do not wait for each other
+	group  bool // it is a grouped one
 	plain  bool // it has one header, which says nothing about a recovery
 	create func(r []Region) (subject, error)
 	open   func(r []Region) (subject, error)
@@ -40,7 +48,7 @@ func kinds() []kind {
 	var list []kind
 	for _, o := range forms() {
 		list = append(list, kind{
-			name: "append/" + o.name(), sizes: []int64{dataStart + 2000}, beside: o.Order == Relaxed,
+			name: "append/" + o.name(), sizes: []int64{dataStart + 2000}, beside: o.Order == Relaxed, group: o.Order == Grouped,
 			create: func(r []Region) (subject, error) { return appendSubject(CreateAppend(r[0], o)) },
 			open:   func(r []Region) (subject, error) { return appendSubject(OpenAppend(r[0])) },
 		})
@@ -68,6 +76,11 @@ func kinds() []kind {
 			open:   func(r []Region) (subject, error) { return channelSubject(most)(OpenChannel(r[0], r[1])) },
 		})
 	}
+	list = append(list, kind{
+		name: "channel/grouped", sizes: []int64{1000, SideSize}, length: true, group: true,
+		create: func(r []Region) (subject, error) { return groupedChannel(CreateChannel(r[0], r[1])) },
+		open:   func(r []Region) (subject, error) { return groupedChannel(OpenChannel(r[0], r[1])) },
+	})
 	return list
 }
 
@@ -144,6 +157,12 @@ func (s *appends) write(writer, _ int, p []byte) error {
 	return err
 }
 
+func (s *appends) store(writer int, p []byte) error {
+	_, err := s.w[writer].Store(p)
+	return err
+}
+
+func (s *appends) sync() error              { return s.log.Sync() }
 func (s *appends) clear() error             { return s.log.Clear() }
 func (s *appends) checkpoint() error        { return s.log.Checkpoint() }
 func (s *appends) close() error             { return s.log.Close() }
@@ -231,8 +250,21 @@ func (s channels) write(_, _ int, p []byte) error {
 	return err
 }
 
+func groupedChannel(l *Channel, err error) (subject, error) {
+	if err == nil {
+		l.Group(Group{})
+	}
+	return channelSubject(oneForce)(l, err)
+}
+
+func (s channels) store(_ int, p []byte) error {
+	_, err := s.log.Store(p)
+	return err
+}
+
+func (s channels) sync() error         { return s.log.Sync() }
 func (s channels) clear() error        { return s.log.Clear() }
-func (s channels) checkpoint() error   { return nil }
+func (s channels) checkpoint() error   { return s.log.Sync() } // none, but what a grouped log does for one
 func (s channels) close() error        { return s.log.Close() }
 func (s channels) recovered() Recovery { return s.log.Recovered() }
 
@@ -276,10 +308,11 @@ func (m *model) check(got [][]byte) error {
 	if m.kind.length {
 		left = m.cut(got[0])
 	}
+	missing := false
 	for i, it := range m.items {
-		if len(left) > 0 && bytes.Equal(left[0], it.value) {
+		if len(left) > 0 && bytes.Equal(left[0], it.value) && !(missing && m.kind.group) {
 			left = left[1:]
-		} else if !it.maybe {
+		} else if missing = true; !it.maybe {
 			return fmt.Errorf("record %d, %.10x, %d bytes, was acknowledged and is not there: got %d records, want %d", i, it.value, len(it.value), len(got), len(m.items))
 		}
 	}
@@ -353,6 +386,13 @@ func (m *model) begin(slot int, p []byte) (ended func(err error)) {
 	}
 }
 
+// synced notes that what was written up to item n is there.
+func (m *model) synced(n int) {
+	for i := range m.items[:n] {
+		m.items[i].maybe = false
+	}
+}
+
 // settle forgets what found no room.
 func (m *model) settle() {
 	m.items = slices.DeleteFunc(m.items, func(it item) bool { return it.refused })
@@ -389,7 +429,9 @@ func readAll(l *Append) ([][]byte, error) {
 func forms() []AppendOptions {
 	var list []AppendOptions
 	for _, padding := range paddings {
-		list = append(list, AppendOptions{padding, Strict, ByChecksum}, AppendOptions{padding, Relaxed, ByChecksum})
+		for _, order := range []Order{Strict, Relaxed, Grouped} {
+			list = append(list, AppendOptions{padding, order, ByChecksum})
+		}
 		if padding >= line {
 			list = append(list, AppendOptions{padding, Strict, ByLength})
 		}

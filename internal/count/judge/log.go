@@ -32,6 +32,7 @@ func mergeLogs(all []*worker.Log) *worker.Log {
 		case sum == nil:
 			first := *l
 			first.Caveats = append([]string{}, l.Caveats...)
+			first.Batches = localfile.AddBatches(l.Batches, nil)
 			first.Threads = append([]measure.Thread{}, l.Threads...)
 			if l.Proof != nil {
 				proof := *l.Proof
@@ -58,6 +59,7 @@ func merge(l, o *worker.Log) {
 			l.Caveats = append(l.Caveats, c)
 		}
 	}
+	l.GroupCommit, l.Batches = joint(l.GroupCommit, o.GroupCommit), localfile.AddBatches(l.Batches, o.Batches)
 	l.Files += o.Files
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
 	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
@@ -77,7 +79,7 @@ func merge(l, o *worker.Log) {
 func (p *phase) log(ph *plan.Phase, m *Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil && len(m.Unread) > 0 {
-		l = &worker.Log{Log: localfile.Log{Caveats: []string{}}, Threads: []measure.Thread{}}
+		l = &worker.Log{Log: localfile.Log{Caveats: []string{}, Batches: []localfile.Batch{}}, Threads: []measure.Thread{}}
 	}
 	if l == nil {
 		p.null("log", reason.NotApplicable, "the target is no log")
@@ -101,13 +103,22 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 		}
 	}
 	p.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
+	var syncs uint64
+	for _, b := range l.Batches {
+		syncs += b.Syncs
+	}
 	switch {
 	case len(lost) > 0:
-		p.null("log.forces_per_op", reason.WorkerLost, "what worker "+strings.Join(lost, ", ")+" forced is not known")
+		for _, path := range []string{"log.forces_per_op", "log.entries_per_sync"} {
+			p.null(path, reason.WorkerLost, "what worker "+strings.Join(lost, ", ")+" forced is not known")
+		}
 	case changed > 0:
 		p.nullable(&l.ForcesPerOp, float64(l.Forces)/float64(changed), "log.forces_per_op", reason.NotApplicable, "nothing was forced")
+		p.nullable(&l.EntriesPerSync, float64(changed)/float64(max(1, syncs))*float64(min(1, syncs)), "log.entries_per_sync", reason.NotApplicable, "no sync was shared")
 	default:
-		p.null("log.forces_per_op", reason.NoOps, "no op changed anything")
+		for _, path := range []string{"log.forces_per_op", "log.entries_per_sync"} {
+			p.null(path, reason.NoOps, "no op changed anything")
+		}
 	}
 	if l.Proof == nil {
 		p.null("log.proof", reason.Unverified, l.Unproven)

@@ -18,6 +18,8 @@ type Log struct {
 	BoundShare     *float64 `json:"bound_share"`      // BytesPerSecond as a share of the bound's
 	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok
 
+	EntriesPerSync *float64 `json:"entries_per_sync"` // on average, with group commit
+
 	Threads []measure.Thread `json:"threads"` // by session, of all workers
 
 	Proof    *localfile.Proof `json:"proof"`    // by a process that did not write the entries

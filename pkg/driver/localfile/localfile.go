@@ -2,7 +2,9 @@
 package localfile
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -81,20 +83,41 @@ type Session interface {
 // Log says which log files a phase loaded, what its sessions promised, and what they did. It is part of the result.
 type Log struct {
 	Layout      string   `json:"layout"`
-	SyncAsked   string   `json:"sync_asked"`  // as in the plan
-	SyncUsed    string   `json:"sync_used"`   // differs only if the plan says "auto"
-	Instruction string   `json:"instruction"` // what brings an entry to memory: "CLWB", "MOVNTDQ and CLWB"; "" if the kernel does
-	Durable     bool     `json:"durable"`     // an op that is ok survives a power loss, provided the device keeps what it says it has
-	FileSystem  string   `json:"file_system"` // with its device, such as "ext4 on /dev/pmem0"
-	Caveats     []string `json:"caveats"`     // what limits comparing the figures
-	Clear       string   `json:"clear"`       // what happens to a full log
-	Prealloc    string   `json:"prealloc"`    // what the blocks of a new file are, in the terms of package pmem
+	SyncAsked   string   `json:"sync_asked"`   // as in the plan
+	SyncUsed    string   `json:"sync_used"`    // differs only if the plan says "auto"
+	Instruction string   `json:"instruction"`  // what brings an entry to memory: "CLWB", "MOVNTDQ and CLWB"; "" if the kernel does
+	Durable     bool     `json:"durable"`      // an op that is ok survives a power loss, provided the device keeps what it says it has
+	FileSystem  string   `json:"file_system"`  // with its device, such as "ext4 on /dev/pmem0"
+	Caveats     []string `json:"caveats"`      // what limits comparing the figures
+	Clear       string   `json:"clear"`        // what happens to a full log
+	GroupCommit string   `json:"group_commit"` // when sessions sync for all that wait: "at once", "after 1ms or 64 KiB"; "" if they do not
+	Prealloc    string   `json:"prealloc"`     // what the blocks of a new file are, in the terms of package pmem
 	Files       int      `json:"files"`
 	FileBytes   int64    `json:"file_bytes"` // of each file
 	Bytes       uint64   `json:"bytes"`      // of entries written, without what the layout adds
 	Forces      uint64   `json:"forces"`     // waits until something is durable
+	Batches     []Batch  `json:"batches"`    // with group commit, syncs by the number of entries that they made durable, ascending
 	Resets      uint64   `json:"resets"`     // times that a full log was cleared or began again from the front
 	Failure     string   `json:"failure"`    // why the first op failed permanently; "" if none did
+}
+
+// Batch counts the syncs that made up to Entries entries durable, and more than half as many.
+type Batch struct {
+	Entries uint64 `json:"entries"` // a power of two
+	Syncs   uint64 `json:"syncs"`
+}
+
+// AddBatches adds two lists in ascending order to one.
+func AddBatches(a, b []Batch) []Batch {
+	sum := append(append([]Batch{}, a...), b...)
+	slices.SortFunc(sum, func(x, y Batch) int { return cmp.Compare(x.Entries, y.Entries) })
+	for i := len(sum) - 1; i > 0; i-- {
+		if sum[i].Entries == sum[i-1].Entries {
+			sum[i-1].Syncs += sum[i].Syncs
+			sum = slices.Delete(sum, i, i+1)
+		}
+	}
+	return sum
 }
 
 // Proof is what another process found in the files. Acknowledged ⊆ recovered ⊆ issued, each entry byte for byte, unless Wrong says otherwise.

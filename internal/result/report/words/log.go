@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // Log returns the facts about log files, the same for every form of report.
@@ -34,10 +35,17 @@ func Log(ph *run.Phase) []Fact {
 	if l.ForcesPerOp != nil {
 		written = append(written, fmt.Sprintf("%.2f forces an op", *l.ForcesPerOp))
 	}
+	if l.EntriesPerSync != nil {
+		written = append(written, fmt.Sprintf("%.1f entries a sync", *l.EntriesPerSync))
+	}
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
 		return append(facts, caveatsOf(ph)...) // it only read
 	}
-	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))}, verified)
+	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))})
+	if len(l.Batches) > 0 {
+		facts = append(facts, Fact{"syncs", batchesOf(l.Batches)})
+	}
+	facts = append(facts, verified)
 	return append(facts, caveatsOf(ph)...)
 }
 
@@ -104,10 +112,35 @@ func syncOf(ph *run.Phase) string {
 	if l.Instruction != "" {
 		used += " by " + l.Instruction
 	}
+	if l.GroupCommit != "" {
+		used += " by group commit " + l.GroupCommit
+	}
 	if !l.Durable {
 		used += ", NOT durable"
 	}
 	return used
+}
+
+// batchesOf says how many of the syncs made how many entries durable.
+func batchesOf(list []localfile.Batch) (texts []string) {
+	var all uint64
+	for _, b := range list {
+		all += b.Syncs
+	}
+	for i, b := range list {
+		entries := quantity.Thousands(b.Entries)
+		if low := b.Entries/2 + 1; low < b.Entries {
+			entries = quantity.Thousands(low) + " to " + entries
+		}
+		switch {
+		case i == 0 && b.Entries == 1:
+			entries += " entry"
+		case i == 0:
+			entries += " entries"
+		}
+		texts = append(texts, quantity.Percent(float64(b.Syncs)/float64(all))+" with "+entries)
+	}
+	return texts
 }
 
 // proofOf says what another process found.

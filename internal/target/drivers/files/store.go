@@ -143,7 +143,7 @@ func (s *store) describe(c *Config) error {
 		mode = pmem.Fdatasync
 	}
 	s.account = localfile.Log{
-		Layout: "a file for each key", SyncAsked: c.Sync, SyncUsed: c.Sync, FileSystem: place.String(),
+		Layout: "a file for each key", SyncAsked: c.Sync, SyncUsed: c.Sync, FileSystem: place.String(), Batches: []localfile.Batch{},
 		Caveats: pmem.Caveats(mode, place), Clear: "an error", Prealloc: string(pmem.Extending), FileBytes: int64(s.site.Value.Size),
 		Durable: s.syncs && !place.Volatile() && !place.Unsynced() && !place.Hidden(),
 	}

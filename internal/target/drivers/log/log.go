@@ -59,6 +59,8 @@ type Config struct {
 	Commit string `hcl:"commit,optional" json:"commit"`
 	// CRC makes raw compute a checksum of each entry, as append and array do.
 	CRC bool `hcl:"crc,optional" json:"crc"`
+	// GroupCommit has sessions that append to one log wait together, for one sync of what they have stored; nil if they do not.
+	GroupCommit *GroupCommit `hcl:"group_commit,block" json:"group_commit,omitempty"`
 }
 
 // The layouts, in the order of all lists.
@@ -118,6 +120,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Padding == 8 && c.Commit == string(pmlog.ByLength) {
 		errs = append(errs, errors.New(`commit is "length", which wants padding = 64 or 256`))
+	}
+	if c.GroupCommit != nil {
+		errs = append(errs, c.GroupCommit.validate(c)...)
 	}
 	return errors.Join(errs...)
 }

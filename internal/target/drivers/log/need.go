@@ -46,7 +46,10 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	if c.Layout == layoutArray && slots > math.MaxInt32 {
 		return d, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
 	}
-	d.form = form{Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC, Prealloc: c.Prealloc}
+	d.form = form{
+		Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
+		Prealloc: c.Prealloc, Group: c.GroupCommit.limit(),
+	}
 	if c.Layout == layoutChannel {
 		d.side = pmlog.SideSize
 	}

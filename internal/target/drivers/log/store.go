@@ -121,7 +121,7 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		size = 0 // it exists
 	}
 	var err error
-	f.volume, f.regions, err = s.form.open(ctx, s.root.Root, f.name, size, pmem.Mode(s.cfg.Sync))
+	f.volume, f.regions, err = s.form.open(ctx, s.root.Root, f.name, size, s.cfg.mode())
 	switch {
 	case err != nil && f.fresh:
 		return localfile.Unmade(err, s.root.Name())
@@ -226,7 +226,7 @@ func (s *store) describe() {
 	s.account = localfile.Log{
 		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
 		FileSystem: place.String(), Caveats: pmem.Caveats(first.Mode(), place), Clear: s.clears(),
-		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(),
+		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(), GroupCommit: s.cfg.GroupCommit.String(), Batches: []localfile.Batch{},
 	}
 	switch first.Mode() {
 	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
@@ -266,6 +266,9 @@ func (s *store) Log() localfile.Log {
 	for _, f := range s.files {
 		l.Resets += f.resets.Load()
 		l.Forces += f.fences() - f.before
+		if s.cfg.GroupCommit != nil {
+			l.Batches = localfile.AddBatches(l.Batches, batches(f.volume.(groups).Groups()))
+		}
 	}
 	for _, one := range s.sessions {
 		l.Bytes += one.acked * uint64(s.kind.Size)

@@ -26,6 +26,9 @@ type volume interface {
 	close() error
 }
 
+// groups is a volume with group commit.
+type groups interface{ Groups() pmlog.GroupSizes }
+
 // appender writes for one session.
 type appender interface {
 	// Append stores an entry in the layout's next place and returns a number for that place, or pmlog.ErrFull.
@@ -49,10 +52,15 @@ type form struct {
 	Order, Commit string
 	CRC           bool
 	Prealloc      string
+	Group         *pmlog.Group // nil without group commit
 }
 
 func (f *form) appendOptions() pmlog.AppendOptions {
-	return pmlog.AppendOptions{Padding: f.Padding, Order: pmlog.Order(f.Order), Commit: pmlog.Commit(f.Commit)}
+	o := pmlog.AppendOptions{Padding: f.Padding, Order: pmlog.Order(f.Order), Commit: pmlog.Commit(f.Commit)}
+	if f.Group != nil {
+		o.Order = pmlog.Grouped
+	}
+	return o
 }
 
 func (f *form) arrayOptions() pmlog.ArrayOptions {
@@ -147,10 +155,16 @@ func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 	case layoutAppend:
 		l, err := either(create, func() (*pmlog.Append, error) { return pmlog.CreateAppend(data, f.appendOptions()) },
 			func() (*pmlog.Append, error) { return pmlog.OpenAppend(data) })
+		if err == nil && f.Group != nil {
+			l.Group(*f.Group)
+		}
 		return appendVolume{l}, err
 	case layoutChannel:
 		l, err := either(create, func() (*pmlog.Channel, error) { return pmlog.CreateChannel(data, side) },
 			func() (*pmlog.Channel, error) { return pmlog.OpenChannel(data, side) })
+		if err == nil && f.Group != nil {
+			l.Group(*f.Group)
+		}
 		return channelVolume{l, f.Size}, err
 	case layoutArray:
 		l, err := either(create, func() (*pmlog.Array, error) { return pmlog.CreateArray(data, f.arrayOptions()) },

@@ -1,0 +1,92 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/pmem"
+	"github.com/loadgen/loadgen/pkg/pmlog"
+)
+
+// GroupCommit says how long the session that is going to sync waits for others.
+type GroupCommit struct {
+	// MaxDelay is how long it waits at most; 0: it syncs at once.
+	MaxDelay time.Duration `hcl:"max_delay,optional" json:"max_delay_ns"`
+	// MaxBytes is how much there need be to wait no longer; 0: no amount ends the wait.
+	MaxBytes driver.Size `hcl:"max_bytes,optional" json:"max_bytes"`
+}
+
+// maxDelay bounds how long a group waits.
+const maxDelay = 10 * time.Second
+
+// validate says what is wrong with the block, and with the rest of the target because of it.
+func (g *GroupCommit) validate(c *Config) (errs []error) {
+	if !slices.Contains([]string{layoutAppend, layoutChannel}, c.Layout) {
+		errs = append(errs, fmt.Errorf("group_commit is for the layouts %q; leave it out with %q", []string{layoutAppend, layoutChannel}, c.Layout))
+	}
+	if !slices.Contains([]pmem.Mode{pmem.Auto, pmem.Fdatasync, pmem.Msync}, pmem.Mode(c.Sync)) {
+		errs = append(errs, fmt.Errorf("group_commit with sync = %q, which has no sync to share; write sync = %q or %q, or leave group_commit out", c.Sync, pmem.Fdatasync, pmem.Msync))
+	}
+	if c.Order != string(pmlog.Strict) || c.Commit != string(pmlog.ByChecksum) {
+		errs = append(errs, fmt.Errorf("group_commit with order = %q and commit = %q; leave these out, or group_commit", c.Order, c.Commit))
+	}
+	if g.MaxDelay < 0 || g.MaxDelay > maxDelay {
+		errs = append(errs, fmt.Errorf(`group_commit with max_delay = %q; write a time up to %q, or "0s" to sync at once`, g.MaxDelay, maxDelay))
+	}
+	if g.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf(`group_commit with max_bytes = %d; write a size such as "64KiB"`, g.MaxBytes))
+	}
+	if g.MaxBytes > 0 && g.MaxDelay == 0 {
+		errs = append(errs, errors.New(`group_commit with max_bytes, which ends the wait of max_delay, and without that; write max_delay = "1ms", or leave max_bytes out`))
+	}
+	return errs
+}
+
+// String says so in the result; a nil one is "".
+func (g *GroupCommit) String() string {
+	if g == nil {
+		return ""
+	}
+	var until []string
+	if g.MaxDelay > 0 {
+		until = append(until, g.MaxDelay.String())
+	}
+	if g.MaxBytes > 0 {
+		until = append(until, g.MaxBytes.String())
+	}
+	if until == nil {
+		return "at once"
+	}
+	return "after " + strings.Join(until, " or ")
+}
+
+// limit returns what the layout takes; nil without group commit.
+func (g *GroupCommit) limit() *pmlog.Group {
+	if g == nil {
+		return nil
+	}
+	return &pmlog.Group{MaxDelay: g.MaxDelay, MaxBytes: int64(g.MaxBytes)}
+}
+
+// mode returns the mode to open files in. A group needs a sync to share, which map_sync does not have.
+func (c *Config) mode() pmem.Mode {
+	if c.GroupCommit != nil && c.Sync == string(pmem.Auto) {
+		return pmem.Fdatasync
+	}
+	return pmem.Mode(c.Sync)
+}
+
+// batches returns how many entries the log's syncs have made durable, by the number of entries.
+func batches(sizes pmlog.GroupSizes) (list []localfile.Batch) {
+	for i, n := range sizes {
+		if n > 0 {
+			list = append(list, localfile.Batch{Entries: 1 << i, Syncs: n})
+		}
+	}
+	return list
+}
