@@ -113,7 +113,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.loops.add(set)
 	addFull(set, &f.full)
 	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")
-	f.page.add(set, "for Prometheus during the run")
+	f.page.addLive(set)
 	f.push.add(set)
 	f.fleet.add(set)
 	set.BoolVar(&f.once, "once", false, "run a plan with an experiment once, with the variables' own values")
@@ -174,6 +174,9 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 		if t != nil {
+			if f.page.linger > 0 {
+				return errors.New("--linger keeps the page of a single run up, and an experiment has many, each with its own: leave it out, or add --variant NAME or --once")
+			}
 			if f.nth > 0 {
 				return errors.New("--repetition numbers a single run, and an experiment numbers its own: leave it out, or add --variant NAME or --once")
 			}
@@ -206,6 +209,7 @@ func (f *runFlags) single(cmd *cobra.Command, p *plan.Plan) error {
 		fmt.Fprintln(words, "running the plan once, with the variables' own values")
 	}
 	result, err := f.finish(cmd, p)
+	f.page.stay(cmd.Context(), words)
 	if err != nil {
 		return err
 	}
@@ -328,6 +332,10 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	var err error
 	if cfg.Root, err = f.root(); err != nil {
 		return cfg, err
+	}
+	cfg.Source = func(id string) (timeline.Source, error) { return loadSource(cfg.Root, id, words) }
+	if f.page.linger > 0 {
+		cfg.Stay = func(end func(context.Context)) { f.page.end = end }
 	}
 	if cfg.Fleet, err = f.fleet.config(&f.loops, words, cfg.Logger, refused); err != nil {
 		return cfg, err

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os/signal"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -15,6 +19,8 @@ import (
 type pageFlags struct {
 	means     identity.PageMeans
 	tokenFile string
+	linger    time.Duration
+	end       func(context.Context) // ends the page after the run; nil: it has ended
 }
 
 // add adds the flags. what says whose metrics they are, and when.
@@ -26,8 +32,36 @@ func (f *pageFlags) add(flags *pflag.FlagSet, what string) {
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "require the token on the first line of `FILE` from scrapers (default: one kept in the state directory)")
 }
 
+// addLive adds the flags of a page that also shows a run to people.
+func (f *pageFlags) addLive(flags *pflag.FlagSet) {
+	f.means.Live = true
+	f.add(flags, "for Prometheus, and a live page for browsers, during the run")
+	flags.DurationVar(&f.linger, "linger", 0, "keep the page of --http up for `DURATION` after the run, or until Ctrl-C, with the report on it (docs/watching.md)")
+}
+
+// stay keeps the page up for as long as --linger says, or until the command is interrupted.
+func (f *pageFlags) stay(parent context.Context, words io.Writer) {
+	if f.end == nil {
+		return
+	}
+	fmt.Fprintf(words, "the report stays on the live page for %v; Ctrl-C ends it\n", f.linger)
+	ctx, cancel := signal.NotifyContext(parent, endings()...)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-time.After(f.linger):
+	}
+	f.end(parent)
+}
+
 // check refuses flags that need --http without it.
 func (f *pageFlags) check() error {
+	if f.means.Address == "" && f.linger != 0 {
+		return errors.New("--linger keeps the page of --http up: add --http HOST:PORT")
+	}
+	if f.linger < 0 {
+		return fmt.Errorf("--linger %v: write a positive duration, such as 10m", f.linger)
+	}
 	if f.means.Address == "" && (len(f.means.Names) > 0 || f.means.Cert != "" || f.means.Key != "" || f.tokenFile != "") {
 		return errors.New("--http-name, --http-cert, --http-key and --http-token-file are about the page of --http: add --http HOST:PORT")
 	}

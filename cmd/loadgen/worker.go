@@ -127,7 +127,7 @@ func (f *workerFlags) run(cmd *cobra.Command) error {
 		return failed("worker %s: --http: %w", f.name, err)
 	}
 	collector := prom.NewPart()
-	shown := prom.Serve(door, collector, log)
+	shown := prom.Serve(door, collector, log, nil)
 	fmt.Fprint(cmd.ErrOrStderr(), door.Words())
 	create := cfg.New
 	cfg.Metrics = door.Address()

@@ -69,6 +69,7 @@ func goroutines(m *module) []string {
 			"internal/target/observe":   "a goroutine for each server that is asked",
 			"internal/result/prom":      "the server of a page",
 			"internal/result/push":      "what is pushed regularly",
+			"internal/result/live":      "renderings of a page, one at a time",
 			"internal/fleet/rpc":        "a goroutine for each direction of a stream, one that carries orders out",
 			"internal/load/sockets":     "two goroutines for each connection that blocks",
 		},
@@ -92,6 +93,7 @@ func clock(m *module) []string {
 			"internal/fleet/runner":     "the start of a run, and how long variants have taken",
 			"internal/count/selfcheck":  "what time costs on a machine",
 			"internal/result/push":      "when figures are sent",
+			"internal/result/live":      "how long a rendering took, and deadlines of streams",
 		},
 	}.find(m)
 }

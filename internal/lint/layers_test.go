@@ -24,7 +24,7 @@ var rows = [][]string{
 	{"plan/reuse", "result/run"},
 	{"result/metric"},
 	{"count/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/footprint", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
-	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/prom", "result/report/tables"},
+	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/live", "result/prom", "result/report/tables"},
 	{"count/selfcheck", "fleet/rpc", "result/experiment", "result/report", "result/report/page"},
 	{"fleet/runner"},
 	{"bench", "bench/five", "cmd/loadgen"},

@@ -27,6 +27,7 @@ type Measured struct {
 	Logs       []*worker.Log       // of workers that loaded log files
 	Unread     []string            // workers that were lost before they reported on their log files
 	Aborted    bool                // the step was told to end early
+	GoesOn     bool                // or it is judged before its end
 	StoppedOn  string              // the plan's words that ended it early; "": none did
 	Failed     string              // the worker's failure that ended it early; "": none did
 	WarmUp     run.WarmUp          // from FindWarmUp; the zero value: none

@@ -62,7 +62,11 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 		missing(reason.NotApplicable, "it was not undone", "undone_seconds")
 	}
 	if e.HappenedSeconds == nil {
-		missing(reason.TooShort, "the load had ended before", "happened_seconds", "recovered_seconds", "before", "during", "after")
+		why := "the load had ended before"
+		if p.counts.GoesOn {
+			why = "it is not time yet"
+		}
+		missing(reason.TooShort, why, "happened_seconds", "recovered_seconds", "before", "during", "after")
 		return
 	}
 	if p.counts.noWindow != "" {

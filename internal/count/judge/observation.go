@@ -24,6 +24,7 @@ type Observation struct {
 	Skipped int    // probes that were due while an earlier one was in progress
 
 	first, last *run.Probe                // before and after the load
+	newest      *run.Probe                // of all
 	rows        measure.Halved[run.Probe] // each is the first of an equal number of probes
 	taken       int
 	failed      int
@@ -71,6 +72,15 @@ func (o *Observation) End(p *run.Probe) {
 	o.rows.Cells = append(o.rows.Cells, *p)
 }
 
+// SoFar returns the observation as it would be if the load had ended at its newest probe. It shares data with o.
+func (o *Observation) SoFar() *Observation {
+	c := *o
+	if c.last == nil {
+		c.last = c.newest
+	}
+	return &c
+}
+
 // Read adds a stored probe, whenever it was made.
 func (o *Observation) Read(p *run.Probe) {
 	o.Skipped += p.Skipped
@@ -89,6 +99,7 @@ func (o *Observation) add(p *run.Probe) {
 	if o.sums == nil {
 		o.why, o.sums = map[string]int{}, map[string]*sum{}
 	}
+	o.newest = p
 	o.taken++
 	o.seconds += p.Seconds
 	o.longest = max(o.longest, p.Seconds)

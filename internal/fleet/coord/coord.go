@@ -74,6 +74,7 @@ type Config struct {
 	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
 	Progress    func(run.Update)                                // called from one goroutine at a time
 	Probed      func(*run.Probe)                                // told of each probe that is kept, from several goroutines at once; nil: nobody
+	Watched     func(soFar func() *run.Run)                     // called after each Progress that has figures; soFar returns the run as it stands, and is valid until Watched returns; nil: nobody watches
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
 
@@ -111,7 +112,8 @@ type coordinator struct {
 
 	stopped atomic.Pointer[string] // why the plan ended the run; nil if it has not
 
-	seeking *seeking // the search in progress; nil: none. It changes between steps only
+	active  *activePhase // in progress; it changes between steps only
+	seeking *seeking     // the search in progress; nil: none. It changes between steps only
 
 	fleet []int // by worker: its index in result.Fleet
 

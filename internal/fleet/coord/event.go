@@ -44,6 +44,7 @@ func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 	err := s.c.Happen(ctx, s.ph, ev, false)
 	h.Took = time.Since(s.c.zero) - h.At
 	if ev.For > 0 {
+		s.hasHappened(number, h)
 		select {
 		case <-time.After(time.Until(s.c.zero.Add(h.At + ev.For))):
 		case <-ctx.Done():
@@ -56,8 +57,13 @@ func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 	if err != nil {
 		h.Failed = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	s.mu.Lock()
-	s.happened[number] = &h
-	s.mu.Unlock()
+	s.hasHappened(number, h)
 	s.c.note(entry{Event: &happened{Number: number, Is: h}})
+}
+
+// hasHappened records what has become of an event so far.
+func (s *step) hasHappened(number int, h judge.Happening) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.happened[number] = &h
 }

@@ -132,7 +132,7 @@ func TestDamagedHistoryIsNoFigure(t *testing.T) {
 		s.series.Add(float64(second+1), measure.NewTotals(1, 1))
 	}
 	p := activePhase{c: s.c, ph: s.ph}
-	require.ErrorContains(t, p.settle(s), "leave the warm-up out: ")
+	require.ErrorContains(t, p.settle(s, s.totals), "leave the warm-up out: ")
 }
 
 // TestHistoryThatCannotBeKept says so.

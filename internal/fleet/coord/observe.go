@@ -60,6 +60,7 @@ type watcher struct {
 	phase   string
 	o       *plan.Observe
 	probe   *asked
+	mu      sync.Mutex // guards seen, while the phase goes on
 	seen    judge.Observation
 	skipped int // probes that were skipped before the last one that was kept
 	last    *commit
@@ -145,7 +146,8 @@ func (w *watcher) each(ctx context.Context) {
 		}
 		due = due.Add(w.o.Every)
 		for missed := due.Add(w.o.Every); missed.Before(time.Now()); missed = missed.Add(w.o.Every) {
-			w.seen.Skipped, due = w.seen.Skipped+1, missed
+			w.skip()
+			due = missed
 		}
 		w.take(ctx, func(p *run.Probe) {
 			if !errors.Is(ctx.Err(), context.Canceled) { // else the end of the load cut the probe off
@@ -153,6 +155,13 @@ func (w *watcher) each(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// skip counts a probe that was due while an earlier one was in progress.
+func (w *watcher) skip() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.Skipped++
 }
 
 // take takes one probe and passes it to add. It returns at the probe's deadline, whatever the probe does. While an overdue probe is still running, no
@@ -196,10 +205,13 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 		Phase: w.phase, Observe: w.o.Name, At: now.Sub(w.c.zero).Seconds(), Seconds: now.Sub(began).Seconds(),
 		Value: got.value, Missing: got.missing,
 	}
+	w.mu.Lock()
 	if add(&p); p.When == "" {
+		w.mu.Unlock()
 		return
 	}
 	p.Skipped, w.skipped = w.seen.Skipped-w.skipped, w.seen.Skipped
+	w.mu.Unlock()
 	if w.c.Probed != nil {
 		w.c.Probed(&p)
 	}

@@ -53,7 +53,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 			}
 			return began, nil
 		}
-		p.c.seeking = p.seeking()
+		p.c.active, p.c.seeking = p, p.seeking()
 		s, err := p.c.step(ctx, p.as(next), next, func() {
 			if next.Kind != worker.Setup {
 				p.watch.begin(ctx)
@@ -68,7 +68,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		}
 		began = true
 		p.m.Endpoints, p.m.Others = s.endpoints()
-		p.take(s)
+		p.take(s, s.totals)
 		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
 			err = errEnded
 		}
@@ -76,7 +76,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 			err = p.shortfall(next.Kind, s.totals)
 		}
 		if err == nil {
-			err = p.settle(s)
+			err = p.settle(s, s.totals)
 		}
 		if err != nil || p.m.Aborted {
 			p.m.Stop()
@@ -130,7 +130,7 @@ func (p *activePhase) spent() time.Duration {
 }
 
 // take adds what a step has counted.
-func (p *activePhase) take(s *step) {
+func (p *activePhase) take(s *step, counted *measure.Totals) {
 	p.m.Aborted, p.m.Failed, p.m.Losses = s.aborted, s.failure, s.missing()
 	if why := p.c.stopped.Load(); why != nil {
 		p.m.StoppedOn = p.ph.Stop.String()
@@ -146,18 +146,18 @@ func (p *activePhase) take(s *step) {
 	}
 	switch step := s.steps[0]; {
 	case step.Kind == worker.Setup:
-		p.m.Setup = s.totals
+		p.m.Setup = counted
 	case p.ph.Stages == nil && p.ph.Search == nil:
-		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = s.totals, s.series.Rows(), s.generators, s.unfinished
+		p.m.Load, p.m.Series, p.m.Generators, p.m.Unfinished = counted, s.series.Rows(), s.generators, s.unfinished
 		p.m.Logs, p.m.Unread, p.m.Apart = s.logs, s.unread, s.apart()
 		p.m.Over, p.m.Happened = &s.series, s.happened
 	default:
-		p.level(s, step)
+		p.level(s, step, counted)
 	}
 }
 
 // level adds what a step has counted as one level of several.
-func (p *activePhase) level(s *step, step worker.Step) {
+func (p *activePhase) level(s *step, step worker.Step, counted *measure.Totals) {
 	if p.begun == 0 {
 		p.begun = s.at
 	}
@@ -167,17 +167,17 @@ func (p *activePhase) level(s *step, step worker.Step) {
 		p.m.Series = append(p.m.Series, row)
 	}
 	p.m.AddLevel(p.c.Plan, p.ph, judge.Measured{
-		Endpoints: p.m.Endpoints, Others: p.m.Others, Servers: p.m.Servers, Load: s.totals, Shape: step.Shape, Generators: s.generators,
+		Endpoints: p.m.Endpoints, Others: p.m.Others, Servers: p.m.Servers, Load: counted, Shape: step.Shape, Generators: s.generators,
 		Aborted: p.m.Aborted, StoppedOn: p.m.StoppedOn, Losses: p.m.Losses, Unfinished: s.unfinished, Apart: s.apart(),
 	}, since)
 }
 
 // settle finds the warm-up of a single-level load, and what was counted after it.
-func (p *activePhase) settle(s *step) error {
+func (p *activePhase) settle(s *step, counted *measure.Totals) error {
 	if !s.steps[0].Kind.Timed() || p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
 	}
-	w := judge.FindWarmUp(p.ph, s.totals, s.series.Rows())
+	w := judge.FindWarmUp(p.ph, counted, s.series.Rows())
 	if w.Seconds > 0 {
 		settled, from, err := s.history.since(int64(s.at) + int64(math.Round(w.Seconds*1e9)))
 		if err != nil {
@@ -194,14 +194,19 @@ func (p *activePhase) settle(s *step) error {
 }
 
 func (c *coordinator) add(ph *plan.Phase, m judge.Measured) {
+	is := c.judged(ph, m)
+	c.result.Add(ph.Name, is)
+	c.earlier = append(c.earlier, judge.Earlier{Name: ph.Name, Origin: m.Origin, Events: is.Event})
+}
+
+// judged makes the result of a phase.
+func (c *coordinator) judged(ph *plan.Phase, m judge.Measured) *run.Phase {
 	if m.Load == nil {
 		m.Load = &measure.Totals{}
 	}
 	m.DrawsAs = c.Header.DrawsAs
 	m.Earlier = c.earlier
-	is := judge.NewPhase(c.Plan, ph, m)
-	c.result.Add(ph.Name, is)
-	c.earlier = append(c.earlier, judge.Earlier{Name: ph.Name, Origin: m.Origin, Events: is.Event})
+	return judge.NewPhase(c.Plan, ph, m)
 }
 
 // shortfallError reports a step that had to succeed fully and did not.

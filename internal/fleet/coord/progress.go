@@ -69,6 +69,9 @@ func (s *step) show(joint measure.Interval) {
 	if s.c.Progress != nil && (joint.To > s.shown || joint.Final) {
 		s.shown = joint.To
 		s.c.Progress(s.update(joint))
+		if s.c.Watched != nil {
+			s.c.Watched(s.soFar)
+		}
 	}
 }
 

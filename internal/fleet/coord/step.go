@@ -386,6 +386,8 @@ func (s *step) estimateSpan(i int) {
 
 // conclude takes a worker's final report, except its totals.
 func (s *step) conclude(i int, final *worker.Final) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.generators[i], s.logs[i] = final.Generator, final.Log
 	s.clock(i, final.Uncertainty)
 	s.c.fleetOf(i).AddSpent(&final.Generator)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// maxVisitors bounds a page's unproved connections; on the loopback, all connections are unproved. Each one beyond that replaces the oldest, so that a
-// crowd shuts nobody out.
+// maxVisitors bounds a page's unproved connections; on the loopback, all are unproved that were not made welcome. Each one beyond that replaces the
+// oldest, so that a crowd shuts nobody out.
 const maxVisitors = 256
 
 // hall is a listener that tracks which of its connections are unproved.
@@ -62,11 +62,13 @@ func (h *hall) forget(v *visitor) {
 // connectionKey is the context key of a request's connection. A visitor who has proved who they are keeps their connection.
 type connectionKey struct{}
 
-// welcome removes a request's connection from the unproved ones, which may have to make room.
-func welcome(r *http.Request) {
-	if secured, ok := r.Context().Value(connectionKey{}).(*tls.Conn); ok {
-		if v, ok := secured.NetConn().(*visitor); ok {
-			v.hall.forget(v)
-		}
+// Welcome removes a request's connection from the unproved ones, which may have to make room. Whoever makes visitors welcome bounds how many there are.
+func Welcome(r *http.Request) {
+	conn, _ := r.Context().Value(connectionKey{}).(net.Conn) // or nil
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	if v, ok := conn.(*visitor); ok {
+		v.hall.forget(v)
 	}
 }

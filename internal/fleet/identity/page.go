@@ -19,6 +19,12 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/listen"
 )
 
+// Paths of pages.
+const (
+	metricsPath = "/metrics"
+	livePath    = "/"
+)
+
 const (
 	pageTokenFile = "http-token"    // what scrapers present
 	rootFile      = "authority.crt" // the authority's certificate, for clients to verify the page with
@@ -34,6 +40,7 @@ type PageMeans struct {
 	Key     string
 	Token   string // for scrapers; "": one is kept in Dir
 	Dir     string // of this user's fleets
+	Live    bool   // the page at / shows a run
 }
 
 // Door is an open port for a page, with what guards it.
@@ -44,6 +51,7 @@ type Door struct {
 	beyond   bool
 	ca       string // file with the certificate of the page's issuer; "": the user knows it
 	kept     string // file with the token; "": the user knows it
+	first    string // path of the page that the link leads to
 
 	token    [sha256.Size]byte
 	link     string // works once
@@ -60,7 +68,10 @@ func (m PageMeans) Open() (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Door{names: lower(m.Names), beyond: beyond}
+	p := &Door{names: lower(m.Names), beyond: beyond, first: metricsPath}
+	if m.Live {
+		p.first = livePath
+	}
 	if !beyond {
 		if m.Cert != "" || m.Key != "" || m.Token != "" {
 			return nil, fmt.Errorf("%s is on the loopback, where the page is served in cleartext to everybody on this machine: leave certificate and token out, or write an address of the network", m.Address)
@@ -259,7 +270,10 @@ func (p *Door) URL() string {
 
 // Words tell the page's user where it is and how to get in. They contain the link that works once, and are for this user only.
 func (p *Door) Words() string {
-	words := "metrics at " + p.URL() + "/metrics\n"
+	words := "metrics at " + p.URL() + metricsPath + "\n"
+	if p.first == livePath {
+		words = "live page at " + p.URL() + livePath + "\n" + words
+	}
 	if !p.beyond {
 		return words
 	}

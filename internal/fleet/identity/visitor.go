@@ -15,7 +15,6 @@ import (
 const (
 	linkPath   = "/enter/"        // start of the path of the link that works once
 	cookieName = "__Host-loadgen" // browsers accept it over TLS only, and send it to this host only (RFC 6265bis, section 4.1.3.2)
-	afterwards = "/metrics"       // where the link redirects to
 	cookieFor  = 12 * time.Hour
 
 	notProved = "show the token of this page as a bearer token, or come by the link that loadgen has printed\n"
@@ -71,11 +70,11 @@ func (p *Door) admit(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	cookie, _ := r.Cookie(cookieName) // or nil
 	switch {
 	case tried && p.isToken(bearer), !tried && !entering && cookie != nil && p.knows(cookie.Value):
-		welcome(r)
+		Welcome(r)
 		next.ServeHTTP(w, r)
 		return
 	case !tried && entering && r.Method == http.MethodGet && (cookie != nil && p.knows(cookie.Value) || p.useLink(link) && p.remember(w)):
-		w.Header().Set("Location", afterwards)
+		w.Header().Set("Location", p.first)
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	case tried || entering:

@@ -206,10 +206,10 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 	if err := s.restart(ctx, j, dir); err != nil {
 		result = unstarted(ctx, j, s.Environment(), fmt.Errorf("start the targets anew: %w", err))
 		conclude(result)
+		s.keep(dir, p, result)
 	} else {
 		result = s.execute(ctx, j, dir, conclude)
 	}
-	s.keep(dir, p, result)
 	s.Ended(result, dir.Path())
 	return result
 }

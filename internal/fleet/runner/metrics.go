@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/prom"
@@ -12,9 +13,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// metrics exposes a run to Prometheus, on the coordinator. A nil metrics does nothing.
+// metrics shows a run to Prometheus and to people, on the coordinator. A nil metrics does nothing.
 type metrics struct {
-	page *prom.Page   // nil: none is served
+	page *livePage    // nil: none is served
 	push *push.Pusher // nil: none
 	feed *prom.Feed
 }
@@ -27,12 +28,10 @@ func (c *Config) serve(j job, workers *Fleet) (*metrics, error) {
 	collector := prom.New(workers.Status)
 	m := &metrics{feed: prom.NewFeed(collector, j.header.ID, j.plan)}
 	if c.Page != nil {
-		door, err := c.Page()
-		if err != nil {
+		var err error
+		if m.page, err = c.open(j, workers, collector); err != nil {
 			return nil, fmt.Errorf("--http: %w", err)
 		}
-		m.page = prom.Serve(door, collector, c.Logger)
-		fmt.Fprint(c.Words, door.Words())
 	}
 	if c.Push != nil {
 		m.push = push.Start(c.Push, collector.Registry(), func(note string) {
@@ -50,11 +49,31 @@ func (m *metrics) watch(members ...worker.Member) []worker.Member {
 	return m.feed.Watch(members)
 }
 
-// judge shows the current verdict.
-func (m *metrics) judge(v run.Verdict) {
-	if m != nil {
-		m.feed.Judge(v)
+// show shows how far the run has got.
+func (m *metrics) show(u run.Update) {
+	if m == nil {
+		return
 	}
+	m.feed.Judge(u.Verdict)
+	if m.page != nil {
+		m.page.show(u)
+	}
+}
+
+// watched returns what shows the run as it stands, after show; nil if nobody can see it.
+func (m *metrics) watched() func(soFar func() *run.Run) {
+	if m == nil || m.page == nil {
+		return nil
+	}
+	return m.page.showRun
+}
+
+// keeps returns a store that shows the snapshots which another one keeps.
+func (m *metrics) keeps(s coord.Store) coord.Store {
+	if m == nil || m.page == nil {
+		return s
+	}
+	return &shownStore{s, m.page}
 }
 
 // happens shows the events that a function carries out, or undoes.
@@ -76,17 +95,16 @@ func (m *metrics) probed(p *run.Probe) {
 	}
 }
 
-// close pushes the result's verdict, keeps showing it until it has been fetched, if anyone fetches, and then ends the server.
-func (m *metrics) close(ctx context.Context, result *run.Run) error {
+// end pushes and shows the result, which has been kept, and then ends the server, or has that done by the configuration's Stay.
+func (m *metrics) end(ctx context.Context, c *Config, result *run.Run) {
 	if m == nil {
-		return nil
+		return
 	}
 	m.feed.End(result.Verdict, result.Asserts)
 	if m.push != nil {
 		m.push.Close(ctx)
 	}
-	if m.page == nil {
-		return nil
+	if m.page != nil {
+		m.page.end(ctx, c, result)
 	}
-	return m.page.Close(ctx)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/push"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -33,7 +34,9 @@ type Config struct {
 	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps a finished run's single ops, if its plan wants them
 	Resume  string                                                // an experiment that was cut off, to resume; "": none
 	Timeout time.Duration                                         // ends the load as Drain does; 0: never
-	Page    func() (prom.Door, error)                             // opens the port for metrics; nil: none
+	Page    func() (prom.Door, error)                             // opens the port for metrics and the live page; nil: none
+	Source  func(id string) (timeline.Source, error)              // reads what the page shows of a run that has been kept
+	Stay    func(end func(context.Context))                       // is given what ends the page, after the run; nil: it ends with the run
 	Push    *push.Receiver                                        // takes metrics; nil: none
 
 	Repetition int // of a run outside an experiment, from 1; 0: not numbered
@@ -79,7 +82,6 @@ func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run,
 			r.Conclude(run.Aborted, endedBy(r, timedOutAfter(c.Timeout))...)
 		}
 	})
-	c.keep(dir, p, result)
 	return result, dir.Path(), nil
 }
 
@@ -128,13 +130,14 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	return rundir.Create(c.Root, h.ID, j.canonical)
 }
 
-// execute runs the plan from this process. It calls conclude to finish the result once nothing listens to the job's drain any more, and before the
+// execute runs the plan from this process, and keeps the result. It calls conclude to finish the result once nothing listens to the job's drain any more, and before the
 // verdict is shown.
 func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
 	environment := c.Environment()
 	unable := func(err error) *run.Run {
 		result := run.New(j.header, environment).Fail(err)
 		conclude(result)
+		c.keep(dir, j.plan, result)
 		return result
 	}
 	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
@@ -156,8 +159,8 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 		conclude(result)
 	} else {
 		cfg := coord.Config{
-			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: dir,
-			Observe: c.probes(j), Probed: shown.probed, Happen: shown.happens(c.happens(j, nodes)), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
+			Header: j.header, Environment: environment, Plan: j.plan, Canonical: j.canonical, Workers: shown.watch(members...), Store: shown.keeps(dir),
+			Observe: c.probes(j), Probed: shown.probed, Watched: shown.watched(), Happen: shown.happens(c.happens(j, nodes)), AbortOnLoss: onLoss == plan.Abort, Lease: workers.Lease(), Logger: c.Logger, Drain: j.drain,
 		}
 		if workers.Spares() {
 			cfg.ReplaceWithin, cfg.Replace = c.Fleet.Wait, func(ctx context.Context) (worker.Member, error) {
@@ -169,9 +172,8 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 		conclude(result)
 		result.SetAsserts(expr.Evaluate(j.plan, result))
 	}
-	if err := shown.close(ctx, result); err != nil {
-		c.Logger.Warn("end metrics", "err", err)
-	}
+	c.keep(dir, j.plan, result)
+	shown.end(ctx, c, result)
 	return result
 }
 
@@ -191,7 +193,7 @@ func (c *Config) coordinate(ctx context.Context, shown *metrics, started *nodes,
 	cfg.Nodes = started
 	cfg.Progress = func(u run.Update) {
 		progress.Show(u)
-		shown.judge(u.Verdict)
+		shown.show(u)
 	}
 	result := coord.Run(ctx, cfg)
 	progress.Clear()

@@ -52,9 +52,17 @@ type Page struct {
 	served    chan error
 }
 
-// Serve begins to serve c at a door. The caller must close the page.
-func Serve(door Door, c *Collector, log *slog.Logger) *Page {
+// Serve begins to serve c at a door, and other pages by their patterns, which are those of an http.ServeMux. The caller must close the page.
+func Serve(door Door, c *Collector, log *slog.Logger, others map[string]http.Handler) *Page {
 	p := &Page{collector: c, server: NewServer(c, log), served: make(chan error, 1)}
+	if len(others) > 0 {
+		mux := http.NewServeMux()
+		mux.Handle("/", p.server.Handler)
+		for pattern, h := range others {
+			mux.Handle(pattern, h)
+		}
+		p.server.Handler = mux
+	}
 	door.Guard(p.server)
 	go func() { p.served <- p.server.Serve(door.Listener()) }() // ends with Close, which waits for it
 	return p

@@ -54,12 +54,12 @@ func (p *Progress) Show(u run.Update) {
 
 func (p *Progress) show(u frame) {
 	if p.columns == nil {
-		p.write(strings.Join(append([]string{u.name(), u.time()}, u.figures()...), "  ") + "\n")
+		p.write(strings.Join(append([]string{words.StepOf(&u.Update), words.TimeOf(&u.Update)}, u.figures()...), "  ") + "\n")
 		return
 	}
 	wide := p.width()
 	lines := []string{
-		fit(wide, u.name(), u.time(), u.bar()),
+		fit(wide, words.StepOf(&u.Update), words.TimeOf(&u.Update), u.bar()),
 		fit(wide, u.figures()...),
 	}
 	text := p.erase(wide)
@@ -124,50 +124,13 @@ func fit(wide int, parts ...string) string {
 // frame is an update as it is drawn.
 type frame struct{ run.Update }
 
-func (u frame) name() string {
-	switch {
-	case !u.Kind.Timed():
-		return u.Phase + " (" + string(u.Kind) + ")"
-	case u.Levels > 0:
-		return u.Phase + " " + quantity.Thousands(u.Level) + " of " + quantity.Thousands(u.Levels)
-	case u.Level > 0:
-		return u.Phase + " " + quantity.Thousands(u.Level)
-	}
-	return u.Phase
-}
-
-func (u frame) time() string {
-	text := clock(u.Elapsed)
-	if u.Doing != "" {
-		return text
-	}
-	if u.Expected > 0 {
-		text += " of " + clock(u.Expected)
-	}
-	return text
-}
-
-// clock formats a duration, to the tenth of a second while that matters.
-func clock(d time.Duration) string {
-	if d < 10*time.Second {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
-
 // bar draws how much is done, by ops if their number is known and otherwise by time.
 func (u frame) bar() string {
 	const cells = 30
-	var share float64
-	switch {
-	case u.Total > 0:
-		share = float64(u.Done) / float64(u.Total)
-	case u.Expected > 0:
-		share = u.Elapsed.Seconds() / u.Expected.Seconds()
-	default:
+	share, known := words.DoneOf(&u.Update)
+	if !known {
 		return ""
 	}
-	share = min(share, 1)
 	full := int(share * cells)
 	return fmt.Sprintf("%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", cells-full), 100*share)
 }
@@ -186,7 +149,7 @@ func (u frame) figures() []string {
 		if k.Best > 0 {
 			best = quantity.SI(k.Best) + "/s"
 		}
-		parts = append(parts, "best "+best, clock(k.Spent)+" spent", clock(k.Left)+" left")
+		parts = append(parts, "best "+best, words.Clock(k.Spent)+" spent", words.Clock(k.Left)+" left")
 	}
 	if u.Offered > 0 {
 		parts = append(parts, "offered "+quantity.SI(u.Offered)+"/s")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/result/live"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -27,24 +28,9 @@ var parts embed.FS
 // own script, and the page works without the script. All names and texts from plans, servers and workers are escaped, and none of them changes the
 // writing direction. Figures have the digits of the text on a terminal.
 func Write(w io.Writer, all []timeline.Source) error {
-	style, err := parts.ReadFile("page.css")
+	v, err := newView("page.js")
 	if err != nil {
 		return err
-	}
-	script, err := parts.ReadFile("page.js")
-	if err != nil {
-		return err
-	}
-	form, err := template.New("").Funcs(template.FuncMap{
-		"observedHeads": func() []string { return observedHeads[:] },
-		"levelHeads":    func() []string { return words.LevelHeads[:] },
-	}).ParseFS(parts, "*.html")
-	if err != nil {
-		return err
-	}
-	v := view{
-		Style: template.CSS(style), Script: template.JS(script),
-		Policy: "default-src 'none'; style-src '" + source(style) + "'; script-src '" + source(script) + "'",
 	}
 	v.Words = wordsOf(all)
 	var names []string
@@ -55,18 +41,53 @@ func Write(w io.Writer, all []timeline.Source) error {
 			names = append(names, s.Experiment.Plan)
 			continue
 		}
-		v.Articles = append(v.Articles, article{Run: newRunView(&all[i], key)})
+		v.Articles = append(v.Articles, article{Run: newRunView(&all[i], key, false)})
 		names = append(names, all[i].Run.Plan)
 	}
 	v.Title = strings.Join(slices.Compact(names), ", ")
-	var b bytes.Buffer
-	if err := form.ExecuteTemplate(&b, "page.html", v); err != nil {
-		return fmt.Errorf("make report: %w", err)
+	text, err := filled("page.html", v)
+	if err != nil {
+		return err
 	}
-	if _, err := io.WriteString(w, quantity.Plain(b.String())); err != nil {
+	if _, err := io.WriteString(w, live.Whole(text)); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// newView returns the frame of a page with these scripts, one after another.
+func newView(scripts ...string) (v view, err error) {
+	style, err := parts.ReadFile("page.css")
+	if err != nil {
+		return v, err
+	}
+	var script []byte
+	for _, name := range scripts {
+		text, err := parts.ReadFile(name)
+		if err != nil {
+			return v, err
+		}
+		script = append(script, text...)
+	}
+	v.Style, v.Script = template.CSS(style), template.JS(script)
+	v.Policy = "default-src 'none'; style-src '" + source(style) + "'; script-src '" + source(script) + "'"
+	return v, nil
+}
+
+// filled fills a template in. None of what it is given changes the writing direction.
+func filled(name string, with any) (string, error) {
+	form, err := template.New("").Funcs(template.FuncMap{
+		"observedHeads": func() []string { return observedHeads[:] },
+		"levelHeads":    func() []string { return words.LevelHeads[:] },
+	}).ParseFS(parts, "*.html")
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := form.ExecuteTemplate(&b, name, with); err != nil {
+		return "", fmt.Errorf("make report: %w", err)
+	}
+	return quantity.Plain(b.String()), nil
 }
 
 // wordsOf explains the page's abbreviations.
@@ -103,6 +124,7 @@ type view struct {
 	Style    template.CSS
 	Script   template.JS
 	Policy   string
+	Live     bool // its content comes later
 	Articles []article
 	Words    []words.Fact
 }
@@ -115,6 +137,7 @@ type article struct {
 
 type runView struct {
 	Key           string // for this run's anchors in the page
+	Over          string // what the page is
 	Plan, ID      string
 	Facts         []string
 	Machine       []string
@@ -161,20 +184,24 @@ type serverView struct {
 	Facts []words.Fact
 }
 
-func newRunView(s *timeline.Source, key string) *runView {
+// newRunView returns what is shown of a run; soFar says that it is in progress.
+func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	r := s.Run
 	v := &runView{
-		Key: key, Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
+		Key: key, Over: "loadgen report", Plan: r.Plan, ID: r.ID, Facts: words.Facts(r), Verdict: words.Verdict(r),
 		WithoutDetail: s.Detail == nil,
 	}
 	v.Reasons = words.Ends(r)
 	for _, a := range r.Asserts {
-		if !words.Passed(a) {
+		if !words.Passed(a) && !(soFar && a.OK == nil) {
 			v.Reasons = append(v.Reasons, words.Unmet(a))
 		}
 	}
 	v.Doubts = doubtsOf(tables.Doubts(r))
 	v.Class, v.Word = standingOf(r.Verdict)
+	if soFar {
+		v.Over, v.Verdict = "so far: the figures are those of a run that ends now", []string{words.Standing(r)}
+	}
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
 		v.Machine = words.Machine(&r.Environment)
@@ -184,7 +211,7 @@ func newRunView(s *timeline.Source, key string) *runView {
 		v.Phases = append(v.Phases, newPhaseView(r.Phase[name], name, fmt.Sprintf("%s-p%d", key, i+1), measured[name]))
 	}
 	for _, a := range r.Asserts {
-		v.Asserts = append(v.Asserts, newAssertView(a))
+		v.Asserts = append(v.Asserts, newAssertView(a, soFar))
 	}
 	for i := range r.Fleet {
 		v.Workers = append(v.Workers, words.Fact{Name: r.Fleet[i].Name, Text: words.Worker(&r.Fleet[i])})
@@ -215,9 +242,13 @@ func standingOf(v run.Verdict) (class, word string) {
 	return "valid", "Yes"
 }
 
-func newAssertView(a run.AssertResult) assertView {
+func newAssertView(a run.AssertResult, soFar bool) assertView {
 	v := assertView{Word: "pass", Class: "valid", Name: a.Name, That: a.That}
-	if !words.Passed(a) {
+	switch {
+	case words.Passed(a):
+	case soFar && a.OK == nil:
+		v.Word, v.Class = "open", "suspect"
+	default:
 		v.Word, v.Class = "FAIL", "invalid"
 	}
 	for _, why := range []string{a.Value, a.Reason} {

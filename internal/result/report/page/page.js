@@ -6,7 +6,12 @@ tip.className = "tip";
 tip.hidden = true;
 document.body.append(tip);
 
-for (const plot of document.querySelectorAll("svg.plot")) {
+// wire has the charts below an element answer to the pointer.
+function wire(root) {
+  for (const plot of root.querySelectorAll("svg.plot")) wirePlot(plot);
+}
+
+function wirePlot(plot) {
   const hair = plot.querySelector(".hair"); // ratios have none
   const point = (at) => {
     hair?.setAttribute("x1", at);
@@ -34,3 +39,5 @@ for (const plot of document.querySelectorAll("svg.plot")) {
     tip.style.top = Math.max(event.clientY - tip.offsetHeight - 14, 4) + "px";
   });
 }
+
+wire(document);

@@ -96,6 +96,19 @@ func Verdict(r *run.Run) []string {
 	return append(sentences, assertions(r.Asserts)...)
 }
 
+// Standing says of a run in progress what its verdict says of figures so far.
+func Standing(r *run.Run) string {
+	text := map[run.Validity]string{
+		run.Valid:   "So far its figures are valid.",
+		run.Suspect: "So far, figures marked ? are SUSPECT.",
+		run.Invalid: "So far, figures marked ! are INVALID.",
+	}[r.Verdict.Validity]
+	if r.Verdict.Completeness == run.Degraded {
+		text = "The run is DEGRADED: a part of it was lost. " + text
+	}
+	return text
+}
+
 // Ends returns why a run got no further.
 func Ends(r *run.Run) []string {
 	rest := Failures(r.Asserts)

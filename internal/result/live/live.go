@@ -1,0 +1,303 @@
+// Package live keeps a page in browsers up to date while it changes, by server-sent events (HTML Living Standard, section 9.2).
+//
+// A page is a document that consists of parts: elements <live-part>, in which the document keeps the place and whose content is sent by itself. One
+// rendering serves all who watch; without a watcher there is none. What has changed since the rendering before is sent, in events of at most [MaxEvent]
+// bytes. Whoever comes, or comes back, is first sent everything.
+//
+// Rendering takes at most 2 % of the time of one processor: the next one begins no sooner than 50 times as long after one as that took.
+//
+// # Events
+//
+//	part    {"id":"p3","html":"…","more":true}   replaces a part, or its first piece; without more, the piece is the part's last
+//	shown   {}                                   all parts of a rendering have come
+//	end     {}                                   nothing more will come
+//
+// The part "" is the document, with an empty element for each part.
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxEvent is the size of an event at most, in bytes.
+const MaxEvent = 20_000
+
+const (
+	// MaxWatchers bounds those who watch at the same time.
+	MaxWatchers = 256
+
+	between     = 50               // time between renderings, in times of what the last took
+	behind      = 3                // renderings that a watcher may be behind before it is dropped
+	writeWithin = 10 * time.Second // for what is sent of one rendering
+)
+
+// Feed is what watchers of a page are sent. Its methods may be called from any goroutine.
+type Feed struct {
+	welcome func(*http.Request)
+	due     chan func() (string, error)
+	done    chan struct{} // closed when nothing renders any more
+
+	mu       sync.Mutex
+	parts    []part    // of the last rendering
+	next     time.Time // when another may begin
+	ended    bool      // parts are the last
+	watchers map[chan []byte]struct{}
+}
+
+// part is a part of a document.
+type part struct{ id, html string }
+
+// New returns a feed without any content. welcome is told of each request that may stay for long. End the feed by Close.
+func New(welcome func(*http.Request)) *Feed {
+	f := &Feed{welcome: welcome, due: make(chan func() (string, error), 1), done: make(chan struct{}), watchers: map[chan []byte]struct{}{}}
+	go f.work() // ends with Close, which waits for it
+	return f
+}
+
+// Due says whether somebody watches, and another rendering may begin.
+func (f *Feed) Due() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.watchers) > 0 && len(f.due) == 0 && !time.Now().Before(f.next)
+}
+
+// Show has the document rendered and sent, on another goroutine. It does nothing if the rendering before has not begun.
+func (f *Feed) Show(render func() (string, error)) {
+	select {
+	case f.due <- render:
+	default:
+	}
+}
+
+// work renders what is shown.
+func (f *Feed) work() {
+	defer close(f.done)
+	for render := range f.due {
+		began := time.Now()
+		f.mu.Lock()
+		f.next = began.Add(time.Hour) // none while this one goes on
+		f.mu.Unlock()
+		html, err := render()
+		if err == nil {
+			f.send(split(html))
+		}
+		f.mu.Lock()
+		f.next = time.Now().Add(between * time.Since(began))
+		f.mu.Unlock()
+	}
+}
+
+// send sends a document to all who watch, as far as it has changed. Those that still have others to receive are dropped, and come back.
+func (f *Feed) send(parts []part) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := map[string]string{}
+	for _, p := range f.parts {
+		before[p.id] = p.html
+	}
+	var changed []part
+	for _, p := range parts {
+		if old, there := before[p.id]; !there || old != p.html {
+			changed = append(changed, p)
+		}
+	}
+	f.parts = parts
+	if len(changed) == 0 {
+		return
+	}
+	sent := events(changed)
+	for w := range f.watchers {
+		select {
+		case w <- sent:
+		default:
+			delete(f.watchers, w)
+			close(w)
+		}
+	}
+}
+
+// Watched says whether somebody watches.
+func (f *Feed) Watched() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.watchers) > 0
+}
+
+// Close ends the feed, and all streams once they have been sent what is there, with html as the last document; "": the last that was shown. Whoever
+// comes later is sent the same.
+func (f *Feed) Close(html string) {
+	close(f.due)
+	<-f.done
+	if html != "" {
+		f.send(split(html))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	for w := range f.watchers {
+		select {
+		case w <- []byte(end):
+		default: // it comes back
+		}
+		delete(f.watchers, w)
+		close(w)
+	}
+}
+
+// join adds a watcher, for whom everything that is there waits. It returns nil and why if there may be no more.
+func (f *Feed) join() (w chan []byte, refused string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case len(f.watchers) >= MaxWatchers:
+		return nil, fmt.Sprintf("%d watch already, which is as many as may: come back later", MaxWatchers)
+	}
+	w = make(chan []byte, behind)
+	if len(f.parts) > 0 {
+		w <- events(f.parts)
+	}
+	if f.ended {
+		w <- []byte(end)
+		close(w)
+		return w, ""
+	}
+	f.watchers[w] = struct{}{}
+	return w, ""
+}
+
+// leave removes a watcher.
+func (f *Feed) leave(w chan []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.watchers, w)
+}
+
+// ServeHTTP sends the stream until the feed is closed, the client goes away, or it does not keep up.
+func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	mine, refused := f.join()
+	if refused != "" {
+		w.Header().Set("Retry-After", "10")
+		w.Header().Set("Connection", "close")
+		http.Error(w, refused, http.StatusServiceUnavailable)
+		return
+	}
+	defer f.leave(mine)
+	f.welcome(r)
+	to := http.NewResponseController(w)
+	if to.SetReadDeadline(time.Time{}) != nil { // the server's is for requests: it would end the stream
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	sent := []byte("retry: 2000\n\n")
+	for more := true; more; {
+		if to.SetWriteDeadline(time.Now().Add(writeWithin)) != nil {
+			return
+		}
+		if _, err := w.Write(sent); err != nil {
+			return
+		}
+		if to.Flush() != nil {
+			return
+		}
+		select {
+		case sent, more = <-mine: // nothing, if there is no more
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// end is the last event.
+const end = "event: end\ndata: {}\n\n"
+
+const (
+	opening = "<live-part>"
+	closing = "</live-part>"
+)
+
+// split takes the parts out of a document. They may be in each other.
+func split(html string) []part {
+	parts := []part{{}}
+	texts := []*strings.Builder{{}} // of the open parts; the first is the document's
+	open := []int{0}                // likewise, their indices in parts
+	for {
+		at := strings.IndexByte(html, '<')
+		last := len(open) - 1
+		if at < 0 {
+			texts[last].WriteString(html)
+			break
+		}
+		texts[last].WriteString(html[:at])
+		html = html[at:]
+		switch {
+		case strings.HasPrefix(html, opening):
+			id := fmt.Sprintf("p%d", len(parts))
+			fmt.Fprintf(texts[last], `<live-part id="%s"></live-part>`, id)
+			parts, texts, open = append(parts, part{id: id}), append(texts, &strings.Builder{}), append(open, len(parts))
+			html = html[len(opening):]
+		case strings.HasPrefix(html, closing) && last > 0:
+			parts[open[last]].html = texts[last].String()
+			texts, open = texts[:last], open[:last]
+			html = html[len(closing):]
+		default:
+			texts[last].WriteByte('<')
+			html = html[1:]
+		}
+	}
+	parts[0].html = texts[0].String()
+	return parts
+}
+
+// Whole removes the marks of parts from a document.
+func Whole(html string) string { return strings.NewReplacer(opening, "", closing, "").Replace(html) }
+
+// events encodes parts.
+func events(parts []part) []byte {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // no browser reads it as HTML, and it would be half as long again
+	for _, p := range parts {
+		for rest := p.html; ; {
+			piece := rest[:fit(rest)]
+			rest = rest[len(piece):]
+			b.WriteString("event: part\ndata: ")
+			_ = encoder.Encode(struct { // it ends the line; a buffer takes everything
+				ID   string `json:"id"`
+				HTML string `json:"html"`
+				More bool   `json:"more,omitempty"`
+			}{p.id, piece, rest != ""})
+			b.WriteByte('\n')
+			if rest == "" {
+				break
+			}
+		}
+	}
+	b.WriteString("event: shown\ndata: {}\n\n")
+	return b.Bytes()
+}
+
+// fit returns the length of the longest beginning of a text that fits into an event, in which JSON writes characters as up to 6 bytes each.
+func fit(text string) int {
+	left := MaxEvent - 100 // for what is around it
+	for i, r := range text {
+		size := utf8.RuneLen(r)
+		switch {
+		case r == utf8.RuneError, r < ' ', r == '\u2028', r == '\u2029':
+			size = 6
+		case r == '"', r == '\\':
+			size = 2
+		}
+		if left -= size; left < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
