@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 // watcher is a client of a live page.
@@ -112,6 +113,9 @@ func TestLivePage(t *testing.T) {
 	late.until("")
 	require.Equal(t, back.page(), late.page())
 	require.Contains(t, late.page(), "loadgen report")
+	document, console := servertest.Visit(t, "http://"+address+"/", "--virtual-time-budget=5000")
+	require.Empty(t, console)
+	require.Contains(t, document, "the run has ended")
 	metrics, err := fetch(address, "/metrics")
 	require.NoError(t, err)
 	l.signal(syscall.SIGINT)
@@ -119,6 +123,7 @@ func TestLivePage(t *testing.T) {
 	ok := r.Phase["gets"].Op["get"].OK
 	require.Contains(t, metrics, fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q} %d\n", r.ID, ok))
 	require.Contains(t, late.page(), quantity.Thousands(ok)+" ok")
+	require.Contains(t, document, quantity.Thousands(ok)+" ok")
 	_, err = fetch(address, "/")
 	require.Error(t, err)
 }

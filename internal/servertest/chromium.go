@@ -18,6 +18,12 @@ const browseTimeout = time.Minute
 // every line on the console: scripts' output, errors, and what the page's policy forbade.
 func Chromium(t testing.TB, path string, flags ...string) (document string, console []string) {
 	t.Helper()
+	return Visit(t, "file://"+path, flags...)
+}
+
+// Visit is Chromium for a URL.
+func Visit(t testing.TB, url string, flags ...string) (document string, console []string) {
+	t.Helper()
 	exe, err := exec.LookPath("chromium")
 	if err != nil {
 		err = errors.New("chromium not found")
@@ -28,13 +34,13 @@ func Chromium(t testing.TB, path string, flags ...string) (document string, cons
 	cmd := exec.CommandContext(ctx, exe, append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), "--enable-logging=stderr", "--v=0", "--dump-dom",
-	}, append(flags, "file://"+path)...)...)
+	}, append(flags, url)...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has children
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("chromium %s: %v\n%s", path, err, &words)
+		t.Fatalf("chromium %s: %v\n%s", url, err, &words)
 	}
 	for line := range strings.Lines(words.String()) {
 		if strings.Contains(line, ":CONSOLE") {
