@@ -30,6 +30,7 @@ const goneWithin = time.Minute
 
 // TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, both while a hook runs and after one has left something running.
 func TestNothingOfAHookOutlivesItsCoordinator(t *testing.T) {
+	t.Parallel()
 	end := map[string]func(l *load){
 		"killed":      func(l *load) { require.NoError(t, l.cmd.Process.Kill()) },
 		"terminated":  func(l *load) { require.NoError(t, l.cmd.Process.Signal(syscall.SIGTERM)) },

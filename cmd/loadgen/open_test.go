@@ -200,6 +200,7 @@ func TestDelayIsInEveryService(t *testing.T) {
 // TestTargetDiesInMidRun kills the target of an open load: the errors are counted, the ledgers balance, and the run ends on schedule, invalid because
 // of its errors.
 func TestTargetDiesInMidRun(t *testing.T) {
+	t.Parallel()
 	for _, model := range []string{"open", "closed"} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()

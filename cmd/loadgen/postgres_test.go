@@ -247,6 +247,7 @@ func (d *pgServer) requireNoCanary(l *load) {
 // TestPostgresEndsConnections in the middle of a load: outstanding requests are lost for that reason, connections are opened again, and the ledgers
 // balance.
 func TestPostgresEndsConnections(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	l := begin(t, postgresPlan, "-var", "server="+d.place, "-var", "duration=8s")
 	l.told("mix ")
