@@ -12,9 +12,9 @@ import (
 )
 
 // observe adds the observations of the phase, which began at origin on the run clock.
-func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin float64) {
+func (p *phase) observe(whole *plan.Plan, ph *plan.Phase, all map[string]*Observation, origin float64) {
 	p.Observe, p.Probes = map[string]map[string]run.Observed{}, map[string]*run.Probes{}
-	for _, o := range plan.Observes {
+	for _, o := range whole.Observes {
 		seen := all[o.Name]
 		if seen == nil {
 			seen = new(Observation)
@@ -26,6 +26,7 @@ func (p *phase) observe(plan *plan.Plan, all map[string]*Observation, origin flo
 		for _, f := range o.Fields {
 			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
 		}
+		p.perItem(whole, ph, o, seen)
 		p.Probes[o.Name] = seen.probes(o, origin)
 		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
 			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not bring it: see errors")

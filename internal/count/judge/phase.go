@@ -17,7 +17,7 @@ import (
 // NewPhase makes and judges the result of phase ph of p. p must be valid: ph is one of its phases, and everything that ph names exists.
 func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	r := newLoad(p, ph, m)
-	r.observe(p, m.Observed, m.Origin)
+	r.observe(p, ph, m.Observed, m.Origin)
 	r.cause(p, ph, m)
 	r.simulate(p, ph, &m)
 	r.Steps = append([]int{}, m.Steps...)

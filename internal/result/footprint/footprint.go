@@ -23,6 +23,7 @@ import (
 // Fields are the figures of a server that say what its items take.
 type Fields struct {
 	Memory string   // what its limit is on
+	Items  string   // the pattern (package path) of the figure that says how many items it holds; "": there is none
 	Beside string   // another figure of the same; "": there is none
 	Says   string   // what that is
 	Limit  string   // its limit, in bytes; 0 or missing: it has none. "": it tells none
@@ -35,9 +36,9 @@ type Fields struct {
 func Of(driver string) (f Fields, known bool) {
 	switch driver {
 	case "redis":
-		return Fields{Memory: "used_memory", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true}, true
+		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true}, true
 	case "memcached":
-		return Fields{Memory: "bytes", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}}, true
+		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}}, true
 	case "postgres":
 		return Fields{Memory: "database_size"}, true
 	}
@@ -103,14 +104,10 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 			p.Limit = *limit
 		}
 	}
-	if len(p.Items) < 5 {
+	if len(p.Items) < leastPoints {
 		return nil, errors.New("fewer than five measurements")
 	}
-	rest := make([]float64, len(p.Items))
-	for i, n := range p.Items {
-		rest[i] = p.Memory[i] - p.table(n)
-	}
-	l := stat.LineThrough(p.Items, rest, 0.05)
+	l := f.line(p.Items, p.Memory, 1)
 	p.Item, p.ItemHalf, p.Fixed = l.Slope, l.Half, l.At0
 	if len(beside) == len(p.Items) {
 		l := stat.LineThrough(p.Items, beside, 0.05)
@@ -122,13 +119,63 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 	return p, nil
 }
 
-// table returns the bytes of the table of keys with n items.
-func (p *Footprint) table(n float64) float64 {
-	if !p.fields.Table || n < 1 {
+// line fits what is left of a memory without the tables of keys of that many nodes, which share the items.
+func (f Fields) line(items, memory []float64, nodes int) stat.Line {
+	rest := make([]float64, len(items))
+	for i, n := range items {
+		rest[i] = memory[i] - f.KeyTable(n, nodes)
+	}
+	return stat.LineThrough(items, rest, 0.05)
+}
+
+// KeyTable returns the bytes of the tables of keys of that many nodes, which share n items evenly.
+func (f Fields) KeyTable(n float64, nodes int) float64 {
+	each := n / float64(nodes)
+	if !f.Table || each < 1 {
 		return 0
 	}
-	return 8 * math.Exp2(math.Ceil(math.Log2(max(n, 4))))
+	return float64(nodes) * 8 * math.Exp2(math.Ceil(math.Log2(max(each, 4))))
 }
+
+// settled reports whether the tables of keys of that many nodes with n items have moved all of their entries since they last doubled, and are not about
+// to double once more.
+func (f Fields) settled(n float64, nodes int) bool {
+	each := n / float64(nodes)
+	full := math.Exp2(math.Ceil(math.Log2(max(each, 4))))
+	return !f.Table || each >= 0.82*full && each <= 0.99*full
+}
+
+// PerItem is what an item takes by figures that were read while a store filled.
+type PerItem struct {
+	Item, Half float64 // bytes an item, and half of the 95 % interval
+	Fixed      float64 // bytes without any item
+	Points     int     // readings that say so
+}
+
+// leastPoints is how many readings a slope takes.
+const leastPoints = 5
+
+// Rising returns what an item takes by readings of how many items there were in that many nodes and what memory they took, made while the store filled.
+// Readings while a table of keys moves its entries do not count. It fails if fewer than five are left, or the memory does not grow.
+func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
+	var x, y []float64
+	for i, n := range items {
+		if n > 0 && f.settled(n, nodes) && (len(x) == 0 || n > x[len(x)-1]) {
+			x, y = append(x, n), append(y, memory[i])
+		}
+	}
+	if len(x) < leastPoints {
+		return PerItem{}, fmt.Errorf("%s while the store filled, of %d needed: fill it more slowly, or probe it more often (every)", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
+	}
+	l := f.line(x, y, nodes)
+	if l.Slope-l.Half <= 0 {
+		return PerItem{}, errors.New("it does not grow with the items")
+	}
+	return PerItem{Item: l.Slope, Half: l.Half, Fixed: l.At0, Points: len(x)}, nil
+}
+
+// table returns the bytes of the table of keys with n items.
+func (p *Footprint) table(n float64) float64 { return p.fields.KeyTable(n, 1) }
 
 // Of returns the memory that this many items take, and half of its interval.
 func (p *Footprint) Of(items float64) (bytes, half float64) {

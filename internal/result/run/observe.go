@@ -24,6 +24,12 @@ type Observed struct {
 	Min     *float64 `json:"min"`
 	Max     *float64 `json:"max"`
 	Mean    *float64 `json:"mean"`
+
+	// Of the memory of a store that a populate fills; absent elsewhere.
+	PerItem     *float64 `json:"per_item,omitempty"`      // bytes an item: the slope
+	PerItemCI95 *float64 `json:"per_item_ci95,omitempty"` // half of its 95 % interval
+	Fixed       *float64 `json:"fixed,omitempty"`         // bytes without any item
+	KeyTable    *float64 `json:"key_table,omitempty"`     // bytes of Redis' table of keys at the end, which is in neither
 }
 
 // Probes is how an observation was made in a phase.

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// filling is the result of a populate on a Redis server that takes 300 bytes an item, 1 MB without any, and its table of keys, of which it has two while
+// it moves its entries. It is probed every 250 items.
+func filling(had, items float64, fields ...string) *run.Phase {
+	p := testPlan()
+	p.Observes = []*plan.Observe{{Name: "server", Kind: plan.ObserveServer, Target: p.Targets[0].Name}}
+	for _, name := range fields {
+		p.Observes[0].Fields = append(p.Observes[0].Fields, plan.Field{Name: name})
+	}
+	at := func(n float64) *run.Probe {
+		full := math.Exp2(math.Ceil(math.Log2(max(n, 4))))
+		table := 8 * full
+		if n < 0.8*full {
+			table += 8 * full / 2
+		}
+		all := map[string]float64{"used_memory": 1e6 + 300*n + table, "used_memory_rss": 2e6 + 310*n, "db0_keys": n, "evicted_keys": 0}
+		told := map[string]float64{}
+		for _, name := range fields {
+			told[name] = all[name]
+		}
+		return &run.Probe{Value: told}
+	}
+	o := &Observation{}
+	o.Begin(at(had))
+	for n := had + 250; n < items; n += 250 {
+		o.Add(at(n))
+	}
+	o.End(at(items))
+	ph := closedPhase()
+	ph.Target, ph.Closed, ph.Populate = p.Targets[0].Name, nil, &plan.Populate{}
+	return NewPhase(p, ph, Measured{Endpoints: endpoints[:1], Load: openLoad(1000, 0), Observed: map[string]*Observation{"server": o}})
+}
+
+// TestWhatAnItemTakes: the slope is that of the items alone, however many there are.
+func TestWhatAnItemTakes(t *testing.T) {
+	for items, table := range map[float64]float64{20_000: 8 * 32768, 100_000: 8 * 131072} {
+		seen := filling(0, items, "used_memory", "used_memory_rss", "db0_keys", "evicted_keys").Observe["server"]
+		m := seen["used_memory"]
+		require.InDelta(t, 300, *m.PerItem, 1e-6)
+		require.InDelta(t, 0, *m.PerItemCI95, 1e-6)
+		require.InDelta(t, 1e6, *m.Fixed, 1e-3)
+		require.InDelta(t, table, *m.KeyTable, 0)
+		rss := seen["used_memory_rss"]
+		require.InDelta(t, 310, *rss.PerItem, 1e-6)
+		require.Nil(t, rss.KeyTable)
+		require.Nil(t, seen["db0_keys"].PerItem)
+	}
+}
+
+// TestNothingAboutItemsWithoutAnEmptyStore: the reason says why, and what to write.
+func TestNothingAboutItemsWithoutAnEmptyStore(t *testing.T) {
+	for why, p := range map[string]*run.Phase{
+		"the store was not empty: it held 500 items":                                                               filling(500, 20_000, "used_memory", "db0_keys"),
+		"whether the store was empty is not known: observe its number of items, too (db*_keys)":                    filling(0, 20_000, "used_memory"),
+		"4 usable probes while the store filled, of 5 needed: fill it more slowly, or probe it more often (every)": filling(0, 2000, "used_memory", "db0_keys"),
+	} {
+		require.Nil(t, p.Observe["server"]["used_memory"].PerItem)
+		require.Equal(t, why, p.Nulls["observe.server.used_memory.per_item"])
+	}
+}
