@@ -64,7 +64,7 @@ func (e estimate) String() string {
 	case e.value == nil:
 		return "an unknown number (" + e.why + ")"
 	case e.lo == nil || e.hi == nil:
-		return digits(*e.value) + " (one run: no interval)"
+		return digits(*e.value)
 	}
 	return fmt.Sprintf("%s (%s to %s)", digits(*e.value), digits(*e.lo), digits(*e.hi))
 }

@@ -44,10 +44,10 @@ func TestFive(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			begun = true
 			p := part{Title: s.title, Question: s.question, Source: s.source, Weak: s.weak}
-			args := partsOf(t, s.name)
+			args, workers := partsOf(t, s.name)
 			for i := range s.plans {
 				for _, fleet := range []bool{false, true}[:1+count(s.plans[i].fleet)] {
-					p.Parts = append(p.Parts, s.plans[i].run(t, &page, dir, fleet, args))
+					p.Parts = append(p.Parts, s.plans[i].run(t, &page, dir, fleet, args, workers))
 				}
 			}
 			page.Studies = append(page.Studies, p)
@@ -71,10 +71,10 @@ func count(yes bool) int {
 	return 0
 }
 
-// partsOf starts the servers of a study, and returns the arguments that name them.
-func partsOf(t *testing.T, name string) (args []string) {
+// partsOf starts the servers of a study, and returns the arguments that name them, and those that a worker needs.
+func partsOf(t *testing.T, name string) (args, workers []string) {
 	switch name {
-	case "nuxeo", "valkyrie":
+	case "aldica", "nuxeo", "valkyrie":
 		database := servertest.Postgres(t, "max_connections=200") // nuxeo.hcl has 128 sessions
 		u, err := url.Parse(database)
 		require.NoError(t, err)
@@ -84,15 +84,18 @@ func partsOf(t *testing.T, name string) (args []string) {
 		require.NoError(t, errors.Join(err, conn.Close(t.Context())))
 		t.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword)
 		if name == "nuxeo" {
-			return []string{"-var", "endpoints=" + u.Host}
+			return []string{"-var", "endpoints=" + u.Host}, nil
 		}
-		return []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}
+		args, workers = []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}, []string{"--secret", "PG=" + u.Host}
+		if name == "aldica" {
+			args = append(args, "-var", fmt.Sprintf("redis=[%q]", servertest.Redis(t)))
+		}
 	}
-	return nil
+	return args, workers
 }
 
 // run runs the plan, with three workers if fleet is true, and returns what the page says of it.
-func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args []string) done {
+func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args, workers []string) done {
 	name, how := p.name, p.how
 	if name == "" {
 		name = strings.TrimSuffix(p.plan, ".hcl")
@@ -113,7 +116,7 @@ func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args 
 	defer said.Close()
 	cmd := exec.Command(*program, append(args, "--report", own)...)
 	began := time.Now()
-	require.NoError(t, load(t, cmd, said, fleet), "see %s", said.Name())
+	require.NoError(t, load(t, cmd, said, fleet, workers), "see %s", said.Name())
 
 	x, err := experimentIn(said.Name(), filepath.Join(dir, "runs"))
 	require.NoError(t, err)
@@ -134,13 +137,13 @@ func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args 
 }
 
 // load runs a coordinator, and three workers beside it if fleet is true.
-func load(t *testing.T, cmd *exec.Cmd, said *os.File, fleet bool) error {
+func load(t *testing.T, cmd *exec.Cmd, said *os.File, fleet bool, workers []string) error {
 	cmd.Stdout, cmd.Stderr = said, said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, but if the test failed
 	if fleet {
 		for i := range 3 {
-			w := exec.Command(*program, "worker", "--name", fmt.Sprint("w", i+1))
+			w := exec.Command(*program, append([]string{"worker", "--name", fmt.Sprint("w", i+1)}, workers...)...)
 			require.NoError(t, w.Start())
 			t.Cleanup(func() { _ = w.Process.Kill(); _ = w.Wait() })
 		}

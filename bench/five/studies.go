@@ -70,6 +70,25 @@ var studies = []study{
 		}},
 	},
 	{
+		name: "aldica", title: "aldica", source: "aldica's developers, 30 June 2020, on Apache Ignite in Alfresco",
+		question: "What does a record take in a cache, by how it is written, and how much faster is a second load?",
+		weak: []string{
+			"Each variant ran once, so that 426 and 442 nodes a second in the first load, or 1,605 and 1,913 in the second, come without any idea of what chance makes.",
+			"Memory was read from a heap dump and from regions of fixed pages: it is known to the page, and includes what other caches of the application hold.",
+			"The peaks are the largest averages since the start, which differ from the averages by the noise of the first seconds.",
+		},
+		plans: []execution{{
+			plan: "aldica.hcl", how: "Redis in front of a real PostgreSQL, 20,000 nodes of three records each", chart: "Nodes a second, of the first load and of the second", fleet: true,
+			answers: []answer{
+				{text: "A node as JSON takes %s bytes in Redis.", theirs: "1,634, on the heap", row: "json", column: "node"},
+				{text: "Packed, it takes %s times as much.", theirs: "not measured", row: "packed", column: "share"},
+				{text: "With words as numbers, %s times as much.", theirs: "0.53, of its own packed form", row: "dictionary", column: "share"},
+				{text: "The second load of packed records is %s times as fast as that of JSON.", theirs: "1.26", row: "packed", column: "faster"},
+				{text: "With words as numbers, %s times as fast.", theirs: "1.50", row: "dictionary", column: "faster"},
+			},
+		}},
+	},
+	{
 		name: "mashona", title: "Mashona's log writers", source: "Mashona's README, 2020, on Intel Optane persistent memory",
 		question: "How near to the hardware's own speed do logs in mapped memory write?",
 		weak: []string{

@@ -170,6 +170,10 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
 				args = append(args, "--var", "endpoints="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
+			case "aldica.hcl":
+				u, err := url.Parse(servertest.Postgres(t))
+				require.NoError(t, err)
+				args = append(args, "--var", fmt.Sprintf("postgres=[%q]", u.Host), "--var", fmt.Sprintf("redis=[%q]", servertest.Redis(t)), "--var", "scale=0.02")
 			case "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
 				u, err := url.Parse(servertest.Postgres(t))
 				require.NoError(t, err)
