@@ -19,6 +19,9 @@ target "wal" {
   layout    = var.layout
   sync      = var.sync
   file_size = "64MiB"
+
+  # group_commit { max_delay = "0s" } # threads wait together, for one sync
+  # sync_every = "100ms"              # ops end before their entries are durable: the report says what is at risk
 }
 
 dataset "entries" {

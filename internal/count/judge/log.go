@@ -60,6 +60,7 @@ func merge(l, o *worker.Log) {
 		}
 	}
 	l.GroupCommit, l.Batches = joint(l.GroupCommit, o.GroupCommit), localfile.AddBatches(l.Batches, o.Batches)
+	l.AtRisk = l.AtRisk.Add(o.AtRisk)
 	l.Files += o.Files
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
 	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
@@ -119,6 +120,9 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 		for _, path := range []string{"log.forces_per_op", "log.entries_per_sync"} {
 			p.null(path, reason.NoOps, "no op changed anything")
 		}
+	}
+	if l.AtRisk == nil {
+		p.null("log.at_risk", reason.NotApplicable, "without sync_every, ops end when their entries are as durable as they get")
 	}
 	if l.Proof == nil {
 		p.null("log.proof", reason.Unverified, l.Unproven)

@@ -21,6 +21,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 		Log: localfile.Log{
 			Layout: "append", SyncAsked: "auto", SyncUsed: "fdatasync", FileSystem: "tmpfs", Caveats: []string{"tmpfs lives in memory"}, Clear: "inside", Prealloc: "zero",
 			Files: 2, FileBytes: 1 << 20, Bytes: 2000, GroupCommit: "at once", Batches: []localfile.Batch{{Entries: 1, Syncs: 1}, {Entries: 2, Syncs: 2}, {Entries: 8, Syncs: 1}},
+			AtRisk: &localfile.AtRisk{EntriesMax: 2000, EntriesMean: 1000.5, BytesMax: 3000, BytesMean: 1500, SecondsMax: 0.5, LastSyncSeconds: 0.002},
 		},
 		Threads: []measure.Thread{{Sessions: 1}},
 		Proof:   &localfile.Proof{Acknowledged: 20, Verified: 19},
@@ -34,6 +35,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 | fill | log | append, when full: inside, sync auto asked, fdatasync used by group commit at once, NOT durable, 2 files of 1 MiB, prealloc zero, on tmpfs |
 | fill | written | 2.00 kB of entries, 0 resets |
 | fill | syncs | 25 % with 1 entry, 50 % with 2, 25 % with 5 to 8 |
+| fill | at risk | acknowledged and not durable: up to 2,000 entries, 3.00 kB, for 500 ms, on average 1000.5 entries, 1.50 kB, the last sync took 2.00 ms |
 | fill | verified | 19/20 entries that had to be there, by another process |
 | fill | caveat | tmpfs lives in memory |
 `, logs)

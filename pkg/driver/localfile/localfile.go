@@ -97,6 +97,7 @@ type Log struct {
 	Bytes       uint64   `json:"bytes"`      // of entries written, without what the layout adds
 	Forces      uint64   `json:"forces"`     // waits until something is durable
 	Batches     []Batch  `json:"batches"`    // with group commit, syncs by the number of entries that they made durable, ascending
+	AtRisk      *AtRisk  `json:"at_risk"`    // nil if ops end when their entries are as durable as they get
 	Resets      uint64   `json:"resets"`     // times that a full log was cleared or began again from the front
 	Failure     string   `json:"failure"`    // why the first op failed permanently; "" if none did
 }
@@ -118,6 +119,28 @@ func AddBatches(a, b []Batch) []Batch {
 		}
 	}
 	return sum
+}
+
+// AtRisk is what was acknowledged while no sync begun since had ended: what a loss of power would have taken. The means are over time.
+type AtRisk struct {
+	EntriesMax      uint64  `json:"entries_max"`
+	EntriesMean     float64 `json:"entries_mean"`
+	BytesMax        uint64  `json:"bytes_max"`
+	BytesMean       float64 `json:"bytes_mean"`
+	SecondsMax      float64 `json:"seconds_max"`       // for which an entry was at risk
+	LastSyncSeconds float64 `json:"last_sync_seconds"` // that the sync took after the last op
+}
+
+// Add returns what was at risk in two logs at most, that is if both had the most at the same time. Either may be nil.
+func (r *AtRisk) Add(o *AtRisk) *AtRisk {
+	if r == nil || o == nil {
+		return cmp.Or(r, o)
+	}
+	return &AtRisk{
+		EntriesMax: r.EntriesMax + o.EntriesMax, EntriesMean: r.EntriesMean + o.EntriesMean,
+		BytesMax: r.BytesMax + o.BytesMax, BytesMean: r.BytesMean + o.BytesMean,
+		SecondsMax: max(r.SecondsMax, o.SecondsMax), LastSyncSeconds: max(r.LastSyncSeconds, o.LastSyncSeconds),
+	}
 }
 
 // Proof is what another process found in the files. Acknowledged ⊆ recovered ⊆ issued, each entry byte for byte, unless Wrong says otherwise.

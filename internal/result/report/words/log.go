@@ -45,6 +45,13 @@ func Log(ph *run.Phase) []Fact {
 	if len(l.Batches) > 0 {
 		facts = append(facts, Fact{"syncs", batchesOf(l.Batches)})
 	}
+	if r := l.AtRisk; r != nil {
+		facts = append(facts, Fact{"at risk", []string{
+			fmt.Sprintf("acknowledged and not durable: up to %s entries, %s, for %s", quantity.Thousands(r.EntriesMax), quantity.Bytes(r.BytesMax), quantity.Duration(r.SecondsMax)),
+			fmt.Sprintf("on average %.1f entries, %s", r.EntriesMean, quantity.Bytes(uint64(r.BytesMean))),
+			"the last sync took " + quantity.Duration(r.LastSyncSeconds),
+		}})
+	}
 	facts = append(facts, verified)
 	return append(facts, caveatsOf(ph)...)
 }

@@ -24,17 +24,22 @@ type GroupCommit struct {
 // maxDelay bounds how long a group waits.
 const maxDelay = 10 * time.Second
 
-// validate says what is wrong with the block, and with the rest of the target because of it.
-func (g *GroupCommit) validate(c *Config) (errs []error) {
+// sharing says what is wrong with the target because one sync is to do for several entries.
+func (c *Config) sharing(name string) (errs []error) {
 	if !slices.Contains([]string{layoutAppend, layoutChannel}, c.Layout) {
-		errs = append(errs, fmt.Errorf("group_commit is for the layouts %q; leave it out with %q", []string{layoutAppend, layoutChannel}, c.Layout))
+		errs = append(errs, fmt.Errorf("%s is for the layouts %q; leave it out with %q", name, []string{layoutAppend, layoutChannel}, c.Layout))
 	}
 	if !slices.Contains([]pmem.Mode{pmem.Auto, pmem.Fdatasync, pmem.Msync}, pmem.Mode(c.Sync)) {
-		errs = append(errs, fmt.Errorf("group_commit with sync = %q, which has no sync to share; write sync = %q or %q, or leave group_commit out", c.Sync, pmem.Fdatasync, pmem.Msync))
+		errs = append(errs, fmt.Errorf("%s with sync = %q, which has no sync to share; write sync = %q or %q, or leave %s out", name, c.Sync, pmem.Fdatasync, pmem.Msync, name))
 	}
 	if c.Order != string(pmlog.Strict) || c.Commit != string(pmlog.ByChecksum) {
-		errs = append(errs, fmt.Errorf("group_commit with order = %q and commit = %q; leave these out, or group_commit", c.Order, c.Commit))
+		errs = append(errs, fmt.Errorf("%s with order = %q and commit = %q; leave these out, or %s", name, c.Order, c.Commit, name))
 	}
+	return errs
+}
+
+// validate says what is wrong with the block.
+func (g *GroupCommit) validate() (errs []error) {
 	if g.MaxDelay < 0 || g.MaxDelay > maxDelay {
 		errs = append(errs, fmt.Errorf(`group_commit with max_delay = %q; write a time up to %q, or "0s" to sync at once`, g.MaxDelay, maxDelay))
 	}
@@ -65,17 +70,20 @@ func (g *GroupCommit) String() string {
 	return "after " + strings.Join(until, " or ")
 }
 
-// limit returns what the layout takes; nil without group commit.
-func (g *GroupCommit) limit() *pmlog.Group {
-	if g == nil {
-		return nil
+// group returns what the layout takes; nil if each entry has a sync of its own.
+func (c *Config) group() *pmlog.Group {
+	switch {
+	case c.GroupCommit != nil:
+		return &pmlog.Group{MaxDelay: c.GroupCommit.MaxDelay, MaxBytes: int64(c.GroupCommit.MaxBytes)}
+	case c.SyncEvery != "":
+		return &pmlog.Group{}
 	}
-	return &pmlog.Group{MaxDelay: g.MaxDelay, MaxBytes: int64(g.MaxBytes)}
+	return nil
 }
 
-// mode returns the mode to open files in. A group needs a sync to share, which map_sync does not have.
+// mode returns the mode to open files in. Entries need a sync to share, which map_sync does not have.
 func (c *Config) mode() pmem.Mode {
-	if c.GroupCommit != nil && c.Sync == string(pmem.Auto) {
+	if c.group() != nil && c.Sync == string(pmem.Auto) {
 		return pmem.Fdatasync
 	}
 	return pmem.Mode(c.Sync)

@@ -61,6 +61,8 @@ type Config struct {
 	CRC bool `hcl:"crc,optional" json:"crc"`
 	// GroupCommit has sessions that append to one log wait together, for one sync of what they have stored; nil if they do not.
 	GroupCommit *GroupCommit `hcl:"group_commit,block" json:"group_commit,omitempty"`
+	// SyncEvery has ops end before their entries are durable: a sync follows after a time, "100ms", so many bytes, "1MiB", or entries, "100"; "": none.
+	SyncEvery string `hcl:"sync_every,optional" json:"sync_every,omitempty"`
 }
 
 // The layouts, in the order of all lists.
@@ -122,7 +124,17 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New(`commit is "length", which wants padding = 64 or 256`))
 	}
 	if c.GroupCommit != nil {
-		errs = append(errs, c.GroupCommit.validate(c)...)
+		errs = append(errs, c.sharing("group_commit")...)
+		errs = append(errs, c.GroupCommit.validate()...)
+	}
+	if c.SyncEvery != "" {
+		errs = append(errs, c.sharing("sync_every")...)
+		if _, err := oftenOf(c.SyncEvery); err != nil {
+			errs = append(errs, err)
+		}
+		if c.GroupCommit != nil {
+			errs = append(errs, errors.New("sync_every with group_commit: ops either end before their entries are durable, or wait for that together; leave one of them out"))
+		}
 	}
 	return errors.Join(errs...)
 }

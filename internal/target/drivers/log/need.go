@@ -48,7 +48,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	}
 	d.form = form{
 		Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
-		Prealloc: c.Prealloc, Group: c.GroupCommit.limit(),
+		Prealloc: c.Prealloc, Group: c.group(),
 	}
 	if c.Layout == layoutChannel {
 		d.side = pmlog.SideSize

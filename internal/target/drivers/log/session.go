@@ -44,6 +44,9 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 		return nil, err
 	}
 	one.log, _ = w.(appender)
+	if f.policy != nil {
+		one.log = lazyWriter{w.(storing), f.policy}
+	}
 	one.slots, _ = w.(*slotWriter)
 	if raw, ok := w.(rawWriter); ok {
 		one.turns = raw.turns

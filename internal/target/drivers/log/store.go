@@ -41,6 +41,7 @@ type file struct {
 	again    bool          // its places are reused: it is never full
 	fresh    bool          // no earlier phase had it
 	slots    []slot        // of an array
+	policy   *policy       // nil if an op ends when its entry is durable
 	resets   atomic.Uint64 // times it was cleared because it was full
 
 	clearing sync.Mutex // held while clearing the full log
@@ -129,6 +130,13 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		return gone(err)
 	}
 	s.files = append(s.files, f)
+	if s.cfg.SyncEvery != "" {
+		every, err := oftenOf(s.cfg.SyncEvery)
+		if err != nil {
+			return err
+		}
+		f.policy = newPolicy(every, f.volume.(groups).Sync, func(err error) { s.failed(fmt.Errorf("%s: %w%s", f.name, err, remedy(err))) })
+	}
 	if err := f.look(s); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -230,7 +238,10 @@ func (s *store) describe() {
 	}
 	switch first.Mode() {
 	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
-		s.account.Durable = place.Keeps()
+		s.account.Durable = place.Keeps() && s.cfg.SyncEvery == ""
+	}
+	if p := s.files[0].policy; p != nil {
+		s.account.SyncUsed += " " + p.String()
 	}
 }
 
@@ -264,9 +275,13 @@ func (s *store) Log() localfile.Log {
 		l.Caveats = append(slices.Clip(l.Caveats), "reads came from the kernel's page cache, which has what was written: they say nothing of "+place.Device)
 	}
 	for _, f := range s.files {
+		if f.policy != nil {
+			risk := f.policy.end()
+			l.AtRisk = l.AtRisk.Add(&risk)
+		}
 		l.Resets += f.resets.Load()
 		l.Forces += f.fences() - f.before
-		if s.cfg.GroupCommit != nil {
+		if s.form.Group != nil {
 			l.Batches = localfile.AddBatches(l.Batches, batches(f.volume.(groups).Groups()))
 		}
 	}
@@ -306,6 +321,9 @@ func (s *store) failed(err error) {
 func (s *store) Close() ([]byte, error) {
 	var errs []error
 	for _, f := range s.files {
+		if f.policy != nil {
+			f.policy.end()
+		}
 		if err := f.volume.close(); err != nil {
 			errs = append(errs, fmt.Errorf("close %s: %w", f.name, err))
 		}

@@ -26,8 +26,11 @@ type volume interface {
 	close() error
 }
 
-// groups is a volume with group commit.
-type groups interface{ Groups() pmlog.GroupSizes }
+// groups is a volume of which one sync makes several entries durable.
+type groups interface {
+	Groups() pmlog.GroupSizes
+	Sync() error
+}
 
 // appender writes for one session.
 type appender interface {
@@ -227,6 +230,12 @@ type channelWriter struct{ *pmlog.Channel }
 
 func (w channelWriter) Append(p []byte) (uint64, error) {
 	off, err := w.Channel.Append(p)
+	return uint64(off), err
+}
+
+// Store implements storing.
+func (w channelWriter) Store(p []byte) (uint64, error) {
+	off, err := w.Channel.Store(p)
 	return uint64(off), err
 }
 

@@ -1,0 +1,82 @@
+package log
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+)
+
+// TestSyncEvery: what is at risk is what was acknowledged since the last sync, which follows after so many entries, bytes, or so long.
+func TestSyncEvery(t *testing.T) {
+	for _, c := range []struct {
+		layout, every, used string
+		entries             uint64 // at risk at most; 0: depends on how fast the machine is
+	}{
+		{layoutAppend, "10", "fdatasync every 10 entries", 10},
+		{layoutAppend, "1KiB", "fdatasync every 1 KiB", 11},
+		{layoutChannel, "10", "fdatasync every 10 entries", 10},
+		{layoutAppend, "1h", "fdatasync every 1h0m0s", 301},
+		{layoutAppend, "1ms", "fdatasync every 1ms", 0},
+	} {
+		t.Run(c.layout+" "+c.every, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, func(to *Config) { to.Layout, to.Sync, to.SyncEvery = c.layout, "auto", c.every })
+			s := open(t, cfg, siteOf(t, 1))
+			require.NoError(t, do(s.sessions[0], driver.Append, 301, 0))
+			l := s.Log()
+			require.Equal(t, c.used, l.SyncUsed)
+			require.False(t, l.Durable)
+			require.NotNil(t, l.AtRisk)
+			if c.entries > 0 {
+				require.Equal(t, c.entries, l.AtRisk.EntriesMax)
+				require.Equal(t, 100*c.entries, l.AtRisk.BytesMax)
+			}
+			require.LessOrEqual(t, l.AtRisk.EntriesMean, float64(l.AtRisk.EntriesMax))
+			require.Positive(t, l.AtRisk.EntriesMean)
+			require.Positive(t, l.AtRisk.SecondsMax)
+			require.Positive(t, l.AtRisk.LastSyncSeconds)
+			var syncs uint64
+			for _, b := range l.Batches {
+				syncs += b.Syncs
+			}
+			if c.entries > 0 {
+				require.Equal(t, (301+c.entries-1)/c.entries, syncs)
+			}
+			require.Equal(t, l.AtRisk, s.Log().AtRisk, "nothing is at risk after the last sync")
+			whole(t, verify(t, s))
+			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Config: cfg})
+		})
+	}
+}
+
+// TestSyncEveryThatCannotBe is refused, with what to write.
+func TestSyncEveryThatCannotBe(t *testing.T) {
+	const form = `write a time from "1ms" to "1h", a size such as "1MiB", or a number of entries such as 100`
+	for _, c := range []struct {
+		every, says string
+		change      func(c *Config)
+	}{
+		{"often", form, nil},
+		{"0", form, nil},
+		{"-1", form, nil},
+		{"1us", form, nil},
+		{"2h", form, nil},
+		{"0KiB", form, nil},
+		{"1MB", form, nil},
+		{"100", "leave one of them out", func(c *Config) { c.GroupCommit = &GroupCommit{} }},
+		{"100", `sync_every with sync = "none", which has no sync to share; write sync = "fdatasync" or "msync"`, func(c *Config) { c.Sync = "none" }},
+		{"100", `sync_every is for the layouts ["append" "channel"]; leave it out with "raw"`, func(c *Config) { c.Layout = layoutRaw }},
+		{"100", `sync_every with order = "relaxed" and commit = "checksum"; leave these out`, func(c *Config) { c.Order = "relaxed" }},
+	} {
+		cfg := Driver{}.NewConfig().(*Config)
+		cfg.SyncEvery = c.every
+		if c.change != nil {
+			require.NoError(t, cfg.Validate())
+			c.change(cfg)
+		}
+		require.ErrorContains(t, cfg.Validate(), c.says, c.every)
+	}
+}
