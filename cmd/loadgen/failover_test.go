@@ -177,18 +177,24 @@ phase "both" {
 	}
 }
 
-// TestSentinelWithoutTheMaster names a master that no Sentinel watches.
-func TestSentinelWithoutTheMaster(t *testing.T) {
-	sentinel := servertest.Sentinel(t, servertest.Redis(t))
-	for name, want := range map[string]string{
-		"other": `watches no master "other", but "main": write master = "main" in sentinel`,
-		"main":  "",
+// TestWhichMasterSentinelsName names a master that no Sentinel watches, and asks Sentinels that want a password of their own, with it and without.
+func TestWhichMasterSentinelsName(t *testing.T) {
+	t.Parallel()
+	server := servertest.Redis(t)
+	open, locked := servertest.Sentinel(t, server), servertest.Sentinel(t, server, "requirepass "+servertest.PostgresPassword)
+	for _, tt := range []struct{ sentinel, words, want string }{
+		{open, `master = "other"`, `watches no master "other", but "main": write master = "main" in sentinel`},
+		{open, `master = "main"`, ""},
+		{locked, `master = "main"`, "NOAUTH"},
+		{locked, "master = \"main\"\n    password = secret(\"PG\")", ""},
 	} {
 		r := begin(t, fmt.Sprintf(`plan "p" {}
 target "t" {
   driver    = "redis"
   endpoints = [%q]
-  sentinel { master = %q }
+  sentinel {
+    %s
+  }
 }
 dataset "d" {
   keys { count = 10 }
@@ -198,11 +204,11 @@ phase "fill" {
   target  = target.t
   dataset = dataset.d
   populate {}
-}`, sentinel, name)).result(time.Minute)
-		if want == "" {
-			require.Zero(t, r.ExitCode)
+}`, tt.sentinel, tt.words)).result(time.Minute)
+		if tt.want == "" {
+			require.Zero(t, r.ExitCode, r.Verdict.Reasons)
 			continue
 		}
-		require.Contains(t, r.Verdict.Reasons[0], want)
+		require.Contains(t, r.Verdict.Reasons[0], tt.want)
 	}
 }

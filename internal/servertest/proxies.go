@@ -37,14 +37,15 @@ func Nutcracker(t testing.TB, server string, redis bool) (addr string) {
 	return s.Addr
 }
 
-// Sentinel starts a Redis Sentinel that watches a server, and returns its address once it answers. It is killed at the end of the test.
-func Sentinel(t testing.TB, server string) (addr string) {
+// Sentinel starts a Redis Sentinel that watches a server, with further lines in its configuration, and returns its address once it answers. It is killed
+// at the end of the test.
+func Sentinel(t testing.TB, server string, lines ...string) (addr string) {
 	t.Helper()
 	exe, err := exec.LookPath("redis-server")
 	Require(t, "redis", err)
 	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
-	path := written(t, "sentinel.conf", fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n",
-		strings.TrimPrefix(s.Addr, "127.0.0.1:"), strings.Replace(server, ":", " ", 1)))
+	path := written(t, "sentinel.conf", fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n%s\n",
+		strings.TrimPrefix(s.Addr, "127.0.0.1:"), strings.Replace(server, ":", " ", 1), strings.Join(lines, "\n")))
 	s.start(exec.Command(exe, path, "--sentinel"))
 	if !s.ready("*1\r\n$4\r\nPING\r\n", nil) {
 		t.Fatalf("the Sentinel does not answer at %s:\n%s", s.Addr, &s.output)
