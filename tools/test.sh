@@ -93,6 +93,7 @@ counts='ServersCount|TargetsCount|CountsWhat|CountedAlike|Quorums|KeysOfBatches|
 LOADGEN_TEST_RACE=$cc go test $flags -parallel 12 -skip "$counts" ./cmd/loadgen || status=$?
 LOADGEN_TEST_LOOPS=4 go test $flags -parallel 12 -run "$counts" ./cmd/loadgen || status=$?
 go test -C tools ./sbom || status=$?
+go test -C tools/dashboards . || status=$?
 go vet -C tools/olric . || status=$?
 go test -C deploy/manifests ./... || status=$?
 

@@ -64,6 +64,7 @@ func TestPushedRunsCanBeQueried(t *testing.T) {
 	}
 	require.Equal(t, want, differs)
 	requirePageAnswers(t, ctx, db)
+	requireDashboardsAnswer(t, ctx, db, "brief")
 
 	// A deleted run can be pushed again, alone; a different one of its name cannot.
 	_, err = db.Exec(ctx, `DELETE FROM loadgen.runs WHERE id = $1`, x.Runs[4].ID)
@@ -76,6 +77,36 @@ func TestPushedRunsCanBeQueried(t *testing.T) {
 	code, words = push(t, url, x.Runs[0].ID, "--runs", l.runs)
 	require.Equal(t, exit.Failed, code)
 	require.Contains(t, words, "the database has another one of this name, which began at 2001-01-01T00:00:00Z")
+}
+
+// requireDashboardsAnswer runs the statements of all dashboards for a plan, with what Grafana puts for its macros: each returns rows, and those of lines
+// a time, a name and a number.
+func requireDashboardsAnswer(t *testing.T, ctx context.Context, db *pgx.Conn, plan string) {
+	t.Helper()
+	filter := regexp.MustCompile(`\$__timeFilter\(([^)]*)\)`)
+	asked := 0
+	for name, b := range dashboards(t) {
+		for _, statement := range b.statements {
+			sql := strings.ReplaceAll(filter.ReplaceAllString(statement, "$1 BETWEEN now() - interval '90 days' AND now()"), "${plan:sqlstring}", "'"+plan+"'")
+			require.NotContains(t, sql, "$", name)
+			rows, err := db.Query(ctx, sql)
+			require.NoError(t, err, sql)
+			n := 0
+			for ; rows.Next(); n++ {
+				values, err := rows.Values()
+				require.NoError(t, err)
+				if rows.FieldDescriptions()[0].Name == "time" {
+					require.IsType(t, time.Time{}, values[0], sql)
+					require.IsType(t, "", values[1], sql)
+					require.Len(t, values, 3, sql)
+				}
+			}
+			require.NoError(t, rows.Err(), sql)
+			require.Positive(t, n, sql)
+			asked++
+		}
+	}
+	require.Equal(t, 7, asked)
 }
 
 // requirePushed compares a run's rows with its result.

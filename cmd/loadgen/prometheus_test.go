@@ -63,6 +63,7 @@ dataset "pools" {
 observe "disk" {
   directory { path = "." }
 }
+assert "quick" { that = phase.mixed.op.get.service.p99 < duration("10s") }
 phase "warm" {
   target  = target.clean
   dataset = dataset.pools
@@ -92,6 +93,11 @@ phase "mixed" {
     pipeline = 4
     ramp     = "1s"
   }
+  event "fault" {
+    at   = "1s"
+    do   = "hook"
+    hook = hook.fault
+  }
 }
 `
 
@@ -100,13 +106,14 @@ phase "mixed" {
 // which equals the result.
 func TestAgainstPrometheus(t *testing.T) {
 	t.Parallel()
-	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) }, "--http", "127.0.0.1:0")
+	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) }, "--http", "127.0.0.1:0", "--allow-exec", "fault=true")
 	db := database{t, servertest.Prometheus(t, deployed(t, tm.page()))}
 	for range 3 {
 		tm.join(tm.addr, "--http", "127.0.0.1:0")
 	}
 	db.await(`count(count_over_time(loadgen_run_active{job="loadgen-workers",instance=~"w[123]"}[1m]) >= 4)`, 3) // discovery names them
 	db.await(`count(sum_over_time(loadgen_phase_active{job="loadgen",phase="mixed"}[1m]) >= 4)`, 1)
+	db.await(`count(sum_over_time(loadgen_event{job="loadgen",event="fault"}[1m]) > 0)`, 1)
 	id := db.query(`loadgen_run_active{job="loadgen"} == 1`)[0].Metric["run"]
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
 	t.Run("queries of the docs", func(t *testing.T) { testQueries(t, db) })
@@ -280,26 +287,34 @@ func bucketsOf(t *testing.T, s series) (h stored) {
 }
 
 // unknownToWorkers are metrics that only the coordinator's page has.
-var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|observed|run_(completeness|validity|assertions))`)
+var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|observed|event|assert|run_(completeness|validity|assertions))`)
 
 // uncounted are metrics that the null driver, which is its own client, does not count, so that there is nothing to draw.
 var uncounted = regexp.MustCompile(`loadgen_sent_bytes_total`)
 
-// testDashboards runs the expressions of all dashboards, and those of their variables, on what was scraped from the coordinator and the workers.
+// testDashboards runs the expressions of all dashboards, those of their variables and their annotations, on what was scraped from the coordinator and
+// the workers. Annotations have happened at some time of the run.
 func testDashboards(t *testing.T, db database, id string) {
 	db.t = t
 	for _, job := range []string{"loadgen", "loadgen-workers"} {
 		variables := strings.NewReplacer("$__rate_interval", "4s", "$__range", "15s", "$run", id, "$job", job)
 		expressions := 0
-		for name, expr := range dashboards(t) {
-			for _, e := range expr {
+		for name, b := range dashboards(t) {
+			for _, e := range b.expressions {
 				if job == "loadgen" || !unknownToWorkers.MatchString(e) {
 					testExpression(t, db, name, variables.Replace(e))
 					expressions++
 				}
 			}
+			for _, e := range b.annotations {
+				if job == "loadgen" || !unknownToWorkers.MatchString(e) {
+					require.NotEmpty(t, db.query("max_over_time(("+variables.Replace(e)+")[2m:1s])"), "%s: %s", name, e)
+					expressions++
+				}
+			}
 		}
-		require.Greater(t, expressions, 25, job)
+		t.Logf("%s: %d expressions", job, expressions)
+		require.Greater(t, expressions, 40, job)
 	}
 }
 
@@ -372,41 +387,55 @@ func labelled(expr string) (selector, label string) {
 	return expr, ""
 }
 
-// dashboards returns the expressions of each dashboard in grafana.
-func dashboards(t *testing.T) map[string][]string {
+// board is what a dashboard asks Prometheus, and a database.
+type board struct{ expressions, annotations, statements []string }
+
+// dashboards returns what each dashboard in grafana asks.
+func dashboards(t *testing.T) map[string]board {
 	t.Helper()
-	all := map[string][]string{}
+	all := map[string]board{}
 	fsys := os.DirFS(filepath.Join("..", "..", "grafana", "dashboards"))
 	names, err := fs.Glob(fsys, "*.json")
 	require.NoError(t, err)
-	require.NotEmpty(t, names)
+	require.Len(t, names, 4)
 	for _, name := range names {
-		b, err := fs.ReadFile(fsys, name)
+		text, err := fs.ReadFile(fsys, name)
 		require.NoError(t, err)
-		var board any
-		require.NoError(t, json.Unmarshal(b, &board), name)
-		all[name] = expressionsIn(board)
-		require.NotEmpty(t, all[name], name)
+		var whole struct {
+			Panels []struct {
+				Targets []struct{ Expr, RawSQL string }
+			}
+			Templating struct {
+				List []struct{ Type, Definition string }
+			}
+			Annotations struct{ List []struct{ Expr string } }
+		}
+		require.NoError(t, json.Unmarshal(text, &whole), name)
+		var b board
+		ask := func(query string) {
+			if strings.HasPrefix(query, "SELECT") {
+				b.statements = append(b.statements, query)
+			} else {
+				b.expressions = append(b.expressions, query)
+			}
+		}
+		for _, v := range whole.Templating.List {
+			if v.Type == "query" {
+				ask(v.Definition)
+			}
+		}
+		for _, p := range whole.Panels {
+			require.NotEmpty(t, p.Targets, name)
+			for _, q := range p.Targets {
+				ask(q.Expr + q.RawSQL)
+			}
+		}
+		for _, a := range whole.Annotations.List {
+			b.annotations = append(b.annotations, a.Expr)
+		}
+		all[name] = b
 	}
 	return all
-}
-
-// expressionsIn returns the values of "expr", and of "definition", which is a variable's query, anywhere in a document.
-func expressionsIn(node any) (found []string) {
-	switch node := node.(type) {
-	case map[string]any:
-		for key, value := range node {
-			if text, ok := value.(string); ok && (key == "expr" || key == "definition") {
-				found = append(found, text)
-			}
-			found = append(found, expressionsIn(value)...)
-		}
-	case []any:
-		for _, value := range node {
-			found = append(found, expressionsIn(value)...)
-		}
-	}
-	return found
 }
 
 // testSums compares the last values stored from the workers with those from the coordinator: histograms bucket by bucket, and counters. All of these
