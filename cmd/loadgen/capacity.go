@@ -165,6 +165,16 @@ func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := f.kept(cmd, text)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	q.bytes = int64(p.Datasets[0].Values.Size)
+	return p, nil
+}
+
+// kept reads the plan that was written, and keeps its text where --plan says. It returns nil if that is all that --plan asks for.
+func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
 	p, err := f.resolve(cmd, text)
 	if err != nil {
 		return nil, err
@@ -179,7 +189,6 @@ func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
 			return nil, failed("--plan: %w", err)
 		}
 	}
-	q.bytes = int64(p.Datasets[0].Values.Size)
 	return p, nil
 }
 

@@ -158,6 +158,7 @@ believe them. Plans in HCL say what to do; an experiment in a plan compares vari
   loadgen capacity redis://127.0.0.1:6379    find a server's capacity; also of postgres:// and http://
   loadgen bench http://127.0.0.1:8080/       put one load on a server
   loadgen size redis://127.0.0.1:6379        say what an item takes there, and how many fit
+  loadgen disk /var/lib/etcd                 say how long a sync takes there, and whether etcd's objective holds
   loadgen plan init --driver postgres        write a starter plan for a server
   loadgen run plans/hydra.hcl                run a plan; starts built-in cache nodes if it names no endpoints
   loadgen run plans/nwr.hcl                  run an experiment, and compare its variants
@@ -175,7 +176,7 @@ user or the plan, 6 something could not be run. If several apply, the first of 2
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(), newBench(), newSize(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCapacity(), newBench(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

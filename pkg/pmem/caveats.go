@@ -43,7 +43,7 @@ func caveats(devices string, mode Mode, place Place) []string {
 		if place.Unordered() {
 			list = append(list, place.FileSystem+" is mounted with nobarrier: a sync does not have the device empty its write cache")
 		}
-		if cached(devices, place.Device) {
+		if writeCache(devices, place.Device) == "write back" {
 			list = append(list, fmt.Sprintf("%s has a write cache that loses its content with the power, unless the sync's order to empty it is obeyed", place.Device))
 		}
 	}
@@ -53,20 +53,24 @@ func caveats(devices string, mode Mode, place Place) []string {
 // blockDevices is where the kernel describes block devices.
 const blockDevices = "/sys/class/block"
 
-// cached reports whether the kernel believes that a device has a volatile cache: write_cache in Linux's Documentation/ABI/stable/sysfs-block.
-func cached(devices, device string) bool {
+// WriteCache returns what the kernel believes of the cache of a place's device: "write back" if it is volatile, "write through" if there is none that
+// a sync has to empty, "" if the place has no device, or the kernel does not say.
+func WriteCache(place Place) string { return writeCache(blockDevices, place.Device) }
+
+// writeCache reads write_cache, in Linux's Documentation/ABI/stable/sysfs-block.
+func writeCache(devices, device string) string {
 	name, ok := strings.CutPrefix(device, "/dev/")
 	if !ok {
-		return false
+		return ""
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Join(devices, filepath.Base(name)))
 	if err != nil {
-		return false
+		return ""
 	}
 	for _, at := range []string{dir, filepath.Dir(dir)} { // a partition is a directory below its disk
 		if text, err := os.ReadFile(filepath.Join(at, "queue", "write_cache")); err == nil {
-			return strings.TrimSpace(string(text)) == "write back"
+			return strings.TrimSpace(string(text))
 		}
 	}
-	return false
+	return ""
 }

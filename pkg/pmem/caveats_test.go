@@ -62,13 +62,13 @@ func TestWhichDevicesHaveACache(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(queue, "write_cache"), []byte(says), 0o600))
 		}
 	}
-	for device, want := range map[string]bool{
-		"/dev/sda": true, "/dev/sda1": true, "/dev/mapper/sda": true, "sda": false, "/var/sda": false,
-		"/dev/nvme0": false, "/dev/part": false,
-		"/dev/loop": false, "/dev/own": true, // its own report takes precedence over its disk's
-		"/dev/dm": false, "/dev/none": false, "tmpfs": false, "": false,
+	for device, want := range map[string]string{
+		"/dev/sda": "write back", "/dev/sda1": "write back", "/dev/mapper/sda": "write back", "sda": "", "/var/sda": "",
+		"/dev/nvme0": "write through", "/dev/part": "write through",
+		"/dev/loop": "write through", "/dev/own": "write back", // its own report takes precedence over its disk's
+		"/dev/dm": "", "/dev/none": "", "tmpfs": "", "": "",
 	} {
-		require.Equal(t, want, cached(devices, device), device)
+		require.Equal(t, want, writeCache(devices, device), device)
 	}
 	for mode, want := range map[Mode]bool{Msync: true, Fdatasync: true, MapSync: false, CLWB: false, None: false} {
 		for device, has := range map[string]bool{"/dev/sda": true, "/dev/nvme0": false} {
@@ -77,5 +77,5 @@ func TestWhichDevicesHaveACache(t *testing.T) {
 		}
 	}
 	t.Chdir(filepath.Join(devices, "sda"))
-	require.False(t, cached(devices, "/dev/none"), "it says nothing of where loadgen was started")
+	require.Empty(t, writeCache(devices, "/dev/none"), "it says nothing of where loadgen was started")
 }
