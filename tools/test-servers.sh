@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what the tests want beside Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
-# reports in, a JDK, the log library Mashona to exchange files with and the repository Fedora to load, which Maven fetches, a vegeta to read samples and
-# nodes of Olric to load, which are built, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
+# reports in, a JDK, the log library Mashona to exchange files with, the repository Fedora and Apache Ignite to load, which Maven fetches, a vegeta to read
+# samples and nodes of Olric to load, which are built, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
 # two file systems and a kernel, which is unpacked and not installed. Uses apt-get, with sudo when not root; where there is none, says what is missing
 # and fails.
 set -eu
@@ -65,6 +65,11 @@ archives() {
 	archive jboss-logging-3.4.1.Final.jar org.jboss.logging:jboss-logging:3.4.1.Final 8efe877d93e5e1057a1388b2950503b88b0c28447364fde08adbec61e524eeb8
 	archive jetty-runner-9.4.54.v20240208.jar org.eclipse.jetty:jetty-runner:9.4.54.v20240208 53fd433d18f4de5e87d78fa75ce8633e1533df2284fe1e4bb9beaedd17b30650
 	archive fcrepo-webapp-4.7.5.war org.fcrepo:fcrepo-webapp:4.7.5:war df37bdbc41879e1a1697acbf409f19df837351f7179a03c98a38b9f71f6bc173
+	archive cache-api-1.0.0.jar javax.cache:cache-api:1.0.0 d2836213144722e2eb1d7461f6e2ea3349d6fbbf9cd5f345c7133bc29bd39ca1
+	archive ignite-core-2.17.0.jar org.apache.ignite:ignite-core:2.17.0 99eb9daa15208b6aaf39adb11403b5f6a6380ace134a5100b9be349bc81901da
+	archive ignite-indexing-2.17.0.jar org.apache.ignite:ignite-indexing:2.17.0 4993e6cf8a12ea3e5f87b9ead87b4b770052240fa381b70c141e05bc869489b6
+	archive h2-1.4.197.jar com.h2database:h2:1.4.197 37f5216e14af2772930dff9b8734353f0a80e89ba3f33e065441de6537c5e842
+	archive lucene-core-8.11.2.jar org.apache.lucene:lucene-core:8.11.2 8970925f43d789a70247e36c1ba5a2607baf4195c35afd0cd878642c95c37409
 }
 
 # guest_kernel unpacks the kernel that guests boot to where the tests look for it.
@@ -95,6 +100,15 @@ build_olric() {
 	go build -C tools/olric -trimpath -o "$cache/loadgen/olric" .
 }
 
+# build_ignite compiles the program that runs nodes of Ignite to where the tests look for it.
+build_ignite() {
+	classes=$cache/loadgen/ignite
+	if [ ! -f "$classes/Node.class" ] || [ tools/ignite/Node.java -nt "$classes/Node.class" ]; then
+		javac -nowarn -Xlint:none -d "$classes" -cp "$cache/loadgen/*" tools/ignite/Node.java 2>/dev/null ||
+			javac -d "$classes" -cp "$cache/loadgen/*" tools/ignite/Node.java
+	fi
+}
+
 wanted=$(missing | tr '\n' ' ')
 if [ -n "$wanted" ]; then
 	if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
@@ -114,5 +128,6 @@ fi
 archives
 build_vegeta
 build_olric
+build_ignite
 guest_kernel || { as_root apt-get update && guest_kernel; }
 echo "test servers: all there"

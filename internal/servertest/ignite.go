@@ -225,6 +225,14 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 			s.create(string(name[5:]))
 		}
 		return 0, nil
+	case 1053:
+		r.take(4 + 2 + 2) // length, number of properties, the first one's, which is the name
+		if name := r.object(); !r.bad {
+			s.create(string(name[5:]))
+		}
+		return 0, nil
+	case 2004:
+		return 1, text(nil, noEngine)
 	case 1000, 1001, 1002, 1003, 1004, 1010, 1011, 1013, 1016, 1020, 1055:
 	default:
 		return 2, text(nil, fmt.Sprintf("Invalid request op code: %d", op))
@@ -252,6 +260,11 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 	}
 	return 0, s.one(op, cache.objects, r)
 }
+
+// noEngine is what a node without ignite-indexing says of SQL.
+const noEngine = "50000: Failed to execute query because indexing is disabled and no query engine is configured (consider adding module ignite-indexing " +
+	"to classpath or moving it from 'optional' to 'libs' folder or configuring any query engine with " +
+	"IgniteConfiguration.SqlConfiguration.QueryEnginesConfiguration property)."
 
 // one carries out an op on a key.
 func (s *Ignite) one(op uint16, cache map[string][]byte, r *igniteRequest) []byte {

@@ -182,7 +182,11 @@ func (s *Server) start(cmd *exec.Cmd) {
 
 // ready waits until the server answers ask, with anything: a server that requires a password is ready, too.
 func (s *Server) ready(ask string, secure *tls.Config) bool {
-	deadline := time.Now().Add(startTimeout)
+	return s.readyWithin(startTimeout, ask, secure)
+}
+
+func (s *Server) readyWithin(limit time.Duration, ask string, secure *tls.Config) bool {
+	deadline := time.Now().Add(limit)
 	for time.Now().Before(deadline) {
 		select {
 		case <-s.done:

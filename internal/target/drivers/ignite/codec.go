@@ -18,8 +18,11 @@ const (
 	opGetAll        = 1003
 	opPutAll        = 1004
 	opRemoveKey     = 1016
+	opSize          = 1020
 	opGetOrCreate   = 1052
+	opMake          = 1053 // get or create, with a configuration
 	opConfiguration = 1055
+	opSQL           = 2004
 )
 
 // Types of objects.
@@ -44,7 +47,7 @@ const (
 // id, which its reply has, too, and by which the codec knows the repeated ones.
 type codec struct {
 	cache          uint32
-	name           string
+	name, region   string
 	user, password string
 
 	seed    maphash.Seed

@@ -8,29 +8,47 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Identify asks for the cache's configuration. The result holds "server", "cache" and, if the cache is there, its "mode", "atomicity" and "backups"; a
-// "note" says that the protocol does not tell the server's version.
+// Identify asks for the cache's configuration and the cluster's nodes. The result holds "server", "cache" and, if the cache is there, its "mode",
+// "atomicity", "backups" and "region"; where the nodes have ignite-indexing, "version" and "nodes", and else a "note". A cache in another region than
+// the plan's is refused.
 func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (map[string]string, error) {
 	c, err := newCodec(link)
 	if err != nil {
 		return nil, err
 	}
-	id := map[string]string{"server": "ignite", "cache": c.name, driver.Note: "the thin client protocol does not tell the server's version"}
+	id := map[string]string{"server": "ignite", "cache": c.name}
 	err = driver.Interruptible(ctx, conn, func() error {
-		status, body, err := c.ask(conn, ended(c.appendHead(nil, opConfiguration, 1), 0))
+		if err := c.shake(conn); err != nil {
+			return err
+		}
+		status, body, err := ask(conn, ended(c.appendHead(nil, opConfiguration, 1), 0))
 		switch {
 		case err != nil:
 			return err
-		case status == noCache: // Prepare makes it
-			return nil
-		case status != 0:
+		case status == 0:
+			if err := c.configuration(body, id); err != nil {
+				return err
+			}
+		case status != noCache: // which Prepare makes
 			return said(status, body)
 		}
-		return configuration(body, id)
+		status, body, err = ask(conn, appendSQL(nil, 2, "select VERSION from NODES where IS_CLIENT = false order by NODE_ORDER"))
+		if err != nil {
+			return err
+		}
+		nodes, ok := rows(body, 1)
+		if status != 0 || !ok || len(nodes) == 0 {
+			id[driver.Note] = "without ignite-indexing on the nodes, the thin client protocol does not tell the server's version"
+			return nil
+		}
+		id["version"], _, _ = strings.Cut(nodes[0][0], "#") // what follows is the build
+		id["nodes"] = strconv.Itoa(len(nodes))
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask ignite what it is: %w", err)
@@ -38,9 +56,11 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// configuration reads what matters of a cache's configuration: after its length come atomicity, backups and mode, each an int32.
-func configuration(body []byte, id map[string]string) error {
-	if len(body) < 4*4 {
+// configuration reads what matters of a cache's configuration: after its length come atomicity, backups and mode, each an int32, whether values are
+// copied when read, and the region's name.
+func (c *codec) configuration(body []byte, id map[string]string) error {
+	const head = 4*4 + 1
+	if len(body) < head {
 		return errObjects
 	}
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(body[4*i:]) }
@@ -53,6 +73,13 @@ func configuration(body []byte, id map[string]string) error {
 	id["atomicity"] = name(word(1), "transactional", "atomic")
 	id["backups"] = strconv.FormatUint(uint64(word(2)), 10)
 	id["mode"] = name(word(3), "local", "replicated", "partitioned")
+	region, _, named := object(body[head:], typeString)
+	if named {
+		id["region"] = string(region)
+	}
+	if c.region != "" && c.region != string(region) {
+		return fmt.Errorf("cache %q is in another data region, %q: write that as the region, or the cache_name of another cache", c.name, region)
+	}
 	return nil
 }
 
@@ -62,19 +89,46 @@ func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) erro
 	if err != nil {
 		return err
 	}
-	request := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(make([]byte, lengthSize), opGetOrCreate), 1)
-	request = ended(appendObject(request, typeString, c.name), 0)
 	err = driver.Interruptible(ctx, conn, func() error {
-		status, body, err := c.ask(conn, request)
+		if err := c.shake(conn); err != nil {
+			return err
+		}
+		status, body, err := ask(conn, c.making())
 		if err == nil && status != 0 {
 			err = said(status, body)
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && c.region != "":
+		return fmt.Errorf("make cache %q in data region %q, which each node must have: %w", c.name, c.region, err)
+	case err != nil:
 		return fmt.Errorf("make cache %q: %w", c.name, err)
 	}
 	return nil
+}
+
+// Properties of a cache.
+const (
+	propertyName   = 0
+	propertyRegion = 100
+)
+
+// making is the request to make the cache: by its name, or with a configuration if it is to be in a region.
+func (c *codec) making() []byte {
+	op := uint16(opGetOrCreate)
+	if c.region != "" {
+		op = opMake
+	}
+	b := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(make([]byte, lengthSize), op), 1)
+	if c.region == "" {
+		return ended(appendObject(b, typeString, c.name), 0)
+	}
+	at := len(b)
+	b = append(b, 0, 0, 0, 0, 2, 0) // the length of what follows, and the number of properties
+	b = appendObject(binary.LittleEndian.AppendUint16(b, propertyName), typeString, c.name)
+	b = appendObject(binary.LittleEndian.AppendUint16(b, propertyRegion), typeString, c.region)
+	return ended(ended(b, at), 0)
 }
 
 // said is the error of a status other than 0.
@@ -86,14 +140,19 @@ func said(status uint32, body []byte) error {
 // mostAnswer bounds what a server may answer to a question.
 const mostAnswer = 1 << 20
 
-// ask greets on a fresh connection, sends a request and returns what answers it.
-func (c *codec) ask(conn net.Conn, request []byte) (status uint32, body []byte, err error) {
+// shake greets on a fresh connection.
+func (c *codec) shake(conn net.Conn) error {
 	hello, _ := c.Greet(nil)
 	_, _ = conn.Write(hello) // if this fails, so does reading the answer
-	if _, err = read(conn, func(b []byte) (int, error) { return c.ParseGreeting(b, 0) }); err != nil {
-		return 0, nil, fmt.Errorf("handshake: %w", err)
+	if _, err := read(conn, func(b []byte) (int, error) { return c.ParseGreeting(b, 0) }); err != nil {
+		return fmt.Errorf("handshake: %w", err)
 	}
-	_, _ = conn.Write(request)
+	return nil
+}
+
+// ask sends a request and returns what answers it.
+func ask(conn net.Conn, request []byte) (status uint32, body []byte, err error) {
+	_, _ = conn.Write(request) // if this fails, so does reading the answer
 	b, err := read(conn, func(b []byte) (int, error) {
 		_, _, n, err := frame(b)
 		return n, err

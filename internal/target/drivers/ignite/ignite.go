@@ -42,6 +42,7 @@ type Driver struct{}
 
 var (
 	_ driver.Batcher    = Driver{}
+	_ driver.Informant  = Driver{}
 	_ driver.Identifier = Driver{}
 	_ driver.Preparer   = Driver{}
 )
@@ -49,6 +50,7 @@ var (
 // Config holds what an ignite target takes beside the common attributes.
 type Config struct {
 	CacheName string         `hcl:"cache_name,optional" json:"cache_name"` // made with the cluster's defaults if it is not there
+	Region    string         `hcl:"region,optional" json:"region"`         // the data region that it is made in; "": the cluster's default
 	User      string         `hcl:"user,optional" json:"user"`             // "": none
 	Password  *driver.Secret `hcl:"password,optional" json:"password,omitempty"`
 }
@@ -60,6 +62,9 @@ func (c *Config) Validate() error {
 	var errs []error
 	if c.CacheName == "" || strings.ContainsFunc(c.CacheName, func(r rune) bool { return r < ' ' }) {
 		errs = append(errs, fmt.Errorf(`cache_name = %q: write the name of a cache, or leave it out for %q`, c.CacheName, defaultCache))
+	}
+	if strings.ContainsFunc(c.Region, func(r rune) bool { return r < ' ' }) {
+		errs = append(errs, fmt.Errorf(`region = %q: write the name of a data region of the cluster, or leave it out for the default one`, c.Region))
 	}
 	if (c.User == "") != (c.Password == nil) {
 		errs = append(errs, errors.New(`user and password belong together: write user = "ignite" and password = secret("NAME"), or neither`))
@@ -102,7 +107,7 @@ func newCodec(link driver.Link) (*codec, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("ignite: %w", err)
 	}
-	c := &codec{cache: hashCode(cfg.CacheName), name: cfg.CacheName, user: cfg.User, seed: maphash.MakeSeed(), repeats: map[uint32][]uint64{}}
+	c := &codec{cache: hashCode(cfg.CacheName), name: cfg.CacheName, region: cfg.Region, user: cfg.User, seed: maphash.MakeSeed(), repeats: map[uint32][]uint64{}}
 	if cfg.Password != nil {
 		var err error
 		if c.password, err = link.Secrets(cfg.Password.Name); err != nil {

@@ -215,10 +215,39 @@ func TestPrepareMakesTheCache(t *testing.T) {
 	for range 2 {
 		require.NoError(t, Driver{}.Prepare(t.Context(), dial(t, s), link))
 	}
+	there := driver.Link{Config: &Config{CacheName: "other", Region: "large"}}
+	require.NoError(t, Driver{}.Prepare(t.Context(), dial(t, s), there))
+	_, err = Driver{}.Identify(t.Context(), dial(t, s), there)
+	require.ErrorContains(t, err, `cache "other" is in another data region, ""`)
 	id, err = Driver{}.Identify(t.Context(), dial(t, s), link)
 	require.NoError(t, err)
 	delete(id, driver.Note)
 	require.Equal(t, map[string]string{"server": "ignite", "cache": "mine", "mode": "partitioned", "atomicity": "atomic", "backups": "0"}, id)
+}
+
+// TestFiguresWithoutSQL: the size of the cache is known, and of the rest why not. A cache that is not there has no items.
+func TestFiguresWithoutSQL(t *testing.T) {
+	s := servertest.StartIgnite(t)
+	x := drivertest.OverConn(t, made(t, &Config{CacheName: "items"}), dial(t, s))
+	x.Do(t, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 3}})
+	for cache, want := range map[string]string{"items": "1", "none": "0"} {
+		link := driver.Link{Config: &Config{CacheName: cache, Region: "it's"}}
+		conn := dial(t, s)
+		require.NoError(t, made(t, link.Config.(*Config)).shake(conn))
+		question, err := Driver{}.AppendQuestion(nil, link)
+		require.NoError(t, err)
+		require.Contains(t, string(question), "'io.dataregion.it''s.'")
+		_, err = conn.Write(question)
+		require.NoError(t, err)
+		var told map[string]string
+		_, err = read(conn, func(b []byte) (n int, err error) {
+			told, n, err = Driver{}.ParseFigures(b)
+			return n, err
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, told["items"])
+		require.Equal(t, "unknown without ignite-indexing", told["TotalUsedPages"])
+	}
 }
 
 func TestHandshakesThatFail(t *testing.T) {
@@ -240,6 +269,16 @@ func TestConfig(t *testing.T) {
 	require.ErrorContains(t, (&Config{CacheName: "c", User: "u"}).Validate(), "user and password belong together")
 	_, err := newCodec(driver.Link{Config: &Config{CacheName: "c", User: "u", Password: &driver.Secret{Name: "P"}}, Secrets: func(string) (string, error) { return "", errors.New("not set") }})
 	require.EqualError(t, err, "password of ignite: not set")
+}
+
+func FuzzParseFigures(f *testing.F) {
+	for _, e := range recorded(f, "caches.txt") {
+		f.Add([]byte(e[1]))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, n, err := Driver{}.ParseFigures(b)
+		require.True(t, n >= 0 && n <= len(b) && (err == nil || n == 0))
+	})
 }
 
 func FuzzParse(f *testing.F) {

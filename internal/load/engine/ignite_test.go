@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/drivers/ignite"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// TestRealIgnite loads nodes of Ignite, which start once for all of it.
+func TestRealIgnite(t *testing.T) {
+	authority := servertest.NewAuthority(t)
+	nodes := servertest.StartIgniteNodes(t, authority.Issue("127.0.0.1", time.Hour))
+	d, items := ignite.Driver{}, &ignite.Config{CacheName: "items"}
+	dial := func() (net.Conn, error) { return net.Dial("tcp", nodes.Addr) }
+	password := func(string) (string, error) { return "ignite", nil }
+
+	for _, executor := range []string{plan.EventLoop, plan.Blocking} {
+		t.Run("conforms on "+executor, func(t *testing.T) {
+			drivertest.Run(t, drivertest.Suite{
+				Driver: d, Config: items, Dial: dial, Unordered: true,
+				Open: func(t testing.TB) drivertest.Executor { return overExecutor(t, d, items, nodes.Addr, executor, nil) },
+			})
+		})
+	}
+	t.Run("a user over TLS", func(t *testing.T) {
+		secure := func() (net.Conn, error) { return tls.Dial("tcp", nodes.Secure, authority.Client()) }
+		user := &ignite.Config{CacheName: "items", User: "ignite", Password: &driver.Secret{Name: "P"}}
+		drivertest.Run(t, drivertest.Suite{Driver: d, Config: user, Secrets: password, Dial: secure, Unordered: true})
+		conn, err := secure()
+		require.NoError(t, err)
+		defer conn.Close()
+		wrong := driver.Link{Config: user, Secrets: func(string) (string, error) { return "wrong", nil }}
+		_, err = d.Identify(t.Context(), conn, wrong)
+		require.ErrorContains(t, err, "refuses 1.2.0 or the user")
+	})
+	t.Run("counts are its own", func(t *testing.T) {
+		onBothExecutors(t, unhurried, func(t *testing.T, target string) {
+			figures := asked(t, nodes.Addr, items)
+			text := strings.Replace(ignitePlan(nodes.Addr, target, "closed {\n sessions = 3\n pipeline = 16\n}"), "count = 4800", "count = 4800\n pick = \"sequence\"", 1)
+			_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, text)
+			require.NoError(t, err)
+			since := asked(t, nodes.Addr, items)
+			get, put := keysOf(final.Totals.Ops[driver.Get]), keysOf(final.Totals.Ops[driver.Put])
+			require.EqualValues(t, 4800, get[driver.OK]+get[driver.Miss]+put[driver.OK])
+			for name, ours := range map[string]uint64{
+				"CacheGets": get[driver.OK] + get[driver.Miss], "CacheHits": get[driver.OK], "CacheMisses": get[driver.Miss], "CachePuts": put[driver.OK],
+			} {
+				require.EqualValues(t, ours, since[name]-figures[name], name)
+			}
+			require.Equal(t, since["items"], since["OffHeapEntriesCount"])
+		})
+	})
+	t.Run("keys that a getAll repeats count once there", func(t *testing.T) {
+		figures := asked(t, nodes.Addr, items)
+		_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, strings.Replace(
+			ignitePlan(nodes.Addr, "", "batch = 8\nclosed {\n sessions = 3\n pipeline = 16\n iterations = 100\n}"), "count = 4800", "count = 4", 1))
+		require.NoError(t, err)
+		get := keysOf(final.Totals.Ops[driver.Get])
+		gets, ours := asked(t, nodes.Addr, items)["CacheGets"]-figures["CacheGets"], float64(get[driver.OK]+get[driver.Miss])
+		require.LessOrEqual(t, gets, ours/2, "of four keys")
+		require.Positive(t, gets)
+	})
+	t.Run("figures of a region", func(t *testing.T) {
+		small := &ignite.Config{CacheName: "few", Region: "small"}
+		link := driver.Link{Config: small}
+		conn, err := dial()
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, d.Prepare(t.Context(), conn, link))
+		before := asked(t, nodes.Addr, small)
+		require.Zero(t, before["items"])
+		x := overExecutor(t, d, small, nodes.Addr, plan.EventLoop, nil)
+		var puts []driver.Request
+		for i := range 16 {
+			puts = append(puts, driver.Request{Verb: driver.Put, Key: fmt.Appendf(nil, "k%d", i), Value: &driver.Value{Size: 100_000}})
+		}
+		for _, r := range x.Do(t, puts...) {
+			require.Equal(t, driver.OK, r.Outcome, "%s", r.Message)
+		}
+		after := asked(t, nodes.Addr, small)
+		require.EqualValues(t, 16, after["items"])
+		require.GreaterOrEqual(t, after["TotalUsedPages"]-before["TotalUsedPages"], 16*100_000/4096.0)
+		other := &ignite.Config{CacheName: "few", Region: "default"}
+		again, err := dial()
+		require.NoError(t, err)
+		defer again.Close()
+		_, err = d.Identify(t.Context(), again, driver.Link{Config: other})
+		require.ErrorContains(t, err, `cache "few" is in another data region, "small"`)
+		fresh, err := dial()
+		require.NoError(t, err)
+		defer fresh.Close()
+		err = d.Prepare(t.Context(), fresh, driver.Link{Config: &ignite.Config{CacheName: "none", Region: "none"}})
+		require.ErrorContains(t, err, `make cache "none" in data region "none", which each node must have`)
+	})
+	t.Run("a cache that is gone", func(t *testing.T) {
+		x := overExecutor(t, d, &ignite.Config{CacheName: "gone"}, nodes.Addr, plan.EventLoop, nil)
+		for range 2 {
+			r := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("k")})[0]
+			require.Equal(t, driver.Error, r.Outcome)
+			require.Contains(t, string(r.Message), "Cache does not exist")
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		dying := &lethal{after: 500, kill: func() { _ = syscall.Kill(nodes.Pid(), syscall.SIGKILL) }}
+		known := drivers.All()
+		for i := range known {
+			if known[i].Name() == "ignite" {
+				known[i] = dying
+			}
+		}
+		_, final, err := driveLines(t, Config{Loops: 1, Drivers: known}, ignitePlan(nodes.Addr, "timeout = \"1s\"",
+			"closed {\n sessions = 3\n pipeline = 16\n duration = \"3s\"\n}"))
+		require.NoError(t, err)
+		var ended, failed, due uint64
+		for _, v := range []driver.Verb{driver.Get, driver.Put} {
+			o := final.Totals.Ops[v]
+			due += o.Due
+			for _, n := range o.Outcomes {
+				ended += n
+			}
+			failed += o.Outcomes[driver.Error] + o.Outcomes[driver.Timeout]
+		}
+		require.Equal(t, due, ended)
+		require.Positive(t, failed)
+		require.NotEmpty(t, maps.Collect(final.Totals.Errors.All()))
+	})
+}
+
+func ignitePlan(addr, target, load string) string {
+	return fmt.Sprintf(`
+		target "t" {
+			driver     = "ignite"
+			endpoints  = [%q]
+			cache_name = "items"
+			%s
+		}
+		dataset "d" {
+			keys {
+				count = 4800
+			}
+			values { size = 30 }
+		}
+		phase "load" {
+			target      = target.t
+			dataset     = dataset.d
+			ops         = { get = 2, put = 1 }
+			max_bad     = 1
+			expect_hits = 0
+			%s
+		}`, addr, target, load)
+}
+
+// keysOf returns the outcomes of an op's keys.
+func keysOf(o *measure.Op) [driver.NumOutcomes]uint64 {
+	if o.Keys != (measure.Keys{}) {
+		return o.Keys.Outcomes
+	}
+	return o.Outcomes
+}
+
+// asked returns the figures that a node tells of a cache.
+func asked(t testing.TB, addr string, config *ignite.Config) map[string]float64 {
+	d, link := ignite.Driver{}, driver.Link{Config: config}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	codec, err := d.NewCodec(link)
+	require.NoError(t, err)
+	question, err := d.AppendQuestion(nil, link)
+	require.NoError(t, err)
+	hello, _ := codec.Greet(nil)
+	_, err = conn.Write(hello)
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 5)) // that it is welcome
+	require.NoError(t, err)
+	_, err = conn.Write(question)
+	require.NoError(t, err)
+	var b []byte
+	for {
+		more := make([]byte, 64<<10)
+		n, err := conn.Read(more)
+		require.NoError(t, err)
+		b = append(b, more[:n]...)
+		told, n, err := d.ParseFigures(b)
+		require.NoError(t, err)
+		if n == 0 {
+			continue
+		}
+		figures := map[string]float64{}
+		for name, text := range told {
+			if v, err := strconv.ParseFloat(text, 64); err == nil {
+				figures[name] = v
+			}
+		}
+		return figures
+	}
+}
+
+// lethal is the driver of a server that is killed once so many requests have been made.
+type lethal struct {
+	ignite.Driver
+	after int64
+	kill  func()
+	made  atomic.Int64
+}
+
+func (l *lethal) NewCodec(link driver.Link) (driver.Codec, error) {
+	codec, err := l.Driver.NewCodec(link)
+	if err != nil {
+		return nil, err
+	}
+	return lethalCodec{codec.(driver.Tagged), l}, nil
+}
+
+type lethalCodec struct {
+	driver.Tagged
+	l *lethal
+}
+
+func (c lethalCodec) AppendRequest(dst []byte, req *driver.Request) []byte {
+	if c.l.made.Add(1) == c.l.after {
+		c.l.kill()
+	}
+	return c.Tagged.AppendRequest(dst, req)
+}
