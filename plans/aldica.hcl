@@ -1,37 +1,28 @@
-# aldica's memory benchmark: what does an item take in a cache, by how it is written, and how fast is the first load and the second? Three kinds of
-# typed records are in PostgreSQL, and are read through a cache: when it is empty, and when it is full. Takes two to three minutes.
+# aldica's memory benchmark: what typed records take in a cache before a database, by how they are written, and how fast a first load through it is and a
+# second. Takes three to four minutes.
 #
-#   LOADGEN_SECRET_PG=… loadgen run plans/aldica.hcl -var postgres='["127.0.0.1:5432"]' -var redis='["127.0.0.1:6379"]'
-#   … -var scale=50                         # the write-up's size: 1,000,000 nodes
-#
-# A node is a record of properties, one of its aspects, and one of its content, which the write-up's application keeps in caches of their own. The
-# Redis should serve nobody else; it is emptied of the plan's keys, and of no others.
+#   LOADGEN_SECRET_PG=… loadgen run plans/aldica.hcl -var endpoints=127.0.0.1:5432 -var redis=127.0.0.1:6379   # an empty Redis: it is cleared
+#   … -var scale=50                                                                                          # the write-up's million nodes
 
 plan "aldica" {
-  description = "typed records in a cache: bytes of an item, first load and second"
+  description = "records in a cache before PostgreSQL: bytes of an item, cold and warm load, by encoding"
 }
 
-variable "postgres" {
+variable "endpoints" {
   type    = list(string)
   default = ["127.0.0.1:5432"]
 }
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
-variable "redis" {
-  type    = list(string)
-  default = ["127.0.0.1:6379"]
-}
-variable "encoding" { default = "json" } # "packed": without names; "dictionary": words of lists and namespaces as numbers, too
-variable "scale" { default = 1 }         # of 20,000 nodes
+variable "redis" { default = "" } # without it, a built-in node is started, which does not say what it takes
+variable "encoding" { default = "json" }
+variable "compression" { default = "none" }
+variable "scale" { default = 1 } # 20,000 nodes each
 variable "sessions" { default = 6 }
-
-locals {
-  nodes = 20000 * var.scale
-}
 
 target "db" {
   driver    = "postgres"
-  endpoints = var.postgres
+  endpoints = var.endpoints
   user      = var.user
   database  = var.database
   password  = secret("PG")
@@ -41,8 +32,9 @@ target "db" {
 
 target "redis" {
   driver    = "redis"
-  endpoints = var.redis
+  endpoints = var.redis == "" ? [] : [var.redis]
   timeout   = "30s"
+  builtin {}
 }
 
 target "nodes" {
@@ -54,14 +46,15 @@ target "nodes" {
   }
 }
 
-dataset "properties" {
+dataset "properties" { # one of each type
   keys {
-    count  = local.nodes
+    count  = var.scale * 20000
     pick   = "sequence"
-    format = "p%d"
+    format = "p%07d"
   }
   values {
-    encoding = var.encoding
+    encoding    = var.encoding
+    compression = var.compression
     record = {
       date     = "date"
       datetime = "datetime"
@@ -78,73 +71,130 @@ dataset "properties" {
 
 dataset "aspects" {
   keys {
-    count  = local.nodes
+    count  = var.scale * 20000
     pick   = "sequence"
-    format = "a%d"
+    format = "a%07d"
   }
   values {
-    encoding = var.encoding
-    record   = { aspects = "list(4 of auditable, benchmarkProperties, localized, named, ownable, referenceable, titled)" }
+    encoding    = var.encoding
+    compression = var.compression
+    record      = { aspects = "list(2 of cm:auditable, bm:benchmarkProperties)" }
   }
 }
 
 dataset "content" {
   keys {
-    count  = local.nodes
+    count  = var.scale * 20000
     pick   = "sequence"
-    format = "c%d"
+    format = "c%07d"
   }
   values {
-    encoding = var.encoding
+    encoding    = var.encoding
+    compression = var.compression
     record = {
-      encoding = "list(UTF-8)"
-      locale   = "list(de_DE, en_GB, en_US, fr_FR)"
-      mimetype = "list(application/pdf, image/png, text/html, text/plain)"
-      size     = "int(1, 1000000)"
-      url      = "uuid(store://2020/6/30/12/%s.bin)"
+      encoding = "list(UTF-8, ISO-8859-1)"
+      locale   = "list(en_US_, de_DE_, fr_FR_)"
+      mimetype = "list(text/plain, text/html, application/pdf)"
+      size     = "long(1, 1000000)"
+      url      = "uuid(store://2020/6/30/12/30/%s.bin)"
     }
   }
 }
 
-observe "memory" {
-  server { target = target.redis }
+observe "cache" {
+  every = "20ms"
+  server {
+    target = target.redis
+    fields = ["used_memory", "used_memory_rss", "db0_keys"]
+  }
 }
 
-phase "old" { # what an earlier run has left in the cache
-  target  = target.redis
-  dataset = dataset.properties
-  clear {}
-}
+# What the database holds.
 
-phase "old_aspects" {
-  target  = target.redis
-  dataset = dataset.aspects
-  clear {}
-}
-
-phase "old_content" {
-  target  = target.redis
-  dataset = dataset.content
-  clear {}
-}
-
-phase "generate" {
+phase "save-properties" {
   target  = target.db
   dataset = dataset.properties
   populate {}
 }
 
-phase "generate_aspects" {
+phase "save-aspects" {
   target  = target.db
   dataset = dataset.aspects
   populate {}
 }
 
-phase "generate_content" {
+phase "save-content" {
   target  = target.db
   dataset = dataset.content
   populate {}
 }
+
+# What each cache takes, on its own.
+
+phase "empty-properties" {
+  target  = target.redis
+  dataset = dataset.properties
+  clear {}
+}
+
+phase "empty-aspects" {
+  target  = target.redis
+  dataset = dataset.aspects
+  clear {}
+}
+
+phase "empty-content" {
+  target  = target.redis
+  dataset = dataset.content
+  clear {}
+}
+
+phase "item-properties" {
+  target  = target.redis
+  dataset = dataset.properties
+  populate {
+    sessions = 1
+    pipeline = 1 # slowly enough for the probes
+  }
+}
+
+phase "remove-properties" {
+  target  = target.redis
+  dataset = dataset.properties
+  clear {}
+}
+
+phase "item-aspects" {
+  target  = target.redis
+  dataset = dataset.aspects
+  populate {
+    sessions = 1
+    pipeline = 1 # slowly enough for the probes
+  }
+}
+
+phase "remove-aspects" {
+  target  = target.redis
+  dataset = dataset.aspects
+  clear {}
+}
+
+phase "item-content" {
+  target  = target.redis
+  dataset = dataset.content
+  populate {
+    sessions = 1
+    pipeline = 1 # slowly enough for the probes
+  }
+}
+
+phase "remove-content" {
+  target  = target.redis
+  dataset = dataset.content
+  clear {}
+}
+
+# Each node is read once through the cache, and then once more.
 
 phase "first" {
   target  = target.nodes
@@ -152,12 +202,10 @@ phase "first" {
   scenario "node" {
     step "get" {}
     step "get" {
-      as      = "aspects"
       dataset = dataset.aspects
-      key     = "same" # the key with the same number
+      key     = "same"
     }
     step "get" {
-      as      = "content"
       dataset = dataset.content
       key     = "same"
     }
@@ -171,12 +219,10 @@ phase "second" {
   scenario "node" {
     step "get" {}
     step "get" {
-      as      = "aspects"
       dataset = dataset.aspects
       key     = "same"
     }
     step "get" {
-      as      = "content"
       dataset = dataset.content
       key     = "same"
     }
@@ -184,152 +230,200 @@ phase "second" {
   closed { sessions = var.sessions }
 }
 
-assert "the first load is cold" {
-  that = phase.first.cache.hits == 0 && phase.first.cache.loads == 3 * local.nodes
+assert "every node was read" {
+  that = phase.first.scenario.node.ok == 20000 * var.scale && phase.second.scenario.node.ok == 20000 * var.scale
 }
-
-assert "the second is warm" {
-  that = phase.second.cache.misses == 0 && phase.second.cache.hits == 3 * local.nodes
+assert "the first load was cold" {
+  that = phase.first.cache.hits == 0 && phase.first.cache.loads == 3 * phase.first.scenario.node.ok
+}
+assert "the second load was warm" {
+  that = phase.second.cache.misses == 0 && phase.second.cache.loads == 0
 }
 
 experiment {
   repeat   = 3
   baseline = "json"
-  variant "json" { encoding = "json" }
+  variant "json" {}
   variant "packed" { encoding = "packed" }
   variant "dictionary" { encoding = "dictionary" }
+  variant "json-zstd" { compression = "zstd" }
 }
 
 table "aldica" {
   transpose = true
-  column "node" {
-    title = "a node in the cache"
-    unit  = "B"
-    value = phase.first.observe.memory.used_memory.delta / phase.first.scenario.node.ok
+  column "heap" {
+    title = "Heap (Xmx)"
+    unit  = "MiB"
+    value = null # there is no JVM
   }
-  column "share" {
-    title = "a node ÷ the baseline's"
+  column "heap_total" {
+    title = "Heap (total)"
+    unit  = "MiB"
+    value = null
+  }
+  column "nodes" {
+    title = "nodesSharedCache"
+    unit  = "MiB"
+    value = null # a cache of objects in the JVM
+  }
+  column "aspects" {
+    title = "nodeAspectsCache, an item"
+    unit  = "B"
+    value = phase["item-aspects"].observe.cache.used_memory.per_item
+  }
+  column "properties" {
+    title = "nodePropertiesCache, an item"
+    unit  = "B"
+    value = phase["item-properties"].observe.cache.used_memory.per_item
+  }
+  column "content" {
+    title = "contentDataCache, an item"
+    unit  = "B"
+    value = phase["item-content"].observe.cache.used_memory.per_item
+  }
+  column "node" {
+    title = "the three together ÷ the baseline's"
     unit  = "x"
-    value = node
+    value = aspects + properties + content
     ratio = "baseline"
   }
   column "used" {
-    title = "memory (used)"
+    title = "Memory (used)"
     unit  = "MiB"
-    value = phase.first.observe.memory.used_memory.delta
+    value = phase.first.observe.cache.used_memory.delta
   }
   column "used_less" {
-    title = "reduction (used)"
+    title = "Memory reduction (used)"
     unit  = "%"
     value = 1 - used / baseline.used
   }
   column "eff" {
-    title = "memory (eff): the process"
+    title = "Memory (eff)"
     unit  = "MiB"
-    value = phase.second.observe.memory.used_memory_rss.after
+    value = phase.first.observe.cache.used_memory_rss.after
   }
   column "eff_less" {
-    title = "reduction (eff)"
+    title = "Memory reduction (eff)"
     unit  = "%"
     value = 1 - eff / baseline.eff
   }
   column "first" {
-    title = "first load, average"
+    title = "Avg. throughput - initial load"
     unit  = "/s"
     value = phase.first.scenario.node.rate_wall
   }
   column "first_peak" {
-    title = "first load, peak average"
+    title = "Peak avg. throughput - initial load"
     unit  = "/s"
     value = phase.first.scenario.node.rate_peak
   }
   column "second" {
-    title = "second load, average"
+    title = "Avg. throughput - 2nd load"
     unit  = "/s"
     value = phase.second.scenario.node.rate_wall
   }
   column "second_peak" {
-    title = "second load, peak average"
+    title = "Peak avg. throughput - 2nd load"
     unit  = "/s"
     value = phase.second.scenario.node.rate_peak
   }
   column "faster" {
-    title = "second load ÷ the baseline's"
+    title = "2nd load ÷ the baseline's"
     unit  = "x"
     value = second
     ratio = "baseline"
   }
+  column "get" {
+    title = "Average get, warm"
+    unit  = "us"
+    value = phase.second.op.get.response.mean
+  }
+  column "put" {
+    title = "Average put"
+    unit  = "us"
+    value = phase["item-properties"].op.put.response.mean
+  }
   column "hits" {
-    title = "hit ratio, second load"
+    title = "Hit ratio, 2nd load"
     unit  = "%"
     value = phase.second.cache.hit_ratio
   }
-  column "get" {
-    title = "a get from the cache"
-    unit  = "us"
-    value = phase.second.op.get.kind.hit.service.mean
-  }
-  column "load" {
-    title = "a get that fills it"
-    unit  = "us"
-    value = phase.first.op.get.kind.filled.service.mean
-  }
 
-  expected "2020: Alfresco, on the heap" {
-    source      = "aldica, 30 June 2020: 1,000,000 nodes, a query and lookups each; a JVM of 6 GiB, with Ignite of 4 GiB; four caches, of which these are three"
-    node        = 1074 + 376 + 184
-    used        = 3 * 1024 * 1024 * 1024
-    eff         = 6 * 1024 * 1024 * 1024
+  expected "2020: Alfresco 6.1.2" {
+    source      = "aldica, 30 June 2020: 1,000,000 nodes in an application before PostgreSQL; an item is a cache's memory by its nodes"
+    heap        = 6442450944
+    heap_total  = 3221225472
+    nodes       = 984.4 * 1048576
+    aspects     = 376
+    properties  = 1074
+    content     = 184
+    used        = 3221225472
+    eff         = 6442450944
     first       = 424
     first_peak  = 441
     second      = 1274
     second_peak = 1276
-    faster      = 1
   }
+
   expected "2020: aldica, min" {
-    source      = "aldica, 30 June 2020: 1,000,000 nodes, a query and lookups each; a JVM of 6 GiB, with Ignite of 4 GiB; four caches, of which these are three"
-    node        = 1181 + 347 + 311
-    used        = 3 * 1024 * 1024 * 1024
+    source      = "aldica, 30 June 2020: 1,000,000 nodes in an application before PostgreSQL; an item is a cache's memory by its nodes"
+    heap        = 4294967296
+    heap_total  = 1.3 * 1073741824
+    nodes       = 1.1 * 1073741824
+    aspects     = 347
+    properties  = 1181
+    content     = 311
+    used        = 3221225472
     used_less   = 0
-    eff         = 5.71 * 1024 * 1024 * 1024
+    eff         = 5.71 * 1073741824
     eff_less    = 0.05
     first       = 442
     first_peak  = 484
     second      = 1605
     second_peak = 1651
-    faster      = 1605 / 1274
   }
+
   expected "2020: aldica, medium" {
-    source      = "aldica, 30 June 2020: 1,000,000 nodes, a query and lookups each; a JVM of 6 GiB, with Ignite of 4 GiB; four caches, of which these are three"
-    node        = 651 + 210 + 260
-    used        = 2.35 * 1024 * 1024 * 1024
+    source      = "aldica, 30 June 2020: 1,000,000 nodes in an application before PostgreSQL; an item is a cache's memory by its nodes"
+    heap        = 4294967296
+    heap_total  = 1.3 * 1073741824
+    nodes       = 1.1 * 1073741824
+    aspects     = 210
+    properties  = 651
+    content     = 260
+    used        = 2.35 * 1073741824
     used_less   = 0.21
-    eff         = 5.05 * 1024 * 1024 * 1024
+    eff         = 5.05 * 1073741824
     eff_less    = 0.16
     first       = 427
     first_peak  = 460
     second      = 1654
     second_peak = 1654
-    faster      = 1654 / 1274
   }
+
   expected "2020: aldica, max" {
-    source      = "aldica, 30 June 2020: 1,000,000 nodes, a query and lookups each; a JVM of 6 GiB, with Ignite of 4 GiB; four caches, of which these are three"
-    node        = 504 + 210 + 260
-    used        = 2.2 * 1024 * 1024 * 1024
+    source      = "aldica, 30 June 2020: 1,000,000 nodes in an application before PostgreSQL; an item is a cache's memory by its nodes"
+    heap        = 4294967296
+    heap_total  = 1.3 * 1073741824
+    nodes       = 1.1 * 1073741824
+    aspects     = 210
+    properties  = 504
+    content     = 260
+    used        = 2.2 * 1073741824
     used_less   = 0.26
-    eff         = 4.9 * 1024 * 1024 * 1024
+    eff         = 4.9 * 1073741824
     eff_less    = 0.18
     first       = 426
     first_peak  = 443
     second      = 1913
     second_peak = 1913
-    faster      = 1913 / 1274
   }
 }
 
 chart "loads" {
-  title = "Nodes a second, of the first load and of the second"
-  unit  = "/s"
+  title    = "Nodes a second, of the first load and of the second"
+  variants = ["json", "dictionary"]
+  unit     = "/s"
   line "first" { value = phase.first.series.rate / 3 }
   line "second" { value = phase.second.series.rate / 3 }
 }

@@ -83,12 +83,12 @@ func partsOf(t *testing.T, name string) (args, workers []string) {
 		_, err = conn.Exec(t.Context(), "CREATE EXTENSION pg_stat_statements")
 		require.NoError(t, errors.Join(err, conn.Close(t.Context())))
 		t.Setenv("LOADGEN_SECRET_PG", servertest.PostgresPassword)
-		if name == "nuxeo" {
-			return []string{"-var", "endpoints=" + u.Host}, nil
-		}
-		args, workers = []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}, []string{"--secret", "PG=" + u.Host}
-		if name == "aldica" {
-			args = append(args, "-var", fmt.Sprintf("redis=[%q]", servertest.Redis(t)))
+		args, workers = []string{"-var", "endpoints=" + u.Host}, []string{"--secret", "PG=" + u.Host}
+		switch name {
+		case "aldica":
+			args = append(args, "-var", "redis="+servertest.Redis(t))
+		case "valkyrie":
+			args = []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}
 		}
 	}
 	return args, workers

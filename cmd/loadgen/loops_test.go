@@ -170,14 +170,10 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
 				args = append(args, "--var", "endpoints="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
-			case "aldica.hcl":
+			case "aldica.hcl", "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
 				u, err := url.Parse(servertest.Postgres(t))
 				require.NoError(t, err)
-				args = append(args, "--var", fmt.Sprintf("postgres=[%q]", u.Host), "--var", fmt.Sprintf("redis=[%q]", servertest.Redis(t)), "--var", "scale=0.02")
-			case "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
-				u, err := url.Parse(servertest.Postgres(t))
-				require.NoError(t, err)
-				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "endpoints=%s", "nuxeo.hcl": "endpoints=%s", "cache-size.hcl": "endpoints=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
+				args = append(args, "--var", fmt.Sprintf(map[string]string{"postgres.hcl": "endpoints=%s", "aldica.hcl": "endpoints=%s", "nuxeo.hcl": "endpoints=%s", "cache-size.hcl": "endpoints=%s", "valkyrie.hcl": `postgres=["%s"]`}[filepath.Base(plan)], u.Host))
 			}
 			onLoops(t, plan, 4, args...)
 		})
