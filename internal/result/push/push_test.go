@@ -173,7 +173,7 @@ func TestHostileLabels(t *testing.T) {
 	to, err := push.NewReceiver("http://" + db.Addr + "/api/v1/write")
 	require.NoError(t, err)
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g"}, []string{"Zone", "name"})
-	hostile := []string{"", "\"}\n# HELP g\\", "‮ \x00\x1b[2J", strings.Repeat("é", 2000)}
+	hostile := []string{"", "\"}\n# HELP g\\", "\u202e \x00\x1b[2J", strings.Repeat("é", 2000)}
 	for i, name := range hostile {
 		gauge.WithLabelValues("z", name).Set(float64(i))
 	}

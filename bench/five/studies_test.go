@@ -1,5 +1,37 @@
 package five
 
+// A study is a published benchmark, and how it is asked again.
+type study struct {
+	name     string // of its page and its runs
+	title    string
+	source   string // who measured, when and on what
+	question string
+	weak     []string // what its numbers could not carry
+	plans    []execution
+}
+
+// An execution is a plan with what its answers are.
+type execution struct {
+	name    string // "": the study's
+	plan    string // its file's name
+	how     string // on what it runs
+	chart   string // title of the chart that the page shows
+	fleet   bool   // once more with three workers
+	answers []answer
+}
+
+// An answer is a sentence with one figure: the ratio of a metric between two variants, or a cell of the plan's own table.
+type answer struct {
+	text   string // "%s" is the figure
+	theirs string // the write-up's figure
+
+	of, than string // variants: how many times as large is the metric in `of`
+	metric   string // "PHASE OP METRIC"
+
+	row, column string // of the plan's first table; lo and hi name columns with the ends of its interval
+	lo, hi      string
+}
+
 // studies are the five, by the year of their write-up.
 var studies = []study{
 	{

@@ -1,3 +1,5 @@
+//go:build five
+
 package five
 
 import (
