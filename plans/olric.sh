@@ -38,7 +38,7 @@ begin() {
     echo $! >"$node.pid"
   done
   for node in 0 1 2 3; do
-    for _ in $(seq 600); do
+    for _ in $(seq 1200); do
       ! grep -q ready "$node.log" || continue 2
       sleep 0.05
     done

@@ -23,7 +23,7 @@ func beginServers(t *testing.T, name string, args ...string) (command string, ca
 	script, err := filepath.Abs(filepath.Join("..", "..", "plans", name))
 	require.NoError(t, err)
 	call = func(event string) {
-		cmd := exec.Command("timeout", append([]string{"60", script}, args...)...)
+		cmd := exec.Command("timeout", append([]string{"90", script}, args...)...)
 		cmd.Env = append(os.Environ(), "LOADGEN_EVENT="+event)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)

@@ -142,8 +142,8 @@ func TestPolicyHoldsALoadBack(t *testing.T) {
 		bound string
 		puts  uint64 // at most
 	}{
-		"rate":             {`rate = "1k/s"`, 4000},
-		"bytes_per_second": {`bytes_per_second = "1MB"`, 4000},
+		"rate":             {`rate = "250/s"`, 1000},
+		"bytes_per_second": {`bytes_per_second = "250kB"`, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runUnder(t, writePolicy(t, fmt.Sprintf("targets = [%q]\n%s", addr, c.bound)), plan, addr)

@@ -65,23 +65,29 @@ func configure(port, node, nodes int) *config.Config {
 func run(c *config.Config) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	started := make(chan struct{})
+	c.Started = func() { close(started) }
 	db, err := olric.New(c)
 	if err != nil {
 		return fmt.Errorf("configure a node at port %d: %w", c.BindPort, err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- db.Start() }() // ends with Shutdown
-	for said := false; ; {
+	var look <-chan time.Time           // nil: not to be asked yet, or no more
+	for {
 		select {
 		case err := <-ended:
 			return fmt.Errorf("node at port %d: %w", c.BindPort, err)
 		case <-ctx.Done():
 			return leave(db)
-		case <-time.After(20 * time.Millisecond):
-		}
-		if !said && complete(ctx, db, c) {
-			said = true
-			fmt.Println("ready")
+		case <-started:
+			started, look = nil, time.After(0)
+		case <-look:
+			look = time.After(20 * time.Millisecond)
+			if complete(ctx, db, c) {
+				look = nil
+				fmt.Println("ready")
+			}
 		}
 	}
 }
