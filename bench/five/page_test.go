@@ -23,7 +23,7 @@ type index struct {
 	Took       time.Duration
 	Style      template.CSS // of the studies' own pages, for their charts
 	Studies    []part
-	Missing    []string // titles of studies for which this machine lacks a server
+	Missing    []missing
 }
 
 // A part is a study on the page.
@@ -41,6 +41,9 @@ type done struct {
 	Answers            []told
 	Chart              template.HTML
 }
+
+// missing is a study that was begun and has no answers.
+type missing struct{ Title, Why string }
 
 // write writes the page.
 func (i *index) write(w io.Writer) error { return pageTemplate.Execute(w, i) }

@@ -155,8 +155,7 @@ func (f *Feed) Close(html string) {
 func (f *Feed) join() (w chan []byte, refused string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case len(f.watchers) >= MaxWatchers:
+	if len(f.watchers) >= MaxWatchers {
 		return nil, fmt.Sprintf("%d watch already, which is as many as may: come back later", MaxWatchers)
 	}
 	w = make(chan []byte, behind)
