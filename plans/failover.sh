@@ -6,7 +6,7 @@
 #   LOADGEN_EVENT=end failover.sh [PORT]      ends all; a coordinator does this itself, however it ends
 #
 # The servers have ports PORT to PORT+2, the Sentinels PORT+10 to PORT+12; 7100 unless it says otherwise. A Sentinel takes a master for dead that
-# has been silent for MS milliseconds, 1000 unless it says otherwise. It needs redis-server and redis-cli.
+# has been silent for MS milliseconds, 1000 unless it says otherwise. If they elect no leader, they try again after 4 s. It needs redis-server and redis-cli.
 set -eu
 port=${1:-7100}
 silent=${2:-1000}
@@ -77,7 +77,7 @@ port $at
 bind 127.0.0.1
 sentinel monitor main 127.0.0.1 $port 2
 sentinel down-after-milliseconds main $silent
-sentinel failover-timeout main 5000
+sentinel failover-timeout main 2000
 END
     run "$at" "$at.conf" --sentinel
   done

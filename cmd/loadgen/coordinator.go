@@ -59,7 +59,8 @@ type runFlags struct {
 	labels     map[string]string
 	receiver   *push.Receiver // of --remote-write; nil: none
 
-	begun func(id string) // told the run's name before its load; nil: nobody
+	restart runner.Restart  // of --variant
+	begun   func(id string) // told the run's name before its load; nil: nobody
 
 	allow   []string // --allow-exec
 	allowed hooks
@@ -193,7 +194,16 @@ func (f *runFlags) run(cmd *cobra.Command, path string) error {
 	if f.resume != "" {
 		return errors.New("--resume continues an experiment, and the plan has none")
 	}
-	if err := errors.Join(f.fleet.checkLoss(p), f.fleet.checkSecrets(p), f.allowed.satisfy(p.Hooks(), cmd.ErrOrStderr())); err != nil {
+	hooks := p.Hooks()
+	if e, _ := text.file.Experiment(); f.variant != "" && e.Restart != "" {
+		if _, ok := f.allowed[e.Restart]; ok {
+			f.restart = runner.RestartOf(e, f.variant)
+			hooks = append(hooks, e.Restart)
+		} else {
+			fmt.Fprintf(cmd.ErrOrStderr(), "the targets are not restarted: that takes --allow-exec '%s=COMMAND ARGUMENT…'\n", e.Restart)
+		}
+	}
+	if err := errors.Join(f.fleet.checkLoss(p), f.fleet.checkSecrets(p), f.allowed.satisfy(hooks, cmd.ErrOrStderr())); err != nil {
 		return err
 	}
 	return f.single(cmd, p)
@@ -313,7 +323,7 @@ func exitWith(code int) error {
 func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	cfg := runner.Config{
 		Samples: keepSamples,
-		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Timeout: f.timeout, Page: f.page.door(), Push: f.receiver, OnWorkerLoss: f.fleet.onLoss,
+		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Restart: f.restart, Timeout: f.timeout, Page: f.page.door(), Push: f.receiver, OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
 		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
 		Progress: func(id string) runner.Progress {

@@ -134,9 +134,24 @@ func TestHooksAreRefused(t *testing.T) {
 		entries, err := os.ReadDir(l.runs)
 		require.True(t, err != nil || len(entries) == 0, "nothing is left behind")
 	}
-	once := begin(t, twice, "--variant", "one", "--allow-exec", "restart=false")
-	require.Zero(t, once.wait(60*time.Second), "one run by itself restarts nothing: %s", &once.stderr)
-	require.Contains(t, once.stderr.String(), "the plan does not name hook.restart")
+}
+
+// A variant by itself is restarted if that is allowed, the variables' own values never.
+func TestRestartOfASingleRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rc   int
+		says string
+		args []string
+	}{
+		{exit.Failed, "start the targets anew: hook restart: exit status 1", []string{"--variant", "one", "--allow-exec", "restart=false"}},
+		{0, "the targets are not restarted: that takes --allow-exec 'restart=COMMAND", []string{"--variant", "one"}},
+		{0, "the plan does not name hook.restart", []string{"--once", "--allow-exec", "restart=false"}},
+	} {
+		l := begin(t, twice, c.args...)
+		require.Equal(t, c.rc, l.wait(60*time.Second), "%s", &l.stderr)
+		require.Contains(t, l.stdout.String()+l.stderr.String(), c.says)
+	}
 }
 
 // heapObserved has a hook observe the target.

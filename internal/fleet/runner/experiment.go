@@ -164,7 +164,7 @@ func (s *series) turn(ctx context.Context, t experiment.Turn) {
 	variant := s.Variants[t.Variant].Name
 	began := time.Now()
 	drain, capped := limited(s.Drain, s.Cap, s.Cap-s.spent[t.Variant])
-	result := s.carryOut(ctx, s.Plans[t.Variant], job{drain: drain, header: run.Header{
+	result := s.carryOut(ctx, s.Plans[t.Variant], job{drain: drain, restart: RestartOf(s.Trial.Experiment, variant), header: run.Header{
 		ID:         rundir.NewID(began, fmt.Sprintf("%s-%s-%d", s.result.Plan, variant, t.Repetition)),
 		Experiment: s.result.ID, Variant: variant, Repetition: t.Repetition,
 	}}, capped)
@@ -202,14 +202,7 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 			r.Conclude(run.Aborted, endedBy(r, s.endedBy())...)
 		}
 	}
-	var result *run.Run
-	if err := s.restart(ctx, j, dir); err != nil {
-		result = unstarted(ctx, j, s.Environment(), fmt.Errorf("start the targets anew: %w", err))
-		conclude(result)
-		s.keep(dir, p, result)
-	} else {
-		result = s.execute(ctx, j, dir, conclude)
-	}
+	result := s.execute(ctx, j, dir, conclude)
 	s.Ended(result, dir.Path())
 	return result
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // told returns the environment variables that tell hooks about a run.
@@ -29,13 +31,28 @@ func told(h run.Header, values map[string]string) []string {
 	return list
 }
 
-// restart has a hook restart the targets, if the experiment wants it, and keeps its output in the run's directory. It ends early when the job is
-// drained.
-func (s *series) restart(ctx context.Context, j job, dir *rundir.Dir) error {
-	if s.Restart == "" {
+// Restart is the hook that restarts the targets before a run of a variant.
+type Restart struct {
+	Hook   string            // "": none
+	Within time.Duration     // it fails if it takes longer
+	Values map[string]string // the variables that the variant sets, as HCL
+}
+
+// RestartOf returns what restarts the targets before a run of the named variant.
+func RestartOf(e *plan.Experiment, variant string) Restart {
+	r := Restart{Hook: e.Restart, Within: e.RestartTimeout}
+	if i := slices.IndexFunc(e.Variants, func(v plan.Variant) bool { return v.Name == variant }); i >= 0 {
+		r.Values = e.Variants[i].Values
+	}
+	return r
+}
+
+// restart has a hook restart the targets, if the job wants it, and keeps its output in the run's directory. It ends early when the job is drained.
+func (c *Config) restart(ctx context.Context, j job, dir *rundir.Dir) error {
+	if j.restart.Hook == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.RestartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, j.restart.Within)
 	defer cancel()
 	done := make(chan struct{})
 	defer close(done)
@@ -46,12 +63,15 @@ func (s *series) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 		case <-done:
 		}
 	}()
-	out, err := s.Allowed[s.Restart].Run(ctx, told(j.header, s.Variants[s.index(j.header.Variant)].Values))
+	out, err := c.Allowed[j.restart.Hook].Run(ctx, told(j.header, j.restart.Values))
 	text := out.Text
 	if out.Cut {
 		text += fmt.Sprintf("\n(cut: it printed more than %d KiB)\n", hook.MaxOutput>>10)
 	}
-	return errors.Join(err, dir.Keep("hook-"+s.Restart+".txt", []byte(text)))
+	if err = errors.Join(err, dir.Keep("hook-"+j.restart.Hook+".txt", []byte(text))); err != nil {
+		return fmt.Errorf("start the targets anew: %w", err)
+	}
+	return nil
 }
 
 // observed returns a function that runs an observing hook and returns its output.

@@ -39,7 +39,8 @@ type Config struct {
 	Stay    func(end func(context.Context))                       // is given what ends the page, after the run; nil: it ends with the run
 	Push    *push.Receiver                                        // takes metrics; nil: none
 
-	Repetition int // of a run outside an experiment, from 1; 0: not numbered
+	Repetition int     // of a run outside an experiment, from 1; 0: not numbered
+	Restart    Restart // before a run outside an experiment
 
 	Fleet        FleetConfig
 	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
@@ -71,7 +72,7 @@ type Progress interface {
 // is no result, an error. When ctx ends, everything ends at once.
 func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
 	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
-	j := job{drain: drain, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant, Repetition: c.Repetition}}
+	j := job{drain: drain, restart: c.Restart, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant, Repetition: c.Repetition}}
 	dir, err := c.begin(&j, p)
 	if err != nil {
 		timedOut()
@@ -114,6 +115,7 @@ type job struct {
 	plan      *plan.Plan
 	canonical []byte
 	header    run.Header
+	restart   Restart
 	drain     <-chan struct{} // closed when its load is to end early
 }
 
@@ -135,10 +137,13 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
 	environment := c.Environment()
 	unable := func(err error) *run.Run {
-		result := run.New(j.header, environment).Fail(err)
+		result := unstarted(ctx, j, environment, err)
 		conclude(result)
 		c.keep(dir, j.plan, result)
 		return result
+	}
+	if err := c.restart(ctx, j, dir); err != nil {
+		return unable(err)
 	}
 	onLoss := cmp.Or(c.OnWorkerLoss, j.plan.OnWorkerLoss, plan.Continue)
 	c.Fleet.Spares = onLoss == plan.Replace
