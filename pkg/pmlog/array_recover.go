@@ -21,6 +21,9 @@ func (l *Array) recover() error {
 			return err
 		}
 	}
+	if err := l.heads.m.Fence(); err != nil {
+		return err
+	}
 	h := l.heads.header
 	h.era++
 	h.clean = false
@@ -57,7 +60,12 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 		l.found.Records++
 	}
 	for i := range is {
-		if is[i] == torn {
+		switch is[i] {
+		case whole:
+			if err := keep(l.heads.m, l.at(slot, i), recordHeader+value[i].size); err != nil {
+				return err
+			}
+		case torn:
 			l.found.Torn++
 			if err := l.void(l.at(slot, i)); err != nil {
 				return fmt.Errorf("void what was torn: %w", err)
@@ -106,7 +114,7 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 	return whole, state{era: era, seq: r.seq, size: int64(len(p))}, nil
 }
 
-// void gives a torn copy the number 0, so that no later write completes it. It becomes durable with the header that follows.
+// void gives a torn copy the number 0, so that no later write completes it. It becomes durable before the header that follows.
 func (l *Array) void(off int64) error {
 	var head [recordHeader]byte
 	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))

@@ -175,6 +175,12 @@ func (l *Channel) last() (uint64, error) {
 	if kinds == [2]int{damagedEntry, damagedEntry} && !l.heads.clean {
 		return 0, fmt.Errorf("both entries are damaged: %w", ErrCorrupt) // a crash spoils only one
 	}
+	if err := keep(l.heads.m, entriesStart, 2*line); err != nil {
+		return 0, err
+	}
+	if err := l.heads.m.Fence(); err != nil {
+		return 0, err
+	}
 	if err := l.blankOthers(kinds); err != nil {
 		return 0, err
 	}
@@ -182,6 +188,11 @@ func (l *Channel) last() (uint64, error) {
 		return base, nil
 	}
 	whole, err := l.whole(newer)
+	if err == nil && whole && newer.size > 0 {
+		if err = keep(l.m, int64(newer.end)-int64(newer.size), int64(newer.size)); err == nil {
+			err = l.m.Fence()
+		}
+	}
 	if err != nil || whole {
 		return newer.end, err
 	}

@@ -24,7 +24,7 @@ func FuzzOpen(f *testing.F) {
 	for i, k := range all {
 		h := history{kind: k, seed: uint64(i), limit: 1, seen: map[uint64]struct{}{}}
 		require.NoError(f, h.run())
-		h.crashNow()
+		h.cutPower()
 		regions := memory(h.trace, h.survivor)
 		image := regions[len(regions)-1].(*pmemtest.Memory).Bytes
 		if k.plain {
@@ -142,7 +142,7 @@ func TestDamageAfterACloseIsFound(t *testing.T) {
 			}
 			require.NoError(t, s.close())
 			crash := history{trace: trace}
-			crash.crashNow()
+			crash.cutPower()
 			for at, b := range crash.survivor {
 				if b == 0 && at%64 > 0 { // as most are, unused
 					continue

@@ -169,11 +169,15 @@ func createHeaders(r Region, h header) (*headers, error) {
 	return hs, hs.write(hs.header)
 }
 
-// openHeaders reads the newer of the header's copies, which must be that of a log with the wanted layout.
+// openHeaders reads the newer of the header's copies, which must be that of a log with the wanted layout. It is certain to be durable after the next
+// fence of its medium; until then the other copy must not be written.
 func openHeaders(r Region, want layout) (*headers, error) {
 	hs, _, err := readHeaders(r)
 	if err == nil && hs.layout != want {
 		err = fmt.Errorf("the log has layout %s, not %s", hs.layout, want)
+	}
+	if err == nil {
+		err = keep(hs.m, int64(hs.good)*secondCopy, headerSize)
 	}
 	if err != nil {
 		return nil, err

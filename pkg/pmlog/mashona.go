@@ -130,6 +130,12 @@ func (l *Mashona) recover() error {
 	if err := l.missed(&w, whole, l.size); err != nil {
 		return err
 	}
+	if err := keep(l.m, 0, l.size); err != nil { // and the zeros after it
+		return err
+	}
+	if err := l.m.Fence(); err != nil {
+		return err
+	}
 	return l.wipe(&w)
 }
 

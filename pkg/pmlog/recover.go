@@ -8,7 +8,14 @@ import (
 // recover finds the end of the log after a crash, or after a Close, and begins a new era there.
 func (l *Append) recover() error {
 	l.found = Recovery{Clean: l.heads.clean, Holes: l.heads.holes}
+	begin := min(l.end, l.size)
 	if err := l.walk(); err != nil {
+		return err
+	}
+	if err := keep(l.heads.m, begin, min(l.end, l.size)-begin); err != nil {
+		return err
+	}
+	if err := l.heads.m.Fence(); err != nil {
 		return err
 	}
 	l.read.forget()
@@ -69,7 +76,7 @@ func (l *Append) skip() (found bool, err error) {
 }
 
 // bury removes the marks from whatever lies in a hole. Otherwise a record of an earlier era that a crash left unfinished there could pass for one,
-// once bytes written later complete it. It becomes durable with the header that follows.
+// once bytes written later complete it. It becomes durable with the records around it.
 func (l *Append) bury(lo, hi int64) error {
 	for off := lo; off < hi; off += l.padding {
 		r, err := l.read.head(off)
@@ -80,7 +87,7 @@ func (l *Append) bury(lo, hi int64) error {
 			continue
 		}
 		l.found.Torn++
-		if err := put8(l.heads.m, off+markAt, 0); err != nil {
+		if err := l.heads.m.Store8(off+markAt, 0); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,10 @@ func persist(m pmem.Medium, off int64, p []byte) error {
 	return m.Fence()
 }
 
+// keep flushes what a recovery has found, so that a fence makes it durable before anything is built on it. A process that was killed may have stored it
+// and not flushed it: then it is there only as long as there is power.
+func keep(m pmem.Medium, off, n int64) error { return m.Flush(off, n) }
+
 // put8 stores v at off and flushes it.
 func put8(m pmem.Medium, off int64, v uint64) error {
 	if err := m.Store8(off, v); err != nil {

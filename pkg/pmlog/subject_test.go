@@ -2,8 +2,10 @@ package pmlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 
@@ -111,11 +113,16 @@ func holed() kind {
 	}
 }
 
-// plant writes a record of the era 1, with the next number, or of the era 2, with the one after.
+// plant stores a record of the era 1, with the next number, or of the era 2, with the one after.
 func (l *Append) plant(off int64, era uint64, p []byte) error {
 	var head [recordHeader]byte
-	seal(&head, len(p), 0, l.next+era-1, mark(l.heads.salt, off, era))
-	return writeRecord(l.region.Writer(), off, head[:], p, 0)
+	seal(&head, len(p), crc32.Checksum(p, castagnoli), l.next+era-1, mark(l.heads.salt, off, era))
+	m, words := l.region.Writer(), append(slices.Concat(head[:], p), make([]byte, -len(p)&7)...)
+	var errs []error
+	for i := 0; i < len(words); i += 8 {
+		errs = append(errs, m.Store8(off+int64(i), binary.LittleEndian.Uint64(words[i:])))
+	}
+	return errors.Join(errs...)
 }
 
 // memory returns the files of an image as regions.

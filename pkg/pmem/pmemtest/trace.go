@@ -89,6 +89,9 @@ func (t *Trace) Region(n int) *Region { return t.regions[n] }
 // Kill makes all calls from now on return ErrPower.
 func (t *Trace) Kill() { t.dead = true }
 
+// Restart has calls work again after a Kill, on new mediums, as if only the process had ended: what was stored is there, and no more durable than it was.
+func (t *Trace) Restart() { t.dead = false }
+
 // Fail makes the next fence, or the one under way, return an error, as after a failed write-back, and all later calls return ErrPower.
 func (t *Trace) Fail(err error) { t.err = err }
 
