@@ -36,8 +36,11 @@ func serveRESP(t *testing.T, answer func(words []string) string) string {
 				words[i] = string(word[:size])
 			}
 			reply := "+PONG\r\n"
-			if words[0] != "PING" {
+			switch {
+			case words[0] != "PING":
 				reply = answer(words)
+			case len(words) == 2:
+				reply = fmt.Sprintf("+%s\r\n", words[1])
 			}
 			if _, err := io.WriteString(conn, reply); err != nil {
 				return

@@ -74,7 +74,7 @@ func (s *hostileServer) talk(conn net.Conn) {
 		case "INFO":
 			text := "redis_version:7.0\x1b]0;x\a\u202e\r\nredis_mode:cluster\r\n"
 			_, err = fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(text), text)
-		case "CONFIG", "CLIENT":
+		case "CONFIG", "CLIENT", "MGET":
 			_, err = io.WriteString(conn, "-ERR no\r\n")
 		case "SLOTS", "SHARDS":
 			_, err = fmt.Fprintf(conn, "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\na\r\n", len(host), host, port)

@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/ignite"
+	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -51,6 +52,16 @@ func TestRealIgnite(t *testing.T) {
 		wrong := driver.Link{Config: user, Secrets: func(string) (string, error) { return "wrong", nil }}
 		_, err = d.Identify(t.Context(), conn, wrong)
 		require.ErrorContains(t, err, "refuses 1.2.0 or the user")
+	})
+	t.Run("is told from Redis", func(t *testing.T) {
+		for _, batch := range []bool{false, true} {
+			conn, err := net.Dial("tcp", nodes.RESP)
+			require.NoError(t, err)
+			defer conn.Close()
+			link := driver.Link{Endpoint: nodes.RESP, Config: redis.Driver{}.NewConfig(), Batch: batch}
+			_, err = redis.Driver{}.Identify(t.Context(), conn, link)
+			require.ErrorContains(t, err, `this is Ignite: use driver = "ignite" with the node's client connector, endpoints = ["127.0.0.1:10800"]`)
+		}
 	})
 	t.Run("counts are its own", func(t *testing.T) {
 		onBothExecutors(t, unhurried, func(t *testing.T, target string) {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -74,10 +75,11 @@ func (c *codec) parseBatch(b []byte, v driver.Verb, replies []driver.Reply, read
 	return n, nil
 }
 
-// leavesOut is the error of a server whose MGET does not answer each key, as Ignite's.
+var errLeavesOut = errors.New("it leaves out keys that are not there, as Ignite does, so nobody can tell which value is whose: leave batch out of the phase")
+
+// leavesOut is the error of a server whose MGET does not answer each key.
 func leavesOut(keys int, values int64) error {
-	return fmt.Errorf("it answered MGET of %d keys with %d values: it leaves out keys that are not there, as Ignite does, so nobody can tell which value is whose: leave batch out of the phase",
-		keys, values)
+	return fmt.Errorf("it answered MGET of %d keys with %d values: %w", keys, values, errLeavesOut)
 }
 
 func fill(replies []driver.Reply, with driver.Reply) {

@@ -39,7 +39,7 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 	}
 	var id map[string]string
 	err = driver.Interruptible(ctx, conn, func() (err error) {
-		if id, err = identify(conn, c, &asks, link.Forms, link.Batch); err == nil && errors.Is(ctx.Err(), context.Canceled) {
+		if id, err = identify(conn, c, &asks, link); err == nil && errors.Is(ctx.Err(), context.Canceled) {
 			err = ctx.Err()
 		}
 		return err
@@ -51,18 +51,23 @@ func (d Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (
 }
 
 // identify greets and waits for the answers before it asks: a proxy that closes the connection on a question would discard them.
-func identify(conn net.Conn, c driver.Codec, asks *asks, forms []driver.Form, batch bool) (map[string]string, error) {
+func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[string]string, error) {
 	in := &replyReader{conn: conn}
 	if err := in.greeted(c); err != nil {
 		return nil, err
 	}
-	for _, f := range forms {
+	for _, f := range link.Forms {
 		if err := asks[f.Verb].describe(conn, in); err != nil {
 			return nil, fmt.Errorf("op %q: %w", f.Name, err)
 		}
 	}
-	if batch {
-		if err := answersEach(conn, in); err != nil {
+	if link.Batch || deaf(conn, in) {
+		err := answersEach(conn, in)
+		switch {
+		case errors.Is(err, errLeavesOut) && deaf(conn, in):
+			return nil, fmt.Errorf("this is Ignite: use driver = \"ignite\" with the node's client connector, endpoints = [%q] unless its clientConnectorConfiguration has another port; by RESP it changes values that are not text, and answers every DEL as if the key had been there",
+				clientConnector(link.Endpoint))
+		case link.Batch && err != nil:
 			return nil, err
 		}
 	}
@@ -102,6 +107,22 @@ func answersEach(conn net.Conn, in *replyReader) error {
 		return leavesOut(len(keys), n)
 	}
 	return nil
+}
+
+// deaf sends PING with a word, and reports whether the server does not repeat it. Ignite is such a server, on its port for REST and RESP.
+func deaf(conn net.Conn, in *replyReader) bool {
+	_, _ = conn.Write(appendCommand(nil, "PING", "loadgen")) // if this fails, so does reading the answer
+	word, err := in.value()
+	return err == nil && word.kind == status && string(word.text) == "PONG"
+}
+
+// clientConnector is where clients of Ignite find it, if the node at an endpoint has the usual port.
+func clientConnector(endpoint string) string {
+	host, _, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		host = endpoint
+	}
+	return net.JoinHostPort(host, "10800")
 }
 
 // readInfo sends INFO.

@@ -30,6 +30,9 @@ func script(t *testing.T, says string) net.Conn {
 	return client
 }
 
+// greeted are the answers to PING, and to PING with a word.
+const greeted = "+PONG\r\n$7\r\nloadgen\r\n"
+
 func bulkString(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
 func TestIdentify(t *testing.T) {
@@ -43,7 +46,7 @@ func TestIdentify(t *testing.T) {
 		want map[string]string
 	}{
 		{
-			"redis", "+PONG\r\n" + info + setting("save", "3600 1 300 100") + setting("appendfsync", "everysec") + setting("io-threads", "1"),
+			"redis", greeted + info + setting("save", "3600 1 300 100") + setting("appendfsync", "everysec") + setting("io-threads", "1"),
 			map[string]string{
 				"server": "redis", "version": "7.0.15", "redis_mode": "standalone", "role": "master", "maxmemory": "0",
 				"maxmemory_policy": "noeviction", "io_threads_active": "0", "aof_enabled": "1", "save": "3600 1 300 100",
@@ -51,11 +54,11 @@ func TestIdentify(t *testing.T) {
 			},
 		},
 		{
-			"settings are refused, unknown, null", "+PONG\r\n" + bulkString("redis_version:6\r\n") + "-ERR unknown command 'CONFIG'\r\n*0\r\n*-1\r\n",
+			"settings are refused, unknown, null", greeted + bulkString("redis_version:6\r\n") + "-ERR unknown command 'CONFIG'\r\n*0\r\n*-1\r\n",
 			map[string]string{"server": "redis", "version": "6"},
 		},
 		{
-			"another name", "+PONG\r\n" + bulkString("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n") + noSettings,
+			"another name", greeted + bulkString("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.0\r\n") + noSettings,
 			map[string]string{"server": "valkey", "version": "8.1.0"},
 		},
 	}
@@ -76,11 +79,12 @@ func TestIdentifyErrors(t *testing.T) {
 		{"loading", "-LOADING soon\r\n", "PING: server says LOADING soon"},
 		{"another protocol", "HTTP/1.1 400\r\n", "PING: not RESP2"},
 		{"closes at once", "", "server closed the connection"},
-		{"a Sentinel", "+PONG\r\n" + sentinel, "it is a Sentinel, which holds no keys"},
+		{"Ignite", "+PONG\r\n+PONG\r\n*0\r\n+PONG\r\n", `this is Ignite: use driver = "ignite" with the node's client connector, endpoints = ["cache:10800"] unless`},
+		{"a Sentinel", greeted + sentinel, "it is a Sentinel, which holds no keys"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Config: &Config{Protocol: 2}})
+			_, err := Driver{}.Identify(context.Background(), script(t, test.says), driver.Link{Endpoint: "cache:11211", Config: &Config{Protocol: 2}})
 			require.ErrorContains(t, err, "ask redis what it is: "+test.want)
 		})
 	}
@@ -92,15 +96,15 @@ func TestServersThatSayNothingOfThemselves(t *testing.T) {
 	tests := []struct {
 		name, says, want string
 	}{
-		{"closes in INFO", "+PONG\r\n$100\r\nredis", "INFO: server closed the connection"},
-		{"closes for INFO", "+PONG\r\n", "INFO: server closed the connection"},
-		{"INFO is refused", "+PONG\r\n-NOPERM no permission\r\n", "the server says nothing of itself: INFO: server says NOPERM no permission"},
-		{"INFO is a number", "+PONG\r\n:1\r\n", "INFO: want a text"},
-		{"INFO has no end", "+PONG\r\n$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
-		{"setting is a number", "+PONG\r\n" + info + ":1\r\n", "the server says nothing of its settings: CONFIG GET save: reply is not an array"},
-		{"setting is odd", "+PONG\r\n" + info + "*1\r\n", "CONFIG GET save: reply is not an array"},
-		{"setting breaks off", "+PONG\r\n" + info + "*2\r\n$4\r\nsave\r\n", "CONFIG GET save: server closed the connection"},
-		{"setting has no name", "+PONG\r\n" + info + "*2\r\n", "CONFIG GET save: server closed the connection"},
+		{"closes in INFO", greeted + "$100\r\nredis", "INFO: server closed the connection"},
+		{"closes for INFO", greeted, "INFO: server closed the connection"},
+		{"INFO is refused", greeted + "-NOPERM no permission\r\n", "the server says nothing of itself: INFO: server says NOPERM no permission"},
+		{"INFO is a number", greeted + ":1\r\n", "INFO: want a text"},
+		{"INFO has no end", greeted + "$9999999\r\n" + strings.Repeat("x", 2<<20), "INFO: reply goes on beyond 1048576 bytes"},
+		{"setting is a number", greeted + info + ":1\r\n", "the server says nothing of its settings: CONFIG GET save: reply is not an array"},
+		{"setting is odd", greeted + info + "*1\r\n", "CONFIG GET save: reply is not an array"},
+		{"setting breaks off", greeted + info + "*2\r\n$4\r\nsave\r\n", "CONFIG GET save: server closed the connection"},
+		{"setting has no name", greeted + info + "*2\r\n", "CONFIG GET save: server closed the connection"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
