@@ -70,6 +70,7 @@ assert "cold" { that = phase.read.cache.loads > 0 && phase.read.cache.hits + pha
 
 // TestCachesBeforePostgres: of what the caches count, the database and the cache count the same, one for one, with one worker and with three.
 func TestCachesBeforePostgres(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	redis := servertest.Redis(t)
 	for _, c := range []struct {
@@ -138,6 +139,7 @@ func TestCachesBeforePostgres(t *testing.T) {
 // TestFlushEvents empties, while they are read, a built-in node, which loses everything, and then a Redis, which loses the keys that the phase uses and no
 // others.
 func TestFlushEvents(t *testing.T) {
+	t.Parallel()
 	redis := servertest.Redis(t)
 	ask(t, redis, "SET", "of-another", "1")
 	r := begin(t, `plan "flushes" {}

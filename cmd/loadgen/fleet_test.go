@@ -347,6 +347,7 @@ func TestWorkersThatDoNotCome(t *testing.T) {
 
 // TestWorkerProcess loads from a child process: it is in the result with its own processor time, and it ends with the run, however that ends.
 func TestWorkerProcess(t *testing.T) {
+	t.Parallel()
 	l := begin(t, closedPlan, "-var", "duration=1s", "--worker-process")
 	r := l.clean(60 * time.Second)
 	require.Len(t, r.Fleet, 1)

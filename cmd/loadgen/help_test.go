@@ -36,6 +36,7 @@ func subcommands(t *testing.T, path []string, visit func(path []string, help str
 
 // TestEveryCommandHasAnExample checks commands that do something; the others list their subcommands.
 func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
 	var named []string
 	subcommands(t, nil, func(path []string, help string) {
 		if strings.Contains(help, "Available Commands:") {
@@ -55,6 +56,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 
 // TestHelpFits in 100 columns, except for examples, which are meant to be copied.
 func TestHelpFits(t *testing.T) {
+	t.Parallel()
 	subcommands(t, nil, func(path []string, help string) {
 		for line := range strings.Lines(commandLine.ReplaceAllString(help, "")) {
 			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 100, "%v: %s", path, line)
@@ -64,6 +66,7 @@ func TestHelpFits(t *testing.T) {
 
 // TestExamplesWork runs the help's examples that need no server and no earlier run, in the repository as a user would.
 func TestExamplesWork(t *testing.T) {
+	t.Parallel()
 	ran := 0
 	subcommands(t, nil, func(path []string, help string) {
 		if name := strings.Join(path, " "); !slices.Contains([]string{"plan check", "plan show", "runs list", "version"}, name) {

@@ -47,6 +47,7 @@ func shortHydra(t *testing.T) string {
 // TestHydraAwaitsASlowServer stops one of the servers for longer than the plan's own timeout while puts are in flight: it carries out everything that
 // it was sent, although two others make the quorum.
 func TestHydraAwaitsASlowServer(t *testing.T) {
+	t.Parallel()
 	addrs := addresses(cluster(t, 4))
 	before := countAll(t, addrs)
 	slow := stat(t, addrs[0], "process_id")

@@ -162,6 +162,7 @@ func TestStallIsInResponsesNotInServices(t *testing.T) {
 	const limit, late = 250 * time.Millisecond, 750
 	for name, pipeline := range map[string]int{"room in flight": 512, "no room": 64} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // 1,000 arrivals a second each leave most of the processors free
 			const sessions = 4
 			node := beginTarget(t, "--stall", "1s@3s")
 			l := begin(t, openPlan, "-var", nodes(node.addr), "-var", fmt.Sprintf("sessions=%d", sessions), "-var", fmt.Sprintf("pipeline=%d", pipeline))

@@ -34,6 +34,7 @@ func amountIn(t *testing.T, text, pattern string) float64 {
 
 // What ten times as many items take in Redis is what was said beforehand, and nothing is left of the items that told it.
 func TestSizeForetellsRedis(t *testing.T) {
+	t.Parallel()
 	redis := servertest.Redis(t)
 	said := sizing(t, "redis://"+redis, "--items", "160k", "--maxmemory", "1GiB")
 	require.Zero(t, number(t, redis, "DBSIZE"))

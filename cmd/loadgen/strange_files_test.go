@@ -67,6 +67,7 @@ func reading(t *testing.T, i int, path string) *exec.Cmd {
 // TestStrangeFilesAreRefusedAtOnce names, wherever a file may be named, something that is not one: a pipe that nobody writes to, a device that never
 // ends.
 func TestStrangeFilesAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	pipe, link, directory := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "directory")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))

@@ -326,13 +326,13 @@ func strangersJoin(t *testing.T, place string) {
 	tm := invite(t, 1, func(args ...string) *load {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "plan.hcl")
-		require.NoError(t, os.WriteFile(path, []byte(millions), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(closedPlan), 0o600))
 		l := &load{runs: filepath.Join(dir, "runs"), out: filepath.Join(dir, "run.json")}
 		cmd := command(t, append([]string{"coordinator", "run", path, "--runs", l.runs, "--out", l.out}, args...)...)
 		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 		l.process = start(t, cmd)
 		return l
-	}, "--debug", "--listen", place, "-var", nodes(addr))
+	}, "--debug", "--listen", place, "-var", nodes(addr), "-var", "duration=1s")
 	what := task{Fleet: filepath.Join(state, "loadgen", "fleet"), Network: "tcp", Addr: tm.addr}
 	if name, ok := strings.CutPrefix(tm.addr, "socket:"); ok {
 		what.Network, what.Addr = "unix", filepath.Join(what.Fleet, name+".sock")

@@ -167,11 +167,18 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
 }
 
-// TestSleepingGeneratorIsCaught stops the generator for 600 ms of 5 s, which delays more than one in twenty ops.
-func TestSleepingGeneratorIsCaught(t *testing.T) {
-	node := beginTarget(t)
+// TestLoadsThatArePartlySlowAreCaught has two loads beside each other, each of which leaves most of the processors free.
+func TestLoadsThatArePartlySlowAreCaught(t *testing.T) {
+	t.Run("sleeping generators", sleepingGenerators)
+	t.Run("unsettled target", unsettledTarget)
+}
+
+// sleepingGenerators stops generators for 600 ms of 5 s, which delays more than one in twenty ops.
+func sleepingGenerators(t *testing.T) {
+	t.Parallel()
 	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
 		t.Run(model, func(t *testing.T) {
+			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
 			l.signal(syscall.SIGSTOP)
@@ -196,9 +203,15 @@ func TestSleepingGeneratorIsCaught(t *testing.T) {
 // given.
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
-	for _, think := range []string{"4ms", "0s"} {
+	for _, think := range []string{"0s", "4ms"} {
 		src := strings.Replace(closedPlan, `"4ms"`, `"`+think+`"`, 1)
+		beside := func(t *testing.T) {
+			if think != "0s" { // it leaves most of the processors free
+				t.Parallel()
+			}
+		}
 		t.Run("generator, think "+think, func(t *testing.T) {
+			beside(t)
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
@@ -217,6 +230,7 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 			require.NotEqual(t, run.Valid, gets.ValidityOf("op.get.rate"))
 		})
 		t.Run("target, think "+think, func(t *testing.T) {
+			beside(t)
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
 			l.underWay()
@@ -256,9 +270,10 @@ assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 	require.Contains(t, l.stdout.String(), "–")
 }
 
-// TestUnsettledTargetIsCaught loads a node that slows down: a connection gets 100 replies a second at first, and 7 fewer with each second. The delays
-// are long compared with those that other programs cause.
-func TestUnsettledTargetIsCaught(t *testing.T) {
+// unsettledTarget loads a node that slows down: a connection gets 100 replies a second at first, and 7 fewer with each second. The delays are long
+// compared with those that other programs cause.
+func unsettledTarget(t *testing.T) {
+	t.Parallel()
 	in, orders, err := os.Pipe()
 	require.NoError(t, err)
 	defer in.Close()
