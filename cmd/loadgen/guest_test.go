@@ -30,7 +30,7 @@ target "wal" {
 	driver    = "log"
 	layout    = var.layout
 	sync      = var.sync
-	file_size = "64MiB"
+	file_size = "16MiB"
 	timeout   = "1m"
 }
 dataset "d" {
@@ -54,7 +54,7 @@ phase "write" {
 func runLog(name, vars string) string {
 	return fmt.Sprintf(`/loadgen coordinator run /plan.hcl --runs /tmp/runs --log-root /mnt %s > /tmp/out 2>&1 &
 p=$!; i=0
-while [ $i -lt 200 ] && ! grep -q pmlog /proc/$p/maps 2>/dev/null; do sleep 0.05; i=$((i+1)); done
+while [ $i -lt 50 ] && ! grep -q pmlog /proc/$p/maps 2>/dev/null; do sleep 0.2; i=$((i+1)); done
 awk '/pmlog/ { on = 1 } on && /VmFlags/ { print "%[2]s flags", $0; on = 0 }' /proc/$p/smaps 2>/dev/null
 wait $p; echo %[2]s exit $?
 sed 's/^/%[2]s /' /tmp/out
