@@ -102,7 +102,7 @@ func TestObservedSides(t *testing.T) {
 			require.Equal(t, ph.Probes["nobody"].Taken, ph.Probes["nobody"].Failed)
 			require.Contains(t, r.Why("phase", "read", "observe", "nobody", "up", "delta").Text, "connection refused")
 			require.Contains(t, page, fmt.Sprintf("loadgen_assert{assert=\"the server's processor time is known\",run=%q} 1\n", r.ID))
-			require.Contains(t, page, fmt.Sprintf("loadgen_assert_limit{assert=\"the server's processor time is known\",run=%q} 0\n", r.ID))
+			require.Contains(t, page, fmt.Sprintf("loadgen_assert_limit{assert=\"the server's processor time is known\",figure=\"phase.read.observe.process.cpu_seconds.rate\",run=%q} 0\n", r.ID))
 			require.Contains(t, page, fmt.Sprintf("loadgen_observed{field=\"up\",observe=\"nobody\",run=%q} NaN\n", r.ID))
 			files := fmt.Sprintf("loadgen_observed{field=\"files\",observe=\"disk\",run=%q}", r.ID)
 			require.InDelta(t, *r.Phase["empty"].Observe["disk"]["files"].After, samplesOf(t, page)[files], 0, "as last read")

@@ -58,22 +58,23 @@ func comparison(expr hclsyntax.Expression) (*hclsyntax.BinaryOpExpr, bool) {
 	return by, ok && by.Op.Type == cty.Bool
 }
 
-// Limit returns the constant that an assert compares a figure with, in the figure's unit. Most asserts have one; not those that compare two figures,
-// or that join several conditions.
-func Limit(a *plan.Assert) (limit float64, ok bool) {
+// Limit returns what an assert compares with a constant, as the plan writes it, and the constant, in the unit of the figure. Most asserts have one;
+// not those that compare two figures, or that join several conditions.
+func Limit(a *plan.Assert) (figure string, limit float64, ok bool) {
 	expr, diags := parse(a)
 	if diags.HasErrors() {
-		return 0, false
+		return "", 0, false
 	}
 	by, ok := comparison(expr)
 	if !ok || (len(by.LHS.Variables()) == 0) == (len(by.RHS.Variables()) == 0) {
-		return 0, false
+		return "", 0, false
 	}
-	constant := by.LHS
+	compared, constant := by.LHS, by.RHS
 	if len(constant.Variables()) > 0 {
-		constant = by.RHS
+		compared, constant = constant, compared
 	}
-	return numberOf(constant, &hcl.EvalContext{Functions: dialect.Functions()})
+	limit, ok = numberOf(constant, &hcl.EvalContext{Functions: dialect.Functions()})
+	return strings.Join(strings.Fields(string(compared.Range().SliceBytes([]byte(a.That)))), " "), limit, ok
 }
 
 // numberOf evaluates an expression to a number.

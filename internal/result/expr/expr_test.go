@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -198,22 +197,26 @@ func TestCheckAll(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
-	none := math.NaN()
-	for that, want := range map[string]float64{
-		`phase.get.op.get.response.p99 < duration("20ms")`:             0.02,
-		`(rate("5k/s") / 2 <= phase.get.op.get.rate)`:                  2500,
-		`phase.get.op.get.hit_ratio == 0.9`:                            0.9,
-		`max([for row in phase.get.series : row.response.p99]...) < 1`: 1,
-		`phase.get.op.get.due > phase.get.op.get.ok`:                   none,
-		`phase.get.op.get.ok > 1 && phase.get.op.get.ok < 5`:           none,
-		`!(phase.get.op.get.ok > 1)`:                                   none,
-		`phase.get.offered_rate == null`:                               none,
-		`1 < 2`:                                                        none,
+	for that, want := range map[string]struct {
+		figure string
+		limit  float64
+	}{
+		`phase.get.op.get.response.p99 < duration("20ms")`:             {"phase.get.op.get.response.p99", 0.02},
+		`(rate("5k/s") / 2 <= phase.get.op.get.rate)`:                  {"phase.get.op.get.rate", 2500},
+		`phase.get.op["get"].hit_ratio == 0.9`:                         {`phase.get.op["get"].hit_ratio`, 0.9},
+		"phase.get.op.get.error /\n\tphase.get.op.get.due < 1":         {"phase.get.op.get.error / phase.get.op.get.due", 1},
+		`max([for row in phase.get.series : row.response.p99]...) < 1`: {"max([for row in phase.get.series : row.response.p99]...)", 1},
+		`phase.get.op.get.due > phase.get.op.get.ok`:                   {},
+		`phase.get.op.get.ok > 1 && phase.get.op.get.ok < 5`:           {},
+		`!(phase.get.op.get.ok > 1)`:                                   {},
+		`phase.get.offered_rate == null`:                               {},
+		`1 < 2`:                                                        {},
 	} {
-		limit, ok := Limit(&plan.Assert{Name: "a", That: that})
-		require.Equal(t, !math.IsNaN(want), ok, that)
+		figure, limit, ok := Limit(&plan.Assert{Name: "a", That: that})
+		require.Equal(t, want.figure != "", ok, that)
 		if ok {
-			require.Equal(t, want, limit, that)
+			require.Equal(t, want.figure, figure)
+			require.Equal(t, want.limit, limit, that)
 		}
 	}
 }

@@ -157,7 +157,7 @@ func (p *page) asserts(v *View) {
 		}
 		p.number(assertHolds, holds, v.Run, a.Name)
 		if a.HasLimit {
-			p.number(assertLimit, a.Limit, v.Run, a.Name)
+			p.number(assertLimit, a.Limit, v.Run, a.Name, a.Figure)
 		}
 	}
 }

@@ -33,8 +33,9 @@ type Event struct {
 type Assert struct {
 	Name     string
 	OK       *bool   // nil: not decided
-	Limit    float64 // constant that it compares a figure with
-	HasLimit bool    // it has such a constant
+	Figure   string  // that it compares with a constant, as the plan writes it
+	Limit    float64 // the constant
+	HasLimit bool    // it compares one with a constant
 }
 
 // Observation is one of the plan's observations.
@@ -93,8 +94,8 @@ func NewView(runID string, p *plan.Plan) View {
 		}
 	}
 	for _, a := range p.Asserts {
-		limit, ok := expr.Limit(a)
-		v.Asserts = append(v.Asserts, Assert{Name: a.Name, Limit: limit, HasLimit: ok})
+		figure, limit, ok := expr.Limit(a)
+		v.Asserts = append(v.Asserts, Assert{Name: a.Name, Figure: figure, Limit: limit, HasLimit: ok})
 	}
 	for _, o := range p.Observes {
 		one := Observation{Name: o.Name}
