@@ -3,8 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,10 +27,11 @@ func TestDeployedConfigurationIsValid(t *testing.T) {
 	servertest.Promtool(t, "test", "rules", filepath.Join("..", "..", "deploy", "rules_test.yml"))
 }
 
-// livePlan runs until interrupted, since Prometheus takes time to find the workers, on targets that need no server: a closed phase with a setup, then
-// an open, replicated one with a scenario over both, in which some ops miss and some requests fail.
+// livePlan runs until interrupted, since Prometheus takes time to find the workers: it fills a node that has not enough memory, then comes a closed
+// phase with a setup, then an open, replicated one, in which some ops miss and some requests fail, with a scenario over all targets.
 const livePlan = `
 plan "live" {}
+variable "node" { default = [] }
 target "clean" {
   driver    = "null"
   endpoints = ["a"]
@@ -53,6 +52,14 @@ target "noisy" {
     r          = 2
   }
 }
+target "node" {
+  driver    = "redis"
+  endpoints = var.node
+}
+target "kept" {
+  source = target.node
+  cache { memory = "3KiB" }
+}
 dataset "pools" {
   keys {
     count = 10
@@ -60,10 +67,39 @@ dataset "pools" {
   }
   values { size = 100 }
 }
+dataset "items" {
+  keys { count = 200 }
+  values {
+    size    = 100
+    checked = true
+  }
+}
 observe "disk" {
   directory { path = "." }
 }
-assert "quick" { that = phase.mixed.op.get.service.p99 < duration("10s") }
+observe "node" {
+  server {
+    target = target.node
+    fields = ["used_memory", "maxmemory", "keyspace_hits", "keyspace_misses", "evicted_keys", "db0_keys"]
+  }
+}
+assert "rate" { that = phase.mixed.op.put.rate > rate("1/s") }
+assert "response" { that = phase.mixed.scenario["change"].response.p99 < duration("10s") }
+assert "step" { that = phase.mixed.scenario.change.step.elsewhere.response.p99 < duration("9s") }
+assert "lag" { that = duration("8s") > phase.mixed.op.put.lag.p99 }
+assert "acks" { that = phase.mixed.op.put.acks[1].p99 < duration("7s") }
+assert "errors" { that = (phase.mixed.op.put.error + phase.mixed.op.put.timeout) / phase.mixed.op.put.due < percent("60%") }
+assert "hits" { that = phase.mixed.cache.hit_ratio > percent("0.1%") }
+assert "files" { that = phase.mixed.observe.disk.files.last < 5000 }
+assert "evictions" { that = phase.mixed.observe.node.evicted_keys.rate < 4000 }
+assert "memory" { that = phase.mixed.observe.node.used_memory.max <= size("16KiB") }
+assert "items" { that = phase.mixed.observe.node.db0_keys.last < 300 }
+assert "item" { that = phase.fill.observe.node.used_memory.per_item < 250 }
+phase "fill" {
+  target  = target.node
+  dataset = dataset.items
+  populate {}
+}
 phase "warm" {
   target  = target.clean
   dataset = dataset.pools
@@ -85,6 +121,11 @@ phase "mixed" {
       target = target.clean
       as     = "elsewhere"
     }
+    step "get" {
+      target  = target.kept
+      dataset = dataset.items
+      as      = "cached"
+    }
   }
   open {
     rate     = "600/s"
@@ -103,11 +144,13 @@ phase "mixed" {
 
 // TestAgainstPrometheus has a real Prometheus, configured as in deploy, scrape a run of three worker processes and their coordinator. During the run,
 // every expression of every dashboard returns data. In the end, what was stored from the workers adds up to what was stored from the coordinator,
-// which equals the result.
+// which equals the result, and so do the dashboards' panels.
 func TestAgainstPrometheus(t *testing.T) {
 	t.Parallel()
-	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) }, "--http", "127.0.0.1:0", "--allow-exec", "fault=true")
-	db := database{t, servertest.Prometheus(t, deployed(t, tm.page()))}
+	node := beginTarget(t, "--memory", "16KiB")
+	tm := invite(t, 3, func(args ...string) *load { return begin(t, livePlan, args...) },
+		"-var", fmt.Sprintf("node=[%q]", node.addr), "--http", "127.0.0.1:0", "--allow-exec", "fault=true")
+	db := database{t: t, addr: servertest.Prometheus(t, deployed(t, tm.page()))}
 	for range 3 {
 		tm.join(tm.addr, "--http", "127.0.0.1:0")
 	}
@@ -138,6 +181,7 @@ func TestAgainstPrometheus(t *testing.T) {
 	t.Run("counters are the result", func(t *testing.T) { testCounters(t, db, result) })
 	setup := db.query(`last_over_time(loadgen_setup_ops_due_total{job="loadgen",phase="warm"}[1m])`)
 	require.EqualValues(t, result.Phase["warm"].Setup.Op["put"].Due, valueOf(t, setup[0]))
+	t.Run("panels are the result", func(t *testing.T) { testPanels(t, db, result) })
 }
 
 // pushedPlan has ops of all outcomes on a target that needs no server.
@@ -170,7 +214,7 @@ phase "load" {
 func TestPushedToPrometheus(t *testing.T) {
 	t.Parallel()
 	receiver, again := servertest.RemoteWrite(t)
-	db := database{t, receiver.Addr}
+	db := database{t: t, addr: receiver.Addr}
 	l := begin(t, pushedPlan, "--remote-write", "http://"+receiver.Addr+"/api/v1/write")
 	db.await(`count(sum(loadgen_ops_total{job="loadgen"}) > 0)`, 1)
 	receiver.Kill()
@@ -210,12 +254,14 @@ func deployed(t *testing.T, coordinator string) string {
 type database struct {
 	t    *testing.T
 	addr string
+	at   string // when it is asked about, in seconds since 1970; "": now
 }
 
 // series is an element of an answer: it has a value or a histogram, or several.
 type series struct {
 	Metric     map[string]string    `json:"metric"`
 	Value      [2]json.RawMessage   `json:"value"`
+	Values     [][2]json.RawMessage `json:"values"`
 	Histogram  *[2]json.RawMessage  `json:"histogram"`
 	Histograms [][2]json.RawMessage `json:"histograms"`
 }
@@ -229,7 +275,11 @@ func (db database) query(expr string) []series {
 // ask returns the answer of a type to an expression.
 func (db database) ask(kind, expr string) []series {
 	db.t.Helper()
-	response, err := http.Get("http://" + db.addr + "/api/v1/query?" + url.Values{"query": {expr}}.Encode())
+	question := url.Values{"query": {expr}}
+	if db.at != "" {
+		question.Set("time", db.at)
+	}
+	response, err := http.Get("http://" + db.addr + "/api/v1/query?" + question.Encode())
 	require.NoError(db.t, err)
 	defer response.Body.Close()
 	var answer struct {
@@ -286,38 +336,6 @@ func bucketsOf(t *testing.T, s series) (h stored) {
 	return h
 }
 
-// unknownToWorkers are metrics that only the coordinator's page has.
-var unknownToWorkers = regexp.MustCompile(`loadgen_(worker_|observed|event|assert|run_(completeness|validity|assertions))`)
-
-// uncounted are metrics that the null driver, which is its own client, does not count, so that there is nothing to draw.
-var uncounted = regexp.MustCompile(`loadgen_sent_bytes_total`)
-
-// testDashboards runs the expressions of all dashboards, those of their variables and their annotations, on what was scraped from the coordinator and
-// the workers. Annotations have happened at some time of the run.
-func testDashboards(t *testing.T, db database, id string) {
-	db.t = t
-	for _, job := range []string{"loadgen", "loadgen-workers"} {
-		variables := strings.NewReplacer("$__rate_interval", "4s", "$__range", "15s", "$run", id, "$job", job)
-		expressions := 0
-		for name, b := range dashboards(t) {
-			for _, e := range b.expressions {
-				if job == "loadgen" || !unknownToWorkers.MatchString(e) {
-					testExpression(t, db, name, variables.Replace(e))
-					expressions++
-				}
-			}
-			for _, e := range b.annotations {
-				if job == "loadgen" || !unknownToWorkers.MatchString(e) {
-					require.NotEmpty(t, db.query("max_over_time(("+variables.Replace(e)+")[2m:1s])"), "%s: %s", name, e)
-					expressions++
-				}
-			}
-		}
-		t.Logf("%s: %d expressions", job, expressions)
-		require.Greater(t, expressions, 40, job)
-	}
-}
-
 var queryRow = regexp.MustCompile("(?m)^\\| `(loadgen_\\w+)` \\|.* `([^`]+)` \\|$")
 
 // testQueries runs the query that docs/metrics.md gives for each metric: it yields data if the metric has any.
@@ -353,89 +371,6 @@ func testRules(t *testing.T, db database, id string) {
 		}
 	}
 	require.Len(t, db.query(fmt.Sprintf("loadgen:ops_due:rate10s{run=%q,phase=\"mixed\"}", id)), 1)
-}
-
-// testExpression checks that an expression yields something that can be drawn.
-func testExpression(t *testing.T, db database, name, expr string) {
-	e, label := labelled(expr)
-	require.NotContains(t, e, "$", name)
-	result := db.query(e)
-	if uncounted.MatchString(e) {
-		require.Empty(t, result, "%s: %s", name, e)
-		return
-	}
-	require.NotEmpty(t, result, "%s: %s", name, e)
-	for _, s := range result {
-		if label != "" {
-			require.Contains(t, s.Metric, label, e)
-		}
-		if s.Histogram != nil {
-			require.NotEmpty(t, bucketsOf(t, s).Buckets, e)
-		} else {
-			require.False(t, math.IsNaN(valueOf(t, s)), "%s: %s of %v is not a number", name, e, s.Metric)
-		}
-	}
-}
-
-var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
-
-// labelled returns the selector behind a variable's query and the label whose values it lists; other expressions as they are.
-func labelled(expr string) (selector, label string) {
-	if m := labelValues.FindStringSubmatch(expr); m != nil {
-		return m[1], m[2]
-	}
-	return expr, ""
-}
-
-// board is what a dashboard asks Prometheus, and a database.
-type board struct{ expressions, annotations, statements []string }
-
-// dashboards returns what each dashboard in grafana asks.
-func dashboards(t *testing.T) map[string]board {
-	t.Helper()
-	all := map[string]board{}
-	fsys := os.DirFS(filepath.Join("..", "..", "grafana", "dashboards"))
-	names, err := fs.Glob(fsys, "*.json")
-	require.NoError(t, err)
-	require.Len(t, names, 4)
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
-		require.NoError(t, err)
-		var whole struct {
-			Panels []struct {
-				Targets []struct{ Expr, RawSQL string }
-			}
-			Templating struct {
-				List []struct{ Type, Definition string }
-			}
-			Annotations struct{ List []struct{ Expr string } }
-		}
-		require.NoError(t, json.Unmarshal(text, &whole), name)
-		var b board
-		ask := func(query string) {
-			if strings.HasPrefix(query, "SELECT") {
-				b.statements = append(b.statements, query)
-			} else {
-				b.expressions = append(b.expressions, query)
-			}
-		}
-		for _, v := range whole.Templating.List {
-			if v.Type == "query" {
-				ask(v.Definition)
-			}
-		}
-		for _, p := range whole.Panels {
-			require.NotEmpty(t, p.Targets, name)
-			for _, q := range p.Targets {
-				ask(q.Expr + q.RawSQL)
-			}
-		}
-		for _, a := range whole.Annotations.List {
-			b.annotations = append(b.annotations, a.Expr)
-		}
-		all[name] = b
-	}
-	return all
 }
 
 // testSums compares the last values stored from the workers with those from the coordinator: histograms bucket by bucket, and counters. All of these
@@ -492,19 +427,34 @@ func (db database) byLabels(expr string) map[string]series {
 	return all
 }
 
-// dueOf is how many ops of a verb were due in a phase; of one that went to several targets, in all its steps.
-func dueOf(ph *run.Phase, verb string) (due uint64) {
+// partsOf returns the figures of a verb's ops in a phase: those of all its steps if they went to several targets.
+func partsOf(ph *run.Phase, verb string) (parts []*run.Figures) {
 	if o := ph.Op[verb]; o != nil {
-		return o.Due
+		return []*run.Figures{&o.Figures}
 	}
 	for _, s := range ph.Scenario {
 		for _, step := range s.Step {
 			if step.Op == verb {
-				due += step.Due
+				parts = append(parts, &step.Figures)
 			}
 		}
 	}
+	return parts
+}
+
+// dueOf is how many ops of a verb were due in a phase.
+func dueOf(ph *run.Phase, verb string) (due uint64) {
+	for _, part := range partsOf(ph, verb) {
+		due += part.Due
+	}
 	return due
+}
+
+// outcomesOf returns how ops ended.
+func outcomesOf(l *run.Ledger) map[string]uint64 {
+	return map[string]uint64{
+		"ok": l.OK, "miss": l.Miss, "conflict": l.Conflict, "quorum_failed": l.QuorumFailed, "timeout": l.Timeout, "error": l.Error, "shed": l.Shed,
+	}
 }
 
 // testCounters compares what was stored of the coordinator with the result.
@@ -524,11 +474,12 @@ func testCounters(t *testing.T, db database, result *run.Run) {
 				continue
 			}
 			equal(o.BytesIn, "loadgen_received_bytes_total", at)
-			require.Contains(t, ph.Nulls, "op."+verb+".bytes_out", "the null driver has a client of its own, which does not count them")
-			for outcome, n := range map[string]uint64{
-				"ok": o.OK, "miss": o.Miss, "conflict": o.Conflict, "quorum_failed": o.QuorumFailed,
-				"timeout": o.Timeout, "error": o.Error, "shed": o.Shed,
-			} {
+			if o.BytesOut == nil {
+				require.Contains(t, ph.Nulls, "op."+verb+".bytes_out", "the null driver has a client of its own, which does not count them")
+			} else {
+				equal(*o.BytesOut, "loadgen_sent_bytes_total", at)
+			}
+			for outcome, n := range outcomesOf(&o.Ledger) {
 				equal(n, "loadgen_ops_total", at+fmt.Sprintf(`,outcome=%q`, outcome))
 			}
 		}

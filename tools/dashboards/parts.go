@@ -32,8 +32,11 @@ const (
 type query struct{ expr, legend string }
 
 // ofRun puts the labels of the run into an expression's selectors.
-func ofRun(expr string) string {
-	return strings.NewReplacer("{}", `{job="$job",run="$run"}`, "{,", `{job="$job",run="$run",`).Replace(expr)
+func ofRun(expr string) string { return selecting(expr, `job="$job",run="$run"`) }
+
+// selecting puts labels into the selectors of an expression that are {} or begin with a comma.
+func selecting(expr, labels string) string {
+	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
 }
 
 // q returns a query in ranges of time.
@@ -44,13 +47,23 @@ func quantile(of, by, histogram, selector string) string {
 	return "histogram_quantile(" + of + ", sum by (" + by + ") (rate(" + histogram + selector + "[$__rate_interval])))"
 }
 
+// share is how much of what one counter counts another one does, by a label, in each moment in which there is any.
+func share(part, whole, by string) string {
+	return "sum by (" + by + ") (rate(" + part + "[$__rate_interval])) / (sum by (" + by + ") (rate(" + whole + "[$__rate_interval])) > 0)"
+}
+
 // good selects the ops that ended ok or miss.
 const good = `{,class=~"ok|miss"}`
+
+// asked is a query as a data source takes it, under a name.
+func asked(one query, name string, format prometheus.PromQueryFormat) *prometheus.DataqueryBuilder {
+	return prometheus.NewDataqueryBuilder().Expr(one.expr).LegendFormat(one.legend).RefId(name).Datasource(source(prom)).Format(format)
+}
 
 // targets returns the queries of a panel, named A, B, … A panel for one moment asks for that alone.
 func targets(instant bool, format prometheus.PromQueryFormat, queries []query) (list []cog.Builder[variants.Dataquery]) {
 	for i, one := range queries {
-		b := prometheus.NewDataqueryBuilder().Expr(one.expr).LegendFormat(one.legend).RefId(string(rune('A' + i))).Datasource(source(prom)).Format(format)
+		b := asked(one, string(rune('A'+i)), format)
 		if instant {
 			b = b.Instant()
 		}
@@ -76,6 +89,26 @@ func logarithmic() *common.ScaleDistributionConfigBuilder {
 func limit(p *timeseries.PanelBuilder, values ...float64) *timeseries.PanelBuilder {
 	return p.Thresholds(steps(values...)).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
+}
+
+// Patterns of what asserts compare with constants: a figure by its path in the result, below a phase, or below an op or a scenario of one.
+const (
+	path    = `phase[^ */+]+[.]`
+	ofAnOp  = `phase[.][^ .*/+]+[.](total|(op|scenario)[.[][^ .*/+]+)[.]`
+	latency = `[.](mean|min|max|p[0-9_]+|quantiles[.].+)`
+	reading = `[.](before|after|last|min|max|mean)`
+)
+
+// asserted draws the constants that asserts compare figures with, in the chart of these figures: dashed lines.
+func asserted(p *timeseries.PanelBuilder, figures string) *timeseries.PanelBuilder {
+	const name = "limits"
+	return p.WithTarget(asked(q(`max by (assert) (loadgen_assert_limit{,figure=~"`+figures+`"})`, "limit: {{assert}}"), name, prometheus.PromQueryFormatTimeSeries)).
+		OverrideByQuery(name, []dashboard.DynamicConfigValue{
+			{Id: "custom.lineStyle", Value: common.LineStyle{Fill: ptr(common.LineStyleFillDash), Dash: []float64{10, 10}}},
+			{Id: "custom.lineWidth", Value: 2},
+			{Id: "custom.fillOpacity", Value: 0},
+			{Id: "color", Value: dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: ptr("red")}},
+		})
 }
 
 // steps are thresholds: green, then orange, then red, of one value red.
@@ -151,10 +184,7 @@ func board(uid, title, how string) *dashboard.DashboardBuilder {
 // ofOneRun returns a dashboard of a run: its variables, its annotations, and a link to its live page.
 func ofOneRun(uid, title, how string) *dashboard.DashboardBuilder {
 	const list = `label_values(loadgen_run_active{job="$job"}, run)`
-	mark := func(name, color, expr, text string) *dashboard.AnnotationQueryBuilder {
-		return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source(prom)).Enable(true).IconColor(color).Expr(ofRun(expr)).TitleFormat(name).TextFormat(text).Step("1s")
-	}
-	return board(uid, title, how).Refresh("5s").Time("now-5m", "now").
+	b := board(uid, title, how).Refresh("5s").Time("now-5m", "now").
 		Link(dashboard.NewDashboardLinkBuilder("Live page").Type(dashboard.DashboardLinkTypeLink).Url("$page").TargetBlank(true).
 			Tooltip("The run's own page, at its coordinator, while the run goes on")).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type(prom)).
@@ -163,8 +193,30 @@ func ofOneRun(uid, title, how string) *dashboard.DashboardBuilder {
 		WithVariable(dashboard.NewQueryVariableBuilder("run").Label("Run").Datasource(source(prom)).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 			Sort(dashboard.VariableSortAlphabeticalDesc).Definition(list).Query(dashboard.StringOrMap{Map: map[string]any{"qryType": 1, "query": list, "refId": "run"}})).
 		WithVariable(dashboard.NewTextBoxVariableBuilder("page").Label("Live page").DefaultValue(dashboard.StringOrMap{String: ptr("http://127.0.0.1:9464/")})).
-		Annotation(mark("Phase", "blue", `max by (phase) (loadgen_phase_active{}) == 1`, "{{phase}}")).
-		Annotation(mark("Event", "red", `max by (phase, event) (loadgen_event{}) == 1`, "{{phase}}: {{event}}"))
+		Annotation(mark("Phase", "blue", "max by (phase) ("+lately("loadgen_phase_active{}")+") == 1", "{{phase}}")).
+		Annotation(mark("Event", "purple", "max by (phase, event) ("+lately("loadgen_event{}")+") == 1", "{{phase}}: {{event}}"))
+	for n, v := range validity {
+		b.Annotation(mark(strings.ToUpper(v.text[:1])+v.text[1:], v.color, judged(n), "{{phase}} is "+v.text))
+	}
+	return b
+}
+
+// mark is an annotation wherever an expression is above 0, a range where it stays so. Marks are the same whichever job is looked at: workers know
+// neither events nor verdicts.
+func mark(name, color, expr, text string) *dashboard.AnnotationQueryBuilder {
+	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source(prom)).Enable(true).IconColor(color).
+		Expr(selecting(expr, `job!="loadgen-workers",run="$run"`)).TitleFormat(name).TextFormat(text).Step("1s")
+}
+
+// lately is the greatest value of a gauge since the last point in time that is looked at. Over hours those are minutes apart.
+func lately(gauge string) string {
+	return "max_over_time(" + gauge + "[$__interval]) or " + gauge
+}
+
+// judged is above 0 when phases have just been found to be of a validity, for some seconds. A run may end with that, and its series with it.
+func judged(validity int) string {
+	return "max by (phase) ((last_over_time(loadgen_phase_validity{}[$__rate_interval]) == " + number(validity) +
+		") + 1 unless last_over_time(loadgen_phase_validity{}[$__rate_interval] offset $__rate_interval) >= 0)"
 }
 
 func either(text string) dashboard.StringOrArrayOfString {

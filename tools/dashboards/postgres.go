@@ -30,13 +30,20 @@ FROM loadgen.comparisons c
 JOIN loadgen.experiments x ON x.id = c.experiment
 WHERE x.plan IN (${plan:sqlstring}) AND $__timeFilter(x.started_at)
 ORDER BY x.started_at DESC, c.phase, c.op, c.metric, c.variant`)).
-		WithPanel(history("Variants", "The ratio of each variant's figure to the baseline's, experiment by experiment: the same variant away from 1 for weeks is a result, and one that moves is a change of the target.", "none", 12,
+		WithPanel(history("Variants", "The ratio of each variant's figure to the baseline's, experiment by experiment: the same variant away from 1 for weeks is a result, and one that moves is a change of the target.", "none", 8,
 			`SELECT x.started_at AS "time", c.variant || ' ' || c.phase || ' ' || coalesce(c.op, '') || ' ' || c.metric AS metric, c.ratio AS value
 FROM loadgen.comparisons c
 JOIN loadgen.experiments x ON x.id = c.experiment
 WHERE c.ratio IS NOT NULL AND x.plan IN (${plan:sqlstring}) AND $__timeFilter(x.started_at)
 ORDER BY 1`)).
-		WithPanel(history("Verdicts by week", "How many runs of a week ended how: weeks with suspect or invalid runs say more about the machines than about the target.", "none", 12,
+		WithPanel(history("Regressions by week", "In how many comparisons of a week a variant was worse than its baseline beyond chance, by figure: longer times, or lower rates and shares.", "none", 8,
+			`SELECT date_trunc('week', x.started_at) AS "time", c.metric AS metric, count(*) FILTER (WHERE c.differs AND (c.unit = 's') = (c.ratio > 1)) AS value
+FROM loadgen.comparisons c
+JOIN loadgen.experiments x ON x.id = c.experiment
+WHERE x.plan IN (${plan:sqlstring}) AND $__timeFilter(x.started_at)
+GROUP BY 1, 2
+ORDER BY 1`)).
+		WithPanel(history("Verdicts by week", "How many runs of a week ended how: weeks with suspect or invalid runs say more about the machines than about the target.", "none", 8,
 			`SELECT date_trunc('week', r.started_at) AS "time", r.validity AS metric, count(*) AS value
 FROM loadgen.runs r
 WHERE `+ofPlans+`

@@ -16,63 +16,73 @@ var (
 // runs is the dashboard of what was offered and what came of it.
 func runs() *dashboard.DashboardBuilder {
 	return ofOneRun("loadgen-run", "Run", "What a run offers, and what comes of it.").
-		WithPanel(figure("Run", "The run's state; the counts are final once it has ended.", 4, words(0, word{"ended", "text"}, word{"goes on", "blue"}), q(`loadgen_run_active{}`, "run"))).
+		WithPanel(figure("Run", "The run's state; the counts are final once it has ended.", 4, words(0, word{"ended", "text"}, word{"goes on", "blue"}), q(`max(loadgen_run_active{})`, "run"))).
 		WithPanel(figure("Complete", "How much of the plan was carried out; it can only get worse until the run ends.", 4,
-			words(0, word{"complete", "green"}, word{"degraded", "orange"}, word{"aborted", "red"}, word{"failed", "red"}), q(`loadgen_run_completeness{}`, "completeness"))).
-		WithPanel(figure("Valid", "Whether the figures can be believed: the worst phase that has ended decides.", 4, words(0, validity...), q(`loadgen_run_validity{}`, "validity"))).
+			words(0, word{"complete", "green"}, word{"degraded", "orange"}, word{"aborted", "red"}, word{"failed", "red"}), q(`max(loadgen_run_completeness{})`, "completeness"))).
+		WithPanel(figure("Valid", "Whether the figures can be believed: the worst phase that has ended decides.", 4, words(0, validity...), q(`max(loadgen_run_validity{})`, "validity"))).
 		WithPanel(states("Phases", "A bar shows when its phase was under way.", 12, goesOn, q(`max by (phase) (loadgen_phase_active{})`, "{{phase}}")).Height(4)).
-		WithPanel(series("Offered and sustained", "What the schedule of an open phase wants, what became due, and what ended ok: where ok stays below offered, the target is overloaded.", "ops", 12,
+		WithPanel(asserted(series("Offered and sustained", "What the schedule of an open phase wants, what became due, and what ended ok: where ok stays below offered, the target is overloaded.", "ops", 12,
 			q(`sum by (phase) (loadgen_phase_offered_ops_per_second{}) > 0`, "offered {{phase}}"),
 			q(`sum by (phase, op) (rate(loadgen_ops_due_total{}[$__rate_interval]))`, "due {{phase}} {{op}}"),
 			q(`sum by (phase, op) (rate(loadgen_ops_total{,outcome="ok"}[$__rate_interval]))`, "ok {{phase}} {{op}}"),
-			q(`sum by (phase, scenario) (rate(loadgen_scenarios_total{,outcome="ok"}[$__rate_interval]))`, "ok {{phase}} scenario {{scenario}}"))).
-		WithPanel(series("Response and service", "Response counts from when an op was due, service from its start: the gap between them is waiting. Quantiles are up to 3 % off; the report's are exact.", "s", 12,
+			q(`sum by (phase, scenario) (rate(loadgen_scenarios_total{,outcome="ok"}[$__rate_interval]))`, "ok {{phase}} scenario {{scenario}}")),
+			`phase[.][^ .*/+]+[.](achieved|offered)_rate|`+ofAnOp+`(rate|answered|rate_wall|rate_peak)`)).
+		WithPanel(asserted(series("Response and service", "Response counts from when an op was due, service from its start: the gap between them is waiting. Quantiles are up to 3 % off; the report's are exact.", "s", 12,
 			q(quantile("0.5", "op", "loadgen_response_seconds", good), "response p50 {{op}}"),
 			q(quantile("0.99", "op", "loadgen_response_seconds", good), "response p99 {{op}}"),
 			q(quantile("0.5", "op", "loadgen_service_seconds", good), "service p50 {{op}}"),
 			q(quantile("0.99", "op", "loadgen_service_seconds", good), "service p99 {{op}}"),
-			q(quantile("0.99", "scenario", "loadgen_scenario_response_seconds", good), "response p99 scenario {{scenario}}")).ScaleDistribution(logarithmic())).
-		WithPanel(density("Response", "Each column is a moment and each cell a range of response times: the brighter, the more ops; two bands are two kinds of answers.", 12,
+			q(quantile("0.99", "scenario", "loadgen_scenario_response_seconds", good), "response p99 scenario {{scenario}}")).ScaleDistribution(logarithmic()),
+			ofAnOp+`(latency[.](ok|miss)[.])?(response|service)`+latency)).
+		WithPanel(density("Response, all of it", "Each column is a moment and each cell a range of response times: the brighter, the more ops; two bands are two kinds of answers.", 12,
 			`sum(rate(loadgen_response_seconds`+good+`[$__rate_interval]))`)).
 		WithPanel(series("Outcomes", "Ops per second by how they ended; shed ones were due and never started.", "ops", 12,
 			q(`sum by (op, outcome) (rate(loadgen_ops_total{}[$__rate_interval])) > 0`, "{{op}} {{outcome}}"))).
-		WithPanel(limit(series("Bad ops", "The share of ops that ended neither ok nor miss: above the line, at 1 %, a phase is suspect.", "percentunit", 8,
-			q(`sum by (phase) (rate(loadgen_ops_total{,outcome!~"ok|miss"}[$__rate_interval])) / (sum by (phase) (rate(loadgen_ops_total{}[$__rate_interval])) > 0)`, "{{phase}}")), 0.01)).
-		WithPanel(limit(series("Lag", "How late ops started, at p99: in an open phase beyond 1 ms it is suspect, beyond 10 ms the load is not the one that was planned.", "s", 8,
-			q(quantile("0.99", "op", "loadgen_lag_seconds", "{}"), "{{op}}")).ScaleDistribution(logarithmic()), 0.001, 0.01)).
+		WithPanel(asserted(limit(series("Bad ops", "The share of ops that ended neither ok nor miss: above the line, at 1 %, a phase is suspect.", "percentunit", 8,
+			q(share(`loadgen_ops_total{,outcome!~"ok|miss"}`, `loadgen_ops_total{}`, "phase"), "{{phase}}")), 0.01),
+			`[(]?phase.+[.](error|timeout|conflict|quorum_failed|shed)[)]? ?/ ?phase[^ ]+[.](due|sent)`)).
+		WithPanel(asserted(limit(series("Lag", "How late ops started, at p99: in an open phase beyond 1 ms it is suspect, beyond 10 ms the load is not the one that was planned.", "s", 8,
+			q(quantile("0.99", "op", "loadgen_lag_seconds", "{}"), "{{op}}")).ScaleDistribution(logarithmic()), 0.001, 0.01),
+			path+"lag"+latency)).
 		WithPanel(series("In flight", "What was started and has not ended: in an open phase, a line that climbs is a queue.", "short", 8,
 			q(`sum by (op) (loadgen_ops_in_flight{})`, "ops {{op}}"),
 			q(`sum by (target, op) (loadgen_requests_in_flight{})`, "requests {{target}} {{op}}"))).
-		WithPanel(series("k-th acks", "The p99 from the start of a replicated op to its k-th good answer: what other W and R would cost at this rate. Empty without client-side replication.", "s", 8,
-			q(quantile("0.99", "op, k", "loadgen_ack_seconds", "{}"), "{{op}} k={{k}}")).ScaleDistribution(logarithmic())).
-		WithPanel(series("Steps", "The p99 of each step of each scenario, from when it was due: a scenario takes as long as its steps and the think times between them.", "s", 8,
-			q(quantile("0.99", "scenario, step, target", "loadgen_step_response_seconds", good), "{{scenario}} {{step}} at {{target}}")).ScaleDistribution(logarithmic())).
+		WithPanel(asserted(series("k-th acks", "The p99 from the start of a replicated op to its k-th good answer: what other W and R would cost at this rate. Empty without client-side replication.", "s", 8,
+			q(quantile("0.99", "op, k", "loadgen_ack_seconds", "{}"), "{{op}} k={{k}}")).ScaleDistribution(logarithmic()),
+			path+`acks[^ */+]*`+latency)).
+		WithPanel(asserted(series("Steps", "The p99 of each step of each scenario, from when it was due: a scenario takes as long as its steps and the think times between them.", "s", 8,
+			q(quantile("0.99", "scenario, step, target", "loadgen_step_response_seconds", good), "{{scenario}} {{step}} at {{target}}")).ScaleDistribution(logarithmic()),
+			path+`step[.[][^ */+]+[.](response|service)`+latency)).
 		WithPanel(series("Outcomes of steps", "Ops of each step that end each second, by outcome.", "ops", 8,
 			q(`sum by (scenario, step, outcome) (rate(loadgen_steps_total{}[$__rate_interval])) > 0`, "{{scenario}} {{step}} {{outcome}}"))).
 		WithPanel(states("Asserts", "Open until the run ends; then green holds and red does not.", 12,
 			words(-1, word{"open", "text"}, word{"fails", "red"}, word{"holds", "green"}), q(`max by (assert) (loadgen_assert{})`, "{{assert}}"))).
-		WithPanel(series("Limits of asserts", "The constants that asserts compare figures with, in the figures' units: the lines that the curves above are to stay on the right side of.", "short", 12,
-			q(`max by (assert) (loadgen_assert_limit{})`, "{{assert}}")))
+		WithPanel(series("Limits of asserts", "The constants that asserts compare figures with, in the figures' units. Those of rates, latencies and shares are dashed lines in their own charts, too.", "short", 12,
+			q(`max by (assert, figure) (loadgen_assert_limit{})`, "{{assert}}: {{figure}}")))
 }
 
 // fleet is the dashboard of the workers.
 func fleet() *dashboard.DashboardBuilder {
 	return ofOneRun("loadgen-fleet", "Fleet", "Whether the workers do what they should, so that the figures are the target's.").
-		WithPanel(states("Workers", "A bar breaks off where its worker was lost or released.", 12, words(0, word{"away", "red"}, word{"takes part", "green"}),
+		WithPanel(figure("Take part", "Workers that take part now.", 3, nil, q(`sum(loadgen_worker_up{})`, "workers")).Height(8)).
+		WithPanel(figure("Lost", "Workers that are away while the run goes on: the others go on with their own load, or the run ends, as on_worker_loss says.", 3, nil,
+			q(`count(loadgen_worker_up{} == 0 and on (run) loadgen_run_active{} == 1) or vector(0)`, "workers")).Height(8).Thresholds(steps(1))).
+		WithPanel(states("Workers", "A bar breaks off where its worker was lost or released.", 18, words(0, word{"away", "red"}, word{"takes part", "green"}),
 			q(`max by (worker) (loadgen_worker_up{})`, "{{worker}}"))).
 		WithPanel(limit(series("Last seen", "Time since a worker's last heartbeat, which come once a second: doubtful from the first line, at 3 s, and lost from the second, at 10 s.", "s", 12,
 			q(`max by (worker) (loadgen_worker_last_seen_seconds{})`, "{{worker}}")), 3, 10)).
 		WithPanel(series("Busy", "Processors that each worker's process keeps busy: at the number of its event loops it can do no more, and what is slow may be the generator.", "short", 12,
 			q(`sum by (worker) (rate(loadgen_worker_cpu_seconds_total{}[$__rate_interval]))`, "{{worker}}"))).
-		WithPanel(series("Shares", "Ops per second of each worker, from the workers' own pages: lines far apart mean uneven work. Empty if only the coordinator is scraped.", "ops", 12,
+		WithPanel(series("Shares", "Ops per second of each worker, from the workers' own pages: lines far apart mean uneven work. Empty if only the coordinator is scraped.", "ops", 8,
 			q(`sum by (instance) (rate(loadgen_ops_total{job="loadgen-workers",run="$run"}[$__rate_interval]))`, "{{instance}}"))).
-		WithPanel(series("Skew of clocks", "How each worker's clock has moved against the coordinator's in the time shown: a slope is drift, which is corrected for, and a jump is a fault.", "s", 12,
+		WithPanel(series("Skew of clocks", "How each worker's clock has moved against the coordinator's in the time shown: a slope is drift, which is corrected for, and a jump is a fault.", "s", 8,
 			q(`max by (worker) (loadgen_worker_clock_offset_seconds{} - min_over_time(loadgen_worker_clock_offset_seconds{}[$__range]))`, "{{worker}}"))).
-		WithPanel(series("Uncertainty of clocks", "By how much each offset may be off: half of the fastest exchange between worker and coordinator.", "s", 12,
+		WithPanel(series("Uncertainty of clocks", "By how much each offset may be off: half of the fastest exchange between worker and coordinator.", "s", 8,
 			q(`max by (worker) (loadgen_worker_clock_uncertainty_seconds{})`, "{{worker}}"))).
-		WithPanel(limit(series("Lag", "How late ops started, at p99: workers that are busy at the same time are too few.", "s", 8,
-			q(quantile("0.99", "op", "loadgen_lag_seconds", "{}"), "{{op}}")).ScaleDistribution(logarithmic()), 0.001, 0.01)).
-		WithPanel(density("Lag", "The same as a heatmap: a bright band at the bottom is right; a second one above it are ops that waited for room.", 8,
+		WithPanel(asserted(limit(series("Lag", "How late ops started, at p99: workers that are busy at the same time are too few.", "s", 8,
+			q(quantile("0.99", "op", "loadgen_lag_seconds", "{}"), "{{op}}")).ScaleDistribution(logarithmic()), 0.001, 0.01),
+			path+"lag"+latency)).
+		WithPanel(density("Lag, all of it", "The same as a heatmap: a bright band at the bottom is right; a second one above it are ops that waited for room.", 8,
 			`sum(rate(loadgen_lag_seconds{}[$__rate_interval]))`)).
 		WithPanel(limit(series("Stalls", "Times that an event loop stood still for more than 250 ms, and the longest time: any of them makes the latencies of that second doubtful.", "short", 8,
 			q(`sum(rate(loadgen_stalls_total{}[$__rate_interval]))`, "stalls per second"),
@@ -90,12 +100,39 @@ func target() *dashboard.DashboardBuilder {
 		WithPanel(series("Load", "Ops per second that were due and that ended ok: compare when they part with when the figures below bend.", "ops", 12,
 			q(`sum by (phase) (rate(loadgen_ops_due_total{}[$__rate_interval]))`, "due {{phase}}"),
 			q(`sum by (phase) (rate(loadgen_ops_total{,outcome="ok"}[$__rate_interval]))`, "ok {{phase}}"))).
-		WithPanel(series("Response", "The p99 of response, from when ops were due.", "s", 12,
-			q(quantile("0.99", "op", "loadgen_response_seconds", good), "{{op}}")).ScaleDistribution(logarithmic())).
-		WithPanel(series("Observations", "What the plan's observations last read at the target, each in its own unit; pick a series in the legend to see it alone.", "short", 12,
-			q(`max by (observe, field) (loadgen_observed{})`, "{{observe}} {{field}}"))).
-		WithPanel(series("Observations, how fast", "How the same figures change per second: of a counter, such as evicted_keys, this is its rate.", "short", 12,
-			q(`max by (observe, field) (deriv(loadgen_observed{}[$__rate_interval]))`, "{{observe}} {{field}}"))).
+		WithPanel(asserted(series("Response", "The p99 of response, from when ops were due.", "s", 12,
+			q(quantile("0.99", "op", "loadgen_response_seconds", good), "{{op}}")).ScaleDistribution(logarithmic()),
+			ofAnOp+`(latency[.](ok|miss)[.])?response`+latency)).
+		WithPanel(asserted(series("Observations", "What the plan's observations last read at the target, each in its own unit; pick a series in the legend to see it alone.", "short", 12,
+			q(`max by (observe, field) (loadgen_observed{})`, "{{observe}} {{field}}")),
+			path+`observe[.[][^ */+]+`+reading)).
+		WithPanel(asserted(series("Observations, how fast", "How the same figures change per second: of a counter, such as evicted_keys, this is its rate.", "short", 12,
+			q(`max by (observe, field) (deriv(loadgen_observed{}[$__rate_interval]))`, "{{observe}} {{field}}")),
+			path+`observe[.[][^ */+]+[.]rate`)).
+		WithPanel(asserted(series("Hit ratio", "The share of gets that found their key: by the target's own count, by the caches that loadgen keeps, and by the replies to gets; where they differ, others ask the target, too.", "percentunit", 8,
+			q(share(`loadgen_observed{,field=~"keyspace_hits|get_hits"}`, `loadgen_observed{,field=~"keyspace_(hits|misses)|get_(hits|misses)"}`, "observe"), "{{observe}}"),
+			q(share(`loadgen_cache_gets_total{,result="hit"}`, `loadgen_cache_gets_total{}`, "phase"), "caches of {{phase}}"),
+			q(share(`loadgen_ops_total{,op="get",outcome="ok"}`, `loadgen_ops_total{,op="get",outcome=~"ok|miss"}`, "phase"), "gets of {{phase}}")),
+			path+"hit_ratio")).
+		WithPanel(asserted(series("Evictions", "Items per second that made room for others, or whose time was over: a target that evicts has less memory than the plan's items need.", "ops", 8,
+			q(`sum by (observe, field) (rate(loadgen_observed{,field=~"evicted_keys|evictions|expired_keys"}[$__rate_interval]))`, "{{observe}} {{field}}"),
+			q(`sum by (phase) (rate(loadgen_cache_evictions_total{}[$__rate_interval]))`, "caches of {{phase}}")),
+			path+`(evicted_keys|evictions|expired_keys)[.]rate`)).
+		WithPanel(series("Loads", "Gets that missed a cache and asked the source, per second, and how many of them are under way: that climbs in a stampede.", "short", 8,
+			q(`sum by (phase) (rate(loadgen_cache_loads_total{}[$__rate_interval]))`, "loads per second, {{phase}}"),
+			q(`sum by (phase) (rate(loadgen_cache_load_seconds_total{}[$__rate_interval]))`, "under way, {{phase}}"))).
+		WithPanel(asserted(series("Memory", "What the items take, by the target's own count, with its limit if it has one, and in the caches that loadgen keeps.", "bytes", 8,
+			q(`sum by (observe, field) (loadgen_observed{,field=~"used_memory|used_memory_rss|maxmemory|bytes|limit_maxbytes"})`, "{{observe}} {{field}}"),
+			q(`sum by (phase) (loadgen_cache_bytes{}) > 0`, "caches of {{phase}}")),
+			path+`(used_memory|used_memory_rss|bytes)`+reading)).
+		WithPanel(asserted(series("Items", "How many items the target holds, and the caches that loadgen keeps: a line that stays flat while puts go on is a full cache.", "short", 8,
+			q(`sum by (observe) (loadgen_observed{,field=~"curr_items|db[0-9]+_keys"})`, "{{observe}}"),
+			q(`sum by (phase) (loadgen_cache_entries{}) > 0`, "caches of {{phase}}")),
+			path+`(curr_items|db[0-9]+_keys)`+reading)).
+		WithPanel(asserted(series("Memory of an item", "The target's memory divided by its items, which includes what it takes without any; loadgen size tells the two apart.", "bytes", 8,
+			q(`sum by (observe) (loadgen_observed{,field=~"used_memory|bytes"}) / (sum by (observe) (loadgen_observed{,field=~"curr_items|db[0-9]+_keys"}) > 0)`, "{{observe}}"),
+			q(`sum by (phase) (loadgen_cache_bytes{}) / (sum by (phase) (loadgen_cache_entries{}) > 0)`, "caches of {{phase}}")),
+			path+"per_item")).
 		WithPanel(series("Requests by endpoint", "Requests per second; an endpoint is named by its place in the plan, and failed ones timed out, ended in an error or were refused.", "reqps", 12,
 			q(`sum by (target, endpoint, result) (rate(loadgen_endpoint_requests_total{}[$__rate_interval]))`, "{{target}} {{endpoint}} {{result}}"))).
 		WithPanel(series("Connections away", "How many connections to each endpoint are lost and not made again: while a node is down, all of its connections.", "short", 12,

@@ -21,7 +21,7 @@ type board struct {
 	Templating struct {
 		List []struct{ Name any }
 	}
-	Annotations struct{ List []struct{ Name, Expr string } }
+	Annotations struct{ List []struct{ Expr string } }
 	Panels      []struct {
 		ID      int
 		Title   string
@@ -29,20 +29,28 @@ type board struct {
 		Targets []struct{ RefID, Expr, LegendFormat, RawSQL string }
 
 		Description string
+		Type        string
+		FieldConfig struct {
+			Defaults  struct{ Unit string }
+			Overrides []struct{ Matcher struct{ ID, Options string } }
+		}
 	}
 }
 
-// TestDashboardsAreLaidOut: panels stand side by side, with queries of different names.
+// TestDashboardsAreLaidOut: panels of different titles stand side by side without gaps, with queries of different names. Each axis has a unit, and limits
+// are lines of another kind.
 func TestDashboardsAreLaidOut(t *testing.T) {
 	for name, text := range grafana(t, "dashboards/*.json") {
 		b := read(t, text)
-		taken := map[[2]int]string{}
-		ids := map[int]bool{}
+		taken, bottom := map[[2]int]string{}, 0
+		ids, titles := map[int]bool{}, map[string]bool{}
 		for _, p := range b.Panels {
 			at := fmt.Sprintf("%s: panel %q", name, p.Title)
 			require.False(t, ids[p.ID], at)
-			ids[p.ID] = true
+			require.False(t, titles[p.Title], at)
+			ids[p.ID], titles[p.Title] = true, true
 			g := p.GridPos
+			bottom = max(bottom, g.Y+g.H)
 			require.Positive(t, g.H*g.W, at)
 			require.LessOrEqual(t, g.X+g.W, 24, at) // columns of Grafana's grid
 			for x := g.X; x < g.X+g.W; x++ {
@@ -57,8 +65,18 @@ func TestDashboardsAreLaidOut(t *testing.T) {
 				require.False(t, refs[q.RefID], at)
 				refs[q.RefID] = true
 			}
+			if p.Type == "timeseries" {
+				require.NotEmpty(t, p.FieldConfig.Defaults.Unit, at)
+			}
+			limits := p.FieldConfig.Overrides
+			require.Len(t, limits, strings.Count(fmt.Sprint(p.Targets), "loadgen_assert_limit{")-strings.Count(p.Title, "Limits of asserts"), at)
+			for _, o := range limits {
+				require.Equal(t, "byFrameRefID", o.Matcher.ID, at)
+				require.True(t, refs[o.Matcher.Options], at)
+			}
 		}
 		require.NotEmpty(t, ids, name)
+		require.Len(t, taken, 24*bottom, "%s has gaps", name)
 	}
 }
 
@@ -74,7 +92,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 	shown := map[string]bool{}
 	for name, text := range grafana(t, "dashboards/*.json") {
 		b := read(t, text)
-		known := []string{"__rate_interval", "__range", "__timeFilter"}
+		known := []string{"__rate_interval", "__interval", "__range", "__timeFilter"}
 		for _, v := range b.Templating.List {
 			known = append(known, v.Name.(string))
 		}
@@ -86,7 +104,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 		if name != "experiments.json" {
 			require.Subset(t, known, []string{"datasource", "job", "run", "page"}, name)
 			require.Equal(t, "$page", b.Links[1].URL, name)
-			require.Len(t, b.Annotations.List, 2, name)
+			require.Len(t, b.Annotations.List, 5, name)
 		}
 		for _, p := range b.Panels {
 			at := fmt.Sprintf("%s: panel %q", name, p.Title)
@@ -104,7 +122,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, title := range []string{"Offered and sustained", "Response and service", "Response", "Outcomes", "k-th acks", "Steps", "Workers", "Observations", "Findings"} {
+	for _, title := range []string{"Offered and sustained", "Response and service", "Response", "Outcomes", "k-th acks", "Steps", "Workers", "Observations", "Hit ratio", "Findings"} {
 		require.True(t, shown[title], title)
 	}
 }
