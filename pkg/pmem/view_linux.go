@@ -17,14 +17,23 @@ type View struct {
 
 // OpenView opens a file to look at it. It returns ErrLocked if the file is in use.
 func OpenView(path string) (*View, error) {
-	named, err := os.Stat(path)
+	return openView(path, os.Stat, os.OpenFile)
+}
+
+// OpenViewIn is OpenView for a file in a directory. It refuses symbolic links, wherever they lead.
+func OpenViewIn(root *os.Root, name string) (*View, error) {
+	return openView(name, root.Lstat, root.OpenFile)
+}
+
+func openView(path string, stat func(string) (os.FileInfo, error), open func(string, int, os.FileMode) (*os.File, error)) (*View, error) {
+	named, err := stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !named.Mode().IsRegular() { // opening a device may have side effects
 		return nil, fmt.Errorf("open %s: %w", path, errNotViewed)
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	file, err := open(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}

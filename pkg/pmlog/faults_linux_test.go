@@ -26,6 +26,20 @@ func files(t *testing.T, k kind, dir string, mode pmem.Mode) ([]Region, string) 
 	return regions, filepath.Join(dir, "a")
 }
 
+// reopened opens what files created.
+func reopened(t *testing.T, k kind, dir string, mode pmem.Mode) (regions []Region, close func()) {
+	for i := range k.sizes {
+		f, err := pmem.Open(filepath.Join(dir, string(rune('a'+i))), mode)
+		require.NoError(t, err)
+		regions = append(regions, f)
+	}
+	return regions, func() {
+		for _, r := range regions {
+			require.NoError(t, r.Close())
+		}
+	}
+}
+
 // TestATruncatedFileIsAnError truncates files under open logs, so that accesses to the mapping fault.
 func TestATruncatedFileIsAnError(t *testing.T) {
 	for _, k := range kinds() {

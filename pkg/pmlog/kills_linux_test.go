@@ -1,13 +1,15 @@
 package pmlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,71 +20,88 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// killedIn names the directory for the process that is to be killed.
-const killedIn = "PMLOG_TEST_KILLED_IN"
+// killedIn and killedAs name the directory for the process that is to be killed, and the kind of log in it.
+const (
+	killedIn = "PMLOG_TEST_KILLED_IN"
+	killedAs = "PMLOG_TEST_KILLED_AS"
+)
 
-// TestKilledWritersLoseNothingAcknowledged kills a process whose threads append with group commit, at a random time, and again once it has opened what
-// was left: acknowledged ⊆ recovered ⊆ issued, in order. 50 times if "crash" is demanded.
+// TestKilledWritersLoseNothingAcknowledged kills a process whose threads append to a log and share its syncs, at a random time, and again once it has
+// opened what was left: acknowledged ⊆ recovered ⊆ issued, in order. With sync_every, an entry counts as acknowledged only once a sync has covered it:
+// until then it is at risk. 50 times each if "crash" is demanded.
 func TestKilledWritersLoseNothingAcknowledged(t *testing.T) {
+	kinds := slices.DeleteFunc(sharing(), func(k kind) bool { return !k.group })
 	if dir := os.Getenv(killedIn); dir != "" {
-		appendUntilKilled(t, dir)
+		name, lazy := strings.CutSuffix(os.Getenv(killedAs), " sync_every")
+		appendUntilKilled(t, kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })], dir, lazy)
 		return
 	}
-	kills, dir, rng := 5, t.TempDir(), rand.New(rand.NewPCG(41, 3))
+	kills := 2
 	if servertest.Demanded("crash") {
 		kills = 50
 	}
-	f, err := pmem.Create(filepath.Join(dir, "log"), 4<<20, pmem.Fdatasync)
+	for _, k := range kinds {
+		for _, policy := range []string{"", " sync_every"} {
+			t.Run(k.name+policy, func(t *testing.T) {
+				t.Parallel()
+				kill(t, k, policy, kills)
+			})
+		}
+	}
+}
+
+func kill(t *testing.T, k kind, policy string, kills int) {
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(41, 3))
+	k.sizes = slices.Clone(k.sizes)
+	k.sizes[0] = 4 << 20
+	regions, _ := files(t, k, dir, pmem.Fdatasync)
+	s, err := k.create(regions)
 	require.NoError(t, err)
-	l, err := CreateAppend(f, AppendOptions{Order: Grouped})
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	least := int64(dataStart)
+	require.NoError(t, s.close())
+	least := 0
 	for range kills {
 		child := exec.Command(os.Args[0], "-test.run=^TestKilledWritersLoseNothingAcknowledged$")
-		child.Env = append(os.Environ(), killedIn+"="+dir)
+		child.Env = append(os.Environ(), killedIn+"="+dir, killedAs+"="+k.name+policy)
+		var out bytes.Buffer
+		child.Stdout = &out
 		require.NoError(t, child.Start())
-		require.Eventually(t, func() bool { return counted(t, dir, 0, "acked") > 0 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return counted(t, dir, 0, "acked") > 0 }, time.Minute, time.Millisecond, &out)
 		time.Sleep(time.Duration(rng.IntN(5000)) * time.Microsecond)
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
 
-		f, err := pmem.Open(filepath.Join(dir, "log"), pmem.Fdatasync)
+		regions, close := reopened(t, k, dir, pmem.Fdatasync)
+		s, err := k.open(regions)
 		require.NoError(t, err)
-		l, err := OpenAppend(f)
+		items, err := s.items()
 		require.NoError(t, err)
 		var next [writers]uint64
-		r := l.Reader()
-		for {
-			_, p, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			w := p[0]
-			require.Equal(t, next[w], binary.LittleEndian.Uint64(p[1:]), "of writer %d", w)
+		all := bytes.Join(items, nil)
+		for left := all; len(left) > 0; {
+			w := left[0]
+			require.Equal(t, next[w], binary.LittleEndian.Uint64(left[1:]), "of writer %d", w)
 			next[w]++
+			left = left[killedSize(int(w)):]
 		}
 		for w, n := range next {
 			require.LessOrEqual(t, counted(t, dir, w, "acked"), n, "of writer %d", w)
 			require.GreaterOrEqual(t, counted(t, dir, w, "issued"), n, "of writer %d", w)
 			require.NoError(t, os.RemoveAll(tallyOf(dir, w, "acked")))
 		}
-		require.Greater(t, l.End(), least)
-		if least = l.End(); least > 2<<20 {
-			require.NoError(t, l.Clear())
-			least = l.End()
+		require.Greater(t, len(all), least)
+		if least = len(all); least > 2<<20 {
+			require.NoError(t, s.clear())
+			least, next = 0, [writers]uint64{}
 		}
 		for w := range writers {
-			first := next[w]
-			if least == dataStart {
-				first = 0
-			}
-			count(t, dir, w, "issued", first)
+			count(t, dir, w, "issued", next[w])
 		}
-		require.NoError(t, f.Close()) // not of the log: it stays as the kill has left it
+		close() // the files and not the log: it stays as the kill has left it
 	}
 }
+
+// killedSize is the size of a writer's entries, in bytes.
+func killedSize(writer int) int { return 100 + writer }
 
 // tallyOf is the file with how many records a writer has issued or acknowledged, which outlives the process as the log does.
 func tallyOf(dir string, writer int, what string) string {
@@ -102,16 +121,16 @@ func counted(t *testing.T, dir string, writer int, what string) uint64 {
 	return binary.LittleEndian.Uint64(p)
 }
 
-// appendUntilKilled appends from several threads to the log in a directory, going on where the last process was killed.
-func appendUntilKilled(t *testing.T, dir string) {
-	f, err := pmem.Open(filepath.Join(dir, "log"), pmem.Fdatasync)
+// appendUntilKilled appends from several threads to the log in a directory, going on where the last process was killed. lazy: with a sync now and then.
+func appendUntilKilled(t *testing.T, k kind, dir string, lazy bool) {
+	regions, _ := reopened(t, k, dir, pmem.Fdatasync)
+	opened, err := k.open(regions)
 	require.NoError(t, err)
-	l, err := OpenAppend(f)
-	require.NoError(t, err)
+	s := opened.(grouped)
 	var wait sync.WaitGroup
 	for writer := range writers {
 		wait.Go(func() {
-			w, p := l.Writer(), make([]byte, 100+writer)
+			p := make([]byte, killedSize(writer))
 			p[0] = byte(writer)
 			tally := map[string]*os.File{}
 			for _, what := range []string{"issued", "acked"} {
@@ -122,17 +141,36 @@ func appendUntilKilled(t *testing.T, dir string) {
 				}
 				tally[what] = f
 			}
+			note := func(what string, n uint64) error {
+				_, err := tally[what].WriteAt(binary.LittleEndian.AppendUint64(nil, n), 0)
+				return err
+			}
 			for n := counted(t, dir, writer, "issued"); ; n++ {
 				binary.LittleEndian.PutUint64(p[1:], n)
-				_, first := tally["issued"].WriteAt(binary.LittleEndian.AppendUint64(nil, n+1), 0)
-				_, err := w.Append(p)
-				_, last := tally["acked"].WriteAt(binary.LittleEndian.AppendUint64(nil, n+1), 0)
-				if err := errors.Join(first, err, last); err != nil {
+				err := note("issued", n+1)
+				durable := !lazy || n%10 == 9
+				if lazy {
+					err = errors.Join(err, s.store(writer, p))
+				} else {
+					err = errors.Join(err, s.write(writer, 0, p))
+				}
+				if lazy && durable {
+					err = errors.Join(err, s.sync())
+				}
+				if durable {
+					err = errors.Join(err, note("acked", n+1))
+				}
+				if errors.Is(err, ErrFull) {
+					return
+				}
+				if err != nil {
 					t.Error(err)
 					return
 				}
 			}
 		})
 	}
-	wait.Wait()
+	if wait.Wait(); !t.Failed() {
+		time.Sleep(time.Minute) // the log is full, and there is nothing to do but to be killed
+	}
 }

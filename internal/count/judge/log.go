@@ -103,6 +103,9 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 			rate += *o.Rate
 		}
 	}
+	if l.AtRisk != nil && rate > 0 { // until the last sync has ended
+		rate *= p.Seconds / (p.Seconds + l.AtRisk.LastSyncSeconds)
+	}
 	p.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
 	var syncs uint64
 	for _, b := range l.Batches {

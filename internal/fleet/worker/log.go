@@ -13,7 +13,7 @@ type Log struct {
 	localfile.Log
 
 	EntryBytes     int      `json:"entry_bytes"`
-	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were working
+	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were working, and of AtRisk's last sync
 	Bound          string   `json:"bound"`            // the phase that the plan names as this one's bound; "": none
 	BoundShare     *float64 `json:"bound_share"`      // BytesPerSecond as a share of the bound's
 	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok

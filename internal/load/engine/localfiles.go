@@ -139,13 +139,14 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	g.files = nil
 	account := &worker.Log{Log: f.store.Log(), Threads: g.threads()}
 	claim, err := f.close()
+	if account.Failure != "" || err != nil {
+		f.of.failed = g.phase.Name
+	}
 	switch {
-	case account.Failure != "":
-		f.of.failed = g.phase.Name
-		account.Unproven = "the log failed"
 	case err != nil:
-		f.of.failed = g.phase.Name
 		account.Unproven = err.Error()
+	case claim == nil && account.Failure != "":
+		account.Unproven = "the log failed, and entries were at risk"
 	case claim == nil:
 		account.Unproven = "the layout keeps nothing that could be verified"
 	case verify == nil:

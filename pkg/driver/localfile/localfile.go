@@ -65,7 +65,8 @@ type Store interface {
 	Session(i int) (Session, error)
 	// Log returns what is in use and the counts so far. No session may be running.
 	Log() Log
-	// Close ends the sessions and closes the files. The claim is for Verify; nil if there is nothing to verify.
+	// Close ends the sessions and closes the files. The claim is for Verify; nil if there is nothing to verify. After the Failure that Log returns, it is
+	// about what can still be read, and closing is no error.
 	Close() (claim []byte, err error)
 	// Remove deletes the files. Call it after Close.
 	Remove() error

@@ -24,7 +24,7 @@ func Log(ph *run.Phase) []Fact {
 	}
 	written := []string{quantity.Bytes(l.Bytes) + " of entries"}
 	if l.BytesPerSecond != nil {
-		written = append(written, quantity.Bytes(int64(*l.BytesPerSecond))+"/s"+Mark(ph, "log.bytes_per_second"))
+		written = append(written, quantity.Bytes(int64(*l.BytesPerSecond))+"/s"+Mark(ph, "log.bytes_per_second")+untilSynced(l.AtRisk))
 	}
 	switch {
 	case l.BoundShare != nil:
@@ -54,6 +54,14 @@ func Log(ph *run.Phase) []Fact {
 	}
 	facts = append(facts, verified)
 	return append(facts, caveatsOf(ph)...)
+}
+
+// untilSynced says which time a rate is over if entries were at risk.
+func untilSynced(r *localfile.AtRisk) string {
+	if r == nil {
+		return ""
+	}
+	return " until the last sync had ended"
 }
 
 func caveatsOf(ph *run.Phase) (facts []Fact) {

@@ -1,12 +1,17 @@
 package log
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
+	"github.com/loadgen/loadgen/pkg/pmem/pmemtest"
+	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
 // TestSyncEvery: what is at risk is what was acknowledged since the last sync, which follows after so many entries, bytes, or so long.
@@ -49,6 +54,55 @@ func TestSyncEvery(t *testing.T) {
 			whole(t, verify(t, s))
 			drivertest.Run(t, drivertest.Suite{Driver: Driver{}, Config: cfg})
 		})
+	}
+}
+
+// TestWhatIsNotAtRiskSurvives a crash at any time, on a medium that knows what is durable: of entries that a policy syncs, as many are recovered as
+// were not at risk, and at most those that were issued.
+func TestWhatIsNotAtRiskSurvives(t *testing.T) {
+	for layout, sizes := range map[string][]int64{layoutAppend: {16 << 10}, layoutChannel: {4 << 10, pmlog.SideSize}} {
+		for _, every := range []often{{entries: 3}, {bytes: 250}, {every: time.Hour}} {
+			t.Run(layout+" "+every.String(), func(t *testing.T) {
+				const size = 100
+				form := form{Layout: layout, Size: size, Padding: 64, Commit: "checksum", Group: &pmlog.Group{}}
+				trace, rng := pmemtest.New(1, sizes...), rand.New(rand.NewPCG(1, 0))
+				over := func(create bool, regions ...pmlog.Region) volume {
+					v, err := form.over(regions[0], regions[len(regions)-1], create)
+					require.NoError(t, err)
+					return v
+				}
+				v := over(true, trace.Region(0), trace.Region(len(sizes)-1))
+				p := newPolicy(every, v.(groups).Sync, func(err error) { t.Error(err) })
+				w, err := v.writer(0, 1)
+				require.NoError(t, err)
+				issued, images := uint64(0), 0
+				trace.OnFence = func() {
+					trace.Images(64, rng, func(image pmemtest.Image) bool {
+						m := trace.Regions(bytes.Clone(image.Bytes))
+						n, err := each(over(false, m[0], m[len(m)-1]).reader(0, 1), func([]byte) {})
+						require.NoError(t, err)
+						require.GreaterOrEqual(t, n, p.synced.entries)
+						require.LessOrEqual(t, n, issued)
+						images++
+						return true
+					})
+				}
+				for range 20 {
+					issued++
+					_, err := lazyWriter{w.(storing), p}.Append(bytes.Repeat([]byte{byte(issued)}, size))
+					require.NoError(t, err)
+					if issued%8 == 0 && every.every > 0 {
+						require.NoError(t, p.force()) // as its thread does
+					}
+					trace.OnFence() // between two ops
+				}
+				require.GreaterOrEqual(t, p.synced.entries, uint64(16))
+				p.end()
+				require.Equal(t, issued, p.synced.entries)
+				trace.OnFence()
+				require.Greater(t, images, 500)
+			})
+		}
 	}
 }
 

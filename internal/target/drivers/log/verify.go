@@ -2,7 +2,6 @@ package log
 
 import (
 	"bytes"
-	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
-	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
@@ -145,7 +143,7 @@ func (v *verifier) file(root *os.Root, f *fileClaim) error {
 	if len(f.Sessions) == 0 && len(f.Places) == 0 {
 		return nil // a file that is extended, and was not
 	}
-	volume, _, err := v.form.open(context.Background(), root, f.Name, 0, pmem.None)
+	volume, err := v.form.view(root, f.Name)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,27 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 	return v, files.all, nil
 }
 
+// view opens the log with the name to read it, and never writes to its files: what a recovery would change, it changes in memory.
+func (f *form) view(root *os.Root, name string) (volume, error) {
+	data, err := pmem.OpenViewIn(root, name)
+	if err != nil {
+		return nil, err
+	}
+	regions := []pmlog.Region{data, data}
+	if f.Layout == layoutChannel {
+		side, err := pmem.OpenViewIn(root, sideName(name))
+		if err != nil {
+			return nil, errors.Join(err, data.Close())
+		}
+		regions[1] = side
+	}
+	v, err := f.over(regions[0], regions[1], false)
+	if err != nil {
+		return nil, errors.Join(err, regions[0].Close(), regions[1].Close())
+	}
+	return v, nil
+}
+
 // opener opens or creates files until one fails.
 type opener struct {
 	root     *os.Root
@@ -153,7 +174,7 @@ func (o *opener) discard() error {
 }
 
 // over makes the volume from open files.
-func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
+func (f *form) over(data, side pmlog.Region, create bool) (volume, error) {
 	switch f.Layout {
 	case layoutAppend:
 		l, err := either(create, func() (*pmlog.Append, error) { return pmlog.CreateAppend(data, f.appendOptions()) },
@@ -178,8 +199,8 @@ func (f *form) over(data, side *pmem.File, create bool) (volume, error) {
 		return arrayVolume{l, f.Slots}, err
 	}
 	v := rawVolume{Raw: pmlog.NewRaw(data, f.CRC), size: f.Size, pieces: data.Size() / int64(f.Size)}
-	if pmem.Prealloc(f.Prealloc) != pmem.Zeroed {
-		v.renew = data.Renew
+	if file, ok := data.(*pmem.File); ok && pmem.Prealloc(f.Prealloc) != pmem.Zeroed {
+		v.renew = file.Renew
 	}
 	return v, nil
 }
