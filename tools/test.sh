@@ -52,9 +52,9 @@ computing() {
 # whole prints these tests, as a pattern for -run.
 whole() {
 	computing | xargs awk '
-		/^func / { test = /^func Test/ ? $2 : ""; sub(/\(.*/, "", test) }
+		/^func / { test = /^func (Test|Fuzz)/ ? $2 : ""; sub(/\(.*/, "", test) }
 		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }
-		/new[A-Za-z]*Bench\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
+		/new[A-Za-z]*Bench\(|[^A-Za-z](sampled|togetherOn|leased|readAll)\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
 }
 
 status=0
