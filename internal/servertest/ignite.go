@@ -225,7 +225,7 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 			s.create(string(name[5:]))
 		}
 		return 0, nil
-	case 1053:
+	case 1054:
 		r.take(4 + 2 + 2) // length, number of properties, the first one's, which is the name
 		if name := r.object(); !r.bad {
 			s.create(string(name[5:]))

@@ -17,6 +17,9 @@ type IgniteNodes struct {
 	*Server        // the JVM; its address is that of the first node's client connector
 	RESP    string // the first node's other port
 	Secure  string // the second node's client connector, which wants TLS, and the user "ignite" with the password "ignite"
+
+	classes   string
+	discovery string // the first node's port
 }
 
 // IgniteSmall is the size of the first node's region "small", in bytes.
@@ -39,35 +42,51 @@ func StartIgniteNodes(t testing.TB, shows Certificate) *IgniteNodes {
 	}
 	local := func(port string) string { return "127.0.0.1:" + port }
 	first, resp, second := freePort(t), freePort(t), freePort(t)
-	n := &IgniteNodes{Server: &Server{t: t, Addr: local(first), done: make(chan struct{})}, RESP: local(resp), Secure: local(second)}
+	n := &IgniteNodes{Server: &Server{t: t, Addr: local(first), done: make(chan struct{})}, RESP: local(resp), Secure: local(second), classes: classes, discovery: freePort(t)}
+	startIgnite(n.Server, classes, dir,
+		"client="+second, "discovery="+freePort(t), "tls="+store, "users=true", "dir="+filepath.Join(dir, "second"), "--",
+		"client="+first, "discovery="+n.discovery, "resp="+resp, "small="+strconv.Itoa(IgniteSmall), "dir="+dir)
+	return n
+}
+
+// Join starts a third node, in a JVM of its own, which makes a cluster with the first. It returns once the node takes requests; its copies of what was
+// there before come later.
+func (n *IgniteNodes) Join() *Server {
+	n.t.Helper()
+	dir, port := n.t.TempDir(), freePort(n.t)
+	s := &Server{t: n.t, Addr: "127.0.0.1:" + port, done: make(chan struct{})}
+	startIgnite(s, n.classes, dir, "client="+port, "discovery="+freePort(n.t), "joins="+n.discovery, "dir="+dir)
+	return s
+}
+
+// startIgnite starts a JVM with nodes, of which one works in dir, and waits for them.
+func startIgnite(s *Server, classes, dir string, nodes ...string) {
+	s.t.Helper()
 	args := []string{"-Xms64m", "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"} // ready in a third of the processor time
 	for _, opened := range strings.Fields(igniteOpens) {
 		args = append(args, "--add-opens="+opened+"=ALL-UNNAMED")
 	}
-	cmd := exec.Command("java", append(args, "-DIGNITE_UPDATE_NOTIFIER=false", "-DIGNITE_QUIET=true", "-DIGNITE_HOME="+dir, "-Djava.io.tmpdir="+dir,
-		"-Djava.net.preferIPv4Stack=true", "-cp", classes, "Node",
-		"client="+second, "discovery="+freePort(t), "tls="+store, "users=true", "dir="+filepath.Join(dir, "second"), "--",
-		"client="+first, "discovery="+freePort(t), "resp="+resp, "small="+strconv.Itoa(IgniteSmall), "dir="+filepath.Join(dir, "first"))...)
+	cmd := exec.Command("java", append(append(args, "-DIGNITE_UPDATE_NOTIFIER=false", "-DIGNITE_QUIET=true", "-DIGNITE_HOME="+dir, "-Djava.io.tmpdir="+dir,
+		"-Djava.net.preferIPv4Stack=true", "-cp", classes, "Node"), nodes...)...)
 	if _, err := cmd.StdinPipe(); err != nil { // at whose end the JVM ends, too
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	n.start(cmd)
-	ready := filepath.Join(dir, "first", "ready")
+	s.start(cmd)
+	ready := filepath.Join(dir, "ready")
 	for deadline := time.Now().Add(igniteTimeout); ; time.Sleep(20 * time.Millisecond) {
 		select {
-		case <-n.done:
-			t.Fatalf("ignite has ended:\n%s", &n.output)
+		case <-s.done:
+			s.t.Fatalf("ignite has ended:\n%s", &s.output)
 		default:
 		}
 		if _, err := os.Stat(ready); err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
-			n.Kill()
-			t.Fatalf("ignite is not ready after %v:\n%s", igniteTimeout, &n.output)
+			s.Kill()
+			s.t.Fatalf("ignite is not ready after %v:\n%s", igniteTimeout, &s.output)
 		}
 	}
-	return n
 }
 
 // igniteClasses returns the class path.

@@ -80,6 +80,7 @@ func TestRealIgnite(t *testing.T) {
 			require.Equal(t, since["items"], since["OffHeapEntriesCount"])
 		})
 	})
+	t.Run("with a second node", func(t *testing.T) { testTwoNodes(t, nodes) })
 	t.Run("keys that a getAll repeats count once there", func(t *testing.T) {
 		figures := asked(t, nodes.Addr, items)
 		_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, strings.Replace(
@@ -97,6 +98,10 @@ func TestRealIgnite(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		require.NoError(t, d.Prepare(t.Context(), conn, link))
+		second, err := dial()
+		require.NoError(t, err)
+		defer second.Close()
+		require.NoError(t, d.Prepare(t.Context(), second, link), "as the next worker does, and the next run")
 		before := asked(t, nodes.Addr, small)
 		require.Zero(t, before["items"])
 		x := overExecutor(t, d, small, nodes.Addr, plan.EventLoop, nil)
@@ -130,30 +135,127 @@ func TestRealIgnite(t *testing.T) {
 			require.Contains(t, string(r.Message), "Cache does not exist")
 		}
 	})
-	t.Run("killed", func(t *testing.T) {
-		dying := &lethal{after: 500, kill: func() { _ = syscall.Kill(nodes.Pid(), syscall.SIGKILL) }}
-		known := drivers.All()
-		for i := range known {
-			if known[i].Name() == "ignite" {
-				known[i] = dying
-			}
-		}
-		_, final, err := driveLines(t, Config{Loops: 1, Drivers: known}, ignitePlan(nodes.Addr, "timeout = \"1s\"",
-			"closed {\n sessions = 3\n pipeline = 16\n duration = \"3s\"\n}"))
+	t.Run("values of another type", func(t *testing.T) {
+		conn, err := dial()
 		require.NoError(t, err)
-		var ended, failed, due uint64
-		for _, v := range []driver.Verb{driver.Get, driver.Put} {
-			o := final.Totals.Ops[v]
-			due += o.Due
-			for _, n := range o.Outcomes {
-				ended += n
-			}
-			failed += o.Outcomes[driver.Error] + o.Outcomes[driver.Timeout]
+		defer conn.Close()
+		const word = "\x09\x02\x00\x00\x00hi" // a string
+		for _, request := range []string{"\x08\x00\x00\x00\x01\x01\x00\x02\x00\x00\x00\x02", "\x1d\x00\x00\x00\xe9\x03\x01\x00\x00\x00\x00\x00\x00\x00\xc0\xe7\xfd\x05\x00" + word + word} {
+			_, err = io.WriteString(conn, request)
+			require.NoError(t, err)
+			_, err = conn.Read(make([]byte, 64))
+			require.NoError(t, err)
 		}
-		require.Equal(t, due, ended)
-		require.Positive(t, failed)
-		require.NotEmpty(t, maps.Collect(final.Totals.Errors.All()))
+		x := overExecutor(t, d, items, nodes.Addr, plan.EventLoop, nil)
+		r := x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("hi")})[0]
+		require.Equal(t, driver.Error, r.Outcome)
+		require.Contains(t, string(r.Message), "a value of another type than loadgen puts")
+		x.Do(t, driver.Request{Verb: driver.Put, Key: []byte("hi"), Value: &driver.Value{Size: 10}})
+		require.Equal(t, driver.OK, x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("hi")})[0].Outcome, "a put replaces it")
 	})
+	t.Run("a region that is full", func(t *testing.T) {
+		x := overExecutor(t, d, &ignite.Config{CacheName: "few"}, nodes.Addr, plan.EventLoop, nil)
+		var said string
+		for i := range 2 * servertest.IgniteSmall / 100_000 {
+			if r := x.Do(t, driver.Request{Verb: driver.Put, Key: fmt.Appendf(nil, "full%d", i), Value: &driver.Value{Size: 100_000}})[0]; r.Outcome == driver.Error {
+				said = string(r.Message)
+				break
+			}
+		}
+		require.Contains(t, said, "Failed to update keys: the node's log says why. If it is IgniteOutOfMemoryException, make the data region larger")
+		require.Equal(t, driver.OK, x.Do(t, driver.Request{Verb: driver.Get, Key: []byte("full0")})[0].Outcome, "it goes on")
+	})
+	t.Run("killed", func(t *testing.T) {
+		totals := killedUnder(t, nodes.Server, ignitePlan(nodes.Addr, "timeout = \"1s\"", "closed {\n sessions = 3\n pipeline = 16\n duration = \"3s\"\n}"))
+		require.NotEmpty(t, maps.Collect(totals.Errors.All()))
+	})
+}
+
+// killedUnder loads nodes, one of which is killed once some requests have been made: all ops end, and some fail.
+func killedUnder(t *testing.T, s *servertest.Server, text string) *measure.Totals {
+	dying := &lethal{after: 500, kill: func() { _ = syscall.Kill(s.Pid(), syscall.SIGKILL) }}
+	known := drivers.All()
+	for i := range known {
+		if known[i].Name() == "ignite" {
+			known[i] = dying
+		}
+	}
+	_, final, err := driveLines(t, Config{Loops: 1, Drivers: known}, text)
+	require.NoError(t, err)
+	var ended, failed, due uint64
+	for _, v := range []driver.Verb{driver.Get, driver.Put} {
+		o := final.Totals.Ops[v]
+		due += o.Due
+		for _, n := range o.Outcomes {
+			ended += n
+		}
+		failed += o.Outcomes[driver.Error] + o.Outcomes[driver.Timeout]
+	}
+	require.Equal(t, due, ended)
+	require.Positive(t, failed)
+	return final.Totals
+}
+
+// testTwoNodes has a node join the first one's cluster. What each counts, and so what the sum of them is, depends on which has a key. Then it is killed.
+func testTwoNodes(t *testing.T, nodes *servertest.IgniteNodes) {
+	joined := nodes.Join()
+	addrs := []string{nodes.Addr, joined.Addr}
+	single, copied := &ignite.Config{CacheName: "items"}, &ignite.Config{CacheName: "copied"} // copied has a copy on each of them
+	sum := func(config *ignite.Config) map[string]float64 {
+		figures := asked(t, addrs[0], config)
+		for name, v := range asked(t, addrs[1], config) {
+			figures[name] += v
+		}
+		return figures
+	}
+	const keys = 200
+	all := func(config *ignite.Config, addr, prefix string, verb driver.Verb) []driver.Reply {
+		var requests []driver.Request
+		for i := range keys {
+			requests = append(requests, driver.Request{Verb: verb, Key: fmt.Appendf(nil, "%s%d", prefix, i), Value: &driver.Value{Size: 10}})
+		}
+		return overExecutor(t, ignite.Driver{}, config, addr, plan.EventLoop, nil).Do(t, requests...)
+	}
+	missed := func(config *ignite.Config, addr string) float64 {
+		before := asked(t, addr, config)["CacheMisses"]
+		all(config, addr, "none", driver.Get)
+		return asked(t, addr, config)["CacheMisses"] - before
+	}
+	require.Eventually(t, func() bool { return missed(copied, joined.Addr) == keys && missed(single, joined.Addr) > 0 }, time.Minute, 100*time.Millisecond,
+		"it has its share of the keys, and a copy of all")
+
+	before := sum(single)
+	all(single, addrs[0], "two", driver.Put)
+	all(single, addrs[0], "two", driver.Get)
+	all(single, addrs[1], "two", driver.Get)
+	all(single, addrs[0], "none", driver.Get)
+	all(single, addrs[1], "none", driver.Get)
+	after := sum(single)
+	for name, want := range map[string]float64{"CachePuts": keys, "CacheHits": 2 * keys, "CacheMisses": keys} { // a miss counts only if the node that is asked has the key's partition
+		require.Equal(t, want, after[name]-before[name], name)
+	}
+
+	both := func(cache, load string) string {
+		return strings.NewReplacer(`["ADDR"]`, fmt.Sprintf("[%q, %q]", addrs[0], addrs[1]), `"items"`, strconv.Quote(cache)).Replace(ignitePlan("ADDR", "timeout = \"1s\"", load))
+	}
+	before = sum(copied)
+	_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, both("copied", "closed {\n sessions = 3\n pipeline = 16\n iterations = 1000\n}"))
+	require.NoError(t, err)
+	after = sum(copied)
+	get, put := final.Totals.Ops[driver.Get].Outcomes, final.Totals.Ops[driver.Put].Outcomes
+	for name, want := range map[string]uint64{
+		"CacheGets": get[driver.OK] + get[driver.Miss], "CacheHits": get[driver.OK], "CacheMisses": get[driver.Miss], "CachePuts": 2 * put[driver.OK], // each copy counts
+	} {
+		require.EqualValues(t, want, after[name]-before[name], name)
+	}
+
+	all(copied, addrs[0], "kept", driver.Put)
+	totals := killedUnder(t, joined, both("copied", "closed {\n sessions = 3\n pipeline = 16\n duration = \"3s\"\n}"))
+	require.Len(t, totals.Away, 2)
+	require.Positive(t, totals.Away[1])
+	for _, r := range all(copied, addrs[0], "kept", driver.Get) {
+		require.Equal(t, driver.OK, r.Outcome, "the survivor has it: %s", r.Message)
+	}
 }
 
 func ignitePlan(addr, target, load string) string {

@@ -1,6 +1,7 @@
 package ignite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const (
 	opRemoveKey     = 1016
 	opSize          = 1020
 	opGetOrCreate   = 1052
-	opMake          = 1053 // get or create, with a configuration
+	opMake          = 1054 // get or create, with a configuration
 	opConfiguration = 1055
 	opSQL           = 2004
 )
@@ -215,9 +216,18 @@ func object(b []byte, kind byte) (text, rest []byte, ok bool) {
 // otherType is the message of a get whose value is no byte array.
 var otherType = []byte("a value of another type than loadgen puts: write the cache_name of a cache of its own")
 
+// notUpdated begins the words of a node that could not keep a value; the keys follow, and not the reason.
+var (
+	notUpdated    = []byte("Failed to update keys")
+	whyNotUpdated = []byte("Failed to update keys: the node's log says why. If it is IgniteOutOfMemoryException, make the data region larger (maxSize of its DataRegionConfiguration), or put less")
+)
+
 // refused is the reply of a status other than 0, which words may follow.
 func refused(status uint32, body []byte) driver.Reply {
 	text, _, _ := object(body, typeString)
+	if bytes.HasPrefix(text, notUpdated) {
+		text = whyNotUpdated
+	}
 	return driver.Reply{Outcome: driver.Error, Message: text, Code: uint16(min(status, math.MaxUint16))}
 }
 
@@ -265,32 +275,53 @@ func (c *codec) ParseBatch(b []byte, verb driver.Verb, replies []driver.Reply) (
 	clear(replies)
 	switch {
 	case status != 0:
-		replies[0] = refused(status, body)
-		for i := range replies[1:] {
-			replies[1+i].Outcome = driver.Error
-		}
+		fail(replies, refused(status, body))
 		return n, nil
 	case verb == driver.Put && len(body) == 0:
 		return n, nil
 	case verb != driver.Get || len(body) < 4:
 		return 0, errObjects
 	}
-	if !c.found(body, binary.LittleEndian.Uint32(b[lengthSize+4:]), replies) {
-		return 0, errObjects
+	number := binary.LittleEndian.Uint32(b[lengthSize+4:])
+	err = c.found(body, number, replies)
+	delete(c.repeats, number)
+	if err == errOtherType {
+		fail(replies, driver.Reply{Outcome: driver.Error, Message: otherType})
+		return n, nil
+	}
+	if err != nil {
+		return 0, err
 	}
 	return n, nil
 }
 
-// found reads the keys and values that a get of several keys has found, and reports whether the bytes are that. Repeated keys have a reply each.
-func (c *codec) found(body []byte, number uint32, replies []driver.Reply) bool {
+// fail has all keys of a request fail by one reply.
+func fail(replies []driver.Reply, reply driver.Reply) {
+	clear(replies)
+	replies[0] = reply
+	for i := range replies[1:] {
+		replies[1+i].Outcome = driver.Error
+	}
+}
+
+// errOtherType says that one of the values is no byte array: where it ends, and so what the other keys have, depends on its type.
+var errOtherType = errors.New("ignite: a value of another type")
+
+// found reads the keys and values that a get of several keys has found. Repeated keys have a reply each.
+func (c *codec) found(body []byte, number uint32, replies []driver.Reply) error {
 	count := binary.LittleEndian.Uint32(body)
 	body = body[4:]
 	again, filled := c.repeats[number], 0
 	for range count {
 		key, after, isKey := object(body, typeString)
 		value, rest, is := object(after, typeBytes)
-		if !isKey || !is || filled == len(replies) {
-			return false
+		switch {
+		case !isKey || filled == len(replies) || len(after) == 0:
+			return errObjects
+		case after[0] != typeBytes:
+			return errOtherType
+		case !is:
+			return errObjects
 		}
 		body = rest
 		replies[filled].Value = value
@@ -305,9 +336,11 @@ func (c *codec) found(body []byte, number uint32, replies []driver.Reply) bool {
 			filled++
 		}
 	}
-	delete(c.repeats, number)
 	for i := filled; i < len(replies); i++ {
 		replies[i].Outcome = driver.Miss
 	}
-	return len(body) == 0
+	if len(body) > 0 {
+		return errObjects
+	}
+	return nil
 }

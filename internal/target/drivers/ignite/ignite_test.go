@@ -198,6 +198,12 @@ func TestCachesAndValuesOfOthers(t *testing.T) {
 	require.Equal(t, driver.Error, r.Outcome)
 	require.Contains(t, string(r.Message), "a value of another type than loadgen puts")
 	replies := make([]driver.Reply, 2)
+	const strings = "\x23\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x09\x02\x00\x00\x00sk\x09\x05\x00\x00\x00hello\x00\x00"
+	n, err := made(t, &Config{CacheName: "items"}).ParseBatch([]byte(strings), driver.Get, replies)
+	require.NoError(t, err, "the connection lives")
+	require.Len(t, strings, n)
+	require.Contains(t, string(replies[0].Message), "a value of another type than loadgen puts")
+	require.Equal(t, driver.Error, replies[1].Outcome)
 	status := recorded(t, "caches.txt")[16][1]
 	_, err = made(t, &Config{CacheName: "items"}).ParseBatch([]byte(status), driver.Put, replies)
 	require.NoError(t, err)
