@@ -24,8 +24,8 @@ var packagesWithFloors = map[string]storeyed{
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next
-			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall"},                                                                                         // doubts
-			{"figures", "cache", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
+			{"doubts", "busy", "entries", "late", "lost", "notes", "servers", "shortfall"},                                                                                                   // doubts
+			{"figures", "cache", "device", "event", "finer", "generator", "growth", "latency", "log", "observe", "peritem", "requests", "shape", "staleness", "steady", "targets", "verify"}, // figures
 			{"rate", "offered", "stall"}, // rates
 			{"counts", "end", "observation", "plateau", "series", "span", "warmup"}, // counts
 			{"quantile", "text"}, // what all share
@@ -40,7 +40,7 @@ var packagesWithFloors = map[string]storeyed{
 
 var engineFloors = [][]string{
 	{ // steps: what a worker is told, and who carries it out
-		"choose", "cluster", "dial", "engine", "group", "limits", "localfiles", "names", "neighbours", "orders", "patience", "planfiles", "policy", "refresher", "secrets",
+		"choose", "cluster", "device", "dial", "engine", "group", "limits", "localfiles", "names", "neighbours", "orders", "patience", "planfiles", "policy", "refresher", "secrets",
 		"side", "transports", "usage",
 	},
 	{"bulk", "closed", "fills", "follow", "followed", "inside", "joint", "open", "programs", "quorum", "replay", "rerun", "runs", "sampling", "scenes", "tape", "tries"}, // ways and feeds: how ops begin and end

@@ -354,10 +354,11 @@ func placeOf(k kernel, fd int) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	place := find(string(mounts), mountOf(string(info)), fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev)))
-	place.Behind = behind(k, place.Device)
+	number := fmt.Sprintf("%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev))
+	place := find(string(mounts), mountOf(string(info)), number)
+	place.Number, place.Behind = number, behind(k, place.Device)
 	if under, ok := placeAt(k, place.upper()); ok {
-		place.Beneath, place.Behind = under.FileSystem, under.Behind
+		place.Beneath, place.Behind, place.Number = under.FileSystem, under.Behind, under.Number
 		if under.Beneath != "" {
 			place.Beneath = under.Beneath
 		}

@@ -19,6 +19,7 @@ type Place struct {
 	Device     string // "/dev/sda1"; what a file system without a device names instead; "8:1" if the kernel lists neither
 	Options    string // of the mount, as the file system lists them: "rw,nobarrier"
 	Beneath    string // type of the file system that holds an overlay's new files; "" if not visible from here
+	Number     string // of the block device that the files are on, "8:1"; of a file system without one, a number that no device has
 	Behind     string // what a device without hardware of its own is kept in: a file system's type, "ram" or "zram"; "" for other devices
 }
 

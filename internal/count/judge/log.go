@@ -33,6 +33,7 @@ func mergeLogs(all []*worker.Log) *worker.Log {
 			first := *l
 			first.Caveats = append([]string{}, l.Caveats...)
 			first.Batches = localfile.AddBatches(l.Batches, nil)
+			first.Devices = worker.AddDevices([]worker.Device{}, l.Devices)
 			first.Threads = append([]measure.Thread{}, l.Threads...)
 			if l.Proof != nil {
 				proof := *l.Proof
@@ -65,6 +66,7 @@ func merge(l, o *worker.Log) {
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
 	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
 	l.Unproven = joint(l.Unproven, o.Unproven)
+	l.Devices = worker.AddDevices(l.Devices, o.Devices)
 	l.Threads = append(l.Threads, o.Threads...)
 	if l.Proof == nil || o.Proof == nil {
 		l.Proof = nil
@@ -80,7 +82,7 @@ func merge(l, o *worker.Log) {
 func (p *phase) log(ph *plan.Phase, m *Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil && len(m.Unread) > 0 {
-		l = &worker.Log{Log: localfile.Log{Caveats: []string{}, Batches: []localfile.Batch{}}, Threads: []measure.Thread{}}
+		l = &worker.Log{Log: localfile.Log{Caveats: []string{}, Batches: []localfile.Batch{}}, Devices: []worker.Device{}, Threads: []measure.Thread{}}
 	}
 	if l == nil {
 		p.null("log", reason.NotApplicable, "the target is no log")
@@ -110,6 +112,9 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 	var syncs uint64
 	for _, b := range l.Batches {
 		syncs += b.Syncs
+	}
+	if len(lost) == 0 {
+		p.device(l, changed)
 	}
 	switch {
 	case len(lost) > 0:

@@ -89,6 +89,7 @@ const (
 	NotTold       Code = "not_told"       // a probe did not report it, or there was no probe
 	NoTime        Code = "no_time"        // the time that it is a share of is 0
 	OpsFailed     Code = "ops_failed"     // ops failed, and what they would have taken is unknown
+	SharedDevice  Code = "shared_device"  // other programs used the device
 	SharedTime    Code = "shared_time"    // several kinds of op share the phase's time
 	TooFar        Code = "too_far"        // it is for many more ops than were run
 	TooFew        Code = "too_few"        // there are too few ops, values or seconds

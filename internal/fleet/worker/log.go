@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -20,10 +21,60 @@ type Log struct {
 
 	EntriesPerSync *float64 `json:"entries_per_sync"` // on average, with group commit
 
+	Devices []Device `json:"devices"` // that the files are on, each once
+
 	Threads []measure.Thread `json:"threads"` // by session, of all workers
 
 	Proof    *localfile.Proof `json:"proof"`    // by a process that did not write the entries
 	Unproven string           `json:"unproven"` // why there is no proof
+}
+
+// Device is what a block device did in a phase, whoever asked it to. Other programs may have: Before says what they did just before.
+type Device struct {
+	Name      string   `json:"name"`       // "/dev/sda1"; "" if there is none
+	Number    string   `json:"number"`     // "8:1"
+	Machine   string   `json:"machine"`    // its id, until it is started again
+	Seconds   float64  `json:"seconds"`    // for which it was watched
+	Bytes     *float64 `json:"bytes"`      // written; nil: NoBytes says why that is not known
+	Flushes   *float64 `json:"flushes"`    // of its write cache; nil: NoFlushes says why that is not known
+	NoBytes   string   `json:"no_bytes"`   //
+	NoFlushes string   `json:"no_flushes"` //
+	Before    Before   `json:"before"`
+}
+
+// Before is what a device did just before a phase, once the worker's own files were ready.
+type Before struct {
+	Seconds float64 `json:"seconds"`
+	Bytes   float64 `json:"bytes"`
+	Flushes float64 `json:"flushes"`
+}
+
+// AddDevices adds what workers on the same machines or others saw. Of those that watched the same device, the one that was ready last saw nothing of
+// the others' preparations, so it saw the least before.
+func AddDevices(all, more []Device) []Device {
+	for _, d := range more {
+		i := slices.IndexFunc(all, func(o Device) bool {
+			return d.Number != "" && d.Machine != "" && d.Number == o.Number && d.Machine == o.Machine
+		})
+		if i < 0 {
+			all = append(all, d)
+			continue
+		}
+		o := &all[i]
+		o.Seconds, o.Bytes, o.Flushes = max(o.Seconds, d.Seconds), most(o.Bytes, d.Bytes), most(o.Flushes, d.Flushes)
+		if d.Before.Bytes*o.Before.Seconds < o.Before.Bytes*d.Before.Seconds {
+			o.Before = d.Before
+		}
+	}
+	return all
+}
+
+// most returns the larger of two numbers, one if the other is not known.
+func most(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // CheckValid returns an error if a worker's account is impossible.

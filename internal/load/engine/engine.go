@@ -243,6 +243,9 @@ func (e *Engine) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 	stop := context.AfterFunc(ctx, func() { e.halt.Store(abandon) })
 	defer stop()
 	measured := g.step.Kind.Timed()
+	if g.files != nil {
+		g.files.device.start()
+	}
 	use := startUsage(os.DirFS("/"), measured, g.executor == plan.Blocking)
 	var others *neighbours
 	if measured {

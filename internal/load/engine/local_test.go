@@ -379,6 +379,8 @@ type paper struct {
 	closed, removed int
 	need, open, end error
 	blown           bool // opening panics
+	looks           uint64
+	blind           error
 }
 
 func (d *paper) Need(any, localfile.Site) (localfile.Need, error) {
@@ -398,6 +400,14 @@ func (d *paper) Open(_ context.Context, _ any, site localfile.Site) (localfile.S
 type paperFiles struct {
 	paperStore
 	d *paper
+}
+
+// Device implements localfile.Placed: each look at it finds 100 bytes more.
+func (s paperFiles) Device() localfile.Device {
+	return localfile.Device{Name: "/dev/paper", Number: "8:1", NoFlushes: "it has no cache", Counts: func() (uint64, uint64, error) {
+		s.d.looks++
+		return 100 * s.d.looks, 0, s.d.blind
+	}}
 }
 
 func (paperFiles) Session(int) (localfile.Session, error) {
@@ -490,6 +500,33 @@ func TestWhatAStoreIsTold(t *testing.T) {
 	}
 	_, err := e.Prepare(t.Context(), steps[2])
 	require.ErrorContains(t, err, "log_bytes: ")
+}
+
+// A device is watched for a while before the load, and then from the beginning of its first step to the end of its last.
+func TestADeviceIsWatched(t *testing.T) {
+	for _, blind := range []error{nil, errors.New("it is gone")} {
+		d := &paper{blind: blind}
+		e := onPaper(t, d, paperPhase("a", "t", "shared", 1))
+		var final worker.Final
+		for i := range 2 {
+			_, err := e.Prepare(t.Context(), worker.Step{Phase: "a", Seq: i, Kind: worker.Load, To: 1, Last: i == 1})
+			require.NoError(t, err)
+			final, err = e.Run(t.Context(), e.now(), takeAll)
+			require.NoError(t, err)
+		}
+		require.Len(t, final.Log.Devices, 1)
+		got := final.Log.Devices[0]
+		require.Equal(t, []any{"/dev/paper", "8:1"}, []any{got.Name, got.Number})
+		require.Nil(t, got.Flushes)
+		require.Positive(t, got.Before.Seconds)
+		if blind != nil {
+			require.Equal(t, []any{blind.Error(), blind.Error()}, []any{got.NoBytes, got.NoFlushes})
+			require.Nil(t, got.Bytes)
+			continue
+		}
+		require.Equal(t, "it has no cache", got.NoFlushes)
+		require.Equal(t, []float64{100, 100}, []float64{got.Before.Bytes, *got.Bytes})
+	}
 }
 
 // A store that cannot be opened ends the preparation with the reason, and nothing is known of it later.

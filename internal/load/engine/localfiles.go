@@ -22,6 +22,7 @@ type files struct {
 	store  localfile.Store
 	driver localfile.Driver
 	keep   bool // a later phase needs them
+	device *device
 	of     *localTarget
 	log    *slog.Logger
 }
@@ -101,6 +102,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 		of.had[i] = true
 	}
 	g.files = &files{store: store, driver: d, keep: laterUse(g.plan, g.phase), of: of, log: e.cfg.Logger}
+	g.files.device = watchDevice(ctx, store, quietBefore(g.phase))
 	g.parts = g.sessions
 	leaveRoom(g.parts)
 	return nil
@@ -138,6 +140,7 @@ func (g *group) settle(ctx context.Context, verify func(context.Context, string,
 	}
 	g.files = nil
 	account := &worker.Log{Log: f.store.Log(), Threads: g.threads()}
+	account.Devices = f.device.stop()
 	claim, err := f.close()
 	if account.Failure != "" || err != nil {
 		f.of.failed = g.phase.Name

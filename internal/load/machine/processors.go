@@ -115,9 +115,14 @@ func (w *Watch) Stop() (measure.Machine, error) {
 	if err != nil {
 		return measure.Machine{}, err
 	}
-	host := environment{root: w.root, nulls: map[string]null{}}
-	worst.Host = host.line("host", "proc/sys/kernel/random/boot_id")
+	worst.Host = Boot(w.root)
 	return worst, nil
+}
+
+// Boot returns the id that this machine, and every container on it, has from its start to its end; "" if it has none.
+func Boot(root fs.FS) string {
+	host := environment{root: root, nulls: map[string]null{}}
+	return host.line("host", "proc/sys/kernel/random/boot_id")
 }
 
 // allowed returns the processors that a process may run on, in order.

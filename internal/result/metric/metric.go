@@ -326,7 +326,7 @@ func totals(quantiles []string) (all []Of[run.Phase]) {
 
 // Phase lists what there is of a phase as a whole. Its total has quantiles as [Figures] has them.
 func Phase(quantiles ...string) []Of[run.Phase] {
-	return append(slices.Concat(cacheFigures(), verifyFigures(), stalenessFigures(), totals(quantiles)), []Of[run.Phase]{
+	return append(slices.Concat(deviceFigures(), cacheFigures(), verifyFigures(), stalenessFigures(), totals(quantiles)), []Of[run.Phase]{
 		{
 			Name: "seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.Seconds },
 			Says: "first start to last end of its ops, without setup",

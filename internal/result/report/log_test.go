@@ -25,7 +25,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 		},
 		Threads: []measure.Thread{{Sessions: 1}},
 		Proof:   &localfile.Proof{Acknowledged: 20, Verified: 19},
-	}}
+	}, Device: &run.Device{BytesPerOp: new(5120.0), Amplification: new(2.5)}, Nulls: map[string]string{"device.flushes_per_op": "sda is never flushed"}}
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, []timeline.Source{{Run: r}}))
 	_, logs, _ := strings.Cut(b.String(), "|---|---|--:|--:|--:|--:|--:|--:|--:|---|\n")
@@ -34,6 +34,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 |---|---|---|
 | fill | log | append, when full: inside, sync auto asked, fdatasync used by group commit at once, NOT durable, 2 files of 1 MiB, prealloc zero, on tmpfs |
 | fill | written | 2.00 kB of entries, 0 resets |
+| fill | device | 5.12 kB an op, 2.50 times the entries, flushes are not known: sda is never flushed |
 | fill | syncs | 25 % with 1 entry, 50 % with 2, 25 % with 5 to 8 |
 | fill | at risk | acknowledged and not durable: up to 2,000 entries, 3.00 kB, for 500 ms, on average 1000.5 entries, 1.50 kB, the last sync took 2.00 ms |
 | fill | verified | 19/20 entries that had to be there, by another process |

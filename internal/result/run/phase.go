@@ -35,6 +35,7 @@ type Phase struct {
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
 
 	Log       *worker.Log          `json:"log"`                 // null: the target is no log
+	Device    *Device              `json:"device,omitempty"`    // absent: the target is no log
 	Cache     *Cache               `json:"cache,omitempty"`     // absent: no target reads through a cache
 	Verify    *Verify              `json:"verify,omitempty"`    // absent: the phase does not look for lost writes
 	Staleness *Staleness           `json:"staleness,omitempty"` // absent: the phase does not measure it

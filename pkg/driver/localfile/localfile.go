@@ -81,6 +81,20 @@ type Session interface {
 	Do(req *driver.Request, reply *driver.Reply) error
 }
 
+// Placed is a Store that knows the block device that its files are on.
+type Placed interface{ Device() Device }
+
+// Device is a block device.
+type Device struct {
+	Name      string // "/dev/sda1"; "" if there is none
+	Number    string // "8:1"
+	NoBytes   string // why it is not known how much is written to it; "" if it is
+	NoFlushes string // why it is not known how often its write cache is flushed; "" if it is
+
+	// Counts returns how many bytes have been written to it and how often it was flushed, whoever asked for it; 0 what is not known.
+	Counts func() (bytes, flushes uint64, err error)
+}
+
 // Log says which log files a phase loaded, what its sessions promised, and what they did. It is part of the result.
 type Log struct {
 	Layout      string   `json:"layout"`

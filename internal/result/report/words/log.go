@@ -42,6 +42,9 @@ func Log(ph *run.Phase) []Fact {
 		return append(facts, caveatsOf(ph)...) // it only read
 	}
 	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))})
+	if device := deviceOf(ph); device != nil {
+		facts = append(facts, Fact{"device", device})
+	}
 	if len(l.Batches) > 0 {
 		facts = append(facts, Fact{"syncs", batchesOf(l.Batches)})
 	}
@@ -70,6 +73,29 @@ func caveatsOf(ph *run.Phase) (facts []Fact) {
 		facts = append(facts, Fact{"caveat", []string{c}})
 	}
 	return facts
+}
+
+// deviceOf says what reached the device; nil if nobody asked it.
+func deviceOf(ph *run.Phase) (texts []string) {
+	d := ph.Device
+	if d == nil {
+		return nil
+	}
+	if d.BytesPerOp == nil && d.FlushesPerOp == nil && ph.Nulls["device.bytes_per_op"] == ph.Nulls["device.flushes_per_op"] {
+		return []string{"bytes and flushes an op are not known: " + ph.Nulls["device.bytes_per_op"]}
+	}
+	if d.BytesPerOp != nil {
+		texts = append(texts, quantity.Bytes(uint64(*d.BytesPerOp))+" an op")
+	} else {
+		texts = append(texts, "bytes an op are not known: "+ph.Nulls["device.bytes_per_op"])
+	}
+	if d.Amplification != nil {
+		texts = append(texts, fmt.Sprintf("%.2f times the entries", *d.Amplification))
+	}
+	if d.FlushesPerOp != nil {
+		return append(texts, fmt.Sprintf("%.2f flushes an op", *d.FlushesPerOp))
+	}
+	return append(texts, "flushes are not known: "+ph.Nulls["device.flushes_per_op"])
 }
 
 // maxThreads bounds the threads that a report names one by one.

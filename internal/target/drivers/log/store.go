@@ -259,6 +259,13 @@ func (s *store) clears() string {
 	return s.cfg.Full
 }
 
+// Device implements localfile.Placed.
+func (s *store) Device() localfile.Device {
+	first := s.files[0].regions[0]
+	d := pmem.DiskOf(first.Mode(), first.Place())
+	return localfile.Device{Name: d.Device, Number: d.Number, NoBytes: d.NoBytes, NoFlushes: d.NoFlushes, Counts: d.Counts}
+}
+
 // Session implements localfile.Store.
 func (s *store) Session(i int) (localfile.Session, error) {
 	if i < s.site.From || i >= s.site.To {

@@ -1,0 +1,76 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// mostOthers is how much others may have used a device just before a load, as a share of what it did during the load.
+const mostOthers = 0.1
+
+// device sums up what the devices did beneath the log files of all workers, on which so many ops changed something. It is of them all, or null.
+func (p *phase) device(l *worker.Log, changed uint64) {
+	if len(l.Devices) == 0 {
+		return
+	}
+	d := &run.Device{}
+	p.Device = d
+	bytes := deviceFigure{
+		count: func(d *worker.Device) (*float64, string) { return d.Bytes, d.NoBytes }, before: func(b *worker.Before) float64 { return b.Bytes },
+		words: func(rate float64) string { return quantity.Bytes(uint64(rate)) + "/s written" },
+	}
+	flushes := deviceFigure{
+		count: func(d *worker.Device) (*float64, string) { return d.Flushes, d.NoFlushes }, before: func(b *worker.Before) float64 { return b.Flushes },
+		words: func(rate float64) string { return quantity.Whole(rate) + " flushes/s" },
+	}
+	d.Bytes = p.sumDevices("bytes", l.Devices, &bytes)
+	d.Flushes = p.sumDevices("flushes", l.Devices, &flushes)
+	d.BytesPerOp = p.quotient("device.bytes_per_op", d.Bytes, "bytes", changed, "no op changed anything")
+	d.FlushesPerOp = p.quotient("device.flushes_per_op", d.Flushes, "flushes", changed, "no op changed anything")
+	d.Amplification = p.quotient("device.amplification", d.Bytes, "bytes", l.Bytes, "no entry was written")
+}
+
+// deviceFigure is one of the counts of a device.
+type deviceFigure struct {
+	count  func(*worker.Device) (n *float64, unknown string)
+	before func(*worker.Before) float64
+	words  func(rate float64) string
+}
+
+// sumDevices adds up a count of all devices. It is nil, with the reason, if one of them is not known, or not the load's.
+func (p *phase) sumDevices(name string, all []worker.Device, f *deviceFigure) *float64 {
+	sum := 0.0
+	for i := range all {
+		d := &all[i]
+		n, unknown := f.count(d)
+		if n == nil {
+			p.null(fmt.Sprintf("log.devices.%d.%s", i, name), reason.NotCounted, unknown)
+			p.null("device."+name, reason.NotCounted, unknown)
+			return nil
+		}
+		if was, is := f.before(&d.Before)/d.Before.Seconds, *n/d.Seconds; was > mostOthers*is {
+			p.null("device."+name, reason.SharedDevice, fmt.Sprintf("others use %s: %s in the %s before the load, and %s during it",
+				d.Name, f.words(was), quantity.Duration(d.Before.Seconds), f.words(is)))
+			return nil
+		}
+		sum += *n
+	}
+	return &sum
+}
+
+// quotient divides a sum of all devices. It is nil, with the reason, if the sum is, or there is nothing to divide by.
+func (p *phase) quotient(path string, sum *float64, name string, by uint64, none string) *float64 {
+	switch {
+	case sum == nil:
+		p.Null(path, reason.Why{Code: p.NullCodes["device."+name], Text: p.Nulls["device."+name]})
+		return nil
+	case by == 0:
+		p.null(path, reason.NoOps, none)
+		return nil
+	}
+	return number(*sum / float64(by))
+}

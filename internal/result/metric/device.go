@@ -1,0 +1,30 @@
+package metric
+
+import "github.com/loadgen/loadgen/internal/result/run"
+
+// deviceFigures lists what the block devices beneath log files did.
+func deviceFigures() []Of[run.Phase] {
+	of := within(func(p *run.Phase) *run.Device { return p.Device })
+	return []Of[run.Phase]{
+		{
+			Name: "device.bytes", Unit: "bytes", Float: of(func(d *run.Device) *float64 { return d.Bytes }),
+			Says: "written, by whoever; null with the reason if it is not known, or if others wrote much just before ([how](logs.md#what-reaches-the-device))",
+		},
+		{
+			Name: "device.flushes", Unit: "flushes", Float: of(func(d *run.Device) *float64 { return d.Flushes }),
+			Says: "of the write cache of the whole disk, by whoever",
+		},
+		{
+			Name: "device.bytes_per_op", Unit: "bytes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.BytesPerOp }),
+			Says: "per op that changed something and ended ok",
+		},
+		{
+			Name: "device.flushes_per_op", Unit: "flushes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.FlushesPerOp }),
+			Says: "per op that changed something and ended ok",
+		},
+		{
+			Name: "device.amplification", Unit: "bytes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.Amplification }),
+			Says: "`bytes` for each byte of acknowledged entries",
+		},
+	}
+}
