@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -31,12 +32,24 @@ const (
 // query is an expression of PromQL, in which {} stands for the labels of the run, and the legend of its series.
 type query struct{ expr, legend string }
 
-// ofRun puts the labels of the run into an expression's selectors.
-func ofRun(expr string) string { return selecting(expr, `job="$job",run="$run"`) }
+var (
+	selector = regexp.MustCompile(`(loadgen_\w+)\{([,}])`)
 
-// selecting puts labels into the selectors of an expression that are {} or begin with a comma.
-func selecting(expr, labels string) string {
-	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
+	// coordinators are the metrics that only a coordinator's page has, or that a worker does not know the value of.
+	coordinators = regexp.MustCompile(`^loadgen_(worker_|observed|event|assert|phase_validity|run_(completeness|validity|assertions))`)
+)
+
+// ofRun puts the labels of the run into an expression's selectors that are {} or begin with a comma. What only coordinators know is the same whichever
+// job is looked at.
+func ofRun(expr string) string {
+	return selector.ReplaceAllStringFunc(expr, func(s string) string {
+		name, end := s[:len(s)-2], s[len(s)-1:]
+		job := `job="$job"`
+		if coordinators.MatchString(name) {
+			job = `job!="loadgen-workers"`
+		}
+		return name + "{" + job + `,run="$run"` + end
+	})
 }
 
 // q returns a query in ranges of time.
@@ -201,11 +214,10 @@ func ofOneRun(uid, title, how string) *dashboard.DashboardBuilder {
 	return b
 }
 
-// mark is an annotation wherever an expression is above 0, a range where it stays so. Marks are the same whichever job is looked at: workers know
-// neither events nor verdicts.
+// mark is an annotation wherever an expression is above 0, a range where it stays so.
 func mark(name, color, expr, text string) *dashboard.AnnotationQueryBuilder {
 	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source(prom)).Enable(true).IconColor(color).
-		Expr(selecting(expr, `job!="loadgen-workers",run="$run"`)).TitleFormat(name).TextFormat(text).Step("1s")
+		Expr(ofRun(expr)).TitleFormat(name).TextFormat(text).Step("1s")
 }
 
 // lately is the greatest value of a gauge since the last point in time that is looked at. Over hours those are minutes apart.

@@ -115,7 +115,7 @@ func TestDashboardsReferToWhatThereIs(t *testing.T) {
 					require.Contains(t, q.RawSQL, "plan IN (${plan:sqlstring}) AND $__timeFilter(", at)
 					continue
 				}
-				require.Regexp(t, `\{job="(\$job|loadgen-workers)",run="\$run"`, q.Expr, at)
+				require.Regexp(t, `\{job(="\$job"|!?="loadgen-workers"),run="\$run"`, q.Expr, at)
 				for _, match := range labelIn.FindAllStringSubmatch(q.LegendFormat, -1) {
 					require.Contains(t, labelsOf(q.Expr), match[1], "%s: %s", at, q.Expr)
 				}
