@@ -143,8 +143,8 @@ phase "mixed" {
 `
 
 // TestAgainstPrometheus has a real Prometheus, configured as in deploy, scrape a run of three worker processes and their coordinator. During the run,
-// every expression of every dashboard returns data. In the end, what was stored from the workers adds up to what was stored from the coordinator,
-// which equals the result, and so do the dashboards' panels.
+// every expression of every dashboard returns data, and the live page shows all that happens. In the end, what was stored from the workers adds up to what
+// was stored from the coordinator, which equals the result, and so do the dashboards' panels.
 func TestAgainstPrometheus(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--memory", "16KiB")
@@ -161,6 +161,11 @@ func TestAgainstPrometheus(t *testing.T) {
 	t.Run("dashboards", func(t *testing.T) { testDashboards(t, db, id) })
 	t.Run("queries of the docs", func(t *testing.T) { testQueries(t, db) })
 	t.Run("rules", func(t *testing.T) { testRules(t, db, id) })
+	page := watching(t, tm.page())
+	page.until(">fault</text>")
+	for _, words := range []string{`<section id="r1-p1">`, "scenario change, elsewhere", "disk, observed", `<th scope="row">w3</th><td>up</td>`, `>open</span></th><td><b>quick</b>`} {
+		require.True(t, strings.Contains(page.page(), words), words)
+	}
 
 	tm.signal(syscall.SIGINT)
 	result := tm.result(60 * time.Second)

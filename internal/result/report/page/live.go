@@ -64,6 +64,14 @@ func newNowView(r *run.Run, u *run.Update) *nowView {
 	}
 	v.Share, v.Known = words.DoneOf(u)
 	add := func(name, value string) { v.Tiles = append(v.Tiles, tile{Name: name, Value: value}) }
+	if s := u.Search; s != nil {
+		best := "none yet"
+		if s.Best > 0 {
+			best = quantity.SI(s.Best) + "/s"
+		}
+		add("best so far", best)
+		add("left of the search", words.Clock(s.Left))
+	}
 	if u.Offered > 0 {
 		add("offered now", quantity.SI(u.Offered)+"/s")
 	}
@@ -75,7 +83,9 @@ func newNowView(r *run.Run, u *run.Update) *nowView {
 	if r != nil && r.Phase[u.Phase] != nil {
 		left := int64(0)
 		for _, o := range r.Phase[u.Phase].Op {
-			left += o.InFlight
+			if o != nil { // an op of several targets has no figures of its own
+				left += o.InFlight
+			}
 		}
 		add("in flight", quantity.Thousands(left))
 	}

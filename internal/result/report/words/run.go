@@ -116,7 +116,7 @@ func Ends(r *run.Run) []string {
 		rest += len(ph.Reasons)
 	}
 	all := r.Verdict.Reasons
-	return all[:max(len(all)-rest, 0)]
+	return slices.Clip(all[:max(len(all)-rest, 0)]) // for callers that append others
 }
 
 // Unmet says which assert did not pass.
