@@ -163,7 +163,7 @@ func TestAgainstPrometheus(t *testing.T) {
 	t.Run("rules", func(t *testing.T) { testRules(t, db, id) })
 	page := watching(t, tm.page())
 	page.until(">fault</text>")
-	for _, words := range []string{`<section id="r1-p1">`, "scenario change, elsewhere", "disk, observed", `<th scope="row">w3</th><td>up</td>`, `>open</span></th><td><b>quick</b>`} {
+	for _, words := range []string{`<section id="r1-p1">`, "scenario change, elsewhere", "disk, observed", `<th scope="row">w3</th><td>up</td>`, `>pass</span></th><td><b>files</b>`} {
 		require.True(t, strings.Contains(page.page(), words), words)
 	}
 

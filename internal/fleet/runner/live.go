@@ -120,7 +120,7 @@ func (p *livePage) end(ctx context.Context, c *Config, result *run.Run) {
 			c.Logger.Warn("show the report", "err", err)
 		}
 	}
-	p.feed.Close(last)
+	p.feed.Close(last, result.Experiment != "")
 	end := func(ctx context.Context) {
 		if err := p.server.Close(ctx); err != nil {
 			c.Logger.Warn("end metrics", "err", err)

@@ -152,7 +152,7 @@ func TestDrawSeries(t *testing.T) {
 	lines = draw(t, plan.OverTime, `phase.get.series.response.p99`, v)
 	require.Contains(t, lines[0].reason, "fewer than 10 beyond that quantile")
 	lines = draw(t, plan.OverTime, `phase.put-warm.series.rate`, v)
-	require.Equal(t, "phase put-warm was not run: the run is complete", lines[0].reason)
+	require.Equal(t, "phase put-warm has not run", lines[0].reason)
 
 	long := make([]int, 3*maxPoints)
 	for i := range long {

@@ -113,5 +113,5 @@ func TestObservationsInExpressions(t *testing.T) {
 	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: []string{"x"}, Load: load(0, 1000), Observed: map[string]*judge.Observation{"server": o}}))
 	table := Fill(columns(`phase.get.observe.server.calls.delta / phase.get.op.get.ok`, `phase.put-warm.observe.server.calls.max`), []Variant{{Name: "v", Plan: p, Runs: []*run.Run{r}}}, 0)
 	require.InDelta(t, 1, *table.Rows[0].Cells[0].Value, 0)
-	require.Contains(t, table.Rows[0].Cells[1].Reason, "phase put-warm was not run")
+	require.Contains(t, table.Rows[0].Cells[1].Reason, "phase put-warm has not run")
 }

@@ -10,9 +10,10 @@
 //
 //	part    {"id":"p3","html":"…","more":true}   replaces a part, or its first piece; without more, the piece is the part's last
 //	shown   {}                                   all parts of a rendering have come
-//	end     {}                                   nothing more will come
+//	end     {"another":true}                     nothing more will come; with another, of this feed: its successor will answer at the same address
 //
-// The part "" is the document, with an empty element for each part.
+// The part "" is the document, with an empty element for each part. Parts are numbered. A part that has a name, <live-part of="NAME">, is called after it
+// instead and numbers those in it by themselves, so that they stay the same part when others come before them. Names are unique in a document.
 package live
 
 import (
@@ -20,6 +21,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +50,7 @@ type Feed struct {
 	mu       sync.Mutex
 	parts    []part    // of the last rendering
 	next     time.Time // when another may begin
-	ended    bool      // parts are the last
+	end      []byte    // the last event, once parts are the last
 	watchers map[chan []byte]struct{}
 }
 
@@ -131,8 +134,8 @@ func (f *Feed) Watched() bool {
 }
 
 // Close ends the feed, and all streams once they have been sent what is there, with html as the last document; "": the last that was shown. Whoever
-// comes later is sent the same.
-func (f *Feed) Close(html string) {
+// comes later is sent the same. another says that watchers are to come back for another feed.
+func (f *Feed) Close(html string, another bool) {
 	close(f.due)
 	<-f.done
 	if html != "" {
@@ -140,10 +143,12 @@ func (f *Feed) Close(html string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = true
+	f.end = event("end", struct {
+		Another bool `json:"another,omitempty"`
+	}{another})
 	for w := range f.watchers {
 		select {
-		case w <- []byte(end):
+		case w <- f.end:
 		default: // it comes back
 		}
 		delete(f.watchers, w)
@@ -162,8 +167,8 @@ func (f *Feed) join() (w chan []byte, refused string) {
 	if len(f.parts) > 0 {
 		w <- events(f.parts)
 	}
-	if f.ended {
-		w <- []byte(end)
+	if f.end != nil {
+		w <- f.end
 		close(w)
 		return w, ""
 	}
@@ -214,19 +219,27 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end is the last event.
-const end = "event: end\ndata: {}\n\n"
-
 const (
-	opening = "<live-part>"
+	opening = "<live-part" // and maybe a name
+	naming  = ` of="`
 	closing = "</live-part>"
 )
+
+// mark matches what begins or ends a part.
+var mark = regexp.MustCompile(`</?live-part[^>]*>`)
+
+// scope numbers parts.
+type scope struct {
+	prefix string
+	n      int
+}
 
 // split takes the parts out of a document. They may be in each other.
 func split(html string) []part {
 	parts := []part{{}}
 	texts := []*strings.Builder{{}} // of the open parts; the first is the document's
 	open := []int{0}                // likewise, their indices in parts
+	scopes := []*scope{{prefix: "p"}}
 	for {
 		at := strings.IndexByte(html, '<')
 		last := len(open) - 1
@@ -238,13 +251,21 @@ func split(html string) []part {
 		html = html[at:]
 		switch {
 		case strings.HasPrefix(html, opening):
-			id := fmt.Sprintf("p%d", len(parts))
+			var tag string
+			tag, html, _ = strings.Cut(html[len(opening):], ">")
+			in, id := scopes[last], ""
+			if name, ok := strings.CutPrefix(tag, naming); ok {
+				id = "p-" + strings.TrimSuffix(name, `"`)
+				in = &scope{prefix: id + "-"}
+			} else {
+				in.n++
+				id = in.prefix + strconv.Itoa(in.n)
+			}
 			fmt.Fprintf(texts[last], `<live-part id="%s"></live-part>`, id)
-			parts, texts, open = append(parts, part{id: id}), append(texts, &strings.Builder{}), append(open, len(parts))
-			html = html[len(opening):]
+			parts, texts, open, scopes = append(parts, part{id: id}), append(texts, &strings.Builder{}), append(open, len(parts)), append(scopes, in)
 		case strings.HasPrefix(html, closing) && last > 0:
 			parts[open[last]].html = texts[last].String()
-			texts, open = texts[:last], open[:last]
+			texts, open, scopes = texts[:last], open[:last], scopes[:last]
 			html = html[len(closing):]
 		default:
 			texts[last].WriteByte('<')
@@ -256,30 +277,36 @@ func split(html string) []part {
 }
 
 // Whole removes the marks of parts from a document.
-func Whole(html string) string { return strings.NewReplacer(opening, "", closing, "").Replace(html) }
+func Whole(html string) string { return mark.ReplaceAllString(html, "") }
 
 // events encodes parts.
 func events(parts []part) []byte {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // no browser reads it as HTML, and it would be half as long again
+	var all []byte
 	for _, p := range parts {
 		for rest := p.html; ; {
 			piece := rest[:fit(rest)]
 			rest = rest[len(piece):]
-			b.WriteString("event: part\ndata: ")
-			_ = encoder.Encode(struct { // it ends the line; a buffer takes everything
+			all = append(all, event("part", struct {
 				ID   string `json:"id"`
 				HTML string `json:"html"`
 				More bool   `json:"more,omitempty"`
-			}{p.id, piece, rest != ""})
-			b.WriteByte('\n')
+			}{p.id, piece, rest != ""})...)
 			if rest == "" {
 				break
 			}
 		}
 	}
-	b.WriteString("event: shown\ndata: {}\n\n")
+	return append(all, event("shown", struct{}{})...)
+}
+
+// event encodes an event with its data.
+func event(name string, data any) []byte {
+	var b bytes.Buffer
+	b.WriteString("event: " + name + "\ndata: ")
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // no browser reads it as HTML, and it would be half as long again
+	_ = encoder.Encode(data)     // it ends the line; a buffer takes everything
+	b.WriteByte('\n')
 	return b.Bytes()
 }
 

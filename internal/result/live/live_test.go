@@ -84,22 +84,26 @@ func TestWatchersAreSentWhatHasChanged(t *testing.T) {
 		synctest.Wait()
 		require.True(t, f.Due())
 		long := strings.Repeat(`<b class="ü">"</b>`, 5000)
-		f.Show(says("<main><live-part>a<live-part>b</live-part></live-part><live-part>" + long + "</live-part></main>"))
+		page := func(first, text string) string {
+			return "<main>" + first + "<live-part of=\"x\">a<live-part>" + text + "</live-part></live-part><live-part>" + long + "</live-part></main>"
+		}
+		require.Equal(t, "<main>ab"+long+"</main>", live.Whole(page("", "b")))
+		f.Show(says(page("", "b")))
 		synctest.Wait()
 		late, lateEnded := visit(t.Context(), f, nil)
 		synctest.Wait()
-		f.Close("<main><live-part>a<live-part>c</live-part></live-part><live-part>" + long + "</live-part></main>")
+		f.Close(page(`<live-part of="new">d</live-part>`, "c"), false)
 		ended()
 		lateEnded()
 
 		want := map[string]string{
-			"":   `<main><live-part id="p1"></live-part><live-part id="p3"></live-part></main>`,
-			"p1": `a<live-part id="p2"></live-part>`, "p2": "c", "p3": long,
+			"":      `<main><live-part id="p-new"></live-part><live-part id="p-x"></live-part><live-part id="p1"></live-part></main>`,
+			"p-new": "d", "p-x": `a<live-part id="p-x-1"></live-part>`, "p-x-1": "c", "p1": long,
 		}
 		for _, b := range []*browser{first, late} {
 			parts, sent, over := shown(t, b.Body.String())
 			require.Equal(t, want, parts)
-			require.Equal(t, []string{"", "p1", "p2", "p3", "p2"}, sent)
+			require.Equal(t, []string{"", "p-x", "p-x-1", "p1", "", "p-new", "p-x-1"}, sent)
 			require.True(t, over)
 		}
 		after, wait := visit(t.Context(), f, nil)
@@ -130,7 +134,7 @@ func TestRenderingTakesAFiftiethOfTheTime(t *testing.T) {
 		leave()
 		ended()
 		require.False(t, f.Due(), "nobody watches any more")
-		f.Close("")
+		f.Close("", false)
 	})
 }
 
@@ -148,8 +152,9 @@ func TestSlowWatchersAreDropped(t *testing.T) {
 		close(slow)
 		dropped()
 		require.True(t, f.Watched())
-		f.Close("")
+		f.Close("", true)
 		ended()
+		require.Contains(t, quick.Body.String(), "event: end\ndata: {\"another\":true}\n\n")
 		_, sent, _ := shown(t, quick.Body.String())
 		require.Len(t, sent, 6)
 	})
@@ -177,6 +182,6 @@ func TestWatchersAreBounded(t *testing.T) {
 		for _, ended := range all {
 			ended()
 		}
-		f.Close("")
+		f.Close("", false)
 	})
 }

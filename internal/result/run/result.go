@@ -129,7 +129,11 @@ func (r *Run) Why(steps ...string) (why reason.Why) {
 		if p := r.Phase[steps[1]]; p != nil {
 			return whyNull(p.Nulls, p.NullCodes, steps[2:])
 		}
-		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run: the run is %s", steps[1], r.Verdict.Completeness)}
+		text := fmt.Sprintf("phase %s has not run", steps[1])
+		if is := r.Verdict.Completeness; is != Complete && is != Degraded { // as a run in progress may be
+			text = fmt.Sprintf("phase %s was not run: the run is %s", steps[1], is)
+		}
+		return reason.Why{Code: reason.NotApplicable, Text: text}
 	}
 	return reason.Why{}
 }

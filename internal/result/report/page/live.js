@@ -4,48 +4,83 @@ const main = document.querySelector("main");
 const link = document.querySelector("#link");
 const parts = new Map(); // what is shown, by place
 const pieces = new Map(); // what has come of parts that are not whole
-let fresh = new Set(); // parts that have come since the last rendering was shown
+const fresh = new Set(); // parts that have come since the last rendering was shown
+const lost = "connection lost: trying again";
+let ended = "";
 
-function fill(root) {
-  for (const place of root.querySelectorAll("live-part[id]")) {
-    if (!place.hasChildNodes() && parts.has(place.id)) put(place, place.id);
+// named says which of an element's children is the same in its next content.
+function named(node) {
+  return node.nodeName + (node.id || node.querySelector?.(":scope > summary, :scope > details > summary")?.textContent);
+}
+
+// turn makes an element's content that of another. What stays the same is left alone, and with it the focus and what is selected, open and scrolled.
+function turn(element, next) {
+  const before = new Map();
+  for (const node of [...element.childNodes]) {
+    if (node.nodeType === Node.TEXT_NODE && !node.data.trim()) {
+      node.remove(); // it would stand between others in another order
+      continue;
+    }
+    const name = named(node);
+    if (!before.has(name)) before.set(name, []);
+    before.get(name).push(node);
+  }
+  const pairs = [...next.childNodes].map((node) => [node, before.get(named(node))?.shift()]);
+  for (const node of [...before.values()].flat()) node.remove();
+  let at = element.firstChild;
+  for (const [node, old] of pairs) {
+    if (old === undefined) {
+      element.insertBefore(node, at);
+      enter(node);
+      continue;
+    }
+    if (old === at) at = at.nextSibling;
+    else element.insertBefore(old, at);
+    if (old.nodeName === "svg") {
+      old.replaceWith(node);
+      wire(node);
+    } else if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== node.data) old.data = node.data;
+    } else if (old.nodeName !== "LIVE-PART") { // which has content of its own
+      for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      for (const { name } of [...old.attributes]) if (!node.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+      turn(old, node);
+    }
   }
 }
 
-// put replaces the content of a place. What is open stays open, and what has the focus keeps it.
-function put(place, id) {
-  const old = [...place.querySelectorAll("details, summary, a, [tabindex]")];
-  const open = old.map((e) => e.open);
-  const at = old.indexOf(document.activeElement);
-  const wide = [...place.querySelectorAll(".wide")].map((e) => e.scrollLeft);
-  place.innerHTML = parts.get(id);
-  wire(place);
-  fill(place);
-  const now = [...place.querySelectorAll("details, summary, a, [tabindex]")];
-  if (now.length === old.length) {
-    now.forEach((e, i) => { if (open[i]) e.open = true; });
-    now[at]?.focus({ preventScroll: true });
-  }
-  [...place.querySelectorAll(".wide")].forEach((e, i) => { e.scrollLeft = wide[i] ?? 0; });
+// enter fills the places in what is new.
+function enter(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return;
+  wire(node);
+  for (const place of node.querySelectorAll("live-part")) put(place);
+  if (node.nodeName === "LIVE-PART") put(node);
+}
+
+function put(place) {
+  if (!parts.has(place.id)) return;
+  const next = document.createElement("template");
+  next.innerHTML = parts.get(place.id);
+  turn(place, next.content);
 }
 
 function show() {
-  tip.hidden = true;
-  if (fresh.has("")) {
-    put(main, "");
-  } else {
-    for (const id of fresh) {
-      const place = document.getElementById(id);
-      if (place) put(place, id);
-    }
+  const focused = document.activeElement;
+  if (fresh.delete("")) put(main);
+  for (const id of fresh) {
+    const place = document.getElementById(id);
+    if (place) put(place);
   }
-  fresh = new Set();
+  fresh.clear();
+  if (focused?.isConnected) focused.focus({ preventScroll: true }); // what is moved loses it
+  if (pointer) tell(document.elementFromPoint(pointer.clientX, pointer.clientY));
 }
 
 function watch() {
   const stream = new EventSource("stream");
   stream.addEventListener("open", () => {
     link.textContent = "live";
+    ended = "";
     pieces.clear();
   });
   stream.addEventListener("part", (event) => {
@@ -60,12 +95,14 @@ function watch() {
     fresh.add(id);
   });
   stream.addEventListener("shown", show);
-  stream.addEventListener("end", () => {
-    stream.close();
-    link.textContent = "the run has ended";
+  stream.addEventListener("end", (event) => {
+    ended = "the run has ended";
+    if (JSON.parse(event.data).another) ended += ": waiting for the next of the experiment";
+    else stream.close();
+    link.textContent = ended;
   });
   stream.addEventListener("error", () => {
-    link.textContent = "connection lost: trying again";
+    link.textContent = ended || lost;
     if (stream.readyState === EventSource.CLOSED) setTimeout(watch, 10000); // it was refused
   });
 }

@@ -6,38 +6,44 @@ tip.className = "tip";
 tip.hidden = true;
 document.body.append(tip);
 
+const texts = new WeakMap(); // of the places on charts that have one
+let pointer = null; // its last event
+let hair = null; // of the chart below it
+
 // wire has the charts below an element answer to the pointer.
 function wire(root) {
-  for (const plot of root.querySelectorAll("svg.plot")) wirePlot(plot);
-}
-
-function wirePlot(plot) {
-  const hair = plot.querySelector(".hair"); // ratios have none
-  const point = (at) => {
-    hair?.setAttribute("x1", at);
-    hair?.setAttribute("x2", at);
-  };
-  const texts = new Map();
-  for (const hit of plot.querySelectorAll(".hit")) {
+  for (const hit of root.querySelectorAll("svg.plot .hit")) {
     texts.set(hit, hit.textContent);
     hit.textContent = "";
   }
-  const hide = () => {
-    tip.hidden = true;
-    point(-9);
-  };
-  plot.addEventListener("pointerleave", hide);
-  plot.addEventListener("pointermove", (event) => {
-    const text = texts.get(event.target);
-    if (!text) return hide();
-    const at = event.target.x.baseVal.value + event.target.width.baseVal.value / 2;
-    point(at);
-    tip.textContent = text;
-    tip.hidden = false;
-    const right = Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 4);
-    tip.style.left = Math.max(right, 4) + "px";
-    tip.style.top = Math.max(event.clientY - tip.offsetHeight - 14, 4) + "px";
-  });
 }
+
+function point(at) {
+  hair?.setAttribute("x1", at);
+  hair?.setAttribute("x2", at);
+}
+
+// tell shows the text of the place that the pointer is over.
+function tell(over) {
+  point(-9);
+  const text = texts.get(over);
+  tip.hidden = !text;
+  if (!text) return;
+  hair = over.closest("svg").querySelector(".hair"); // ratios have none
+  point(over.x.baseVal.value + over.width.baseVal.value / 2);
+  tip.textContent = text;
+  const right = Math.min(pointer.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 4);
+  tip.style.left = Math.max(right, 4) + "px";
+  tip.style.top = Math.max(pointer.clientY - tip.offsetHeight - 14, 4) + "px";
+}
+
+document.addEventListener("pointermove", (event) => {
+  pointer = event;
+  tell(event.target);
+});
+document.documentElement.addEventListener("pointerleave", () => {
+  pointer = null;
+  tell(null);
+});
 
 wire(document);
