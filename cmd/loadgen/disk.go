@@ -31,16 +31,19 @@ var diskPlan string
 // diskPhase is a load of small entries on a file whose blocks are made in one way.
 type diskPhase struct {
 	Name     string
+	Title    string
 	Prealloc pmem.Prealloc
+	Writers  int // several share each sync
 	Says     string
 }
 
 // diskPhases are in the order in which they run: the one that fills a journal least comes first.
 func diskPhases() []diskPhase {
 	return []diskPhase{
-		{"zeroed", pmem.Zeroed, "The blocks were written before, as in a log that recycles its files."},
-		{"reserved", pmem.Reserved, "The blocks are reserved by fallocate and written for the first time, as by etcd."},
-		{"extended", pmem.Extending, "The file is made longer by each entry."},
+		{"zeroed", "blocks zeroed", pmem.Zeroed, 1, "The blocks were written before, as in a log that recycles its files."},
+		{"grouped", "zeroed, 8 writers", pmem.Zeroed, 8, "Eight writers share one log, and each sync is for all that wait for one."},
+		{"reserved", "blocks reserved", pmem.Reserved, 1, "The blocks are reserved by fallocate and written for the first time, as by etcd."},
+		{"extended", "blocks extended", pmem.Extending, 1, "The file is made longer by each entry."},
 	}
 }
 
@@ -70,11 +73,12 @@ func newDisk() *cobra.Command {
 		Use:   "disk DIR",
 		Short: "Say what a log can do in a directory: how long a sync takes there",
 		Long: `Say how long fdatasync takes in a directory, after each entry of 2 KiB by one writer, where the blocks of the file were written before, are
-reserved, or have to be found: and whether that is quick enough for a log such as etcd's, which wants a 99th percentile of at most 10 ms. Beside it, how
-many bytes a second it takes in pieces of 1 MiB, and on which file system and device the directory is.
+reserved, or have to be found: and whether that is quick enough for a log such as etcd's, which wants a 99th percentile of at most 10 ms. Beside it, what
+8 writers do that share their syncs, how much the device writes for each byte of an entry, how many bytes a second it takes in pieces of 1 MiB, and
+on which file system and device the directory is.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run. Its files are in DIR/loadgen-disk and are deleted at the end, also after
-Ctrl-C. They take three times --size, and a directory without room for them is refused. Exit codes: 0 the objective is met with reserved blocks, as etcd
+Ctrl-C. They take four times --size, and a directory without room for them is refused. Exit codes: 0 the objective is met with reserved blocks, as etcd
 writes, 1 it is not, others as for loadgen run.`,
 		Example: `  loadgen disk /var/lib/etcd
   loadgen disk . --slo p999=5ms --budget 2m
@@ -86,7 +90,7 @@ writes, 1 it is not, others as for loadgen run.`,
 	flags.share(f, "runs", "out", "report", "progress", "label", "strict")
 	f.StringArrayVar(&flags.slo, "slo", []string{"p99=10ms"}, "the objective of a write with its sync: `pQ=TIME`, such as p99=10ms or p999=20ms")
 	f.DurationVar(&flags.budget, "budget", 30*time.Second, "load for `DURATION` in all. Making the files comes on top")
-	f.StringVar(&flags.size, "size", "256MiB", "each of three files has this `SIZE`")
+	f.StringVar(&flags.size, "size", "256MiB", "each of four files has this `SIZE`")
 	f.StringVar(&flags.plan, "plan", "", "also write the plan to `FILE`; - prints it, and nothing is run")
 	return c
 }
@@ -113,7 +117,7 @@ func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil || p == nil {
 		return err
 	}
-	fmt.Fprintf(says, "%s in %s: it takes %v, and the time to make three files of %s.\n", d.place, d.Root, f.budget, f.size)
+	fmt.Fprintf(says, "%s in %s: it takes %v, and the time to make four files of %s.\n", d.place, d.Root, f.budget, f.size)
 	result, _, err := f.end(cmd, p, says)
 	if err != nil {
 		return err
@@ -127,11 +131,11 @@ func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 // asked makes the plan's data from the flags. It returns an error if the directory has no room for the files.
 func (f *diskFlags) asked(dir string) (*disk, error) {
 	size, err := dialect.ParseSize(f.size)
-	if err != nil || size < leastDiskSize || size > math.MaxInt64/4 {
+	if err != nil || size < leastDiskSize || size > math.MaxInt64/8 {
 		return nil, fmt.Errorf("--size %q: write 8MiB or more, such as 256MiB", f.size)
 	}
 	if f.budget < leastDiskBudget {
-		return nil, fmt.Errorf("--budget %v: write %v or more: there are four loads", f.budget, leastDiskBudget)
+		return nil, fmt.Errorf("--budget %v: write %v or more: there are five loads", f.budget, leastDiskBudget)
 	}
 	goals, err := objectivesOf(f.slo, "")
 	if err != nil {
@@ -140,7 +144,7 @@ func (f *diskFlags) asked(dir string) (*disk, error) {
 	if len(goals) != 1 || goals[0].Op != "" {
 		return nil, fmt.Errorf("--slo %q: write one objective of writes, such as p99=10ms", f.slo)
 	}
-	d := &disk{Size: quoted(f.size), Duration: f.budget / 4, Phases: diskPhases(), Objective: goals[0]}
+	d := &disk{Size: quoted(f.size), Duration: f.budget / 5, Phases: diskPhases(), Objective: goals[0]}
 	d.Quantiles = []string{"0.5", "0.99", "0.999", "0.9999"}
 	if share := "0." + strings.TrimRight(strings.TrimPrefix(d.Objective.Quantile, "p"), "0"); !slices.Contains(d.Quantiles, share) {
 		d.Quantiles = append(d.Quantiles, share)
@@ -160,8 +164,8 @@ func (f *diskFlags) asked(dir string) (*disk, error) {
 	if err != nil {
 		return nil, failed("%s: %w", d.Root, err)
 	}
-	if d.place = place; free < 3*size {
-		return nil, failed("%s: %s are free on %s, and three files of %s do not fit: make room, or write a --size of a third of it at most",
+	if d.place = place; free < 4*size {
+		return nil, failed("%s: %s are free on %s, and four files of %s do not fit: make room, or write a --size of a quarter of it at most",
 			d.Root, quantity.Bytes(free), place, f.size)
 	}
 	return d, nil
@@ -185,7 +189,7 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 	fmt.Fprintf(w, "%s is on %s%s\n", d.Root, d.place, cacheOf(d.place))
 	var caveats []string
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "entries of 2 KiB\tops/s\tp50\tp99\tp99.9\tp99.99\tmax\t%s\t\n", d.goal)
+	fmt.Fprintf(t, "entries of 2 KiB\tops/s\tp50\tp99\tp99.9\tp99.99\tmax\t%s\tdevice\tflushes\t\n", d.goal)
 	for _, one := range d.Phases {
 		ph := r.Phase[one.Name]
 		if ph == nil || ph.Op["append"] == nil || ph.Log == nil {
@@ -204,13 +208,14 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 		if is := op.Service.Quantile(d.Objective.Quantile); is != nil {
 			met = map[bool]string{true: "yes", false: "no"}[*is <= limit.Seconds()] + words.Mark(ph, "op.append.service."+d.Objective.Quantile)
 		}
-		row := []string{"blocks " + one.Name, cell(op.Rate, "rate", func(v float64) string { return quantity.Thousands(int64(v)) })}
+		row := []string{one.Title, cell(op.Rate, "rate", func(v float64) string { return quantity.Thousands(int64(v)) })}
 		for _, name := range []string{"p50", "p99", "p999", "p9999"} {
 			row = append(row, quantile(name))
 		}
 		row = append(row, cell(op.Service.Max, "service.max", quantity.Duration), met)
+		row = append(row, deviceCells(ph)...)
 		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
-		for _, c := range ph.Log.Caveats {
+		for _, c := range append(slices.Clone(ph.Log.Caveats), unknownOf(ph)...) {
 			if !slices.Contains(caveats, c) {
 				caveats = append(caveats, c)
 			}
@@ -219,6 +224,7 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintln(w, "device: how many times its own size it writes for an entry; flushes: of its cache, for an entry")
 	if ph := r.Phase["pieces"]; ph != nil && ph.Log != nil && ph.Log.BytesPerSecond != nil {
 		fmt.Fprintf(w, "pieces of 1 MiB, each with its sync: %s/s%s\n", quantity.Bytes(int64(*ph.Log.BytesPerSecond)), words.Mark(ph, "log.bytes_per_second"))
 	}
@@ -239,6 +245,28 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 		fmt.Fprintln(w, "Figures marked ? or ! are in doubt: loadgen report says why")
 	}
 	return nil
+}
+
+// deviceCells are what the device did for an entry.
+func deviceCells(ph *run.Phase) []string {
+	cells := []string{"-", "-"}
+	if d := ph.Device; d != nil && d.Amplification != nil {
+		cells[0] = fmt.Sprintf("%.2f×", *d.Amplification)
+	}
+	if d := ph.Device; d != nil && d.FlushesPerOp != nil {
+		cells[1] = fmt.Sprintf("%.2f", *d.FlushesPerOp)
+	}
+	return cells
+}
+
+// unknownOf says why the device's cells are empty.
+func unknownOf(ph *run.Phase) (all []string) {
+	for _, path := range []string{"device.bytes", "device.flushes"} {
+		if why := ph.Nulls[path]; why != "" && !slices.Contains(all, why) {
+			all = append(all, why)
+		}
+	}
+	return all
 }
 
 // cacheOf says what the kernel believes of a device's write cache.

@@ -23,8 +23,12 @@ func TestDiskOfADirectory(t *testing.T) {
 		require.Equal(t, prealloc, l.Prealloc)
 		require.Equal(t, l.Proof.Acknowledged, l.Proof.Verified)
 		require.GreaterOrEqual(t, l.Forces, r.Phase[name].Op["append"].OK, "each entry has its sync")
-		require.Regexp(t, `(?m)^ *blocks `+name+` .*  no[?!]?$`, p.stdout.String())
+		require.Regexp(t, `(?m)^ *blocks `+name+` .*  no[?!]?  .*$`, p.stdout.String())
 	}
+	grouped := r.Phase["grouped"].Log
+	require.NotNil(t, grouped.EntriesPerSync, "writers share syncs")
+	require.Equal(t, grouped.Proof.Acknowledged, grouped.Proof.Verified)
+	require.Regexp(t, `(?m)^ *zeroed, 8 writers .*  no[?!]?  .*$`, p.stdout.String())
 	require.Contains(t, p.stdout.String(), dir+" is on "+r.Phase["zeroed"].Log.FileSystem)
 	require.Regexp(t, `pieces of 1 MiB, each with its sync: .*/s`, p.stdout.String())
 	require.Contains(t, p.stdout.String(), "It does not meet p50 <= 1ns, with reserved blocks, as etcd writes: ")
