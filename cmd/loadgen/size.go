@@ -45,7 +45,7 @@ func newSize() *cobra.Command {
 		Use:   "size URL|HOST:PORT",
 		Short: "Say what an item takes in a server's memory, and how many fit",
 		Long: `Say how many bytes an item takes in a server, how much memory more items would take, and how many a memory has room for, each with a 95 %
-interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's database on disk.
+interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's table on disk.
 
 The address is a URL (redis://, rediss://, memcached://, postgres://) or HOST:PORT with --driver. A password comes from LOADGEN_SECRET_TARGET in the
 environment, or from --password-file.

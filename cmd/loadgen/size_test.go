@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"testing"
@@ -32,6 +34,35 @@ func amountIn(t *testing.T, text, pattern string) float64 {
 	return n
 }
 
+// filledPlan fills a store that is observed meanwhile. It takes the target, the figures, and how many keys of which sizes.
+const filledPlan = `plan "filled" {}
+target "store" {
+  %s
+}
+dataset "items" {
+  keys {
+    count  = %d
+    format = "another-prefix:a%%08d"
+  }
+  values { size = %d }
+}
+observe "store" {
+  every = "20ms"
+  server {
+    target = target.store
+    fields = [%s]
+  }
+}
+phase "fill" {
+  target  = target.store
+  dataset = dataset.items
+  populate {
+    sessions = 1
+    %s
+  }
+}
+`
+
 // What ten times as many items take in Redis is what was said beforehand, and nothing is left of the items that told it.
 func TestSizeForetellsRedis(t *testing.T) {
 	t.Parallel()
@@ -41,41 +72,42 @@ func TestSizeForetellsRedis(t *testing.T) {
 	require.Regexp(t, `(?m)^in 1\.00 GiB +[34],\d{3},\d{3} items, `, said)
 	foretold := amountIn(t, said, `(?m)^160,000 items +([0-9.]+) MiB ± `) * (1 << 20)
 
-	begin(t, `plan "real" {}
-variable "redis" {}
-target "cache" {
-  driver    = "redis"
-  endpoints = [var.redis]
-}
-dataset "items" {
-  keys {
-    count  = 160000
-    format = "another-prefix:a%08d"
-  }
-  values { size = 200 }
-}
-phase "fill" {
-  target  = target.cache
-  dataset = dataset.items
-  populate {}
-}
-`, "-var", "redis="+redis).whole()
+	seen := begin(t, fmt.Sprintf(filledPlan, fmt.Sprintf("driver = \"redis\"\nendpoints = [%q]", redis), 160_000, 200, `"used_memory", "used_memory_rss", "db0_keys"`, "")).
+		whole().Phase["fill"].Observe["store"]
 	took := amountIn(t, ask(t, redis, "INFO", "memory"), `used_memory:(\d+)`)
 	require.InEpsilon(t, took, foretold, 0.05)
+	each, used := amountIn(t, said, `(?m)^an item +([0-9.]+) bytes`), seen["used_memory"]
+	require.InEpsilon(t, each, *used.PerItem, 0.02)
+	require.InEpsilon(t, *used.After, *used.Fixed+160_000**used.PerItem+*used.KeyTable, 0.02)
+	require.Greater(t, *seen["used_memory_rss"].PerItem+*seen["used_memory_rss"].PerItemCI95, *used.PerItem)
 }
 
-// An item takes about its bytes and what a server needs beside, in memcached and in PostgreSQL, too.
+// An item takes about its bytes and what a server needs beside, in memcached and in PostgreSQL, too, whether a store is looked at between fills or while it
+// is filled.
 func TestSizeOfServers(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[string]string{"memcached": "memcached://" + servertest.Memcached(t), "postgres": servertest.Postgres(t)} {
+	u, err := url.Parse(servertest.Postgres(t))
+	require.NoError(t, err)
+	memcached := servertest.Memcached(t)
+	for name, c := range map[string]struct {
+		address, target, fields string
+		items                   int
+	}{
+		"bytes":      {"memcached://" + memcached, fmt.Sprintf("driver = \"memcached\"\nendpoints = [%q]", memcached), `"bytes", "curr_items"`, 20_000},
+		"table_size": {u.String(), fmt.Sprintf("driver = \"postgres\"\nendpoints = [%q]\nuser = \"loadgen\"\ndatabase = \"postgres\"\npassword = secret(\"PG\")", u.Host), `"table_size", "table_rows"`, 5000},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := sizing(t, address, "--items", "1M", "--value", "1000B", "--format", "json")
+			said := sizing(t, c.address, "--items", "1M", "--value", "1000B", "--format", "json")
 			var f footprint.Figures
 			require.NoError(t, json.Unmarshal([]byte(said), &f))
 			require.InDelta(t, 1250, f.ItemBytes, 220, said)
 			require.Len(t, f.Points, 6)
 			require.InEpsilon(t, f.FixedBytes+1e6*f.ItemBytes, *f.Takes, 1e-6)
+
+			seen := begin(t, fmt.Sprintf(filledPlan, c.target, c.items, 1000, c.fields, "pipeline = 1")).whole().Phase["fill"].Observe["store"][name]
+			require.InEpsilon(t, *seen.Delta/float64(c.items), *seen.PerItem, 0.05)
+			require.InEpsilon(t, f.ItemBytes, *seen.PerItem, 0.1)
 		})
 	}
 }

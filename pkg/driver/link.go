@@ -13,6 +13,7 @@ type Link struct {
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
 	Batch    bool     // the load asks for several keys in a get
+	Figures  []string // those that an [Informant] is asked for; it may tell others, too
 
 	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.
 	Secrets func(name string) (string, error)

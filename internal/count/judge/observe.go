@@ -26,12 +26,12 @@ func (p *phase) observe(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 		for _, f := range o.Fields {
 			p.Observe[o.Name][f.Name] = p.observed("observe."+o.Name+"."+f.Name, f, seen)
 		}
-		p.perItem(whole, ph, o, seen)
 		p.Probes[o.Name] = seen.probes(o, origin)
 		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
 			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not bring it: see errors")
 		}
 	}
+	p.perItem(whole, ph, all)
 }
 
 func hasNull(values map[string]*float64) bool {

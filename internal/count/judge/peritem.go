@@ -1,89 +1,167 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"sort"
 
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// perItem adds what an item takes in the store that a populate fills, if its servers say in the same breath how many items they hold and what memory these
-// take.
-func (p *phase) perItem(whole *plan.Plan, ph *plan.Phase, o *plan.Observe, seen *Observation) {
-	if ph.Populate == nil || o.Kind != plan.ObserveServer || o.Target != ph.Target {
+// perItem adds what an item takes in the store that a populate fills, if its servers say meanwhile how many items they hold: by their own figures of the
+// memory in use, and by those of their processes.
+func (p *phase) perItem(whole *plan.Plan, ph *plan.Phase, all map[string]*Observation) {
+	if ph.Populate == nil {
 		return
 	}
-	fields, known := footprint.Of(whole.Target(o.Target).Driver)
+	fields, known := footprint.Of(whole.Target(ph.Target).Driver)
 	if !known {
 		return
 	}
-	for _, name := range []string{fields.Memory, fields.Beside} {
-		f, observed := p.Observe[o.Name][name]
-		if !observed {
-			continue
-		}
-		of := fields
-		of.Table = fields.Table && name == fields.Memory
-		nodes := len(p.Target.Endpoints)
-		is, items, code, why := seen.perItem(o, of, name, nodes)
-		if why != "" {
-			for _, one := range []string{"per_item", "per_item_ci95", "fixed"} {
-				p.null("observe."+o.Name+"."+name+"."+one, code, why)
+	counted := censusOf(whole, ph.Target, fields, all)
+	for _, effective := range []bool{false, true} { // what is used first, since a process takes at least that
+		for _, o := range whole.Observes {
+			name := fields.Memory
+			switch {
+			case o.Target != ph.Target, o.Kind == plan.ObserveProcess && (!effective || counted.field == ""):
+				continue
+			case effective && o.Kind == plan.ObserveProcess:
+				name = fields.Process
+			case effective:
+				name = fields.Beside
 			}
-			continue
+			if f, observed := p.Observe[o.Name][name]; observed {
+				p.Observe[o.Name][name] = p.fieldPerItem(f, o, name, counted, all[o.Name])
+			}
 		}
-		f.PerItem, f.PerItemCI95, f.Fixed = number(is.Item), number(is.Half), number(is.Fixed)
-		if of.Table {
-			f.KeyTable = number(of.KeyTable(items, nodes))
-		}
-		p.Observe[o.Name][name] = f
 	}
 }
 
-// perItem returns what an item takes of a field, and how many items there were at the end, or why that is not known.
-func (o *Observation) perItem(of *plan.Observe, fields footprint.Fields, name string, nodes int) (is footprint.PerItem, items float64, code reason.Code, why string) {
-	at := slices.IndexFunc(of.Fields, func(f plan.Field) bool {
-		counts, err := path.Match(fields.Items, f.Name)
-		return err == nil && counts
-	})
-	if at < 0 {
-		if fields.Items == "" {
-			return is, 0, reason.NotTold, "its servers do not say how many items they hold"
-		}
-		return is, 0, reason.NotTold, fmt.Sprintf("whether the store was empty is not known: observe its number of items, too (%s)", fields.Items)
+// fieldPerItem adds what an item takes by a field of an observation, or why that is not known.
+func (p *phase) fieldPerItem(f run.Observed, o *plan.Observe, name string, counted *census, seen *Observation) run.Observed {
+	nodes := 1 // as the figures are those of one, unless they are a sum
+	if o.Combine == "sum" {
+		nodes = len(p.Target.Endpoints)
 	}
-	count := of.Fields[at].Name
-	first, missing := valueOf(o.first, count)
-	last, gone := valueOf(o.last, count)
+	of := counted.fields
+	of.Table = of.Table && name == of.Memory
+	is, code, why := counted.perItem(seen, of, name, nodes)
+	if why != "" {
+		for _, one := range []string{"per_item", "per_item_ci95", "fixed"} {
+			p.null("observe."+o.Name+"."+name+"."+one, code, why)
+		}
+		return f
+	}
+	f.PerItem, f.PerItemCI95, f.Fixed = number(is.Item), number(is.Half), number(is.Fixed)
+	if of.Table {
+		f.KeyTable = number(of.KeyTable(counted.after, nodes))
+	}
+	return f
+}
+
+// census is how many items the servers of a store have told of while a populate filled it.
+type census struct {
+	fields    footprint.Fields
+	field     string    // that tells it; "": none was observed
+	at, items []float64 // at each probe, in order of time
+	after     float64   // at the last
+	code      reason.Code
+	why       string  // why they say nothing of what an item takes; "": they do
+	least     float64 // bytes an item that the store uses for certain; 0: not known
+}
+
+// censusOf returns what the first observation of a target's number of items tells of it.
+func censusOf(whole *plan.Plan, target string, fields footprint.Fields, all map[string]*Observation) *census {
+	c := &census{fields: fields, code: reason.NotTold}
+	for _, o := range whole.Observes {
+		at := slices.IndexFunc(o.Fields, func(f plan.Field) bool {
+			counts, err := path.Match(fields.Items, f.Name)
+			return err == nil && counts
+		})
+		if o.Kind == plan.ObserveServer && o.Target == target && at >= 0 {
+			c.field = o.Fields[at].Name
+			if seen := all[o.Name]; seen != nil {
+				c.read(seen)
+				return c
+			}
+		}
+	}
+	c.why = fmt.Sprintf("whether the store was empty is not known: observe its number of items, too (%s)", fields.Items)
+	return c
+}
+
+// read counts the items at each probe, and says what makes them useless.
+func (c *census) read(o *Observation) {
+	first, missing := valueOf(o.first, c.field)
+	last, gone := valueOf(o.last, c.field)
 	switch {
 	case first == nil:
-		return is, 0, reason.NotTold, "whether the store was empty is not known: " + missing
+		c.why = "whether the store was empty is not known: " + missing
+		return
 	case last == nil:
-		return is, 0, reason.NotTold, gone
+		c.why = gone
+		return
 	case *first > 0:
-		return is, 0, reason.NotApplicable, fmt.Sprintf("the store was not empty: it held %s", quantity.Count(uint64(*first), "item"))
+		c.code, c.why = reason.NotApplicable, fmt.Sprintf("the store was not empty: it held %s", quantity.Count(uint64(*first), "item"))
+		return
 	}
-	for _, lost := range fields.Lost {
+	for _, lost := range c.fields.Lost {
 		before, _ := valueOf(o.first, lost)
 		if now, _ := valueOf(o.last, lost); before != nil && now != nil && *now > *before {
-			return is, 0, reason.NotApplicable, fmt.Sprintf("the server dropped %.0f items (%s)", *now-*before, lost)
+			c.code, c.why = reason.NotApplicable, fmt.Sprintf("the server dropped %.0f items (%s)", *now-*before, lost)
+			return
 		}
 	}
-	var counts, memory []float64
 	for i := range o.rows.Cells {
 		probe := &o.rows.Cells[i]
-		n, known := probe.Value[count]
-		if bytes, told := probe.Value[name]; known && told && probe.When == during {
-			counts, memory = append(counts, n), append(memory, bytes)
+		if n, known := probe.Value[c.field]; known {
+			c.at, c.items = append(c.at, probe.At), append(c.items, n)
 		}
 	}
-	is, err := fields.Rising(counts, memory, nodes)
-	if err != nil {
-		return is, 0, reason.TooFew, err.Error()
+	c.after = *last
+}
+
+// between returns how many items there were at a time on the run clock, by the probes before and after it; false outside them.
+func (c *census) between(at float64) (items float64, known bool) {
+	i := sort.SearchFloat64s(c.at, at)
+	switch {
+	case i == len(c.at) || i == 0 && at < c.at[0]:
+		return 0, false
+	case c.at[i] == at:
+		return c.items[i], true
 	}
-	return is, *last, "", ""
+	share := (at - c.at[i-1]) / (c.at[i] - c.at[i-1])
+	return c.items[i-1] + share*(c.items[i]-c.items[i-1]), true
+}
+
+// perItem returns what an item takes of a field of an observation, or why that is not known.
+func (c *census) perItem(o *Observation, of footprint.Fields, name string, nodes int) (is footprint.PerItem, code reason.Code, why string) {
+	if c.why != "" {
+		return is, c.code, c.why
+	}
+	var items, memory []float64
+	for i := range o.rows.Cells {
+		probe := &o.rows.Cells[i]
+		bytes, told := probe.Value[name]
+		if n, known := c.between(probe.At); known && told && probe.When == during {
+			items, memory = append(items, n), append(memory, bytes)
+		}
+	}
+	is, err := of.Rising(items, memory, nodes)
+	if err == nil && name == of.Memory {
+		c.least = is.Item - is.Half
+	}
+	switch {
+	case name != of.Memory && (errors.Is(err, footprint.ErrSame) || err == nil && is.Item+is.Half < c.least):
+		return is, reason.NotApplicable, "the process grew less than what its items take: it had room from before; start it anew"
+	case err != nil:
+		return is, reason.TooFew, err.Error()
+	}
+	return is, "", ""
 }

@@ -29,7 +29,7 @@ func filling(had, items float64, fields ...string) *run.Phase {
 		for _, name := range fields {
 			told[name] = all[name]
 		}
-		return &run.Probe{Value: told}
+		return &run.Probe{At: n, Value: told}
 	}
 	o := &Observation{}
 	o.Begin(at(had))
@@ -61,9 +61,9 @@ func TestWhatAnItemTakes(t *testing.T) {
 // TestNothingAboutItemsWithoutAnEmptyStore: the reason says why, and what to write.
 func TestNothingAboutItemsWithoutAnEmptyStore(t *testing.T) {
 	for why, p := range map[string]*run.Phase{
-		"the store was not empty: it held 500 items":                                                               filling(500, 20_000, "used_memory", "db0_keys"),
-		"whether the store was empty is not known: observe its number of items, too (db*_keys)":                    filling(0, 20_000, "used_memory"),
-		"4 usable probes while the store filled, of 5 needed: fill it more slowly, or probe it more often (every)": filling(0, 2000, "used_memory", "db0_keys"),
+		"the store was not empty: it held 500 items":                                                                                        filling(500, 20_000, "used_memory", "db0_keys"),
+		"whether the store was empty is not known: observe its number of items, too (db*_keys)":                                             filling(0, 20_000, "used_memory"),
+		"4 usable probes while the store filled, of 5 needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys": filling(0, 2000, "used_memory", "db0_keys"),
 	} {
 		require.Nil(t, p.Observe["server"]["used_memory"].PerItem)
 		require.Equal(t, why, p.Nulls["observe.server.used_memory.per_item"])

@@ -16,11 +16,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/drivers/ignite"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
+	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/drivertest"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -126,6 +129,9 @@ func TestRealIgnite(t *testing.T) {
 		defer fresh.Close()
 		err = d.Prepare(t.Context(), fresh, driver.Link{Config: &ignite.Config{CacheName: "none", Region: "none"}})
 		require.ErrorContains(t, err, `make cache "none" in data region "none", which each node must have`)
+	})
+	t.Run("what an item takes", func(t *testing.T) {
+		require.InEpsilon(t, igniteItem(t, nodes.Addr, 8000), igniteItem(t, nodes.Addr, 16_000), 0.05)
 	})
 	t.Run("a cache that is gone", func(t *testing.T) {
 		x := overExecutor(t, d, &ignite.Config{CacheName: "gone"}, nodes.Addr, plan.EventLoop, nil)
@@ -256,6 +262,68 @@ func testTwoNodes(t *testing.T, nodes *servertest.IgniteNodes) {
 	for _, r := range all(copied, addrs[0], "kept", driver.Get) {
 		require.Equal(t, driver.OK, r.Outcome, "the survivor has it: %s", r.Message)
 	}
+}
+
+// igniteItem fills a cache step by step, with a look at the node after each, and returns what an item takes of its region by these.
+func igniteItem(t *testing.T, addr string, items int) float64 {
+	file, diags := plan.Parse(fmt.Appendf(nil, `
+		plan "test" {}
+		target "t" {
+			driver     = "ignite"
+			endpoints  = [%q]
+			cache_name = "with-%d"
+		}
+		dataset "d" {
+			keys { count = %d }
+			values { size = 200 }
+		}
+		observe "node" {
+			server {
+				target = target.t
+				fields = ["TotalAllocatedSize", "OffHeapPrimaryEntriesCount"]
+			}
+		}
+		phase "fill" {
+			target  = target.t
+			dataset = dataset.d
+			populate {}
+		}`, addr, items, items), "test.hcl", drivers.All())
+	require.False(t, diags.HasErrors(), "%v", diags)
+	p, diags := file.Resolve(plan.Vars{})
+	require.False(t, diags.HasErrors(), "%v", diags)
+	target := p.Targets[0]
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, ignite.Driver{}.Prepare(t.Context(), conn, driver.Link{Config: target.Config}))
+	probe := observe.Means{Drivers: drivers.All(), Dial: func(context.Context, *plan.Target, string) (net.Conn, error) { return net.Dial("tcp", addr) }}.
+		New(p.Observes[0], target, target.Endpoints)
+	defer probe.Close()
+	put := 0
+	look := func() *run.Probe {
+		value, missing := probe.Take(t.Context())
+		return &run.Probe{At: float64(put), Value: value, Missing: missing}
+	}
+	seen := new(judge.Observation)
+	seen.Begin(look())
+	x := overExecutor(t, ignite.Driver{}, target.Config, addr, plan.EventLoop, nil)
+	const step = 800
+	for range items / step {
+		var puts []driver.Request
+		for range step {
+			puts = append(puts, driver.Request{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%012d", put), Value: &driver.Value{Size: 200}})
+			put++
+		}
+		for _, r := range x.Do(t, puts...) {
+			require.Equal(t, driver.OK, r.Outcome, "%s", r.Message)
+		}
+		seen.Add(look())
+	}
+	seen.End(look())
+	r := judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: target.Endpoints, Load: new(measure.Totals), Observed: map[string]*judge.Observation{"node": seen}})
+	each := r.Observe["node"]["TotalAllocatedSize"].PerItem
+	require.NotNil(t, each, "%v", r.Nulls)
+	return *each
 }
 
 func ignitePlan(addr, target, load string) string {

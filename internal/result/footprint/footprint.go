@@ -23,24 +23,38 @@ import (
 // Fields are the figures of a server that say what its items take.
 type Fields struct {
 	Memory string   // what its limit is on
-	Items  string   // the pattern (package path) of the figure that says how many items it holds; "": there is none
-	Beside string   // another figure of the same; "": there is none
+	Items  string   // the pattern (package path) of the figure that says how many items it holds
+	Beside string   // its own figure of what its process takes; "": there is none
 	Says   string   // what that is
 	Limit  string   // its limit, in bytes; 0 or missing: it has none. "": it tells none
 	Less   string   // what else a limit has to hold, in words
 	Lost   []string // counters that must not move
 	Table  bool     // it has a hash table of keys that is known
+
+	Process string // the figure of an observed process that is what it takes; "": its items are not in one process
+	Still   string // what to do if its memory does not grow; "": nothing is known
 }
+
+// resident is the memory of a process that the kernel has for it.
+const resident = "rss_bytes"
+
+// Effective reports whether a figure is what a store's process takes, and not what the store says that it uses.
+func Effective(figure string) bool { return figure == resident || figure == "used_memory_rss" }
 
 // Of returns the figures of a driver's servers; false if they have none.
 func Of(driver string) (f Fields, known bool) {
 	switch driver {
 	case "redis":
-		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true}, true
+		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true, Process: resident}, true
 	case "memcached":
-		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}}, true
+		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}, Process: resident}, true
 	case "postgres":
-		return Fields{Memory: "database_size"}, true
+		return Fields{Memory: "table_size", Items: "table_rows"}, true
+	case "ignite":
+		return Fields{
+			Memory: "TotalAllocatedSize", Items: "OffHeapPrimaryEntriesCount", Lost: []string{"CacheEvictions"}, Process: resident,
+			Still: "set metricsEnabled for its data region",
+		}, true
 	}
 	return Fields{}, false
 }
@@ -155,8 +169,12 @@ type PerItem struct {
 // leastPoints is how many readings a slope takes.
 const leastPoints = 5
 
+// ErrSame is returned of a memory that does not grow.
+var ErrSame = errors.New("it does not grow with the items")
+
 // Rising returns what an item takes by readings of how many items there were in that many nodes and what memory they took, made while the store filled.
-// Readings while a table of keys moves its entries do not count. It fails if fewer than five are left, or the memory does not grow.
+// Readings while a table of keys moves its entries do not count. It fails if fewer than five are left, and with
+// ErrSame if the memory does not grow.
 func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
 	var x, y []float64
 	for i, n := range items {
@@ -165,13 +183,28 @@ func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
 		}
 	}
 	if len(x) < leastPoints {
-		return PerItem{}, fmt.Errorf("%s while the store filled, of %d needed: fill it more slowly, or probe it more often (every)", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
+		return PerItem{}, fmt.Errorf("%s while the store filled, of %d needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys", quantity.Count(uint64(len(x)), "usable probe"), leastPoints)
 	}
 	l := f.line(x, y, nodes)
-	if l.Slope-l.Half <= 0 {
-		return PerItem{}, errors.New("it does not grow with the items")
+	half := l.Half + 1.5*f.step(x, y, nodes, l.Slope)/(x[len(x)-1]-x[0])
+	if l.Slope-half <= 0 {
+		if f.Still != "" && y[0] == y[len(y)-1] {
+			return PerItem{}, fmt.Errorf("%w: %s", ErrSame, f.Still)
+		}
+		return PerItem{}, ErrSame
 	}
-	return PerItem{Item: l.Slope, Half: l.Half, Fixed: l.At0, Points: len(x)}, nil
+	return PerItem{Item: l.Slope, Half: half, Fixed: l.At0, Points: len(x)}, nil
+}
+
+// step returns by how much a memory grew at most from one reading to the next, beyond what the items between them take. Memory comes in pages or slabs.
+// Readings that are off by half a step to either side, and lie evenly, turn a slope by 1.5 steps over their range at most, all of those below its middle
+// being too high, and all above it too low: Σ|x−x̄|·step/2 ÷ Σ(x−x̄)². Student's t takes them for independent, which those on one page are not.
+func (f Fields) step(items, memory []float64, nodes int, slope float64) (most float64) {
+	for i := 1; i < len(items); i++ {
+		table := f.KeyTable(items[i], nodes) - f.KeyTable(items[i-1], nodes)
+		most = max(most, memory[i]-memory[i-1]-table-slope*(items[i]-items[i-1]))
+	}
+	return most
 }
 
 // table returns the bytes of the table of keys with n items.

@@ -50,6 +50,9 @@ func observedMarkdown(b *strings.Builder, r *run.Run) {
 				row(markdown(phase), markdown(name), "missing", markdown(e.Text+" × "+quantity.Thousands(e.Count)))
 			}
 		}
+		for _, each := range words.PerItem(ph) {
+			row(markdown(phase), "", "an item", markdown(each))
+		}
 	}
 }
 

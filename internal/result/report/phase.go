@@ -19,6 +19,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	}
 	if what := words.Untimed(ph); what != "" && !p.Full {
 		p.rule(name+": "+what, word)
+		p.items("an item", ", ", words.PerItem(ph)...)
 		return
 	}
 	p.rule(name, word)
@@ -58,6 +59,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	p.items("away", "; ", words.Away(ph, maxEndpoints)...)
 	p.generator(ph)
 	p.observed(ph)
+	p.items("an item", ", ", words.PerItem(ph)...)
 	for _, e := range ph.Errors {
 		p.item("error", "“"+e.Text+"” × "+quantity.Thousands(e.Count))
 	}

@@ -112,10 +112,14 @@ type asker struct {
 // take asks for all figures and picks those of the fields.
 func (a *asker) take(ctx context.Context, fields []plan.Field) figures {
 	kept := a.connected()
-	told, err := a.ask(ctx)
+	wants := make([]string, len(fields))
+	for i := range fields {
+		wants[i] = fields[i].Name
+	}
+	told, err := a.ask(ctx, wants)
 	if err != nil && kept && ctx.Err() == nil { // the server may have been restarted
 		a.hangUp()
-		told, err = a.ask(ctx)
+		told, err = a.ask(ctx, wants)
 	}
 	if err != nil {
 		a.hangUp()
@@ -137,7 +141,7 @@ func (a *asker) take(ctx context.Context, fields []plan.Field) figures {
 	return f
 }
 
-func (a *asker) ask(ctx context.Context) (map[string]string, error) {
+func (a *asker) ask(ctx context.Context, wants []string) (map[string]string, error) {
 	conn, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -146,7 +150,9 @@ func (a *asker) ask(ctx context.Context) (map[string]string, error) {
 	defer release()
 	var told map[string]string
 	err = panics.Safely(func() error {
-		question, err := a.d.AppendQuestion(nil, a.link())
+		link := a.link()
+		link.Figures = wants
+		question, err := a.d.AppendQuestion(nil, link)
 		if err != nil {
 			return err
 		}

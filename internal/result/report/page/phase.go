@@ -208,6 +208,9 @@ func phaseFacts(ph *run.Phase) []words.Fact {
 		facts = append(facts, words.Fact{Name: "setup", Text: text})
 	}
 	facts = append(facts, words.Log(ph)...)
+	if each := words.PerItem(ph); each != nil {
+		facts = append(facts, words.Fact{Name: "an item", Text: each})
+	}
 	if ph.Search != nil {
 		facts = append(facts, words.Fact{Name: "found", Text: words.Found(ph)})
 	}

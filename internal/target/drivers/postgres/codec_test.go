@@ -284,14 +284,14 @@ func TestFigures(t *testing.T) {
 		names[f.Name] = true
 		require.Equal(t, f, Driver{}.Describe(f.Name))
 	}
-	question, err := Driver{}.AppendQuestion(nil, driver.Link{})
+	question, err := Driver{}.AppendQuestion(nil, driver.Link{Config: &Config{}})
 	require.NoError(t, err)
 	size := binary.BigEndian.Uint32(question[1:])
 	require.Equal(t, byte('Q'), question[1+size])
 	two := func(name, value string) pgproto3.BackendMessage {
 		return &pgproto3.DataRow{Values: [][]byte{[]byte(name), []byte(value)}}
 	}
-	answer := encode(t, two("connections", "3"), tag("SELECT 1"), ready, &pgproto3.ErrorResponse{Code: "42P01", Message: "no extension"}, ready)
+	answer := encode(t, two("connections", "3"), tag("SELECT 1"), ready, &pgproto3.ErrorResponse{Code: "42P01", Message: "no extension"}, ready, &pgproto3.EmptyQueryResponse{}, ready)
 	for i := range answer {
 		_, n, err := Driver{}.ParseFigures(answer[:i])
 		require.NoError(t, err)

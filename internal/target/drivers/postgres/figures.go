@@ -12,10 +12,14 @@ import (
 
 var _ driver.Informant = Driver{}
 
-// figures are those requested from the server: of the loaded database, and of the statements on the driver's table.
+// tableRows is the one figure that is told only if it is asked for: the server reads the whole table to count it.
+const tableRows = "table_rows"
+
+// figures are those requested from the server: of the loaded database, the driver's table, and the statements on it.
 var figures = func() []driver.Figure {
 	all := []driver.Figure{
 		{Name: "database_size", Unit: "bytes"},
+		{Name: "table_size", Unit: "bytes"},
 		{Name: "connections"},
 		{Name: "locks_waiting"},
 		{Name: "sessions_active"},
@@ -80,9 +84,23 @@ func askStatements() string {
 		LATERAL (VALUES ('statements_' || t.verb || '_calls', t.calls::text), ('statements_' || t.verb || '_us', round((t.ms * 1000)::numeric)::text)) f(name, value)`
 }
 
-// AppendQuestion sends two simple queries.
-func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
-	for _, sql := range []string{askDatabase, askStatements()} {
+// askTable returns how much the table takes with its indexes and its TOAST, and, after that was read, how many rows it has. It is empty without a table, and
+// fails if there is none.
+func askTable(table string, count bool) string {
+	if table == "" {
+		return ""
+	}
+	sql := "SELECT 'table_size', pg_total_relation_size('" + table + "')::text"
+	if count {
+		sql += " UNION ALL SELECT '" + tableRows + "', count(*)::text FROM " + table
+	}
+	return sql
+}
+
+// AppendQuestion sends three simple queries, of which the last may be empty.
+func (Driver) AppendQuestion(dst []byte, link driver.Link) ([]byte, error) {
+	table := link.Config.(*Config).Table
+	for _, sql := range []string{askDatabase, askStatements(), askTable(table, slices.Contains(link.Figures, tableRows))} {
 		dst = append(dst, 'Q')
 		dst = binary.BigEndian.AppendUint32(dst, uint32(4+len(sql)+1))
 		dst = append(append(dst, sql...), 0)
@@ -90,7 +108,7 @@ func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseFigures reads both answers. The second one's figures are missing if the server has no pg_stat_statements.
+// ParseFigures reads the answers. The second one's figures are missing if the server has no pg_stat_statements, and the third one's without the table.
 func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 	told, answers := map[string]string{}, 0
 	for at := 0; ; {
@@ -113,10 +131,10 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 				return nil, 0, fmt.Errorf("postgres: %s", p.text())
 			}
 		case 'Z':
-			if answers++; answers == 2 {
+			if answers++; answers == 3 {
 				return told, at, nil
 			}
-		case 'T', 'C', 'N', 'S', 'A':
+		case 'T', 'C', 'I', 'N', 'S', 'A':
 		default:
 			return nil, 0, fmt.Errorf("postgres: a message %q to a question", kind)
 		}
