@@ -33,16 +33,17 @@ type grouped interface {
 
 // kind is a variant of a layout.
 type kind struct {
-	name   string
-	sizes  []int64
-	slots  int  // of an array
-	length bool // a channel's items count as one
-	beside bool // its writers do not wait for each other
-	group  bool // it is a grouped one
-	plain  bool // it has one header, which says nothing about a recovery
-	create func(r []Region) (subject, error)
-	open   func(r []Region) (subject, error)
-	holds  [][]byte // what is in it once it is created
+	name    string
+	sizes   []int64
+	slots   int  // of an array
+	length  bool // a channel's items count as one
+	beside  bool // its writers do not wait for each other
+	group   bool // it is a grouped one
+	plain   bool // it has one header, which says nothing about a recovery, or several
+	rotates bool // a clear drops only the older of its two segments
+	create  func(r []Region) (subject, error)
+	open    func(r []Region) (subject, error)
+	holds   [][]byte // what is in it once it is created
 }
 
 // kinds are all variants of all layouts, with room for a few records.
@@ -291,6 +292,7 @@ type model struct {
 	closed     bool // acknowledged
 	closing    bool
 	checkpoint int // items that a recovery need not read
+	older      int // items in the older of two segments
 }
 
 // item is a value that is being written, or was.
@@ -305,7 +307,7 @@ func newModel(k kind) *model { return &model{kind: k, items: make([]item, k.slot
 
 // check returns an error unless the log may hold that.
 func (m *model) check(got [][]byte) error {
-	if m.clearing && empty(got) {
+	if m.clearing && (!m.kind.rotates && empty(got) || m.kind.rotates && m.rotated().check(got) == nil) {
 		return nil
 	}
 	if m.kind.slots > 0 {
@@ -327,6 +329,11 @@ func (m *model) check(got [][]byte) error {
 		return fmt.Errorf("%d of %d records were not written, at least not in this order: %.10x, %d bytes", len(left), len(got), left[0], len(left[0]))
 	}
 	return nil
+}
+
+// rotated returns what a log in segments may hold after a rotation.
+func (m *model) rotated() *model {
+	return &model{kind: m.kind, items: m.items[m.older:], older: len(m.items) - m.older}
 }
 
 // cut splits bytes into what was written.

@@ -16,6 +16,9 @@ var groupCommits = map[string]func(c *Config){
 	"channel": func(c *Config) {
 		c.Layout, c.Sync, c.FileSize, c.GroupCommit = layoutChannel, "msync", 8<<10, &GroupCommit{MaxDelay: time.Microsecond}
 	},
+	"segments": func(c *Config) {
+		c.Sync, c.FileSize, c.GroupCommit, c.Full, c.Prealloc = "fdatasync", 16<<10, &GroupCommit{}, "rotate", "recycle"
+	},
 	"auto": func(c *Config) {
 		c.Sync, c.FileSize, c.GroupCommit = "auto", 32<<10, &GroupCommit{MaxDelay: time.Second, MaxBytes: 1}
 	},

@@ -40,14 +40,14 @@ type Config struct {
 	Layout string `hcl:"layout,optional" json:"layout"`
 	// Sync says when an op is done, in the terms of package pmem; "auto" takes the strongest mode that the file system supports.
 	Sync string `hcl:"sync,optional" json:"sync"`
-	// Prealloc says what the blocks of a new file are, in the terms of package pmem.
+	// Prealloc says what the blocks of a new file are, in the terms of package pmem. With "recycle", a file is new only in the beginning.
 	Prealloc string `hcl:"prealloc,optional" json:"prealloc"`
 	// FileSize is the size of each file, except for an array, whose file is as large as its slots.
 	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
 	// Share says whether each "worker" or each "session" has a file.
 	Share string `hcl:"share,optional" json:"share"`
 	// Full says when a log without room left is cleared: "inside" the op that finds it full, "outside", before the op begins, or "never": the op is
-	// then an error. Arrays and raw files are never full.
+	// then an error. "rotate" has the op begin another file instead, and keeps the full one until the next is full. Arrays and raw files are never full.
 	Full string `hcl:"clear,optional" json:"clear"`
 	// Erase makes each append to an array erase its slot again, within the op.
 	Erase bool `hcl:"erase,optional" json:"erase"`
@@ -75,6 +75,12 @@ const (
 
 var modes = [...]pmem.Mode{pmem.Auto, pmem.MapSync, pmem.Msync, pmem.Fdatasync, pmem.CLWB, pmem.None}
 
+// rotate and recycle are the values of Full and of Prealloc for logs in segments.
+const (
+	rotate  = "rotate"
+	recycle = "recycle"
+)
+
 const maxFile = 1 << 44
 
 // Validate says what is wrong with the config.
@@ -91,9 +97,9 @@ func (c *Config) Validate() error {
 		names = append(names, string(m))
 	}
 	word("sync", c.Sync, names...)
-	word("prealloc", c.Prealloc, string(pmem.Zeroed), string(pmem.Reserved), string(pmem.Extending))
+	word("prealloc", c.Prealloc, string(pmem.Zeroed), string(pmem.Reserved), recycle, string(pmem.Extending))
 	word("share", c.Share, "worker", "session")
-	word("clear", c.Full, "inside", "outside", "never")
+	word("clear", c.Full, "inside", "outside", "never", rotate)
 	word("order", c.Order, string(pmlog.Strict), string(pmlog.Relaxed))
 	word("commit", c.Commit, string(pmlog.ByChecksum), string(pmlog.ByLength))
 	if c.FileSize < 4096 || c.FileSize > maxFile {
@@ -109,6 +115,11 @@ func (c *Config) Validate() error {
 	}
 	only("erase", c.Erase, layoutArray)
 	only("crc", c.CRC, layoutRaw)
+	only(`clear = "rotate"`, c.Full == rotate, layoutAppend)
+	if c.Prealloc == recycle && c.Full != rotate {
+		errs = append(errs, fmt.Errorf(`prealloc is "recycle", which writes the files again that clear = "rotate" leaves, and clear is %q: there are none; write clear = "rotate", or prealloc = %q`,
+			c.Full, pmem.Zeroed))
+	}
 	only("order", c.Order != string(pmlog.Strict), layoutAppend)
 	only("commit", c.Commit != string(pmlog.ByChecksum), layoutAppend)
 	if c.Prealloc == string(pmem.Extending) {
@@ -172,6 +183,8 @@ func (Driver) Check(config any, v driver.Verb) error {
 	switch {
 	case v == driver.Write && c.Layout != layoutArray:
 		return fmt.Errorf("layout %q has no slots to write; write append, or layout = %q", c.Layout, layoutArray)
+	case v == driver.Clear && c.Full == rotate:
+		return errors.New(`clear is "rotate": a log in segments drops its oldest when it is full, and nothing else; leave the op clear out, or write clear = "inside"`)
 	case v == driver.Clear && c.Layout == layoutRaw:
 		return fmt.Errorf("layout %q has nothing to clear", c.Layout)
 	case v == driver.Read && c.renews():

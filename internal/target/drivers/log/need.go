@@ -48,7 +48,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	}
 	d.form = form{
 		Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
-		Prealloc: c.Prealloc, Group: c.group(),
+		Prealloc: c.Prealloc, Rotate: c.Full == rotate, Group: c.group(),
 	}
 	if c.Layout == layoutChannel {
 		d.side = pmlog.SideSize
@@ -93,7 +93,7 @@ func (d *design) need(c *Config, site *localfile.Site) localfile.Need {
 			n.Logs++
 		}
 	}
-	n.Bytes = int64(n.Logs) * (d.size + d.side)
+	n.Bytes = int64(n.Logs) * (int64(d.form.files())*d.size + d.side)
 	n.Memory = int64(site.To-site.From) * int64(places*step+d.form.Size)
 	switch c.Layout {
 	case layoutArray:

@@ -30,7 +30,8 @@ type session struct {
 
 	// busy is held while the session changes the log, unless it is alone on it. To have a log alone, hold busy of all its sessions.
 	busy   sync.Mutex
-	base   uint64 // number of the last entry before the log was cleared
+	base   uint64 // number of the last entry before the log was cleared, or before its previous segment
+	turned uint64 // number of the last entry before the current segment
 	issued uint64 // number of the last entry begun
 	acked  uint64 // number of the last entry acknowledged
 	_      [64]byte
@@ -286,12 +287,19 @@ func (f *file) empty() error {
 			defer s.busy.Unlock()
 		}
 	}
+	gone := f.older.Load()
+	segments, rotates := f.volume.(segmentsVolume)
+	if rotates {
+		gone = min(gone, segments.Older())
+	}
 	if err := f.volume.clear(); err != nil {
 		return err
 	}
-	f.older.Store(0)
+	f.older.Add(-gone)
 	for _, s := range f.sessions {
-		s.base = s.acked
+		if s.base = s.acked; rotates {
+			s.base, s.turned = s.turned, s.acked
+		}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -154,6 +153,9 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 
 // fences returns the number of fences on the log's files. No session may be running.
 func (f *file) fences() (n uint64) {
+	if v, ok := f.volume.(segmentsVolume); ok {
+		return v.of.fences()
+	}
 	for _, r := range f.regions {
 		n += r.Fences()
 	}
@@ -179,7 +181,7 @@ func (f *file) look(s *store) error {
 
 // discard deletes what another run has left under a log's names, unless somebody uses it.
 func (s *store) discard(name string) error {
-	for _, name := range []string{name, sideName(name)} {
+	for _, name := range namesOf(name) {
 		info, err := s.root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -324,7 +326,7 @@ func (s *store) unwritten(l *localfile.Log) bool {
 	if s.sessions[0].turns.renewed {
 		return true
 	}
-	return s.cfg.Layout != layoutArray && l.Resets == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.fresh })
+	return s.cfg.Full == rotate || s.cfg.Layout != layoutArray && l.Resets == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.fresh })
 }
 
 // failed notes why the first session failed.
@@ -361,8 +363,8 @@ func (s *store) Close() ([]byte, error) {
 func (s *store) Remove() error {
 	var errs []error
 	for _, f := range s.files {
-		for _, r := range f.regions {
-			if err := s.root.Remove(filepath.Base(r.Name())); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
+		for _, name := range namesOf(f.name) {
+			if err := s.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
 				errs = append(errs, err)
 			}
 		}

@@ -55,6 +55,7 @@ type form struct {
 	Order, Commit string
 	CRC           bool
 	Prealloc      string
+	Rotate        bool         // it is in segments
 	Group         *pmlog.Group // nil without group commit
 }
 
@@ -97,6 +98,12 @@ func sideName(name string) string { return name + ".side" }
 // files that it was to create exists.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
 	files := opener{root: root, mode: mode, prealloc: pmem.Prealloc(f.Prealloc), entry: int64(f.Size), create: size > 0}
+	if f.Prealloc == recycle {
+		files.prealloc = pmem.Zeroed // those to recycle
+	}
+	if f.Rotate {
+		return f.openSegments(&folder{ctx: ctx, opener: files, name: name, size: size})
+	}
 	data := files.open(ctx, name, size)
 	var side *pmem.File
 	if f.Layout == layoutChannel {
@@ -114,6 +121,10 @@ func (f *form) open(ctx context.Context, root *os.Root, name string, size int64,
 
 // view opens the log with the name to read it, and never writes to its files: what a recovery would change, it changes in memory.
 func (f *form) view(root *os.Root, name string) (volume, error) {
+	if f.Rotate {
+		l, err := pmlog.OpenSegments(&seen{root: root, name: name}, false)
+		return segmentsVolume{Segments: l}, err
+	}
 	data, err := pmem.OpenViewIn(root, name)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,139 @@
+package log
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+	"github.com/loadgen/loadgen/pkg/driver"
+)
+
+// TestSegmentsThatCannotBe are refused, with what to write.
+func TestSegmentsThatCannotBe(t *testing.T) {
+	for says, change := range map[string]func(c *Config){
+		`clear is "inside": there are none; write clear = "rotate", or prealloc = "zero"`: func(c *Config) { c.Prealloc, c.Full = "recycle", "inside" },
+		`clear = "rotate" is for the layouts ["append"]; leave it out with "channel"`:     func(c *Config) { c.Layout = layoutChannel },
+		`clear = "rotate" is for the layouts ["append"]; leave it out with "raw"`:         func(c *Config) { c.Layout = layoutRaw },
+		`prealloc = "none" is for the layouts ["raw"]; leave it out with "append"`:        func(c *Config) { c.Prealloc = "none" },
+	} {
+		c := Driver{}.NewConfig().(*Config)
+		c.Full = "rotate"
+		require.NoError(t, c.Validate())
+		change(c)
+		require.ErrorContains(t, c.Validate(), says)
+	}
+	c := config(t, func(c *Config) { c.Full = "rotate" })
+	require.ErrorContains(t, Driver{}.Check(c, driver.Clear), `leave the op clear out, or write clear = "inside"`)
+}
+
+// TestALogKeepsTheSegmentBefore: it holds more entries than fit into one file, in files whose number stays the same.
+func TestALogKeepsTheSegmentBefore(t *testing.T) {
+	for prealloc, files := range map[string]int64{"zero": 3, "fallocate": 3, "recycle": 2} {
+		t.Run(prealloc, func(t *testing.T) {
+			c, at := config(t, func(c *Config) { c.Full, c.Prealloc = "rotate", prealloc }), siteOf(t, 1)
+			need, err := Driver{}.Need(c, at)
+			require.NoError(t, err)
+			require.Equal(t, files*int64(c.FileSize), need.Bytes)
+			s := open(t, c, at)
+			one := s.files[0].entries
+			require.NoError(t, do(s.sessions[0], driver.Append, int(3*one+one/2), 0))
+			l := s.Log()
+			require.EqualValues(t, 3, l.Resets)
+			require.Equal(t, "rotate", l.Clear)
+			require.Equal(t, prealloc, l.Prealloc)
+			require.NotContains(t, l.Caveats, "fallocate")
+			left, err := os.ReadDir(at.Root)
+			require.NoError(t, err)
+			require.Len(t, left, 2)
+			proof := verify(t, s)
+			whole(t, proof)
+			require.EqualValues(t, one+one/2, proof.Acknowledged)
+			contents, err := Inspect(filepath.Join(at.Root, "wal-w0.pmlog.1"))
+			require.NoError(t, err)
+			require.True(t, contents.Whole())
+			require.EqualValues(t, one, contents.Found.Records)
+		})
+	}
+}
+
+// killedIn and killedAs name the directory and the epoch of a process that is to be killed.
+const (
+	killedIn = "LOG_TEST_KILLED_IN"
+	killedAs = "LOG_TEST_KILLED_AS"
+)
+
+// TestKilledRotationsLoseNothing kills a process whose log rotates all the time, and again once it has opened what was left: what was acknowledged is
+// there, in order, and at most one entry more. 50 times if "crash" is demanded.
+func TestKilledRotationsLoseNothing(t *testing.T) {
+	if dir := os.Getenv(killedIn); dir != "" {
+		rotateUntilKilled(t, dir)
+		return
+	}
+	kills := 2
+	if servertest.Demanded("crash") {
+		kills = 50
+	}
+	for _, prealloc := range []string{"recycle", "fallocate"} {
+		dir, rng := t.TempDir(), rand.New(rand.NewPCG(41, 4))
+		root, err := os.OpenRoot(dir)
+		require.NoError(t, err)
+		defer root.Close()
+		for epoch := range kills {
+			child := exec.Command(os.Args[0], "-test.run=^TestKilledRotationsLoseNothing$")
+			child.Env = append(os.Environ(), killedIn+"="+filepath.Join(dir, prealloc), killedAs+"="+strconv.Itoa(epoch))
+			require.NoError(t, child.Start())
+			acked := func() uint64 {
+				p, _ := os.ReadFile(filepath.Join(dir, prealloc+strconv.Itoa(epoch)))
+				return binary.LittleEndian.Uint64(append(p, make([]byte, 8)...))
+			}
+			require.Eventually(t, func() bool { return acked() > 0 }, time.Minute, time.Millisecond)
+			time.Sleep(time.Duration(rng.IntN(20_000)) * time.Microsecond)
+			require.NoError(t, child.Process.Kill())
+			require.Error(t, child.Wait())
+
+			f := form{Layout: layoutAppend, Size: 100, Rotate: true}
+			v, err := f.view(root, filepath.Join(prealloc, "wal-w0.pmlog"))
+			require.NoError(t, err)
+			check, last := newChecker(kind{Epoch: epochOf(uint64(epoch)), Size: 100}), uint64(0)
+			_, err = each(v.reader(0, 1), func(p []byte) {
+				if m, ok := check.read(p); ok {
+					require.True(t, last == 0 || m.number() == last+1, "%v after %d", m, last)
+					last = m.number()
+				} else {
+					require.True(t, check.foreign(p) && last == 0)
+				}
+			})
+			require.NoError(t, err)
+			require.NoError(t, v.close())
+			require.GreaterOrEqual(t, last, acked())
+			require.LessOrEqual(t, last, acked()+1)
+		}
+	}
+}
+
+func rotateUntilKilled(t *testing.T, dir string) {
+	epoch, err := strconv.Atoi(os.Getenv(killedAs))
+	require.NoError(t, err)
+	c := config(t, func(c *Config) {
+		c.Sync, c.FileSize, c.Full, c.Prealloc = "fdatasync", 12<<10, "rotate", filepath.Base(dir)
+	})
+	at := siteOf(t, 1)
+	at.Root, at.Epoch, at.Fresh = dir, uint64(epoch), epoch == 0
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	s := open(t, c, at)
+	tally, err := os.Create(dir + os.Getenv(killedAs))
+	require.NoError(t, err)
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+		_, err := tally.WriteAt(binary.LittleEndian.AppendUint64(nil, s.sessions[0].acked), 0)
+		require.NoError(t, err)
+	}
+}
