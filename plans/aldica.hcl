@@ -1,7 +1,8 @@
 # aldica's memory benchmark: what typed records take in a cache before a database, by how they are written, and how fast a first load through it is and a
-# second. Takes three to four minutes.
+# second. Takes three to four minutes, with Ignite seven.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/aldica.hcl -var endpoints=127.0.0.1:5432 -var redis=127.0.0.1:6379   # an empty Redis: it is cleared
+#   … -var ignite=127.0.0.1:10800                                                                            # and an Ignite, as in the write-up: its cache "loadgen"
 #   … -var scale=50                                                                                          # the write-up's million nodes
 
 plan "aldica" {
@@ -14,7 +15,9 @@ variable "endpoints" {
 }
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
-variable "redis" { default = "" } # without it, a built-in node is started, which does not say what it takes
+variable "redis" { default = "" }  # without it, a built-in node is started, which does not say what it takes
+variable "ignite" { default = "" } # without one, its variants are left out
+variable "cache" { default = "redis" }
 variable "encoding" { default = "json" }
 variable "compression" { default = "none" }
 variable "scale" { default = 1 } # 20,000 nodes each
@@ -37,12 +40,19 @@ target "redis" {
   builtin {}
 }
 
+target "ignite" {
+  driver     = "ignite"
+  endpoints  = [var.ignite == "" ? "127.0.0.1:10800" : var.ignite]
+  cache_name = "loadgen"
+  timeout    = "30s"
+}
+
 target "nodes" {
   source  = target.db
   timeout = "30s"
   cache {
     scope  = "remote"
-    target = target.redis
+    target = target[var.cache]
   }
 }
 
@@ -102,10 +112,11 @@ dataset "content" {
 }
 
 observe "cache" {
-  every = "20ms"
+  every   = var.cache == "redis" ? "20ms" : "250ms" # Ignite answers by SQL
+  timeout = "5s"
   server {
-    target = target.redis
-    fields = ["used_memory", "used_memory_rss", "db0_keys"]
+    target = target[var.cache]
+    fields = var.cache == "redis" ? ["used_memory", "used_memory_rss", "db0_keys"] : ["SizeUsedByData", "TotalAllocatedSize", "items"]
   }
 }
 
@@ -132,25 +143,25 @@ phase "save-content" {
 # What each cache takes, on its own.
 
 phase "empty-properties" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.properties
   clear {}
 }
 
 phase "empty-aspects" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.aspects
   clear {}
 }
 
 phase "empty-content" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.content
   clear {}
 }
 
 phase "item-properties" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.properties
   populate {
     sessions = 1
@@ -159,13 +170,13 @@ phase "item-properties" {
 }
 
 phase "remove-properties" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.properties
   clear {}
 }
 
 phase "item-aspects" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.aspects
   populate {
     sessions = 1
@@ -174,13 +185,13 @@ phase "item-aspects" {
 }
 
 phase "remove-aspects" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.aspects
   clear {}
 }
 
 phase "item-content" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.content
   populate {
     sessions = 1
@@ -189,7 +200,7 @@ phase "item-content" {
 }
 
 phase "remove-content" {
-  target  = target.redis
+  target  = target[var.cache]
   dataset = dataset.content
   clear {}
 }
@@ -243,14 +254,25 @@ assert "the second load was warm" {
 experiment {
   repeat   = 3
   baseline = "json"
+  when     = var.cache != "ignite" || var.ignite != ""
   variant "json" {}
   variant "packed" { encoding = "packed" }
   variant "dictionary" { encoding = "dictionary" }
   variant "json-zstd" { compression = "zstd" }
+  variant "ignite-json" { cache = "ignite" }
+  variant "ignite-packed" {
+    cache    = "ignite"
+    encoding = "packed"
+  }
+  variant "ignite-dictionary" {
+    cache    = "ignite"
+    encoding = "dictionary"
+  }
 }
 
 table "aldica" {
   transpose = true
+  variants  = ["json", "packed", "dictionary", "json-zstd"]
   column "heap" {
     title = "Heap (Xmx)"
     unit  = "MiB"
@@ -417,6 +439,86 @@ table "aldica" {
     first_peak  = 443
     second      = 1913
     second_peak = 1913
+  }
+}
+
+table "ignite" { # its region keeps the pages of what was removed: an item is what the filled part of them grows by, divided by the items
+  transpose = true
+  variants  = ["ignite-json", "ignite-packed", "ignite-dictionary"]
+  column "aspects" {
+    title = "nodeAspectsCache, an item"
+    unit  = "B"
+    value = phase["item-aspects"].observe.cache.SizeUsedByData.delta / phase["item-aspects"].op.put.ok
+  }
+  column "properties" {
+    title = "nodePropertiesCache, an item"
+    unit  = "B"
+    value = phase["item-properties"].observe.cache.SizeUsedByData.delta / phase["item-properties"].op.put.ok
+  }
+  column "content" {
+    title = "contentDataCache, an item"
+    unit  = "B"
+    value = phase["item-content"].observe.cache.SizeUsedByData.delta / phase["item-content"].op.put.ok
+  }
+  column "node" {
+    title = "the three together ÷ ignite-json's"
+    unit  = "x"
+    value = (aspects + properties + content) / (variant["ignite-json"].aspects + variant["ignite-json"].properties + variant["ignite-json"].content)
+  }
+  column "used" {
+    title = "Memory (used)"
+    unit  = "MiB"
+    value = phase.first.observe.cache.SizeUsedByData.delta
+  }
+  column "used_less" {
+    title = "Memory reduction (used)"
+    unit  = "%"
+    value = 1 - used / variant["ignite-json"].used
+  }
+  column "eff" {
+    title = "Memory (eff), pages of earlier variants included"
+    unit  = "MiB"
+    value = phase.first.observe.cache.TotalAllocatedSize.after
+  }
+  column "first" {
+    title = "Avg. throughput - initial load"
+    unit  = "/s"
+    value = phase.first.scenario.node.rate_wall
+  }
+  column "first_peak" {
+    title = "Peak avg. throughput - initial load"
+    unit  = "/s"
+    value = phase.first.scenario.node.rate_peak
+  }
+  column "second" {
+    title = "Avg. throughput - 2nd load"
+    unit  = "/s"
+    value = phase.second.scenario.node.rate_wall
+  }
+  column "second_peak" {
+    title = "Peak avg. throughput - 2nd load"
+    unit  = "/s"
+    value = phase.second.scenario.node.rate_peak
+  }
+  column "faster" {
+    title = "2nd load ÷ ignite-json's"
+    unit  = "x"
+    value = second / variant["ignite-json"].second
+  }
+  column "get" {
+    title = "Average get, warm"
+    unit  = "us"
+    value = phase.second.op.get.response.mean
+  }
+  column "put" {
+    title = "Average put"
+    unit  = "us"
+    value = phase["item-properties"].op.put.response.mean
+  }
+  column "hits" {
+    title = "Hit ratio, 2nd load"
+    unit  = "%"
+    value = phase.second.cache.hit_ratio
   }
 }
 

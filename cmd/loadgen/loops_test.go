@@ -170,6 +170,8 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
 				args = append(args, "--var", "endpoints="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
+			case "ignite.hcl":
+				args = append(args, "--var", "endpoints="+servertest.StartIgnite(t).Addr, "--var", "duration=200ms")
 			case "aldica.hcl", "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":
 				u, err := url.Parse(servertest.Postgres(t))
 				require.NoError(t, err)

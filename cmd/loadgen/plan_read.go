@@ -170,7 +170,7 @@ func (t *planText) variants(all *runner.Trial) hcl.Diagnostics {
 		p, diags := t.resolve(vars)
 		all.Plans = append(all.Plans, p)
 		if draft := t.file.Draft(); draft != nil {
-			diags = append(diags, t.inFile(expr.CheckTables(draft, all.Tables, all.Variants))...)
+			diags = append(diags, t.inFile(expr.CheckTables(draft, plan.Shown(all.Tables, v.Name), all.Variants))...)
 			diags = append(diags, t.inFile(expr.CheckCharts(draft, all.Charts))...)
 			diags = append(diags, expr.CheckCompared(draft, all.Experiment)...)
 		}

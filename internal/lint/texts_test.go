@@ -185,7 +185,7 @@ func planFaults(name string, src []byte) []string {
 		if e != nil {
 			for _, v := range e.Variants {
 				_, more := f.Resolve(plan.Vars{Variant: v.Name})
-				diags = append(append(diags, more...), expr.CheckTables(f.Draft(), tables, e.Variants)...)
+				diags = append(append(diags, more...), expr.CheckTables(f.Draft(), plan.Shown(tables, v.Name), e.Variants)...)
 			}
 		}
 	}

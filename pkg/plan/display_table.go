@@ -32,6 +32,11 @@ const (
 // Shows reports whether a variant has a row.
 func (t *Table) Shows(variant string) bool { return shows(t.Variants, variant) }
 
+// Shown returns the tables that show a variant: only their figures need to be in its result.
+func Shown(tables []Table, variant string) []Table {
+	return slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return !t.Shows(variant) })
+}
+
 // shows reports whether a table or chart with a list of variants, which may be empty, shows one of them.
 func shows(listed []string, variant string) bool {
 	return len(listed) == 0 || slices.Contains(listed, variant)

@@ -24,6 +24,7 @@ var figures = [...]driver.Figure{
 	{Name: "CacheRemovals", Counter: true},
 	{Name: "CacheEvictions", Counter: true},
 	{Name: "TotalAllocatedSize", Unit: "bytes"},
+	{Name: "SizeUsedByData", Unit: "bytes"},
 	{Name: "TotalUsedPages"},
 	{Name: "PagesFillFactor"},
 }
