@@ -450,34 +450,6 @@ func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
 	require.Less(t, float64(max(long, short)-short)/more, 0.05)
 }
 
-// The executor's own time is what the loop was not idle, or what calls waited for it on the mean of all that may be under way; never more than all.
-func TestTheExecutorsOwnTime(t *testing.T) {
-	for _, tt := range []struct {
-		idle, late int64
-		clients    int
-		want       int64
-	}{
-		{idle: 90, late: 400, clients: 2, want: 50}, // four sessions of two calls
-		{idle: 90, late: 400, clients: 1, want: 100},
-		{idle: 90, late: 400, clients: 5, want: 50},
-		{idle: 30, late: 400, clients: 2, want: 70},
-		{idle: 90, late: 4000, clients: 2, want: 100},
-		{idle: 200, want: 0, clients: 2},
-	} {
-		b := &blocking{l: &loop{sessions: make([]*session, 4), pipeline: 2}, endpoints: make([]sockets.Endpoint, 1), clients: tt.clients, idle: tt.idle, late: tt.late}
-		require.Equal(t, tt.want, b.own(100), tt)
-		require.EqualValues(t, 100, b.own(100), "idle time counts once")
-	}
-	b := &blocking{l: &loop{sessions: make([]*session, 1), pipeline: 1}, endpoints: make([]sockets.Endpoint, 1), clients: 1}
-	for range 2 {
-		b.idle += 100
-		b.late += 7
-		require.EqualValues(t, 7, b.own(100), "of one call at a time, and once")
-	}
-	b.idle += 100
-	require.Zero(t, b.own(100))
-}
-
 // TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops
 // that wait until they are due, it does not.
 func TestExecutorThatIsTheBottleneckIsBusy(t *testing.T) {
@@ -535,20 +507,6 @@ func oneClient(t *testing.T) (*blocking, *blockingConn, *opState) {
 
 // setClock sets the time of a clock that stands still.
 func (b *blocking) setClock(at int64) { b.l.clock.(*virtualClock).t = at }
-
-// An op starts with the first of its requests that a client takes up; requests that no client takes up do not count.
-func TestAnOpBeganWithItsFirstRequest(t *testing.T) {
-	for _, tt := range []struct{ begun, call, want int64 }{
-		{0, 0, 0}, {0, 7, 7}, {5, 0, 5}, {5, 3, 3}, {5, 5, 5}, {5, 7, 5},
-	} {
-		tr, c, st := oneClient(t)
-		st.start = tt.begun
-		call := &blockingCall{conn: c, st: st, req: driver.Request{Verb: driver.Get}, start: tt.call, end: 9, failed: op.Lost, cause: errors.New("gone")}
-		c.handed = append(c.handed, call)
-		tr.finish(call, 10)
-		require.Equal(t, tt.want, st.start, "%+v", tt)
-	}
-}
 
 // A client takes up a call unless the loop has taken it back or may not load its target any more.
 func TestWhichCallsAClientTakesUp(t *testing.T) {

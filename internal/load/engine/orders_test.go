@@ -19,7 +19,6 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/plan/pace"
-	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/internal/target/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -123,36 +122,6 @@ func TestWhereLoopsRun(t *testing.T) {
 		require.Equal(t, []int{want}, cpus)
 		require.True(t, pinned)
 	}
-}
-
-// A loop's standstill is divided into at most 64 intervals, of whole seconds.
-func TestIntervalsOfAStandstill(t *testing.T) {
-	for still, want := range map[int64]int64{0: 1, 1: 1, 63: 1, 64: 1, 65: 2, 128: 2, 129: 3, 6400: 100} {
-		require.Equal(t, want*interval, stride(still*interval), "%d", still)
-	}
-}
-
-// Sessions of a closed load think, and begin one after another; those that populate do not.
-func TestOnlyLoadsThink(t *testing.T) {
-	const closed = "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"7s\"\n think = \"5ms\"\n ramp = \"3s\"\n}"
-	for _, tt := range []struct {
-		phase string
-		kind  worker.StepKind
-		think int64
-		want  closedFeed
-	}{
-		{"populate {\n sessions = 2\n}", worker.Populate, 0, closedFeed{}},
-		{closed, worker.Load, 5e6, closedFeed{ramp: 3 * time.Second, lasts: 7e9}},
-	} {
-		b := newBench(t, redisPlan(t, 1, "", tt.phase), "load", 0)
-		b.equip(tt.kind)
-		f := b.l.feed.(*closedFeed)
-		require.Equal(t, tt.want, closedFeed{ramp: f.ramp, lasts: f.lasts}, "%+v", tt)
-		require.Equal(t, tt.think, b.l.think)
-	}
-	b := newBench(t, redisPlan(t, 1, "", "populate {\n sessions = 2\n}"), "load", 0)
-	_, err := workload.New(b.g.plan, b.g.phase, workload.Step{Kind: workload.Load})
-	require.Error(t, err, "a phase without a load gets none")
 }
 
 // A loop watches the clock for longer before an op if it has a CPU to itself, and for as long as it is told if it is told.

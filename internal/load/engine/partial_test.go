@@ -210,20 +210,6 @@ func TestMemoryThatIsNotGiven(t *testing.T) {
 	require.Len(t, c.in, 131070)
 }
 
-// Replies get what the plan's values need plus 128 MiB, to the byte. A reply that would take more gets nothing, and the error says how long it is so
-// far.
-func TestHowMuchRepliesMayTake(t *testing.T) {
-	p := &partials{expected: 3 << 20}
-	require.NoError(t, p.take(131<<20, 0))
-	require.ErrorContains(t, p.take(1, 700<<10), "a reply goes on after 700 KiB, and all that have not come whole would take more than 131 MiB")
-	p.give(2)
-	require.NoError(t, p.take(1, 0))
-	require.NoError(t, p.take(1, 0))
-	require.Error(t, p.take(1, 0))
-	p.give(131 << 20)
-	require.Zero(t, p.taken.Load())
-}
-
 // A server whose reply takes more memory than there is for it loses its connection, and the load goes on.
 func TestReplyWithoutEnd(t *testing.T) {
 	b := newBench(t, redisPlanOf(t, 1, "size = 100\n checked = true", "", "ops = { get = 1 }\nmax_bad = 1\nclosed {\n sessions = 1\n iterations = 3\n}"), "load", time.Millisecond)

@@ -112,26 +112,6 @@ func TestRequestsLeaveBitByBit(t *testing.T) {
 	require.Zero(t, w.kept)
 }
 
-// A write has a bounded number of parts, whatever is still to be written; what it leaves comes with the next.
-func TestPartsOfAWrite(t *testing.T) {
-	for _, values := range []int{0, 1, mostParts/2 - 1, mostParts / 2, mostParts, 3 * mostParts} {
-		c := &wireConn{}
-		var want []byte
-		for i := range values {
-			c.out = fmt.Appendf(c.out, "put %d ", i)
-			text := fmt.Appendf(nil, "value %d ", i)
-			want = append(append(want, c.out[len(c.out)-len(fmt.Sprintf("put %d ", i)):]...), text...)
-			c.lent = append(c.lent, lent{at: len(c.out), text: text})
-		}
-		c.out, want = append(c.out, "end"...), append(want, "end"...)
-		parts, size := c.parts(nil)
-		require.Equal(t, min(2*values+1, mostParts), len(parts))
-		got := bytes.Join(parts, nil)
-		require.Len(t, got, size)
-		require.True(t, bytes.HasPrefix(want, got))
-	}
-}
-
 // Where a connection may go: to an address that is known, or to a socket in the file system.
 func TestConnectionsGoWhereTheyCan(t *testing.T) {
 	o := &immediate{w: &wire{lane: &lane{side: new(side)}}}
@@ -208,41 +188,6 @@ func (n *notebook) Close(fd int) {
 	if n.Poller != nil {
 		n.Poller.Close(fd)
 	}
-}
-
-// A write sends what the socket takes. If that is not all, the connection waits for room, and asks for it once.
-func TestAWriteThatIsNotTakenWhole(t *testing.T) {
-	n := &notebook{takes: []int{2, 1}}
-	w := &wire{poll: n}
-	w.out = newOutlet(w, n)
-	c := &wireConn{fd: 3, state: isUp, out: append(make([]byte, 0, 4096), "abcdef"...)}
-	w.write(c)
-	require.True(t, c.blocked)
-	w.write(c)
-	n.fails = map[string]error{"write": sockets.ErrAgain}
-	w.write(c)
-	require.True(t, c.blocked)
-	n.fails = nil
-	w.write(c)
-	require.Equal(t, []string{"write 3 abcdef", "watch 3 true", "write 3 cdef", "write 3 def", "write 3 def", "watch 3 false"}, n.calls)
-	require.False(t, c.blocked)
-	require.Nil(t, c.out)
-	require.Zero(t, c.gone)
-	require.Equal(t, 4096, cap(w.buffer()), "the buffer is used again")
-}
-
-// A value may be the last that a connection has to write.
-func TestAWriteThatEndsWithALentValue(t *testing.T) {
-	n := &notebook{takes: []int{4, 3}}
-	w := &wire{poll: n}
-	w.out = newOutlet(w, n)
-	c := &wireConn{fd: 3, state: isUp, out: []byte("put "), lent: []lent{{at: 4, text: []byte("value")}}}
-	for range 3 {
-		w.write(c)
-	}
-	require.Equal(t, []string{"writev 3 put |value", "watch 3 true", "writev 3 value", "writev 3 ue", "watch 3 false"}, n.calls)
-	require.Nil(t, c.out)
-	require.Empty(t, c.lent)
 }
 
 // What has more parts than one call takes is written by several, as long as the socket takes them whole.
@@ -326,49 +271,6 @@ func TestShortWaitsForSocketsAreNone(t *testing.T) {
 	}
 }
 
-// What is left of an output is all that has not been written, in its order, however much leaves at a time, and whether what has left is dropped or
-// not.
-func TestWhatIsLeftOfAnOutput(t *testing.T) {
-	const whole = "abLENTNEXTcdefLAST"
-	for step := 1; step <= len(whole); step++ {
-		for _, dropped := range []bool{false, true} {
-			c := &wireConn{out: []byte("abcdef"), lent: []lent{{2, []byte("LENT")}, {2, []byte("NEXT")}, {6, []byte("LAST")}}}
-			for left := whole; ; left = left[min(step, len(left)):] {
-				parts, size := c.parts(nil)
-				require.Equal(t, left, string(bytes.Join(parts, nil)), "%d at a time", step)
-				require.Equal(t, len(left), size)
-				require.False(t, slices.ContainsFunc(parts, func(p []byte) bool { return len(p) == 0 }), "a part without bytes of %q", left)
-				if left == "" {
-					break
-				}
-				c.leave(min(step, len(left)))
-				if dropped {
-					c.compact()
-				}
-			}
-			require.Empty(t, c.lent)
-			require.Len(t, c.out, c.gone)
-		}
-	}
-}
-
-// What has left is dropped once it is more than half.
-func TestWhenWhatHasLeftIsDropped(t *testing.T) {
-	for _, whole := range []string{"", "a", "abcdefgh", "abcdefghi"} {
-		for gone := range len(whole) + 1 {
-			c := &wireConn{out: []byte(whole), gone: gone, lent: []lent{{at: len(whole)}}}
-			c.compact()
-			dropped := 0
-			if 2*gone > len(whole) {
-				dropped = gone
-			}
-			require.Equal(t, whole[dropped:], string(c.out), "%d of %d have left", gone, len(whole))
-			require.Equal(t, gone-dropped, c.gone)
-			require.Equal(t, len(whole)-dropped, c.lent[0].at)
-		}
-	}
-}
-
 // A flush writes what was gathered, once, on the connections that can take it; on others it waits. If nothing was gathered, the clock is not read.
 func TestWhatAFlushWrites(t *testing.T) {
 	b, w, n := newWireBench(t, 3)
@@ -406,22 +308,6 @@ func TestWhatAFlushWrites(t *testing.T) {
 	b.e.SetLease(0)
 	w.flush()
 	require.Len(t, n.calls, 1, "the lease is over")
-}
-
-// Requests begin when they are written, and so do their ops, unless another of an op's requests was written before.
-func TestWhenRequestsBegin(t *testing.T) {
-	starts := []int64{0, 0, 0, 1, -1}
-	c := &wireConn{fresh: 4}
-	for i := range starts {
-		c.queue.push(pending{n: 1, start: &starts[i], sent: 5})
-	}
-	c.queue.push(pending{n: 1, sent: 5})
-	c.stamp(7)
-	require.Equal(t, []int64{0, 0, 7, 1, -1}, starts)
-	for i, want := range []int64{5, 5, 7, 7, 7, 7} {
-		require.Equal(t, want, c.queue.at(i).sent, "request %d", i)
-	}
-	require.Zero(t, c.fresh)
 }
 
 // What has not left when the lease is over was refused, and not sent. What has timed out has ended already.
