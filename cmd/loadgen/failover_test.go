@@ -122,19 +122,21 @@ func TestFailoverLosesWrites(t *testing.T) {
 	}
 }
 
-// TestStaleReplica has gets of a replica that stops following its master. Those of puts that did not wait for it become stale; a put that waits for it is
-// not acknowledged then, so that no get can miss it.
+// TestStaleReplica has gets of two replicas, one of which stops following its master. Its values become stale, unless a put waits for both of them: such
+// a put is not acknowledged then, so that no get can miss it.
 func TestStaleReplica(t *testing.T) {
 	t.Parallel()
 	cli, err := exec.LookPath("redis-cli")
 	servertest.Require(t, "redis", err)
-	for wait, stale := range map[string]bool{"": true, "wait {\n    replicas = 1\n    timeout = \"50ms\"\n  }": false} {
-		t.Run(fmt.Sprintf("stale=%t", stale), func(t *testing.T) {
+	for replicas, wait := range []string{"", "wait {\n    replicas = 1\n    timeout  = \"500ms\"\n  }", "wait {\n    replicas = 2\n    timeout  = \"50ms\"\n  }"} {
+		t.Run(fmt.Sprintf("wait=%d", replicas), func(t *testing.T) {
 			t.Parallel()
+			stale := replicas < 2
 			master := servertest.Redis(t, "--repl-diskless-sync-delay", "0")
 			host, port, _ := net.SplitHostPort(master)
+			servertest.Redis(t, "--replicaof", host+" "+port)
 			replica := servertest.Redis(t, "--replicaof", host+" "+port)
-			require.Eventually(t, func() bool { return strings.Contains(ask(t, replica, "INFO", "replication"), "master_link_status:up") }, time.Minute, 50*time.Millisecond)
+			require.Eventually(t, func() bool { return strings.Count(ask(t, master, "INFO", "replication"), "state=online") == 2 }, time.Minute, 50*time.Millisecond)
 			_, port, _ = net.SplitHostPort(replica)
 			r := begin(t, fmt.Sprintf(`plan "p" {}
 target "t" {
@@ -172,21 +174,36 @@ phase "both" {
 			require.Empty(t, both.Event["alone"].Failed)
 			require.Positive(t, both.Staleness.Gets)
 			require.Equal(t, stale, both.Staleness.Stale > 0, "%+v", both.Staleness)
-			require.Equal(t, !stale, both.Op["put"].QuorumFailed > 0)
+			for _, to := range both.Requests {
+				if to.Sent > 0 {
+					require.Equal(t, to.Verb == "put", to.Endpoint == master, "gets ask replicas")
+				}
+			}
+			if !stale {
+				require.Positive(t, both.Op["put"].QuorumFailed)
+			}
 		})
 	}
 }
 
-// TestWhichMasterSentinelsName names a master that no Sentinel watches, and asks Sentinels that want a password of their own, with it and without.
+// TestWhichMasterSentinelsName names a master that no Sentinel watches, and asks Sentinels that want a password of their own, or speak only TLS as their
+// master does, with it and without.
 func TestWhichMasterSentinelsName(t *testing.T) {
 	t.Parallel()
 	server := servertest.Redis(t)
 	open, locked := servertest.Sentinel(t, server), servertest.Sentinel(t, server, "requirepass "+servertest.PostgresPassword)
+	a := servertest.NewAuthority(t)
+	client := a.Issue("client.example.org", time.Hour)
+	secure := servertest.SentinelTLS(t, a, a.Issue("127.0.0.1", time.Hour), servertest.StartRedisTLS(t, a, a.Issue("127.0.0.1", time.Hour)).Addr)
+	shows := fmt.Sprintf("master = \"main\"\n  }\n  tls {\n    ca   = %q\n    cert = %q\n    key  = %q", a.CA, client.Cert, client.Key)
 	for _, tt := range []struct{ sentinel, words, want string }{
 		{open, `master = "other"`, `watches no master "other", but "main": write master = "main" in sentinel`},
 		{open, `master = "main"`, ""},
 		{locked, `master = "main"`, "NOAUTH"},
 		{locked, "master = \"main\"\n    password = secret(\"PG\")", ""},
+		{secure, shows, ""},
+		{open, shows, "TLS"},
+		{secure, `master = "main"`, "TLS"},
 	} {
 		r := begin(t, fmt.Sprintf(`plan "p" {}
 target "t" {

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -41,13 +42,27 @@ func Nutcracker(t testing.TB, server string, redis bool) (addr string) {
 // at the end of the test.
 func Sentinel(t testing.TB, server string, lines ...string) (addr string) {
 	t.Helper()
+	return sentinel(t, "port", nil, server, lines)
+}
+
+// SentinelTLS is Sentinel for one that speaks only TLS, with clients and the server, and requires a certificate signed by the authority from its clients.
+func SentinelTLS(t testing.TB, a *Authority, shows Certificate, server string) (addr string) {
+	t.Helper()
+	return sentinel(t, "tls-port", a.Client(), server, []string{
+		"port 0", "tls-replication yes", "tls-cert-file " + shows.Cert, "tls-key-file " + shows.Key, "tls-ca-cert-file " + a.CA,
+	})
+}
+
+// sentinel starts a Sentinel whose port is that of an option.
+func sentinel(t testing.TB, option string, secure *tls.Config, server string, lines []string) (addr string) {
+	t.Helper()
 	exe, err := exec.LookPath("redis-server")
 	Require(t, "redis", err)
 	s := &Server{t: t, Addr: "127.0.0.1:" + freePort(t), done: make(chan struct{})}
-	path := written(t, "sentinel.conf", fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n%s\n",
+	path := written(t, "sentinel.conf", fmt.Sprintf("%s %s\nbind 127.0.0.1\nsentinel monitor main %s 1\n%s\n", option,
 		strings.TrimPrefix(s.Addr, "127.0.0.1:"), strings.Replace(server, ":", " ", 1), strings.Join(lines, "\n")))
 	s.start(exec.Command(exe, path, "--sentinel"))
-	if !s.ready("*1\r\n$4\r\nPING\r\n", nil) {
+	if !s.ready("*1\r\n$4\r\nPING\r\n", secure) {
 		t.Fatalf("the Sentinel does not answer at %s:\n%s", s.Addr, &s.output)
 	}
 	return s.Addr
