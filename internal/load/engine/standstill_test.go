@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -152,5 +153,42 @@ func TestSpansOfStepsOnTheSameSessions(t *testing.T) {
 	for range 2 {
 		span := b.run(worker.Load).Span
 		require.InDeltaSlice(t, []int64{0, 2e6, 3e6, 1e6}, []int64{span.First - b.l.origin, span.FirstOut - b.l.origin, span.Last - b.l.origin, span.Turn}, 1e4)
+	}
+}
+
+// TestAnOutageIsAsLongAsItWas has a target answer nothing for 3 s of an open load, as a process that is stopped: what was asked then is answered once it
+// goes on, or times out before. The longest response says for how long it was; so do the puts that failed, but for those of its last moments, which were
+// answered before their timeout.
+func TestAnOutageIsAsLongAsItWas(t *testing.T) {
+	const rate, stopped, goesOn = 1000, 4 * time.Second, 7 * time.Second
+	for _, timeout := range []time.Duration{500 * time.Millisecond, 10 * time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			b := newBench(t, redisPlan(t, 1, fmt.Sprintf("timeout = %q", timeout), fmt.Sprintf(`
+				ops = { put = 1 }
+				open {
+					rate      = %d
+					duration  = "12s"
+					sessions  = 64
+					pipeline  = 64
+					in_flight = 4096
+				}`, rate)), "load", 0)
+			defer b.g.close()
+			b.server(0).latency = func(int) time.Duration {
+				if now := time.Duration(b.net.clock.t); now >= stopped && now < goesOn {
+					return goesOn - now + time.Millisecond
+				}
+				return time.Millisecond
+			}
+			got := b.run(worker.Load)
+			put := got.Ops[driver.Put]
+			require.EqualValues(t, 12*rate, put.Due)
+			bad := put.Due - put.Outcomes[driver.OK]
+			if timeout > goesOn-stopped {
+				require.Zero(t, bad)
+				require.InDelta(t, 3, time.Duration(put.Response[measure.ClassOK].Max()).Seconds(), 0.2)
+				return
+			}
+			require.InDelta(t, 3, float64(bad)/rate+timeout.Seconds(), 0.2)
+		})
 	}
 }
