@@ -222,10 +222,20 @@ table "by-client" {
     unit  = "/min"
     value = phase.client-get.op.get.rate
   }
+  column "client_get_x" {
+    title = "× GET"
+    unit  = "x"
+    value = client_get_min / baseline.client_get_min
+  }
   column "client_get_avg" {
     title = "average"
     unit  = "ms"
     value = phase.client-get.op.get.response.mean
+  }
+  column "client_get_sd" {
+    title = "deviation"
+    unit  = "ms"
+    value = phase.client-get.op.get.response.sd
   }
   column "client_get_med" {
     title = "median"
@@ -237,15 +247,29 @@ table "by-client" {
     unit  = "/min"
     value = phase.client-put.op.put.rate
   }
+  column "client_put_x" {
+    title = "× PUT"
+    unit  = "x"
+    value = client_put_min / baseline.client_put_min
+  }
   column "client_put_avg" {
     title = "average"
     unit  = "ms"
     value = phase.client-put.op.put.response.mean
   }
+  column "client_put_sd" {
+    title = "deviation"
+    unit  = "ms"
+    value = phase.client-put.op.put.response.sd
+  }
   column "client_put_med" {
     title = "median"
     unit  = "ms"
     value = phase.client-put.op.put.response.p50
+  }
+  column "client_errors" {
+    title = "errors"
+    value = phase.client-get.op.get.due - phase.client-get.op.get.ok + phase.client-put.op.put.due - phase.client-put.op.put.ok
   }
 }
 
