@@ -220,15 +220,17 @@ func TestPushedToPrometheus(t *testing.T) {
 	t.Parallel()
 	receiver, again := servertest.RemoteWrite(t)
 	db := database{t: t, addr: receiver.Addr}
-	l := begin(t, pushedPlan, "--remote-write", "http://"+receiver.Addr+"/api/v1/write")
+	l := begin(t, pushedPlan, "--remote-write", "http://"+receiver.Addr+"/api/v1/write", "--http", "127.0.0.1:0", "--linger", "10m")
 	db.await(`count(sum(loadgen_ops_total{job="loadgen"}) > 0)`, 1)
 	receiver.Kill()
 	l.until(func() bool { return strings.Contains(l.stderr.String(), "does not take the figures: ") })
 	again()
 	l.until(func() bool { return strings.Contains(l.stderr.String(), "takes figures again") })
 	l.signal(syscall.SIGINT)
+	l.told("the report stays on the live page")
+	require.Contains(t, l.stderr.String(), "the last one did, with all counts", "the last push does not wait for --linger")
+	l.signal(syscall.SIGINT)
 	result := l.result(time.Minute)
-	require.Contains(t, l.stderr.String(), "the last one did, with all counts")
 	testCounters(t, db, result)
 	load := result.Phase["load"]
 	for verb, o := range load.Op {
