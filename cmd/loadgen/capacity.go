@@ -205,6 +205,7 @@ func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer,
 		return err
 	}
 	if writes && result.Verdict.Completeness != run.Complete {
+		f.begun = nil // cleaning up is a run, too
 		if err := f.clean(cmd, p, words); err != nil {
 			return failed("its keys could not be deleted: %w: loadgen clean %s tries again", err, result.ID)
 		}

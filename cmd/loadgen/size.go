@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,8 +115,12 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 	fmt.Fprintf(words, "%s at %s: what an item takes, by %s with keys of %d bytes and values of %d.\n", q.Driver, q.at, quantity.Count(uint64(q.Keys), "item"), f.key, q.bytes)
 	return f.carryOut(cmd, p, words, func(cmd *cobra.Command, p *plan.Plan) (*run.Run, error) {
 		result, _, err := f.end(cmd, p, words)
-		if err != nil || result.Verdict.Completeness != run.Complete {
-			return result, err
+		if err != nil {
+			return nil, err
+		}
+		if result.Verdict.Completeness != run.Complete {
+			q.unfilled(words, result)
+			return result, nil
 		}
 		taken, err := footprint.New(result, "server", phases, points, fields)
 		if err != nil {
@@ -126,6 +131,18 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 		}
 		return result, taken.Text(cmd.OutOrStdout(), items, memory)
 	})
+}
+
+// unfilled says why there are no figures.
+func (q *quick) unfilled(words io.Writer, result *run.Run) {
+	if len(result.Verdict.Reasons) == 0 {
+		return
+	}
+	fmt.Fprintf(words, "%s at %s was not filled: %s", q.Driver, q.at, result.Verdict.Reasons[0])
+	if result.Verdict.Completeness == run.Failed {
+		fmt.Fprintf(words, ". If values of %d bytes are beyond its limit, write a smaller --value", q.bytes)
+	}
+	fmt.Fprintln(words)
 }
 
 // asked reads what is to be said, and how many items are filled in.
