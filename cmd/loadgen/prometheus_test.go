@@ -242,6 +242,46 @@ func TestPushedToPrometheus(t *testing.T) {
 	require.EqualValues(t, 2, valueOf(t, db.query("loadgen_run_completeness")[0]))
 }
 
+// TestTheWalkInTheDocs types what docs/watching.md has its reader type, at other ports, and sees what it says one sees.
+func TestTheWalkInTheDocs(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "watching.md"))
+	require.NoError(t, err)
+	_, walk, _ := strings.Cut(string(b), "\n## A walk")
+	walk, _, _ = strings.Cut(walk, "\n## ")
+	var typed [][]string
+	for _, line := range regexp.MustCompile(`(?m)^    (.+)$`).FindAllStringSubmatch(walk, -1) {
+		typed = append(typed, strings.Fields(line[1]))
+	}
+	require.Len(t, typed, 5)
+	require.Equal(t, []string{"loadgen", "coordinator", "run"}, typed[0][:3])
+	require.Contains(t, typed[0], "127.0.0.1:9464")
+	tm := &team{load: beginFile(t, filepath.Join("..", "..", typed[0][3]), append(typed[0][4:], "--http", "127.0.0.1:0")...)} // the last one counts
+	config := deployed(t, tm.page())
+	head, err := os.ReadFile(config)
+	require.NoError(t, err)
+	require.Contains(t, string(head), "#   "+strings.Join(typed[1], " ")+"\n")
+	db := database{t: t, addr: servertest.Prometheus(t, config)}
+	db.await(`count(up{job="loadgen"} == 1)`, 1)
+	for _, worker := range typed[2:] {
+		require.Equal(t, "loadgen", worker[0])
+		tm.workers = append(tm.workers, start(t, tm.command(worker[1:]...)))
+	}
+
+	page := watching(t, tm.page())
+	page.until(">kill</text>")
+	tm.told("the report stays on the live page")
+	queries := regexp.MustCompile("(?m)^\\| `(.+?)` \\|").FindAllStringSubmatch(walk, -1)
+	require.Len(t, queries, 3)
+	for _, q := range queries {
+		db.await(fmt.Sprintf("count(max_over_time((%s)[5m:1s]) > 0)", q[1]), 1)
+	}
+	tm.signal(syscall.SIGINT)
+	r := tm.result(time.Minute)
+	require.Len(t, r.Fleet, 3)
+	require.NotNil(t, r.Phase["outage"].Op["put"].Acks[1].P99)
+}
+
 // deployed writes the configuration in deploy with another address of the coordinator, and returns its path.
 func deployed(t *testing.T, coordinator string) string {
 	t.Helper()
