@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
@@ -67,10 +68,13 @@ func inTable(x *run.Experiment, a *answer) (figure string, validity run.Validity
 	case c.Value == nil:
 		return unknown(c.Reason), validity, nil
 	case a.lo != "":
-		return withInterval(c.Text, cells[a.lo].Text, cells[a.hi].Text), validity, nil
+		return withInterval(unmarked(c), unmarked(cells[a.lo]), unmarked(cells[a.hi])), validity, nil
 	}
-	return c.Text, validity, nil
+	return unmarked(c), validity, nil
 }
+
+// unmarked returns a cell's text without its own mark: an answer has one, for all that it is from.
+func unmarked(c run.Cell) string { return strings.TrimRight(c.Text, "?!") }
 
 // between returns an answer's figure by a comparison of the runs of two variants.
 func between(x *run.Experiment, loadgen, runs string, a *answer) (figure string, validity run.Validity, err error) {

@@ -230,9 +230,10 @@ type Variant struct {
 func Fill(t plan.Table, variants []Variant, base int) run.Table {
 	out := run.Table{Title: t.Name, Transpose: t.Transpose, Notes: []string{}}
 	rows := make([]map[string]cty.Value, len(variants))
+	doubtful := make(doubts, len(variants))
 	phases := make([]cty.Value, len(variants))
 	for i, v := range variants {
-		rows[i], phases[i] = map[string]cty.Value{}, phasesOf(v)
+		rows[i], phases[i], doubtful[i] = map[string]cty.Value{}, phasesOf(v), map[string]run.Validity{}
 		out.Rows = append(out.Rows, run.TableRow{Name: v.Name})
 	}
 	for n, c := range t.Columns {
@@ -242,6 +243,7 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		if c.Ratio != "" {
 			ofEach = ratios(t.Columns[:n+1], variants, rows, base)
 		}
+		doubtful.add(c, variants, base)
 		for i, v := range variants {
 			cell := run.Cell{Reason: "no run of this variant counts"}
 			if len(v.Runs) > 0 {
@@ -263,6 +265,9 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 					cell.Text += interval(c, v, ctx, cell.Value)
 				}
 			}
+			if cell.Text != "" {
+				cell.Text += doubtful[i][c.Name].Mark()
+			}
 			values[i] = cty.NullVal(cty.Number)
 			if cell.Value != nil {
 				values[i] = cty.NumberFloatVal(*cell.Value)
@@ -273,6 +278,9 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 			rows[i][c.Name] = values[i]
 		}
 	}
+	if doubtful.any() {
+		out.Notes = append(out.Notes, "? suspect, ! invalid")
+	}
 	out.Rows = slices.DeleteFunc(out.Rows, func(row run.TableRow) bool { return !t.Shows(row.Name) })
 	for _, e := range t.Expected {
 		out.Rows = append(out.Rows, expectedRow(t, e))
@@ -281,6 +289,71 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 		}
 	}
 	return out
+}
+
+// doubts says, for each variant, how far its figures in the columns so far can be trusted.
+type doubts []map[string]run.Validity
+
+// add adds a column: its figures can be trusted no further than any figure that they are from, in any of the runs.
+func (d doubts) add(c plan.Column, variants []Variant, base int) {
+	own := make([]run.Validity, len(variants))
+	for i := range variants {
+		own[i] = d.named(c, variants, i, base)
+	}
+	for i := range variants {
+		d[i][c.Name] = own[i]
+		other := map[string]int{"": -1, "baseline": base, "bound": variants[i].Bound}[c.Ratio]
+		if other >= 0 && own[other].Worse(own[i]) {
+			d[i][c.Name] = own[other]
+		}
+	}
+}
+
+// named returns how far the figures can be trusted that a column's expression names.
+func (d doubts) named(c plan.Column, variants []Variant, i, base int) run.Validity {
+	expr, _ := parseColumn(c)
+	worst := run.Valid
+	take := func(v run.Validity) {
+		if v.Worse(worst) {
+			worst = v
+		}
+	}
+	for _, traversal := range expr.Variables() {
+		var path []string
+		for _, step := range traversal {
+			name, _ := nameOf(step)
+			path = append(path, name)
+		}
+		row, column := i, path[len(path)-1]
+		switch {
+		case path[0] == "phase" && len(path) > 1:
+			for _, r := range variants[i].Runs {
+				if ph := r.Phase[path[1]]; ph != nil {
+					take(ph.ValidityOf(strings.Join(path[2:], ".")))
+				}
+			}
+			continue
+		case path[0] == "baseline":
+			row = base
+		case path[0] == "bound":
+			row = variants[i].Bound
+		case path[0] == "variant" && len(path) > 1:
+			row = slices.IndexFunc(variants, func(v Variant) bool { return v.Name == path[1] })
+		}
+		if row >= 0 {
+			if v, ok := d[row][column]; ok {
+				take(v)
+			}
+		}
+	}
+	return worst
+}
+
+// any reports whether any figure is in doubt.
+func (d doubts) any() bool {
+	return slices.ContainsFunc(d, func(row map[string]run.Validity) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(row)), func(v run.Validity) bool { return v.Worse(run.Valid) })
+	})
 }
 
 // beside returns the columns so far of another variant, for comparison with variant i. They are empty if there is no other, or if the two

@@ -49,6 +49,29 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	}
 }
 
+// TestDoubtsInTables has a figure in doubt in one of a variant's runs, and columns that are computed from it.
+func TestDoubtsInTables(t *testing.T) {
+	p := testPlan()
+	good, bad := testRun(p), testRun(p)
+	rate := 500.0
+	good.Phase["get"].Op["get"].RateWall, bad.Phase["get"].Op["get"].RateWall = &rate, &rate
+	bad.Phase["get"].Reasons = []run.Reason{
+		{Validity: run.Invalid, Touches: []string{"op.get.rate_wall"}}, {Validity: run.Suspect, Touches: []string{"op.get"}},
+	}
+	table := Fill(plan.Table{Name: "t", Columns: []plan.Column{
+		{Name: "sessions", Value: "phase.get.load.sessions"},
+		{Name: "due", Value: "phase.get.op.get.due"},
+		{Name: "score", Value: "phase.get.op.get.rate_wall"},
+		{Name: "share", Value: "score / baseline.score"},
+		{Name: "other", Value: `variant["bad"].due`},
+		{Name: "times", Value: "phase.get.op.get.rate_wall", Ratio: "bound"},
+	}}, []Variant{{Name: "good", Plan: p, Runs: []*run.Run{good, good}, Bound: 1}, {Name: "bad", Plan: p, Runs: []*run.Run{good, bad}, Bound: -1}}, 0)
+	due := texts(table.Rows[0])[1]
+	require.Equal(t, []string{"1", due, "500", "1", due + "?", "1.00!"}, texts(table.Rows[0]))
+	require.Equal(t, []string{"1", due + "?", "500!", "1!", due + "?", ""}, texts(table.Rows[1]))
+	require.Equal(t, []string{"? suspect, ! invalid"}, table.Notes)
+}
+
 // TestOtherDurabilityHasNoShare has variants that wrote logs in two modes, and entries of two sizes: they are not comparable.
 func TestTitlesHaveTheirUnitOnce(t *testing.T) {
 	for _, c := range [...]struct{ title, unit, want string }{

@@ -6,7 +6,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -60,7 +59,7 @@ func briefScore(f *run.Figure) run.Cell {
 	if f.Score == nil {
 		return run.Cell{Reason: f.Nulls["score"]}
 	}
-	return run.Cell{Value: f.Score, Text: quantity.Whole(*f.Score) + words.Marks[f.Validity]}
+	return run.Cell{Value: f.Score, Text: quantity.Whole(*f.Score) + f.Validity.Mark()}
 }
 
 // briefRatio returns a variant's ratio to the baseline, with a star if it differs.
@@ -74,7 +73,7 @@ func briefRatio(c *tables.Comparison, variant int, baseline string) run.Cell {
 	case math.IsNaN(f.Above()):
 		return run.Cell{Reason: f.Nulls["ratio"]}
 	}
-	text := c.Text(variant, "ratio") + words.Marks[f.Validity]
+	text := c.Text(variant, "ratio") + f.Validity.Mark()
 	if f.Differs {
 		text += "*"
 	}

@@ -182,7 +182,7 @@ func (p *printer) doubts(r *run.Run) {
 
 // doubt adds a reason: its mark, what it means and its code, and then what was measured.
 func (p *printer) doubt(d tables.Doubt) {
-	mark := cmp.Or(words.Marks[d.Validity], "-")
+	mark := cmp.Or(d.Validity.Mark(), "-")
 	if d.Means == "" {
 		for _, fact := range d.Facts {
 			p.bullet(mark, fact)

@@ -54,6 +54,9 @@ func (v Validity) rank() int {
 // known says whether v is one of the constants.
 func (v Validity) known() bool { return v == Valid || v == Suspect || v == Invalid }
 
+// Mark returns what follows figures, and precedes the reasons that affect them.
+func (v Validity) Mark() string { return map[Validity]string{Suspect: "?", Invalid: "!"}[v] }
+
 // ValidityOf returns how far the figure at a path relative to the phase, such as "op.get.response.p99", can be trusted: the worst validity of the
 // reasons that touch it. One that touches an op's figure touches that of the total, too.
 func (p *Phase) ValidityOf(path string) Validity {

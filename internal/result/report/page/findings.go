@@ -8,7 +8,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -27,7 +26,7 @@ func ratios(c *tables.Comparison, variants []int, name func(variant string) stri
 	if c.Figures[0].Share() {
 		times = " points"
 	}
-	ratio := func(i int) string { return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] }
+	ratio := func(i int) string { return c.Text(i, "ratio") + c.Figures[i].Validity.Mark() }
 	if len(variants) > maxNamed {
 		sorted := slices.SortedFunc(slices.Values(variants), func(a, b int) int { return cmp.Compare(c.Figures[a].Above(), c.Figures[b].Above()) })
 		return quantity.Count(len(variants), "variant") + " (" + ratio(sorted[0]) + " to " + ratio(sorted[len(sorted)-1]) + times + ")"
@@ -133,7 +132,7 @@ func sustained(x *run.Experiment, c *tables.Comparison) []string {
 	if f := &c.Figures[base]; f.Score == nil {
 		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" has no rate: "+f.Nulls["score"]+".")
 	} else {
-		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.Text(base, "score")+words.Marks[f.Validity]+" a second.")
+		sentences = append(sentences, "The baseline "+brief(x.Baseline)+" sustained "+c.Text(base, "score")+f.Validity.Mark()+" a second.")
 	}
 	least, most := -1, -1
 	for i := range c.Figures {
@@ -148,12 +147,12 @@ func sustained(x *run.Experiment, c *tables.Comparison) []string {
 		}
 	}
 	times := func(i int) string {
-		return c.Text(i, "ratio") + words.Marks[c.Figures[i].Validity] + " (" + brief(c.Figures[i].Variant) + ")"
+		return c.Text(i, "ratio") + c.Figures[i].Validity.Mark() + " (" + brief(c.Figures[i].Variant) + ")"
 	}
 	switch {
 	case least < 0:
 	case least == most:
-		sentences = append(sentences, brief(c.Figures[least].Variant)+" sustained "+c.Text(least, "ratio")+words.Marks[c.Figures[least].Validity]+" times that.")
+		sentences = append(sentences, brief(c.Figures[least].Variant)+" sustained "+c.Text(least, "ratio")+c.Figures[least].Validity.Mark()+" times that.")
 	default:
 		sentences = append(sentences, "The others sustained from "+times(least)+" to "+times(most)+" times that.")
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -46,7 +45,7 @@ func forest(x *run.Experiment, c *tables.Comparison) *figure {
 	brief, _ := tables.Briefly(x)
 	for i := range c.Figures[:min(len(c.Figures), maxRatios)] {
 		g := &c.Figures[i]
-		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.Text(i, "ratio") + words.Marks[g.Validity]}
+		r := chart.Ratio{Name: brief(g.Variant), Class: "unknown", At: orNaN(g.Ratio), Lo: orNaN(g.RatioLo), Hi: orNaN(g.RatioHi), Text: c.Text(i, "ratio") + g.Validity.Mark()}
 		r.Hint = g.Variant + ": " + g.Finding
 		switch {
 		case g.Variant == x.Baseline:

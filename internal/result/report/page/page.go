@@ -169,7 +169,7 @@ type doubtView struct {
 func doubtsOf(doubts []tables.Doubt) (all []doubtView) {
 	for _, d := range doubts {
 		e, _ := words.Explain(d.Code)
-		all = append(all, doubtView{d, words.Marks[d.Validity], e.More})
+		all = append(all, doubtView{d, d.Validity.Mark(), e.More})
 	}
 	return all
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/quantity"
-	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -146,7 +145,7 @@ func by(f *run.Figure) string {
 	if !up {
 		more, lo, hi = less, hi, lo
 	}
-	text := name + " " + amount(*at) + words.Marks[f.Validity] + times + more
+	text := name + " " + amount(*at) + f.Validity.Mark() + times + more
 	if lo != nil && hi != nil {
 		text += ", 95 % CI " + amount(*lo) + " to " + amount(*hi)
 	}

@@ -100,7 +100,7 @@ func Course(ph *run.Phase) (parts []string) {
 // ofLevel says how long the ops of a level took, and what it sustained if that is not what it was to.
 func ofLevel(l *run.Level) (parts []string) {
 	const kept = 0.99
-	mark := Marks[l.Validity]
+	mark := l.Validity.Mark()
 	if l.AchievedRate != nil && *l.AchievedRate < kept*l.Offered() {
 		parts = append(parts, "sustained "+quantity.Whole(*l.AchievedRate)+"/s"+mark)
 	}

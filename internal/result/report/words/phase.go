@@ -10,11 +10,8 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Marks follow figures, and precede the reasons that affect them.
-var Marks = map[run.Validity]string{run.Valid: "", run.Suspect: "?", run.Invalid: "!"}
-
 // Mark says how far the figure at a path relative to the phase can be trusted.
-func Mark(ph *run.Phase, path string) string { return Marks[ph.ValidityOf(path)] }
+func Mark(ph *run.Phase, path string) string { return ph.ValidityOf(path).Mark() }
 
 // Steady says what rates and latencies leave out, and how steady the rest was.
 func Steady(ph *run.Phase) []string {
