@@ -9,7 +9,7 @@ plan "log" {
 }
 
 variable "layout" { default = "append" } # or "channel", "array", "raw"
-variable "sync" { default = "auto" }     # or "map_sync", "msync", "fdatasync", "clwb", "none"
+variable "sync" { default = "auto" }     # or "map_sync", "msync", "fdatasync", "clwb", "none"; of raw also "o_dsync"
 variable "size" { default = "1KiB" }     # of an entry
 variable "threads" { default = 1 }
 variable "duration" { default = "3s" }
@@ -20,6 +20,8 @@ target "wal" {
   sync      = var.sync
   file_size = "64MiB"
 
+  # clear    = "rotate"  # a full log goes on in another file, and
+  # prealloc = "recycle" # that is the old one, under a new name: both for layout append only
   # group_commit { max_delay = "0s" } # threads wait together, for one sync
   # sync_every = "100ms"              # ops end before their entries are durable: the report says what is at risk
 }

@@ -34,12 +34,12 @@ func caveats(devices string, mode Mode, place Place) []string {
 	case place.FileSystem == "nfs" || place.FileSystem == "nfs4" || place.FileSystem == "9p" || place.FileSystem == "fuse":
 		list = append(list, place.FileSystem+": what a sync promises is the server's matter")
 	}
-	switch mode {
-	case None:
+	switch {
+	case mode == None:
 		list = append(list, "nothing is forced: an entry is acknowledged when it is in memory")
-	case CLWB:
+	case mode == CLWB:
 		list = append(list, "instructions without MAP_SYNC: what they cost, and no durability")
-	case Msync, Fdatasync:
+	case mode.Syncs():
 		if place.Unordered() {
 			list = append(list, place.FileSystem+" is mounted with nobarrier: a sync does not have the device empty its write cache")
 		}

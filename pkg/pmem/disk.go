@@ -34,7 +34,7 @@ func diskOf(disks string, mode Mode, place Place) Disk {
 		return none("what " + place.FileSystem + " is on is not to be seen from here")
 	case mode == MapSync:
 		return none("with " + string(mode) + ", stores go past the block device")
-	case mode != Msync && mode != Fdatasync:
+	case !mode.Syncs():
 		return none("with sync = " + strconv.Quote(string(mode)) + ", the kernel writes when it likes")
 	}
 	own, err := filepath.EvalSymlinks(filepath.Join(disks, place.Number))

@@ -10,12 +10,16 @@
 // a fence waits until everything flushed is durable. A put combines the first two. Acknowledge a write only after its fence has returned without an
 // error. Until then, each 64-byte line of it may or may not survive a crash, in any order, flushed or not. The mode defines flush and fence:
 //
-//	mode       store           flush                        fence        after a loss of power
-//	map_sync   to the mapping  CLWB, CLFLUSHOPT or CLFLUSH  SFENCE       kept; needs a DAX file system (MAP_SYNC)
-//	msync      to the mapping  note the range               msync        kept, provided the device keeps what it says it has
-//	fdatasync  pwrite          note the range               fdatasync    the same
-//	clwb       to the mapping  as map_sync                  SFENCE       lost: the mapping is an ordinary one, only the instructions are real
-//	none       to the mapping  nothing                      nothing      lost
+//	mode       store            flush                        fence        after a loss of power
+//	map_sync   to the mapping   CLWB, CLFLUSHOPT or CLFLUSH  SFENCE       kept; needs a DAX file system (MAP_SYNC)
+//	msync      to the mapping   note the range               msync        kept, provided the device keeps what it says it has
+//	fdatasync  pwrite           note the range               fdatasync    the same
+//	clwb       to the mapping   as map_sync                  SFENCE       lost: the mapping is an ordinary one, only the instructions are real
+//	none       to the mapping   nothing                      nothing      lost
+//	o_dsync    pwrite, O_DSYNC  nothing                      nothing      as with fdatasync
+//	o_direct   and O_DIRECT     nothing                      nothing      the same; a put is of whole blocks of the device
+//
+// In the last two modes, what is stored otherwise than by a put is flushed and fenced as in fdatasync.
 //
 // On a disk, fdatasync is faster than msync. Write-back leaves pages clean, and a store to a clean page of a mapping faults. The kernel then writes
 // back more than was stored: everything that it holds together with that page. After a pwrite it writes back only the blocks written to.

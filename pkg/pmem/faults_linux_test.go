@@ -1,6 +1,7 @@
 package pmem
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -699,4 +700,30 @@ func TestCausesOfErrorsWithoutPaths(t *testing.T) {
 	require.Equal(t, syscall.ENOENT, pathless(fmt.Errorf("open: %w", named)))
 	require.Equal(t, other, pathless(other))
 	require.NoError(t, pathless(nil))
+}
+
+// undirected is a kernel with a file system that takes direct writes in blocks of a size only; 0: none.
+type undirected struct {
+	linux
+	block int64
+}
+
+func (k undirected) alignment(int) (int64, error) { return k.block, nil }
+
+// TestDirectWritesThatAFileSystemDoesNotTake are refused, as far as possible when the file is made.
+func TestDirectWritesThatAFileSystemDoesNotTake(t *testing.T) {
+	root := rootOf(t, t.TempDir())
+	_, err := createIn(t.Context(), undirected{}, root, "log", Form{Size: 1 << 16, Mode: ODirect})
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "takes no direct writes: ask for o_dsync")
+	f, err := createIn(t.Context(), undirected{block: 8192}, root, "log", Form{Size: 1 << 16, Mode: ODirect})
+	require.NoError(t, err)
+	require.EqualValues(t, 8192, f.Alignment())
+	w := f.Writer()
+	require.ErrorContains(t, w.Put(8192, nil, make([]byte, 4096)), "want multiples of 8192")
+	require.ErrorContains(t, w.Put(4096, nil, make([]byte, 8192)), "want multiples of 8192")
+	require.NoError(t, w.Put(1<<16-8192, make([]byte, 8), bytes.Repeat([]byte{7}, 8184)))
+	require.NoError(t, os.Truncate(f.Name(), 1<<15))
+	require.ErrorIs(t, w.Put(1<<16-8192, nil, make([]byte, 8192)), ErrTruncated, "and is not made as long again")
+	require.NoError(t, f.Close())
 }

@@ -24,6 +24,8 @@ type File struct {
 	mode   Mode
 	place  Place
 	cpu    processor
+	opened *os.File     // the same file, to write to in modes of opening
+	align  int64        // what offsets and lengths of writes are multiples of
 	made   Prealloc     // by this File; "" if it was there before
 	end    atomic.Int64 // of an Extending file: where its last byte ends
 
@@ -266,7 +268,7 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 // only has the blocks written back that it wrote to, but in mode fdatasync, too, a Store8 goes to the mapping.
 func (f *File) piece(entry int64) int64 {
 	n, most := int64(4<<10), int64(64<<10)
-	if f.mode == Fdatasync {
+	if f.mode == Fdatasync || f.mode.opened() {
 		most = 256 << 10
 	}
 	for n < most && (n < entry || entry == 0) {
@@ -419,7 +421,7 @@ func (f *File) discard() error {
 	if f.data != nil {
 		return f.Close()
 	}
-	return f.file.Close()
+	return f.shut()
 }
 
 // mapAs maps the file in the given mode.
@@ -435,9 +437,14 @@ func (f *File) mapAs(mode Mode, size int64) error {
 		f.sync, f.returns, f.page = f.msync, f.place.Volatile(), int64(os.Getpagesize())
 	case Fdatasync:
 		f.sync = f.fdatasync
+	case ODsync, ODirect:
+		f.sync = f.fdatasync // of what is stored to the mapping
+		if err := f.reopen(mode); err != nil {
+			return err
+		}
 	case MapSync, CLWB, None:
 	default:
-		return fmt.Errorf("mode %q: want one of %q", mode, []Mode{Auto, MapSync, Msync, Fdatasync, CLWB, None})
+		return fmt.Errorf("mode %q: want one of %q", mode, Modes)
 	}
 	var cpu processor
 	if mode.instructions() {
@@ -466,6 +473,36 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	f.mode, f.cpu = mode, cpu
 	return nil
 }
+
+// blockSize is the least that a direct write is a multiple of: the sector of a device.
+const blockSize = 512
+
+// reopen opens the file to write to it in a mode of opening.
+func (f *File) reopen(mode Mode) (err error) {
+	flags := os.O_WRONLY | unix.O_DSYNC
+	if mode == ODirect {
+		flags |= unix.O_DIRECT
+		if f.align, err = f.kernel.alignment(f.fd()); err != nil {
+			return fmt.Errorf("mode %s: ask for the alignment of direct writes: %w", mode, err)
+		}
+	}
+	if mode == ODsync || f.align > 0 {
+		f.opened, err = f.kernel.reopen(f.fd(), flags)
+	}
+	if mode == ODirect && (f.align == 0 || errors.Is(err, unix.EINVAL)) {
+		return fmt.Errorf("mode %s: %s takes no direct writes: ask for %s, or use another file system: %w", mode, f.place, ODsync, ErrUnsupported)
+	}
+	if err != nil {
+		return fmt.Errorf("mode %s: %w", mode, pathless(err))
+	}
+	if mode == ODirect {
+		f.align = max(f.align, blockSize)
+	}
+	return nil
+}
+
+// Alignment returns what offsets and lengths of writes have to be multiples of: above 1 in mode ODirect only.
+func (f *File) Alignment() int64 { return max(f.align, 1) }
 
 // populate has the kernel map all pages now, which takes a third of the time of faulting them in one by one. It does nothing where pages are written
 // back to a disk: populated pages would be clean, and the first store to a clean mapped page takes longer than to an unmapped one. An error from the
@@ -511,6 +548,15 @@ func (f *File) Close() error {
 	}
 	err := f.kernel.unmap(f.data)
 	f.data = nil
+	return errors.Join(err, f.shut())
+}
+
+// shut closes the file, however often it is open.
+func (f *File) shut() error {
+	var err error
+	if f.opened != nil {
+		err = f.opened.Close()
+	}
 	return errors.Join(err, f.file.Close())
 }
 

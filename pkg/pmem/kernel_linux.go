@@ -2,6 +2,7 @@ package pmem
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,8 @@ type kernel interface {
 	mapped(fd int, size int64, flags int) ([]byte, error)
 	unmap(p []byte) error
 	advise(p []byte, advice int) error
+	reopen(fd, flags int) (*os.File, error)         // as another open file
+	alignment(fd int) (int64, error)                // that direct writes want; 0: there are none; 1: unknown
 	syncDirectory(root *os.Root, name string) error // makes its names durable
 }
 
@@ -38,6 +41,19 @@ func (linux) unmap(p []byte) error                      { return unmap(p) }
 
 func (linux) writeAt(f *os.File, p []byte, off int64) (int, error) { return f.WriteAt(p, off) }
 func (linux) mapped(fd int, size int64, flags int) ([]byte, error) { return mapped(fd, size, flags) }
+
+func (linux) reopen(fd, flags int) (*os.File, error) {
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), flags, 0)
+}
+
+func (linux) alignment(fd int) (int64, error) {
+	var stat unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &stat)
+	if err != nil || stat.Mask&unix.STATX_DIOALIGN == 0 { // kernels before 6.1, and file systems that do not say
+		return 1, err
+	}
+	return int64(stat.Dio_offset_align), nil
+}
 
 func (linux) syncDirectory(root *os.Root, name string) error {
 	dir, err := root.Open(name)

@@ -13,7 +13,18 @@ const (
 	Fdatasync Mode = "fdatasync"
 	CLWB      Mode = "clwb"
 	None      Mode = "none"
+	ODsync    Mode = "o_dsync"
+	ODirect   Mode = "o_direct"
 )
+
+// Modes are all modes, in the order of all lists.
+var Modes = []Mode{Auto, MapSync, Msync, Fdatasync, CLWB, None, ODsync, ODirect}
+
+// opened reports whether the mode is one of opening the file: each write is durable when it returns.
+func (m Mode) opened() bool { return m == ODsync || m == ODirect }
+
+// Syncs reports whether the kernel writes to the device, and has it keep what was written, before a fence returns.
+func (m Mode) Syncs() bool { return m == Msync || m == Fdatasync || m.opened() }
 
 // Prealloc says what the blocks of a new file are before the first write.
 type Prealloc string

@@ -28,7 +28,8 @@ type writer struct {
 	lo, hi int64 // the bytes flushed since the last fence are in [lo, hi)
 	before int64 // where the bytes of the last fence ended
 	fences uint64
-	_      [2*line - 5*8]byte
+	block  []byte // of aligned memory, for direct writes
+	_      [2*line - 8*8]byte
 }
 
 // Writer returns a new Medium. Each goroutine needs its own: a fence waits only for what was flushed on the same Medium.
@@ -75,6 +76,9 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 		sum = checksum(0, p.p)
 		p.combine(sum)
 	}
+	if f.mode.opened() {
+		return sum, w.through(p)
+	}
 	w.note(p.off, n)
 	if f.made == Extending {
 		return sum, f.extend(p.off, p.head, p.p)
@@ -86,6 +90,37 @@ func (w *writer) put(p *chunk) (sum uint32, err error) {
 	copy(f.data[p.off:], p.head)
 	f.cpu.copy(f.data, p.off+int64(len(p.head)), p.p)
 	return sum, nil
+}
+
+// through stores a chunk by a system call after which it is durable. The check comes before, because a write to the end of the file would make it as
+// long as it was.
+func (w *writer) through(p *chunk) error {
+	f, n := w.file, p.size()
+	if n%f.Alignment() != 0 || p.off%f.Alignment() != 0 {
+		return fmt.Errorf("%s: %d bytes at %d in mode %s: want multiples of %d", f.file.Name(), n, p.off, f.mode, f.align)
+	}
+	if err := f.Check(); err != nil {
+		return err
+	}
+	from := p.p
+	if f.mode == ODirect || len(p.head) > 0 {
+		if int64(len(w.block)) < n {
+			w.block = aligned(n, max(f.align, int64(os.Getpagesize())))
+		}
+		from = w.block[:n]
+		copy(from[copy(from, p.head):], p.p)
+	}
+	if _, err := f.kernel.writeAt(f.opened, from, p.off); err != nil {
+		return f.fail(fmt.Errorf("%s of bytes %d to %d on %s: %w", f.mode, p.off, p.off+n, f.place, err))
+	}
+	return nil
+}
+
+// aligned returns n bytes that begin at a multiple of to.
+func aligned(n, to int64) []byte {
+	p := make([]byte, n+to)
+	skip := to - int64(uintptr(unsafe.Pointer(unsafe.SliceData(p)))%uintptr(to))
+	return p[skip : skip+n]
 }
 
 // write stores by system calls. It never writes the file's last byte: if somebody has truncated the file, a write makes it longer, but never as long

@@ -73,8 +73,6 @@ const (
 	layoutRaw     = "raw"
 )
 
-var modes = [...]pmem.Mode{pmem.Auto, pmem.MapSync, pmem.Msync, pmem.Fdatasync, pmem.CLWB, pmem.None}
-
 // rotate and recycle are the values of Full and of Prealloc for logs in segments.
 const (
 	rotate  = "rotate"
@@ -93,7 +91,7 @@ func (c *Config) Validate() error {
 	}
 	word("layout", c.Layout, layoutAppend, layoutChannel, layoutArray, layoutRaw)
 	var names []string
-	for _, m := range modes {
+	for _, m := range pmem.Modes {
 		names = append(names, string(m))
 	}
 	word("sync", c.Sync, names...)
@@ -115,6 +113,9 @@ func (c *Config) Validate() error {
 	}
 	only("erase", c.Erase, layoutArray)
 	only("crc", c.CRC, layoutRaw)
+	for _, bound := range []pmem.Mode{pmem.ODsync, pmem.ODirect} {
+		only(fmt.Sprintf("sync = %q", bound), c.Sync == string(bound), layoutRaw)
+	}
 	only(`clear = "rotate"`, c.Full == rotate, layoutAppend)
 	if c.Prealloc == recycle && c.Full != rotate {
 		errs = append(errs, fmt.Errorf(`prealloc is "recycle", which writes the files again that clear = "rotate" leaves, and clear is %q: there are none; write clear = "rotate", or prealloc = %q`,
@@ -187,6 +188,8 @@ func (Driver) Check(config any, v driver.Verb) error {
 		return errors.New(`clear is "rotate": a log in segments drops its oldest when it is full, and nothing else; leave the op clear out, or write clear = "inside"`)
 	case v == driver.Clear && c.Layout == layoutRaw:
 		return fmt.Errorf("layout %q has nothing to clear", c.Layout)
+	case v == driver.Read && c.Sync == string(pmem.ODirect):
+		return fmt.Errorf("sync is %q, which is for writes: reads would go through the page cache; leave the op read out, or write sync = %q", c.Sync, pmem.ODsync)
 	case v == driver.Read && c.renews():
 		return fmt.Errorf("prealloc is %q: each phase makes the files anew, and finds nothing to read; write prealloc = %q", c.Prealloc, pmem.Zeroed)
 	}

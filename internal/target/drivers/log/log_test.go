@@ -243,6 +243,33 @@ func TestRawFilesOfNewBlocks(t *testing.T) {
 	}
 }
 
+// TestRawFilesOpenedForDurableWrites are written to their end and from the beginning again, in two phases.
+func TestRawFilesOpenedForDurableWrites(t *testing.T) {
+	for _, sync := range []string{"o_dsync", "o_direct"} {
+		for _, change := range []func(c *Config){func(*Config) {}, func(c *Config) { c.CRC, c.Share, c.Prealloc = true, "session", "fallocate" }} {
+			c := config(t, func(c *Config) { c.Layout, c.Sync, c.FileSize = layoutRaw, sync, 16<<10; change(c) })
+			at := siteOf(t, 2)
+			at.Value.Size = 4096
+			for range 2 {
+				s := open(t, c, at)
+				load(t, s, func(one *session) error { return do(one, driver.Append, 5, 0) })
+				l := s.Log()
+				require.Equal(t, []string{sync, sync}, []string{l.SyncAsked, l.SyncUsed})
+				require.EqualValues(t, 10, l.Forces)
+				require.Positive(t, l.Resets)
+				place := s.files[0].regions[0].Place()
+				require.Equal(t, place.Keeps(), l.Durable)
+				require.Equal(t, pmem.DiskOf(pmem.Fdatasync, place).NoBytes, s.Device().NoBytes, "they write to the device as fdatasync does")
+				whole(t, verify(t, s))
+				at.Fresh, at.Epoch = false, at.Epoch+1
+			}
+			if sync == "o_direct" {
+				require.ErrorContains(t, Driver{}.Check(c, driver.Read), "leave the op read out")
+			}
+		}
+	}
+}
+
 // TestBlocksThatAreNoLongerNewAreNamed: only what a log writes to a block first is of a new block.
 func TestBlocksThatAreNoLongerNewAreNamed(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutRaw} {
@@ -609,6 +636,8 @@ func TestWhatDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, `only one can extend it; write share = "session"`)
 	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 2<<20 }), at)
 	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")
+	_, err = Driver{}.Need(config(t, func(c *Config) { c.Layout, c.Sync = layoutRaw, "o_direct" }), siteOf(t, 1))
+	require.ErrorContains(t, err, `entries of 100 bytes, and sync = "o_direct" writes whole blocks of 512; write a multiple of 512 as the size of the dataset's values, or sync = "o_dsync"`)
 	at.Keys, at.Value.Size = 2, 100
 	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layoutArray }), at)
 	require.ErrorContains(t, err, "2 slots for 3 sessions; write keys { count = 3 }")
@@ -668,9 +697,13 @@ func TestConfigs(t *testing.T) {
 		`order is "loose"`: func(c *Config) { c.Order = "loose" },
 		`commit is "hope"`: func(c *Config) { c.Commit = "hope" },
 		"erase is for":     func(c *Config) { c.Erase = true },
-		"crc is for":       func(c *Config) { c.CRC = true },
-		"order is for":     func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
-		"commit is for":    func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
+		`sync = "o_dsync" is for the layouts ["raw"]; leave it out with "append"`: func(c *Config) { c.Sync = "o_dsync" },
+		`sync = "o_direct" is for the layouts ["raw"]`:                            func(c *Config) { c.Sync, c.Layout = "o_direct", layoutArray },
+		`sync_every with sync = "o_direct", which has no sync to share`:           func(c *Config) { c.Layout, c.Sync, c.SyncEvery = layoutRaw, "o_direct", "100" },
+		`prealloc is "none", which wants sync = "fdatasync": `:                    func(c *Config) { c.Layout, c.Sync, c.Prealloc = layoutRaw, "o_dsync", "none" },
+		"crc is for":    func(c *Config) { c.CRC = true },
+		"order is for":  func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
+		"commit is for": func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
 		`commit is "length", which wants order = "strict"`:    func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
 		`commit is "length", which wants padding = 64 or 256`: func(c *Config) { c.Padding, c.Commit = 8, "length" },
 	} {

@@ -30,11 +30,28 @@ type design struct {
 	entries int64 // that fit in it
 }
 
+// leastBlock is the least, in bytes, that a device writes.
+const leastBlock = 512
+
+// fits returns an error unless entries are whole blocks.
+func (k kind) fits(block int64) error {
+	if int64(k.Size)%block == 0 {
+		return nil
+	}
+	return fmt.Errorf("entries of %d bytes, and sync = %q writes whole blocks of %d; write a multiple of %d as the size of the dataset's values, or sync = %q",
+		k.Size, pmem.ODirect, block, block, pmem.ODsync)
+}
+
 // design returns an error if the values, or that many sessions, do not fit.
 func (c *Config) design(site localfile.Site) (design, error) {
 	d := design{sharing: site.To - site.From}
 	if site.Value.Size < localfile.StampSize {
 		return d, fmt.Errorf("entries of %d bytes; write %d or more in the dataset", site.Value.Size, localfile.StampSize)
+	}
+	if c.Sync == string(pmem.ODirect) {
+		if err := (kind{Size: site.Value.Size}).fits(leastBlock); err != nil {
+			return d, err
+		}
 	}
 	if c.Share == "session" {
 		d.sharing = 1

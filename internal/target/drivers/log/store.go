@@ -129,6 +129,9 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		return gone(err)
 	}
 	s.files = append(s.files, f)
+	if err := s.kind.fits(f.regions[0].Alignment()); err != nil {
+		return fmt.Errorf("%s on %s: %w", f.name, f.regions[0].Place(), err)
+	}
 	if s.cfg.SyncEvery != "" {
 		every, err := oftenOf(s.cfg.SyncEvery)
 		if err != nil {
@@ -238,8 +241,7 @@ func (s *store) describe() {
 		FileSystem: place.String(), Caveats: pmem.Caveats(first.Mode(), place), Clear: s.clears(),
 		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(), GroupCommit: s.cfg.GroupCommit.String(), Batches: []localfile.Batch{},
 	}
-	switch first.Mode() {
-	case pmem.MapSync, pmem.Msync, pmem.Fdatasync:
+	if first.Mode() == pmem.MapSync || first.Mode().Syncs() {
 		s.account.Durable = place.Keeps() && s.cfg.SyncEvery == ""
 	}
 	if p := s.files[0].policy; p != nil {
