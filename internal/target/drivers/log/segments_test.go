@@ -2,6 +2,7 @@ package log
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -136,4 +138,23 @@ func rotateUntilKilled(t *testing.T, dir string) {
 		_, err := tally.WriteAt(binary.LittleEndian.AppendUint64(nil, s.sessions[0].acked), 0)
 		require.NoError(t, err)
 	}
+}
+
+// TestRotationWithoutRoomSaysWhatToDo has another program fill the file system, and makes room as the error says.
+func TestRotationWithoutRoomSaysWhatToDo(t *testing.T) {
+	at := siteOf(t, 1)
+	if err := unix.Mount("tmpfs", at.Root, "tmpfs", 0, "size=1m"); err != nil {
+		servertest.Require(t, "mount", fmt.Errorf("mount tmpfs: %w", err))
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(at.Root, unix.MNT_DETACH)) })
+	c := config(t, func(c *Config) { c.Full, c.FileSize = rotate, 256<<10 })
+	s, other := open(t, c, at), filepath.Join(at.Root, "other")
+	require.ErrorIs(t, os.WriteFile(other, make([]byte, 1<<20), 0o600), unix.ENOSPC)
+	require.ErrorContains(t, do(s.sessions[0], driver.Append, 10_000, 0), "no space left on device; make room on its file system")
+	whole(t, verify(t, s))
+	require.NoError(t, os.Remove(other))
+	s = open(t, c, at)
+	require.NoError(t, do(s.sessions[0], driver.Append, 10_000, 0))
+	require.Positive(t, s.Log().Resets)
+	whole(t, verify(t, s))
 }

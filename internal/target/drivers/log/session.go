@@ -114,6 +114,8 @@ func (s *session) fail(err error) error {
 // remedy says what to do about a failed write.
 func remedy(err error) string {
 	switch {
+	case !errors.Is(err, pmem.ErrPoisoned) && errors.Is(err, syscall.ENOSPC): // of a segment
+		return "; make room on its file system, which others fill too, or write a smaller file_size, or another --log-root"
 	case !errors.Is(err, pmem.ErrPoisoned):
 		return ""
 	case errors.Is(err, pmem.ErrTruncated):
