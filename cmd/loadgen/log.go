@@ -105,7 +105,11 @@ func showLog(w io.Writer, path string, c *log.Contents) {
 	}
 	fact(w, "entries", "%s", quantity.Thousands(entriesIn(c)))
 	for _, e := range c.Epochs {
-		fact(w, "", "epoch %010x: %s of %s bytes by %s", e.ID>>24, quantity.Thousands(e.Entries), quantity.Thousands(e.Size),
+		sizes := quantity.Thousands(e.Most)
+		if e.Least != e.Most {
+			sizes = quantity.Thousands(e.Least) + " to " + sizes
+		}
+		fact(w, "", "epoch %010x: %s of %s bytes by %s", e.ID>>24, quantity.Thousands(e.Entries), sizes,
 			quantity.Count(len(e.Sessions), "session"))
 		for i, s := range e.Sessions {
 			if i == mostSessions {

@@ -223,7 +223,7 @@ func TestLogsOfAKilledRun(t *testing.T) {
 		gaps   string
 	}{
 		{"append", firstEntries, []int64{8192 + 10*128 + 60}, "record 11 at 9472: corrupt", "entry 11 of session 0 is not there; the next is entry 12"},
-		{"channel", firstEntries, []int64{10 * 100}, "the 100 bytes at 1000 are no entry: corrupt", "entry 11 of session 0 is not there; the next is entry 12"},
+		{"channel", firstEntries, []int64{10 * 100}, "entry 11 of session 0 has lost its stamp", "entry 11 of session 0 is not there; the next is entry 12"},
 		{"array", 8192 + 20*256, []int64{8192 + 10*256 + 60, 8192 + 10*256 + 128 + 60}, "the value of slot 10 is lost: corrupt", "none"},
 	} {
 		t.Run(c.layout, func(t *testing.T) {

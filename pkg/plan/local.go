@@ -66,6 +66,9 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	if need.Slots == 0 && need.Value != has.Value {
 		v.fault(fmt.Sprintf("%s: entries of %d bytes, where phase %q has written some of %d and nothing says where one ends", what, need.Value, first.Name, has.Value),
 			"Write values of one size, or another target.", "dataset."+d.Name+".values.size", at.path+".dataset")
+	} else if need.Slots == 0 && need.Value > 0 && !reflect.DeepEqual(d.Values.Sizes, made.Values.Sizes) {
+		v.fault(fmt.Sprintf("%s: entries of other sizes than those that phase %q has written, and nothing says where one ends", what, first.Name),
+			"Write values of the same sizes, or another target.", "dataset."+d.Name+".values.size", at.path+".dataset")
 	} else if need.Value > has.Value {
 		v.fault(fmt.Sprintf("%s: values of %d bytes, where phase %q has made slots of %d", what, need.Value, first.Name, has.Value), write,
 			"dataset."+d.Name+".values.size", at.path+".dataset")
@@ -96,13 +99,20 @@ func (v *validator) localEntries(ph *Phase, at part) {
 		return ok && verb.Stores()
 	})
 	path := "dataset." + d.Name + ".values"
-	if stores && d.Values.Form() != "" {
-		v.fault(at.where+": entries that differ in size, compress, are records or come from a file in a log", fmt.Sprintf("Write one size and nothing of that in the values of dataset %q.", d.Name),
+	if stores && (d.Values.File != nil || d.Values.Record != nil || d.Values.Compressibility != nil) {
+		v.fault(at.where+": entries that compress, are records or come from a file in a log", fmt.Sprintf("Write their size and nothing of that in the values of dataset %q.", d.Name),
 			path+".size", path)
 	}
-	if d.Values.Size < localfile.StampSize {
-		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, d.Values.Size),
+	least := d.Values.Size
+	if s := d.Values.Sizes; s != nil && s.Kind != LognormalSizes { // that is cut off
+		least = d.Values.LeastSize()
+	}
+	if least < localfile.StampSize {
+		v.fault(fmt.Sprintf("%s: entries of %d bytes", at.where, least),
 			fmt.Sprintf("Write size = %d or more in the values of dataset %q: each entry of a log says who wrote it.", localfile.StampSize, d.Name), path+".size", path)
+	}
+	if _, err := d.Values.Drawn(localfile.StampSize); err != nil && least >= localfile.StampSize {
+		v.fault(fmt.Sprintf("%s: entries of %d bytes or more: %v", at.where, localfile.StampSize, err), "Write a larger median or maximum.", path+".size", path)
 	}
 	if stores && d.Values.Checked {
 		v.fault(at.where+": checked values in a log", fmt.Sprintf("Leave checked out of dataset %q: entries of logs are always verified, in a form of their own.", d.Name),

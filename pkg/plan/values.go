@@ -268,6 +268,26 @@ func (d *Values) LeastSize() int {
 	return d.header()
 }
 
+// Drawn returns the sizes of values that differ in size, those of a lognormal distribution from least on; nil if they are of one size.
+func (d *Values) Drawn(least int) (*driver.Sizes, error) {
+	switch s := d.Sizes; {
+	case s == nil:
+		return nil, nil
+	case s.Kind == UniformSizes:
+		return driver.UniformSizes(s.Least, d.Size)
+	case s.Kind == LognormalSizes:
+		return driver.LognormalSizes(float64(s.Median), s.Sigma, least, d.Size)
+	case s.Kind == ListedSizes:
+		var sizes []int
+		var weights []float64
+		for _, one := range s.List {
+			sizes, weights = append(sizes, one.Size), append(weights, one.Weight)
+		}
+		return driver.ListedSizes(sizes, weights)
+	}
+	return nil, fmt.Errorf("sizes cannot be %q", d.Sizes.Kind)
+}
+
 // Form describes, for results, how values differ from text of one size; "" when they do not.
 func (d *Values) Form() string {
 	var parts []string

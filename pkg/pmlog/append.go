@@ -182,6 +182,14 @@ func (l *Append) End() int64 {
 	return l.end
 }
 
+// Fits reports whether a record with a payload of n bytes has room behind the last one.
+func (l *Append) Fits(n int64) bool {
+	l.lock()
+	defer l.unlock()
+	_, _, err := l.place(n)
+	return err == nil
+}
+
 // AppendWriter appends to a log. One goroutine at a time may use it; it allocates nothing.
 type AppendWriter struct {
 	log  *Append

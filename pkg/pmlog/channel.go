@@ -363,6 +363,13 @@ func (l *Channel) note(e entry) error {
 	return l.heads.m.Put(off, nil, p)
 }
 
+// Fits reports whether n bytes have room behind the last ones.
+func (l *Channel) Fits(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.place(n) == nil
+}
+
 // Len returns how many bytes the log holds.
 func (l *Channel) Len() int64 {
 	l.mu.Lock()

@@ -64,7 +64,7 @@ func merge(l, o *worker.Log) {
 	l.AtRisk = l.AtRisk.Add(o.AtRisk)
 	l.Files += o.Files
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
-	l.Bytes, l.Forces, l.Resets = l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
+	l.Entries, l.Bytes, l.Forces, l.Resets = l.Entries+o.Entries, l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
 	l.Unproven = joint(l.Unproven, o.Unproven)
 	l.Devices = worker.AddDevices(l.Devices, o.Devices)
 	l.Threads = append(l.Threads, o.Threads...)
@@ -93,7 +93,7 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 	for _, worker := range lost {
 		l.Proof, l.Unproven = nil, joint(l.Unproven, "worker "+worker+" was lost")
 	}
-	l.EntryBytes, l.Bound = p.Dataset.ValueBytes, ph.Bound
+	l.EntryBytes, l.EntrySizes, l.Bound = p.Dataset.ValueBytes, p.Dataset.Values, ph.Bound
 	var changed uint64
 	var rate float64
 	for _, verb := range p.verbsOf(ph.Ops) {
@@ -108,7 +108,7 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 	if l.AtRisk != nil && rate > 0 { // until the last sync has ended
 		rate *= p.Seconds / (p.Seconds + l.AtRisk.LastSyncSeconds)
 	}
-	p.nullable(&l.BytesPerSecond, rate*float64(l.EntryBytes), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
+	p.nullable(&l.BytesPerSecond, rate*l.MeanBytes(), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")
 	var syncs uint64
 	for _, b := range l.Batches {
 		syncs += b.Syncs

@@ -13,7 +13,8 @@ import (
 type Log struct {
 	localfile.Log
 
-	EntryBytes     int      `json:"entry_bytes"`
+	EntryBytes     int      `json:"entry_bytes"`      // of the largest
+	EntrySizes     string   `json:"entry_sizes"`      // how entries differ in size; "" if they do not
 	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were working, and of AtRisk's last sync
 	Bound          string   `json:"bound"`            // the phase that the plan names as this one's bound; "": none
 	BoundShare     *float64 `json:"bound_share"`      // BytesPerSecond as a share of the bound's
@@ -75,6 +76,22 @@ func most(a, b *float64) *float64 {
 		return b
 	}
 	return a
+}
+
+// EntrySize says what size entries have.
+func (l *Log) EntrySize() string {
+	if l.EntrySizes == "" {
+		return fmt.Sprintf("%d bytes", l.EntryBytes)
+	}
+	return fmt.Sprintf("up to %d bytes, %s", l.EntryBytes, l.EntrySizes)
+}
+
+// MeanBytes returns the mean size of the entries written.
+func (l *Log) MeanBytes() float64 {
+	if l.EntrySizes == "" || l.Entries == 0 {
+		return float64(l.EntryBytes)
+	}
+	return float64(l.Bytes) / float64(l.Entries)
 }
 
 // CheckValid returns an error if a worker's account is impossible.

@@ -13,6 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -68,10 +69,17 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	if of.failed != "" { // the kernel may return data that never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
+	var sizes *driver.Sizes // of entries; the other drivers are given each value's
+	if !localfile.Keyed(d) {
+		if sizes, err = values.Drawn(localfile.StampSize); err != nil {
+			return err
+		}
+	}
 	site := localfile.Site{
 		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had, Held: of.held[g.phase.Dataset],
 		Epoch:  epochOf(e.run.RunID, g.phase.Name),
 		Value:  value,
+		Sizes:  sizes,
 		Memory: available,
 		Wrote:  func(n int64) { e.progress.Add(n) },
 		Keys:   g.plan.Dataset(g.phase.Dataset).Keys.Count, Pools: g.plan.Dataset(g.phase.Dataset).Keys.PerSession(),

@@ -117,7 +117,7 @@ func TestSizesAreExact(t *testing.T) {
 
 // A size is a function of the value's seed, and independent of where in the text the fill begins.
 func TestSizesFollowFromTheSeed(t *testing.T) {
-	s, err := newSizes(&plan.Values{Size: 63, Sizes: &plan.Sizes{Kind: plan.UniformSizes}})
+	s, err := newSizer(&plan.Values{Size: 63, Sizes: &plan.Sizes{Kind: plan.UniformSizes}}, nil)
 	require.NoError(t, err)
 	cells, p := make([]float64, 64*64), make([]float64, 64*64)
 	for seed := range uint64(400_000) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -376,22 +375,14 @@ func besideBound(variants []Variant, rows []map[string]cty.Value, i int) (row ma
 		return row, why
 	}
 	if own, its := entrySizes(variants[i]), entrySizes(variants[other]); !slices.Equal(own, its) && len(variants[other].Runs) > 0 {
-		return none(rows[i]), fmt.Sprintf("no bound, entries have %s bytes, and %s in %s", joined(own), joined(its), variants[other].Name)
+		return none(rows[i]), fmt.Sprintf("no bound, entries have %s, and %s in %s", strings.Join(own, " or "), strings.Join(its, " or "), variants[other].Name)
 	}
 	return row, ""
 }
 
-// entrySizes lists the sizes of the log entries of a variant's runs, in ascending order.
-func entrySizes(v Variant) []int {
-	return ofLogs(v, func(p *run.Phase) int { return p.Log.EntryBytes })
-}
-
-func joined(sizes []int) string {
-	var texts []string
-	for _, n := range sizes {
-		texts = append(texts, strconv.Itoa(n))
-	}
-	return strings.Join(texts, " or ")
+// entrySizes lists the sizes of the log entries of a variant's runs, each once.
+func entrySizes(v Variant) []string {
+	return ofLogs(v, func(p *run.Phase) string { return p.Log.EntrySize() })
 }
 
 // ofLogs lists a property of the logs of a variant's runs, each value once, sorted.

@@ -114,7 +114,7 @@ func TestOtherDurabilityHasNoShare(t *testing.T) {
 	require.Equal(t, []string{"900", "", "", "", "1", "450"}, texts(rows[2]))
 	require.Equal(t, "bound.a is null", rows[3].Cells[1].Reason)
 	require.Equal(t, []string{"900", "", "1", "1", "", "450"}, texts(rows[4]))
-	require.Equal(t, "no bound, entries have 4096 bytes, and 1024 in raw", rows[4].Cells[1].Reason)
+	require.Equal(t, "no bound, entries have 4096 bytes, and 1024 bytes in raw", rows[4].Cells[1].Reason)
 }
 
 // texts are those of a row's cells.

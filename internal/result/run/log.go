@@ -16,8 +16,8 @@ func shareOf(l, bound *worker.Log) (why reason.Why) {
 		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run", l.Bound)}
 	case l.SyncUsed != bound.SyncUsed:
 		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("sync is %s, and %s in phase %s", l.SyncUsed, bound.SyncUsed, l.Bound)}
-	case l.EntryBytes != bound.EntryBytes:
-		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("entries are of %d bytes, and of %d in phase %s", l.EntryBytes, bound.EntryBytes, l.Bound)}
+	case l.EntrySize() != bound.EntrySize():
+		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("entries are of %s, and of %s in phase %s", l.EntrySize(), bound.EntrySize(), l.Bound)}
 	case l.BytesPerSecond == nil || bound.BytesPerSecond == nil:
 		return reason.Why{Code: reason.NoOps, Text: "there is no rate of entries"}
 	}

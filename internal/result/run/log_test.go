@@ -26,7 +26,7 @@ func TestShareOfBound(t *testing.T) {
 	}{
 		{log("msync", 100, 300), nil, "phase raw was not run"},
 		{log("msync", 100, 300), log("clwb", 100, 400), "sync is msync, and clwb in phase raw"},
-		{log("msync", 100, 300), log("msync", 101, 400), "entries are of 100 bytes, and of 101 in phase raw"},
+		{log("msync", 100, 300), log("msync", 101, 400), "entries are of 100 bytes, and of 101 bytes in phase raw"},
 		{log("msync", 100, 0), log("msync", 100, 400), "there is no rate of entries"},
 		{log("msync", 100, 300), log("msync", 100, 0), "there is no rate of entries"},
 		{&worker.Log{}, nil, "the plan names no bound"},

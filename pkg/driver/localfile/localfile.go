@@ -34,20 +34,21 @@ const StampSize = 16
 
 // Site is where a worker's sessions work, and what their values are like.
 type Site struct {
-	Root   string       // an existing directory that they stay within
-	Name   string       // of the target; prefixes the names of files
-	Worker int          // this worker's number
-	From   int          // the worker's sessions of the phase are From ≤ i < To
-	To     int          //
-	Epoch  uint64       // tells what this phase of this run writes from anything else
-	Fresh  bool         // the run has not opened the target before: existing files are another run's
-	Held   bool         // an earlier phase of this run loaded the target with the same keys and values
-	Had    map[int]bool // the sessions that earlier phases had on this worker; nil: the same as now
-	Value  driver.Value // what all values have in common
-	Keys   int64        // number of keys
-	Pools  bool         // Keys counts per session
-	Memory func() int64 // bytes that the process may still take; 0: unknown
-	Wrote  func(int64)  // receives the bytes written during preparation, so that a caller can tell slow from stuck; nil: nobody waits
+	Root   string        // an existing directory that they stay within
+	Name   string        // of the target; prefixes the names of files
+	Worker int           // this worker's number
+	From   int           // the worker's sessions of the phase are From ≤ i < To
+	To     int           //
+	Epoch  uint64        // tells what this phase of this run writes from anything else
+	Fresh  bool          // the run has not opened the target before: existing files are another run's
+	Held   bool          // an earlier phase of this run loaded the target with the same keys and values
+	Had    map[int]bool  // the sessions that earlier phases had on this worker; nil: the same as now
+	Value  driver.Value  // what all values have in common, with the largest of their sizes
+	Sizes  *driver.Sizes // of entries; nil: all are of one size
+	Keys   int64         // number of keys
+	Pools  bool          // Keys counts per session
+	Memory func() int64  // bytes that the process may still take; 0: unknown
+	Wrote  func(int64)   // receives the bytes written during preparation, so that a caller can tell slow from stuck; nil: nobody waits
 }
 
 // Need is what a worker's sessions need.
@@ -109,6 +110,7 @@ type Log struct {
 	Prealloc    string   `json:"prealloc"`     // what the blocks of a new file are, in the terms of package pmem
 	Files       int      `json:"files"`
 	FileBytes   int64    `json:"file_bytes"` // of each file
+	Entries     uint64   `json:"entries"`    // written
 	Bytes       uint64   `json:"bytes"`      // of entries written, without what the layout adds
 	Forces      uint64   `json:"forces"`     // waits until something is durable
 	Batches     []Batch  `json:"batches"`    // with group commit, syncs by the number of entries that they made durable, ascending

@@ -55,8 +55,43 @@ const (
 // kind is what all entries of a phase have in common.
 type kind struct {
 	Epoch uint64
-	Size  int
+	Size  int // of the largest
+	Sizes *driver.Sizes
 	Fill  driver.Fill
+}
+
+// kindOf returns the kind of a phase's entries.
+func kindOf(site *localfile.Site) kind {
+	return kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Sizes: site.Sizes, Fill: site.Value.Fill}
+}
+
+// least returns the size of the smallest entry.
+func (k *kind) least() int {
+	if k.Sizes == nil {
+		return k.Size
+	}
+	return max(k.Sizes.Least, localfile.StampSize)
+}
+
+// size returns the size of an entry, which is the same in all phases.
+func (k *kind) size(m mark) int {
+	if k.Sizes == nil {
+		return k.Size
+	}
+	return min(max(k.Sizes.Of(mix(uint64(m))), localfile.StampSize), k.Size)
+}
+
+// usual returns about the mean size.
+func (k *kind) usual() int {
+	if k.Sizes == nil {
+		return k.Size
+	}
+	const some = 1000
+	all := 0
+	for i := range some {
+		all += k.size(mark(i))
+	}
+	return all / some
 }
 
 // text returns the text that entries are cut from.
@@ -107,7 +142,7 @@ func newMaker(k kind) *maker {
 func (m *maker) entry(of mark) []byte {
 	copy(m.text[m.at:], m.covered[:])
 	m.at = m.place(of)
-	entry := m.text[m.at : m.at+m.Size]
+	entry := m.text[m.at : m.at+m.size(of)]
 	copy(m.covered[:], entry)
 	m.stamp(entry, of)
 	return entry
@@ -123,12 +158,12 @@ func newChecker(k kind) *checker { return &checker{kind: k, text: k.text()} }
 
 // read returns the mark of entry p. It reports false if p is not of this phase, or not whole.
 func (c *checker) read(p []byte) (m mark, ok bool) {
-	if len(p) != c.Size || binary.LittleEndian.Uint64(p) != c.Epoch {
+	if len(p) < localfile.StampSize || binary.LittleEndian.Uint64(p) != c.Epoch {
 		return 0, false
 	}
 	m = markIn(p)
 	at := c.place(m)
-	return m, bytes.Equal(p[localfile.StampSize:], c.text[at+localfile.StampSize:at+c.Size])
+	return m, len(p) == c.size(m) && bytes.Equal(p[localfile.StampSize:], c.text[at+localfile.StampSize:at+c.size(m)])
 }
 
 // foreign reports whether p is stamped by another phase.

@@ -31,7 +31,8 @@ type Contents struct {
 // Epoch is the entries of one phase of a run.
 type Epoch struct {
 	ID       uint64
-	Size     int // of its first entry, in bytes
+	Least    int // bytes of its smallest entry
+	Most     int // and of its largest
 	Entries  uint64
 	Sessions []*SessionEntries // by number
 }
@@ -176,39 +177,46 @@ func (c *Contents) channel(data, side *pmem.View) error {
 		return err
 	}
 	c.Found, c.End = l.Recovered(), l.Len()
-	size, err := entrySize(l, l.Len())
-	if err != nil || size == 0 {
-		return err
-	}
-	r := pieces{of: l, size: int(size)}
+	at, end := int64(0), l.Len()
 	return c.entries(func() ([]byte, error) {
-		at := r.at
-		p, err := r.next()
-		if err == nil && !isEntry(p) {
-			return nil, fmt.Errorf("the %d bytes at %d are no entry: %w", len(p), at, pmlog.ErrCorrupt)
+		if at == end {
+			return nil, io.EOF
 		}
-		return p, err
+		from := at
+		if at, err = nextStamp(l, from, end); err != nil {
+			return nil, err
+		}
+		p := make([]byte, at-from)
+		if n, err := l.ReadAt(p, from); n < len(p) {
+			return nil, err
+		}
+		if !isEntry(p) {
+			return nil, fmt.Errorf("the %d bytes at %d are no entry: %w", len(p), from, pmlog.ErrCorrupt)
+		}
+		return p, nil
 	})
 }
 
-// entrySize returns how many bytes an entry of a channel has, which only its bytes can tell: the lesser of the first two distances between stamps.
-func entrySize(l io.ReaderAt, end int64) (int64, error) {
-	var stamp [localfile.StampSize]byte
-	if end == 0 {
-		return 0, nil
-	}
-	if n, err := l.ReadAt(stamp[:], 0); n < len(stamp) && !errors.Is(err, io.EOF) {
+// nextStamp returns where in a channel the entry behind the one at from begins, which only stamps can tell: it is of the same phase, or the first of
+// its session, or there is none at from.
+func nextStamp(l io.ReaderAt, from, end int64) (int64, error) {
+	var epoch, stamp [localfile.StampSize]byte
+	if n, err := l.ReadAt(epoch[:], from); n < len(epoch) && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
-	if !isEntry(stamp[:]) {
-		return 0, fmt.Errorf("its first bytes are no entry: %w", pmlog.ErrCorrupt)
+	for at := from + 1; ; at++ {
+		var err error
+		if at, err = find(l, []byte(entryMagic), at, end); err != nil || at == end {
+			return at, err
+		}
+		n, err := l.ReadAt(stamp[:], at)
+		if n < len(stamp) && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if isEntry(stamp[:n]) && (!isEntry(epoch[:]) || bytes.Equal(stamp[:8], epoch[:8]) || markIn(stamp[:]).number() == 1) {
+			return at, nil
+		}
 	}
-	first, err := find(l, stamp[:8], localfile.StampSize, end)
-	if err != nil || first == end {
-		return end, err
-	}
-	second, err := find(l, stamp[:8], first+localfile.StampSize, end)
-	return min(first, second-first), err
 }
 
 // find returns where the bytes first occur from an offset on, or end.
@@ -262,7 +270,7 @@ func (c *Contents) entries(next func() ([]byte, error)) error {
 		id, m := binary.LittleEndian.Uint64(p), markIn(p)
 		e := epochs[id]
 		if e == nil {
-			e = &Epoch{ID: id, Size: len(p)}
+			e = &Epoch{ID: id, Least: len(p)}
 			epochs[id], c.Epochs = e, append(c.Epochs, e)
 		}
 		s := sessions[key{id, m.session()}]
@@ -271,6 +279,7 @@ func (c *Contents) entries(next func() ([]byte, error)) error {
 			sessions[key{id, m.session()}], e.Sessions = s, append(e.Sessions, s)
 		}
 		e.Entries++
+		e.Least, e.Most = min(e.Least, len(p)), max(e.Most, len(p))
 		c.follow(s, m)
 	}
 }
@@ -284,6 +293,9 @@ func (c *Contents) follow(s *SessionEntries, m mark) {
 		c.Damage.add(1, "%v stands behind %v", m, markOf(s.Session, s.Highest))
 	case m.number() > due:
 		c.Gaps.add(m.number()-due, "%v is not there; the next is entry %d", markOf(s.Session, due), m.number())
+		if c.Layout == layoutChannel { // of which nothing is lost in between
+			c.Damage.add(m.number()-due, "%v has lost its stamp", markOf(s.Session, due))
+		}
 	}
 	s.Lowest, s.Highest = min(s.Lowest, m.number()), max(s.Highest, m.number())
 }

@@ -10,7 +10,7 @@
 //
 // # Entries
 //
-// Each entry has the dataset's size and says who wrote it. Another process can thus check that everything acknowledged is there, byte for byte, once,
+// Each entry has the dataset's size, or one drawn by session and number, and says who wrote it. Another process can thus check that everything acknowledged is there, byte for byte, once,
 // and in order:
 //
 //	+-------+-----------+---------------------------+----------

@@ -165,6 +165,87 @@ func TestWhatWasAcknowledgedIsThere(t *testing.T) {
 	}
 }
 
+// TestEntriesOfManySizes: each entry has the size that its session and number select, in every phase, and is found so. What was written is counted.
+func TestEntriesOfManySizes(t *testing.T) {
+	uniform, err := driver.UniformSizes(16, 900)
+	require.NoError(t, err)
+	lognormal, err := driver.LognormalSizes(50, 1, localfile.StampSize, 900)
+	require.NoError(t, err)
+	listed, err := driver.ListedSizes([]int{16, 900}, []float64{9, 1})
+	require.NoError(t, err)
+	for name, change := range variants {
+		for i, sizes := range []*driver.Sizes{uniform, lognormal, listed} {
+			for _, appends := range []int{0, 40, 1501} {
+				t.Run(fmt.Sprintf("%s %d, %d appends", name, i, appends), func(t *testing.T) {
+					c, at := config(t, change), siteOf(t, 3)
+					at.Value.Size, at.Sizes, at.Value.Fill = 900, sizes, driver.Fill{Alike: i == 2, Byte: 'x'}
+					for range 2 {
+						s, want := open(t, c, at), uint64(0)
+						load(t, s, func(one *session) error { return do(one, driver.Append, appends, 0) })
+						for _, one := range s.sessions {
+							for number := range uint64(appends) {
+								want += uint64(s.form.Kind.size(markOf(one.id, number+1)))
+							}
+						}
+						l := s.Log()
+						require.Equal(t, want, l.Bytes)
+						require.EqualValues(t, 3*appends, l.Entries)
+						if c.Layout != layoutArray && appends > 1000 {
+							require.Positive(t, l.Resets)
+						}
+						load(t, s, func(one *session) error { return readSome(c, one, sizes) })
+						proof := verify(t, s)
+						require.Empty(t, proof.Wrong)
+						require.Equal(t, proof.Acknowledged, proof.Verified)
+						require.Equal(t, appends > 0, proof.Acknowledged > 0)
+						at.Fresh, at.Epoch = false, at.Epoch+1
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestADamagedStampHidesOneEntry of a channel, whose entries have many sizes: those behind it are found by their own.
+func TestADamagedStampHidesOneEntry(t *testing.T) {
+	at := siteOf(t, 1)
+	at.Value.Size, at.Sizes = 900, &driver.Sizes{Least: 16, Most: 900}
+	s := open(t, config(t, func(c *Config) { c.Layout = layoutChannel }), at)
+	require.NoError(t, do(s.sessions[0], driver.Append, 50, 0))
+	off, path := 0, s.path(s.files[0].name)
+	for number := range uint64(10) {
+		off += s.form.Kind.size(markOf(3, number+1))
+	}
+	claim, err := s.Close()
+	require.NoError(t, err)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	b[off] ^= 1
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	proof, err := Driver{}.Verify(claim)
+	require.NoError(t, err)
+	require.NotEmpty(t, proof.Wrong)
+	require.EqualValues(t, 49, proof.Verified)
+	c, err := Inspect(path)
+	require.NoError(t, err)
+	require.Equal(t, []string{"entry 11 of session 3 has lost its stamp"}, c.Damage.First)
+	require.EqualValues(t, 49, c.Epochs[0].Entries)
+}
+
+// readSome reads a session's entries, each of which has its size, until there are no more.
+func readSome(c *Config, one *session, sizes *driver.Sizes) error {
+	for c.Layout != layoutArray {
+		var reply driver.Reply
+		if err := one.Do(&driver.Request{Verb: driver.Read}, &reply); err != nil || reply.Outcome == driver.Miss {
+			return err
+		}
+		if m := markIn(reply.Value); len(reply.Value) != sizes.Of(mix(uint64(m))) {
+			return fmt.Errorf("%v has %d bytes", m, len(reply.Value))
+		}
+	}
+	return nil
+}
+
 // TestMixedOps has sessions write, read and clear the same log, or the same slots.
 func TestMixedOps(t *testing.T) {
 	for name, change := range variants {
@@ -219,7 +300,9 @@ func TestRawFilesOfNewBlocks(t *testing.T) {
 			at := siteOf(t, 2)
 			for range 2 {
 				s := open(t, c, at)
-				load(t, s, func(one *session) error { return do(one, driver.Append, int(one.turns.places)+45, 0) })
+				load(t, s, func(one *session) error {
+					return do(one, driver.Append, int((one.turns.to-one.turns.from)/int64(s.form.Kind.Size))+45, 0)
+				})
 				l := s.Log()
 				require.Equal(t, prealloc, l.Prealloc)
 				require.EqualValues(t, 2, l.Resets)
@@ -307,7 +390,7 @@ func TestEntriesAreReadInOrder(t *testing.T) {
 	for _, layout := range []string{layoutAppend, layoutChannel} {
 		c := config(t, func(c *Config) { c.Layout = layout })
 		s := open(t, c, siteOf(t, 1))
-		one, check := s.sessions[0], newChecker(s.kind)
+		one, check := s.sessions[0], newChecker(s.form.Kind)
 		require.NoError(t, do(one, driver.Append, 5, 0))
 		for range 2 {
 			for i := range 5 {
@@ -328,8 +411,8 @@ func TestEntriesAreReadInOrder(t *testing.T) {
 // TestARawFileIsReadToItsLastWholeEntry reads a file whose size is not a multiple of an entry's.
 func TestARawFileIsReadToItsLastWholeEntry(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Layout, c.FileSize = layoutRaw, 10_050 }), siteOf(t, 1))
-	entries := 10_050 / s.kind.Size
-	require.Positive(t, 10_050%s.kind.Size)
+	entries := 10_050 / s.form.Kind.Size
+	require.Positive(t, 10_050%s.form.Kind.Size)
 	require.NoError(t, do(s.sessions[0], driver.Append, entries, 0))
 	for i := range 2 * (entries + 1) {
 		var reply driver.Reply
@@ -342,11 +425,13 @@ func TestARawFileIsReadToItsLastWholeEntry(t *testing.T) {
 // TestSessionsReadTheirPartsOfARawFile reads what each session has written, then has a miss, and again from the beginning of its part.
 func TestSessionsReadTheirPartsOfARawFile(t *testing.T) {
 	s := open(t, config(t, func(c *Config) { c.Layout = layoutRaw }), siteOf(t, 2))
-	load(t, s, func(one *session) error { return do(one, driver.Append, int(one.turns.places), 0) })
-	check := newChecker(s.kind)
+	load(t, s, func(one *session) error {
+		return do(one, driver.Append, int((one.turns.to-one.turns.from)/int64(s.form.Kind.Size)), 0)
+	})
+	check := newChecker(s.form.Kind)
 	for _, one := range s.sessions {
 		for range 2 {
-			for i := range one.turns.places {
+			for i := range uint64(one.turns.to-one.turns.from) / uint64(s.form.Kind.Size) {
 				var reply driver.Reply
 				require.NoError(t, one.Do(&driver.Request{Verb: driver.Read}, &reply))
 				m, ok := check.read(reply.Value)
@@ -466,7 +551,7 @@ func TestLiesAreFound(t *testing.T) {
 		})
 		t.Run(layout+": of another phase", func(t *testing.T) {
 			s, _ := filled(t)
-			s.kind.Epoch++
+			s.form.Kind.Epoch++
 			caught(t, verify(t, s), "this phase")
 		})
 		t.Run(layout+": the file is gone", func(t *testing.T) {
@@ -508,7 +593,7 @@ func TestAFlippedBitSpoilsOneEntry(t *testing.T) {
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var stamp [localfile.StampSize]byte
-		s.kind.stamp(stamp[:], markOf(3, 11))
+		s.form.Kind.stamp(stamp[:], markOf(3, 11))
 		b[bytes.Index(b, stamp[:])+50] ^= 1
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		proof, err := Driver{}.Verify(claim)
@@ -638,6 +723,10 @@ func TestWhatDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "2 entries fit into the file, and it has 3 sessions")
 	_, err = Driver{}.Need(config(t, func(c *Config) { c.Layout, c.Sync = layoutRaw, "o_direct" }), siteOf(t, 1))
 	require.ErrorContains(t, err, `entries of 100 bytes, and sync = "o_direct" writes whole blocks of 512; write a multiple of 512 as the size of the dataset's values, or sync = "o_dsync"`)
+	many := siteOf(t, 1)
+	many.Value.Size, many.Sizes = 1024, &driver.Sizes{Least: 512, Most: 1024}
+	_, err = Driver{}.Need(config(t, func(c *Config) { c.Layout, c.Sync = layoutRaw, "o_direct" }), many)
+	require.ErrorContains(t, err, `entries of many sizes with sync = "o_direct", which writes whole blocks; write one size`)
 	at.Keys, at.Value.Size = 2, 100
 	_, err = Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Layout = layoutArray }), at)
 	require.ErrorContains(t, err, "2 slots for 3 sessions; write keys { count = 3 }")

@@ -53,6 +53,9 @@ func (c *Config) design(site localfile.Site) (design, error) {
 			return d, err
 		}
 	}
+	if c.Sync == string(pmem.ODirect) && site.Sizes != nil {
+		return d, fmt.Errorf("entries of many sizes with sync = %q, which writes whole blocks; write one size in the dataset, or sync = %q", pmem.ODirect, pmem.ODsync)
+	}
 	if c.Share == "session" {
 		d.sharing = 1
 	}
@@ -64,7 +67,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 		return d, fmt.Errorf("%d slots are too many; write a smaller keys { count = … }", slots)
 	}
 	d.form = form{
-		Layout: c.Layout, Size: site.Value.Size, Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
+		Layout: c.Layout, Kind: kindOf(&site), Slots: int(slots), Padding: c.Padding, Order: c.Order, Commit: c.Commit, CRC: c.CRC,
 		Prealloc: c.Prealloc, Rotate: c.Full == rotate, Group: c.group(),
 	}
 	if c.Layout == layoutChannel {
@@ -111,15 +114,15 @@ func (d *design) need(c *Config, site *localfile.Site) localfile.Need {
 		}
 	}
 	n.Bytes = int64(n.Logs) * (int64(d.form.files())*d.size + d.side)
-	n.Memory = int64(site.To-site.From) * int64(places*step+d.form.Size)
+	n.Memory = int64(site.To-site.From) * int64(places*step+d.form.Kind.Size)
 	switch c.Layout {
 	case layoutArray:
-		n.Slots, n.Value = int64(d.form.Slots), d.form.Size
+		n.Slots, n.Value = int64(d.form.Slots), d.form.Kind.Size
 		n.Memory += all * n.Slots * slotMemory
 	case layoutChannel:
-		n.Value = d.form.Size
+		n.Value = d.form.Kind.Size
 	case layoutRaw:
-		n.Memory += all * d.entries * pieceMemory
+		n.Memory += all * d.size / int64(d.form.Kind.least()) * pieceMemory
 	}
 	return n
 }

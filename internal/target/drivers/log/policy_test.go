@@ -64,7 +64,7 @@ func TestWhatIsNotAtRiskSurvives(t *testing.T) {
 		for _, every := range []often{{entries: 3}, {bytes: 250}, {every: time.Hour}} {
 			t.Run(layout+" "+every.String(), func(t *testing.T) {
 				const size = 100
-				form := form{Layout: layout, Size: size, Padding: 64, Commit: "checksum", Group: &pmlog.Group{}}
+				form := form{Layout: layout, Kind: kind{Size: size}, Padding: 64, Commit: "checksum", Group: &pmlog.Group{}}
 				trace, rng := pmemtest.New(1, sizes...), rand.New(rand.NewPCG(1, 0))
 				over := func(create bool, regions ...pmlog.Region) volume {
 					v, err := form.over(regions[0], regions[len(regions)-1], create)

@@ -45,7 +45,8 @@ func TestALogKeepsTheSegmentBefore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, files*int64(c.FileSize), need.Bytes)
 			s := open(t, c, at)
-			one := s.files[0].entries
+			_, one, err := s.form.fileSize(int64(c.FileSize))
+			require.NoError(t, err)
 			require.NoError(t, do(s.sessions[0], driver.Append, int(3*one+one/2), 0))
 			l := s.Log()
 			require.EqualValues(t, 3, l.Resets)
@@ -101,7 +102,7 @@ func TestKilledRotationsLoseNothing(t *testing.T) {
 			require.NoError(t, child.Process.Kill())
 			require.Error(t, child.Wait())
 
-			f := form{Layout: layoutAppend, Size: 100, Rotate: true}
+			f := form{Layout: layoutAppend, Kind: kind{Size: 100}, Rotate: true}
 			v, err := f.view(root, filepath.Join(prealloc, "wal-w0.pmlog"))
 			require.NoError(t, err)
 			check, last := newChecker(kind{Epoch: epochOf(uint64(epoch)), Size: 100}), uint64(0)

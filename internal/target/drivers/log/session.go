@@ -23,7 +23,7 @@ type session struct {
 	number uint64
 	log    appender    // for a layout without slots
 	slots  *slotWriter // for a layout with slots
-	turns  turns       // for a raw file
+	turns  *turns      // for a raw file, else nil
 	reader reader
 	read   []byte // buffer for slots
 	reads  bool   // it has read
@@ -34,12 +34,13 @@ type session struct {
 	turned uint64 // number of the last entry before the current segment
 	issued uint64 // number of the last entry begun
 	acked  uint64 // number of the last entry acknowledged
+	bytes  uint64 // of those acknowledged
 	_      [64]byte
 }
 
 // newSession returns session id, the i-th of n on a log.
 func newSession(s *store, f *file, id, i, n int) (*session, error) {
-	one := &session{store: s, file: f, id: id, alone: n == 1, make: newMaker(s.kind)}
+	one := &session{store: s, file: f, id: id, alone: n == 1, make: newMaker(s.form.Kind)}
 	w, err := f.volume.writer(i, n)
 	if err != nil {
 		return nil, err
@@ -49,8 +50,8 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 		one.log = lazyWriter{w.(storing), f.policy}
 	}
 	one.slots, _ = w.(*slotWriter)
-	if raw, ok := w.(rawWriter); ok {
-		one.turns = raw.turns
+	if raw, ok := w.(*rawWriter); ok {
+		one.turns = &raw.turns
 	}
 	one.reader = f.volume.reader(i, n)
 	return one, nil
@@ -62,7 +63,7 @@ func (s *session) Prepare(req *driver.Request) error {
 		return nil
 	}
 	if req.Verb == driver.Append && s.store.cfg.Full == "outside" {
-		if seen := s.file.resets.Load(); !s.file.room() {
+		if seen := s.file.resets.Load(); !s.file.volume.room(s.make.size(markOf(s.id, s.issued+1))) {
 			if err := s.clearFull(seen); err != nil {
 				return s.fail(err)
 			}
@@ -81,7 +82,7 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	if req.Verb == driver.Append && s.alone && s.log != nil {
 		s.issued = s.number
 		if _, err = s.log.Append(s.entry); err == nil {
-			s.acked = s.number
+			s.done()
 			return nil
 		}
 		return s.fail(s.again(err, s.file.resets.Load(), reply))
@@ -170,8 +171,14 @@ func (s *session) add() error {
 	if _, err := s.log.Append(s.entry); err != nil {
 		return err
 	}
-	s.acked = s.number
+	s.done()
 	return nil
+}
+
+// done notes that the entry is acknowledged.
+func (s *session) done() {
+	s.acked = s.number
+	s.bytes += uint64(len(s.entry))
 }
 
 // write stores the entry in a slot.
@@ -187,7 +194,7 @@ func (s *session) write(place int) error {
 		return err
 	}
 	at.acked = at.issued
-	s.acked = s.number
+	s.done()
 	return nil
 }
 
@@ -259,26 +266,6 @@ func (s *session) clearFull(seen uint64) error {
 	}
 	s.file.resets.Add(1)
 	return nil
-}
-
-// room reports whether the log has room for another entry, judging by their number: entries of an earlier phase may have another size.
-func (f *file) room() bool {
-	return f.again || int64(f.held()) < f.entries
-}
-
-// held returns how many entries there are, approximate while sessions are running.
-func (f *file) held() uint64 {
-	n := f.older.Load()
-	for _, s := range f.sessions {
-		if !s.alone {
-			s.busy.Lock()
-		}
-		n += s.acked - s.base
-		if !s.alone {
-			s.busy.Unlock()
-		}
-	}
-	return n
 }
 
 // empty clears the log while no session changes it.

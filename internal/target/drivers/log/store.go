@@ -17,7 +17,6 @@ import (
 type store struct {
 	cfg      *Config
 	site     localfile.Site
-	kind     kind
 	form     form
 	root     *localfile.Dir // of the files
 	files    []*file
@@ -36,7 +35,6 @@ type file struct {
 	before   uint64 // fences of its regions before this phase
 	sessions []*session
 	older    atomic.Uint64 // entries of earlier phases, in a log that is read from its beginning
-	entries  int64         // that fit in it
 	again    bool          // its places are reused: it is never full
 	fresh    bool          // no earlier phase had it
 	slots    []slot        // of an array
@@ -75,7 +73,7 @@ func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localf
 
 // tryOpen is Open, once. vanished says that another store has meanwhile deleted the directory.
 func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, vanished bool, err error) {
-	s = &store{cfg: c, site: site, kind: kind{Epoch: epochOf(site.Epoch), Size: site.Value.Size, Fill: site.Value.Fill}}
+	s = &store{cfg: c, site: site}
 	d, err := c.design(site)
 	if err != nil {
 		return nil, false, err
@@ -115,7 +113,7 @@ func (s *store) openFiles(ctx context.Context, d *design) error {
 
 // openFile opens the log whose first session is from.
 func (s *store) openFile(ctx context.Context, d *design, from int) error {
-	f := &file{name: s.fileName(from), entries: d.entries, fresh: d.new(s.cfg, &s.site, from)}
+	f := &file{name: s.fileName(from), fresh: d.new(s.cfg, &s.site, from)}
 	size := d.size
 	if !f.fresh {
 		size = 0 // it exists
@@ -129,7 +127,7 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 		return gone(err)
 	}
 	s.files = append(s.files, f)
-	if err := s.kind.fits(f.regions[0].Alignment()); err != nil {
+	if err := s.form.Kind.fits(f.regions[0].Alignment()); err != nil {
 		return fmt.Errorf("%s on %s: %w", f.name, f.regions[0].Place(), err)
 	}
 	if s.cfg.SyncEvery != "" {
@@ -169,7 +167,7 @@ func (f *file) fences() (n uint64) {
 func (f *file) look(s *store) error {
 	f.again = s.form.Layout == layoutArray || s.form.Layout == layoutRaw
 	if s.form.Layout == layoutArray {
-		f.slots = make([]slot, f.entries)
+		f.slots = make([]slot, s.form.Slots)
 		for i := range f.slots {
 			f.slots[i].known = f.fresh
 		}
@@ -237,7 +235,7 @@ func (s *store) describe() {
 	first := s.files[0].regions[0]
 	place := first.Place()
 	s.account = localfile.Log{
-		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: first.Instruction(s.kind.Size),
+		Layout: s.cfg.Layout, SyncAsked: s.cfg.Sync, SyncUsed: string(first.Mode()), Instruction: instructions(first, &s.form.Kind),
 		FileSystem: place.String(), Caveats: pmem.Caveats(first.Mode(), place), Clear: s.clears(),
 		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(), GroupCommit: s.cfg.GroupCommit.String(), Batches: []localfile.Batch{},
 	}
@@ -247,6 +245,15 @@ func (s *store) describe() {
 	if p := s.files[0].policy; p != nil {
 		s.account.SyncUsed += " " + p.String()
 	}
+}
+
+// instructions says what brings entries to memory: the largest may need others than the smallest.
+func instructions(f *pmem.File, k *kind) string {
+	large, small := f.Instruction(k.Size), f.Instruction(k.least())
+	if large != small {
+		return large + ", or " + small
+	}
+	return large
 }
 
 // clears says what happens to a full log.
@@ -298,9 +305,10 @@ func (s *store) Log() localfile.Log {
 		}
 	}
 	for _, one := range s.sessions {
-		l.Bytes += one.acked * uint64(s.kind.Size)
-		if one.turns.places > 0 && one.acked > 0 {
-			l.Resets += (one.acked - 1) / one.turns.places
+		l.Entries += one.acked
+		l.Bytes += one.bytes
+		if one.turns != nil {
+			l.Resets += one.turns.again
 		}
 	}
 	if l.Prealloc == string(pmem.Reserved) && !s.unwritten(&l) {
@@ -325,7 +333,7 @@ func (s *store) lastSyncs() {
 
 // unwritten reports whether each block that an entry was written to had been new.
 func (s *store) unwritten(l *localfile.Log) bool {
-	if s.sessions[0].turns.renewed {
+	if t := s.sessions[0].turns; t != nil && t.renewed {
 		return true
 	}
 	return s.cfg.Full == rotate || s.cfg.Layout != layoutArray && l.Resets == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.fresh })

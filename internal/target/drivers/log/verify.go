@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmlog"
@@ -16,7 +17,6 @@ import (
 type claim struct {
 	Root  string // no file lies outside it
 	Dir   string // below Root
-	Kind  kind
 	Form  form
 	Files []fileClaim
 }
@@ -37,7 +37,7 @@ type sessionClaim struct {
 
 // placeClaim says that a place holds Acked, or possibly Issued; 0 means nothing.
 type placeClaim struct {
-	Place         int
+	Place         int // of raw: the offset in the file
 	Acked, Issued mark
 	Erases        bool // the last operation begun may have emptied it
 	Untouched     bool // may hold anything but an entry of this phase
@@ -45,7 +45,7 @@ type placeClaim struct {
 
 // claim returns the claim about all files.
 func (s *store) claim() ([]byte, error) {
-	c := claim{Kind: s.kind, Form: s.form}
+	c := claim{Form: s.form}
 	c.Root, c.Dir = s.root.Way()
 	for _, f := range s.files {
 		one := fileClaim{Name: f.name, Older: f.older.Load()}
@@ -68,20 +68,50 @@ func (s *store) claim() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// places returns what the session's places hold, which it writes in turn: its last entries, one per place, and nothing of this phase where it has not
-// written yet. It leaves out the place that was begun last and may be torn.
+// places returns what the session's part of a raw file holds: the entries of its last round and, behind them, those of the round before; or nothing
+// of this phase where it has not written yet. It leaves out what the entry that was begun last may have torn.
 func (s *session) places() (list []placeClaim) {
 	t := s.turns
-	first := s.issued - min(s.issued, t.places) + 1
+	if t == nil {
+		return nil
+	}
+	at := t.from
+	pass := func(number uint64, claim placeClaim) {
+		if claim.Place = int(at); !claim.Untouched {
+			claim.Acked = markOf(s.id, number)
+			claim.Issued = claim.Acked
+		}
+		list = append(list, claim)
+		at += int64(s.make.size(markOf(s.id, number)))
+	}
+	for number := t.first; number <= s.acked; number++ {
+		pass(number, placeClaim{})
+	}
+	if s.issued > s.acked {
+		size := int64(s.make.size(markOf(s.id, s.issued)))
+		if at+size <= t.to {
+			at += size
+		} else {
+			list = slices.DeleteFunc(list, func(c placeClaim) bool { return t.renewed || int64(c.Place) < t.from+size })
+		}
+	}
 	if t.renewed {
-		first = (max(s.issued, 1)-1)/t.places*t.places + 1
+		return list
 	}
-	for number := first; number <= s.acked && t.places > 0; number++ {
-		m := markOf(s.id, number)
-		list = append(list, placeClaim{Place: t.from + int((number-1)%t.places), Acked: m, Issued: m})
+	if t.before == 0 {
+		for number := s.issued + 1; at+int64(s.make.size(markOf(s.id, number))) <= t.to; number++ {
+			pass(number, placeClaim{Untouched: true})
+		}
+		return list
 	}
-	for place := s.issued; place < t.places && !t.renewed; place++ {
-		list = append(list, placeClaim{Place: t.from + int(place), Untouched: true})
+	end := at
+	at = t.from
+	for number := t.before; number < t.first; number++ {
+		if at < end {
+			at += int64(s.make.size(markOf(s.id, number)))
+			continue
+		}
+		pass(number, placeClaim{})
 	}
 	return list
 }
@@ -102,15 +132,15 @@ func (Driver) Verify(text []byte) (localfile.Proof, error) {
 	if err := gob.NewDecoder(bytes.NewReader(text)).Decode(&c); err != nil {
 		return localfile.Proof{}, fmt.Errorf("claim about log files: %w", err)
 	}
-	if c.Kind.Size < localfile.StampSize {
-		return localfile.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Kind.Size)
+	if c.Form.Kind.Size < localfile.StampSize {
+		return localfile.Proof{}, fmt.Errorf("claim about log files: entries of %d bytes", c.Form.Kind.Size)
 	}
 	root, err := localfile.OpenBelow(c.Root, c.Dir)
 	if err != nil {
 		return localfile.Proof{}, err
 	}
 	defer root.Close()
-	v := verifier{checker: newChecker(c.Kind), form: c.Form, proof: localfile.Proof{Wrong: []string{}}}
+	v := verifier{checker: newChecker(c.Form.Kind), form: c.Form, proof: localfile.Proof{Wrong: []string{}}}
 	for i := range c.Files {
 		if err := v.file(root, &c.Files[i]); err != nil {
 			v.wrong("%s: %v", c.Files[i].Name, err)
@@ -152,7 +182,12 @@ func (v *verifier) file(root *os.Root, f *fileClaim) error {
 	} else if raw, ok := volume.(rawVolume); ok {
 		v.places(f, func(place int, to []byte) ([]byte, error) {
 			to = append(to, make([]byte, v.Size)...)
-			_, err := raw.ReadAt(to, int64(place)*int64(v.Size))
+			n, err := raw.ReadAt(to, int64(place))
+			if to = to[:n]; n >= localfile.StampSize {
+				if to = to[:min(n, v.size(markIn(to)))]; err == io.EOF { // behind the entry, if that is there
+					err = nil
+				}
+			}
 			return to, err
 		})
 	} else {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
@@ -20,6 +21,8 @@ type volume interface {
 	// reader returns what the i-th of the n sessions on the log reads with: the whole log, or its own part of a raw file. nil for an array, whose
 	// slots are read by number.
 	reader(i, n int) reader
+	// room reports whether the next entry fits, if it has that many bytes, and no other session writes one first.
+	room(size int) bool
 	// clear empties the whole log.
 	clear() error
 	// close closes the files. An error means that acknowledged entries may be lost.
@@ -48,7 +51,7 @@ type reader interface {
 // form says how a volume's files are created and opened.
 type form struct {
 	Layout string
-	Size   int // of an entry, in bytes
+	Kind   kind
 	Slots  int // in an array
 
 	Padding       int
@@ -68,12 +71,12 @@ func (f *form) appendOptions() pmlog.AppendOptions {
 }
 
 func (f *form) arrayOptions() pmlog.ArrayOptions {
-	return pmlog.ArrayOptions{Slots: f.Slots, Capacity: f.Size, Padding: max(64, f.Padding)}
+	return pmlog.ArrayOptions{Slots: f.Slots, Capacity: f.Kind.Size, Padding: max(64, f.Padding)}
 }
 
 // fileSize returns the file's size in bytes, if it may be as large as asked, and how many entries fit in it.
 func (f *form) fileSize(asked int64) (size, entries int64, err error) {
-	one := int64(f.Size)
+	one := int64(f.Kind.Size)
 	switch f.Layout {
 	case layoutArray:
 		return pmlog.ArraySize(f.arrayOptions()), int64(f.Slots), nil
@@ -97,7 +100,7 @@ func sideName(name string) string { return name + ".side" }
 // open opens the log with the name, or creates it if size is above 0, unless ctx ends first. It returns the log's files. After an error, none of the
 // files that it was to create exists.
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
-	files := opener{root: root, mode: mode, prealloc: pmem.Prealloc(f.Prealloc), entry: int64(f.Size), create: size > 0}
+	files := opener{root: root, mode: mode, prealloc: pmem.Prealloc(f.Prealloc), entry: int64(f.Kind.usual()), create: size > 0}
 	if f.Prealloc == recycle {
 		files.prealloc = pmem.Zeroed // those to recycle
 	}
@@ -200,7 +203,7 @@ func (f *form) over(data, side pmlog.Region, create bool) (volume, error) {
 		if err == nil && f.Group != nil {
 			l.Group(*f.Group)
 		}
-		return channelVolume{l, f.Size}, err
+		return channelVolume{l, &f.Kind}, err
 	case layoutArray:
 		l, err := either(create, func() (*pmlog.Array, error) { return pmlog.CreateArray(data, f.arrayOptions()) },
 			func() (*pmlog.Array, error) { return pmlog.OpenArray(data) })
@@ -209,7 +212,7 @@ func (f *form) over(data, side pmlog.Region, create bool) (volume, error) {
 		}
 		return arrayVolume{l, f.Slots}, err
 	}
-	v := rawVolume{Raw: pmlog.NewRaw(data, f.CRC), size: f.Size, pieces: data.Size() / int64(f.Size)}
+	v := rawVolume{Raw: pmlog.NewRaw(data, f.CRC), kind: &f.Kind, size: data.Size()}
 	if file, ok := data.(*pmem.File); ok && pmem.Prealloc(f.Prealloc) != pmem.Zeroed {
 		v.renew = file.Renew
 	}
@@ -218,9 +221,9 @@ func (f *form) over(data, side pmlog.Region, create bool) (volume, error) {
 
 // within returns an error unless an earlier phase's array has the slots that this phase writes.
 func (f *form) within(o pmlog.ArrayOptions) error {
-	if f.Slots > o.Slots || f.Size > o.Capacity {
+	if f.Slots > o.Slots || f.Kind.Size > o.Capacity {
 		return fmt.Errorf("%d slots of %d bytes where an earlier phase made %d of %d; write no more keys and no larger values than there, or another target",
-			f.Slots, f.Size, o.Slots, o.Capacity)
+			f.Slots, f.Kind.Size, o.Slots, o.Capacity)
 	}
 	return nil
 }
@@ -237,6 +240,7 @@ type appendVolume struct{ *pmlog.Append }
 
 func (v appendVolume) writer(int, int) (any, error) { return v.Writer(), nil }
 func (v appendVolume) reader(int, int) reader       { return appendReader{v.Reader()} }
+func (v appendVolume) room(size int) bool           { return v.Fits(int64(size)) }
 func (v appendVolume) clear() error                 { return v.Clear() }
 func (v appendVolume) close() error                 { return v.Close() }
 
@@ -250,11 +254,12 @@ func (r appendReader) next() ([]byte, error) {
 // channelVolume is one file of bytes for all its sessions, one entry after another.
 type channelVolume struct {
 	*pmlog.Channel
-	size int
+	kind *kind
 }
 
 func (v channelVolume) writer(int, int) (any, error) { return channelWriter{v.Channel}, nil }
-func (v channelVolume) reader(int, int) reader       { return &pieces{of: v, size: v.size} }
+func (v channelVolume) reader(int, int) reader       { return &pieces{of: v, kind: v.kind} }
+func (v channelVolume) room(size int) bool           { return v.Fits(int64(size)) }
 func (v channelVolume) clear() error                 { return v.Clear() }
 func (v channelVolume) close() error                 { return v.Close() }
 
@@ -274,25 +279,64 @@ func (w channelWriter) Store(p []byte) (uint64, error) {
 // pieces reads consecutive entries.
 type pieces struct {
 	of   io.ReaderAt
-	size int
+	kind *kind
+	end  bool // where no entry begins, there are no more; otherwise something is damaged
 	at   int64
 	buf  []byte
 }
 
 func (r *pieces) next() ([]byte, error) {
 	if r.buf == nil {
-		r.buf = make([]byte, r.size)
+		r.buf = make([]byte, r.kind.Size)
 	}
-	n, err := r.of.ReadAt(r.buf, r.at)
-	if n < r.size {
-		if n > 0 && err == io.EOF {
-			err = fmt.Errorf("%d bytes at %d are less than an entry: %w", n, r.at, pmlog.ErrCorrupt)
-			r.at += int64(n)
+	size := r.kind.Size
+	if r.kind.Sizes != nil {
+		stamp := r.buf[:localfile.StampSize]
+		if n, err := r.of.ReadAt(stamp, r.at); n < len(stamp) {
+			return nil, r.short(n, err)
 		}
-		return nil, err
+		switch {
+		case isEntry(stamp):
+			size = r.kind.size(markIn(stamp))
+		case r.end:
+			return nil, io.EOF
+		default:
+			return nil, r.skip()
+		}
+	}
+	n, err := r.of.ReadAt(r.buf[:size], r.at)
+	if n < size {
+		return nil, r.short(n, err)
 	}
 	r.at += int64(n)
-	return r.buf, nil
+	return r.buf[:size], nil
+}
+
+// short returns the error for n bytes that are less than an entry.
+func (r *pieces) short(n int, err error) error {
+	if n > 0 && err == io.EOF {
+		err = fmt.Errorf("%d bytes at %d are less than an entry: %w", n, r.at, pmlog.ErrCorrupt)
+		r.at += int64(n)
+	}
+	return err
+}
+
+// skip goes to where the next entry may begin, behind one whose stamp is damaged.
+func (r *pieces) skip() error {
+	damaged := fmt.Errorf("no entry begins at %d: %w", r.at, pmlog.ErrCorrupt)
+	for r.at++; ; r.at += int64(len(r.buf) - localfile.StampSize + 1) {
+		n, err := r.of.ReadAt(r.buf, r.at)
+		for i := range n {
+			if isEntry(r.buf[i:n]) {
+				r.at += int64(i)
+				return damaged
+			}
+		}
+		if err != nil || n < len(r.buf) {
+			r.at += int64(n)
+			return damaged
+		}
+	}
 }
 
 // arrayVolume divides its slots among its sessions: the i-th of n has i, i + n, …
@@ -306,6 +350,7 @@ func (v arrayVolume) writer(i, n int) (any, error) {
 }
 
 func (v arrayVolume) reader(int, int) reader { return nil }
+func (v arrayVolume) room(int) bool          { return true }
 func (v arrayVolume) clear() error           { return v.Clear() }
 func (v arrayVolume) close() error           { return v.Close() }
 
@@ -324,51 +369,63 @@ func (w *slotWriter) turn() int {
 	return slot
 }
 
-// rawVolume divides its file among its sessions: each has consecutive pieces.
+// rawVolume divides its file among its sessions: each has consecutive bytes.
 type rawVolume struct {
 	*pmlog.Raw
-	size   int
-	pieces int64
-	renew  func() error // makes the file's blocks new again; nil: they are to stay
+	kind  *kind
+	size  int64        // of the file
+	renew func() error // makes the file's blocks new again; nil: they are to stay
 }
 
-// part returns the pieces of the i-th of n sessions: from ≤ piece < to.
+// part returns the bytes of the i-th of n sessions: from ≤ offset < to. The largest entries fit as often as they can.
 func (v rawVolume) part(i, n int) (from, to int64) {
-	return v.pieces * int64(i) / int64(n), v.pieces * int64(i+1) / int64(n)
+	largest := int64(v.kind.Size)
+	pieces := v.size / largest
+	return pieces * int64(i) / int64(n) * largest, pieces * int64(i+1) / int64(n) * largest
 }
 
 func (v rawVolume) writer(i, n int) (any, error) {
 	from, to := v.part(i, n)
-	w, err := v.Writer(from*int64(v.size), to*int64(v.size))
-	t := turns{from: int(from), places: uint64(to - from)}
+	w, err := v.Writer(from, to)
+	t := turns{from: from, to: to, first: 1}
 	if err == nil && n == 1 && v.renew != nil {
 		w.Wrap, t.renewed = v.renew, true
 	}
-	return rawWriter{w, t}, err
+	return &rawWriter{w, t}, err
 }
 
 func (v rawVolume) reader(i, n int) reader {
 	from, to := v.part(i, n)
-	size := int64(v.size)
-	return &pieces{of: io.NewSectionReader(v, from*size, (to-from)*size), size: v.size} // after the last piece there may be less than an entry
+	return &pieces{of: io.NewSectionReader(v, from, to-from), kind: v.kind, end: true}
 }
 
-func (v rawVolume) clear() error { return nil }
-func (v rawVolume) close() error { return v.Close() }
+func (v rawVolume) room(int) bool { return true }
+func (v rawVolume) clear() error  { return nil }
+func (v rawVolume) close() error  { return v.Close() }
 
 type rawWriter struct {
 	*pmlog.RawWriter
 	turns
 }
 
-// turns are the places that a session writes in turn. Its entry 1 goes to the first.
+// turns are the rounds in which a session writes its part of a file, from the beginning of the part each time.
 type turns struct {
-	from    int
-	places  uint64
-	renewed bool // the file is made anew before its first place is written again
+	from, to      int64
+	written       uint64 // entries
+	before, first uint64 // numbers of the entries that the round before and this one began with; 0: there was none before
+	again         uint64 // rounds after the first
+	renewed       bool   // the file is made anew before its first byte is written again
 }
 
-func (w rawWriter) Append(p []byte) (uint64, error) {
+func (w *rawWriter) Append(p []byte) (uint64, error) {
 	off, err := w.Write(p)
-	return uint64(off), err
+	if err != nil {
+		return 0, err
+	}
+	w.written++
+	if off == w.from && w.written > 1 {
+		w.before, w.first = w.first, w.written
+		w.again++
+	}
+	return uint64(off), nil
 }

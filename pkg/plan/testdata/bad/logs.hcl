@@ -29,7 +29,7 @@ target "good" { driver = "log" }
 
 dataset "small" {
   keys { count = 1 }
-  values { size = 15 }
+  values { size = "uniform(15B, 100B)" }
 }
 
 dataset "d" {
