@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
 // shareOf sets a log's speed as a share of its bound's, or says why it cannot. bound is nil if its phase has no log.
@@ -14,7 +15,7 @@ func shareOf(l, bound *worker.Log) (why reason.Why) {
 		return reason.Why{Code: reason.NotApplicable, Text: "the plan names no bound"}
 	case bound == nil:
 		return reason.Why{Code: reason.NotApplicable, Text: fmt.Sprintf("phase %s was not run", l.Bound)}
-	case l.SyncUsed != bound.SyncUsed:
+	case l.SyncUsed != bound.SyncUsed && (l.SyncUsed != string(pmem.Fdatasync) || !opened(bound)):
 		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("sync is %s, and %s in phase %s", l.SyncUsed, bound.SyncUsed, l.Bound)}
 	case l.EntrySize() != bound.EntrySize():
 		return reason.Why{Code: reason.NotAlike, Text: fmt.Sprintf("entries are of %s, and of %s in phase %s", l.EntrySize(), bound.EntrySize(), l.Bound)}
@@ -24,4 +25,9 @@ func shareOf(l, bound *worker.Log) (why reason.Why) {
 	share := *l.BytesPerSecond / *bound.BytesPerSecond
 	l.BoundShare = &share
 	return reason.Why{}
+}
+
+// opened says whether the file of a log was opened for durable writes, which promises the same as fdatasync.
+func opened(l *worker.Log) bool {
+	return l.SyncUsed == string(pmem.ODsync) || l.SyncUsed == string(pmem.ODirect)
 }
