@@ -339,7 +339,7 @@ func TestKilledExperimentCanBeShown(t *testing.T) {
 	require.Zero(t, show.wait(60*time.Second), "%s", &show.stderr)
 	require.Contains(t, show.stdout.String(), "UNFINISHED")
 	require.Contains(t, show.stdout.String(), "mean ± 95 %", "what there is, is compared")
-	require.Regexp(t, `(?m)^ *one +[\d,.]+ +1 `, show.stdout.String(), "the plan's own table has what there is")
+	require.Regexp(t, `(?m)^ *one +[\d,.]+[?!]? +1[?!]? `, show.stdout.String(), "the plan's own table has what there is")
 	require.Regexp(t, `(?m)^── rates.*\n.*\n  one .*\n  two +–`, show.stdout.String(), "and blanks")
 }
 

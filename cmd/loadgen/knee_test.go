@@ -38,6 +38,7 @@ phase "knee" {
 		step_duration = "500ms"
 		precision     = "10%"
 		drain         = "200ms"
+		budget        = "30s"
 		slo { response_p50 = "20ms" }
 	}
 }
@@ -63,7 +64,7 @@ phase "after" {
 func TestSearchFindsWhatANodeHolds(t *testing.T) {
 	t.Parallel()
 	node := beginTarget(t, "--service", "10ms")
-	r := begin(t, queuePlan, "-var", nodes(node.addr)).result(60 * time.Second)
+	r := begin(t, queuePlan, "-var", nodes(node.addr)).result(2 * time.Minute)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 	require.Len(t, r.Phase["after"].Levels, 2)
 	p := r.Phase["knee"]
