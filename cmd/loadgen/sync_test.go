@@ -17,21 +17,29 @@ func TestDiskOfADirectory(t *testing.T) {
 	dir := t.TempDir()
 	r, p := quick(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--slo", "p50=1ns", "--progress", "none")
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
-	require.False(t, *r.Asserts[0].OK, "no sync takes a nanosecond")
+	meets := func(phase string) string { // no sync takes a nanosecond; a device that stalls leaves too few for a median
+		if r.Phase[phase].Op["append"].Service.P50 == nil {
+			return "unknown"
+		}
+		return "no[?!]?"
+	}
 	for name, prealloc := range map[string]string{"zeroed": "zero", "reserved": "fallocate", "extended": "none"} {
 		l := r.Phase[name].Log
 		require.Equal(t, prealloc, l.Prealloc)
 		require.Equal(t, l.Proof.Acknowledged, l.Proof.Verified)
 		require.GreaterOrEqual(t, l.Forces, r.Phase[name].Op["append"].OK, "each entry has its sync")
-		require.Regexp(t, `(?m)^ *blocks `+name+` .*  no[?!]?  .*$`, p.stdout.String())
+		require.Regexp(t, `(?m)^ *blocks `+name+` .*  `+meets(name)+`  .*$`, p.stdout.String())
 	}
 	grouped := r.Phase["grouped"].Log
 	require.NotNil(t, grouped.EntriesPerSync, "writers share syncs")
 	require.Equal(t, grouped.Proof.Acknowledged, grouped.Proof.Verified)
-	require.Regexp(t, `(?m)^ *zeroed, 8 writers .*  no[?!]?  .*$`, p.stdout.String())
+	require.Regexp(t, `(?m)^ *zeroed, 8 writers .*  `+meets("grouped")+`  .*$`, p.stdout.String())
 	require.Contains(t, p.stdout.String(), dir+" is on "+r.Phase["zeroed"].Log.FileSystem)
 	require.Regexp(t, `pieces of 1 MiB, each with its sync: .*/s`, p.stdout.String())
-	require.Contains(t, p.stdout.String(), "It does not meet p50 <= 1ns, with reserved blocks, as etcd writes: ")
+	if meets("reserved") != "unknown" {
+		require.False(t, *r.Asserts[0].OK)
+		require.Contains(t, p.stdout.String(), "It does not meet p50 <= 1ns, with reserved blocks, as etcd writes: ")
+	}
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
