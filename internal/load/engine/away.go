@@ -6,29 +6,29 @@ import (
 	"github.com/loadgen/loadgen/internal/load/op"
 )
 
-// Nothing is counted on the way of an op for the case that a connection is lost. What a connection and the slots of its session lose is counted when
-// the connection goes and when it comes back, and at the end of each interval for those that are still away.
+// Ops do no bookkeeping for lost connections. The time that a connection and its session's slots lose is counted when the connection goes, when it
+// comes back and, while it is away, at the end of each interval.
 
 const (
-	reopenAfter  = 10 * time.Millisecond   // more or less: before a lost connection is made again
-	probeEvery   = 50 * time.Millisecond   // between attempts to connect to an endpoint that refuses, by one connection of a loop
-	connectLimit = time.Second             // an attempt to connect may take so long, or for the target's timeout if that is longer
-	longestWait  = int64(30 * time.Second) // of a slot for a connection, in a load that ends only when its ops have
+	reopenAfter  = 10 * time.Millisecond   // roughly: the pause before a lost connection is made again
+	probeEvery   = 50 * time.Millisecond   // pause between a loop's attempts to connect to an endpoint that refuses
+	connectLimit = time.Second             // the longest an attempt to connect may take, unless the target's timeout is longer
+	longestWait  = int64(30 * time.Second) // the longest a slot waits for a connection, in a load that ends only when its ops have ended
 )
 
-// link is a connection, or a client that blocks, seen as something that is there or away.
+// link tracks whether a connection, or a blocking client, is there or away.
 type link struct {
 	session *session
-	row     int   // of its endpoint
-	gone    int   // 1 + its index in absences.links; 0: it is not away
-	since   int64 // until when its time away is counted
+	row     int   // the row of its endpoint in the ledger of requests
+	gone    int   // 1 + its index in absences.links; 0 if it is not away
+	since   int64 // its time away is counted up to here
 }
 
-// absences is which of a loop's connections are away, and which slots wait for one.
+// absences holds the connections of a loop that are away, and how many slots wait for one.
 type absences struct {
 	links []*link
-	slots int   // of all sessions, waiting
-	until int64 // when they go on without a connection
+	slots int   // waiting slots of all sessions
+	until int64 // when the waiting slots go on without a connection
 }
 
 // made notes that a connection was made. The slots that waited for it go on.
@@ -49,7 +49,7 @@ func (l *loop) missed(k *link, now int64) {
 	}
 }
 
-// forget counts the time for which a connection was away, if it was. From now on it is not.
+// forget notes that a connection is not away any more, and counts the time for which it was.
 func (l *loop) forget(k *link, now int64) {
 	if k.gone == 0 {
 		return
@@ -61,10 +61,10 @@ func (l *loop) forget(k *link, now int64) {
 	l.away.links, k.gone = l.away.links[:last], 0
 }
 
-// stranded reports whether slots of a session wait for a connection: it has none.
+// stranded reports whether slots of a session must wait for a connection because it has none.
 func (l *loop) stranded(s *session) bool { return s.links == 0 && !s.forsaken }
 
-// park has n slots of a session wait for a connection.
+// park makes n slots of a session wait for a connection.
 func (l *loop) park(s *session, n int, now int64) {
 	if l.away.slots == 0 && l.endless {
 		l.away.until = now + longestWait
@@ -75,7 +75,7 @@ func (l *loop) park(s *session, n int, now int64) {
 	l.away.slots += n
 }
 
-// unpark ends the wait of a session's slots, and returns how many they were.
+// unpark ends the wait of a session's slots, and returns how many waited.
 func (l *loop) unpark(s *session, now int64) (n int) {
 	l.waste(s, s.waiting, s.waitsFrom, now)
 	n, s.waiting = s.waiting, 0
@@ -85,13 +85,13 @@ func (l *loop) unpark(s *session, now int64) (n int) {
 	return n
 }
 
-// resume has the slots of a session that wait go on.
+// resume lets the waiting slots of a session go on.
 func (l *loop) resume(s *session, now int64) {
 	n := l.unpark(s, now)
 	l.timers.set(now, startSlots, int32(s.index), int32(n))
 }
 
-// despair has all slots that wait go on without a connection, so that the load ends.
+// despair lets all waiting slots go on without a connection, so that the load ends.
 func (l *loop) despair(now int64) {
 	for _, s := range l.waiting() {
 		s.forsaken = true
@@ -99,7 +99,7 @@ func (l *loop) despair(now int64) {
 	}
 }
 
-// dismiss ends all waits, and returns how many slots there were. Their load is over: until now they had work.
+// dismiss ends all waits because the load is over, and returns how many slots waited. Their sessions count as at work until now.
 func (l *loop) dismiss(now int64) (n int) {
 	for _, s := range l.waiting() {
 		n += l.unpark(s, now)
@@ -121,14 +121,14 @@ func (l *loop) waiting() (list []*session) {
 	return list
 }
 
-// fruitless counts the time that n ops took that have ended badly, unless a reply ended them.
+// fruitless counts the time of n failed ops as lost, unless a reply ended them.
 func (l *loop) fruitless(s *session, n int, cause op.EventKind, due, now int64) {
 	if cause != op.Replied {
 		l.waste(s, n, due, now)
 	}
 }
 
-// waste counts that n slots of a session did nothing for a time. It matters to a closed load that is measured.
+// waste counts the time in which n slots of a session did nothing. It is counted in a measured closed load only.
 func (l *loop) waste(s *session, n int, from, to int64) {
 	if !l.slotted || n == 0 || to <= from {
 		return
@@ -139,7 +139,7 @@ func (l *loop) waste(s *session, n int, from, to int64) {
 	l.rec.AddLost(n, from, to)
 }
 
-// settle counts, up to now, what is still away.
+// settle counts, up to now, the time of connections that are away and of slots that wait.
 func (l *loop) settle(now int64) {
 	for _, k := range l.away.links {
 		l.rec.AddAway(k.row, now-k.since)
@@ -151,7 +151,7 @@ func (l *loop) settle(now int64) {
 	}
 }
 
-// startAway begins a step, before which nothing counts.
+// startAway begins a step: time lost before it does not count.
 func (l *loop) startAway(now int64) {
 	for _, k := range l.away.links {
 		k.since = now

@@ -28,23 +28,23 @@ type dialer func(ctx context.Context, link driver.Link) (driver.Session, error)
 type blocking struct {
 	l         *loop
 	lane      *lane
-	ring      func() // tells a loop that also waits for other targets that a call has come back; nil otherwise
+	ring      func() // wakes a loop that also waits for other targets when a call has come back; else nil
 	dial      dialer
 	connect   func(ctx context.Context, endpoint, client int) (net.Conn, error)
 	link      func(endpoint string) driver.Link
 	endpoints []sockets.Endpoint
-	clients   int           // of each session and endpoint
-	limit     int           // calls handed to a client and not returned
-	timeout   time.Duration // of a request, from its hand-over
+	clients   int           // clients of each session and endpoint
+	limit     int           // the most calls handed to a client and not returned
+	timeout   time.Duration // a request's, from its hand-over
 	conns     []*blockingConn
 	probing   []dialProbing      // by endpoint
-	returned  chan *blockingCall // also what befell clients outside of calls
+	returned  chan *blockingCall // also news of clients that were connected again, or could not be
 	free      []*blockingCall
 	cancel    context.CancelFunc
 	group     sync.WaitGroup
-	counted   uint64          // how much of remade is in the ledger
-	remade    atomic.Uint64   // reconnects: connections after each client's first, and remade clients that have none
-	told      sockets.Traffic // up to the last call of traffic
+	counted   uint64          // the part of remade that is in the ledger
+	remade    atomic.Uint64   // connections after each client's first, and remade clients that make none
+	told      sockets.Traffic // traffic up to the last call of traffic
 	timer     *time.Timer
 	idle      int64 // time for which the loop had nothing to do, in this step
 	late      int64 // time for which this executor kept calls from their clients, summed over calls, in this step
@@ -53,13 +53,13 @@ type blocking struct {
 // blockingConn is one of a session's clients of one endpoint.
 type blockingConn struct {
 	endpoint int
-	number   int // among the endpoint's clients of all workers
+	number   int // its number its number among the endpoint's clients of all workers
 	meter    *sockets.Meter
-	ended    int64 // when its last call ended, on the run clock; the loop's
-	emptied  int64 // run clock, when its last call came back and it had no other; 0: never in this step
-	idle     int64 // blocking.idle by then
+	ended    int64 // when its last call ended, on the run clock; the loop alone uses it
+	emptied  int64 // when its last call came back and it had no other, on the run clock; 0 if never in this step
+	idle     int64 // blocking.idle at emptied
 	calls    chan *blockingCall
-	handed   []*blockingCall // handed over and not returned, the oldest first; the loop's
+	handed   []*blockingCall // calls handed over and not returned, the oldest first; the loop alone uses it
 	up       atomic.Bool
 	link     link
 }
@@ -71,7 +71,7 @@ type blockingCall struct {
 	req    driver.Request
 	key    []byte       // holds req.Key
 	put    driver.Value // holds req.Value
-	copied op.Verbatim  // holds its bytes, if they are given
+	copied op.Verbatim  // holds the value's bytes, if the plan gives them
 	handed int64        // when it was handed over, on the run clock
 	start  int64        // when Do began; 0 if it never did
 	end    int64
@@ -83,30 +83,29 @@ type blockingCall struct {
 	out    int  // bytes written
 	ok     bool // reply is valid
 	cause  error
-	taken  uint32 // 1 once it was taken up or taken back, whichever came first; atomic
-	ends   bool   // its client, which has to be connected again
-	news   bool   // no request: the client was connected again or, if there is a cause, could not be
-	lost   bool   // no longer awaited; the loop's
+	taken  uint32 // 1 once the call was taken up or taken back, whichever came first; atomic
+	ends   bool   // its client is unusable and has to be connected again
+	news   bool   // there is there is no request: the client was connected again or, if there is a cause, could not be
+	lost   bool   // the loop, which alone uses this, no longer waits for it
 }
 
 const (
-	mostDials   = 64                                    // at a time in a loop
-	followEvery = 20 * time.Microsecond                 // between attempts of clients that follow one that got through: no backlog holds all at once
-	overtime    = int64(500 * time.Millisecond)         // that a client may return after its deadline
-	closeWithin = time.Duration(overtime) + time.Second // for goroutines to end, once their contexts have
+	mostDials   = 64                                    // connections that a loop makes at a time
+	followEvery = 20 * time.Microsecond                 // between the attempts of clients once one got through: no listen backlog holds all at once
+	overtime    = int64(500 * time.Millisecond)         // how long after its deadline a client may return
+	closeWithin = time.Duration(overtime) + time.Second // time for goroutines to end once their contexts have ended
 )
 
 var errOverdue = errors.New("the client did not return by its deadline")
 
-// take reports whether the call was still untaken. It decides between the goroutine that is about to carry the call out and the loop that wants it
-// back.
+// take claims the call, and reports whether nobody had. The goroutine takes a call to carry it out; the loop takes it to have it back.
 func (c *blockingCall) take() bool { return atomic.CompareAndSwapUint32(&c.taken, 0, 1) }
 
 func (b *blocking) open(deadline int64) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	all := len(b.l.sessions) * len(b.endpoints) * b.clients
-	b.returned = make(chan *blockingCall, all*(b.limit+2)) // room for two that are no longer awaited
+	b.returned = make(chan *blockingCall, all*(b.limit+2)) // room for two more that were given up
 	b.timer = time.NewTimer(0)
 	b.probing = make([]dialProbing, len(b.endpoints))
 	by, done := context.WithTimeout(ctx, time.Duration(deadline-b.l.clock.now()))
@@ -196,7 +195,7 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 	defer release()
 	for call := range c.calls {
 		if b.l.lease.over(b.l.clock.now()) || !call.take() {
-			continue // the loop ends by itself, and takes back untaken calls
+			continue // the loop stops by itself, and takes back the calls that nobody took
 		}
 		if b.do(calling, call, client) {
 			b.give(ctx, call)
@@ -217,7 +216,7 @@ func (b *blocking) serve(ctx context.Context, c *blockingConn, client driver.Ses
 func (b *blocking) do(calling *callContext, call *blockingCall, client driver.Session) bool {
 	now := b.l.clock.now()
 	left := b.timeout - time.Duration(now-call.handed)
-	if left <= 0 { // it waited too long behind others; the client never saw it
+	if left <= 0 { // the call waited too long behind others; the client never saw it
 		call.failed, call.cause, call.end = op.RequestTimeout, context.DeadlineExceeded, now
 		return true
 	}
@@ -266,14 +265,14 @@ func (b *blocking) redial(ctx context.Context, c *blockingConn) driver.Session {
 	return nil
 }
 
-// dialProbing is probing for goroutines. The zero value is ready.
+// dialProbing does what [probing] does, for goroutines. The zero value is ready.
 type dialProbing struct {
 	mu      sync.Mutex
 	probe   *blockingConn
-	waiting []chan time.Duration // each is told once how much later than the first it may follow
+	waiting []chan time.Duration // each receives, once, how long to wait before it follows
 }
 
-// enter returns when a client is to try to connect, or false if ctx ends first.
+// enter waits until the client should try to connect; it returns false if ctx ends first.
 func (g *dialProbing) enter(ctx context.Context, c *blockingConn) bool {
 	wait := time.Duration(0)
 	g.mu.Lock()
@@ -325,11 +324,11 @@ func (b *blocking) send(s *session, st *opState, req *driver.Request) bool {
 	call.keep()
 	select {
 	case c.calls <- call:
-	default: // it holds limit: some were given up while the client is still busy with one
+	default: // the queue is full of calls that were given up while the client is still busy with one
 		b.free = append(b.free, call)
 		return false
 	}
-	if len(c.handed) == 0 && c.emptied != 0 { // until now the client waited for the loop, except while the loop was idle
+	if len(c.handed) == 0 && c.emptied != 0 { // the client waited for the loop, except while the loop was idle
 		b.late += max(0, call.handed-c.emptied-(b.idle-c.idle))
 	}
 	c.handed = append(c.handed, call)
@@ -362,7 +361,7 @@ func (b *blocking) give(ctx context.Context, call *blockingCall) {
 	}
 }
 
-// keep copies what the request points to. A client may stay with a request that has been given up, while the loop begins another op in its place.
+// keep copies what the request points to. A client may still use a request that was given up while the loop has begun another op in its place.
 func (c *blockingCall) keep() {
 	c.key = append(c.key[:0], c.req.Key...)
 	c.req.Key = c.key
@@ -421,7 +420,7 @@ func (b *blocking) collect(first *blockingCall) bool {
 	return finished > 0
 }
 
-// finish tells the loop how a call ended that came back at now.
+// finish reports the end of a call that came back at now.
 func (b *blocking) finish(call *blockingCall, now int64) {
 	if call.news {
 		b.heard(call, now)
@@ -467,7 +466,7 @@ func (b *blocking) finish(call *blockingCall, now int64) {
 	b.free = append(b.free, call)
 }
 
-// heard takes the news that a client was connected again, or why it was not.
+// heard handles the news that a client was connected again, or why it could not be.
 func (b *blocking) heard(news *blockingCall, now int64) {
 	if news.cause == nil {
 		b.l.made(&news.conn.link, now)
@@ -507,9 +506,8 @@ func (b *blocking) recall() {
 
 func (b *blocking) fire(timer, int64) {}
 
-// sweep ends calls whose time is over and that have not come back. Calls that no client has taken up end at their deadline: their client is busy with
-// another call or is reconnecting. A call that its client should have returned ends somewhat later. Such calls are not reused: their client's
-// goroutine still has them.
+// sweep ends overdue calls. A call that no client has taken up, because its client is busy or reconnecting, ends at its deadline. A call that its
+// client should have returned ends after overtime, and is not reused: the client's goroutine still has it.
 func (b *blocking) sweep(now int64) int64 {
 	next := now + int64(b.timeout) // calls handed over from now on expire no earlier
 	for _, c := range b.conns {
@@ -537,8 +535,8 @@ func (b *blocking) sweep(now int64) int64 {
 	return next
 }
 
-// own returns how much of a step's time this executor was at work or kept others waiting. That is the time for which the loop was not idle or, if
-// greater, the mean time for which clients had calls that had not reached them yet, or had returned calls that were not seen yet.
+// own returns how much of a step's time this executor was at work or kept clients waiting: the time for which the loop was not idle or, if greater,
+// the mean time that calls spent between the loop and their clients, on the way there and back.
 func (b *blocking) own(wall int64) int64 {
 	abreast := len(b.l.sessions) * min(len(b.endpoints)*b.clients, b.l.pipeline)
 	own := max(wall-b.idle, b.late/int64(abreast))
@@ -557,7 +555,7 @@ func (b *blocking) outstanding(into []measure.Requests) {
 	}
 }
 
-// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. What is outstanding is given up.
+// close ends the goroutines and waits for them, but not for a client that ignores the end of its context. Outstanding calls are given up.
 func (b *blocking) close() {
 	if b.cancel != nil {
 		b.cancel()
@@ -581,7 +579,7 @@ func (b *blocking) close() {
 	}
 }
 
-// traffic returns what the kernel has counted on the connections since the last call; false if there have been none.
+// traffic returns the kernel's counts of the connections since the last call; false if there were no connections.
 func (b *blocking) traffic() (since sockets.Traffic, known bool) {
 	var all sockets.Traffic
 	for _, c := range b.conns {

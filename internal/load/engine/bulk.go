@@ -33,7 +33,7 @@ func (x *bulk) draw(stream *workload.Stream, n int, now int64) int {
 }
 
 // readAnswers takes the replies at the front of b that belong to the first entry of the connection's queue, as [wireWay.answered] does, and settles
-// them together. checked says that the values of gets carry a header. The versions in these are added to versions, which is nil if nobody asks.
+// them together. checked says that the values of gets carry a header. The versions in the headers are added to versions, unless that is nil.
 func (w *wire) readAnswers(c *wireConn, b []byte, checked bool, versions *[]uint64, now int64) (took int, whole bool, err error) {
 	p := c.queue.at(0)
 	got, most := &w.answers, int(p.n)

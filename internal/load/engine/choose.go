@@ -53,7 +53,7 @@ func (g *group) direct(la *lane, kind worker.StepKind, chance uint64) op.Program
 	return op.NewNWR(cfg, x.placement)
 }
 
-// retried is a program that has ops of another one tried again, if their target says so.
+// retried wraps a program so that failed ops are tried again, if the target says so.
 func (g *group) retried(x *side, inner op.Program, chance uint64) op.Program {
 	r := x.target.Retry
 	if r == nil {
@@ -72,7 +72,7 @@ func (g *group) retried(x *side, inner op.Program, chance uint64) op.Program {
 	return op.NewRetry(t, inner)
 }
 
-// through is the program of ops that read through a cache. A clear empties the cache and takes nothing from the source.
+// through returns the program of ops that read through a cache. A clear empties the cache and deletes nothing from the source.
 func (g *group) through(t *inside, kind worker.StepKind, chance uint64) *op.Through {
 	self, c := t.lane.side, t.lane.side.target.Cache
 	at := func(name string) int {
@@ -94,7 +94,7 @@ func (g *group) through(t *inside, kind worker.StepKind, chance uint64) *op.Thro
 	return op.NewThrough(cfg, func(target int) op.Program { return g.direct(t.l.lanes[target], kind, chance) })
 }
 
-// width is the most requests that an op of a step of the phase begins with.
+// width returns the most requests that an op of a step of this kind begins with.
 func (g *group) width(kind worker.StepKind) int {
 	most := 1
 	for _, x := range g.sides() {
@@ -131,7 +131,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 		g.program(la, step.Kind, source.Chance())
 		if w, ok := la.tr.(*wire); ok {
 			w.use(la.programs)
-			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // whose values may have different TTLs
+			w.writer.begin(traced || len(g.datasetsOf(la.side)) > 1) // their values may have different TTLs
 		}
 	}
 	l.states = l.programs
@@ -169,7 +169,7 @@ func (g *group) choose(l *loop, source *workload.Source, step worker.Step) {
 	}
 }
 
-// writtenBy returns what the sessions know of what they write in a phase; nil if nobody asks.
+// writtenBy returns what the sessions know of their writes in a phase; nil if nothing needs it.
 func (e *Engine) writtenBy(ph *plan.Phase) *written {
 	if !e.plan.Follows(ph) {
 		return nil
@@ -196,7 +196,7 @@ func (g *group) follow(l *loop, kind worker.StepKind) *follower {
 	return f
 }
 
-// events lists the events of a step that are about what the loop keeps.
+// events lists the events of a step that concern the loop's own caches.
 func (g *group) events(l *loop, kind worker.StepKind) (list []planned) {
 	if !kind.Timed() {
 		return nil
@@ -233,7 +233,7 @@ func (w *wire) fast(prog op.Program, source *workload.Source, f *follower) bulkW
 	return nil
 }
 
-// use makes x the way that takes what comes on the connections.
+// use makes x the way that handles replies.
 func (w *wire) use(x wireWay) {
 	w.way, w.recalled = x, [driver.NumVerbs]int64{}
 	w.bulk, _ = x.(bulkWay)

@@ -13,10 +13,10 @@ type clock interface {
 	sleep(d time.Duration)
 }
 
-// wallClock is the real one.
+// wallClock is the machine's clock.
 type wallClock struct {
 	zero time.Time
-	spin time.Duration // the last part of a wait, which is spent watching the clock
+	spin time.Duration // how long before the end of a wait to stop sleeping and watch the clock
 	nap  func(time.Duration)
 }
 

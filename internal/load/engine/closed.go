@@ -8,10 +8,10 @@ import (
 type closedFeed struct {
 	l        *loop
 	pipeline int
-	ramp     time.Duration // the last session of the phase starts this much after the first
-	sessions int           // of the phase, over all workers
+	ramp     time.Duration // how much later than the first the phase's last session starts
+	sessions int           // the phase's sessions on all workers
 	lasts    int64         // how long ops may start, from the step's start; 0: until streams end
-	stopAt   int64         // likewise, on the run clock
+	stopAt   int64         // the end of that time, on the run clock
 	live     int           // slots that may still start an op
 }
 
@@ -43,7 +43,7 @@ func (f *closedFeed) start(s *session, n int, due, now int64) {
 	f.live -= n
 }
 
-// over reports whether the session starts nothing more at a time, which is now or later.
+// over reports whether the session will start nothing at the given time, now or in the future.
 func (f *closedFeed) over(s *session, at int64) bool {
 	return f.l.stopped || s.retired || at >= f.stopAt
 }
@@ -61,7 +61,7 @@ func (f *closedFeed) freed(s *session, n int, now int64, held bool) {
 	case f.over(s, due):
 		f.live -= n
 	default:
-		f.l.waste(s, n, now+f.l.think, due) // nothing unless held
+		f.l.waste(s, n, now+f.l.think, due) // no time is lost unless held
 		f.l.timers.set(due, startSlots, int32(s.index), int32(n))
 	}
 }

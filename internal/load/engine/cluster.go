@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	mapWithin = time.Second // for one node to send the map
-	mostNodes = 1000        // of a cluster
-	mostNew   = 8           // nodes that may join during a phase
+	mapWithin = time.Second // how long one node may take to send the map
+	mostNodes = 1000        // the largest cluster
+	mostNew   = 8           // the most nodes that may join during a phase
 )
 
 // cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. Its
-// refresher reads the map anew. Loops adopt the new map at their next turn.
+// refresher reads the map again; loops adopt the new map at their next turn.
 type cluster struct {
 	*refresher
 	side   *side
 	driver driver.Cluster
-	asked  []sockets.Endpoint // for the map: the nodes, or those that watch them
-	next   int                // of these, the one that is asked next, modulo their number
-	epoch  uint64             // the highest of a map so far
+	asked  []sockets.Endpoint // where to ask for the map: the nodes, or the servers that watch them
+	next   int                // index of the one to ask next, modulo their number
+	epoch  uint64             // the highest epoch of a map so far
 	newest atomic.Pointer[op.Slots]
 	known  atomic.Pointer[directory]
 }
@@ -43,7 +43,7 @@ type cluster struct {
 // waiting for each other.
 type directory struct {
 	index  map[string]int     // endpoint by address and aliases
-	joined []sockets.Endpoint // during this phase; numbered after the side's endpoints
+	joined []sockets.Endpoint // nodes that joined nodes that joined during this phase; numbered after the side's endpoints
 }
 
 func newCluster(x *side, d driver.Cluster) *cluster {
@@ -109,7 +109,8 @@ func (c *cluster) ask(ctx context.Context, end *sockets.Endpoint, within time.Du
 	return nodes, err
 }
 
-// enter gives nodes their slots. The slots of a node that finds no place stay where they were. It reports whether the map is not an older one.
+// enter gives nodes their slots, unless the map is older than the one in use; then it returns false. The slots of a node for which there is no place
+// stay where they were.
 func (c *cluster) enter(slots *op.Slots, nodes []driver.Node) bool {
 	readers := make([][]int, c.places())
 	for _, n := range nodes {
@@ -224,11 +225,11 @@ func (c *cluster) newcomer(at int) *sockets.Endpoint {
 	return &c.known.Load().joined[at-len(c.side.endpoints)]
 }
 
-// reread reads the map, trying nodes round robin until one answers with what is not older than it is.
+// reread reads the map again. It asks nodes in turn until one returns a map that is not older than the one in use.
 func (c *cluster) reread(ctx context.Context) {
 	for range c.asked {
 		of := &c.asked[c.next%len(c.asked)]
-		end := sockets.NewEndpoint(of.Name, of.Text) // a name may lead elsewhere by now
+		end := sockets.NewEndpoint(of.Name, of.Text) // a name may resolve to another address by now
 		c.next++
 		nodes, err := c.ask(ctx, &end, mapWithin)
 		if err != nil {
@@ -248,8 +249,8 @@ type routes struct {
 	*cluster
 	codec  *guarded // of the loop
 	slots  *op.Slots
-	latest *op.Slots   // the map that slots last adopted
-	to     op.Redirect // of the current reply
+	latest *op.Slots   // the map that was adopted last
+	to     op.Redirect // where the current reply redirects to
 }
 
 func newRoutes(c *cluster, codec driver.Codec) (*routes, error) {
@@ -278,11 +279,10 @@ func (r *routes) suspect() {
 	r.refresher.suspect()
 }
 
-// idle reports whether requests reach an endpoint only by redirects: it has no slots, and takes no gets for others.
+// idle reports whether requests reach an endpoint only by redirects: it has no slots, and serves no gets for nodes that have.
 func (r *routes) idle(endpoint int) bool { return r != nil && !r.slots.Serves(endpoint) }
 
-// redirect reads from an endpoint's error where it sends a request; nil if it does not redirect. The result is valid until the next call. It fails if
-// the driver panics.
+// redirect parses an endpoint's error as a redirect; nil if it is none. The result is valid until the next call. It fails if the driver panics.
 func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
 	if r == nil {
 		return nil, nil
@@ -307,7 +307,7 @@ func (r *routes) redirect(endpoint int, message []byte) (*op.Redirect, error) {
 	return &r.to, nil
 }
 
-// Why an op ends at a redirect.
+// Reasons why an op ends at a redirect.
 var (
 	strangeNode = fmt.Appendf(nil, "redirected to a node that has joined and is known by its name only, or after %d others", mostNew)
 	noEnd       = fmt.Appendf(nil, "redirected more than %d times", op.MaxRedirects)

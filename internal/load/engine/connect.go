@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// open makes every connection that is down. It stops at the first that cannot be made.
+// open makes all wanted connections. It stops at the first that cannot be made.
 func (w *wire) open(deadline int64) error {
 	w.opening, w.err = true, nil
 	w.waiting = w.wanted()
@@ -69,7 +69,7 @@ func (w *wire) dial(c *wireConn) {
 	}
 }
 
-// own gives a connection that is about to be made its codec: before the requests that wait for it.
+// own gives a connection its codec, before it is made and before requests wait for it.
 func (w *wire) own(c *wireConn, endpoint string) error {
 	codec, err := w.codec.connection(endpoint, w.session(c).id)
 	if err == nil {
@@ -128,11 +128,11 @@ func (w *wire) raise(c *wireConn) {
 
 // probing has one connection of a loop find out when an endpoint that refused them can be reached again. The others follow it.
 type probing struct {
-	probe   *wireConn   // what tries; nil: the endpoint has refused none since it was reached
-	waiting []*wireConn // what follows
+	probe   *wireConn   // the connection that tries; nil if the endpoint has refused none since it was last reached
+	waiting []*wireConn // connections that follow it
 }
 
-// retry has a connection that is down be made again: soon, or when the endpoint can be reached.
+// retry arranges for a lost connection to be made again: soon, or when the endpoint can be reached.
 func (w *wire) retry(c *wireConn, refused bool, now int64) {
 	g := &w.probing[c.endpoint]
 	if refused && g.probe == nil {
@@ -149,7 +149,7 @@ func (w *wire) retry(c *wireConn, refused bool, now int64) {
 	}
 }
 
-// follow makes the connections that wait for an endpoint which refuses none now, some at a time.
+// follow makes, some at a time, the connections that waited for an endpoint that can be reached again.
 func (w *wire) follow() {
 	for i := range w.probing {
 		for g := &w.probing[i]; len(g.waiting) > 0 && g.probe == nil && w.inMaking < maxOpening; {
@@ -160,7 +160,7 @@ func (w *wire) follow() {
 	}
 }
 
-// again makes a connection that is down, unless nothing is sent there any more.
+// again remakes a lost connection, unless its endpoint gets no requests any more.
 func (w *wire) again(c *wireConn) {
 	if w.lane.routes.idle(c.endpoint) { // it stays down until something is sent there
 		c.wasUp = false
@@ -173,7 +173,7 @@ func (w *wire) again(c *wireConn) {
 	w.dial(c)
 }
 
-// rest closes a connection that the server has closed because it was idle. The next request makes it again.
+// rest closes a connection that the server closed because it was idle. The next request makes it again.
 func (w *wire) rest(c *wireConn) {
 	w.ended.Add(w.counted(c))
 	w.poll.Close(c.fd)
@@ -187,7 +187,7 @@ func (w *wire) rest(c *wireConn) {
 func (w *wire) lose(c *wireConn, why error) {
 	w.l.hold.release()
 	now := w.l.clock.now()
-	kept := c.queue.len() - c.fresh // what was gathered after these has not left, and never will
+	kept := c.queue.len() - c.fresh // the fresh ones have not left, and never will
 	for ; c.fresh > 0; c.fresh-- {
 		c.queue.at(c.queue.len() - c.fresh).sent = now
 	}
@@ -218,7 +218,7 @@ func (w *wire) lose(c *wireConn, why error) {
 	w.l.missed(&c.link, now)
 	w.retry(c, refused, now)
 
-	// Ending these may start new ops, which must not find this connection half reset.
+	// Ending the lost requests may start new ops, which must not find this connection half reset.
 	lost := w.lost
 	w.lost, w.text = nil, nil
 	for c.queue.len() > 0 {

@@ -18,16 +18,16 @@ type device struct {
 	began  deviceCounts // zero: not yet
 }
 
-// deviceCounts is what a device has done by a time.
+// deviceCounts holds what a device had done at a time.
 type deviceCounts struct {
 	at             time.Time
 	bytes, flushes uint64
 }
 
-// mostQuiet is how long a device is watched, at most, before a load.
+// mostQuiet is the longest a device is watched before a load.
 const mostQuiet = time.Second
 
-// quietBefore returns how long to watch what others do to a device before a phase: a tenth of what its load takes.
+// quietBefore returns how long to watch other programs' use of a device before a phase: a tenth of the load's duration.
 func quietBefore(ph *plan.Phase) time.Duration {
 	switch {
 	case ph.Closed != nil && ph.Closed.Duration > 0:

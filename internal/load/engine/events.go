@@ -1,8 +1,8 @@
 package engine
 
-// planned is an event of the phase that the loop carries out itself: it empties caches of its sessions.
+// planned is an event of the phase that the loop itself carries out: it empties its sessions' caches.
 type planned struct {
-	number int   // in the phase
+	number int   // its number in the phase
 	at     int64 // from the step's start
 	caches []*lru
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// fills puts what gets have missed, as applications fill a cache. Such a put is an op of its own, which takes over the get's slot. It is no draw of
-// its stream: how many there are follows from the target, not from the plan, so that they are counted but not digested.
+// fills puts the keys that gets missed, as applications fill a cache. Such a put is an op of its own, which takes over the get's slot. It is not
+// drawn from the stream: the number of such puts depends on the target and not on the plan, so they are counted but not digested.
 type fills struct {
 	l      *loop
 	source *workload.Source
-	width  int   // the most requests that a put begins with: they pass the gate together with the get
+	width  int   // the most requests that a put begins with; they pass the gate together with the get
 	op     op.Op // the put that comes next
 }
 
-// reserved is how many requests an op has let through the gate for the put that may follow it.
+// reserved returns how many requests passed the gate with an op for the put that may follow it.
 func (f *fills) reserved(st *opState) int {
 	if f == nil || st.Verb != driver.Get {
 		return 0

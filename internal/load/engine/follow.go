@@ -7,14 +7,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// written is what a worker's sessions know of their writes to a dataset's keys, each of which has a single writer. It lasts as long as the run.
+// written records the writes of a worker's sessions to a dataset's keys, each of which has a single writer. It lasts for the run.
 type written struct {
-	writers uint64               // sessions of all workers: session s writes the keys whose index is s modulo that
-	keys    uint64               // of the dataset
-	of      map[int][]writtenKey // by session: its keys, in order
+	writers uint64               // sessions of all workers; session s writes the keys whose index modulo writers is s
+	keys    uint64               // how many keys the dataset has
+	of      map[int][]writtenKey // each session's keys, in order
 }
 
-// writtenKey is what is known of the writes of one key. Versions increase from write to write; 0 is none.
+// writtenKey records the writes of one key. Versions increase from write to write; 0 means none.
 type writtenKey struct {
 	acked uint64 // version of the newest write that was acknowledged
 	at    int64  // when that was, on the run clock
@@ -22,10 +22,10 @@ type writtenKey struct {
 	read  uint64 // newest version that was read while staleness was measured
 }
 
-// right reports whether a get that did not find the key is: nothing was acknowledged since a delete began.
-func (k *writtenKey) right() bool { return k.gone > 0 && k.gone >= k.acked }
+// mayMiss reports whether a get may miss the key: no write was acknowledged since a delete began.
+func (k *writtenKey) mayMiss() bool { return k.gone > 0 && k.gone >= k.acked }
 
-// keysOf returns what is known of a session's keys.
+// keysOf returns the records of a session's keys.
 func (w *written) keysOf(session int) []writtenKey {
 	if w.of[session] == nil {
 		w.of[session] = make([]writtenKey, (w.keys-uint64(session)+w.writers-1)/w.writers)
@@ -33,46 +33,47 @@ func (w *written) keysOf(session int) []writtenKey {
 	return w.of[session]
 }
 
-// follower notes which writes of a loop's sessions are acknowledged, and compares what gets return with them: what a verify reads, or, if staleness is
-// measured, what each get of the load does.
+// follower notes which writes of a loop's sessions are acknowledged, and compares with them what gets return: the gets of a verify or, if staleness
+// is measured, those of the load.
 type follower struct {
 	l         *loop
 	writers   uint64
-	keys      [][]writtenKey // by session in the loop
-	verifies  bool           // every key that was written is read
-	staleness *staleness     // nil: staleness is not measured
+	keys      [][]writtenKey // by the session's index in the loop
+	verifies  bool           // the step reads every key that was written
+	staleness *staleness     // nil if staleness is not measured
 }
 
-// followed is what is known of an op that has begun.
+// followed is what the follower keeps of an op in flight.
 type followed struct {
-	session, row int32  // whose key it is, of the loop's sessions, and which of theirs; -1: of none of them
-	version      uint64 // of a write: its own; of a get, if staleness is measured: the newest version of its key that was acknowledged
-	seen         uint64 // of a get, if staleness is measured: the newest version that its session had read
+	session, row int32  // the session of this loop that writes the key, and the key's index among that session's keys; −1 if none of them writes it
+	version      uint64 // a write's own version; for a get whose staleness is measured, the newest version that was acknowledged
+	seen         uint64 // for a get whose staleness is measured: the newest version that its session had read
 	begun        int64
 }
 
-// staleness is what staleness takes besides what is known of writes. All of it is of one loop's sessions, whose gets go to their own keys.
+// staleness is what measuring staleness needs besides the records of writes. It covers the sessions of one loop, whose gets read only keys that these
+// sessions write.
 type staleness struct {
 	before [][]history // by session and key
-	next   [][]uint8   // likewise: where in its history the next write goes
-	seen   [][]uint64  // by session that reads: the newest version it has read of each key, of all sessions in turn
+	next   [][]uint8   // by session and key: where in its history the next write goes
+	seen   [][]uint64  // by reading session: the newest version it has read of each key of each session
 	rows   int         // the most keys of a session
 }
 
-// history is a ring of the writes of a key that were acknowledged last, besides the newest.
+// history is a ring of a key's last acknowledged writes before the newest.
 type history [superseded]acknowledged
 
-// superseded is how many acknowledged writes of a key are known besides the newest. Those that are acknowledged while a get is under way push out older
-// ones, which it may have missed, too: there are more than [measure.Behind] tells apart.
+// superseded is how many acknowledged writes of a key are kept besides the newest. It is larger than [measure.Behind], since writes that are
+// acknowledged during a get push out older ones, which the get may have missed as well.
 const superseded = 8
 
-// acknowledged is a write that was.
+// acknowledged is a write that was acknowledged.
 type acknowledged struct {
 	version uint64
 	at      int64
 }
 
-// measureStaleness has the follower compare what each get returns.
+// measureStaleness makes the follower compare what each get returns.
 func (f *follower) measureStaleness() {
 	r := &staleness{}
 	for _, keys := range f.keys {
@@ -86,7 +87,7 @@ func (f *follower) measureStaleness() {
 	f.staleness = r
 }
 
-// reach keeps the gets of a stream to keys that the loop's sessions write, if staleness is measured.
+// reach restricts the gets of a stream to keys that the loop's sessions write, if staleness is measured.
 func (f *follower) reach(stream workload.Stream) workload.Stream {
 	if f != nil && f.staleness != nil {
 		first := f.l.sessions[0].id
@@ -95,7 +96,7 @@ func (f *follower) reach(stream workload.Stream) workload.Stream {
 	return stream
 }
 
-// place returns whose key an op's is, of the loop's sessions, and which of theirs; -1 if it is none of theirs.
+// place returns which session of the loop writes an op's key, and the key's index among that session's keys; −1 if none does.
 func (f *follower) place(o *op.Op) (session, row int32) {
 	at := o.Index / f.writers
 	by := int(o.Index-at*f.writers) - f.l.sessions[0].id
@@ -105,15 +106,15 @@ func (f *follower) place(o *op.Op) (session, row int32) {
 	return int32(by), int32(at)
 }
 
-// key returns what is known of a key that one of the loop's sessions writes.
+// key returns the record of a key that one of the loop's sessions writes.
 func (f *follower) key(session, row int32) *writtenKey { return &f.keys[session][row] }
 
-// skips reports whether an op that was drawn is not carried out: a verify reads only what was written.
+// skips reports whether a drawn op is left out: a verify reads only keys that were written.
 func (f *follower) skips(o *op.Op) bool {
 	return f != nil && f.verifies && f.key(f.place(o)).acked == 0
 }
 
-// due returns how many ops of a verify are carried out.
+// due returns how many ops a verify carries out.
 func (f *follower) due() (n uint64) {
 	for _, keys := range f.keys {
 		for i := range keys {
@@ -125,7 +126,7 @@ func (f *follower) due() (n uint64) {
 	return n
 }
 
-// sign gives an op that is about to begin its version.
+// sign gives an op its version, right before it begins.
 func (f *follower) sign(o *op.Op, now int64) {
 	f.l.sign(o, now)
 	if o.Verb == driver.Delete {
@@ -133,7 +134,7 @@ func (f *follower) sign(o *op.Op, now int64) {
 	}
 }
 
-// begin sets what is known of an op that a session begins, which is signed.
+// begin fills in a for a signed op that a session begins.
 func (f *follower) begin(a *followed, s *session, o *op.Op, now int64) {
 	a.session, a.row = f.place(o)
 	a.version, a.begun = o.Value.Version, now
@@ -147,12 +148,12 @@ func (f *follower) begin(a *followed, s *session, o *op.Op, now int64) {
 	}
 }
 
-// of returns the newest version that a session has read of a key of another one, or of its own.
+// of returns where the newest version of the op's key that session s has read is kept.
 func (r *staleness) of(s *session, a *followed) *uint64 {
 	return &r.seen[s.index][int(a.session)*r.rows+int(a.row)]
 }
 
-// ended notes how a session's op has ended, which is no part of a verify. version is what a get returned, 0 if it is not known.
+// ended notes how an op of a load has ended (those of a verify go to verify). version is the version that a get returned, 0 if it is not known.
 func (f *follower) ended(s *session, verb driver.Verb, a *followed, outcome driver.Outcome, version uint64, now int64) {
 	switch {
 	case outcome > driver.Miss:
@@ -183,13 +184,13 @@ func (f *follower) read(by *session, a *followed, outcome driver.Outcome, versio
 	if a.version > 0 {
 		s.Gets++
 	}
-	if outcome == driver.Miss && k.gone > 0 && k.gone >= a.version { // a delete that had begun may have taken effect
+	if outcome == driver.Miss && k.gone > 0 && k.gone >= a.version { // a delete had begun and may have taken effect
 		return
 	}
 	if version < a.seen {
 		s.Backwards++
 	}
-	if seen := f.staleness.of(by, a); version >= k.read { // it need not be looked at, which takes a while
+	if seen := f.staleness.of(by, a); version >= k.read { // else there is no need to look it up, which is slow
 		k.read, *seen = version, version
 	} else {
 		*seen = max(*seen, version)
@@ -203,8 +204,8 @@ func (f *follower) read(by *session, a *followed, outcome driver.Outcome, versio
 	s.Age.Record(a.begun - since)
 }
 
-// behind returns how many writes of a key, up to [measure.Behind], that were acknowledged when a get began are newer than the version that it returned,
-// and when the first of them was acknowledged.
+// behind returns how many writes of a key, at most [measure.Behind], were acknowledged before the get began and are newer than the version that it
+// returned. It also returns when the first of them was acknowledged.
 func (f *follower) behind(a *followed, version uint64) (n int, since int64) {
 	n, since = 0, a.begun
 	count := func(of uint64, acked int64) {
@@ -220,14 +221,14 @@ func (f *follower) behind(a *followed, version uint64) (n int, since int64) {
 	return min(max(n, 1), measure.Behind), since
 }
 
-// verify compares what was read of a key with what was written.
+// verify compares the version that was read of a key with the version that was written.
 func (f *follower) verify(o *op.Op, a *followed, step *op.Step) {
 	k, v := f.key(a.session, a.row), &f.l.rec.Compared().Verified
 	v.Keys++
 	switch {
 	case step.Outcome > driver.Miss:
 		v.Unread++
-	case step.Outcome == driver.Miss && k.right(), step.Outcome == driver.OK && step.Version == k.acked:
+	case step.Outcome == driver.Miss && k.mayMiss(), step.Outcome == driver.OK && step.Version == k.acked:
 	case step.Outcome == driver.OK && step.Version > k.acked:
 		v.Newer++
 	default:

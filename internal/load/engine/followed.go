@@ -6,12 +6,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// followedRuns are runs whose ops are followed. What is known of an op when it begins is kept until it ends, in the order of its connection's replies.
+// followedRuns are runs whose ops the loop's follower checks. What the follower needs is kept from an op's begin to its end, in the order of its
+// connection's replies.
 type followedRuns struct {
 	runs
 	f        *follower
-	begun    [drawn]followed // the drawn ops
-	owed     []followedQueue // by connection: the ops in its queue that have not timed out
+	begun    [drawn]followed // of the drawn ops
+	owed     []followedQueue // for each connection, the ops in its queue that have not timed out
 	versions []uint64        // scratch of answered
 }
 
@@ -50,7 +51,7 @@ func (r *followedRuns) drawAll(s *session, stream *workload.Stream, n int, now i
 		r.homes[i] = r.prog.Home(o)
 	}
 	r.l.rec.Mix(digest)
-	for i := range r.ops[:got] { // the tables may be large: the processor looks several up at once
+	for i := range r.ops[:got] { // the tables may be large; in one loop, the processor overlaps the look-ups
 		r.f.begin(&r.begun[i], s, &r.ops[i], now)
 	}
 	return got

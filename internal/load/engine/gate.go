@@ -5,35 +5,35 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// gate holds a loop's ops back while they would exceed the rates that the worker's policy allows. Ops that are due wait at the gate as they would for
-// a later due time. It draws from the process's budget for 10 ms at a time, so that loops hardly ever meet there. A nil gate is always open.
+// gate holds a loop's ops back while they would exceed the rates that the worker's policy allows. Due ops wait at the gate as they would for a later
+// due time. It takes 10 ms' worth from the process's budget at a time, so that loops hardly ever contend for it. A nil gate is always open.
 //
-// Requests are paid for before they are sent: by ops before they begin, and by further requests of an op one by one. Bytes are paid for after they
-// have moved, so what is in flight may exceed the limit, and the load then waits until that is made up for.
+// Requests are charged before they are sent: an op's first requests before it begins, its further ones one by one. Bytes are charged after they have
+// moved, so the bytes in flight may exceed the limit; the load then waits until the excess is paid off.
 type gate struct {
 	l        *loop
 	requests quota
 	bytes    quota
-	width    int64         // requests that an op begins with, at most
-	paid     uint64        // bytes of the loop's recorder that are paid for
-	held     timers        // what was due and waits: the earliest first
-	further  []heldRequest // requests that wait; timers of kind furtherRequest have their index
-	spare    []int32       // indices that are free
+	width    int64         // the most requests that an op begins with
+	paid     uint64        // bytes of the loop's recorder that were charged
+	held     timers        // ops that were due and wait, the earliest first
+	further  []heldRequest // requests that wait; timers of kind furtherRequest hold their index
+	spare    []int32       // free indices of further
 
-	short *quota // what anything due waits for; nil: nothing waits
-	since int64  // run clock, until when that time is in short.waited
+	short *quota // the quota that due ops wait for; nil if nothing waits
+	since int64  // on the run clock; waits before then are in short.waited
 }
 
 // quota is a loop's part of one of the budget's buckets.
 type quota struct {
-	of     *policy.Bucket // nil: there is no limit
+	of     *policy.Bucket // nil if there is no limit
 	apart  int64          // the run clock's zero on the bucket's clock
-	left   int64          // negative: owed
-	at     int64          // run clock, when there may be more
-	waited int64          // time for which ops that were due waited for more, in this step
+	left   int64          // negative if more was used than there was
+	at     int64          // on the run clock: when there may be more
+	waited int64          // how long due ops waited for this quota in this step
 }
 
-// heldRequest is a request that an op's program has asked for.
+// heldRequest is a request of an op's program that waits for the gate.
 type heldRequest struct {
 	st  *opState
 	req driver.Request
@@ -47,7 +47,7 @@ func newGate(b *policy.Budget, apart int64, l *loop) *gate {
 	return &gate{l: l, width: 1, requests: quota{of: b.Requests, apart: apart}, bytes: quota{of: b.Bytes, apart: apart}}
 }
 
-// has reports whether n are left, or could be drawn.
+// has reports whether n units are left, or could be taken from the bucket.
 func (q *quota) has(n, now int64) bool {
 	if q.of == nil || q.left >= n {
 		return true
@@ -76,7 +76,7 @@ func (q *quota) giveBack() {
 // open reports whether an op that is due may start now. Call it only if one is due.
 func (g *gate) open(now int64) bool { return g == nil || g.has(g.width, now) }
 
-// has reports whether so many requests may be sent now. If not, something waits.
+// has reports whether that many requests may be sent now. If not, the caller waits for the gate.
 func (g *gate) has(requests, now int64) bool {
 	g.pay()
 	var short *quota
@@ -90,7 +90,7 @@ func (g *gate) has(requests, now int64) bool {
 	return short == nil
 }
 
-// wait notes what is waited for from now on.
+// wait notes which quota is short from now on; nil if none is.
 func (g *gate) wait(short *quota, now int64) {
 	if g.short != nil {
 		g.short.waited += max(0, now-g.since) // answers of clients that block come with earlier times
@@ -98,7 +98,7 @@ func (g *gate) wait(short *quota, now int64) {
 	g.short, g.since = short, max(now, g.since)
 }
 
-// pay takes the bytes that have moved since the last call off the quota.
+// pay charges the bytes that have moved since the last call.
 func (g *gate) pay() {
 	if g == nil || g.bytes.of == nil {
 		return
@@ -113,21 +113,21 @@ func (g *gate) pay() {
 	g.paid = moved
 }
 
-// stray takes bytes off the quota that have come and are no op's reply.
+// stray charges received bytes that belong to no op's reply.
 func (g *gate) stray(n int) {
 	if g != nil {
 		g.bytes.left -= int64(n)
 	}
 }
 
-// renewed tells that the loop has begun an empty recorder.
+// renewed tells the gate that the loop has begun an empty recorder.
 func (g *gate) renewed() {
 	if g != nil {
 		g.paid = 0
 	}
 }
 
-// pass takes an op's requests off the quota. The gate must be open.
+// pass charges an op's requests. The gate must be open.
 func (g *gate) pass() {
 	if g != nil {
 		g.requests.left -= g.width
@@ -148,24 +148,24 @@ func (g *gate) admit(n int, now int64) int {
 	return n
 }
 
-// began tells how many requests an op that was let pass has begun with.
+// began corrects the charge of an op that passed to the number of requests that it began with.
 func (g *gate) began(requests int) {
 	if g != nil {
 		g.requests.left += g.width - int64(requests)
 	}
 }
 
-// refund puts requests that were let pass, and will not be sent, back on the quota.
+// refund returns the charge for requests that passed and will not be sent.
 func (g *gate) refund(requests int) {
 	if g != nil {
 		g.requests.left += int64(requests)
 	}
 }
 
-// hold keeps what was due until the gate opens. It then fires as a timer does.
+// hold keeps a due op, as a timer that fires when the gate opens.
 func (g *gate) hold(due int64, kind timerKind, arg, n int32) { g.held.set(due, kind, arg, n) }
 
-// holds keeps a further request of an op if it may not be sent now, and otherwise lets it pass.
+// holds keeps a further request of an op if it may not be sent now, and reports that; otherwise it lets the request pass.
 func (g *gate) holds(st *opState, req *driver.Request, now int64) bool {
 	if g == nil {
 		return false
@@ -192,12 +192,12 @@ func (g *gate) release(i int32) heldRequest {
 	return g.further[i]
 }
 
-// opens reports whether something is held and may go on.
+// opens reports whether something is held that may go on now.
 func (g *gate) opens(now int64) bool {
 	return g != nil && g.held.next() != never && g.open(now)
 }
 
-// next returns when the gate may let go of what it holds.
+// next returns when the gate may release what it holds.
 func (g *gate) next() int64 {
 	if g == nil || g.held.next() == never {
 		return never
@@ -205,7 +205,7 @@ func (g *gate) next() int64 {
 	return g.after(0)
 }
 
-// after returns when something that is due at a time may start, as far as is known.
+// after returns when an op that is due at a time may start, as far as is known.
 func (g *gate) after(due int64) int64 {
 	if g == nil || g.short == nil {
 		return due
@@ -213,7 +213,7 @@ func (g *gate) after(due int64) int64 {
 	return max(due, g.short.at)
 }
 
-// drop forgets what is held of a kind, and returns the sum of their n.
+// drop forgets the held timers of a kind, and returns the sum of their n.
 func (g *gate) drop(kind timerKind) int {
 	if g == nil {
 		return 0
@@ -221,14 +221,14 @@ func (g *gate) drop(kind timerKind) int {
 	return g.held.drop(kind)
 }
 
-// begin readies the gate for a step whose ops begin with up to so many requests.
+// begin readies the gate for a step whose ops begin with at most width requests.
 func (g *gate) begin(width int) {
 	if g != nil {
 		*g = gate{l: g.l, width: int64(width), requests: quota{of: g.requests.of, apart: g.requests.apart}, bytes: quota{of: g.bytes.of, apart: g.bytes.apart}}
 	}
 }
 
-// close ends the step: what is left goes back to the budget. It returns for how long ops waited for requests and for bytes.
+// close ends the step and returns what is left to the budget. The results are how long due ops waited for requests and for bytes.
 func (g *gate) close(now int64) (requests, bytes int64) {
 	if g == nil {
 		return 0, 0

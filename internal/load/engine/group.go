@@ -22,27 +22,27 @@ import (
 )
 
 const (
-	openWithin     = 10 * time.Second // for all connections of a phase
-	identifyWithin = 3 * time.Second  // to identify one endpoint
-	mostAddresses  = 64               // of an endpoint's name
-	cleanWithin    = 5 * time.Second  // for all endpoints after a clear phase
+	openWithin     = 10 * time.Second // time for all connections of a phase
+	identifyWithin = 3 * time.Second  // time to identify one endpoint
+	mostAddresses  = 64               // the most addresses that an endpoint's name may have
+	cleanWithin    = 5 * time.Second  // time to clean up all endpoints after a clear phase
 )
 
-// group is the loops of a phase and everything that they have open. It lives from the phase's first Prepare to the end of its last step.
+// group holds the loops of a phase and everything that they have open. It lives from the phase's first Prepare to the end of its last step.
 type group struct {
 	side             // the phase's own target
 	others   []*side // the targets that steps of its scenarios name
 	plan     *plan.Plan
 	phase    *plan.Phase
-	executor string // of all targets
+	executor string // one for all targets
 	loops    []*loop
 	step     worker.Step
 	sessions int
 	retired  atomic.Int64                                     // sessions that have failed for good
 	parts    int                                              // how many loops share the sessions
-	trace    func(context.Context) (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil: it replays none
-	files    *files                                           // of a local target; nil for any other, and once closed
-	written  *written                                         // what sessions know of their writes; nil: nothing asks
+	trace    func(context.Context) (io.ReadSeekCloser, error) // opens the trace that the phase replays; nil if it replays none
+	files    *files                                           // a local target's files; nil for any other target, and once closed
+	written  *written                                         // what sessions know of their writes; nil if nothing needs it
 	hosted   hosted                                           // the targets' processes on this machine
 	partials partials
 }
@@ -60,7 +60,7 @@ func (e *Engine) openGroup(ctx context.Context, step worker.Step) (*group, error
 	if err := g.reach(ctx, e); err != nil {
 		return nil, err
 	}
-	if step.Kind.Timed() || step.Kind == worker.Setup { // before the connections are open: it would look at them all
+	if step.Kind.Timed() || step.Kind == worker.Setup { // before connections are open, since the search would look at each
 		g.hosted = findServers(g.everyEndpoint())
 	}
 	g.parts = min(e.cfg.Loops, g.sessions)
@@ -220,7 +220,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 		}
 		switch la.tr.(type) {
 		case *wire, *blocking:
-		default: // always there
+		default: // there is always one
 			for _, s := range l.sessions {
 				s.links++
 			}
@@ -233,7 +233,7 @@ func (g *group) newLoop(e *Engine, index int) (*loop, error) {
 	return l, nil
 }
 
-// traffic returns what the kernel has counted on the sockets since the last call; nil if that is not known. No step may be running.
+// traffic returns the kernel's counts of the sockets since the last call; nil if they are not known. No step may be running.
 func (g *group) traffic() *measure.TCP {
 	if len(g.loops) == 0 || slices.ContainsFunc(g.everyEndpoint(), func(e sockets.Endpoint) bool { return e.Path != "" }) {
 		return nil
@@ -320,7 +320,7 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	l.feed = f
 }
 
-// openFeed makes the feed of a step whose schedule lasts for a time.
+// openFeed makes the feed of an open load whose schedule has the given length.
 func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) *openFeed {
 	o := g.phase.Schedule()
 	for _, s := range l.sessions {
@@ -328,7 +328,7 @@ func (g *group) openFeed(l *loop, source *workload.Source, lasts time.Duration) 
 			s.streams = append(s.streams, &openStream{id: i, pacer: source.Pacer(i), ops: l.follows.reach(source.Stream(i))})
 		}
 	}
-	// The bounds of the loops sum to the bound of all, but for those that are raised to 1.
+	// The loops' bounds sum to the phase's bound, except where one is raised to 1.
 	first, n := l.sessions[0].id, len(l.sessions)
 	bound := o.InFlight*(first+n)/o.Sessions - o.InFlight*first/o.Sessions
 	return &openFeed{l: l, pipeline: o.Pipeline, inFlight: max(1, bound), shed: o.Sheds(), lasts: int64(lasts), drain: int64(o.Drain)}

@@ -11,13 +11,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// guarded is a driver's codec as the loop of a wire calls it. The loop calls a codec in no other way.
+// guarded wraps a driver's codec. A loop calls codecs only through it.
 //
-// A loop is not held while it runs the driver's code, which may block or panic: the runtime ends a process in which a held goroutine does either. A
-// panic becomes an error of the current connection, which is opened again. Panics of the loop itself are not recovered.
+// A loop is not held while it runs the driver's code, which may block or panic: either in a held goroutine ends the process. A panic becomes an error
+// of the current connection, which is opened again. Panics of the loop itself are not recovered.
 type guarded struct {
 	codec      driver.Codec
-	layout     driver.Layout // the codec, if it implements this; likewise the next ones
+	layout     driver.Layout // the codec if it implements this interface, else nil; so are the next ones
 	skimmer    driver.Skimmer
 	asider     driver.Aside
 	batcher    driver.BatchCodec
@@ -25,7 +25,7 @@ type guarded struct {
 	tagged     driver.Tagged
 	resumer    driver.Resumer
 	hold       *hold
-	fault      error // a panic in a call that returns no error, until took returns it
+	fault      error // a panic in a call that returns no error; took returns and clears it
 }
 
 func newGuarded(c driver.Codec, h *hold) *guarded {
@@ -40,7 +40,7 @@ func newGuarded(c driver.Codec, h *hold) *guarded {
 	return g
 }
 
-// done is deferred by each call, after lend.
+// done is deferred by each method, after lend.
 func (g *guarded) done(err *error) {
 	if e := panics.Recovered(recover()); e != nil {
 		*err = e
@@ -70,7 +70,7 @@ func (g *guarded) parseGreeting(b []byte, i int) (n int, err error) {
 	return g.codec.ParseGreeting(b, i)
 }
 
-// request appends the bytes of a request; none if there is a fault, as in batch.
+// request appends the bytes of a request; none if there is a fault. So does batch.
 func (g *guarded) request(dst []byte, req *driver.Request) (out []byte) {
 	out = dst
 	g.hold.lend()
@@ -133,7 +133,7 @@ func (g *guarded) parseRun(b []byte, v driver.Verb, most int, checked bool, repl
 	return took, false, nil
 }
 
-// parseVersions is parseRun for gets of checked values. It adds the version of each reply, 0 for what is none of loadgen's values.
+// parseVersions is parseRun for gets of checked values. It also adds the version of each reply, 0 if the value is not loadgen's.
 func (g *guarded) parseVersions(b []byte, most int, versions *[]uint64, reply *driver.Reply, got *answers) (took int, failed bool, err error) {
 	g.hold.lend()
 	defer g.done(&err)
@@ -204,7 +204,7 @@ func (g *guarded) tag(b []byte) (id uint32, ok bool, err error) {
 	return id, ok, nil
 }
 
-// connection returns the codec of a session's connection that is about to be made.
+// connection returns the codec for a session's new connection.
 func (g *guarded) connection(endpoint string, session int) (own *guarded, err error) {
 	stateful, ok := g.codec.(driver.Stateful)
 	if !ok {

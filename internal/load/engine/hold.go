@@ -10,12 +10,12 @@ import (
 // hold keeps the runtime from preempting a busy loop.
 //
 // The runtime makes a goroutine that runs for 10 ms yield. If the goroutine is locked to its thread, it is handed to another thread, which hands it
-// back: two wake-ups, the first on a processor where that other thread may run, such as the target's busy one. This usually takes 30 µs, and now and
-// then as long as the target's time slice lasts, which is milliseconds. Fifty times a second, that is the p99.9 of the lag. A held loop keeps going
-// instead.
+// back: two wake-ups, the first on a processor where that other thread may run, such as the target's busy one. This usually takes 30 µs, but
+// sometimes as long as the target's time slice, which is milliseconds. At fifty times a second, that makes the p99.9 of the lag. A held loop keeps
+// going instead.
 //
 // Meanwhile, stopping the world waits for the loop, and everyone else waits too. While a load is measured nothing stops the world, unless memory runs
-// out. A loop is let go before each wait that may be long, and at least every [heldMost].
+// out. A loop is released before each wait that may be long, and at least every [heldMost].
 //
 // A held goroutine must not park or panic: the runtime ends the process. So a held loop does no send, receive or lock that may block; a rule of
 // internal/lint follows its calls. Calls that may block, such as those of package fmt, whose pools share a lock, come after release, and calls of a
@@ -23,11 +23,11 @@ import (
 type hold struct {
 	may   bool // the loop has its own thread and nothing in it parks
 	held  bool
-	since int64 // run clock
+	since int64 // on the run clock
 }
 
-// heldMost is how long a loop that always has work is held at a stretch, in nanoseconds. At a tenth of this, the few times a second when the loop is
-// let go would still show in the p99.9 of the lag.
+// heldMost is the longest a loop is held at a stretch, in nanoseconds. With a tenth of this, the ten releases a second would still show in the p99.9
+// of the lag.
 const heldMost = 1e9
 
 // The runtime keeps these for outside packages and promises not to change them (its proc.go).
@@ -38,7 +38,7 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// before is called with how long the loop is about to wait, and decides whether it is held from then on.
+// before decides whether the loop is held from now on. wait is how long it is about to wait.
 func (h *hold) before(now, wait int64) {
 	switch {
 	case !h.may:
@@ -66,7 +66,7 @@ func (h *hold) resume() {
 	}
 }
 
-// lost ends a hold that was lent and is not resumed.
+// lost ends a hold that was lent and will not be resumed.
 func (h *hold) lost() { h.held = false }
 
 // release ends the hold, if there is one.

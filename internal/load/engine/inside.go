@@ -12,26 +12,26 @@ import (
 // answersEach is how many requests a loop's own cache answers before the loop looks at its connections again.
 const answersEach = 64
 
-// caches are what the sessions of a worker keep for a target that reads through a cache, for as long as the run lasts.
+// caches are the caches of a worker's sessions for a target that reads through a cache. They last for the run.
 type caches struct {
 	shared *lru
 	own    map[int]*lru // by session
 }
 
-// inside is the transport of a target that is in the loop itself: the caches of its sessions, and the loads that others wait for. It answers without
-// I/O, in the loop's next wait.
+// inside is the transport of a target that lives in the loop: its sessions' caches, and the loads that other gets wait for. It answers without I/O,
+// in the loop's next wait.
 type inside struct {
 	l        *loop
 	lane     *lane
 	of       *caches
-	by       []*lru // by session in the loop; all the same if they share one; nil: nothing is kept here
+	by       []*lru // by the session's index in the loop; all the same if they share one; nil if nothing is cached here
 	distinct []*lru
 	ttl      int64
 	timeout  int64
 	coalesce bool
 	flights  map[string]*flight
 	spare    []*flight
-	due      []answer // from at on
+	due      []answer // answers to give; those before at were given
 	at       int
 	waiting  int
 	blocked  uint64
@@ -57,8 +57,8 @@ type answer struct {
 	reply driver.Reply
 }
 
-// keep gives the loop's sessions their caches, out of this many in the worker and in all of the phase. All caches together have the room that the
-// plan says, so a change in the number of sessions changes that of each.
+// keep gives the loop's sessions their caches; the worker has here sessions and the phase has all. The caches share the room that the plan sets, so
+// each one's room depends on the number of sessions.
 func (t *inside) keep(here, all int) {
 	c := t.lane.side.target.Cache
 	sized := func(had *lru, part int) *lru {
@@ -87,7 +87,7 @@ func (t *inside) keep(here, all int) {
 	}
 }
 
-// begin readies the target for a step, which counts from here. What the caches hold is the step's, too.
+// begin readies the target for a step: its counts start here. The caches keep their entries.
 func (t *inside) begin() {
 	t.before = measure.Cache{Blocked: t.blocked, BlockedTime: uint64(t.waited)}
 	for _, c := range t.distinct {
@@ -109,7 +109,7 @@ func (t *inside) empty(s *session, keys [][]byte) {
 	}
 }
 
-// wipe drops everything that the worker keeps for the target.
+// wipe empties all of the worker's caches for the target.
 func (of *caches) wipe() {
 	if of.shared != nil {
 		of.shared.clear()
@@ -119,7 +119,7 @@ func (of *caches) wipe() {
 	}
 }
 
-// count enters what has changed since the last call.
+// count adds what has changed since the last call.
 func (t *inside) count(into *measure.Cache) {
 	now := measure.Cache{Caches: uint64(len(t.distinct)), Blocked: t.blocked, BlockedTime: uint64(t.waited)}
 	for _, c := range t.distinct {
@@ -178,7 +178,7 @@ func (t *inside) send(s *session, st *opState, req *driver.Request) bool {
 	return true
 }
 
-// room returns a place for an answer.
+// room returns a free place for an answer.
 func (t *inside) room() *answer {
 	if len(t.due) < cap(t.due) {
 		t.due = t.due[:len(t.due)+1]
@@ -188,7 +188,7 @@ func (t *inside) room() *answer {
 	return &t.due[len(t.due)-1]
 }
 
-// look answers a get, unless that has to wait for a load under way.
+// look answers a get, and reports whether it did; otherwise the get waits for a load under way.
 func (t *inside) look(c *lru, a *answer, req *driver.Request, now int64) bool {
 	if c != nil && req.Tag == op.TagLook {
 		if value, there := c.get(req.Key, now); there {
@@ -216,7 +216,7 @@ func (t *inside) look(c *lru, a *answer, req *driver.Request, now int64) bool {
 	return true
 }
 
-// fill keeps a value; false: it is larger than the cache.
+// fill stores a value; it returns false if the value is larger than the cache.
 func (t *inside) fill(c *lru, req *driver.Request, now int64) bool {
 	until := int64(never)
 	if t.ttl > 0 {
@@ -225,7 +225,7 @@ func (t *inside) fill(c *lru, req *driver.Request, now int64) bool {
 	return c != nil && c.put(req.Key, req.Value, until)
 }
 
-// share ends a load: all that wait for it get its value.
+// share ends a load: all gets that wait for it get its value.
 func (t *inside) share(f *flight, req *driver.Request, now int64) {
 	for _, w := range f.waiters {
 		a := t.room()
@@ -236,7 +236,7 @@ func (t *inside) share(f *flight, req *driver.Request, now int64) {
 	t.land(req.Key, f)
 }
 
-// pass ends a load that brought no value: the first that waits for it loads now.
+// pass ends a load that brought no value: the first get that waited for it loads in its place.
 func (t *inside) pass(key []byte, now int64) {
 	f := t.flights[string(key)]
 	switch {
@@ -259,13 +259,13 @@ func (t *inside) land(key []byte, f *flight) {
 	t.spare = append(t.spare, f)
 }
 
-// left notes that a get no longer waits.
+// left notes that a waiting get waits no more.
 func (t *inside) left(w waiter, now int64) {
 	t.waiting--
 	t.waited += now - w.since
 }
 
-// answer gives the answers that are due, and at least some of those that become due through them. It reports whether there were any.
+// answer delivers the answers that are due, and some of those that become due meanwhile. It reports whether there were any.
 func (t *inside) answer() bool {
 	if t.at == len(t.due) {
 		return false
@@ -276,7 +276,7 @@ func (t *inside) answer() bool {
 		t.lane.programs.replied(request{st: a.st, verb: a.verb, tag: a.tag}, &a.reply, nil, 0, t.l.clock.now())
 	}
 	left := len(t.due) - t.at
-	for i := range left { // exchanged, not copied: each place has a buffer of its own
+	for i := range left { // swapped, not copied: each place owns a buffer
 		t.due[i], t.due[t.at+i] = t.due[t.at+i], t.due[i]
 	}
 	t.due, t.at = t.due[:left], 0

@@ -18,11 +18,11 @@ type joint struct {
 	own   []*inside
 }
 
-// clients is a joint in which some transports call clients that block. Its loop is never held.
+// clients is a joint of which some transports use blocking clients. Its loop is never held.
 type clients struct {
 	*joint
 	calls []*blocking
-	bell  chan struct{} // rung when a call comes back, if there are no pipes to notify; holds one
+	bell  chan struct{} // signalled when a call comes back, if there are no pipes to notify; buffers one signal
 	timer *time.Timer
 	pipes *sockets.Pipes // of the wires; nil if there are none
 }
@@ -106,13 +106,13 @@ func (j *joint) wait(d time.Duration) bool {
 	}
 	n, err := j.wires[0].out.wait(d)
 	if err != nil {
-		panic(err) // the descriptor is this poller's own
+		panic(err) // only for a bad descriptor, and this one is the poller's own
 	}
 	j.handle(j.wires[0].ready[:n])
 	return n > 0 || happened
 }
 
-// answer lets the targets inside the loop answer, and reports whether any did.
+// answer delivers the answers of targets inside the loop, and reports whether there were any.
 func (j *joint) answer() (some bool) {
 	for _, t := range j.own {
 		some = t.answer() || some
@@ -123,8 +123,8 @@ func (j *joint) answer() (some bool) {
 	return some
 }
 
-// handle handles what has happened to connections. Resulting requests, to any target, leave at once, but only after everything that happened to the
-// same session on the same wire: see wire.handleAll.
+// handle handles events of connections. Resulting requests, to any target, leave at once, but only after all events of the same session on the same
+// wire: see wire.handleAll.
 func (j *joint) handle(ready []sockets.Readiness) {
 	slices.SortFunc(ready, func(a, b sockets.Readiness) int { return cmp.Compare(a.Token, b.Token) })
 	var last *session

@@ -13,8 +13,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// lane is what a loop has for one of its phase's targets: what moves requests there, and the program of the ops that go there. A request may leave
-// its op's lane, such as the put of a get that fills another target. It is sent, counted and answered in its own target's lane, and its end is
+// lane is what a loop has for one of its phase's targets: the transport to it, and the program of the ops that go there. A request may go to another
+// target than its op's, such as the put of a get that fills another target. It is sent, counted and answered in its own target's lane, and its end is
 // reported to the op's program.
 type lane struct {
 	l         *loop
@@ -22,9 +22,9 @@ type lane struct {
 	tr        transport
 	routes    *routes // nil if the target is not a cluster
 	programs  *programs
-	opTimeout int64 // 0: the request's timeout is enough
+	opTimeout int64 // 0 if the request's timeout is enough
 	acks      bool  // record the latency of the k-th good answer
-	confirms  bool  // replies say how many copies there are: so many good answers
+	confirms  bool  // replies say how many copies there are; they count as that many good answers
 	checked   bool  // the values of gets carry a header
 }
 
@@ -41,8 +41,8 @@ func (la *lane) named(err error) error {
 	return fmt.Errorf("target %q: %w", la.side.target.Name, err)
 }
 
-// blame appends what went wrong at an endpoint, with the target if there are several, and counts what is this machine's fault. It leaves out a connection's addresses: the local port differs
-// each time, and one cause should be one text.
+// blame appends the text of an error at an endpoint, with the target's name if there are several, and counts errors that are this machine's fault. It
+// leaves out the connection's addresses: the local port differs each time, and one cause should give one text.
 func (la *lane) blame(dst []byte, end *sockets.Endpoint, why error) []byte {
 	if errors.Is(why, unix.EADDRNOTAVAIL) {
 		la.l.noPort++

@@ -78,7 +78,7 @@ func (l *loop) record(sample *measure.Sample, ended *[driver.NumOutcomes]uint64)
 	}
 }
 
-// unanswered enters into their ledger requests that will not be answered.
+// unanswered counts n requests in the ledger that will not be answered.
 func unanswered(ledger *measure.Requests, kind op.EventKind, n uint64) {
 	switch kind {
 	case op.RequestTimeout:

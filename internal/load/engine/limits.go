@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// MostPerLoop is more ops per second than an event loop has ever been seen to send.
+// MostPerLoop is more ops per second than any event loop has been measured to send.
 const MostPerLoop = 10e6
 
 // DefaultLoops is the number of event loops of a worker that sets none.
@@ -20,7 +20,7 @@ func DefaultLoops() int { return loopsOf(runtime.NumCPU()) }
 // loopsOf leaves a processor to the coordinator and the servers, unless there is only one.
 func loopsOf(processors int) int { return max(1, processors-1) }
 
-// MostLoops is the largest number of event loops that makes sense here: eight a processor. Each is a thread that is seldom idle.
+// MostLoops is the largest number of event loops that makes sense here: eight a processor. Each loop is a thread that is seldom idle.
 func MostLoops() int { return 8 * runtime.NumCPU() }
 
 // checkLimits compares what this worker's part of the phase needs with what the process may have.
@@ -46,7 +46,7 @@ func (g *group) checkLimits(loops int) error {
 	return g.checkRate(min(loops, g.sessions))
 }
 
-// checkFiles compares how many files the sessions open, each so many, with the limit.
+// checkFiles compares how many files the sessions open, each of them that many, with the limit.
 func (g *group) checkFiles(each int, limit uint64) error {
 	if each == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (g *group) checkFiles(each int, limit uint64) error {
 	return nil
 }
 
-// checkRate compares the rate of this worker's part of the phase with what so many loops can send.
+// checkRate compares the rate of this worker's part of the phase with what that many loops can send.
 func (g *group) checkRate(loops int) error {
 	here := float64(g.sessions) / float64(g.phase.Sessions())
 	need, most := g.phase.OpsPerSecond()*here, MostPerLoop*float64(loops)

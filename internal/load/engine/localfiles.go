@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// files is the local files that a phase's sessions load.
+// files are the local files that a phase's sessions load.
 type files struct {
 	store  localfile.Store
 	driver localfile.Driver
@@ -31,9 +31,9 @@ type files struct {
 // localTarget is what a run knows of a target that is this machine's own files.
 type localTarget struct {
 	had    map[int]bool      // sessions that have loaded it
-	held   map[string]bool   // datasets that it has been loaded with
-	bytes  int64             // that its files take, at most
-	left   []localfile.Store // closed, their files not removed yet
+	held   map[string]bool   // datasets that it was loaded with
+	bytes  int64             // the most that its files take
+	left   []localfile.Store // closed stores whose files are not removed yet
 	failed string            // the phase in which it failed; "" if it has not
 }
 
@@ -69,7 +69,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	if of.failed != "" { // the kernel may return data that never reached the disk
 		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
 	}
-	var sizes *driver.Sizes // of entries; the other drivers are given each value's
+	var sizes *driver.Sizes // the sizes of entries, for drivers that are not given each value's
 	if !localfile.Keyed(d) {
 		if sizes, err = values.Drawn(localfile.StampSize); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 	return nil
 }
 
-// localBytes is how much the files that the run has made take, at most.
+// localBytes returns the most that the run's files take.
 func (e *Engine) localBytes() (sum int64) {
 	for _, of := range e.locals {
 		sum += of.bytes
@@ -124,7 +124,7 @@ func (e *Engine) localBytes() (sum int64) {
 	return sum
 }
 
-// available is how much memory this process may take.
+// available returns how much memory this process may still take.
 func available() int64 { return machine.Available(os.DirFS("/")) }
 
 // epochOf returns a number that tells a phase of a run from all others.

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	backlog   = 64                           // requests outstanding on a connection, beyond the pipeline
-	pause     = int64(10 * time.Millisecond) // of a slot whose op failed before anything was sent
-	interval  = int64(time.Second)           // between seals
+	backlog   = 64                           // the most requests outstanding on a connection, beyond the pipeline
+	pause     = int64(10 * time.Millisecond) // how long a slot rests whose op failed before anything was sent
+	interval  = int64(time.Second)           // time between seals
 	maxSleep  = int64(50 * time.Millisecond) // the longest a loop goes without checking whether to stop
-	maxWatch  = int64(10 * time.Millisecond) // the longest that a closed load's loop waits for answers, so that being stopped during a wait shows
+	maxWatch  = int64(10 * time.Millisecond) // the longest a closed load's loop waits for answers, so that a stop of the process during a wait shows
 	maxStall  = int64(250 * time.Millisecond)
 	sweepStep = int64(time.Millisecond)       // least time between two checks for timeouts
-	maxLook   = int64(5 * time.Microsecond)   // an idle cycle that took longer slept, or was not running
-	patience  = int64(300 * time.Millisecond) // with a target that does not answer, once the step was asked to end early
+	maxLook   = int64(5 * time.Microsecond)   // an idle cycle that took longer slept or lost its processor
+	patience  = int64(300 * time.Millisecond) // how long to wait for a silent target once the step was asked to end early
 	minStates = 64                            // op states made at a time
-	shedEach  = 4096                          // ops of an ended schedule that are shed in one turn
+	shedEach  = 4096                          // ops of an ended schedule to shed in one turn
 	flushEach = 64                            // sessions starting at the same time whose requests are flushed before the next ones are gathered
 )
 
@@ -40,17 +40,17 @@ const (
 type transport interface {
 	// open makes the connections of every session, within the deadline on the loop's clock.
 	open(deadline int64) error
-	// send takes req for the session's connection to req.Endpoint. It returns false if it refuses req.
+	// send accepts req for the session's connection to req.Endpoint, or refuses it and returns false.
 	send(s *session, st *opState, req *driver.Request) bool
 	// flush passes on what send has gathered.
 	flush()
-	// recall takes back the requests that have not left. The lease is over, so none of them will.
+	// recall takes back the requests that have not left, since the lease is over.
 	recall()
-	// wait handles what happens within d; if d is 0, what has happened. It returns early when something happens, and reports whether something did.
+	// wait waits up to d for something to happen and handles it; if d is 0, it handles what has already happened. It reports whether anything did.
 	wait(d time.Duration) bool
 	// fire handles a timer that the transport has set.
 	fire(t timer, now int64)
-	// sweep times out overdue requests, and returns when to look again.
+	// sweep times out overdue requests, and returns when to call it again.
 	sweep(now int64) int64
 	// outstanding adds each request that is still awaited to InFlight.
 	outstanding(into []measure.Requests)
@@ -59,71 +59,71 @@ type transport interface {
 
 // feed decides when a loop's sessions start their next ops.
 type feed interface {
-	// begin sets the first starts of a step.
+	// begin schedules the first starts of a step.
 	begin()
 	// fire handles a timer that the feed has set.
 	fire(t timer, now int64)
-	// due starts what is due by now.
+	// due starts the ops that are due by now.
 	due(now int64)
-	// next returns when due has something to do again.
+	// next returns when to call due again.
 	next() int64
 	// freed reports that n of the session's slots have become free. If held, they may not be used again for a pause.
 	freed(s *session, n int, now int64, held bool)
-	// works returns until when the session could start something, had it been ready to: now, or the end of the load's time; 0 if it ran out of ops.
+	// works returns how long the session could have started ops: until now, or until the load's time ended; 0 if it ran out of ops.
 	works(s *session, now int64) int64
-	// stop ends the feed: nothing more starts, and what was due before now and has not started is shed.
+	// stop ends the feed: nothing more starts, and ops that were due before now and have not started are shed.
 	stop(now int64)
-	// done reports whether nothing more will be started.
+	// done reports that nothing more will be started.
 	done() bool
 }
 
-// session is one logical client. All of it lives in one loop.
+// session is one logical client. One loop owns it.
 type session struct {
-	index   int // in the loop
-	id      int // in the phase
+	index   int // its index in the loop
+	id      int // its number in the phase
 	active  int // slots in use
 	stream  workload.Stream
 	streams []*openStream // of the open feed, the earliest first
-	queued  bool          // among the sessions whose next op the open feed can start
+	queued  bool          // it is among the sessions whose next op the open feed can start
 	begun   bool
 	retired bool  // it has failed for good
 	roomAt  int64 // open load: when a slot last became free after all were in use
 	first   int64 // start of its first op
 	out     int64 // start of its last op; if the step was cut short, until when it could start one
 	started int64 // how many ops it has started
-	last    int64 // end of its last op; if the step was cut short, no earlier than out, or than that if ops were under way
+	last    int64 // end of its last op; if the step was cut short, at least out, or the time of the cut if ops were under way
 
-	links     int   // connections that are there
-	waiting   int   // slots that wait for one
-	waitsFrom int64 // until when their wait is counted
-	forsaken  bool  // they have waited for too long: they go on without
-	idled     bool  // slots were idle, or lost their time with ops that were not answered
-	idleFrom  int64 // first from then on
+	links     int   // connections that are up
+	waiting   int   // slots that wait for a connection
+	waitsFrom int64 // their wait is counted up to here
+	forsaken  bool  // its slots have waited too long and go on without a connection
+	idled     bool  // slots were idle, or spent their time on ops that got no answer
+	idleFrom  int64 // when that first happened
 }
 
 // loop carries out one step at a time for its sessions. Its fields belong to the goroutine that runs it.
 type loop struct {
 	lane                    // the lane of the phase's own target
-	lanes    []*lane        // of all targets, that one first
-	tr       transport      // to all targets
-	poll     sockets.Poller // of the wires; nil if there are none
+	lanes    []*lane        // the lanes of all targets, that one first
+	tr       transport      // the transport to all targets
+	poll     sockets.Poller // the wires' poller; nil if there are no wires
 	clock    clock
 	feed     feed
-	pipeline int       // slots of each session
+	pipeline int       // how many slots each session has
 	think    int64     // how long a slot of a closed load pauses after each op
-	way      way       // of the step's ops
+	way      way       // the way of the step's ops
 	states   stateful  // the way that begins one op at a time, programs or thread
-	fills    *fills    // puts what gets miss; nil: nothing does
-	follows  *follower // compares versions that are read with those that were acknowledged; nil: nothing does
-	scenes   *scenes   // if the step's sessions carry out scenarios: then the way; else nil
+	fills    *fills    // puts what gets miss; nil if nothing does
+	follows  *follower // compares versions that are read with those that were acknowledged; nil if nothing does
+	scenes   *scenes   // also the way, if the step's sessions carry out scenarios; else nil
 	timers   timers
 	sessions []*session
 
-	slab    []*opState // by slot
+	slab    []*opState // all states, by slot
 	free    []int32
-	used    int // states between take and release
-	running int // ops between start and done
-	loading int // of them: that load from the source of a cache
+	used    int // states in use, between take and release
+	running int // ops that have started and are not done
+	loading int // those of them that load from the source of a cache
 
 	said      said
 	sampling  *sampling // nil if the step's ops are not sampled
@@ -132,7 +132,7 @@ type loop struct {
 	parts     chan<- part
 	opsBefore [driver.NumVerbs]int64
 	opsNow    [driver.NumVerbs]int64
-	keyBefore [driver.NumVerbs]int64 // likewise, of keys
+	keyBefore [driver.NumVerbs]int64 // keys in flight at the last census, by verb
 	keyNow    [driver.NumVerbs]int64
 	reqBefore []measure.Requests
 	reqNow    []measure.Requests
@@ -140,28 +140,28 @@ type loop struct {
 	index     int
 	origin    int64  // run clock at the step's start
 	wall      int64  // Unix nanoseconds of the run clock's zero
-	version   uint64 // the next one for values; none has it yet
+	version   uint64 // the next version for values
 	sweepAt   int64
-	sealAt    int64  // end of the current interval; never between steps
+	sealAt    int64  // end of the current interval; the constant never between steps
 	excess    int64  // how much longer than planned the last cycle took; 0 if that is little
 	last      int64  // when the last cycle began
-	planned   int64  // how long it planned to wait
-	entered   int64  // when the step began here
+	planned   int64  // how long that cycle planned to wait
+	entered   int64  // when this loop began the step
 	spin      int64  // how long before an op is due the loop watches the clock instead of sleeping
 	woken     int64  // when the last cycle expected work; 0 if its wait found some
 	looked    bool   // neither the last cycle nor its wait found anything to do
 	spun      int64  // processor time of idle cycles, in this step
-	meter     *meter // of the loop's thread; nil if the loop has none of its own
-	gaps      *gaps  // in this step; nil: not counted
+	meter     *meter // the meter of the loop's thread; nil if the loop has no thread of its own
+	gaps      *gaps  // of this step; nil if gaps are not counted
 	closed    bool   // the gaps are those of a closed load
 	hold      hold
 	ordinals  uint64        // sessions of the phase if latency is also counted by ordinal; else 0
 	halt      *atomic.Int32 // how the worker was asked to end the step
 	retired   *atomic.Int64 // sessions of all loops that have failed for good
 	everyone  int64         // sessions of all loops
-	errorStop *errorStop    // ends the step when ops fail; nil: nothing does
-	events    []planned     // of the phase, that this loop carries out
-	gate      *gate         // of the worker's policy; nil: it limits no rate
+	errorStop *errorStop    // ends the step when too many ops fail; nil if no number does
+	events    []planned     // the phase's events that this loop carries out
+	gate      *gate         // the worker's policy; nil if it limits no rate
 	lease     *lease        // once it is over, nothing may be started or sent
 	away      absences
 	slotted   bool  // the step is a closed load that is measured
@@ -169,30 +169,30 @@ type loop struct {
 	answers   int64 // when the last answer came, on the run clock
 	stopped   bool
 	stoppedAt int64
-	lapsed    bool                 // ended by the lease
-	noPort    uint64               // attempts to connect that this machine had no local port for, since begin
+	lapsed    bool                 // the lease ended the step
+	noPort    uint64               // attempts to connect for which this machine had no local port, in this step
 	fault     error                // why the step fails
-	panics    map[*session][]int64 // of the driver: times of the latest in each session
-	logged    int                  // panics logged
+	panics    map[*session][]int64 // when the driver last panicked, by session
+	logged    int                  // how many panics were logged
 	log       *slog.Logger
 }
 
 // Values of loop.halt.
 const (
 	goOn    int32 = iota
-	drain         // start nothing more, wait for what is outstanding while answers come
+	drain         // start nothing more; wait for outstanding requests while answers come
 	abandon       // return at once
 )
 
-// part is what one loop has counted up to an interval boundary.
+// part holds what one loop has counted up to an interval boundary.
 type part struct {
 	loop   int
-	upTo   int64 // run clock
-	still  int64 // run clock: if later than upTo, the loop stood still from upTo until then, and counted nothing
+	upTo   int64 // on the run clock
+	still  int64 // on the run clock; if later than upTo, the loop stood still in between, and counted nothing
 	totals *measure.Totals
 	drawn  []measure.DrawnOp
 	final  bool
-	use    loopUse // of a final part
+	use    loopUse // only in a final part
 }
 
 // run carries out the prepared step and returns when all of it has ended.
@@ -208,7 +208,7 @@ func (l *loop) run() {
 	l.finish(l.last)
 }
 
-// enter sets the step's clocks and timers going.
+// enter starts the step's clocks and timers.
 func (l *loop) enter() {
 	l.stopped, l.lapsed, l.planned = false, false, 0
 	l.woken, l.looked, l.spun = 0, false, 0
@@ -240,7 +240,7 @@ func (l *loop) countGaps() {
 	}
 }
 
-// wired reports whether all targets are reached over sockets, but for those inside the loop.
+// wired reports whether all targets outside the loop are reached over sockets.
 func (l *loop) wired() bool {
 	return !slices.ContainsFunc(l.lanes, func(la *lane) bool {
 		switch la.tr.(type) {
@@ -261,7 +261,7 @@ func (l *loop) inside() (list []*inside) {
 	return list
 }
 
-// await returns when the step is to start, or earlier if the lease is over or the step was abandoned.
+// await waits until the step starts, the lease is over or the step is abandoned.
 func (l *loop) await() {
 	for now := l.clock.now(); now < l.origin && !l.lease.over(now) && l.halt.Load() != abandon; now = l.clock.now() {
 		l.clock.sleep(time.Duration(min(l.origin-now, maxSleep)))
@@ -327,7 +327,7 @@ func (l *loop) expired(now int64) bool {
 	return l.lapsed
 }
 
-// givenUp reports whether the step was asked to end early and no answer has come for so long that none is expected. What is outstanding stays in
+// givenUp reports whether the step was asked to end early and no answer has come for so long that none is expected. Outstanding requests stay in
 // flight.
 func (l *loop) givenUp(now int64) bool {
 	return l.stopped && now-max(l.stoppedAt, l.answers) > patience
@@ -411,7 +411,7 @@ func (l *loop) fire(t timer, now int64) {
 	}
 }
 
-// wake returns when turn has something to do again.
+// wake returns when turn must be called again.
 func (l *loop) wake(now int64) int64 {
 	longest := maxSleep
 	if l.closed && l.running > 0 {

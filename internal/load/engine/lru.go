@@ -12,14 +12,14 @@ import (
 // used again, so that a full cache leaves no garbage.
 type lru struct {
 	most    int64 // bytes
-	entries int   // the most there may be; 0: any number
-	wipes   bool  // all entries go when there is no room for another
+	entries int   // the most entries; 0 for any number
+	wipes   bool  // drop all entries when there is no room for another
 	size    int64
 	n       int
 	at      map[uint64]int32 // the first entry with a hash
 	slab    []entry
 	free    []int32
-	newest  int32 // −1: there are none
+	newest  int32 // −1 if there are no entries
 	oldest  int32
 
 	evictions, cleared uint64
@@ -28,10 +28,10 @@ type lru struct {
 // entry is a key and its value.
 type entry struct {
 	hash         uint64
-	bytes        []byte // the key, then the value
-	key          int    // length
-	until        int64  // on the run clock
-	chain        int32  // the next entry with this hash; −1: none
+	bytes        []byte // the key followed by the value
+	key          int    // the key's length
+	until        int64  // when it expires, on the run clock
+	chain        int32  // the next entry with this hash; −1 if there is none
 	newer, older int32
 }
 
@@ -54,7 +54,7 @@ func hashOf(key []byte) uint64 {
 	return hi ^ lo
 }
 
-// find returns the entry of a key; −1: there is none.
+// find returns the entry of a key; −1 if there is none.
 func (c *lru) find(hash uint64, key []byte) int32 {
 	i, there := c.at[hash]
 	if !there {

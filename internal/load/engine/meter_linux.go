@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meter reads what the kernel has accounted to one thread. It belongs to that thread.
+// meter reads the kernel's accounting of one thread. It belongs to that thread.
 //
 //   - Processor time is the clock CLOCK_THREAD_CPUTIME_ID (clock_gettime(2)).
 //   - /proc/thread-self/schedstat has three numbers: nanoseconds on a processor, nanoseconds ready to run without one, and how often
 //     it was given one (Documentation/scheduler/sched-stats.rst in Linux). Kernels without CONFIG_SCHED_INFO have no such file.
 type meter struct {
-	schedstat int // descriptor; negative: there is none, and nothing can be read
+	schedstat int // file descriptor; negative if there is none, so that nothing can be read
 	cpu       int64
 	queued    queueing
-	seen      queueing // at the last call of kept
+	seen      queueing // the reading of the last call of kept
 	line      [64]byte
 }
 
@@ -41,7 +41,7 @@ func (q queueing) beyond(earlier queueing) int64 {
 // newMeter returns the meter of the thread that calls it.
 func newMeter() *meter { return openMeter("/proc/thread-self/schedstat") }
 
-// openMeter returns a meter of the calling thread, whose schedstat is at a path.
+// openMeter returns a meter that reads the thread's schedstat from a path.
 func openMeter(path string) *meter {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *meter) begin() {
 	}
 }
 
-// since returns what the thread used since begin. Of its processor time, it spent spun looking for something to do.
+// since returns what the thread used since begin. spun is the part of its processor time in which it looked for something to do.
 func (m *meter) since(wall, spun int64) loopUse {
 	u := loopUse{wall: wall}
 	if m == nil {
@@ -71,7 +71,7 @@ func (m *meter) since(wall, spun int64) loopUse {
 	return u
 }
 
-// kept returns how long others have had the thread's processor since the last call.
+// kept returns how long other threads had this thread's processor since the last call.
 func (m *meter) kept() (others int64, known bool) {
 	now := m.queue()
 	known = now.known && m.seen.known
@@ -97,8 +97,8 @@ func (m *meter) processor() int64 {
 }
 
 func (m *meter) queue() queueing {
-	// A held loop calls this, too. During a call that is not raw the runtime may take its processor away, and a held goroutine that has to wait for
-	// another processor ends the process.
+	// This must be a raw system call, since a held loop makes it. During any other the runtime may take its processor (P) away, and a held goroutine
+	// that has to wait for another ends the process.
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(m.schedstat), uintptr(unsafe.Pointer(&m.line[0])), uintptr(len(m.line)), 0, 0, 0)
 	if errno != 0 {
 		return queueing{}
@@ -128,12 +128,12 @@ func parseSchedstat(line []byte) queueing {
 // loopUse is how one loop spent its time in a step, in nanoseconds.
 type loopUse struct {
 	wall       int64 // from its beginning to its end
-	productive int64 // processor time, without that of looking for something to do
+	productive int64 // processor time, less the time spent looking for something to do
 	waited     int64 // ready to run without a processor, beyond what waking takes
 	waitKnown  bool
-	gaps       *gaps // nil: not counted
+	gaps       *gaps // nil if gaps were not counted
 
-	rateWait, bytesWait int64 // ops that were due waited for the policy's rate, and for its bytes_per_second
+	rateWait, bytesWait int64 // how long due ops waited for the policy's rate, and for its bytes_per_second
 }
 
 // gaps sums up the times for which a loop was kept from its processor.
@@ -142,12 +142,12 @@ type gaps struct {
 	total, longest, others int64 // nanoseconds
 }
 
-// leastGap is the shortest gap that counts, and that is looked into: looking takes a system call.
+// leastGap is the shortest gap that is examined, which takes a system call, and counted.
 const leastGap = int64(200 * time.Microsecond)
 
-// enter records a cycle that overran by excess; for others of that, other threads had the processor. If whole, all of excess counts: an idle cycle only
-// looked at the clock, so something else took the rest. In a closed load's long cycle, whatever kept the loop, a stop or its own
-// work, is in the latencies of what was in flight.
+// enter records a cycle that overran by excess. For others of that time, other threads had the processor. If whole, all of excess counts: for an idle
+// cycle, which only reads the clock, because something else must have taken the rest; for a closed load's long cycle, because the delay is in the
+// latencies of the ops in flight, whatever caused it.
 func (g *gaps) enter(excess, others int64, whole bool) {
 	others = min(others, excess)
 	kept := others

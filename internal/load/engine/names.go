@@ -11,17 +11,17 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// hostName is the name of an endpoint that was looked up when the phase began. It may lead elsewhere since: when a connection is lost, it is looked up
-// again. Connections that are made from then on go there.
+// hostName is an endpoint's host name, which was resolved when the phase began. When a connection is lost the name is resolved again, and new
+// connections go to its new addresses.
 type hostName struct {
 	*refresher
 	side   *side
 	log    *slog.Logger
 	leads  atomic.Pointer[sockets.Endpoint]
-	failed bool // the last look-up has failed, and the log says so
+	failed bool // the last look-up failed, and that was logged
 }
 
-// nameEndpoints notes which endpoints have a host name that identify has looked up. Otherwise whoever connects looks it up.
+// nameEndpoints notes the endpoints whose host name identify has resolved. Other host names are resolved by whoever connects.
 func (x *side) nameEndpoints(log *slog.Logger) {
 	if x.servers == nil || x.resolve == nil {
 		return
@@ -36,8 +36,8 @@ func (x *side) nameEndpoints(log *slog.Logger) {
 	}
 }
 
-// look finds out where the name leads. As long as it has the addresses that are loaded, the load stays there, whether or not anybody answers.
-// Otherwise it goes where a phase that begins now would go.
+// look resolves the name. While the name still has all addresses that are loaded, the load stays there, whether or not they answer. Otherwise it goes
+// where a phase that began now would go.
 func (n *hostName) look(ctx context.Context) {
 	x, was := n.side, n.leads.Load()
 	within, cancel := context.WithTimeout(ctx, identifyWithin+x.patience())
@@ -67,7 +67,7 @@ func (n *hostName) look(ctx context.Context) {
 	}
 }
 
-// lead has an endpoint lead to those of its name's addresses that a phase would load.
+// lead points an endpoint at those of its name's addresses that a phase would load.
 func (x *side) lead(ctx context.Context, end *sockets.Endpoint, places []sockets.Endpoint) error {
 	known, _ := x.driver.(driver.Identifier)
 	facts, err := x.identifyAmong(ctx, end, places, known)
@@ -77,7 +77,7 @@ func (x *side) lead(ctx context.Context, end *sockets.Endpoint, places []sockets
 	return x.expected(facts)
 }
 
-// suspect notes that an endpoint may be elsewhere than it was: a connection to it is lost.
+// suspect notes that an endpoint may have moved, since a connection to it was lost.
 func (x *side) suspect(at int) {
 	if n := x.names[at]; n != nil {
 		n.suspect()
@@ -87,7 +87,7 @@ func (x *side) suspect(at int) {
 	}
 }
 
-// keepUp has what may change of the target found out again when there is doubt, until letGo.
+// keepUp begins to re-read host names and the cluster's map when there is doubt about them. letGo ends that.
 func (x *side) keepUp() {
 	for _, n := range x.names {
 		n.keep(n.look)

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/sockets"
 )
 
-// hosted lists which processes of the targets run on this machine; err says why that is not known.
+// hosted lists the targets' processes on this machine; err says why they are not known.
 type hosted struct {
 	pids []int
 	err  error
@@ -36,7 +36,7 @@ func findServers(endpoints []sockets.Endpoint) hosted {
 	return hosted{slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err}
 }
 
-// isHere reports whether an address is this machine's, whose interfaces have addrs.
+// isHere reports whether an address is this machine's. addrs are those of its interfaces.
 func isHere(a netip.Addr, addrs []net.Addr) bool {
 	return a.IsLoopback() || a.IsUnspecified() || slices.ContainsFunc(addrs, func(of net.Addr) bool {
 		n, ok := of.(*net.IPNet)
@@ -48,7 +48,7 @@ func isHere(a netip.Addr, addrs []net.Addr) bool {
 	})
 }
 
-// neighbours watches what else runs on the machine while a load is measured.
+// neighbours watches other processes on the machine while a load is measured.
 type neighbours struct {
 	watch *machine.Watch
 	err   error

@@ -12,17 +12,17 @@ import (
 type openFeed struct {
 	l        *loop
 	pipeline int
-	inFlight int   // bound on ops running in this loop
+	inFlight int   // the most ops running in this loop
 	shed     bool  // an op that finds no room is shed instead of waiting
 	lasts    int64 // how long the schedule goes on, from the step's start
-	drain    int64 // what has not started so long after that is shed
-	drainAt  int64 // which is then, on the run clock
+	drain    int64 // how long after that due ops may still start; then they are shed
+	drainAt  int64 // when drain ends, on the run clock
 	ready    []turn
 	at       *session // the session that step is starting an op of
 	live     int      // streams that have ops left
 	roomAt   int64    // when the loop last had room again after it was full
 	away     stretch  // due times during which the loop was late though there was room
-	ending   bool     // nothing more starts: what was due by endBy is shed, some in each turn
+	ending   bool     // nothing more starts: ops that were due by endBy are shed, some in each turn
 	endBy    int64
 }
 
@@ -34,8 +34,8 @@ type openStream struct {
 	ops   workload.Stream
 }
 
-// turn is a session that can start an op, when that op is due, and the stream it is from. Comparing turns does not touch the sessions: of 10,000, few
-// are in a cache.
+// turn is a session that can start an op, when that op is due, and the stream it is from. Comparing turns does not touch the sessions, since of
+// 10,000 few are in the processor's caches.
 type turn struct {
 	due int64
 	id  int
@@ -81,7 +81,7 @@ func (f *openFeed) due(now int64) {
 		s := f.ready[0].s
 		if !f.full(s) {
 			if !f.l.gate.open(now) {
-				f.roomAt = f.l.gate.after(now) // what is due until then waits, and the loop is not late
+				f.roomAt = f.l.gate.after(now) // ops that are due before then wait for the gate, and the loop is not late
 				return
 			}
 			f.l.gate.pass()
@@ -98,7 +98,7 @@ func (f *openFeed) step(s *session, now int64) {
 	if f.waited(s, st.due, now) {
 		f.l.rec.Waited.Record(now - st.due)
 	}
-	if f.full(s) { // only if f.shed: otherwise due would not have taken it
+	if f.full(s) { // only if f.shed: otherwise due would not have chosen it
 		f.l.shed(&st.ops)
 	} else {
 		f.at = s
@@ -113,7 +113,7 @@ func (f *openFeed) step(s *session, now int64) {
 func (f *openFeed) full(s *session) bool { return s.active >= f.pipeline || f.l.running >= f.inFlight }
 
 // waited reports whether an op starts late because it had no room when it was due, and not because the loop was late. The loop was late if it starts
-// an op late that had room. Every op due in that stretch then counts as late for that reason, room or no room.
+// an op late that had room. From then until now, every due op counts as late because of the loop, even one that had no room.
 func (f *openFeed) waited(s *session, due, now int64) bool {
 	late := now - due
 	if due >= max(s.roomAt, f.roomAt) {
@@ -130,7 +130,7 @@ type stretch struct{ from, to int64 }
 
 func (p *stretch) holds(at int64) bool { return p.from <= at && at <= p.to }
 
-// extend adds a stretch that ends later, or starts anew with it if the two do not overlap.
+// extend adds a stretch that ends later; if the two do not overlap, the new one replaces the old.
 func (p *stretch) extend(from, to int64) {
 	if from > p.to {
 		p.from = from
@@ -188,7 +188,7 @@ func (f *openFeed) end(by int64) {
 	f.ending, f.endBy, f.ready = true, by, nil
 }
 
-// shedSome continues the end. A schedule that the target fell far behind leaves millions of ops; the loop must not stand still to count them.
+// shedSome sheds some more ops after end. If the target fell far behind its schedule there are millions; the loop must not stand still to count them.
 func (f *openFeed) shedSome() {
 	left := shedEach
 	for _, s := range f.l.sessions {

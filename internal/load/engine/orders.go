@@ -17,7 +17,7 @@ const (
 	unassigned stage = iota
 	isIdle           // between steps
 	isReady          // a step is prepared
-	isSpent          // a step could not be prepared
+	isSpent          // a step could not be prepared: only Close is left
 )
 
 var (

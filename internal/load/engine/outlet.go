@@ -7,23 +7,23 @@ import (
 	"github.com/loadgen/loadgen/internal/load/sockets"
 )
 
-// outlet is how the bytes of a wire leave, and when: at once, or later.
+// outlet writes the bytes of a wire, at once or later.
 type outlet interface {
-	// prompt reports whether bytes leave when they are written, so that a request's time is known when it is gathered.
+	// prompt reports whether bytes leave when they are written, so that the loop's clock gives a request's start.
 	prompt() bool
 	// admits returns an error if an endpoint cannot be connected to or the target's secrets may not go there.
 	admits(end *sockets.Endpoint) error
 	// wait waits up to d for sockets to become ready, and returns how many are.
 	wait(d time.Duration) (int, error)
-	// gathered notes that the fresh requests of a connection are to be written.
+	// gathered notes that a connection has fresh requests to write.
 	gathered(c *wireConn)
-	// pass writes what is left of a connection's output. It returns how many bytes, and whether they were all that the socket was offered.
+	// pass writes what is left of a connection's output. It returns how many bytes it wrote, and whether the socket took all that it was offered.
 	pass(c *wireConn) (n int, whole bool, err error)
-	// withdraw takes back what has not begun to leave, and returns how many entries of the queue that is.
+	// withdraw takes back the requests that have not begun to leave, and returns how many entries of the queue those are.
 	withdraw(c *wireConn) int
-	// date sets the start of the requests passed last; it returns false if they have not begun to leave.
+	// date sets the start of the requests that were passed last; it returns false if they have not begun to leave.
 	date(c *wireConn) bool
-	// arrival returns when the bytes read last came in.
+	// arrival returns when the bytes that were read last came in.
 	arrival(c *wireConn) int64
 }
 
@@ -45,7 +45,7 @@ type immediate struct {
 
 func (o *immediate) prompt() bool { return true }
 
-// errUnknownAddress is the error of a cluster node with a host name that could not be reached when the phase began.
+// errUnknownAddress is the error for a cluster node with a host name that could not be reached when the phase began.
 var errUnknownAddress = errors.New("its address was not found when the phase began")
 
 func (o *immediate) admits(end *sockets.Endpoint) error {
@@ -121,7 +121,7 @@ func (o *piped) withdraw(c *wireConn) int {
 	return 0
 }
 
-// date takes the time at which the write of what was handed over last began.
+// date sets the start to the time at which the last write began.
 func (o *piped) date(c *wireConn) bool {
 	if c.handed == 0 {
 		return true
@@ -134,7 +134,7 @@ func (o *piped) date(c *wireConn) bool {
 	return true
 }
 
-// began records when what was handed over last began to leave.
+// began records when the bytes that were handed over last began to leave.
 func (c *wireConn) began(at int64) {
 	for end := c.queue.len() - c.behind - c.fresh; c.handed > 0; c.handed-- {
 		p := c.queue.at(end - c.handed)
@@ -145,16 +145,16 @@ func (c *wireConn) began(at int64) {
 	}
 }
 
-// arrival returns when the bytes read last came in. The times that the loop sees never go back.
+// arrival returns when the bytes that were read last came in. Its times never go back.
 func (o *piped) arrival(c *wireConn) int64 {
 	o.date(c)
 	o.newest = max(o.newest, o.pipes.Arrived(c.fd))
 	return o.newest
 }
 
-// split cuts the connection's output, from an offset on, before each request of a size that would no longer fit in one TLS record with those before
-// it: another write begins there. If a request ends in another record than it began in, memcached 1.6 does not look at the requests behind it in that
-// record until more bytes come.
+// split divides the connection's output, from an offset on, into writes of whole requests that each fit in one TLS record; all requests have the
+// given size. If a request is split over two records, memcached 1.6 does not look at the requests behind it in the second record until more bytes
+// come.
 func (w *wire) split(c *wireConn, from, size int) {
 	if w.records {
 		c.split(from, size)

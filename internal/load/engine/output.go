@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const mostParts = 32 // of one write
+const mostParts = 32 // the most slices of one gathered write
 
 func (w *wire) send(s *session, st *opState, req *driver.Request) bool {
 	c := w.conn(s, req.Endpoint)
@@ -165,14 +165,14 @@ func (w *wire) block(c *wireConn, blocked bool) {
 	}
 }
 
-// lent is bytes of a connection's output that were not copied there: pieces of the text that large values are cut from. Copies of a whole pipeline
-// are megabytes that no cache keeps; the text stays in one.
+// lent holds bytes of a connection's output that were not copied there: pieces of the text that large values are cut from. Copies for a whole
+// pipeline take megabytes, more than the processor's caches hold; the text itself fits.
 type lent struct {
-	at   int    // offset in wireConn.out that they stand before
-	text []byte // what is left of them
+	at   int    // they belong before this offset in wireConn.out
+	text []byte // what is left to write
 }
 
-// parts appends what a connection is to write next to an empty slice, and returns how many bytes that is.
+// parts appends to an empty slice what a connection writes next, and returns how many bytes that is.
 func (c *wireConn) parts(parts [][]byte) ([][]byte, int) {
 	at := c.gone
 	for i := range c.lent {
@@ -215,7 +215,7 @@ func (c *wireConn) leave(n int) {
 	c.lent = c.lent[:copy(c.lent, c.lent[used:])]
 }
 
-// compact drops what has been written once it is more than half of the output, so no more bytes are moved than have left.
+// compact drops written bytes once they are more than half of the output, so that it never moves more bytes than it frees.
 func (c *wireConn) compact() {
 	if c.gone <= len(c.out)/2 {
 		return

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	leastPartial = 2 * readSize // initial bytes of a buffer outside of the heap
-	sparePartial = 128 << 20    // bytes that replies may take there beyond what the plan's values need
+	leastPartial = 2 * readSize // initial size of a buffer outside of the heap, in bytes
+	sparePartial = 128 << 20    // bytes that replies may take there, beyond the need of the plan's values
 )
 
-// partials limits the memory of long incomplete replies, over all connections of a phase: a server must not take as much for each of them as its
-// protocol lets it announce. The memory is outside of the heap, where freed memory is free at once: the collector is off while a load is measured.
-// Any loop that is not held may call its methods.
+// partials limits the memory of long incomplete replies over all connections of a phase, since a server could announce as long a reply on each as its
+// protocol allows. The memory is outside of the heap, because the garbage collector is off while a load is measured. Any loop that is not held may
+// call its methods.
 type partials struct {
 	expected int64        // bytes that the plan's values need
-	taken    atomic.Int64 // bytes
+	taken    atomic.Int64 // bytes that replies take now
 }
 
 // take reserves more bytes for a reply, of which there bytes have been received so far.
@@ -54,7 +54,7 @@ func (w *wire) makeRoom(c *wireConn) error {
 	return nil
 }
 
-// move moves the connection's incomplete reply to memory of a size outside of the heap.
+// move moves the connection's incomplete reply to a buffer of size bytes outside of the heap.
 func (w *wire) move(c *wireConn, size int) error {
 	if c.mapped {
 		grown, err := unix.Mremap(c.in[:cap(c.in)], size, unix.MREMAP_MAYMOVE)
@@ -73,7 +73,7 @@ func (w *wire) move(c *wireConn, size int) error {
 	return nil
 }
 
-// mapping returns an empty buffer outside of the heap: the last spare one if it has the size, else a new one.
+// mapping returns an empty buffer outside of the heap: the last spare one if it has that size, else a new one.
 func (w *wire) mapping(size int) ([]byte, error) {
 	if n := len(w.spares) - 1; n >= 0 && cap(w.spares[n]) == size {
 		b := w.spares[n]

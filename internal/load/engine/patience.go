@@ -26,7 +26,7 @@ func awaited[T any](ctx context.Context, call func() (T, error), late func(T)) (
 	case <-ctx.Done():
 	}
 	if late != nil {
-		go func() { // likewise
+		go func() { // ends with the call, or with the process
 			if a := <-answered; a.err == nil {
 				late(a.value)
 			}
@@ -45,7 +45,7 @@ type patient struct {
 	from io.ReadSeekCloser
 	room []byte // the buffer of reads; once ctx has ended, an abandoned read may still write there, and nobody looks
 	have []byte // what was read into room and not passed on
-	err  error  // after have
+	err  error  // returned once have is used up
 }
 
 func newPatient(ctx context.Context, from io.ReadSeekCloser) *patient {
@@ -69,12 +69,12 @@ func (p *patient) Read(to []byte) (int, error) {
 // fill reads once.
 func (p *patient) fill() {
 	n, err := awaited(p.ctx, func() (int, error) { return p.from.Read(p.room) }, nil)
-	if p.err = err; p.ctx.Err() == nil { // so the read has returned
+	if p.err = err; p.ctx.Err() == nil { // else an abandoned read may still be running
 		p.have = p.room[:n]
 	}
 }
 
-// Seek goes to another place of the file.
+// Seek moves to another offset of the file.
 func (p *patient) Seek(offset int64, whence int) (int64, error) {
 	p.have, p.err = nil, nil
 	return p.from.Seek(offset, whence)

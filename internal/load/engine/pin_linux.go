@@ -13,9 +13,9 @@ import (
 	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
-// ownThread locks the goroutine to its thread until release is called, and makes the kernel wake the thread when a wait is over instead of up to 50
-// µs later, to save power. If cpus are given the thread runs there, even if they are not the process's, and if pinned, it goes before others there. The
-// runtime does not start threads from a locked one, so the others stay where they are.
+// ownThread locks the goroutine to its thread until release is called, and makes the kernel wake the thread at the end of a wait instead of up to 50
+// µs later to save power. If cpus are given, the thread runs there, even if the process may not, and if pinned, with priority. The runtime starts no
+// threads from a locked one, so other threads stay where they are.
 func ownThread(cpus []int, pinned bool) (release func(), err error) {
 	const least, standard = 1, 0 // nanoseconds; 0 restores the thread's initial value
 	runtime.LockOSThread()
@@ -35,12 +35,12 @@ func ownThread(cpus []int, pinned bool) (release func(), err error) {
 	}, nil
 }
 
-// pinnedNice is the nice value of a pinned thread. It gives nine times the weight of other threads, so those bound to the same CPU still run every 30
-// ms or so.
+// pinnedNice is the nice value of a pinned thread. It gives the thread nine times the weight of others, so those bound to the same CPU still run
+// every 30 ms or so.
 const pinnedNice = -10
 
-// bind restricts this thread to some CPUs and, if it is pinned and the process may, raises its priority there. A thread that watches the clock whenever
-// it is idle has no credit with a fair scheduler, which would let system daemons run for milliseconds. undo takes that back.
+// bind restricts this thread to some CPUs and, if it is pinned and the process may, raises its priority there. A thread that watches the clock
+// whenever it is idle has no credit with a fair scheduler, which would let system daemons run for milliseconds. undo reverts both.
 func bind(cpus []int, pinned bool) (undo func() error, err error) {
 	spread, err := machine.Confine(cpus)
 	if err != nil || !pinned {
@@ -54,10 +54,10 @@ func bind(cpus []int, pinned bool) (undo func() error, err error) {
 	return func() error { return cmp.Or(unix.Setpriority(unix.PRIO_PROCESS, 0, least-priority), spread()) }, nil
 }
 
-// ranOn is where a loop's thread ran in its latest step. It belongs to that thread during the step.
+// ranOn records where a loop's thread ran in its latest step. It belongs to that thread during the step.
 type ranOn struct {
 	pinned     bool
-	began, end int // CPUs; −1: not known
+	began, end int // CPUs at the step's begin and end; −1 if not known
 }
 
 func (r *ranOn) take(pinned bool) { r.pinned, r.began = pinned, onCPU() }

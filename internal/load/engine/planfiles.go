@@ -23,7 +23,7 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// openFile opens a file that the plan names where this process finds it, unless ctx ends first.
+// openFile opens a file that the plan names, unless ctx ends first.
 func (e *Engine) openFile(ctx context.Context, name string) (File, error) {
 	if e.cfg.Open == nil {
 		return nil, fmt.Errorf("open %s: this worker opens no files: start it with --files DIR, the directory that they are to be read from", name)
@@ -31,7 +31,7 @@ func (e *Engine) openFile(ctx context.Context, name string) (File, error) {
 	return awaited(ctx, func() (File, error) { return e.cfg.Open(name) }, func(late File) { _ = late.Close() }) // nothing was read
 }
 
-// checked is a file of the plan that has the length that the plan says.
+// checked is a file of the plan whose length is as the plan says.
 type checked struct {
 	File
 	e      *Engine
@@ -39,7 +39,7 @@ type checked struct {
 	length int64
 }
 
-// openChecked opens a file that had a length when the plan was checked. It reads nothing of a file that has another.
+// openChecked opens a file, and refuses it unless it has the length that it had when the plan was checked.
 func (e *Engine) openChecked(ctx context.Context, what, name string, length int64) (*checked, error) {
 	file, err := e.openFile(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) openChecked(ctx context.Context, what, name string, length int6
 	return nil, errors.Join(err, file.Close())
 }
 
-// reading reads the file from its current position. It ends when ctx does, and what it reads counts as progress.
+// reading returns a reader from the file's current position. It ends when ctx does, and its bytes count as progress.
 func (c *checked) reading(ctx context.Context) io.Reader {
 	return safefile.Exact(counted{newPatient(ctx, c), c.e}, c.length)
 }
@@ -82,15 +82,15 @@ func digest(file io.Reader) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// notSame is the error for a file that the plan was not checked with. It reveals nothing of what the file holds.
+// notSame is the error for a file that is not the one that the plan was checked with. It reveals nothing of the content.
 func notSame(what, name string) error {
 	return fmt.Errorf("%s %q is not the file that the plan was checked with: copy that to where the load runs", what, name)
 }
 
 const ofTrace = "trace"
 
-// openTrace opens a trace and checks that it is the one that the plan was checked with. It returns a function that opens the trace again, to be read
-// until a context ends.
+// openTrace checks that a trace is the one that the plan was checked with. It returns a function that opens the trace for reading until a context
+// ends.
 func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func(context.Context) (io.ReadSeekCloser, error), error) {
 	file, err := e.openChecked(ctx, ofTrace, t.File, t.Length)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e *Engine) openTrace(ctx context.Context, t *plan.Trace) (func(context.Con
 	}, nil
 }
 
-// replayed is a trace that is read from beginning to end, once or repeatedly, and must keep its length.
+// replayed is a trace that is read from beginning to end, once or repeatedly; its length must not change.
 type replayed struct {
 	*patient
 	length int64
@@ -137,7 +137,7 @@ func (r *replayed) Seek(offset int64, whence int) (int64, error) {
 	return r.patient.Seek(offset, whence)
 }
 
-// filesOf returns the files of a phase's datasets. It lets go of those that the phase does not use.
+// filesOf returns the files of a phase's datasets, and drops those of earlier phases that this one does not use.
 func (e *Engine) filesOf(ctx context.Context, ph *plan.Phase) (map[string]workload.Files, error) {
 	all, before := map[string]workload.Files{}, e.lists
 	e.lists = map[listing]*keyfile.Set{}
@@ -169,7 +169,7 @@ func (e *Engine) keysOf(ctx context.Context, k plan.Keys) (*keyfile.Set, error) 
 	return e.listed(ctx, keysFrom(k))
 }
 
-// valuesOf returns a dataset's values likewise.
+// valuesOf returns a dataset's values if they are from a file, else nil.
 func (e *Engine) valuesOf(ctx context.Context, v plan.Values) (*keyfile.Set, error) {
 	return e.listed(ctx, valuesFrom(v))
 }
@@ -195,7 +195,7 @@ func valuesFrom(v plan.Values) listing {
 	return listing{v.File.EntryFile, v.File.Count, keyfile.Source{Form: v.File.Form, Field: v.File.Field, Values: true, Encoding: v.File.Encoding}}
 }
 
-// listed returns the entries of a file, and keeps them; nil for no file.
+// listed returns the entries of a file and keeps them for later phases; nil for no file.
 func (e *Engine) listed(ctx context.Context, l listing) (*keyfile.Set, error) {
 	if l == (listing{}) || e.lists[l] != nil {
 		return e.lists[l], nil
@@ -264,7 +264,7 @@ func (e *Engine) readList(ctx context.Context, f *plan.EntryFile, count int64, f
 				sum, _ = digest(file.reading(ctx))
 			}
 		}
-		switch { // the error may quote the file, which only those who have the file themselves may see
+		switch { // the error may quote the file, which the coordinator may not see
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%s %q: %w", what, f.Path, context.Cause(ctx))
 		case sum != f.SHA256:

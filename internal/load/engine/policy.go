@@ -9,7 +9,8 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/policy"
 )
 
-// dialer connects to where the policy allows. It checks each address that a name resolves to before anything is sent there.
+// dialer returns a function that connects to addresses that the policy allows. It checks each address that a name resolves to before anything is sent
+// there.
 func (e *Engine) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{}
 	if e.cfg.Policy != nil {

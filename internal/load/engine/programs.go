@@ -6,15 +6,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// programs carries ops out by their program: the way for any kind of op over any transport, and the reference for the other ways.
+// programs carries ops out by their programs. It is the way for any kind of op over any transport, and the reference for the other ways.
 type programs struct {
 	op.Program
-	through  *op.Through // the same, if ops read through a cache
+	through  *op.Through // the program, if ops read through a cache; else nil
 	l        *loop
 	lane     *lane
 	w        *wire              // the lane's transport, if it is a wire
-	depth    int                // of nested deliveries
-	scratch  [][]driver.Request // by depth
+	depth    int                // how deep deliveries are nested
+	scratch  [][]driver.Request // one for each depth
 	starting *opState
 	whole    driver.Reply // the combined reply to a request with several keys
 }
@@ -36,7 +36,7 @@ func (p *programs) start(s *session, stream *workload.Stream, n int, due, now in
 	return n
 }
 
-// launch has the op's program begin it.
+// launch makes the op's program begin it.
 func (p *programs) launch(st *opState, now int64) {
 	p = st.by
 	s, sc := st.session, st.scene
@@ -71,7 +71,7 @@ func (p *programs) issue(st *opState, req *driver.Request, now int64) {
 	p.deliver(op.Event{Kind: op.Refused, Op: &st.Op, Target: req.Target, Endpoint: req.Endpoint, Verb: req.Verb, Tag: req.Tag}, now)
 }
 
-// answered takes the reply to a request, or to its announcement.
+// answered handles the reply to a request, or to its announcement.
 func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
 	w, at := p.w, c.queue.at(0)
 	if at.asking {
@@ -94,7 +94,7 @@ func (p *programs) answered(c *wireConn, b []byte, now int64) (took int, whole b
 	return took, true, err
 }
 
-// replied takes a reply to a request. to is where it sends the request, nil for nowhere; n is its length in bytes.
+// replied handles a reply to a request. to is where the reply redirects the request, or nil; n is the reply's length in bytes.
 func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n int, now int64) {
 	l := p.l
 	l.answers = now
@@ -125,7 +125,7 @@ func (p *programs) replied(r request, reply *driver.Reply, to *op.Redirect, n in
 	p.deliver(ev, now)
 }
 
-// repliedBatch takes the replies to a request with several keys; n is their length in bytes. The request's outcome is the worst of theirs.
+// repliedBatch handles the replies to a request with several keys; n is their length in bytes. The request's outcome is the worst of theirs.
 func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now int64) {
 	l := p.l
 	l.answers = now
@@ -163,7 +163,7 @@ func (p *programs) repliedBatch(r request, replies []driver.Reply, n int, now in
 	p.deliver(ev, now)
 }
 
-// endKeys counts the ends of n of the keys of st; n is 0 if the request has just one.
+// endKeys counts that n of the keys of st have ended; n is 0 if the request has just one.
 func (p *programs) endKeys(st *opState, n int, o driver.Outcome, now int64) {
 	if n > 0 {
 		st.keys -= n
@@ -175,7 +175,7 @@ func (p *programs) failed(c *wireConn, x *pending, kind op.EventKind, now int64)
 	p.lost(request{st: x.st, endpoint: c.endpoint, verb: x.verb, tag: x.tag, keys: int(x.keys)}, kind, now)
 }
 
-// lost ends a request that will not be answered. kind is op.RequestTimeout, op.Lost, or, for a request that counts as sent but has not left,
+// lost ends a request that will not be answered. kind is op.RequestTimeout, op.Lost or, for a request that was counted as sent but has not left,
 // op.Refused.
 func (p *programs) lost(r request, kind op.EventKind, now int64) {
 	unanswered(p.lane.requests(r.endpoint, r.verb), kind, 1)
@@ -227,7 +227,7 @@ func (p *programs) deliver(ev op.Event, now int64) {
 		}
 	}
 	p.depth--
-	// launch still iterates over the requests of an op that it is starting; it tells the feed itself.
+	// If the op is just being launched, launch still iterates over its requests, and then tells the feed itself.
 	held := st == p.starting
 	if step.Settled {
 		l.release(st)
@@ -242,7 +242,8 @@ func (p *programs) deliver(ev op.Event, now int64) {
 	}
 }
 
-// room returns an empty slice for the requests of this depth of delivery: a refusal is delivered while sibling requests are still being sent.
+// room returns an empty slice for the requests at this depth of delivery. Deliveries nest: a refusal is delivered while sibling requests are still
+// being sent.
 func (p *programs) room() []driver.Request {
 	for p.depth >= len(p.scratch) {
 		p.scratch = append(p.scratch, make([]driver.Request, 0, max(maxReplicas, len(p.l.reqNow)/driver.NumVerbs)))
@@ -250,7 +251,7 @@ func (p *programs) room() []driver.Request {
 	return p.scratch[p.depth][:0]
 }
 
-// maxReplicas is the largest N.
+// maxReplicas is the largest number of replicas (N).
 const maxReplicas = 16
 
 func (p *programs) sweep(now int64) int64 {
@@ -275,7 +276,7 @@ func (p *programs) sweep(now int64) int64 {
 
 func (p *programs) census(ops, keys *[driver.NumVerbs]int64) { p.l.countStates(ops, keys) }
 
-// ending says why a redirect is not followed.
+// ending returns the reason why a redirect is not followed.
 func ending(to *op.Redirect) []byte {
 	if to.Endpoint < 0 {
 		return strangeNode

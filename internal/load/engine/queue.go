@@ -2,23 +2,23 @@ package engine
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// pending is consecutive requests of one verb whose replies are owed. Either it is one request of a program's op, or it is a run of ops without a
-// state: one request for each of the ops, which were due and written together, in a batch or as plain ops.
+// pending is consecutive requests of one verb whose replies are owed: either one request of a program's op, or a run, which has one request for each
+// of several ops without a state that were due and written together, in a batch or as plain ops.
 type pending struct {
-	st    *opState // of a program's op; else nil
-	batch *batch   // of a quorum; else nil
+	st    *opState // the program's op; nil for a run
+	batch *batch   // the run's batch, in the way quorum; else nil
 	start *int64   // the op's or batch's start; set when its first request leaves
-	due   int64    // of a run of plain ops
+	due   int64    // when a run of plain ops was due
 	sent  int64
 	n     int32 // replies owed
-	keys  int16 // of the one request, if it has several; else 0
-	at    int16 // index of the first op in the batch
+	keys  int16 // keys of the one request, if it has several; else 0
+	at    int16 // index in the batch of the first op
 	verb  driver.Verb
 	tag   uint8 // the program's tag for the one request
 	dead  bool  // timed out: its replies are discarded
 
-	asking bool   // the reply to its announcement is owed, too
-	id     uint32 // if the codec has ids
+	asking bool   // the reply to the request's announcement is owed, too
+	id     uint32 // the request's, if the codec has ids
 }
 
 // queue is a first-in first-out ring that grows as needed. Its zero value is empty.
@@ -26,7 +26,7 @@ type queue struct {
 	ring       []pending // its length is 0 or a power of two
 	head, size int
 	dead       int // entries at the front that have timed out
-	owed       int // replies, of all entries
+	owed       int // replies that all entries owe
 }
 
 // len returns the number of entries.

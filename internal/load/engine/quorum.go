@@ -23,27 +23,27 @@ type quorum struct {
 	ended tallied // by the current reply or failure
 }
 
-// batch is quorum ops of one verb that a session has started together. Their requests stand in the connections' queues as runs, each with its place
-// among the ops. Neighbouring ops that have come equally far are counted once, and equal outcomes are recorded together.
+// batch is quorum ops of one verb that a session has started together. Their requests stand in the connections' queues as runs, each with the index
+// of its first op. Neighbouring ops with equal tallies are counted together, and equal outcomes are recorded together.
 type batch struct {
 	session *session
 	due     int64
 	begun   int64
 	start   int64 // before the write of the first request; 0 until then
-	open    int   // requests not ended; the batch is over with the last of them
+	open    int   // requests that have not ended; the last one ends the batch
 	verb    driver.Verb
-	spans   []span // its ops
+	spans   []span // the tallies of its ops
 }
 
-// span is consecutive ops of a batch that have come equally far.
+// span is consecutive ops of a batch with equal tallies.
 type span struct {
 	op.Tally
 	n int16
 }
 
-// tallied is the combined effect of ends of requests of one batch.
+// tallied is the combined effect of several requests of one batch that ended.
 type tallied struct {
-	acks     [maxReplicas + 1]uint64 // by k; the first counts answers that were not good
+	acks     [maxReplicas + 1]uint64 // by k, for the k-th good answer; the first element counts the other answers
 	outcomes [driver.NumOutcomes]uint64
 	done     int
 }
@@ -114,7 +114,8 @@ func (q *quorum) startAlike(s *session, stream *workload.Stream, n int, due, now
 	return got
 }
 
-// lead returns the first of the op's connections that has room for n requests, or nil. It marks all that have room to be written to, in order.
+// lead returns the first of the op's connections that has room for n requests, or nil. It marks all connections that have room as to be written to,
+// in order.
 func (q *quorum) lead(s *session, n int) (lead *wireConn) {
 	for _, endpoint := range q.of(0) {
 		c := q.w.conn(s, endpoint)
@@ -141,7 +142,7 @@ func (q *quorum) begin(s *session, ops []op.Op, due, now int64) {
 	q.started(b, now)
 }
 
-// enlist makes the batch of n ops that are due.
+// enlist makes a batch of n due ops.
 func (q *quorum) enlist(s *session, verb driver.Verb, n int, due, now int64) *batch {
 	b := q.take()
 	b.session, b.due, b.begun, b.start = s, due, now, 0
@@ -153,7 +154,7 @@ func (q *quorum) enlist(s *session, verb driver.Verb, n int, due, now int64) *ba
 	return b
 }
 
-// started tells the feed of ops that ended while their batch was being sent: they were refused.
+// started tells the feed of ops that were refused while their batch was being sent.
 func (q *quorum) started(b *batch, now int64) {
 	s := b.session
 	if n := q.tell(b, op.Refused, now); n > 0 {
@@ -174,7 +175,7 @@ func (q *quorum) place(ops []op.Op) {
 // of returns the endpoints of the i-th op.
 func (q *quorum) of(i int) []int { return q.homes[i*q.prog.N:][:q.prog.N] }
 
-// sendAll sends the requests of ops from index from on, which have the same endpoints, or counts them as refused.
+// sendAll sends the requests of ops, which have the same endpoints, or counts them as refused. from is the index of the first in the batch.
 func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 	w := q.w
 	var requests []byte // of all these ops, encoded once
@@ -202,7 +203,7 @@ func (q *quorum) sendAll(b *batch, ops []op.Op, from int) {
 		}
 		q.ask(c, b, from, n, len(ops)-from, len(c.out)-at)
 	}
-	w.codec.fault = nil // its connections have it
+	w.codec.fault = nil // the connections have taken it over
 }
 
 // encode appends the requests of ops from index from on, and notes where each ends.
@@ -215,8 +216,8 @@ func (q *quorum) encode(dst []byte, ops []op.Op, from int) []byte {
 	return dst
 }
 
-// ask records that a connection was given the requests of n ops of a batch from one on, size bytes in total. It had no room for the rest of all,
-// which are refused.
+// ask records that a connection was given the requests of n ops of a batch, from the op at index from on, size bytes in total. It had no room for the
+// others of all ops, whose requests are refused.
 func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
 	ledger := q.l.rec.Request(c.endpoint, b.verb)
 	ledger.Sent += uint64(n)
@@ -230,7 +231,7 @@ func (q *quorum) ask(c *wireConn, b *batch, from, n, all, size int) {
 	}
 }
 
-// joinBatch enters the requests of n ops of a batch, from one on, into the queue: into the newest entry if they continue it.
+// joinBatch enters the requests of n ops of a batch, from index from on, into the queue: into the newest entry if they continue it.
 func (c *wireConn) joinBatch(b *batch, from, n int) {
 	if c.fresh > 0 {
 		if p := c.queue.at(c.queue.len() - 1); p.batch == b && int(p.at)+int(p.n) == from {
@@ -259,7 +260,7 @@ func (q *quorum) settle(c *wireConn, got *answers, now int64) {
 	c.freed += q.tell(b, op.Replied, now)
 }
 
-// count records the same answer for one request of each of n ops of a batch, from one on. Ops that have come equally far are counted together.
+// count records the same answer for one request of each of n ops of a batch, from index from on. Ops with equal tallies are counted together.
 func (q *quorum) count(b *batch, from, n int, answer driver.Outcome) {
 	if n == 0 {
 		return
@@ -301,7 +302,7 @@ func (b *batch) cut(at int) int {
 	return i
 }
 
-// join merges the i-th span into the one before it if they have come equally far.
+// join merges the i-th span into the one before it if their tallies are equal.
 func (b *batch) join(i int) {
 	if i > 0 && i < len(b.spans) && b.spans[i-1].Tally == b.spans[i].Tally {
 		b.spans[i-1].n += b.spans[i].n

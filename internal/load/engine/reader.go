@@ -12,13 +12,13 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// read makes one read and answers what is complete. It reports whether there may be more: the buffer was filled, or the stream has ended and the end
-// has not been read yet.
+// read makes one read and handles the complete replies. It reports whether there may be more to read: the buffer was filled, or the stream has ended
+// and the end has not been read yet.
 func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	kept := len(c.in)
 	room := w.rbuf
 	switch {
-	case kept > mostMoved: // too much to move with every read: it grows where it is
+	case kept > mostMoved: // too much to move before every read: it grows in place
 		if cap(c.in)-kept < readSize {
 			if err := w.makeRoom(c); err != nil {
 				w.lose(c, err)
@@ -46,7 +46,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 		return false
 	}
 	now := w.out.arrival(c)
-	if !w.l.lapsed { // once lapsed, what has not left must be taken back before it is sealed
+	if !w.l.lapsed { // once lapsed, requests that have not left must be taken back before the interval is sealed
 		w.l.seal(now)
 	}
 	c.heard = now
@@ -63,7 +63,7 @@ func (w *wire) read(c *wireConn, ended bool) (more bool) {
 	return kept+n == len(room) || ended
 }
 
-// parse answers the replies at the front of b and returns what is left.
+// parse handles the complete replies at the front of b and returns the rest.
 func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	for c.state == isGreeting && len(b) > 0 {
 		n, err := c.codec.parseGreeting(b, c.greetAll-c.greets)
@@ -93,7 +93,7 @@ func (w *wire) parse(c *wireConn, b []byte, now int64) ([]byte, error) {
 	return b, nil
 }
 
-// resume scans on through the beginning of a long reply, if the codec can continue where it stopped. It reports whether the reply may be complete.
+// resume continues the scan of a long reply, if the codec can go on where it stopped. It reports whether the reply may be complete.
 func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
 	if c.codec.resumer == nil {
 		return true, nil
@@ -105,8 +105,8 @@ func (w *wire) resume(c *wireConn, b []byte) (whole bool, err error) {
 	return whole, err
 }
 
-// take takes what is at the front of b: replies to the first requests in the queue, or something unasked for. It returns how many bytes it took, and
-// whether there may be more to take.
+// take handles what is at the front of b: replies to the first requests in the queue, or an unsolicited message. It returns how many bytes it took,
+// and whether there may be more to take.
 func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
 	switch {
 	case c.queue.len() == c.unwritten():
@@ -122,7 +122,7 @@ func (w *wire) take(c *wireConn, b []byte, now int64) (n int, whole bool, err er
 	return w.way.answered(c, b, now)
 }
 
-// tagged takes a reply, which may be to any of the requests that have left.
+// tagged handles a reply with an id, which may be to any of the requests that have left.
 func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err error) {
 	id, ok, err := c.codec.tag(b)
 	if err != nil || !ok {
@@ -143,21 +143,21 @@ func (w *wire) tagged(c *wireConn, b []byte, now int64) (n int, whole bool, err 
 	}
 	dead := q.dead
 	if q.front(at); !q.at(0).dead && dead > 0 {
-		q.dead++ // the dead ones behind it stay
+		q.dead++ // the dead ones are now behind it, and stay
 	}
 	if q.at(0).dead {
 		n, whole, err = w.late(c, b)
 	} else {
 		n, whole, err = w.way.answered(c, b, now)
 	}
-	if n == 0 { // it is incomplete, or no reply
+	if n == 0 { // the reply is incomplete, or it is none
 		q.back(at)
 		q.dead = dead
 	}
 	return n, whole, err
 }
 
-// late takes the reply to a request that has timed out.
+// late handles the reply to a request that has timed out.
 func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
 	p := c.queue.at(0)
 	if p.asking {
@@ -171,7 +171,7 @@ func (w *wire) late(c *wireConn, b []byte) (n int, whole bool, err error) {
 	return n, true, nil
 }
 
-// announced takes the reply to a request's announcement.
+// announced handles the reply to a request's announcement.
 func (w *wire) announced(c *wireConn, b []byte) (n int, whole bool, err error) {
 	p := c.queue.at(0)
 	if n, err = c.codec.parseAsking(b); err != nil || n == 0 {
@@ -194,7 +194,7 @@ func (w *wire) parseOne(c *wireConn, b []byte) (int, error) {
 	return c.codec.parseBatch(b, p.verb, w.replies[:p.keys])
 }
 
-// unasked takes what came although nothing was asked. If the codec knows such messages, its error says what this one is.
+// unasked handles an unsolicited message. If the codec knows such messages, its error says what this one is.
 func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 	if c.codec.asider != nil {
 		return c.codec.aside(b)
@@ -205,7 +205,7 @@ func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 
 var errUnasked = errors.New("a reply to nothing that was asked")
 
-// legible returns the characters at the front of b that can be shown, without what stands between them; b as it is if there are none.
+// legible returns the printable characters at the front of b, without what stands between them; b itself if there are none.
 func legible(b []byte) string {
 	front := string(b[:min(len(b), 80)])
 	shown := strings.FieldsFunc(front, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
@@ -221,7 +221,7 @@ func (w *wire) keep(c *wireConn, rest []byte) {
 		}
 	case c.in == nil:
 		c.in = append(w.buffer(), rest...)
-	case &c.in[:1][0] == &rest[0]: // it was read in place
+	case &c.in[:1][0] == &rest[0]: // it was read into in, where it stays
 		c.in = rest
 	default:
 		c.in = append(c.in[:0], rest...)

@@ -9,9 +9,9 @@ import (
 // refreshEvery is the least time between two refreshes of one thing.
 const refreshEvery = 100 * time.Millisecond
 
-// refresher finds something out again when loops have reason to doubt it, in a goroutine of its own: what it takes may be slow.
+// refresher refreshes a fact that loops have reason to doubt, in a goroutine of its own, since that may be slow.
 type refresher struct {
-	doubt  chan struct{} // holds one
+	doubt  chan struct{} // buffers one signal
 	cancel context.CancelFunc
 	keeper sync.WaitGroup
 }

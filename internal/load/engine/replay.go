@@ -18,13 +18,13 @@ type replayFeed struct {
 	pipeline int
 	shed     bool
 	lasts    int64 // how long the trace goes on, from the step's start
-	drain    int64 // how long after that ops may still start
-	drainAt  int64 // on the run clock
+	drain    int64 // how long after that due ops may still start
+	drainAt  int64 // when drain ends, on the run clock
 	lookAt   int64 // when to look at the trace again while the reader is not ahead
-	ending   bool  // nothing more starts: what is held, and what was due by endBy, is shed, some in each turn
+	ending   bool  // nothing more starts: held ops, and those that were due by endBy, are shed, some in each turn
 	endBy    int64
-	busy     *session // the session of which an op is being started
-	scratch  op.Op    // scratch
+	busy     *session // the session whose op is being started
+	scratch  op.Op
 }
 
 // newReplay makes the feed of a step that replays a trace.
@@ -85,7 +85,7 @@ func (f *replayFeed) start(s *session, o *op.Op, due, now int64) {
 
 func (f *replayFeed) freed(s *session, _ int, now int64, _ bool) {
 	if s == f.busy {
-		return // due goes on by itself
+		return // due calls this again
 	}
 	for s.active < f.pipeline && !f.held.none(s) {
 		if !f.l.gate.open(now) {
@@ -124,7 +124,7 @@ func (f *replayFeed) stop(now int64) {
 // end makes the feed shed what is held and what was due by a time, and forget the rest.
 func (f *replayFeed) end(by int64) { f.ending, f.endBy = true, by }
 
-// shedSome continues the end, like that of [openFeed].
+// shedSome sheds some more ops after end, as that of [openFeed] does.
 func (f *replayFeed) shedSome() {
 	for _, s := range f.l.sessions {
 		for !f.held.none(s) {
@@ -138,7 +138,7 @@ func (f *replayFeed) shedSome() {
 		f.drop(f.head())
 		f.pos++
 	}
-	f.over = f.over || f.at != nil // the line at hand is due later; with none at hand, the next is not read yet
+	f.over = f.over || f.at != nil // the current line is due later; without one, the next is not read yet
 }
 
 // drop sheds an op that was not held.

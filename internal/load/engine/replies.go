@@ -8,8 +8,8 @@ import (
 // wireWay is a way over sockets.
 type wireWay interface {
 	way
-	// answered takes the replies at the front of b that belong to the first entry of the connection's queue. It returns how many bytes it took, and
-	// whether the entry is owed no more.
+	// answered handles the replies at the front of b that belong to the first entry of the connection's queue. It returns how many bytes it took, and
+	// whether the entry is complete.
 	answered(c *wireConn, b []byte, now int64) (took int, whole bool, err error)
 	// failed ends requests that will not be answered. They have left the queue already, or are dead.
 	failed(c *wireConn, p *pending, kind op.EventKind, now int64)
@@ -25,10 +25,10 @@ type bulkWay interface {
 // answers are replies to the requests of one entry in a queue.
 type answers struct {
 	n, bytes int
-	failed   int                        // those of them whose outcome is a failure of the target
-	foreign  int                        // those that hold a value that loadgen did not write, if values are checked
-	ended    [driver.NumOutcomes]uint64 // the n, by outcome
-	runs     []answerRun                // the n, in order
+	failed   int                        // how many have an outcome that is a failure of the target
+	foreign  int                        // how many hold a value that loadgen did not write, if values are checked
+	ended    [driver.NumOutcomes]uint64 // how many have each outcome
+	runs     []answerRun                // their outcomes in order
 }
 
 // answerRun is consecutive answers with the same outcome.

@@ -13,21 +13,21 @@ import (
 const dealEach = 256 // lines of a trace given out in one turn
 
 // rerunFeed starts a session's next line when one of its slots becomes free. The op is due think later, or when its line was read if that is later.
-// While any session has nothing to do, the feed reads on and holds the lines of busy sessions. While too many are held it reads no further, and
+// While any session has nothing to do, the feed reads on and holds the lines of busy sessions. While too many lines are held it reads no further, and
 // sessions without lines wait for the others.
 type rerunFeed struct {
 	tape
 	held     waiters
 	l        *loop
 	pipeline int
-	ramp     time.Duration // as in [closedFeed]
+	ramp     time.Duration // how much later than the first the last session starts
 	lasts    int64         // how long ops may start, from the step's start; 0: until the trace ends
-	stopAt   int64         // likewise, on the run clock
-	free     []int         // by session in the loop: slots that may start an op and have none
+	stopAt   int64         // the end of that time, on the run clock
+	free     []int         // by session: slots that may start an op and have none
 	idle     int           // their sum
-	lookAt   int64         // when to look at the trace again for them
+	lookAt   int64         // when to look at the trace again for those slots
 	ended    bool          // nothing more starts
-	scratch  op.Op         // scratch
+	scratch  op.Op
 }
 
 // newRerun makes the feed of a step whose closed sessions replay a trace.
@@ -92,7 +92,7 @@ func (f *rerunFeed) freed(s *session, n int, now int64, held bool) {
 	case held && f.l.stranded(s):
 		f.l.park(s, n, now)
 	default:
-		f.l.waste(s, n, now+f.l.think, now+delay) // nothing unless held
+		f.l.waste(s, n, now+f.l.think, now+delay) // no time is lost unless held
 		f.l.timers.set(now+delay, startSlots, int32(s.index), int32(n))
 	}
 }

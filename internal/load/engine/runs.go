@@ -7,12 +7,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// runs carries out plain ops over sockets without a state, an event and a program call for each. An op is a place in the queue of replies; ops that
-// were due and written together, a run, share an entry there and are counted together. The results equal those of the program, to the nanosecond.
+// runs carries out plain ops over sockets without a state, an event or a program call for each op. An op is a place in the queue of replies. Ops that
+// were due and written together, a run, share an entry there and are counted together. The results equal those of programs, to the nanosecond.
 type runs struct {
 	bulk
 	prog  *op.Plain
-	homes [drawn]int // of the drawn ops
+	homes [drawn]int // the endpoints of the drawn ops
 }
 
 func newRuns(w *wire, prog *op.Plain, source *workload.Source) *runs {
@@ -61,8 +61,8 @@ func (r *runs) startAlike(s *session, stream *workload.Stream, n int, due, now i
 	return n
 }
 
-// send starts drawn ops from index from on: as many as share an endpoint and a verb and fit, or are refused because nothing fits. It returns how
-// many.
+// send starts drawn ops, from index from up to got: as many as share an endpoint and a verb and fit on the connection, or are refused because none
+// fits. It returns how many.
 func (r *runs) send(s *session, from, got int, due, now int64) int {
 	l, w := r.l, r.w
 	verb, endpoint := r.ops[from].Verb, r.homes[from]

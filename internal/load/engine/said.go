@@ -2,23 +2,23 @@ package engine
 
 import "bytes"
 
-// In a server's message, a run of fewestDigits digits, or of longestWord letters and digits, is taken for part of a key or value. There are as many
-// of those as ops, and none deserves its own line.
+// In a server's message, fewestDigits or more digits in a row, or a word of at least longestWord letters and digits, are taken for part of a key or
+// value. Such parts differ from op to op, and would make each message an error of its own.
 const (
 	fewestDigits  = 6
 	longestWord   = 24
-	mostOfMessage = 512 // bytes of a message that are looked at; fewer are kept
+	mostOfMessage = 512 // how many bytes of a message are read; the text that is kept is shorter
 )
 
 var cut = []byte("…")
 
 // said strips from servers' error messages what they repeat of keys and values, so that one cause gives one text.
 type said struct {
-	prefix []byte // of the dataset's keys; empty if they begin with their number or are from a file
+	prefix []byte // the prefix of the dataset's keys; empty if they begin with their number or are from a file
 	text   []byte
 }
 
-// keyPrefix returns what stands before the number in a format of keys.
+// keyPrefix returns the part of a key format that stands before the number.
 func keyPrefix(format string) []byte {
 	prefix, _, _ := bytes.Cut([]byte(format), []byte("%"))
 	return prefix

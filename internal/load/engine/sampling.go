@@ -7,13 +7,13 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 )
 
-// sampling draws ops of a step that keeps samples, and holds what is known of those about to end.
+// sampling samples ops of a step, and holds what is known of the ops that are about to end.
 type sampling struct {
 	draw *measure.Draw
 	wall int64  // Unix nanoseconds of the run clock's zero
-	in   int64  // bytes of each current reply
-	code uint16 // of the current reply
-	why  []byte // the current errors
+	in   int64  // size of each of the current replies, in bytes
+	code uint16 // status code of the current reply
+	why  []byte // text of the current errors
 }
 
 // severalErrors stands for the error of an op that ended together with others that failed in different ways.
@@ -24,7 +24,7 @@ func newSampling(most int, seed uint64, step worker.Step, loop int, wall int64) 
 	return &sampling{draw: measure.NewDraw(most, seed, uint64(step.Seq)<<40|uint64(step.From)<<10|uint64(loop)), in: measure.Unknown, wall: wall}
 }
 
-// drawn returns the ops drawn since the last call; none without sampling.
+// drawn returns the ops sampled since the last call; none without sampling.
 func (s *sampling) drawn() []measure.DrawnOp {
 	if s == nil {
 		return nil
@@ -32,14 +32,14 @@ func (s *sampling) drawn() []measure.DrawnOp {
 	return s.draw.Taken()
 }
 
-// ended enters ops that have ended alike. What they sent is unknown, and they share equally in what was received.
+// ended samples among ops that have ended alike. How many bytes each sent is unknown; the received bytes are divided among them equally.
 func (s *sampling) ended(of *measure.Sample, n uint64) {
 	if !s.draw.Passes(n) {
 		s.enter(of, s.in, measure.Unknown, n)
 	}
 }
 
-// endedAlone enters an op that has a state.
+// endedAlone samples an op that has a state, so that its bytes are known.
 func (s *sampling) endedAlone(of *measure.Sample, st *opState) {
 	if !s.draw.Passes(1) {
 		s.enter(of, st.in, st.out, 1)
@@ -55,7 +55,7 @@ func (s *sampling) enter(of *measure.Sample, in, out int64, n uint64) {
 	s.draw.Enter(&op, why, n)
 }
 
-// because says why the next op to end failed.
+// because sets the reason why the next op to end failed.
 func (s *sampling) because(text []byte) { s.why = append(s.why[:0], text...) }
 
 // forget clears what is known of the current replies.

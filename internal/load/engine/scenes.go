@@ -9,18 +9,17 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// scenes carries out scenarios: a session's slot then runs several ops in a row instead of one. The slot is taken from the start of the first to the
-// end of the last, think times included.
+// scenes carries out scenarios: each takes a session's slot from the start of its first op to the end of its last, think times included.
 type scenes struct {
-	stateful // the way of its ops
+	stateful // the way of the scenarios' ops
 	l        *loop
 	source   *workload.Source
-	slab     []*scene // by number
+	slab     []*scene // by scene.id
 	free     []int32
-	cut      []int64                   // by scenario: how many ended between two steps because the run ended; they stay in flight
-	before   []int64                   // by scenario: in flight at the last census
+	cut      []int64                   // by scenario: how many the end of the run cut off between two steps; they stay in flight
+	before   []int64                   // by scenario: how many were in flight at the last census
 	now      []int64                   // by scenario: scratch for a census
-	steps    [2]map[measure.Step]int64 // by step: in flight at the last census, and scratch
+	steps    [2]map[measure.Step]int64 // by step: how many ops were in flight at the last census, and scratch
 	shed     []op.Op                   // scratch for the steps of a shed scenario
 	rolls    []*inside                 // the targets whose caches know rollbacks
 }
@@ -28,22 +27,22 @@ type scenes struct {
 // scene is a scenario in progress.
 type scene struct {
 	id      int32
-	number  int // of the scenario
+	number  int // the scenario's number in the phase
 	session *session
 	ops     []op.Op // its steps
 	at      int     // index of the current or awaited step
 	steps   int
 	due     int64
-	start   int64 // of its first op
+	start   int64 // when its first op started
 	outcome driver.Outcome
 	cause   op.EventKind
 	used    bool
 	doomed  []doomed
-	waits   bool // until the next step is due
-	fills   bool // the cache with what the current step has missed
+	waits   bool // the next step is not due yet
+	fills   bool // it is putting what the current step has missed
 }
 
-// doomed are a scenario's keys that a rollback drops from a target's cache. Its ops' own keys are gone by then.
+// doomed are the keys that a scenario's rollback drops from a target's cache. They are copies, since the ops' key buffers are reused by then.
 type doomed struct {
 	of   *inside
 	keys [][]byte
@@ -113,8 +112,8 @@ func (sc *scene) took(st *opState, outcome driver.Outcome, cause op.EventKind, n
 	}
 }
 
-// proceed continues after a step that has ended: with the next step, or with what the session does next. held says that the step failed before
-// anything of it could be sent.
+// proceed continues after a step that has ended: with the next step, or by giving the slot back. held says that the step failed before anything of it
+// could be sent.
 func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	sc.fills = false
 	sc.at++
@@ -143,7 +142,7 @@ func (x *scenes) proceed(sc *scene, now int64, held bool) {
 	x.leave(sc, now, held)
 }
 
-// doom keeps the keys of a scenario that is to end in a rollback.
+// doom keeps the keys of a scenario that will end in a rollback.
 func (x *scenes) doom(sc *scene) {
 	sc.doomed = sc.doomed[:0]
 	for _, t := range x.rolls {
@@ -167,7 +166,7 @@ func (x *scenes) rollBack(sc *scene) {
 	}
 }
 
-// leave gives the slot back.
+// leave ends the scenario and gives its slot back.
 func (x *scenes) leave(sc *scene, now int64, held bool) {
 	s := sc.session
 	x.release(sc)
@@ -175,7 +174,7 @@ func (x *scenes) leave(sc *scene, now int64, held bool) {
 	x.l.feed.freed(s, 1, now, held)
 }
 
-// fire starts the step of a scenario that is due.
+// fire starts a scenario's step that is due.
 func (x *scenes) fire(t timer, now int64) {
 	sc := x.slab[t.arg]
 	if sc.waits = !x.l.gate.open(now); sc.waits {
@@ -186,7 +185,7 @@ func (x *scenes) fire(t timer, now int64) {
 	x.step(sc, t.at, now)
 }
 
-// stop ends the scenarios that wait for a step, which will not come.
+// stop ends the scenarios that wait for their next step.
 func (x *scenes) stop(now int64) {
 	x.l.timers.drop(nextScene)
 	x.l.gate.drop(nextScene)
@@ -198,7 +197,7 @@ func (x *scenes) stop(now int64) {
 	}
 }
 
-// drop counts a scenario that was due and never starts, and its first op, which was due with it.
+// drop counts a scenario that was due and will never start, with its first op, which was due at the same time.
 func (x *scenes) drop(stream *workload.Stream) {
 	if number, _, ok := stream.NextScenario(x.shed); ok {
 		rec := x.l.rec

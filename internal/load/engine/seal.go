@@ -17,7 +17,7 @@ func (l *loop) seal(now int64) {
 	l.census()
 	l.settle(now)
 	if l.gaps != nil {
-		l.meter.kept() // the sum of short waits is no gap
+		l.meter.kept() // short waits must not add up to a gap
 	}
 	l.gate.pay()
 	select {
@@ -60,7 +60,7 @@ func (l *loop) finish(now int64) {
 	l.rec = nil
 }
 
-// turn is the mean time that an op took of a slot of the session, the think time after it included.
+// turn returns the mean time that an op held a slot of the session, including the think time after it.
 func (s *session) turn(slots, think int64) int64 {
 	return (max(s.last-s.first, 0) + think) * slots / max(s.started, slots)
 }
@@ -69,14 +69,14 @@ func (s *session) turn(slots, think int64) int64 {
 func (l *loop) fresh() *measure.Totals {
 	select {
 	case t := <-l.spare:
-		t.Origin = l.origin // it may come from an earlier step
+		t.Origin = l.origin // the recorder may come from an earlier step
 		return t
 	default:
 		return measure.NewTotals(l.origin, len(l.reqNow)/driver.NumVerbs)
 	}
 }
 
-// census counts what is in flight by looking at every op in progress and every connection's queue, and enters the difference from the last census. So
+// census counts what is in flight by looking at every op in progress and every connection's queue, and enters the change since the last census. So
 // in_flight is not derived from the counts that it is checked against.
 func (l *loop) census() {
 	clear(l.opsNow[:])

@@ -10,11 +10,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Allow checks whether a secret may go to where a connection leads: an address, or the path of a Unix socket. Nil: all may go anywhere.
+// Allow checks whether a secret may be sent over a connection to an address or to the path of a Unix socket. If nil, all secrets may go anywhere.
 type Allow func(secret string, to netip.AddrPort, socket string) error
 
-// allowance returns a function that checks a target's connection before anything is said on it. It is nil if there is nothing to check: no policy,
-// and no secret or no bounds on secrets.
+// allowance returns a function that checks a target's connection before anything is sent on it; nil if there is nothing to check.
 func (e *Engine) allowance(config any) func(to netip.AddrPort, socket string) error {
 	var names []string
 	if e.cfg.Allow != nil {

@@ -29,12 +29,12 @@ import (
 type side struct {
 	target    *plan.Target
 	driver    driver.Driver
-	clients   int           // of each session and endpoint: one, or one for each op in flight if the driver's clients block
-	forms     []driver.Form // of the target's ops in the plan's words
+	clients   int           // clients of each session and endpoint: one or, if the driver's clients block, one for each op in flight
+	forms     []driver.Form // the target's ops in the plan's own words
 	batch     bool          // its gets have several keys
 	run       string        // the run's id
 	secrets   func(name string) (string, error)
-	number    int // among the phase's targets
+	number    int // its number among the phase's targets
 	first     int // the first of its rows in the ledger of requests
 	endpoints []sockets.Endpoint
 	placement op.Placement
@@ -45,7 +45,7 @@ type side struct {
 	servers   map[string]map[string]string
 }
 
-// rows is how many rows of the ledger of requests a target has: one for each endpoint and, for a cluster, one for all nodes that join later.
+// rows returns how many rows of the ledger of requests the target has: one for each endpoint and, for a cluster, one for all nodes that join later.
 func (x *side) rows() int {
 	if x.cluster != nil {
 		return len(x.endpoints) + 1
@@ -53,7 +53,7 @@ func (x *side) rows() int {
 	return len(x.endpoints)
 }
 
-// opens is the most connections that a session opens: none if there is nothing to connect to.
+// opens returns the most connections that a session opens: none if there is nothing to connect to.
 func (x *side) opens() int {
 	_, wire := x.driver.(driver.Wire)
 	_, dials := x.driver.(driver.Dialer)
@@ -63,7 +63,7 @@ func (x *side) opens() int {
 	return x.clients * len(x.endpoints)
 }
 
-// connections is how many of them a session opens when a phase begins.
+// connections returns how many connections a session opens when a phase begins.
 func (x *side) connections() int {
 	n := x.opens()
 	for i := range x.endpoints {
@@ -123,7 +123,7 @@ func (x *side) identify(ctx context.Context) error {
 			defer cancel()
 			facts[i], err = x.identifyOne(ctx, &x.endpoints[i], known)
 			if err != nil && x.spare(i) {
-				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // it stays unknown if the node has a host name
+				x.endpoints[i].Addr, _ = netip.ParseAddrPort(x.endpoints[i].Text) // the address stays unknown if the node has a host name
 				return nil
 			}
 			return err
@@ -152,7 +152,7 @@ func (x *side) patience() time.Duration {
 	return 0
 }
 
-// expected returns an error if a server that says its N, W and R says others than the plan.
+// expected returns an error if a server reports N, W and R and they differ from the plan's.
 func (x *side) expected(facts map[string]string) error {
 	want := x.target.Copies
 	if want == nil {
@@ -169,7 +169,7 @@ func (x *side) expected(facts map[string]string) error {
 	return nil
 }
 
-// prepare has the driver prepare the servers of a target that the run has not loaded before; ready lists those that it has.
+// prepare makes the driver prepare the servers of a target, once in a run; ready lists the targets whose servers are prepared.
 func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
 	p, ok := x.driver.(driver.Preparer)
 	if !ok || ready[x.target.Name] {
@@ -187,8 +187,8 @@ func (x *side) prepare(ctx context.Context, ready map[string]bool) error {
 	return err
 }
 
-// cleanUp has the driver remove what it made on the servers, after a clear phase that ran to its end. The run's next load of the target prepares the
-// servers again. A failure is only logged: the phase still counts.
+// cleanUp makes the driver remove what it created on the servers, after a clear phase that ran to its end. The run's next load of the target prepares
+// the servers again. A failure is only logged: the phase still counts.
 func (e *Engine) cleanUp(ctx context.Context, g *group, final *worker.Final) {
 	c, ok := g.driver.(driver.Cleaner)
 	if !ok || g.step.Kind != worker.Clear || final.Stopped || final.Expired || g.sessions == 0 {
@@ -268,8 +268,8 @@ func (x *side) addresses(ctx context.Context, end *sockets.Endpoint) ([]sockets.
 	return all, nil
 }
 
-// choose records where the load goes, and which addresses of the name it does not go to. facts are nil where nobody answered. Those of the first that
-// answered become the endpoint's.
+// choose records which addresses of a name are loaded and which are not. facts are nil for an address where nobody answered. The facts of the first
+// that answered become the endpoint's.
 func (x *side) choose(end *sockets.Endpoint, places []sockets.Endpoint, facts []map[string]string) {
 	_, divided := x.driver.(driver.Dialer)
 	var loaded, others, silent []string
@@ -355,7 +355,7 @@ func (x *side) link(endpoint string) driver.Link {
 	return driver.Link{Endpoint: endpoint, Others: others, Run: x.run, Config: x.target.Config, Forms: x.forms, Batch: x.batch, Secrets: x.secrets}
 }
 
-// talk has a driver talk to an endpoint over its own connection, until ctx ends. Errors explain the likely cause.
+// talk runs a driver's exchange with an endpoint over a connection of its own, until ctx ends. Errors name the likely cause.
 func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(conn *sockets.Witness) error) error {
 	conn, err := x.connect.To(ctx, end)
 	switch {
@@ -376,7 +376,7 @@ func (x *side) talk(ctx context.Context, end *sockets.Endpoint, exchange func(co
 	return nil
 }
 
-// places is how many endpoints a session may have connections to.
+// places returns how many endpoints a session may have connections to.
 func (x *side) places() int {
 	if x.cluster != nil {
 		return x.cluster.places()
@@ -384,7 +384,7 @@ func (x *side) places() int {
 	return len(x.endpoints)
 }
 
-// endpoint returns one of the places, as it is known now. The caller must not change it.
+// endpoint returns the endpoint at a place, as it is known now. The caller must not change it.
 func (x *side) endpoint(at int) *sockets.Endpoint {
 	switch n := x.names[at]; {
 	case n != nil:

@@ -9,13 +9,14 @@ import (
 // replyEnd is what every skipped reply ends with.
 const replyEnd = "\r\n"
 
-// skipped is a reply whose beginning has told its length and whose value is not looked at: its bytes are counted as they come and not kept.
+// skipped is a reply of known length whose value is not looked at: its bytes are counted as they come and not kept.
 type skipped struct {
-	size int // of the whole reply; 0: none is skipped
+	size int // size of the whole reply; 0 if none is skipped
 	left int // bytes to come before its end
 }
 
-// outline begins to skip a reply of a size, 0 for none, of which there bytes have come. It returns how many of those are done with.
+// outline begins to skip a reply of a size, of which there bytes have been received; it does nothing if size is 0. It returns how many of the
+// received bytes are done with.
 func (c *wireConn) outline(size, there int) int {
 	if size == 0 {
 		return 0
@@ -26,7 +27,8 @@ func (c *wireConn) outline(size, there int) int {
 	return took
 }
 
-// skip takes what b has of the skipped reply, and settles it once it is complete. It returns how many bytes it took and whether they completed it.
+// skip takes the bytes of the skipped reply from b, and settles the reply once it is complete. It returns how many bytes it took and whether the
+// reply is complete.
 func (w *wire) skip(c *wireConn, b []byte, now int64) (took int, whole bool, err error) {
 	s := &c.skipped
 	took = min(s.left, len(b))

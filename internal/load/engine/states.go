@@ -7,24 +7,24 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// opState is an op between its start and its last event, if its way keeps a state.
+// opState is the state of an op from its start to its last event, in the ways that keep one.
 type opState struct {
 	op.Op
-	by      *programs // of the op's lane
+	by      *programs // the programs of the op's lane
 	session *session
-	scene   *scene // whose step it is; nil if it is not a scenario's
+	scene   *scene // the scenario that it is a step of; else nil
 	due     int64
 	begun   int64        // when the program started it
 	start   int64        // before the write of its first request; 0 until then
-	in, out int64        // bytes, for samples
-	follow  followed     // if the loop follows its ops
-	keys    int          // if the op has several: those whose requests have not ended
-	loading int64        // since when it has been loading from the source of a cache; 0: it is not
-	fill    bool         // it puts what a get has missed
-	used    bool         // between take and release
+	in, out int64        // bytes received and sent, for samples
+	follow  followed     // used if the loop follows its ops
+	keys    int          // if the op has several keys: how many of them have no answer yet
+	loading int64        // when it began to load from the source of a cache; 0 if it does not
+	fill    bool         // it puts a key that a get missed
+	used    bool         // in use, between take and release
 	done    bool         // the outcome is known; requests may be outstanding
-	waits   bool         // for its next try
-	failed  op.EventKind // how the try before ended, then
+	waits   bool         // it waits for its next try
+	failed  op.EventKind // if it waits: how its last try ended
 }
 
 // next draws the next op of a stream into a slot of the session; nil if the stream has ended.
@@ -41,8 +41,8 @@ func (l *loop) next(s *session, stream *workload.Stream, due, now int64) *opStat
 	return st
 }
 
-// launch begins an op that was drawn elsewhere, in a slot of the session that is taken already. o gets the state's key buffer in exchange for its
-// own.
+// launch begins an op that the caller has drawn, in a slot of the session that the caller has taken. o gets the state's key buffer in exchange for
+// its own.
 func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
 	st := l.take()
 	slot, key := st.Slot, st.Key
@@ -52,7 +52,7 @@ func (l *loop) launch(s *session, o *op.Op, sc *scene, due, now int64) {
 	l.states.launch(st, now)
 }
 
-// startDrawn begins an op that was drawn elsewhere in a free slot of the session.
+// startDrawn begins an op that the caller has drawn, in a free slot of the session.
 func (l *loop) startDrawn(s *session, o *op.Op, due, now int64) {
 	l.occupy(s, 1, now)
 	l.launch(s, o, nil, due, now)
@@ -64,7 +64,7 @@ func (l *loop) ready(st *opState, s *session, sc *scene, due, now int64) {
 	l.sets(st, s, sc, due, now)
 }
 
-// sets signs an op that is about to begin, and sets its state.
+// sets signs an op that is about to begin, and fills in its state.
 func (l *loop) sets(st *opState, s *session, sc *scene, due, now int64) {
 	st.by = l.lanes[st.Target].programs
 	st.session, st.scene, st.due, st.begun, st.start, st.loading, st.done, st.fill, st.keys, st.in, st.out = s, sc, due, now, 0, 0, false, false, len(st.Batch), 0, 0
@@ -114,8 +114,8 @@ func (l *loop) ended(st *opState, step op.Step, cause op.EventKind, now int64) {
 	}
 }
 
-// ordinal returns an op's position in the phase, from 1: that of a session's n-th turn, n from 0, if sessions take turns. It follows from the plan,
-// not from which session happens to be ahead or which worker runs it.
+// ordinal returns the position in the phase, from 1, of a session's n-th op, n from 0, as if sessions took turns. It depends on the plan only, not on
+// which session happens to be ahead or which worker runs it.
 func (l *loop) ordinal(n uint64, session uint32) uint64 { return n*l.ordinals + uint64(session) + 1 }
 
 // proceed gives back the slot of an op that has ended, or continues its scenario.
@@ -164,7 +164,7 @@ func (l *loop) release(st *opState) {
 	l.free = append(l.free, st.Slot)
 }
 
-// countStates adds to counts by verb the ops in flight that have a state, and their keys.
+// countStates adds the ops in flight that have a state, and their keys, to counts by verb.
 func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
 	for _, st := range l.slab {
 		if st.used && !st.done {
@@ -176,7 +176,7 @@ func (l *loop) countStates(ops, keys *[driver.NumVerbs]int64) {
 	}
 }
 
-// request is a request that the transport has taken, and whose end it reports to programs.
+// request is a request that the transport has accepted; it reports the request's end to programs.
 type request struct {
 	st       *opState
 	endpoint int

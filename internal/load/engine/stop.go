@@ -6,14 +6,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// errorStop ends a step on this worker after a number of its ops have failed. The coordinator counts those of all workers, but hears of them only
-// with the next snapshots.
+// errorStop ends a step on this worker once a number of its ops have failed. The coordinator counts the failures of all workers, but learns of them
+// only with the next snapshots.
 type errorStop struct {
 	left atomic.Int64
 	halt *atomic.Int32
 }
 
-// newErrorStop returns what ends a step after a number of failures; nil for 0.
+// newErrorStop returns an errorStop for a number of failures; nil for 0.
 func newErrorStop(errors int64, halt *atomic.Int32) *errorStop {
 	if errors == 0 {
 		return nil

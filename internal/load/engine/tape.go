@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	chunkOps  = 4096      // lines of a trace that are handed over together
-	chunks    = 8         // read ahead
-	mostHeld  = 64 * 1024 // ops of a loop that wait for their session; at this many, no more is taken from the trace
+	chunkOps  = 4096      // lines of a trace that the reader hands over together
+	chunks    = 8         // how many chunks the reader is ahead
+	mostHeld  = 64 * 1024 // the most ops of a loop that wait for their sessions; at this number the loop takes no more from the trace
 	arenaSize = chunkOps * 64
 )
 
-// tape is the lines of a trace that are for one loop.
+// tape holds the lines of a trace that are for one loop.
 //
-// Every loop reads the whole trace, on its own goroutine that is a few thousand lines ahead, and takes the lines of its sessions. The key alone
-// decides the session of a line, so the lines of a key stay in order.
+// For every loop, a goroutine reads the whole trace, a few thousand lines ahead, and takes the lines of the loop's sessions. The key alone decides
+// the session of a line, so the lines of a key stay in order.
 type tape struct {
 	t     *plan.Trace
 	timed bool
 	value driver.Value
-	fills bool // what gets miss is put, in the trace's sizes
+	fills bool // keys that gets miss are put, in the trace's sizes
 	file  func(context.Context) (io.ReadSeekCloser, error)
-	from  int     // the loop has sessions from ≤ i < from + here of the phase
-	here  int     //
-	all   int     // sessions of the phase
-	rate  float64 // at which ops are due, evenly spaced; 0: when the trace says
+	from  int // the loop has the phase's sessions from ≤ i < from + here
+	here  int
+	all   int     // how many sessions the phase has
+	rate  float64 // the rate of evenly spaced ops; 0 if ops are due when the trace says
 
-	limit int64   // lines of each session; 0: all
-	taken []int64 // the reader's: lines so far, by session in the loop
-	spent int     // the reader's: sessions that have reached limit
-	n     uint64  // the reader's: lines so far, of all sessions and laps
+	limit int64   // the most lines of a session; 0 for all
+	taken []int64 // lines taken so far, by session; only the reader uses it
+	spent int     // how many sessions have reached limit; only the reader uses it
+	n     uint64  // lines read so far, of all sessions and laps; only the reader uses it
 
 	reader sync.WaitGroup
 	full   chan *chunk
@@ -49,39 +49,39 @@ type tape struct {
 	stop   context.CancelFunc // ends a read of the file
 	ahead  chan struct{}      // closed once the reader has filled all chunks, or has read everything
 	once   sync.Once          // closes ahead
-	at     *chunk             // ops are taken from here, at pos
+	at     *chunk             // the current chunk: the next op is at pos
 	pos    int
-	over   bool  // nothing more comes
+	over   bool  // no more chunks come
 	fault  error // why the trace ended early
 }
 
-// reading is a feed that reads ahead of its step on a goroutine.
+// reading is a feed that reads its trace ahead, on a goroutine.
 type reading interface {
-	// open starts to read.
+	// open starts the reader.
 	open()
-	// close ends the reading when the step has ended, and returns why it ended early, if it did.
+	// close ends the reader after the step, and returns why the trace ended early, if it did.
 	close() error
 }
 
 // starved is how long a loop waits before it looks again for lines that were not read yet.
 const starved = int64(20 * time.Microsecond)
 
-// firstLines is how long a step waits, at most, for the reader to be ahead.
+// firstLines is the longest a step waits for the reader to be ahead.
 const firstLines = time.Second
 
 // chunk is consecutive ops of a trace.
 type chunk struct {
 	ops  []traced
 	keys []byte
-	err  error // after ops
+	err  error // why the trace ended after ops
 }
 
 // traced is an op of a trace.
 type traced struct {
-	due     int64 // from the step's start
+	due     int64 // when it is due, from the step's start
 	n       uint64
-	session int32 // in the loop
-	key     int32 // offset in the chunk's keys
+	session int32 // the session's index in the loop
+	key     int32 // the key's offset in the chunk's keys
 	length  int32
 	size    int32
 	ttl     uint32
@@ -151,8 +151,8 @@ func (p *tape) read(ctx context.Context) {
 	}
 }
 
-// lap reads the trace to its end and returns the last chunk, which is still to be passed on, and whether the trace is to begin again. It returns no
-// chunk if the reading is to end.
+// lap reads the trace to its end and returns the last chunk, which the caller passes on, and whether to read the trace again. It returns no chunk if
+// the reader must stop.
 func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err error) {
 	var rec trace.Record
 	for found := false; ; {
@@ -181,7 +181,7 @@ func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err e
 	}
 }
 
-// closing reports whether the reading is to end.
+// closing reports whether the reader must stop.
 func (p *tape) closing() bool {
 	select {
 	case <-p.quit:
@@ -194,7 +194,7 @@ func (p *tape) closing() bool {
 // add takes a line if it is for one of the loop's sessions and that session may have more.
 func (p *tape) add(c *chunk, rec *trace.Record) bool {
 	h := fnv.New64a()
-	_, _ = h.Write(rec.Key) // it never fails
+	_, _ = h.Write(rec.Key) // a hash never fails
 	s := int(h.Sum64()%uint64(p.all)) - p.from
 	if s < 0 || s >= p.here || p.limit > 0 && p.taken[s] == p.limit {
 		return false
@@ -230,7 +230,7 @@ func (p *tape) blank() *chunk {
 	}
 }
 
-// leads reports that the reader is ahead.
+// leads signals that the reader is ahead.
 func (p *tape) leads() { p.once.Do(func() { close(p.ahead) }) }
 
 func (p *tape) pass(c *chunk) bool {
@@ -265,7 +265,7 @@ func (p *tape) ready() bool {
 	return !p.over
 }
 
-// used reports whether another chunk must be loaded. It gives back the current one when that is used up.
+// used reports whether another chunk must be loaded. It returns a used-up chunk to the reader.
 func (p *tape) used() bool {
 	c := p.at
 	switch {
@@ -305,7 +305,7 @@ func (p *tape) fill(o *op.Op, x *traced) {
 	}
 }
 
-// waiters is ops that wait for their sessions, in order for each session.
+// waiters holds ops that wait for their sessions, in order for each session.
 type waiters struct {
 	waiting []held
 	free    []int32
@@ -320,7 +320,7 @@ type held struct {
 	next int32
 }
 
-// queueOf is the waiting ops of one session: indices into waiters.waiting; −1: none.
+// queueOf is the queue of one session's waiting ops: indices into waiters.waiting; −1 if there are none.
 type queueOf struct{ first, last int32 }
 
 func newWaiters(sessions int) waiters {

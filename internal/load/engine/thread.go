@@ -13,15 +13,15 @@ import (
 )
 
 // thread carries ops out on the loop's own thread. It is the way, and the transport, of a driver whose target is files on this machine. An op on a
-// mapped file can be shorter than a hand-over to another goroutine.
+// mapped file can take less time than a hand-over to another goroutine.
 //
-// wait carries out what is sent, one request after another, so an op whose end starts the next does not recurse. Every op is one request, to the one
-// endpoint, so ops need no program; a program would take a third of the loop's own time.
+// wait carries out queued ops one after another, so an op whose end starts the next does not recurse. Every op is one request to the one endpoint and
+// needs no program, which would take a third of the loop's own time.
 type thread struct {
 	l        *loop
 	store    localfile.Store
-	sessions []localfile.Session // by session.index; nil once it has failed
-	calls    []*opState          // sent and not begun; from head on, the oldest first
+	sessions []localfile.Session // by session.index; nil once a session has failed
+	calls    []*opState          // ops that have not begun; from head on, the oldest first
 	head     int
 	req      driver.Request // the current request
 	reply    driver.Reply   // to the current request
@@ -31,7 +31,7 @@ type thread struct {
 	ran      ranOn
 }
 
-// threadTurn is how long wait goes on before the loop looks at its timers again.
+// threadTurn is how long wait carries out ops before the loop looks at its timers again.
 const threadTurn = int64(time.Millisecond)
 
 func (t *thread) open(int64) error {
@@ -99,7 +99,7 @@ func (t *thread) wait(d time.Duration) bool {
 // carry carries an op out and returns its end.
 func (t *thread) carry(st *opState) (end int64) {
 	l, session := t.l, t.sessions[st.session.index]
-	if session == nil { // it has failed meanwhile
+	if session == nil { // the session has failed meanwhile
 		end = l.clock.now()
 		t.ended(st, driver.Error, op.Lost, end)
 		return end
@@ -129,7 +129,7 @@ func (t *thread) carry(st *opState) (end int64) {
 	return end
 }
 
-// work has a session carry a request out, and returns when that began. A panic becomes an error.
+// work makes a session carry a request out, and returns when that began. A panic becomes an error.
 func (t *thread) work(session localfile.Session, req *driver.Request, reply *driver.Reply) (start int64, err error) {
 	defer func() {
 		if e := panics.Recovered(recover()); e != nil {
@@ -147,7 +147,7 @@ func (t *thread) work(session localfile.Session, req *driver.Request, reply *dri
 	return start, err
 }
 
-// answered takes the reply to an op.
+// answered handles the reply to an op.
 func (t *thread) answered(st *opState, reply *driver.Reply, now int64) {
 	l := t.l
 	l.answers = now
@@ -186,7 +186,7 @@ func (t *thread) ended(st *opState, outcome driver.Outcome, cause op.EventKind, 
 
 func (t *thread) flush() {}
 
-// recall takes back what has not begun.
+// recall takes back ops that have not begun.
 func (t *thread) recall() {
 	for _, c := range t.calls[t.head:] {
 		ledger := t.l.rec.Request(0, c.Verb)
@@ -206,7 +206,7 @@ func (t *thread) outstanding(into []measure.Requests) {
 	}
 }
 
-// close leaves the sessions to the store.
+// close does nothing: the store closes the sessions.
 func (t *thread) close() {}
 
 // own returns how much of a step's time the loop itself took: time in the sessions is the target's.

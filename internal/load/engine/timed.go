@@ -9,23 +9,23 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// timed completes requests by the loop's own timers: the transport of drivers that have none.
+// timed is the transport of drivers that have none: the loop's own timers complete requests.
 type timed struct {
 	l         *loop
 	lane      *lane
-	number    int32 // among the loop's timed transports
+	number    int32 // its number among the loop's timed transports
 	driver    driver.Timed
 	config    any
 	endpoints int
-	limit     int   // requests outstanding for a session and endpoint
-	timeout   int64 // of a request
+	limit     int   // the most requests outstanding for a session and endpoint
+	timeout   int64 // of a request, in nanoseconds
 	owed      []int // requests outstanding, by session and endpoint
 	calls     []timedCall
 	free      []int32
-	reply     driver.Reply // the current one
+	reply     driver.Reply // the current reply
 }
 
-// timedCall is a request whose reply is computed and not due yet.
+// timedCall is a request whose reply is computed but not due yet.
 type timedCall struct {
 	st       *opState // nil once it has timed out
 	endpoint int
@@ -75,7 +75,7 @@ func (t *timed) send(s *session, st *opState, req *driver.Request) bool {
 	return true
 }
 
-// ask has the driver reply. A panic becomes an error.
+// ask makes the driver reply. A panic becomes an error.
 func (t *timed) ask(req *driver.Request, reply *driver.Reply) (d time.Duration, err error) {
 	defer func() {
 		if e := panics.Recovered(recover()); e != nil {

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// never is a time that does not come.
+// never is a time that never comes.
 const never = math.MaxInt64
 
 // timerKind says what a timer is for.
@@ -29,7 +29,8 @@ type timer struct {
 
 // timers is ordered by time. Its zero value is empty.
 //
-// Timers set in firing order, such as those of a think time, stand in a line and cost the same however many there are. The others are in a heap.
+// Timers that are set in firing order, such as those of a think time, are in a list, whose cost does not depend on its length. The others are in a
+// heap.
 type timers struct {
 	line []timer // in firing order
 	done int     // how many of line have fired
@@ -60,7 +61,7 @@ func (t *timers) set(at int64, kind timerKind, arg, n int32) {
 		t.heap = push(t.heap, x, earlierTimer)
 		return
 	}
-	if len(t.line) == cap(t.line) && t.done >= len(t.line)/2 { // what has fired makes room
+	if len(t.line) == cap(t.line) && t.done >= len(t.line)/2 { // reuse the room of timers that have fired
 		t.line = t.line[:copy(t.line, t.line[t.done:])]
 		t.done = 0
 	}

@@ -50,7 +50,7 @@ func (x *side) checkCodec(codec driver.Codec) error {
 	return nil
 }
 
-// newBlocking makes a transport of clients that block, so many for each session and endpoint.
+// newBlocking makes a transport of blocking clients; clients is how many each session has of an endpoint.
 func newBlocking(la *lane, clients int, dial dialer) *blocking {
 	x := la.side
 	return &blocking{
@@ -142,7 +142,7 @@ func (x *side) shake(ctx context.Context, d driver.Handshaker, conn net.Conn, en
 	if err == nil {
 		return made, nil
 	}
-	_ = conn.Close() // its error is of no use
+	_ = conn.Close() // the first error matters more
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("no answer to the handshake in time: %w", err)
 	}

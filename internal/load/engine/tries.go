@@ -2,7 +2,8 @@ package engine
 
 import "github.com/loadgen/loadgen/internal/load/op"
 
-// awaitTry has an op whose try has failed in an event of a kind tried again after a time. A step that was asked to end begins no other try.
+// awaitTry arranges another try, after a time, of an op whose last try ended in an event of a kind. Once the step was asked to end there are no more
+// tries.
 func (l *loop) awaitTry(st *opState, kind op.EventKind, wait, now int64) {
 	st.failed = kind
 	if l.stopped {
@@ -13,13 +14,13 @@ func (l *loop) awaitTry(st *opState, kind op.EventKind, wait, now int64) {
 	l.timers.set(now+wait, nextTry, st.Slot, 0)
 }
 
-// tryAgain goes on with an op that waited for its next try, by an event.
+// tryAgain ends the wait of an op and delivers an event to its program.
 func (l *loop) tryAgain(st *opState, kind op.EventKind, now int64) {
 	st.waits = false
 	st.by.deliver(op.Event{Kind: kind, Op: &st.Op}, now)
 }
 
-// stopTries ends the ops that wait for their next try as their last one ended.
+// stopTries ends ops that wait for their next try. They end as their last try did.
 func (l *loop) stopTries(now int64) {
 	l.timers.drop(nextTry)
 	for _, st := range l.slab {

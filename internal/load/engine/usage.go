@@ -16,9 +16,9 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// usage is what the process had spent when a step began.
+// usage holds what the process had used when a step began.
 type usage struct {
-	root      fs.FS // with proc and sys
+	root      fs.FS // has proc and sys
 	now       spending
 	throttled measure.Throttled
 	percent   int
@@ -26,8 +26,8 @@ type usage struct {
 	quiet     bool
 }
 
-// startUsage begins to count. While a step is measured, the collector runs only to keep the process below [memoryLimit]; Prepare has left it a clean
-// heap. Clients that block allocate for each op, so with them it runs as usual.
+// startUsage begins to count. While a step is measured, the garbage collector runs only to keep the process below [memoryLimit]; Prepare has left it
+// a clean heap. Blocking clients allocate for each op, so with them it runs as usual.
 func startUsage(root fs.FS, measured, blocks bool) usage {
 	u := usage{root: root, quiet: measured}
 	if measured {
@@ -38,12 +38,12 @@ func startUsage(root fs.FS, measured, blocks bool) usage {
 			debug.SetGCPercent(u.percent)
 		}
 	}
-	u.throttled, _ = machine.Throttled(root) // stop gets the same error
+	u.throttled, _ = machine.Throttled(root) // stop would get the same error
 	u.now = spent()
 	return u
 }
 
-// stop returns what was spent since startUsage.
+// stop returns what was used since startUsage.
 func (u usage) stop() measure.Generator {
 	now := spent()
 	if u.quiet {
@@ -57,7 +57,7 @@ func (u usage) stop() measure.Generator {
 	return g
 }
 
-// since returns what was spent since an earlier reading. It subtracts times as integers: a difference of rounded seconds could be negative.
+// since returns what was used since an earlier reading. It subtracts times as integers: a difference of rounded seconds could be negative.
 func (s spending) since(then spending) measure.Generator {
 	user, system := s.user-then.user, s.system-then.system
 	g := measure.Generator{
@@ -75,8 +75,7 @@ func (s spending) since(then spending) measure.Generator {
 	return g
 }
 
-// tidy collects garbage now rather than during the step. If the heap is too small for a collection to have started by itself, there is nothing to
-// gain.
+// tidy collects garbage before the step rather than during it. A heap too small for a collection to start by itself is left alone.
 func tidy() {
 	const small = 3 << 20 // collections begin at 4 MiB
 	var m runtime.MemStats
@@ -85,7 +84,7 @@ func tidy() {
 	}
 }
 
-// spending is what the process has spent since it began.
+// spending is what the process has used since it began.
 type spending struct {
 	at        time.Time
 	user      int64  // nanoseconds
@@ -121,8 +120,8 @@ func spent() spending {
 	}
 }
 
-// quantileSince returns the quantile q, 0 < q ≤ 1, of what was added to a histogram since an earlier state, as the upper bound of its bucket (the
-// lower bound if the upper is infinite); 0 if nothing was added.
+// quantileSince returns the quantile q, 0 < q ≤ 1, of the values added to a histogram since an earlier state, as the upper bound of their bucket (the
+// lower bound if the upper is infinite); 0 if none were added.
 func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
 	var total uint64
 	for i, n := range now.Counts {
@@ -142,9 +141,9 @@ func quantileSince(q float64, before, now *metrics.Float64Histogram) float64 {
 	return 0
 }
 
-// memoryLimit is how large the process may grow before its garbage is collected: taken plus half of the room that the machine and the control groups
-// have left, but never beyond the limit already set (GOMEMLIMIT). known is false if nothing says how much room there is. The other half is for what
-// the runtime does not count, such as the kernel's socket buffers, and for other processes.
+// memoryLimit returns how large the process may grow before its garbage is collected: taken plus half of the room that the machine and the control
+// groups have left, but never beyond the limit already set (GOMEMLIMIT). known is false if the room is not known. The other half is for what the
+// runtime does not count, such as the kernel's socket buffers, and for other processes.
 func memoryLimit(root fs.FS, taken, set int64) (limit int64, known bool) {
 	room, known := machine.Room(root)
 	if !known {
@@ -153,21 +152,21 @@ func memoryLimit(root fs.FS, taken, set int64) (limit int64, known bool) {
 	return min(set, taken+room/2), true
 }
 
-// taken is how much memory the runtime has from the system, counted as for its limit.
+// taken returns how much memory the runtime has from the system, counted as for its limit.
 func taken() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// joined is what the loops of a worker used in a step, taken together.
+// joined is what all loops of a worker used in a step.
 type joined struct {
-	busy, waited float64 // largest shares
+	busy, waited float64 // the largest share of any loop
 	waitKnown    bool
-	productive   int64 // nanoseconds, summed
+	productive   int64 // nanoseconds, the sum over loops
 	gaps         *measure.Interrupted
 
-	rateWait, bytesWait float64 // largest shares
+	rateWait, bytesWait float64 // the largest share of any loop
 }
 
 func (j *joined) add(u loopUse) {
@@ -207,7 +206,7 @@ func (j *joined) enter(g *measure.Generator, elapsed float64) {
 	}
 }
 
-// threads returns where the loops ran that carry out their ops themselves.
+// threads returns where loops that carry out their ops themselves have run.
 func (g *group) threads() []measure.Thread {
 	list, root := []measure.Thread{}, os.DirFS("/")
 	for _, l := range g.loops {

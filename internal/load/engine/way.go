@@ -8,7 +8,7 @@ import (
 // way carries ops of one kind from start to end. A step has one, chosen when it is prepared:
 //
 //	runs          plain ops over sockets: a place in the queue of replies, and no state
-//	followedRuns  the same, if what they return is compared with what was acknowledged
+//	followedRuns  the same, if the versions that gets return are compared with those that were acknowledged
 //	quorum        ops over epoll that ask all endpoints of their key at once: a share of a batch
 //	thread        ops on files, which the loop's own thread carries out
 //	programs      all others, each with a state, by its program

@@ -14,41 +14,41 @@ import (
 )
 
 const (
-	readSize    = 128 << 10             // bytes asked for in one read
-	mostMoved   = 16 << 10              // bytes of an incomplete reply that are moved before each read; more stay in place
-	firstBuffer = 512                   // initial bytes of a buffer: at the start of a phase, every connection has one
+	readSize    = 128 << 10             // the most bytes of one read
+	mostMoved   = 16 << 10              // the most bytes of an incomplete reply that are moved before each read; a longer one stays in place
+	firstBuffer = 512                   // initial size of a buffer: every connection has one at the start of a phase
 	keptBuffer  = 4 << 20               // a larger buffer is left to the garbage collector after use,
-	keptBytes   = 64 << 20              // as are buffers beyond this total
-	maxOpening  = 128                   // connections that a loop opens at a time: below common listen backlogs
+	keptBytes   = 64 << 20              // as are more buffers than this in total
+	maxOpening  = 128                   // connections that a loop opens at a time; common listen backlogs are longer
 	readyBatch  = 256                   // sockets handled in one turn
-	mostOverdue = 10                    // timeouts for which a reply with an id may stay away while others come
+	mostOverdue = 10                    // how many timeouts a reply with an id may be late while others come
 	spinBelow   = 20 * time.Microsecond // a shorter wait polls: a sleeping thread wakes later
 )
 
-// wire moves requests over the sockets of a poller. Over epoll it is the event loop's transport, over pipes the blocking executor's.
+// wire is the transport over the sockets of a poller: over epoll for the event loop executor, over pipes for the blocking one.
 type wire struct {
 	l        *loop
 	poll     sockets.Poller
-	codec    *guarded       // of all connections, or what makes each connection's own
+	codec    *guarded       // the codec of all connections, or the one that makes each connection's own
 	shared   bool           // codecs keep no connection state, and replies come in order
 	tags     bool           // replies come in any order
 	rests    bool           // an idle connection that the server closes stays down until it is needed
-	replies  []driver.Reply // to a request with several keys
+	replies  []driver.Reply // the replies to a request with several keys
 	lane     *lane
-	base     int32 // the token of its first connection
+	base     int32 // the token of this wire's first connection
 	places   int   // endpoints that a session may have a connection to
-	limit    int   // requests outstanding on a connection
-	timeout  int64 // of a request
+	limit    int   // the most requests outstanding on a connection
+	timeout  int64 // of a request, in nanoseconds
 	conns    []*wireConn
 	probing  []probing // by endpoint
 	dirty    []*wireConn
 	ready    []sockets.Readiness
 	rbuf     []byte
-	bufs     [][]byte // empty, for output and partial replies of conns
-	kept     int      // bytes that they have room for
+	bufs     [][]byte // empty buffers, for output and partial replies of conns
+	kept     int      // their total capacity in bytes
 	partials *partials
-	spares   [][]byte // empty, of these, for more of them
-	spared   int      // bytes that they have room for
+	spares   [][]byte // empty mappings outside of the heap, for long replies
+	spared   int      // their total capacity in bytes
 	reply    driver.Reply
 	way      wireWay // of the current step
 	bulk     bulkWay // way, if it is a bulkWay; else nil
@@ -56,17 +56,17 @@ type wire struct {
 	out      outlet
 	writer   writer
 	records  bool                   // a single write should fit in a TLS record
-	recalled [driver.NumVerbs]int64 // requests of the step that were taken back before they left
-	rand     *rand.Rand             // of back-off
+	recalled [driver.NumVerbs]int64 // requests of this step that were taken back before they left
+	rand     *rand.Rand             // for back-off
 	lost     []pending
 	text     []byte // why a connection is lost
 	opening  bool
-	waiting  []*wireConn // to be opened, while opening
+	waiting  []*wireConn // connections still to be opened, while opening
 	inMaking int
 	up       int
 	err      error           // what ended the opening
-	ended    sockets.Traffic // counted on closed connections
-	told     sockets.Traffic // counted up to the last call of traffic
+	ended    sockets.Traffic // traffic of connections that are closed
+	told     sockets.Traffic // traffic up to the last call of traffic
 }
 
 type connState uint8
@@ -78,8 +78,8 @@ const (
 	isUp
 )
 
-// wireConn is one session's connection to one endpoint. The fields that each read and write use stand together: between two of them the kernel uses
-// the caches.
+// wireConn is one session's connection to one endpoint. The fields that each read and write use stand together, since system calls in between evict
+// them from the processor's caches.
 type wireConn struct {
 	index    int32
 	state    connState
@@ -92,19 +92,19 @@ type wireConn struct {
 	fresh    int             // how many of the last entries in queue are not written yet
 	freed    int             // slots of ops ended by the current read, not yet reported to the feed
 	out      []byte          // to be written
-	broken   error           // nil, or why the next flush loses the connection instead of writing
+	broken   error           // why the next flush loses the connection instead of writing; else nil
 	gone     int             // bytes at the front of out that the socket has taken
-	lent     []lent          // to be written between the bytes of out
+	lent     []lent          // pieces to write between the bytes of out
 	in       []byte          // the beginning of an incomplete reply
 	mapped   bool            // in is outside of the heap
 	skipped  skipped         // the first reply owed, if it is skipped
-	progress driver.Progress // how far codec.resume came in in; zero: it was not used
+	progress driver.Progress // how far codec.resume has scanned in; zero if it was not used
 	heard    int64           // when bytes last came
 
-	behind   int // entries before the fresh ones that wait for the pipe to have room
-	handed   int // entries before those that were handed to the pipe; when they left is not known yet
+	behind   int // entries before the fresh ones that wait for room in the pipe
+	handed   int // entries before those that were handed to the pipe, and whose start is not known yet
 	codec    *guarded
-	lastID   uint32 // of the last request
+	lastID   uint32 // the id of the last request
 	held     []byte // to be written once the connection is up for the first time
 	cuts     []int  // offsets in out where another write begins; for pipes
 	greets   int    // replies still owed to the greeting
@@ -157,8 +157,8 @@ func (w *wire) room(c *wireConn) int {
 	return max(0, w.limit-c.queue.owed)
 }
 
-// coming reports whether a connection that is not up is being made for the first time, or after a rest, so that requests for it may wait. A connection
-// that rests, or to a cluster node that had no slots so far, is dialed now.
+// coming reports whether a connection that is not up is being made for the first time, or again after a rest, so that requests may wait for it. It
+// dials a connection that rests, or that goes to a cluster node without slots so far.
 func (w *wire) coming(c *wireConn) bool {
 	if w.lane.routes == nil && !w.rests || c.wasUp || c.link.gone > 0 {
 		return false
@@ -178,8 +178,8 @@ func (w *wire) wait(d time.Duration) bool {
 	return n > 0
 }
 
-// handleAll handles what has happened to connections. Resulting requests leave at once, but only after everything that happened to the same session:
-// ops that replies from several servers made room for share writes.
+// handleAll handles events of connections. Resulting requests leave at once, but only after all events of the same session, so that ops to which
+// several servers' replies gave room share writes.
 func (w *wire) handleAll(ready []sockets.Readiness) {
 	if w.places > 1 {
 		slices.SortFunc(ready, func(a, b sockets.Readiness) int { return int(a.Token) - int(b.Token) })
@@ -201,7 +201,7 @@ func (w *wire) handle(c *wireConn, r sockets.Readiness) {
 		}
 	default:
 		if r.Write && c.blocked {
-			w.flush() // requests gathered in this turn get their timestamp before they leave
+			w.flush() // gives the requests gathered in this turn their timestamp
 			if !w.l.expired(w.l.clock.now()) {
 				w.write(c)
 			}
@@ -246,7 +246,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 		w.way.failed(c, p, op.RequestTimeout, now)
 	}
 	silent := max(c.heard, c.queue.at(0).sent) + 2*w.timeout
-	if w.tags { // replies to others may come for ever
+	if w.tags { // replies to other requests may go on coming
 		silent = min(silent, c.queue.at(0).sent+mostOverdue*w.timeout)
 	}
 	if silent <= now {
@@ -261,7 +261,7 @@ func (w *wire) expire(c *wireConn, now int64) int64 {
 	return min(next, silent)
 }
 
-// traffic returns what the kernel has counted on the connections since the last call; false if they are not this process's sockets.
+// traffic returns the kernel's counts of the connections since the last call; false if they are not this process's sockets.
 func (w *wire) traffic() (since sockets.Traffic, known bool) {
 	if !w.out.prompt() {
 		return since, false
@@ -275,7 +275,7 @@ func (w *wire) traffic() (since sockets.Traffic, known bool) {
 	return since, true
 }
 
-// counted returns what the kernel has counted on a connection since it was opened.
+// counted returns the kernel's counts of a connection since it was opened.
 func (w *wire) counted(c *wireConn) sockets.Traffic {
 	if p, ok := w.poll.(interface{ Traffic(fd int) sockets.Traffic }); ok && c.fd >= 0 {
 		return p.Traffic(c.fd)
@@ -309,7 +309,7 @@ func (w *wire) recycle(b []byte) {
 	}
 }
 
-// leads returns which endpoint of which target the connection with a token goes to. Any goroutine may call it once the loop is made.
+// leads returns the target and endpoint of the connection with a token. Any goroutine may call it once the loop is made.
 func (l *loop) leads(token int32) (x *side, endpoint int) {
 	w := l.wireOf(token)
 	return w.lane.side, int(token-w.base) % w.places

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	leastLent   = 8 << 10 // bytes of a value: below this, one contiguous write is as fast
-	sheetSize   = 64      // requests of a sheet
-	mostStamped = 256     // bytes of a value that is worth copying twice
+	leastLent   = 8 << 10 // the smallest value, in bytes, that is lent; for a smaller one, a contiguous write is as fast
+	sheetSize   = 64      // how many requests a sheet has
+	mostStamped = 256     // the largest value, in bytes, that is worth copying twice
 )
 
 // writer makes the requests of a loop's connections. If the codec has a layout, a request is a copy of a similar one with another key and value. If
@@ -22,26 +22,26 @@ type writer struct {
 	codec *guarded
 	forms [driver.NumVerbs]form
 	req   driver.Request // scratch
-	lends bool           // the poller takes bytes from several places
+	lends bool           // the poller can write from several slices at once
 	exact bool           // the codec makes each request of programs
-	parts [][]byte       // of a lent value
+	parts [][]byte       // scratch: the pieces of a lent value
 	sheet sheet
 }
 
-// form is what all requests of a verb with the same key length and value size have in common. The TTL is the same throughout a step.
+// form holds what all requests of a verb with the same key length and value size have in common. The TTL is the same throughout a step.
 type form struct {
 	free       bool   // there is no form: requests of the verb differ in other ways, too
-	key, value int    // length and size
+	key, value int    // the key's length and the value's size
 	whole      []byte // one such request; empty: there is no form yet
 	keyAt      int
 	valueAt    int // the request's end if it has no value
 }
 
-// usual is the key length of most plans: a copy of constant length needs no call.
+// usual is the key length of most plans. It is a constant because a copy of constant length is compiled without a call.
 const usual = 16
 
-// sheet is many equal requests, for ops that differ only in their keys and values and go to all endpoints. A write's requests are copied at once, and
-// then keys and values are stamped onto them.
+// sheet holds many equal requests, for ops that differ only in their keys and values and go to all endpoints. All requests of a write are copied at
+// once, and then keys and values are stamped onto them.
 type sheet struct {
 	fits     bool   // the step's ops fit a sheet
 	requests []byte // sheetSize of them, or one if values are not worth copying twice; nil: not made yet
@@ -49,8 +49,8 @@ type sheet struct {
 	keyAt    int
 	key      int // length of the key
 	valueAt  int
-	value    driver.Value      // of puts, except its seed
-	seeds    [sheetSize]uint64 // of the values of a write
+	value    driver.Value      // the value of puts, except its seed
+	seeds    [sheetSize]uint64 // the seeds of a write's values
 }
 
 func newWriter(c *guarded, lends bool) writer { return writer{codec: c, lends: lends} }
@@ -61,7 +61,7 @@ func (w *writer) begin(exact bool) {
 	w.exact = exact
 }
 
-// request appends a program's request for an op. One with the op's own key and value is made as in the other ways.
+// request appends a program's request for an op. A request with the op's own key and value is made as in the other ways.
 func (w *writer) request(dst []byte, req *driver.Request, o *op.Op) []byte {
 	switch {
 	case len(req.Batch) > 0:
@@ -90,7 +90,7 @@ func sameBytes(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0
 func (w *writer) append(dst []byte, o *op.Op) []byte {
 	f := &w.forms[o.Verb]
 	if len(o.Key) != f.key || o.Value.Size != f.value || len(f.whole) == 0 {
-		if w.codec.layout == nil || f.free || len(f.whole) > 0 && o.Value.Size != f.value { // sizes vary: a form would not last
+		if w.codec.layout == nil || f.free || len(f.whole) > 0 && o.Value.Size != f.value { // there is no layout, or value sizes vary and a form would not last
 			return w.encode(dst, o)
 		}
 		if !w.form(f, o) {
@@ -140,7 +140,7 @@ func (w *writer) encode(dst []byte, o *op.Op) []byte {
 	return w.codec.request(dst, &w.req)
 }
 
-// lend appends the request of an op with its value lent, and returns its size in bytes; 0 if it must be encoded.
+// lend appends the request of an op with its value lent, and returns the request's size in bytes; 0 if it must be encoded.
 func (w *writer) lend(c *wireConn, o *op.Op) int {
 	v, f := &o.Value, &w.forms[o.Verb]
 	if !o.Verb.Stores() || f.free || v.Size < leastLent || v.Checked || !v.Text() || !w.lends || w.codec.layout == nil {
@@ -172,7 +172,7 @@ func alike(source *workload.Source, codec *guarded, limit int) bool {
 	return codec.layout != nil && source.Alike() && (!source.Stores() || value.Text() && value.Size < limit)
 }
 
-// laidOut reports whether the sheet is made, and makes it from the stream's next op if it is not. It returns false if there is no next op or no form.
+// laidOut makes the sheet from the stream's next op, unless it is made. It returns false if there is no next op or no form.
 func (w *writer) laidOut(stream workload.Stream) bool {
 	if w.sheet.requests != nil {
 		return true

@@ -6,15 +6,15 @@ import "github.com/loadgen/loadgen/pkg/driver"
 type batch struct {
 	place  Placement
 	states []batchState // by slot
-	counts []int        // scratch: by endpoint
-	homes  []int        // scratch: by item
+	counts []int        // scratch: the number of keys by endpoint
+	homes  []int        // scratch: the endpoint of each item
 	sorted []driver.Item
 }
 
-// batchState is how far an op has come.
+// batchState is the state of an op.
 type batchState struct {
-	pending int  // requests without an event yet
-	found   bool // one was OK
+	pending int  // requests that have not ended
+	found   bool // a reply was OK
 	done    bool
 }
 

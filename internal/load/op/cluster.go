@@ -2,21 +2,21 @@ package op
 
 import "github.com/loadgen/loadgen/pkg/driver"
 
-// MaxRedirects is how many redirects an op follows. A slot that has moved takes one, a slot that is moving two; a third allows for a map that changed
-// meanwhile. Beyond that, nodes are sending the op to each other.
+// MaxRedirects is how many redirects an op follows. A slot that has moved takes one, a slot that is moving two, and a map that changes meanwhile
+// takes more. Beyond five, nodes are sending the op back and forth.
 const MaxRedirects = 5
 
-// Redirect is the answer of an endpoint that does not have the key.
+// Redirect is the answer of an endpoint that does not have the key: it names the one that does.
 type Redirect struct {
-	Endpoint int  // that has it; −1: none of the target's
-	Ask      bool // for this request only, after an announcement; otherwise the key's slot has moved there
+	Endpoint int  // the endpoint that has the key; −1 if it is none of the target's
+	Ask      bool // only this request goes there, after an announcement; otherwise the key's slot has moved there
 }
 
 // Cluster is the program that sends one request to the endpoint that has the key's slot, and another for each redirect.
 type Cluster struct {
 	*Plain
 	slots     *Slots
-	redirects []uint8 // by slot of an op: those followed
+	redirects []uint8 // by slot of an op: how many it has followed
 }
 
 // NewCluster returns the program over the map, which it updates from redirects. checked is as for NewPlain.

@@ -5,14 +5,14 @@ package op
 type memo struct {
 	Placement
 	n     int
-	known []uint8 // by index, n each: the endpoint plus one; 0: not looked up yet
+	known []uint8 // n entries for each index: the endpoint plus one; 0 if it was not looked up yet
 }
 
 // mostKnown bounds the memory of a memo, in bytes.
 const mostKnown = 4 << 20
 
-// newMemo returns a memo of n endpoints for each of so many keys. It remembers nothing if there are too many keys or endpoints. An index at or above
-// keys is always looked up.
+// newMemo returns a memo of n endpoints for each of that many keys. It remembers nothing if there are too many keys or endpoints. A key with an index
+// of keys or more is always looked up.
 func newMemo(place Placement, keys int64, n int) memo {
 	m := memo{Placement: place, n: n}
 	if keys <= mostKnown/int64(n) && place.Endpoints() > 1 && place.Endpoints() < 1<<8 {

@@ -16,8 +16,8 @@ type NWR struct {
 	N, W, R  int
 	GetsAskR bool   // a get asks R endpoints, and one more on each failure; else it asks all N
 	AtRandom bool   // those R are drawn at random; else they are the first in the placement's order
-	Seed     uint64 // of the random draw
-	Keys     int64  // that an op's Index can name; 0 if an index does not name one key
+	Seed     uint64 // seed of the random draw
+	Keys     int64  // how many keys an op's Index can name; 0 if an index does not name one key
 }
 
 // Quorum is the program of client-side quorums. An op that asks all of its N endpoints at once needs only a Tally as state, so an executor can carry
@@ -26,20 +26,20 @@ type Quorum struct {
 	NWR
 	place  memo
 	states []state // by slot
-	order  []int   // by slot, N each: the replicas in asking order
+	order  []int   // N entries for each slot: the replicas in asking order
 }
 
-// state is how far an op has come.
+// state is the state of an op.
 type state struct {
 	Tally
-	asked uint8 // requests made, to the first so many of the slot's order
+	asked uint8 // requests made, to as many replicas in the slot's order
 
 	writer, version uint64 // the newest value found
 }
 
 // Tally counts how an op's requests have ended so far. Quorum.Tally returns its initial value.
 type Tally struct {
-	pending uint8 // requests without an event yet
+	pending uint8 // requests that have not ended
 	good    uint8
 	failed  uint8
 
@@ -116,7 +116,7 @@ func (p *Quorum) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	if step.Done && step.Outcome == driver.OK {
 		step.Writer, step.Version = s.writer, s.version
 	}
-	if step.Ack == 0 && !s.done && int(s.asked) < p.N { // a get that does not ask all: R is in reach, so another is left to try
+	if step.Ack == 0 && !s.done && int(s.asked) < p.N { // a get that has not asked all: R good answers are still possible, so ask another replica
 		dst = append(dst, request(ev.Op, p.replicas(ev.Op.Slot)[s.asked]))
 		s.asked++
 		s.pending++
@@ -125,7 +125,7 @@ func (p *Quorum) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	return dst, step
 }
 
-// newer keeps the value that a get was answered with if it is the newest so far. It reports whether the value is foreign: not written by loadgen.
+// newer keeps the value of a get's reply if it is the newest so far. It reports whether the value is foreign: not written by loadgen.
 func (s *state) newer(ev Event) (foreign bool) {
 	writer, version, foreign := header(ev)
 	if version > s.version || version == s.version && writer > s.writer {

@@ -88,10 +88,10 @@ import "github.com/loadgen/loadgen/pkg/driver"
 type Op struct {
 	Slot   int32  // index of the op's state in the program's arrays; small, reused after Settled
 	Stream uint32 // the stream it came from
-	Target int    // index into the targets of the phase: whose program carries it out
+	Target int    // index into the targets of the phase; that target's program carries the op out
 	N      uint64 // its number in the stream, from 0
 	Verb   driver.Verb
-	Index  uint64 // of its key, unique within the key space or the session's pool
+	Index  uint64 // index of its key, unique within the key space or the session's pool
 	Key    []byte
 	Value  driver.Value
 	Batch  []driver.Item // all keys, if the op has several: Index, Key and Value are then those of the first
@@ -107,10 +107,10 @@ const (
 	Refused                         // never sent: no connection, or too many outstanding
 	OpTimeout                       // the op's own deadline passed; its requests may still be outstanding
 
-	NumEventKinds int = iota // how many there are that can decide an op
+	NumEventKinds int = iota // how many kinds can decide an op
 )
 
-// WaitOver says that the time is over for which the op's program wanted to wait. It decides nothing.
+// WaitOver says that the wait that the op's program asked for is over. It decides nothing.
 const WaitOver = EventKind(NumEventKinds)
 
 var eventNames = [...]string{"reply", "timeout", "lost", "refused", "op_timeout", "wait_over"}
@@ -121,25 +121,25 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind     EventKind
 	Op       *Op
-	Target   int           // whose request it was, and
-	Endpoint int           // to which of its endpoints; both unset for OpTimeout and WaitOver
-	Verb     driver.Verb   // of the request, which may differ from the op's; likewise
-	Tag      uint8         // that the program gave the request; likewise
+	Target   int           // the target of the request, and
+	Endpoint int           // the endpoint there; these two, Verb and Tag are unset for OpTimeout and WaitOver
+	Verb     driver.Verb   // the request's, which may differ from the op's
+	Tag      uint8         // the request's, as the program set it
 	Reply    *driver.Reply // for Replied; valid during the call
-	Redirect *Redirect     // for Replied, if the reply names another endpoint; its outcome is then an error
+	Redirect *Redirect     // for Replied, if the reply names another endpoint; the reply's outcome is then an error
 }
 
 // Step is what an event did to its op.
 type Step struct {
 	Done    bool           // this event decided the op, with
 	Outcome driver.Outcome //
-	Settled bool           // nothing of the op is outstanding
-	Wait    int64          // above 0: nothing is outstanding, and the op goes on with WaitOver after so many nanoseconds
-	Kind    uint8          // with Done: the op's kind, 1 to 8, if the program sorts ops into kinds, each with its own latencies; 0: it does not
+	Settled bool           // no request of the op is outstanding
+	Wait    int64          // if above 0, no request is outstanding, and the op goes on with WaitOver after that many nanoseconds
+	Kind    uint8          // with Done: the op's kind, 1 to 8, if the program sorts ops into kinds, each with its own latencies; else 0
 	Ack     uint8          // k if this was the op's k-th good answer, under N, W and R; else 0
 	Foreign bool           // the answer held a value that loadgen did not write, where a checked one was expected
-	Writer  uint64         // with Done, for a get that is OK, of checked values: who put the newest value read, and
-	Version uint64         // its version; both 0 if that value is foreign
+	Writer  uint64         // with Done, for a get of checked values that is OK: the writer of the newest value read, and
+	Version uint64         // its version; both are 0 if that value is foreign
 }
 
 // Program carries out ops. Methods append requests to dst and return it. State is kept per Op.Slot and grows to the largest slot seen. A program is
@@ -152,7 +152,7 @@ type Program interface {
 // Placement says which endpoints hold a key. It depends on nothing but the key and the names of all endpoints. It does not change and may be shared
 // by goroutines.
 type Placement interface {
-	// Endpoints returns how many there are.
+	// Endpoints returns the number of endpoints.
 	Endpoints() int
 	// Home returns the first endpoint that holds key.
 	Home(key []byte) int
@@ -169,7 +169,7 @@ func request(o *Op, endpoint int) driver.Request {
 	return r
 }
 
-// header reads the header of the value that a get was answered with. foreign reports a value without one.
+// header reads the header of the value in a get's reply. foreign reports a value without one.
 func header(ev Event) (writer, version uint64, foreign bool) {
 	if ev.Kind != Replied || ev.Op.Verb != driver.Get || ev.Reply.Outcome != driver.OK {
 		return 0, 0, false

@@ -6,7 +6,7 @@ import "github.com/loadgen/loadgen/pkg/driver"
 // Outcome are enough, so an executor can carry such ops out without the program.
 type Plain struct {
 	place   memo
-	alone   bool // there is one endpoint
+	alone   bool // there is only one endpoint
 	checked bool
 	done    []bool // by slot: the op is done
 }
@@ -28,7 +28,7 @@ func (p *Plain) Home(o *Op) int {
 // Remember makes the program remember where keys live. keys is how many keys an op's Index can name.
 func (p *Plain) Remember(keys int64) { p.place = newMemo(p.place.Placement, keys, 1) }
 
-// Outcome returns the outcome of an op whose one request ended in an event of a kind; reply is for Replied.
+// Outcome returns the outcome of an op whose one request ended in an event of a kind. reply is used for Replied only.
 func (p *Plain) Outcome(kind EventKind, reply *driver.Reply) driver.Outcome {
 	switch kind {
 	case Replied:

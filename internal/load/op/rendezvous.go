@@ -47,7 +47,7 @@ func (r *Rendezvous) Place(dst []int, key []byte, n int) []int {
 	}
 	hash := mix(fnv(key))
 	from, n := len(dst), min(n, len(r.seeds))
-	var least uint64 // weight of the last one in dst
+	var least uint64 // the weight of the last endpoint in dst
 	for e, seed := range r.seeds {
 		w := mix(seed ^ hash)
 		full := len(dst)-from == n

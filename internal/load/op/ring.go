@@ -31,7 +31,7 @@ const (
 type Ring struct {
 	endpoints int
 	points    []point // ascending
-	first     []int32 // by the upper bits of a hash: the first point that is not in an earlier bucket
+	first     []int32 // indexed by the upper bits of a hash, the bucket: the first point that is not in an earlier bucket
 	shift     int     // 32 − the number of those bits
 }
 
@@ -55,7 +55,7 @@ func NewRing(names []string) *Ring {
 	return r
 }
 
-// NewRingOf returns the ring on which endpoint i has the points points[i]: one at least, and each has at least one.
+// NewRingOf returns the ring on which endpoint i has the points points[i]. There is at least one endpoint, and each has at least one point.
 func NewRingOf(points [][]uint32) *Ring {
 	r := &Ring{endpoints: len(points)}
 	for e, all := range points {
@@ -67,8 +67,8 @@ func NewRingOf(points [][]uint32) *Ring {
 	return r
 }
 
-// index sorts the points, and cuts the circle into at least as many buckets as there are points, and fewer than twice as many. A look-up then passes about one point; a
-// binary search of 640 would take ten unpredictable steps. It costs 4 to 8 bytes a point.
+// index sorts the points, and divides the circle into buckets: at least as many as there are points, and fewer than twice as many. A look-up then
+// passes about one point; a binary search of 640 would take ten unpredictable steps. The buckets take 4 to 8 bytes a point.
 func (r *Ring) index() {
 	slices.SortFunc(r.points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.endpoint, b.endpoint))

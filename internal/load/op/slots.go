@@ -8,14 +8,14 @@ const NumSlots = 1 << 14
 // Slots says which endpoint has each slot of a cluster: the cluster's own placement, as far as it is known. Unlike other placements it changes, so
 // one goroutine at a time may use it. A request for a slot that no endpoint has goes to endpoint 0, which will know more.
 type Slots struct {
-	home [NumSlots]int16 // −1: none
-	held []int           // by endpoint: its slots
+	home [NumSlots]int16 // the endpoint that has the slot; −1 if none has
+	held []int           // by endpoint: how many slots it has
 
-	readers [][]int // by endpoint: who takes the gets for its slots; empty: itself. Copies of the map have the lists in common
-	reads   []bool  // by endpoint: it is one of these
+	readers [][]int // by endpoint: which endpoints serve the gets for its slots; itself if empty. Copies of the map share these lists
+	reads   []bool  // by endpoint: whether it is in one of these lists
 }
 
-// NewSlots returns a map of so many endpoints, fewer than 2^15, none of which has a slot.
+// NewSlots returns a map of that many endpoints, fewer than 2^15, none of which has a slot.
 func NewSlots(endpoints int) *Slots {
 	s := &Slots{held: make([]int, endpoints)}
 	for i := range s.home {
@@ -39,7 +39,7 @@ func (s *Slots) Copy(from *Slots) {
 	copy(s.held, from.held)
 }
 
-// Share has others take gets: by endpoint, who takes those for its slots, nobody for the endpoint itself.
+// Share sets which endpoints serve the gets for the slots of each endpoint. An empty list stands for the endpoint itself.
 func (s *Slots) Share(readers [][]int) {
 	s.readers, s.reads = readers, make([]bool, len(readers))
 	for _, list := range readers {
@@ -49,7 +49,7 @@ func (s *Slots) Share(readers [][]int) {
 	}
 }
 
-// Reader returns which endpoint takes the gets of a stream for the slots of an endpoint.
+// Reader returns which endpoint serves the gets of a stream for the slots of an endpoint.
 func (s *Slots) Reader(endpoint int, stream uint32) int {
 	if endpoint >= len(s.readers) || len(s.readers[endpoint]) == 0 {
 		return endpoint
@@ -58,7 +58,7 @@ func (s *Slots) Reader(endpoint int, stream uint32) int {
 	return list[int(stream)%len(list)]
 }
 
-// Serves reports whether requests go to an endpoint: it has slots, or takes gets for others.
+// Serves reports whether requests go to an endpoint: it has slots, or serves gets for others.
 func (s *Slots) Serves(endpoint int) bool {
 	return s.held[endpoint] > 0 || endpoint < len(s.reads) && s.reads[endpoint]
 }

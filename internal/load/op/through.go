@@ -4,26 +4,26 @@ import "github.com/loadgen/loadgen/pkg/driver"
 
 // Cache says how ops read through a cache. Targets are numbered as in Op.Target.
 type Cache struct {
-	Self     int // the target that ops belong to: in the loop, it keeps entries or loads under way, or neither
-	Look     int // the target that keeps the entries: Self, or another; −1: none does
-	Source   int // the target that has all values; −1: ops leave it alone
+	Self     int // the target that ops belong to. It lives in the loop, and keeps entries, loads under way, or neither
+	Look     int // the target that keeps the entries, Self or another; −1 if none does
+	Source   int // the target that has all values; −1 if ops do not use it
 	OnPut    OnPut
 	Fails    bool   // an op fails if the cache does; else the source alone decides
 	Coalesce bool   // a get that misses asks Self whether the value is being loaded
-	TTL      uint32 // ms that an entry is good for; 0: for ever
+	TTL      uint32 // ms for which an entry is valid; 0 for ever
 }
 
-// OnPut is what becomes of a key's entry when the key is put.
+// OnPut says what happens to a key's entry when the key is put.
 type OnPut uint8
 
-// What becomes of it. A delete of the key drops the entry, except for Keep.
+// Values of OnPut. A delete of the key drops the entry, except with Keep.
 const (
-	Invalidate OnPut = iota // it is dropped
-	Update                  // it gets the new value
-	Keep                    // nothing
+	Invalidate OnPut = iota // the entry is dropped
+	Update                  // the entry gets the new value
+	Keep                    // the entry stays as it is
 )
 
-// The requests that an op makes, as their tags. A tag says which part of the program gets the request's end.
+// Tags of the requests that an op makes. A tag says which part of the program handles the request's end.
 const (
 	TagLook    uint8 = iota + 1 // a get of the cache
 	TagAsk                      // a get of Self, which waits for a load under way: OK brings that load's value, miss says to load
@@ -37,26 +37,26 @@ const (
 	numTags
 )
 
-// Waited is the Code of the reply to a get that waited for a load under way and brings its value.
+// Waited is the Code of the reply to a get that waited for a load under way and got its value.
 const Waited = 1
 
-// The kinds of gets that are OK.
+// Kinds of gets that are OK.
 const (
 	KindHit    uint8 = iota + 1 // the cache had the value
-	KindFilled                  // it came from the source, and is in the cache now
-	KindWaited                  // another get loaded it
-	KindSource                  // it came from the source, and is not in the cache
+	KindFilled                  // the value came from the source, and is in the cache now
+	KindWaited                  // another get loaded the value
+	KindSource                  // the value came from the source, and is not in the cache
 )
 
 var kindNames = [...]string{"", "hit", "filled", "waited", "source"}
 
-// KindName returns what results call a kind.
+// KindName returns the name of a kind in results.
 func KindName(kind uint8) string { return kindNames[kind] }
 
 // Kinds lists the names of all kinds.
 func Kinds() []string { return kindNames[1:] }
 
-// CacheCounts is what a program has counted of gets, in all: Gets = Hits + Misses, and Misses = Loads + Coalesced once all have ended.
+// CacheCounts are a program's counts of gets so far. Gets = Hits + Misses and, once all gets have ended, Misses = Loads + Coalesced.
 type CacheCounts struct {
 	Gets, Hits, Misses uint64
 	Loads              uint64 // gets that asked the source
@@ -73,21 +73,21 @@ type Through struct {
 	states []through // by slot
 }
 
-// through is how far an op has come.
+// through is the state of an op.
 type through struct {
-	ops     [numTags]Op // what each part sees; made as they are needed
+	ops     [numTags]Op // the op as each part sees it; filled in when needed
 	bytes   Verbatim    // the value that was loaded
 	version uint64      // its version, if it is checked
 	writer  uint64
 	pending int
 	loading bool
-	loaded  bool // bytes are the source's
+	loaded  bool // bytes holds the source's value
 	leads   bool // others may wait for this op's load
-	barred  bool // the cache failed to answer: its entry is left alone
-	waits   bool // it has missed
-	loads   bool // and has asked the source
+	barred  bool // the cache failed to answer, so its entry is left alone
+	waits   bool // counted as a miss
+	loads   bool // it has asked the source
 	done    bool
-	outcome driver.Outcome // of the source, while the cache is told
+	outcome driver.Outcome // the source's outcome, kept while the cache is updated
 }
 
 // NewThrough returns the program of a cache. part makes the program of ops that belong to one of the targets; each call must return another.
@@ -103,7 +103,7 @@ func NewThrough(c Cache, part func(target int) Program) *Through {
 	return p
 }
 
-// target returns which target a request goes to; −1: none.
+// target returns the target that a request goes to; −1 if there is none.
 func (c *Cache) target(tag uint8) int {
 	switch tag {
 	case TagLook, TagFill:
@@ -139,7 +139,7 @@ func (p *Through) Start(dst []driver.Request, o *Op) []driver.Request {
 	return p.missed(dst, o, s)
 }
 
-// send begins a part of an op.
+// send begins the part of an op that a tag stands for.
 func (p *Through) send(dst []driver.Request, o *Op, s *through, tag uint8, verb driver.Verb) []driver.Request {
 	sub := &s.ops[tag]
 	*sub = *o
@@ -187,7 +187,7 @@ func (p *Through) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 		switch {
 		case !s.done:
 			dst = p.next(dst, o, s, tag, &ev, part, &step)
-		case p.Coalesce && part.Outcome == driver.Miss && (tag == TagAsk || tag == TagLook && p.Look == p.Self): // another is to load
+		case p.Coalesce && part.Outcome == driver.Miss && (tag == TagAsk || tag == TagLook && p.Look == p.Self): // another get is loading
 			dst = p.send(dst, o, s, TagRelease, driver.Delete)
 		}
 	}
@@ -195,7 +195,7 @@ func (p *Through) On(dst []driver.Request, ev Event) ([]driver.Request, Step) {
 	return dst, step
 }
 
-// expire ends an op whose deadline has passed. Others no longer wait for its load.
+// expire ends an op whose deadline has passed, and the waits of gets for its load.
 func (p *Through) expire(dst []driver.Request, o *Op, s *through) ([]driver.Request, Step) {
 	if s.done {
 		return dst, Step{}
@@ -220,7 +220,7 @@ func (s *through) keep(ev Event) {
 	s.bytes.Bytes, s.writer, s.version = append(s.bytes.Bytes[:0], ev.Reply.Value...), writer, version
 }
 
-// next goes on after a part that has ended.
+// next goes on with an op after one of its parts has ended.
 func (p *Through) next(dst []driver.Request, o *Op, s *through, tag uint8, ev *Event, part Step, step *Step) []driver.Request {
 	failed := part.Outcome > driver.Miss
 	switch tag {
@@ -264,10 +264,10 @@ func (p *Through) next(dst []driver.Request, o *Op, s *through, tag uint8, ev *E
 		}
 		return p.told(dst, o, s, part, step)
 	}
-	return dst // of an op that is done
+	return dst // the op is done already
 }
 
-// told ends an op whose outcome was the source's, once the cache knows.
+// told ends an op once the cache is updated; the outcome is the source's.
 func (p *Through) told(dst []driver.Request, o *Op, s *through, part Step, step *Step) []driver.Request {
 	if p.Fails && part.Outcome > driver.Miss {
 		return p.end(dst, o, s, step, part.Outcome, 0)
@@ -294,7 +294,7 @@ func (p *Through) looked(dst []driver.Request, o *Op, s *through, tag uint8, ev 
 	case part.Outcome == driver.Miss:
 		s.leads = p.Coalesce
 		return p.load(dst, o, s)
-	case p.Cache.target(tag) == p.Self: // it waited for too long
+	case p.Cache.target(tag) == p.Self: // the get waited for too long
 		p.miss(s)
 		p.Coalesced++
 		return p.end(dst, o, s, step, part.Outcome, 0)
@@ -305,7 +305,7 @@ func (p *Through) looked(dst []driver.Request, o *Op, s *through, tag uint8, ev 
 	return p.missed(dst, o, s)
 }
 
-// missed goes on with a get whose key no cache has.
+// missed goes on with a get whose key is not in the cache.
 func (p *Through) missed(dst []driver.Request, o *Op, s *through) []driver.Request {
 	if p.Coalesce && p.Look != p.Self {
 		p.miss(s)
@@ -331,7 +331,7 @@ func (p *Through) load(dst []driver.Request, o *Op, s *through) []driver.Request
 	return p.send(dst, o, s, TagLoad, driver.Get)
 }
 
-// end decides an op, and lets those go on that wait for its load.
+// end decides an op, and releases the gets that wait for its load.
 func (p *Through) end(dst []driver.Request, o *Op, s *through, step *Step, outcome driver.Outcome, kind uint8) []driver.Request {
 	s.done, s.loading = true, false
 	step.Done, step.Outcome, step.Kind = true, outcome, kind
@@ -343,7 +343,7 @@ func (p *Through) end(dst []driver.Request, o *Op, s *through, step *Step, outco
 	}
 	s.leads = false
 	switch {
-	case outcome == driver.OK && kind == KindFilled && p.Look == p.Self: // the fill has told them
+	case outcome == driver.OK && kind == KindFilled && p.Look == p.Self: // the fill has released them
 		return dst
 	case s.loaded:
 		return p.send(dst, o, s, TagShare, driver.Put)
