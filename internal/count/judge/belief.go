@@ -6,19 +6,19 @@ import (
 
 const (
 	falseHolds = 0.02  // probability that a level holds far above the largest rate
-	lapse      = 0.15  // that one fails far below it, because something disturbed the machine
-	lapsedFar  = 0.04  // that one is even overloaded there
-	mostPoints = 20000 // of a belief
+	lapse      = 0.15  // probability that a level fails far below it, because something disturbed the machine
+	lapsedFar  = 0.04  // probability that a level is even overloaded there
+	mostPoints = 20000 // the most points of a belief's grid
 )
 
-// belief is how probable it is for each rate of a grid, even in their logarithms, that it is the largest that holds.
+// belief holds, for each rate of a grid with equal steps of the logarithm, the probability that it is the largest that holds.
 type belief struct {
-	from, step float64 // logarithms
+	from, step float64 // the grid's first point and its step, as logarithms
 	p          []float64
 }
 
-// believe weighs a belief that knows nothing by all tries. It reaches from the lowest rate to beyond what the closed load and the tries suggest, up to
-// what the generator can offer.
+// believe computes the belief from all tries, starting from an uninformed one. Its grid reaches from the lowest rate to beyond what the closed load
+// and the tries suggest, up to what the generator can offer.
 func (s *state) believe() belief {
 	low, high := s.From, max(s.closed, s.From)
 	for _, r := range s.rates {
@@ -39,7 +39,7 @@ func (s *state) believe() belief {
 	for i := range b.p {
 		theta, p := b.from+float64(i)*b.step, 0.0
 		if s.closed > 0 && theta > math.Log(s.closed) {
-			p = -float64(theta-math.Log(s.closed)) / math.Log(1.25) // what a closed load does not reach, an open one hardly does
+			p = -float64(theta-math.Log(s.closed)) / math.Log(1.25) // an open load hardly reaches a rate that a closed load does not
 		}
 		b.p[i] = p
 	}
@@ -92,7 +92,7 @@ func (b *belief) normalise() {
 	}
 }
 
-// quantile returns the rate below which the largest lies with a probability.
+// quantile returns the rate below which the largest rate that holds lies with probability q.
 func (b *belief) quantile(q float64) float64 {
 	sum := 0.0
 	for i, p := range b.p {

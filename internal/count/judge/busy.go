@@ -11,7 +11,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// heldBack says that a worker's policy kept ops from starting when they were due, or "" if it did for no more than 1 % of the time.
+// heldBack says that a worker's policy kept ops from starting when they were due. It returns "" if that was the case for no more than 1 % of the
+// time.
 func heldBack(g *measure.Generator) string {
 	limit, share := "rate", g.RateWait
 	if g.BytesWait > share {
@@ -23,7 +24,7 @@ func heldBack(g *measure.Generator) string {
 	return fmt.Sprintf("a worker's policy held the load back: ops that were due waited for its %s %s of the time", limit, quantity.Percent(share))
 }
 
-// judgePolicy checks whether the load was the plan's. It comes before what follows from that, such as a rate below the one offered.
+// judgePolicy checks whether a worker's policy held the load back. This comes before its consequences, such as a rate below the one offered.
 func (p *phase) judgePolicy(d *doubts) {
 	if why := heldBack(&p.Generator); why != "" && p.Kind.Timed() {
 		d.add(reason.PolicyLimit, run.Invalid, p.all(), "%s", why)
@@ -33,7 +34,7 @@ func (p *phase) judgePolicy(d *doubts) {
 // NoLocalPort is the code of a generator whose machine has run out of local ports.
 const NoLocalPort reason.Code = "no_local_port"
 
-// judgeGenerator checks whether the figures are the target's or loadgen's own.
+// judgeGenerator checks whether the figures describe the target or loadgen itself.
 func (p *phase) judgeGenerator(d *doubts) {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
 	switch closed := p.Closed(); {
@@ -55,14 +56,14 @@ func (p *phase) judgeGenerator(d *doubts) {
 	case p.Stalls == 0 && p.Closed():
 		p.judgeGaps(d)
 	case p.Stalls == 0:
-	case p.Closed(): // its lag does not show it
+	case p.Closed(): // a closed load's lag does not show a stall
 		d.add(reason.StoodStill, run.Suspect, p.each(rateFigures(), latencyFigures), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	default:
 		d.add(reason.StoodStill, p.stalled(), p.each(latencyFigures, []string{"lag"}), "the generator stood still %s for more than 250 ms, at most %s",
 			quantity.Count(p.Stalls, "time"), quantity.Duration(p.MaxStallSeconds))
 	}
-	blocks := g.Executor == plan.Blocking // its clients allocate, so collections are part of them, but long stops are not
+	blocks := g.Executor == plan.Blocking // clients that block allocate, so collections are part of their work, but long stops are not
 	if g.GCCycles > 0 && (!blocks || g.GCPauseMaxSeconds > suspectPause) {
 		d.add(reason.GarbageCollection, run.Suspect, p.each(latencyFigures), "%s ran in the generator while it measured", quantity.Count(uint64(g.GCCycles), "garbage collection"))
 	}
@@ -71,8 +72,8 @@ func (p *phase) judgeGenerator(d *doubts) {
 	}
 }
 
-// judgeGaps checks whether a closed phase's loop was kept from its ops, which have no lag: for a share of the time, or occasionally for so long that
-// the gaps make up the slowest thousandth of the latencies.
+// judgeGaps checks whether a closed phase's loops were kept from their processors, which lag does not show: for a share of the time, or occasionally
+// for so long that the gaps make up the slowest thousandth of the latencies.
 func (p *phase) judgeGaps(d *doubts) {
 	g := p.Generator
 	i := g.Interrupted
@@ -84,7 +85,7 @@ func (p *phase) judgeGaps(d *doubts) {
 	}
 	loops := float64(max(1, g.Loops))
 	long := min(float64(i.Times), math.Floor(i.Seconds/measure.LongGap.Seconds()))
-	met := long * float64(max(1, p.Load.Sessions)*max(1, p.Load.Pipeline)) / loops // ops that may have been in flight
+	met := long * float64(max(1, p.Load.Sessions)*max(1, p.Load.Pipeline)) / loops // how many ops the gaps may have met in flight
 	why := kept(i, "the rest is a stop of the process, a hypervisor's, or work of the loop itself")
 	switch {
 	case i.Seconds/loops > suspectGaps*p.Seconds:
@@ -114,7 +115,7 @@ func (p *phase) stalled() run.Validity {
 	return run.Suspect
 }
 
-// judgeMachine checks what held up the generator, or its packets.
+// judgeMachine checks whether the machine held up the generator or its packets.
 func (p *phase) judgeMachine(d *doubts) {
 	g := p.Generator
 	if w := g.RunQueueWait; w != nil && *w > suspectQueued {

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// cache copies what the phase's gets met in caches.
+// cache copies the counts of the caches that the phase read through.
 func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
 	if len(ph.Behind) == 0 {
 		return
@@ -26,7 +26,7 @@ func (p *phase) cache(ph *plan.Phase, c *measure.Cache) {
 	p.Cache.HitRatio = number(float64(c.Hits) / float64(c.Gets))
 }
 
-// mostDrawn is how many gets are drawn once more to simulate caches: that takes a second or two.
+// mostDrawn is the most gets that are drawn again to simulate caches, which takes a second or two.
 const mostDrawn = 10_000_000
 
 // simulate sets the hit ratio that LRU caches of the same size have on the same draws.
@@ -50,7 +50,7 @@ func (p *phase) simulate(pl *plan.Plan, ph *plan.Phase, m *Measured) {
 	p.null("cache.lru_hit_ratio", reason.NotApplicable, why)
 }
 
-// simulable returns the caches of a phase's load as they are simulated, or why they are not.
+// simulable returns the caches to simulate for a phase's load, or the reason why there are none.
 func simulable(p *plan.Plan, ph *plan.Phase, m *Measured) (c *reuse.Caches, why string) {
 	var of *plan.Target
 	for _, name := range ph.Targets() {
@@ -95,7 +95,7 @@ func simulable(p *plan.Plan, ph *plan.Phase, m *Measured) (c *reuse.Caches, why 
 	return cachesOf(of, ph.Sessions(), counted), ""
 }
 
-// filledBefore reports whether an earlier phase, or the phase's own setup, may have put something into a target's caches.
+// filledBefore reports whether an earlier phase, or the phase's own setup, may have put entries into a target's caches.
 func filledBefore(p *plan.Plan, ph *plan.Phase, of *plan.Target) (filled bool) {
 	for _, before := range p.Phases {
 		if before == ph {
@@ -110,8 +110,8 @@ func filledBefore(p *plan.Plan, ph *plan.Phase, of *plan.Target) (filled bool) {
 	return filled || len(ph.Setup) > 0
 }
 
-// cachesOf returns a target's caches as the engine makes them: one for each session, or one for the sessions of each worker. Entries take what those
-// that were there in the end took on average.
+// cachesOf returns a target's caches as the engine makes them: one for each session, or one for the sessions of each worker. An entry's size is the
+// mean size of the entries at the end.
 func cachesOf(of *plan.Target, sessions int, counted *measure.Cache) *reuse.Caches {
 	c := &reuse.Caches{Target: of.Name, OnPut: of.Cache.OnPut, Rollback: of.Cache.Rollback, Shared: of.Cache.Scope == plan.SharedCache}
 	n := sessions

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Codes of what gave out first in a search.
+// Codes of the resource that gave out first in a search.
 const (
 	byGenerator   = "generator"
 	byConnections = "connections"
@@ -25,18 +25,18 @@ const (
 )
 
 const (
-	worn     = 0.85  // share of the time that a thread has a processor from which on it has given out: it cannot get all of it
-	broken   = 0.001 // share of the ops of a level that were refused or answered with an error from which on that is why it failed
-	overcast = 0.01  // share of the bytes that TCP sent again
-	hushed   = 15    // times the mean time between answers: random arrivals leave a gap as long in one of three million
-	mostly   = 0.5   // share of what a database's sessions did or waited for
+	worn     = 0.85  // a thread that has a processor for at least this share of the time has given out: it cannot get all of it
+	broken   = 0.001 // a level with at least this share of ops refused or answered with an error failed because of them
+	overcast = 0.01  // share of the bytes that TCP sent again, from which on the network has given out
+	hushed   = 15    // multiple of the mean time between answers; random arrivals leave so long a gap once in three million
+	mostly   = 0.5   // share of a database sessions' time from which on one activity or wait is their main one
 )
 
-// unseen says what would tell what gave out first.
+// unseen says how to find out what gave out first.
 const unseen = "not visible from here; an observe of the server's process in the plan may tell (process, prometheus or hook)"
 
 // cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
-// nothing of a search in which no rate failed.
+// nothing about a search in which no rate failed.
 func (p *phase) cause(of *plan.Plan, ph *plan.Phase, m Measured) {
 	s := p.Search
 	switch {
@@ -123,10 +123,10 @@ func (m *Measured) stood(ph *plan.Phase) (code, evidence string) {
 	return byStalls, fmt.Sprintf("the server stood still: in %d of %s that failed it answered nothing for up to %s", still, quantity.Count(failed, "level"), quantity.Duration(seconds(longest)))
 }
 
-// strain is what was observed while the target had more to do than it could.
+// strain is what was observed while the target was overloaded.
 type strain struct {
 	rows  []run.Probe
-	spans [][2]float64 // on the run clock, in seconds
+	spans [][2]float64 // when it was overloaded: on the run clock, in seconds
 }
 
 // strain returns what was observed during the closed load and the levels that failed.
@@ -141,7 +141,7 @@ func (m *Measured) strain(o *Observation) strain {
 	return s
 }
 
-// most returns the greatest growth a second of the sum of some counters from one probe to the next, 0 if one is missing.
+// most returns the greatest growth per second, from one probe to the next, of the sum of some counters; 0 if a counter is missing.
 func (s strain) most(fields ...string) (perSecond float64) {
 	for i := 1; i < len(s.rows); i++ {
 		a, b := &s.rows[i-1], &s.rows[i]
@@ -162,7 +162,7 @@ func (s strain) most(fields ...string) (perSecond float64) {
 	return perSecond
 }
 
-// meets says whether some time is part of a span.
+// meets says whether the time between from and to overlaps a span.
 func (s strain) meets(from, to float64) bool {
 	for _, span := range s.spans {
 		if from < span[1] && to > span[0] {
@@ -193,14 +193,14 @@ func (s strain) mean(field string) float64 {
 	return sum / max(n, 1)
 }
 
-// cause returns what gave out, as servers of a driver show it. A cache that is full evicts at any rate: that it does counts only if a processor has
-// not given out.
+// cause returns what gave out, by the figures that a driver's servers show. A full cache evicts at any rate, so evictions count only if no processor
+// has given out.
 func (s strain) cause(driver string) (code, evidence string) {
 	refused, evicted, busy, who := 0.0, 0.0, 0.0, ""
 	switch driver {
 	case "redis":
 		refused, evicted = s.most("rejected_connections"), s.most("evicted_keys")
-		if s.last("io_threads_active") == 0 { // such threads spin: their time says nothing
+		if s.last("io_threads_active") == 0 { // I/O threads spin, so that their time says nothing
 			busy, who = s.most("used_cpu_user_main_thread", "used_cpu_sys_main_thread"), "the server's main thread"
 		}
 	case "memcached":

@@ -11,45 +11,45 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// servers is facts by target and endpoint: see [worker.Ready].
+// servers holds facts by target and endpoint: see [worker.Ready].
 type servers = map[string]map[string]map[string]string
 
-// Measured is what a phase left behind, merged over all workers.
+// Measured is everything that was counted and observed in a phase, merged over all workers.
 type Measured struct {
 	Endpoints  []string            // of the phase's own target
 	Others     map[string][]string // of the other targets that its scenarios name, by name; Totals.Requests has the order of both
-	Servers    servers             // what each endpoint of each target said of itself, by target and endpoint
-	Load       *measure.Totals     // of the measured step; for populate and clear, of that step; nil if there are Levels
-	Shape      pace.Shape          // of the measured step, if its ops were due by a schedule; for an open phase, the plan's
+	Servers    servers             // facts that each endpoint reported about itself
+	Load       *measure.Totals     // counts of the measured step, or of the populate or clear; nil if there are Levels
+	Shape      pace.Shape          // the measured step's schedule, if it had one; for an open phase, the plan's
 	Setup      *measure.Totals     // nil if the phase has no setup
-	Series     []run.Row           // of a Series
-	Generators []measure.Generator // of the measured step, one for each worker
-	Logs       []*worker.Log       // of workers that loaded log files
+	Series     []run.Row           // rows of a Series
+	Generators []measure.Generator // one for each worker, for the measured step
+	Logs       []*worker.Log       // one for each worker that loaded log files
 	Unread     []string            // workers that were lost before they reported on their log files
 	Aborted    bool                // the step was told to end early
-	GoesOn     bool                // or it is judged before its end
-	StoppedOn  string              // the plan's words that ended it early; "": none did
-	Failed     string              // the worker's failure that ended it early; "": none did
-	WarmUp     run.WarmUp          // from FindWarmUp; the zero value: none
-	Settled    *measure.Totals     // of the measured step after WarmUp; nil if that is the whole step
+	GoesOn     bool                // the step goes on: it is judged before its end
+	StoppedOn  string              // the plan's words that ended the step early, or ""
+	Failed     string              // the failure of a worker that ended the step early, or ""
+	WarmUp     run.WarmUp          // from FindWarmUp; the zero value if there is none
+	Settled    *measure.Totals     // counts of the measured step after WarmUp; nil if that is the whole step
 	Losses     []worker.Loss       // of workers lost in this phase or before it, which leave part of its load missing
-	Levels     []*Level            // of stages or of a search, in order
+	Levels     []*Level            // the levels of stages or of a search, in order
 	Ended      End                 // why a search tried no more rates
 	Origin     float64             // when the load began, in seconds on the run clock
 	Apart      time.Duration       // by how much the clocks of two loading workers may differ
 
 	Earlier []Earlier // phases that ran before, in order
 
-	Over     *Series            // what Series is of, if the phase has events
+	Over     *Series            // the data behind Series, if the phase has events
 	Happened map[int]*Happening // events that the coordinator carried out, by number in the phase
 
 	DrawsAs int // the repetition whose random draws the load made, from 1
 
 	Steps []int // run-wide numbers of the steps that loaded: the measured one, or one per level
 
-	Observed map[string]*Observation // by name; the plan's observations that are missing here were not made
+	Observed map[string]*Observation // by name; an observation of the plan that is missing here was not made
 
-	// Unfinished is what lost workers' last snapshots had in flight: neither side of a ledger will learn how it ended.
+	// Unfinished counts the ops and requests that were in flight in the last snapshots of lost workers. How they ended is unknown.
 	Unfinished measure.Counters
 }
 
@@ -66,14 +66,14 @@ func (m *Measured) cut() bool {
 	return m.Aborted || len(m.Losses) > 0 || slices.ContainsFunc(m.Logs, failed)
 }
 
-// counts is what a step left behind, and the part of it that rates and latencies are of. It is the first of the package's stages.
+// counts holds a step's counts, and the part of the step that rates and latencies are computed from. It is the first of the package's stages.
 type counts struct {
 	Measured
 	plan     *plan.Plan
 	phase    *plan.Phase
 	settled  *measure.Totals // what latencies are computed from
 	window   window          // the plateau, after the warm-up
-	noWindow string          // why there is none, or ""
+	noWindow string          // why there is no plateau, or ""
 }
 
 func newCounts(p *plan.Plan, ph *plan.Phase, m Measured) *counts {
@@ -89,10 +89,11 @@ func newCounts(p *plan.Plan, ph *plan.Phase, m Measured) *counts {
 	return c
 }
 
-// even returns how many seconds the plateau lasted; not above 0 if there is none.
+// even returns how many seconds the plateau lasted; 0 or less if there is none.
 func (c *counts) even() float64 { return seconds(c.window.to - c.window.from) }
 
-// withInFlight returns the totals of a load's last part with those of its ops in flight at the end that the whole load had: the part counts the change.
+// withInFlight returns the totals of a load's last part, with the whole load's number of ops in flight at the end. The part itself counts only the
+// change.
 func withInFlight(part, whole *measure.Totals) *measure.Totals {
 	t := *part
 	of := func(o, all *measure.Op) *measure.Op {
@@ -117,7 +118,7 @@ func withInFlight(part, whole *measure.Totals) *measure.Totals {
 	return &t
 }
 
-// slots returns the ops that each occupied a slot: those of the verbs, or scenarios if the phase has any.
+// slots returns the counts of what occupied slots: ops by verb, or scenarios if the phase has any.
 func slots(ph *plan.Phase, t *measure.Totals) []*measure.Op {
 	if len(ph.Scenarios) > 0 {
 		return t.Scenarios
@@ -139,7 +140,7 @@ func turns(ops []*measure.Op, w window) (n uint64) {
 	return n
 }
 
-// binShift returns the width of the widest bins of turns and of their time, as a power of two, and where the last bin that is not empty begins.
+// binShift returns the width, as a power of two, of the widest bins of turns and of their time, and where the last non-empty bin begins.
 func binShift(ops []*measure.Op, t *measure.Totals) (shift uint8, last int64) {
 	of := func(b *measure.Bins) {
 		if b.Total() == 0 {
@@ -170,7 +171,7 @@ func (w window) aligned(shift uint8) window {
 	return window{(max(w.from, 0) + width - 1) &^ (width - 1), w.to &^ (width - 1)}
 }
 
-// stepOf returns what was counted of a scenario's i-th step.
+// stepOf returns the counts of a scenario's i-th step.
 func stepOf(t *measure.Op, i int) *measure.Op {
 	if i < len(t.Steps) {
 		return t.Steps[i]

@@ -9,10 +9,11 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// mostOthers is how much others may have used a device just before a load, as a share of what it did during the load.
+// mostOthers is how much other programs may have used a device just before a load, as a share of its use during the load.
 const mostOthers = 0.1
 
-// device sums up what the devices did beneath the log files of all workers, on which so many ops changed something. It is of them all, or null.
+// device sums the counts of the devices below the log files of all workers. changed is the number of ops that changed a file. A figure covers all
+// devices, or is null.
 func (p *phase) device(l *worker.Log, changed uint64) {
 	if len(l.Devices) == 0 {
 		return
@@ -41,7 +42,7 @@ type deviceFigure struct {
 	words  func(rate float64) string
 }
 
-// sumDevices adds up a count of all devices. It is nil, with the reason, if one of them is not known, or not the load's.
+// sumDevices sums a count over all devices. It records why and returns nil if one device's count is not known, or includes other programs' use.
 func (p *phase) sumDevices(name string, all []worker.Device, f *deviceFigure) *float64 {
 	sum := 0.0
 	for i := range all {
@@ -62,7 +63,7 @@ func (p *phase) sumDevices(name string, all []worker.Device, f *deviceFigure) *f
 	return &sum
 }
 
-// quotient divides a sum of all devices. It is nil, with the reason, if the sum is, or there is nothing to divide by.
+// quotient divides a sum over all devices. It records why and returns nil if the sum is nil or the divisor is 0.
 func (p *phase) quotient(path string, sum *float64, name string, by uint64, none string) *float64 {
 	switch {
 	case sum == nil:

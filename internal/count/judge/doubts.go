@@ -16,28 +16,28 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Limits of validity. Achieved to offered: Lancet (ATC 2019) allows 10 %, too loose for figures that are compared within a few per cent. Busy: beyond
-// 70 % of a loop, queueing in the client is no longer small compared with the service time; beyond 85 % it dominates. Lag is also allowed up to a
-// multiple of what a queue with the measured cost of an op would have.
+// Limits of validity. Achieved to offered: Lancet (ATC 2019) allows 10 %, which is too loose for figures that are compared within a few per cent.
+// Busy: beyond 70 % of a loop, queueing in the client is no longer small compared with the service time; beyond 85 % it dominates. Lag is also
+// allowed up to a multiple of the lag of a queue with the measured cost of an op.
 const (
 	invalidAchieved = 0.98
 	suspectBusy     = 0.70
 	invalidBusy     = 0.85
-	suspectQueued   = 0.01  // of the time, in the kernel's run queue
-	invalidQueued   = 0.10  // in an open phase
-	invalidHeldBack = 0.01  // of the time, in which ops waited for what the worker's policy allows
+	suspectQueued   = 0.01  // share of the time in the kernel's run queue
+	invalidQueued   = 0.10  // the same, in an open phase
+	invalidHeldBack = 0.01  // share of the time in which ops waited for what the worker's policy allows
 	freeLag         = 50e-6 // p99 lag that never matters, seconds
-	freeLagQueue    = 1.5   // of the expected p99 lag
+	freeLagQueue    = 1.5   // multiple of the expected p99 lag
 	suspectLag      = 1e-3
-	suspectLagShare = 0.10   // of the p99 service time
-	suspectResent   = 0.0001 // of the bytes sent, by TCP
+	suspectLagShare = 0.10   // share of the p99 service time
+	suspectResent   = 0.0001 // share of the bytes that TCP sent again
 	suspectSched    = 1e-3   // p99 scheduling latency on the blocking executor, seconds
-	suspectPause    = 1e-3   // longest stop for a garbage collection there, seconds
-	suspectGaps     = 0.01   // of the time, in which a closed phase's loop was kept from its processor
-	suspectMet      = 0.001  // of the ops answered, in flight during gaps
-	suspectApart    = 0.01   // of the plateau, by which workers' clocks may differ
-	suspectDrift    = 0.02   // of the mean rate, over the phase
-	suspectSlope    = 0.10   // of the mean response
+	suspectPause    = 1e-3   // longest stop for a garbage collection on the blocking executor, seconds
+	suspectGaps     = 0.01   // share of the time in which a closed phase's loop was kept from its processor
+	suspectMet      = 0.001  // share of the answered ops that were in flight during gaps
+	suspectApart    = 0.01   // share of the plateau by which workers' clocks may differ
+	suspectDrift    = 0.02   // drift over the phase, as a share of the mean rate
+	suspectSlope    = 0.10   // the same, as a share of the mean response
 	chanceOfDrift   = 0.01   // a trend with a higher probability is attributed to chance
 )
 
@@ -57,7 +57,7 @@ func rateFigures() (names []string) {
 	return names
 }
 
-// doubts are the reasons not to believe figures, the first of which counts most.
+// doubts are the reasons not to believe figures, the most important first.
 type doubts []run.Reason
 
 // add adds a reason why figures of the phase are no better than v.
@@ -65,7 +65,7 @@ func (d *doubts) add(code reason.Code, v run.Validity, touches []string, format 
 	*d = append(*d, run.Reason{Validity: v, Code: code, Text: fmt.Sprintf(format, args...), Touches: touches})
 }
 
-// all returns the paths of everything that was measured.
+// all returns the paths of all measured figures.
 func (p *phase) all() []string {
 	return []string{"op", "scenario", "offered_rate", "achieved_rate", "steady"}
 }
@@ -101,7 +101,7 @@ func (p *phase) each(figures ...[]string) (paths []string) {
 	return paths
 }
 
-// ofScenarios says whether scenarios have a figure, or figures below it.
+// ofScenarios says whether scenarios have a figure, or a group of figures, of that name.
 func ofScenarios(figure string) bool {
 	return slices.ContainsFunc(metric.Figures(), func(m metric.Of[run.Figures]) bool {
 		return m.Name == figure || strings.HasPrefix(m.Name, figure+".")
@@ -148,7 +148,7 @@ func newDoubts(p *phase) doubts {
 	return d
 }
 
-// judgeOffered comes first: if the target was overloaded, nothing else is worth reading before that.
+// judgeOffered checks whether the target kept up with the offered rate. It comes first, since an overload explains most other doubts.
 func (p *phase) judgeOffered(d *doubts) {
 	if !p.rates.short() {
 		return
@@ -161,7 +161,7 @@ func (p *phase) judgeOffered(d *doubts) {
 	d.add(reason.Overloaded, v, p.all(), "offered %s, sustained %s", p.arriving(offered), p.arriving(achieved))
 }
 
-// arriving formats a rate of what the load counts: scenarios, if the phase has any.
+// arriving formats a rate of scenarios, if the phase has any, else of ops.
 func (p *phase) arriving(rate float64) string {
 	if len(p.Scenario) > 0 {
 		return quantity.Number(rate) + " scenarios/s"
@@ -224,14 +224,14 @@ func (p *phase) judgeEnded(d *doubts) {
 	}
 }
 
-// judgeFleet reports that figures mix the loads of different numbers of workers.
+// judgeFleet doubts figures that mix loads of different numbers of workers.
 func (p *phase) judgeFleet(d *doubts) {
 	for _, l := range p.counts.Losses {
 		d.add(reason.WorkerLost, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"), "the load of worker %s ended early or is missing: rates are those of fewer workers", l.Worker)
 	}
 }
 
-// judgeClocks checks whether workers that were to load at the same time did.
+// judgeClocks checks whether workers loaded at the same time.
 func (p *phase) judgeClocks(d *doubts) {
 	apart := p.counts.Apart.Seconds()
 	if p.counts.even() > 0 && apart > suspectApart*p.counts.even() {
@@ -241,7 +241,7 @@ func (p *phase) judgeClocks(d *doubts) {
 	}
 }
 
-// shortfall says how a step fell short that must succeed completely, or "".
+// shortfall says how a step that must succeed completely fell short, or "".
 func (p *phase) shortfall() (short string) {
 	c := p.counts
 	if c.Setup != nil {
@@ -264,8 +264,8 @@ func (p *phase) copies() int {
 	return p.Target.Replication.N
 }
 
-// judgeHits compares hits with hit_ratio, the share of gets for keys of the dataset. Chance alone moves them by five standard deviations once in two
-// million phases.
+// judgeHits compares the hits with hit_ratio, the share of gets for keys of the dataset. By chance alone they differ by five standard deviations once
+// in two million phases.
 func (p *phase) judgeHits(d *doubts) {
 	ph := p.counts.phase
 	o := p.Op[driver.Get.String()]
@@ -285,7 +285,7 @@ func (p *phase) judgeOutcomes(d *doubts) {
 	begun := false
 	said := quote(p.Errors)
 	if p.Log != nil && p.Log.Failure != "" {
-		said = "" // it has a reason of its own
+		said = "" // another reason says it
 	}
 	for _, o := range p.parts() {
 		begun = begun || o.Due > 0
@@ -350,12 +350,12 @@ func (p *phase) judgeSteady(d *doubts) {
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures())
-	if !p.Closed() { // in a closed phase the response is the rate seen from the other side
+	if !p.Closed() { // in a closed phase, the response time follows from the rate
 		drifts("the mean response", p.Steady.Response, suspectSlope, latencyFigures)
 	}
 }
 
-// judgeStall checks whether a closed load's target stood still, so that its rate is that of no moment.
+// judgeStall checks whether a closed load's target stood still, so that its mean rate describes no part of the load.
 func (p *phase) judgeStall(d *doubts) {
 	s := &p.rates.stall
 	switch {
@@ -399,7 +399,7 @@ func (p *phase) judgeTargets(d *doubts) {
 	}
 }
 
-// sumUp adds the counts of ops.
+// sumUp adds the counts of one op to those of another.
 func sumUp(to, of *run.Figures) {
 	to.Due += of.Due
 	to.QuorumFailed += of.QuorumFailed

@@ -41,7 +41,7 @@ func (m *Measured) ended(ph *plan.Phase, planned uint64) run.End {
 	return run.EndKeys
 }
 
-// turns returns how many ops, or scenarios, were due.
+// turns returns how many ops were due, or how many scenarios if the phase has any.
 func (m *Measured) turns() (n uint64) {
 	all := m.Load.Ops[:]
 	if len(m.Load.Scenarios) > 0 {
@@ -75,13 +75,13 @@ func planned(p *plan.Plan, ph *plan.Phase) uint64 {
 
 // Happening is what the coordinator knows of an event that it carried out itself.
 type Happening struct {
-	At     time.Duration `json:"at"` // on the run clock
+	At     time.Duration `json:"at"` // when it happened, on the run clock
 	Took   time.Duration `json:"took"`
-	Undone time.Duration `json:"undone,omitempty"` // on the run clock; 0: it was not
+	Undone time.Duration `json:"undone,omitempty"` // when it was undone, on the run clock; 0 if it was not
 	Failed string        `json:"failed,omitempty"` // why it did not happen, or only in part
 }
 
-// happened returns an event of the phase as far as it has happened: as the coordinator knows, or the workers have counted.
+// happened returns what the coordinator recorded, or the workers counted, of an event; nil if it has not happened.
 func (m *Measured) happened(i int, t *measure.Totals) *Happening {
 	if h := m.Happened[i]; h != nil {
 		return h

@@ -28,7 +28,7 @@ func (p *phase) judgeLog(d *doubts) {
 		d.add(reason.Durability, run.Invalid, p.all(), "workers wrote with different durability: %s", l.SyncUsed)
 	}
 	switch proof := l.Proof; {
-	case proof == nil && l.Failure != "": // said above
+	case proof == nil && l.Failure != "": // the failure was reported above
 	case proof == nil && !p.counts.Aborted:
 		d.add(reason.Unverified, run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
 	case proof == nil:

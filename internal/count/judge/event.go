@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	beforeEvent      = 5    // seconds that an event is compared with, at most
-	recoveredFor     = 3    // seconds in a row, of which each is about as good as those before the event
-	recoveredRate    = 0.90 // of the rate before it
-	recoveredLatency = 1.5  // of its p95 response
+	beforeEvent      = 5    // the most seconds that an event is compared with
+	recoveredFor     = 3    // as many seconds in a row, each about as good as those before the event, are a recovery
+	recoveredRate    = 0.90 // share of the rate before the event that is about as good
+	recoveredLatency = 1.5  // multiple of the p95 response before it that is about as good
 )
 
-// events describes what happened to targets during the phase, and what came of it.
+// events describes the events of the phase and their effects.
 func (p *phase) events(ph *plan.Phase, m *Measured) {
 	if len(ph.Events) == 0 {
 		return
@@ -26,7 +26,7 @@ func (p *phase) events(ph *plan.Phase, m *Measured) {
 	if p.counts.noWindow == "" {
 		rows = p.counts.window.seconds(m.Series)
 	}
-	starts := make([]float64, len(ph.Events)) // of each that has happened
+	starts := make([]float64, len(ph.Events)) // when each event happened
 	for i := range ph.Events {
 		ev := &ph.Events[i]
 		e := &run.Event{Do: ev.Do, Target: ev.Target, Node: ev.Node, AtSeconds: ev.At.Seconds()}
@@ -51,7 +51,7 @@ func (p *phase) events(ph *plan.Phase, m *Measured) {
 	}
 }
 
-// event fills in what came of one, and why what is missing is missing.
+// event fills in the effects of one event, and the reason for each figure that is missing.
 func (p *phase) event(at string, e *run.Event, a *aftermath) {
 	missing := func(code reason.Code, why string, paths ...string) {
 		for _, path := range paths {
@@ -90,11 +90,11 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 	}
 }
 
-// aftermath finds what came of an event.
+// aftermath finds the effects of an event.
 type aftermath struct {
 	series *Series
 	rows   []second // of the plateau
-	next   float64  // when another event happened
+	next   float64  // when the next event happened
 	maxBad float64
 }
 
@@ -132,14 +132,14 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 	return "", ""
 }
 
-// recovery returns from which row on the load is again about as good as it was; −1: it never is.
+// recovery returns the first row from which on the load is again about as good as before the event; −1 if there is none.
 func (a *aftermath) recovery(rows []second, rate float64, p95 int64) int {
 	good := 0
 	for i := range rows {
 		t := a.times(rows[i : i+1])
 		now, known := t.Quantile(0.95)
-		bad := float64(t.Failed) <= a.maxBad*float64(t.Count())
-		if !known || !bad || float64(rows[i].OK)/rows[i].length < recoveredRate*rate || float64(now) > recoveredLatency*float64(p95) {
+		few := float64(t.Failed) <= a.maxBad*float64(t.Count())
+		if !known || !few || float64(rows[i].OK)/rows[i].length < recoveredRate*rate || float64(now) > recoveredLatency*float64(p95) {
 			good = 0
 			continue
 		}

@@ -20,11 +20,11 @@ type phase struct {
 	counts *counts
 	rates  rates
 
-	words     driver.Words // of the plan
-	quantiles []string     // that the plan names
+	words     driver.Words // the plan's
+	quantiles []string     // the ones that the plan names
 
 	lags   hist.Hist // of all ops, ns
-	waited hist.Hist // of those that found no free slot when they were due
+	waited hist.Hist // lag of those that found no free slot when they were due
 }
 
 // newFigures makes the figures of counts and rates, with a reason for each that is missing.
@@ -96,7 +96,7 @@ func newFigures(c *counts, rates rates) *phase {
 	return r
 }
 
-// count copies what is counted for a phase as a whole.
+// count copies the counts of the phase as a whole.
 func (p *phase) count(ph *plan.Phase, m *Measured) {
 	t := m.Load
 	p.Requests = p.requests(t, p.asked(ph))
@@ -109,7 +109,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 	p.Reconnects, p.LateReplies, p.Foreign = t.Reconnects, t.LateReplies, t.Foreign
 	p.Stalls, p.MaxStallSeconds = t.Stalls, seconds(t.MaxStall)
 	p.Series = append([]run.Row{}, m.Series...)
-	if p.Finer = nil; len(m.Levels) == 0 { // a search keeps those of its level
+	if p.Finer = nil; len(m.Levels) == 0 { // a search has the finer rows of its best level
 		p.finer(t, len(m.Series))
 	}
 	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
@@ -134,14 +134,14 @@ type builder struct {
 	totals  *measure.Totals
 	settled *measure.Totals // what latencies are computed from
 	through throughput      // turns counts into rates
-	growth  *plan.Growth    // nil: latency is not counted by ordinal
+	growth  *plan.Growth    // nil if latency is not counted by ordinal
 	kinds   int             // number of kinds of turns in the phase
 	scenic  bool            // turns are scenarios, not ops
 	apart   []string        // ops that go to several targets
 }
 
-// ops makes an Op for each verb; at is the path they will have, with a trailing dot. It is nil for an op that goes to several targets: figures over
-// all of them would be of none.
+// ops makes an Op for each verb; at is their path, with a trailing dot. The Op is nil if its verb goes to several targets, since figures over all of
+// them would describe none.
 func (b *builder) ops(at string, verbs []driver.Verb) map[string]*run.Op {
 	ops := map[string]*run.Op{}
 	for v, t := range b.totals.Ops {
@@ -205,10 +205,10 @@ func (b *builder) scenarios(ph *plan.Phase) map[string]*run.Scenario {
 	return all
 }
 
-// sent says whether requests with a verb left this program, over its connections or through a driver's client.
+// sent says whether requests with a verb were sent, over loadgen's connections or through a driver's client.
 func (b *builder) sent(verb driver.Verb) bool {
 	if b.phase.Generator.Executor == plan.Thread {
-		return false // entries written are counted, but no requests are sent
+		return false // entries of log files are written, but no requests are sent
 	}
 	for i := int(verb); i < len(b.totals.Requests); i += driver.NumVerbs {
 		if b.totals.Requests[i].Sent > 0 {
@@ -320,7 +320,7 @@ func (b *builder) hitRatio(at string, verb driver.Verb, r *run.Op) {
 // null records why the number at a path, or every number of the object there, is null.
 func (b *builder) null(path string, code reason.Code, why string) { b.phase.null(path, code, why) }
 
-// explain is null with a ready-made reason.
+// explain is null for a reason that is already made.
 func (b *builder) explain(path string, why reason.Why) { b.phase.explain(path, why) }
 
 func (p *phase) explain(path string, why reason.Why) { p.Null(path, why) }

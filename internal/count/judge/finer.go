@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// fewRows is the length of a series that is too short to show a course.
+// fewRows is the length of a series that is too short to show how the load went.
 const fewRows = 20
 
 // finer adds rows of less than a second to a phase with a short series: how ops ended over all workers, exactly, from the time bins. There are

@@ -37,7 +37,7 @@ func (p *phase) generator() {
 func mergeGenerators(all []measure.Generator) measure.Generator {
 	var sum measure.Generator
 	for _, g := range all {
-		sum.Executor = cmp.Or(sum.Executor, g.Executor) // set by the plan, so all workers have the same
+		sum.Executor = cmp.Or(sum.Executor, g.Executor) // the plan sets it, so it is the same for all workers
 		sum.Loops += g.Loops
 		sum.CPUSeconds += g.CPUSeconds
 		sum.AddSpent(&g)
@@ -85,7 +85,7 @@ func mergeGenerators(all []measure.Generator) measure.Generator {
 	return sum
 }
 
-// withoutWorkers returns a worker's view of its machine in which other workers on it do not count as others.
+// withoutWorkers returns a worker's view of its machine, without the share of other workers on it in others_share.
 func withoutWorkers(g *measure.Generator, all []measure.Generator) *measure.Machine {
 	if g.Machine == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	leastForGrowth = 100       // ops: 5 in each twentieth, 50 in the second half
-	farthest       = 3         // a prediction may be for this many times the ops that were run
-	resolution     = 1.0 / 128 // of a quantile: the width of a bucket relative to its values
+	leastForGrowth = 100       // the fewest ops: 5 in each twentieth, 50 in the second half
+	farthest       = 3         // a prediction goes up to this many times the ops that were run
+	resolution     = 1.0 / 128 // of a quantile: a bucket's width relative to its values
 )
 
 // grow reports what ops cost by ordinal, if the phase counts that.
@@ -87,7 +87,7 @@ func rowOf(n uint64, b *measure.GrowthBin) run.GrowthRow {
 	return row
 }
 
-// failures reports that some ops failed, whose times are unknown; it returns nothing if none did.
+// failures returns the reason why ops that failed, whose times are unknown, prevent a fit; none if no op failed.
 func failures(g *run.Growth) (why reason.Why) {
 	var failed uint64
 	for _, row := range g.Course {
@@ -99,7 +99,7 @@ func failures(g *run.Growth) (why reason.Why) {
 	return because(reason.OpsFailed, "%s of %s failed: nobody knows what they would have taken", quantity.Thousands(failed), quantity.Count(g.Ops, "op"))
 }
 
-// few reports that there are too few ops; it returns nothing if there are enough.
+// few returns the reason why there are too few ops for a fit; none if there are enough.
 func few(g *run.Growth) (why reason.Why) {
 	if g.Ops < leastForGrowth {
 		return because(reason.TooFew, "%s; it takes %d", quantity.Count(g.Ops, "op"), leastForGrowth)
@@ -122,7 +122,7 @@ func (b *builder) drift(at string, g *run.Growth, bins []stat.Bin) {
 	g.Drift = number(d)
 }
 
-// fit finds the order, or says why it cannot.
+// fit finds the order of growth, or says why it cannot.
 func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reason.Why) {
 	if why := few(g); why.Text != "" {
 		return fit, why
@@ -134,8 +134,8 @@ func (b *builder) fit(g *run.Growth, bins []stat.Bin) (fit stat.Growth, why reas
 	return fit, reason.Why{}
 }
 
-// secondsTo says how long the ops asked about took or would take, or why that is unknown. Sessions work concurrently and think between ops, so the
-// sum of the ops' own times is scaled to the time that the phase took.
+// secondsTo fills in how long the number of ops that the plan asks about took or would take, or returns why that is unknown. Sessions work
+// concurrently and think between ops, so the sum of the ops' own times is scaled to the duration of the phase.
 func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unfit reason.Why) (why reason.Why) {
 	spent := 0.0
 	for _, bin := range bins {

@@ -32,7 +32,8 @@ func (p *phase) judgeLag(d *doubts) {
 	}
 }
 
-// judgeStarts checks that for the ops of a verb, or for a scenario, whose figures are at a path. Lag up to free is acceptable.
+// judgeStarts checks whether the ops of a verb, or a scenario, started when they were due. at is the path of their figures. Lag up to free is
+// acceptable.
 func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free float64, expected string) {
 	i := slices.IndexFunc(lateness[:], func(q lateQuantile) bool { return q.of(&o.Lag) != nil })
 	if i < 0 {
@@ -60,7 +61,8 @@ func (p *phase) judgeStarts(d *doubts, name, at string, o *run.Figures, free flo
 	}
 }
 
-// startedLate returns the validity if loadgen itself started ops late. A rate that a search finds to hold would also hold without that.
+// startedLate returns the validity of a load whose ops loadgen itself started late. In a search it is suspect only, since a rate that held would also
+// hold without that.
 func (p *phase) startedLate() run.Validity {
 	if p.Model == run.ModelSearch {
 		return run.Suspect
@@ -68,8 +70,8 @@ func (p *phase) startedLate() run.Validity {
 	return run.Invalid
 }
 
-// generatorLag returns the lag, in seconds, that all but the share beyond of the ops stay within, with ops that waited for a free slot counted as not
-// late: how long a target makes them wait is not the generator's fault.
+// generatorLag returns the lag, in seconds, that only the share beyond of the ops exceeds. Ops that waited for a free slot count as not late, since
+// the target made them wait.
 func (p *phase) generatorLag(beyond float64) float64 {
 	own := map[int64]int64{}
 	var bounds []int64
@@ -105,14 +107,14 @@ type lateQuantile struct {
 	of     func(*run.Latency) *float64
 }
 
-// lateness lists them. The first with enough samples counts, since few ops may be late, too.
+// lateness lists them, the highest that is used first. The first with enough samples is used, so that a load of few ops is checked, too.
 var lateness = [...]lateQuantile{
 	{"p99", 0.01, func(l *run.Latency) *float64 { return l.P99 }},
 	{"p90", 0.1, func(l *run.Latency) *float64 { return l.P90 }},
 	{"p50", 0.5, func(l *run.Latency) *float64 { return l.P50 }},
 }
 
-// judgeTail checks the same for the slowest thousandth of an op, which single gaps make late.
+// judgeTail checks whether single gaps made the slowest thousandth of an op late.
 func (p *phase) judgeTail(d *doubts, name, at string, o *run.Figures) {
 	lag := o.Lag.P999
 	if lag == nil || *lag <= suspectLag || o.Service.P999 != nil && *lag <= suspectLagShare**o.Service.P999 {
@@ -122,7 +124,7 @@ func (p *phase) judgeTail(d *doubts, name, at string, o *run.Figures) {
 	d.add(reason.StartedLate, run.Suspect, touches, "%s: started late: 0.1 %% of the ops by at least %s%s", name, quantity.Duration(*lag), p.absence(0.001))
 }
 
-// absence says what kept loops from their processors, if that lasted long enough to make that share of the ops late.
+// absence says what kept loops from their processors, if that lasted long enough to make the given share of the ops late.
 func (p *phase) absence(share float64) string {
 	const catchUp = 2 // some late ops come after the gap, until the loop has caught up
 	i := p.Generator.Interrupted
@@ -132,7 +134,7 @@ func (p *phase) absence(share float64) string {
 	return "; " + kept(i, "the rest is a hypervisor's or an interrupt's")
 }
 
-// kept says how often and for how long loops were kept from their processors, and by what; rest is added if other threads account for less than half
+// kept says how often and for how long loops were kept from their processors, and by what. rest is added if other threads account for less than half
 // of that time.
 func kept(i *measure.Interrupted, rest string) string {
 	who := "other threads had it for " + quantity.Duration(i.OthersSeconds) + " of these"

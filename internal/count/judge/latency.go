@@ -30,8 +30,8 @@ func (b *builder) latency(at string, h *hist.Hist, why string) run.Latency {
 	return b.times(at, &measure.Times{Answered: *h}, why, "")
 }
 
-// times summarises the latencies of ops of which some may have failed; failed is the word for how. These are slower than any other, so mean, standard
-// deviation and maximum are null, as is every quantile that falls among them. Without samples it records why.
+// times summarises the latencies of ops, some of which may have failed; failed is the word for their outcome. Failed ops count as slower than any
+// other, so mean, standard deviation and maximum are null, as is every quantile that falls among them. Without samples it records why.
 func (b *builder) times(at string, t *measure.Times, why, failed string) run.Latency {
 	h := &t.Answered
 	if h.Count() == 0 {

@@ -21,7 +21,7 @@ type Level struct {
 	totals  *measure.Totals
 	power   float64 // achieved rate divided by the mean response
 	outcome Outcome
-	late    bool // an objective was missed that would have been met, had the generator started those ops in time that had room
+	late    bool // an objective was missed that would have been met if the generator had started ops in time
 }
 
 // overloadedAt is the share of the offered rate below which a target is so overloaded that the level need not be repeated.
@@ -51,8 +51,8 @@ func (p *phase) achieved() {
 	}
 }
 
-// powerOf returns rate divided by the mean response time of the ops of all verbs, where a failed op counts as the slowest; 0 if there is none.
-// Response times of scenarios include think times, which are the same at any rate and are not waiting.
+// powerOf returns rate divided by the mean response time of the ops of all verbs; 0 if there is none. A failed op counts as the slowest. Response
+// times of scenarios are not used: they include think times, which are not waiting and are the same at any rate.
 func powerOf(rate *float64, t *measure.Totals) float64 {
 	var response measure.Times
 	var slowest int64
@@ -84,7 +84,7 @@ func (m *Measured) Tries() []Try {
 	return tries
 }
 
-// roughly returns how many ops a second ended in a closed step, or scenarios. Too few for a rate that is worth a figure may do here.
+// roughly returns how many ops, or scenarios, ended per second in a closed step. It needs fewer of them than the achieved rate does.
 func (l *Level) roughly() (perSecond float64) {
 	if l.AchievedRate != nil {
 		return *l.AchievedRate
@@ -114,14 +114,14 @@ func (m *Measured) Best(s *plan.Search) float64 {
 	return 0
 }
 
-// boundsOf returns where a search looks.
+// boundsOf returns the bounds of a search.
 func boundsOf(s *plan.Search) Bounds {
 	return Bounds{From: s.From, To: s.To, Precision: s.Precision}
 }
 
 // NextTry returns the step that a search makes next, given the time its levels have taken so far; more is false once it has ended.
 func (m *Measured) NextTry(ph *plan.Phase, spent time.Duration) (shape plan.Shape, more bool) {
-	const reserved = 4 // tries at the end, for the answer
+	const reserved = 4 // tries at the end, to confirm the answer
 	s, tries := ph.Search, m.Tries()
 	if len(tries) == 0 {
 		return s.Closed(), true
@@ -136,7 +136,7 @@ func (m *Measured) NextTry(ph *plan.Phase, spent time.Duration) (shape plan.Shap
 		m.Ended = Shrunk
 	case rate == 0:
 		m.Ended = end
-	case spent+shape.Duration+s.Drain <= s.Budget, len(tries) == 1 && tries[0].Outcome == Closed: // the first rate is tried in any case
+	case spent+shape.Duration+s.Drain <= s.Budget, len(tries) == 1 && tries[0].Outcome == Closed: // the first rate is tried whatever the budget
 		return shape, true
 	case end == GoOn:
 		m.Ended = Spent
@@ -165,7 +165,7 @@ func (l *Level) try(ph *plan.Phase) {
 	l.Outcome = l.outcome.String()
 }
 
-// whose says whether the generator may be to blame if a level does not hold.
+// whose says whether the generator may be to blame for a level that does not hold.
 func (l *Level) whose() string {
 	g := l.phase.Generator
 	busy := "; the generator's loop was busy " + quantity.Percent(g.Busy) + " of the time"
@@ -235,7 +235,7 @@ func (l *Level) misses(slo *plan.SLO) string {
 				at := o.at + ".response."
 				return fmt.Sprintf("%s: no %s of the response times: %s", o.name, name, cmp.Or(l.phase.Nulls[at+q.Name], l.phase.Nulls[at+"quantiles."+q.Name]))
 			case *is > q.Most.Seconds():
-				service, lag := *o.Service.Quantile(q.Name), *o.Lag.Quantile(q.Name) // they have at least as many samples
+				service, lag := *o.Service.Quantile(q.Name), *o.Lag.Quantile(q.Name) // both have at least as many samples as Response
 				l.late = *is-l.phase.generatorLag(1-q.Share) <= q.Most.Seconds()
 				return fmt.Sprintf("%s: %s response %s (service %s, lag %s)", o.name, name, quantity.Duration(*is), quantity.Duration(service), quantity.Duration(lag)) + l.whose()
 			}
@@ -297,13 +297,13 @@ func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 func (p *phase) judgeSearch(d *doubts, ended End) {
 	r := p.Search
 	switch {
-	case r.Rate == nil: // nothingHeld has said so
+	case r.Rate == nil: // nothingHeld has added that doubt
 	case r.ClientBound != nil:
 		d.add(reason.ClientBound, run.Suspect, []string{"search"}, "client-bound at %s: the target may hold more than %s", p.arriving(*r.ClientBound), p.arriving(*r.Rate))
 	case ended == Precise || ended == AtTo:
 	case r.FirstFailed == nil:
 		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v before a rate failed: the target may hold more than %s", ended, p.arriving(*r.Rate))
-	case r.Low == nil: // it has held and failed, or the generator was the limit
+	case r.Low == nil: // there is no interval to check
 	case *r.High > *r.Low*(1+r.Precision):
 		d.add(reason.SearchEnded, run.Suspect, []string{"search"}, "%v: the answer lies between %s and %s", ended, p.arriving(*r.Low), p.arriving(*r.High))
 	}

@@ -23,7 +23,7 @@ func joint(a, b string) string {
 	return a + ", " + b
 }
 
-// mergeLogs merges what workers did; nil if none loaded log files.
+// mergeLogs merges the workers' reports on log files; nil if none loaded any.
 func mergeLogs(all []*worker.Log) *worker.Log {
 	var sum *worker.Log
 	for _, l := range all {
@@ -48,7 +48,7 @@ func mergeLogs(all []*worker.Log) *worker.Log {
 	return sum
 }
 
-// merge adds what another worker did to its own files.
+// merge adds another worker's report on its own files.
 func merge(l, o *worker.Log) {
 	l.Layout, l.SyncAsked, l.Clear = joint(l.Layout, o.Layout), joint(l.SyncAsked, o.SyncAsked), joint(l.Clear, o.Clear)
 	l.SyncUsed, l.Instruction = joint(l.SyncUsed, o.SyncUsed), joint(l.Instruction, o.Instruction)
@@ -78,7 +78,7 @@ func merge(l, o *worker.Log) {
 	l.Proof.Wrong = append(l.Proof.Wrong, o.Proof.Wrong...)
 }
 
-// log summarises what workers did to log files.
+// log summarises the workers' reports on log files.
 func (p *phase) log(ph *plan.Phase, m *Measured) {
 	l := mergeLogs(m.Logs)
 	if l == nil && len(m.Unread) > 0 {
@@ -105,7 +105,7 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 			rate += *o.Rate
 		}
 	}
-	if l.AtRisk != nil && rate > 0 { // until the last sync has ended
+	if l.AtRisk != nil && rate > 0 { // at most until the end of the last sync
 		rate *= p.Seconds / (p.Seconds + l.AtRisk.LastSyncSeconds)
 	}
 	p.nullable(&l.BytesPerSecond, rate*l.MeanBytes(), "log.bytes_per_second", reason.NoOps, "there is no rate of entries")

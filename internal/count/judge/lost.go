@@ -8,15 +8,14 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Limits of the share of a closed load's time that its slots may lose. With less than the first, as many slots were at work as the plan says, to
-// within the other errors of a rate.
+// Limits of the share of time that a closed load's slots may lose. A smaller loss than the first is small compared with the other errors of a rate.
 const (
 	suspectLost = 0.01
 	invalidLost = 0.10 // or max_bad, if that is more
 )
 
-// judgeLost checks whether a closed load had as many slots at work as the plan says. The time of others went to ops that brought nothing, or to waiting
-// for a connection: the target was then under a smaller load than the plan's.
+// judgeLost checks whether a closed load had as many slots at work as the plan says. If slots spent time on ops that got no answer, or on waiting for
+// a connection, the target was under a smaller load than the plan's.
 func (p *phase) judgeLost(d *doubts) {
 	ph, load, w := p.counts.phase, p.counts.Load, p.counts.window
 	ns, covered := load.Lost.Between(w.from, w.to)
@@ -32,7 +31,7 @@ func (p *phase) judgeLost(d *doubts) {
 	case share > max(invalidLost, ph.MaxBad):
 		v = run.Invalid
 	}
-	who := "lost workers" // which did not say how many sessions it was
+	who := "lost workers" // they did not report how many sessions lost time
 	if span.Losers > 0 {
 		who = fmt.Sprintf("%s of %s from %s on", quantity.Thousands(span.Losers), quantity.Count(span.Sessions, "session"), quantity.Duration(seconds(span.LostFrom-load.Origin)))
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	emptyReply = 6.1 // most bytes of a reply that has nothing in it, on average: the longest, an empty text, has 6
-	smallReply = 16  // most bytes of replies that may be those for keys that are not there, such as two nulls in an array
+	emptyReply = 6.1 // the largest mean size, in bytes, of replies without content: the longest, an empty text, has 6
+	smallReply = 16  // the largest mean size, in bytes, of replies that may be for missing keys, such as two nulls in an array
 	halfValue  = 0.5 // a get that answers with less than this share of the dataset's smallest value did not read one
 )
 
-// notes returns what is right in form and may be wrong in substance: reads of keys that are not there, which are as fast as any.
+// notes points out loads that are valid but may not be what the user wants: reads of keys that are not there, which are as fast as any.
 func (p *phase) notes() (all []string) {
 	if !p.timed() {
 		return nil
@@ -43,7 +43,7 @@ func (p *phase) notes() (all []string) {
 	return all
 }
 
-// noteRead looks at an op that only reads, whose replies have that many bytes on average.
+// noteRead checks an op that only reads, whose replies have size bytes on average.
 func noteRead(whole *plan.Plan, target *plan.Target, o *plan.Op, size float64) []string {
 	replies := fmt.Sprintf("%s was answered with %s on average", o.Name, quantity.Bytes(int64(math.Round(size))))
 	switch {
@@ -55,7 +55,7 @@ func noteRead(whole *plan.Plan, target *plan.Target, o *plan.Op, size float64) [
 	return nil
 }
 
-// written says whether an op of the plan may write such keys. Those that datasets name count as written.
+// written says whether an op of the plan may write keys of this form. The keys of datasets count as written.
 func written(p *plan.Plan, driver, key string) bool {
 	return key == "{key}" || slices.ContainsFunc(p.Targets, func(t *plan.Target) bool {
 		return t.Driver == driver && slices.ContainsFunc(t.Ops, func(o *plan.Op) bool { return o.Reads == form.Changes && o.Key == key })

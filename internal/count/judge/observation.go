@@ -8,10 +8,10 @@ import (
 // maxProbeRows bounds the rows that a phase keeps of an observation. At that number, every second one is dropped.
 const maxProbeRows = 4096
 
-// maxReasons bounds the texts kept for why figures are missing.
+// maxReasons bounds how many reasons for missing figures are kept.
 const maxReasons = 32
 
-// When in a phase a probe was made. The one before comes after the setup, when everything is ready for the load.
+// When in a phase a probe was made. The probe before comes after the setup, when everything is ready for the load.
 const (
 	before = "before"
 	during = "during"
@@ -23,14 +23,14 @@ type Observation struct {
 	Of      string // what is observed, in words
 	Skipped int    // probes that were due while an earlier one was in progress
 
-	first, last *run.Probe                // before and after the load
-	newest      *run.Probe                // of all
+	first, last *run.Probe                // the probes before and after the load
+	newest      *run.Probe                // the last probe so far
 	rows        measure.Halved[run.Probe] // each is the first of an equal number of probes
 	taken       int
 	failed      int
 	seconds     float64
 	longest     float64
-	why         map[string]int // by text
+	why         map[string]int // how often a figure was missing, by reason
 	sums        map[string]*sum
 }
 
@@ -57,7 +57,7 @@ func (o *Observation) Add(p *run.Probe) {
 	}
 }
 
-// keep adds a probe to the rows, if it is the first of one.
+// keep adds a probe to the rows, if it begins a row.
 func (o *Observation) keep(p *run.Probe) {
 	if o.rows.Opens() {
 		o.rows.Cells = append(o.rows.Cells, *p)

@@ -23,11 +23,11 @@ func (w window) rate(b *measure.Bins) (perSecond float64, why string) {
 // offer is the rate at which an open phase's ops, or its scenarios, were due, and that at which they ended.
 type offer struct {
 	offered, achieved     *float64
-	noOffered, noAchieved reason.Why // why they are nil
+	noOffered, noAchieved reason.Why // why the rates are nil
 	kept                  sustained
 }
 
-// sustained is a rate that was achieved, and what it is of.
+// sustained is an achieved rate, and the part of the load that it covers.
 type sustained struct {
 	rate    float64
 	plateau float64 // seconds of the plateau that it covers
@@ -69,13 +69,13 @@ func newOffer(c *counts) (o offer) {
 // for a few scheduler ticks.
 const hiccup = 50 * time.Millisecond
 
-// arrivals is what arrived in an open phase, and its outcome. Times are nanoseconds, 0 if nothing ended.
+// arrivals holds the ops that arrived in an open phase. Times are nanoseconds, 0 if no op ended.
 type arrivals struct {
 	ops    []*measure.Op
 	due    uint64
-	median int64   // service time of ok and miss
-	slow   int64   // p99 response time of all that ended
-	varied float64 // standard deviation of the same
+	median int64   // median service time of ops that ended ok or miss
+	slow   int64   // p99 response time of all ops that ended
+	varied float64 // standard deviation of the response times
 }
 
 func arrived(ops []*measure.Op) arrivals {
@@ -101,8 +101,8 @@ func (a *arrivals) ends(w window) (perSecond float64, why string) {
 	return a.sum(func(*measure.Op) window { return w })
 }
 
-// endsOf estimates the same for ops that were due in a window: it counts the ends of each kind in the window moved by that kind's median service
-// time.
+// endsOf estimates how many ops per second ended of those that were due in a window: it counts each kind's ends in the window moved by that kind's
+// median service time.
 func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	return a.sum(func(o *measure.Op) window {
 		answered := o.ServiceAll()
@@ -111,8 +111,9 @@ func (a *arrivals) endsOf(w window) (perSecond float64, why string) {
 	})
 }
 
-// madeUp returns how many ops per second ended if the part of w after early was a pause that was made up for: those due in early or, if that is less,
-// those due in w that had ended within as much time after w as w is longer than early. A target that fell short all the time also did so in early.
+// madeUp returns how many ops per second ended if the target paused in the part of w after early and made up for it afterwards. It is the smaller of
+// two rates: of the ops due in early, since a target that always fell short also did so there; and of the ops due in w, counting ends until as long
+// after w as the pause lasted.
 func (a *arrivals) madeUp(early, w window) (perSecond float64) {
 	kept, _ := a.endsOf(early)
 	more := window{w.from, 2*w.to - early.to}
@@ -141,10 +142,10 @@ func (a *arrivals) sum(of func(*measure.Op) window) (perSecond float64, why stri
 	return perSecond, ""
 }
 
-// keptUp returns how many ops per second ended in a load whose slowest ops take so long that less than half of it remains once they have ended. Ops
-// due in w took as long as w to end, plus the growth of response times meanwhile, which it estimates from the first and the last third; sd is the
-// standard deviation of the result by chance. keptUp returns 0 if ops were shed, or if a few took much longer than most and one end has more of these
-// than chance explains: they waited for something that is not service, such as a target that stands still.
+// keptUp returns how many ops per second ended in a load whose slowest ops take more than half of its duration. Ops due in w took as long as w to
+// end, plus the growth of response times meanwhile, which it estimates from the first and the last third; sd is the standard deviation of the result
+// by chance. keptUp returns 0 if ops were shed, or if a few took much longer than most and one end has more of these than chance explains: they
+// waited for something that is not service, such as a target that stands still.
 func (c *counts) keptUp(a *arrivals, w window, offered float64) (perSecond, sd float64) {
 	shift, _ := binShift(a.ops, c.Load)
 	third := (w.to - w.from) / 3
@@ -166,7 +167,7 @@ func (c *counts) keptUp(a *arrivals, w window, offered float64) (perSecond, sd f
 		return 0, 0
 	}
 	lasts := float64(w.to - w.from)
-	const thirds = 1.5 // between the middles of the two lie two thirds of w
+	const thirds = 1.5 // the middles of the two are two thirds of w apart
 	return offered / (1 + max(0, thirds*grown)/lasts), offered * thirds * noise / lasts
 }
 
@@ -185,7 +186,7 @@ func (c *counts) keptUp(a *arrivals, w window, offered float64) (perSecond, sd f
 func (c *counts) achieved(a *arrivals, offered, full float64) (k sustained, why string) {
 	w, s := c.window, c.Shape
 	if c.phase.Trace() != nil {
-		const little = 200 // parts of its time
+		const little = 200 // parts of the load's time
 		whole := window{0, w.to + max(a.median, w.to/little)}
 		rate, why := a.ends(whole)
 		return sustained{rate: rate * seconds(whole.to) / seconds(w.to), plateau: seconds(w.to)}, why
@@ -218,14 +219,14 @@ func (c *counts) achieved(a *arrivals, offered, full float64) (k sustained, why 
 // suspectAchieved is the share of the offered rate below which the achieved one falls short.
 const suspectAchieved = 0.995
 
-// short says whether the achieved rate falls short of the offered one.
+// short says whether the achieved rate is less than the offered one by more than chance explains.
 func (o *offer) short() bool {
 	if o.offered == nil || o.achieved == nil {
 		return false
 	}
 	const (
 		edge     = 2 // ops that may fall on either side of the window's ends
-		unlikely = 4 // standard deviations: three in 100,000 phases deviate as far to one side
+		unlikely = 4 // standard deviations; three in 100,000 phases deviate that far to one side
 	)
 	return *o.offered-*o.achieved > max(edge/o.kept.plateau, unlikely*o.kept.chance) && *o.achieved < suspectAchieved**o.offered
 }

@@ -25,7 +25,7 @@ func (p *phase) perItem(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 		return
 	}
 	counted := censusOf(whole, ph.Target, fields, all)
-	for _, effective := range []bool{false, true} { // what is used first, since a process takes at least that
+	for _, effective := range []bool{false, true} { // the memory in use first, since a process takes at least that
 		for _, o := range whole.Observes {
 			name := fields.Memory
 			switch {
@@ -43,9 +43,9 @@ func (p *phase) perItem(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 	}
 }
 
-// fieldPerItem adds what an item takes by a field of an observation, or why that is not known.
+// fieldPerItem adds an item's size by a field of an observation, or why it is not known.
 func (p *phase) fieldPerItem(f run.Observed, o *plan.Observe, name string, counted *census, seen *Observation) run.Observed {
-	nodes := 1 // as the figures are those of one, unless they are a sum
+	nodes := 1 // the figures are those of one node, unless they are a sum
 	if o.Combine == "sum" {
 		nodes = len(p.Target.Endpoints)
 	}
@@ -65,18 +65,18 @@ func (p *phase) fieldPerItem(f run.Observed, o *plan.Observe, name string, count
 	return f
 }
 
-// census is how many items the servers of a store have told of while a populate filled it.
+// census holds how many items the servers of a store reported while a populate filled it.
 type census struct {
 	fields    footprint.Fields
-	field     string    // that tells it; "": none was observed
-	at, items []float64 // at each probe, in order of time
-	after     float64   // at the last
+	field     string    // the field that counts items; "" if none was observed
+	at, items []float64 // time and number of items of each probe, in order of time
+	after     float64   // number of items at the last probe
 	code      reason.Code
-	why       string  // why they say nothing of what an item takes; "": they do
-	least     float64 // bytes an item that the store uses for certain; 0: not known
+	why       string  // why the counts do not give an item's size; "" if they do
+	least     float64 // bytes that an item takes at least; 0 if not known
 }
 
-// censusOf returns what the first observation of a target's number of items tells of it.
+// censusOf returns the counts of the first observation of a target's number of items.
 func censusOf(whole *plan.Plan, target string, fields footprint.Fields, all map[string]*Observation) *census {
 	c := &census{fields: fields, code: reason.NotTold}
 	for _, o := range whole.Observes {
@@ -96,7 +96,7 @@ func censusOf(whole *plan.Plan, target string, fields footprint.Fields, all map[
 	return c
 }
 
-// read counts the items at each probe, and says what makes them useless.
+// read takes the number of items from each probe, or says why the numbers are useless.
 func (c *census) read(o *Observation) {
 	first, missing := valueOf(o.first, c.field)
 	last, gone := valueOf(o.last, c.field)
@@ -140,7 +140,7 @@ func (c *census) between(at float64) (items float64, known bool) {
 	return c.items[i-1] + share*(c.items[i]-c.items[i-1]), true
 }
 
-// perItem returns what an item takes of a field of an observation, or why that is not known.
+// perItem returns an item's size by a field of an observation, or why it is not known.
 func (c *census) perItem(o *Observation, of footprint.Fields, name string, nodes int) (is footprint.PerItem, code reason.Code, why string) {
 	if c.why != "" {
 		return is, c.code, c.why

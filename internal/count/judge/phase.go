@@ -24,7 +24,7 @@ func NewPhase(p *plan.Plan, ph *plan.Phase, m Measured) *run.Phase {
 	return r.Phase
 }
 
-// newLoad makes the result of a phase without its observations.
+// newLoad makes the result of a phase, except for its observations.
 func newLoad(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	switch {
 	case len(m.Levels) == 0:
@@ -45,7 +45,7 @@ func newStep(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	return r
 }
 
-// figuresOf makes the same without a verdict.
+// figuresOf makes the result of newStep, but without a verdict.
 func figuresOf(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 	c := newCounts(p, ph, m)
 	r := newFigures(c, newRates(c))
@@ -88,7 +88,7 @@ func (m *Measured) AddLevel(p *plan.Plan, ph *plan.Phase, step Measured, start t
 	m.Levels = append(m.Levels, l)
 }
 
-// total merges the levels: what a phase counted in all. It leaves out bins, which count from the start of a level.
+// total merges the counts of all levels. It leaves out bins, which count from the start of a level.
 func total(levels []*Level) *measure.Totals {
 	t := &measure.Totals{}
 	for _, l := range levels {
@@ -104,7 +104,7 @@ func newStages(p *plan.Plan, ph *plan.Phase, m Measured) *phase {
 		m.Generators = append(m.Generators, l.phase.Generator)
 	}
 	r := figuresOf(p, ph, m)
-	r.Generator.Loops = m.Generators[0].Loops // of one stage, not of all
+	r.Generator.Loops = m.Generators[0].Loops // loops of one stage, not of all
 	d := doubts{}
 	for i, l := range m.Levels {
 		for _, why := range l.Reasons {
@@ -156,7 +156,7 @@ func nothingHeld(p *plan.Plan, ph *plan.Phase, m Measured) (r *phase, d doubts) 
 	for path := range r.Nulls {
 		r.null(path, reason.NoRateHeld, "no rate held")
 	}
-	for path, why := range lowest.phase.Nulls { // those unrelated to how ops ended
+	for path, why := range lowest.phase.Nulls { // keep those that do not depend on how ops ended
 		if group, _, _ := strings.Cut(path, "."); slices.Contains([]string{"target", "dataset", "trace", "generator"}, group) {
 			r.null(path, lowest.phase.NullCodes[path], why)
 		}

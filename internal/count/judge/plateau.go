@@ -11,8 +11,8 @@ import (
 // window is a part of a step, in nanoseconds from its origin.
 type window struct{ from, to int64 }
 
-// plateau returns the part of a step in which the whole load was on. Closed: from the latest first start to the earliest last end over sessions.
-// Open: from the end of the ramp to the end of the schedule, or to where the step was cut short. If there is none it says why.
+// plateau returns the part of a step in which the whole load was on, or why there is none. In a closed load it goes from the latest first start of a
+// session to the earliest last end of one; in an open load from the end of the ramp to the end of the schedule, or to where the step was cut short.
 func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w window, why string) {
 	if t.Span.Sessions == 0 {
 		return window{}, "no plateau: " + unbounded(t).Text
@@ -30,7 +30,7 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 		}
 		return w, ""
 	}
-	if c := ph.Closed; c != nil && c.Trace != nil { // the trace says when a session has work
+	if c := ph.Closed; c != nil && c.Trace != nil { // the trace decides when a session has work
 		w = window{c.Ramp.Nanoseconds(), t.Span.Last - t.Origin}
 		if w.to <= w.from {
 			return window{}, "no plateau: the ramp lasted to the end of the phase"
@@ -48,13 +48,13 @@ func plateau(ph *plan.Phase, s pace.Shape, t *measure.Totals, cut bool) (w windo
 	}
 }
 
-// cutAt returns when a schedule was cut short: when its workers stopped, or, if they did not, when the last op was due that ended.
+// cutAt returns when a schedule was cut short: when its workers stopped, or when the last op that ended was due if that was later.
 func cutAt(ph *plan.Phase, t *measure.Totals) int64 {
 	_, last := binShift(slots(ph, t), t)
 	return max(t.Span.FirstOut-t.Origin, last)
 }
 
-// unbounded says why it is unknown when sessions were at work. Workers report that at the end.
+// unbounded says why it is unknown when sessions were at work, which workers report at the end.
 func unbounded(t *measure.Totals) reason.Why {
 	for _, o := range t.Ops {
 		if o != nil && o.Due > o.Outcomes[driver.Shed] {

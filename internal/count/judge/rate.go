@@ -59,10 +59,11 @@ func (c *counts) throughput(o *offer) (throughput, stall) {
 	return c.ofSlots()
 }
 
-// ofSchedule makes rates of the ops that were due in the plateau, whenever they ended. If the target fell short, they took longer than the plateau to
-// end; the rate is then limited to the achieved one.
+// ofSchedule makes rates from the ops that were due in the plateau, whenever they ended. If the target fell short, these ops took longer than the
+// plateau to end, and the rate is limited to the achieved one.
 //
-// Constant arrivals are evenly spaced, and the plateau may begin anywhere between two of them, so its length is taken as the time its arrivals take.
+// Constant arrivals are evenly spaced, and the plateau may begin anywhere between two of them, so its length is taken to be its number of arrivals
+// times their spacing.
 func (c *counts) ofSchedule(o *offer) throughput {
 	ph := c.phase
 	ops := slots(ph, c.Load)
@@ -87,8 +88,8 @@ func (c *counts) ofSchedule(o *offer) throughput {
 	return throughput{window: w, scale: scale}
 }
 
-// ofSlots makes rates of the turns that began in the plateau, and of the time that these took. With s slots and a window of length w, n turns that
-// took t in all give
+// ofSlots makes rates from the turns that began in the plateau and the time that they took. With s slots and a window of length w, n turns that took
+// t in all give
 //
 //	(n − (t − s·w)/m) / w
 //
@@ -124,14 +125,14 @@ func (c *counts) ofSlots() (throughput, stall) {
 	}
 	took, _ := c.Load.Time.Between(w.from, w.to)
 	lasts := float64(w.to - w.from)
-	beyond := float64(took) + n*float64(think) - slots*lasts // of the turns at the end, less that of those at the beginning
+	beyond := float64(took) + n*float64(think) - slots*lasts // the part of the last turns beyond the window, less that of the first turns before it
 	edge := beyond / mean
 	switch {
 	case edge < -slots && ph.Trace() != nil:
 		return throughput{window: c.window, ends: true, scale: 1 / seconds(c.window.to-c.window.from)}, stall{}
 	case ended < 2*slots:
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}, stall{}
-	case spread*spread <= sameTurns*n: // few are enough
+	case spread*spread <= sameTurns*n: // a few turns are enough
 	case ended < leastTurns*slots:
 		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}, stall{}
 	case n < leastWithin:
@@ -140,7 +141,7 @@ func (c *counts) ofSlots() (throughput, stall) {
 	}
 	byTime := n - edge
 	if l := ph.Closed; l == nil || l.Duration == 0 {
-		byTime /= 1 + spread*spread/n // for a time that is itself a sum of n turns
+		byTime /= 1 + spread*spread/n // corrects for a time that is itself a sum of n turns
 	}
 	still := c.silence(w, usual)
 	if math.Abs(byTime-n) > slots {
@@ -155,7 +156,7 @@ func (c *counts) ofSlots() (throughput, stall) {
 	return throughput{window: w, scale: max(byTime, 0) / n / seconds(lasts)}, still
 }
 
-// ofEnds makes rates of what ended in the window of a closed load; perSecond is that of all.
+// ofEnds makes rates from the ends in the window of a closed load; perSecond is the rate of all outcomes.
 func ofEnds(ops []*measure.Op, w window) (t throughput, perSecond float64) {
 	ends := endsOf(ops)
 	n, lasts := ends.Between(w.from, w.to)
@@ -165,10 +166,10 @@ func ofEnds(ops []*measure.Op, w window) (t throughput, perSecond float64) {
 	return throughput{window: w.aligned(ends.Shift()), ends: true, scale: 1 / lasts}, float64(n) / lasts
 }
 
-// peakEvery is after how many ends the average since the start is looked at for its peak.
+// peakEvery is the number of ends after which the average since the start is computed again, to find its peak.
 const peakEvery = 1000
 
-// peak returns the largest average of ends per second since the load's first start, looked at after every peakEvery ends; 0 if there are fewer. The
+// peak returns the largest average of ends per second since the load's first start, computed after every peakEvery ends; 0 if there are fewer. The
 // ends of a time bin, of which there are at least 512 up to the last end, are taken to be evenly spread, so that the largest average in it is at its
 // first or its last look.
 func peak(ends *measure.Bins, load *measure.Totals) (most float64) {
@@ -208,8 +209,8 @@ func endsOf(ops []*measure.Op) (all measure.Bins) {
 	return all
 }
 
-// out returns until when all slots had work: to the end of the load's duration, or else to the first session that had nothing more to start. Both are
-// known before any later turn begins; the last end before some time is not.
+// out returns the time until which all slots had work: the end of the load's duration, or else the time at which the first session had nothing more
+// to start. Neither depends on how long later turns take, as the last end before a given time would.
 func (c *counts) out() int64 {
 	s, origin := c.Load.Span, c.Load.Origin
 	l := c.phase.Closed
@@ -217,7 +218,7 @@ func (c *counts) out() int64 {
 		return s.FirstOut - origin
 	}
 	lasts, last := int64(l.Duration), s.FirstLast-origin
-	if !c.Aborted { // its sessions may end in a pause
+	if !c.Aborted { // its sessions may end in think time
 		last += int64(l.Think)
 	}
 	switch {
@@ -225,16 +226,16 @@ func (c *counts) out() int64 {
 		return lasts
 	case l.Iterations > 0 || l.Trace != nil || c.Aborted:
 		return s.FirstOut - origin
-	default: // it was ended early
+	default: // the load was ended early
 		return s.FirstLast - origin
 	}
 }
 
 const (
-	leastTurns   = 10    // per slot on average, if they differ in length
-	leastWithin  = 5     // in the window, over all slots
-	leastBounded = 20    // likewise; if fewer differ in length, that does not mean that some hung
-	sameTurns    = 0.002 // share by which a rate from fewer may be off
+	leastTurns   = 10    // turns per slot on average, if turns differ in length
+	leastWithin  = 5     // turns in the window, over all slots
+	leastBounded = 20    // the same; if fewer turns differ in length, that does not mean that some hung
+	sameTurns    = 0.002 // error, as a share, that a rate from fewer turns may have
 )
 
 // withoutTurns says what is wrong if no turn began in the window.
@@ -246,7 +247,7 @@ func (c *counts) withoutTurns() throughput {
 	return throughput{why: because(reason.NoPlateau, "no plateau: it lasted %v, in which no session began another op", time.Duration(w.to-w.from))}
 }
 
-// responses returns the response times of all that ended.
+// responses returns the response times of all ops that ended.
 func responses(ops []*measure.Op) (all hist.Hist) {
 	for _, o := range ops {
 		if o == nil {

@@ -12,7 +12,7 @@ import (
 // row is where requests are counted: an endpoint of a target.
 type row struct {
 	target, endpoint string
-	later            bool // no endpoint, but the nodes that joined a cluster during the phase
+	later            bool // not one endpoint, but all nodes that joined a cluster during the phase
 }
 
 // rowsOf lists the rows of targets in the order of measure's ledger: for each target its endpoints and, for a cluster, a row for the nodes that join
@@ -51,7 +51,7 @@ func (p *phase) asked(ph *plan.Phase) map[string][]driver.Verb {
 	return all
 }
 
-// requests lists, by endpoint, the ledgers of the requests that targets are meant to get, and of any other that was sent.
+// requests lists, by endpoint, the ledgers of the verbs that targets should get, and of any other verb that was sent.
 func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []run.Requests {
 	list, rows := []run.Requests{}, rowsOf(p.targets())
 	for i, r := range t.Requests {
@@ -76,10 +76,10 @@ func (p *phase) requests(t *measure.Totals, asked map[string][]driver.Verb) []ru
 	return list
 }
 
-// away notes, by endpoint, for how long connections were away.
+// away sets, by endpoint, for how long connections were away.
 func (p *phase) away(t *measure.Totals) {
 	rows := rowsOf(p.targets())
-	p.Away, p.AwaySeconds = nil, 0 // of a search, those of its level
+	p.Away, p.AwaySeconds = nil, 0 // a search has those of its best level
 	for i, ns := range t.Away {
 		if ns > 0 {
 			at := rowAt(rows, i)

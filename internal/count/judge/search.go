@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	Growth   = 2.0     // factor from a rate that held to the next, while none has failed
-	Cautious = 1.0 / 8 // of what the closed load reached: the first rate
+	Growth   = 2.0     // factor from a rate that held to the next one, while none has failed
+	Cautious = 1.0 / 8 // the first rate, as a share of what the closed load reached
 	Spacing  = 1.25    // final ratio between the knee and its neighbours
-	fall     = 4.0     // factor from a rate that failed to the next, while none has held
-	enough   = 2       // tries of three that must agree on the answer
-	returns  = 4       // tries that the generator spoils before the search takes its limit for an answer
+	fall     = 4.0     // factor from a rate that failed to the next one, while none has held
+	enough   = 2       // how many tries of three must agree on the answer
+	returns  = 4       // how many tries the generator may spoil before the search takes its limit for an answer
 )
 
 // Curve lists the shares of the answer that are tried at the end, if there is time.
@@ -27,7 +27,7 @@ const (
 	Failed             // the objective was missed
 	Overloaded         // the target was far from sustaining the rate
 	Limited            // the generator could not offer the rate properly, so the try says nothing about the target
-	Closed             // it was the closed load: Rate is what that reached
+	Closed             // this try was the closed load: Rate is what it reached
 )
 
 // String returns the outcome's word in results.
@@ -39,13 +39,13 @@ func (o Outcome) String() string {
 type Try struct {
 	Rate    float64 // per second; > 0 unless Closed
 	Outcome Outcome
-	Power   float64 // achieved rate divided by mean response time; 0: none
+	Power   float64 // achieved rate divided by mean response time; 0 for none
 }
 
 // Bounds says where to search, and how precisely.
 type Bounds struct {
-	From, To  float64 // rates per second, 0 < From ≤ To
-	Precision float64 // > 0
+	From, To  float64 // the lowest and highest rate, per second; 0 < From ≤ To
+	Precision float64 // relative width of the answer's interval, > 0
 }
 
 // End says why a search has ended.
@@ -78,7 +78,7 @@ func (e End) Code() string {
 }
 
 // Next returns the rate to try next, 0 for none, and the end that the search has reached. A rate returned with an end is optional: worth a try, but
-// not needed. Rate 0 and [GoOn] ask for the closed load. last says that time is left for a few tries only: they go to the answer.
+// not needed. Rate 0 and [GoOn] ask for the closed load. last says that there is time for only a few more tries, which should confirm the answer.
 func (b Bounds) Next(tries []Try, last bool) (rate float64, end End) {
 	if len(tries) == 0 {
 		return 0, GoOn
@@ -96,12 +96,12 @@ func (b Bounds) Next(tries []Try, last bool) (rate float64, end End) {
 // state is what the tries have shown.
 type state struct {
 	Bounds
-	closed   float64 // what the closed load reached; 0: unknown
+	closed   float64 // the rate that the closed load reached; 0 if unknown
 	rates    []tried // in ascending order
 	spoiling int     // how many of the last tries in a row the generator spoiled
-	spoiled  float64 // the largest rate of these
-	wall     float64 // the generator could not offer this rate twice, and nothing from there on held, or failed up to there; +Inf: none
-	spoilt   int     // tries that the generator could not offer, between the largest rate that held and the first that failed
+	spoiled  float64 // the largest rate of those tries
+	wall     float64 // the generator twice failed to offer this rate; no rate from there on held, and none up to there failed; +Inf if there is none
+	spoilt   int     // tries that the generator could not offer, at rates between the largest that held and the lowest that failed
 	belief   belief
 }
 
@@ -110,7 +110,7 @@ type tried struct {
 	rate                   float64
 	held, failed, overload int // overload is a part of failed
 	limited                int
-	power                  float64 // the greatest of those that held
+	power                  float64 // the greatest power of the tries that held
 }
 
 // holds says whether more tries held than failed.
@@ -188,7 +188,7 @@ func (s *state) leastFailed() float64 {
 	return 0
 }
 
-// at returns what is known of a rate; nil if it was not tried.
+// at returns the tries of a rate; nil if it was not tried.
 func (s *state) at(rate float64) *tried {
 	if i := slices.IndexFunc(s.rates, func(r tried) bool { return r.rate == rate }); i >= 0 {
 		return &s.rates[i]
@@ -210,7 +210,7 @@ func (s *state) ended() End {
 	return GoOn
 }
 
-// returning says whether the answer is the generator's limit, which is to be tried again.
+// returning says whether the answer is the generator's limit, and must be tried again.
 func (s *state) returning() bool {
 	return s.spoilt < returns && s.wall <= s.belief.quantile(0.975)*(1+s.Precision)
 }
@@ -231,7 +231,7 @@ func (s *state) next() float64 {
 		return s.closed * Cautious
 	case len(s.rates) == 0:
 		return s.From
-	case s.narrow() && s.confirmed() > 0: // and the generator's limit
+	case s.narrow() && s.confirmed() > 0: // what is left is the generator's limit
 		return s.wall
 	case s.narrow():
 		return s.confirm()
@@ -249,8 +249,8 @@ func (s *state) next() float64 {
 	return held * Growth
 }
 
-// around returns a rate below those that the generator has just spoiled, or comes back to the largest of them: every second time, since what disturbs
-// it may have passed.
+// around returns a rate below those that the generator has just spoiled or, every second time, the largest of them again, since the disturbance may
+// have passed.
 func (s *state) around() float64 {
 	if s.spoiling%2 == 0 {
 		return s.spoiled
@@ -289,7 +289,7 @@ func (s *state) confirmed() float64 {
 	return 0
 }
 
-// answer returns the largest rate that held as far as is known: preferably one that held twice, 0 for none.
+// answer returns the largest rate that held, preferably one that held twice; 0 for none.
 func (s *state) answer() float64 {
 	if rate := s.confirmed(); rate > 0 {
 		return rate
@@ -303,7 +303,7 @@ func (s *state) answer() float64 {
 	return any
 }
 
-// more returns a rate that is worth a try once the search has its answer, 0 for none.
+// more returns a further rate worth trying once the search has its answer, 0 for none.
 func (s *state) more() float64 {
 	answer := s.answer()
 	for _, share := range Curve {
@@ -321,7 +321,7 @@ func (s *state) more() float64 {
 	return 0
 }
 
-// between returns the geometric mean of rate i and the one below it, 0 if they are near enough or one does not exist.
+// between returns the geometric mean of rate i and the one below it; 0 if they are close enough, or one does not exist.
 func between(rates []tried, i int) float64 {
 	if i < 1 || i >= len(rates) || rates[i].rate <= rates[i-1].rate*Spacing {
 		return 0
@@ -357,11 +357,11 @@ func round(rate float64) float64 {
 
 // Found is the result of a search so far. Held, Failed and Knee are indices of tries, -1 for none.
 type Found struct {
-	Held      int     // of the largest rate that held: the last try of it that did
-	Failed    int     // of the lowest above it at which more tries failed than held, or that the generator could not offer
-	Knee      int     // of the greatest power; none if that is the highest rate and no failure is known: the knee may be further up
+	Held      int     // the last try that held at the largest rate that held
+	Failed    int     // a try at the lowest rate above it at which more tries failed than held, or which the generator could not offer
+	Knee      int     // a try at the rate with the greatest power; none if that is the highest rate and no rate failed, since the knee may be higher
 	Low, High float64 // the central 95 % of the belief; 0 unless a rate held and one failed
-	Times, Of int     // how many tries of the largest rate held, and how many said something
+	Times, Of int     // how many tries of the largest rate held, of how many that told something
 }
 
 // Sum returns what the tries have found so far.

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	mostRows  = 4096      // of a load. Beyond that, each pair of neighbours is joined, and later rows are twice as long.
-	leastRows = 16        // the same, in a run of very many loads
-	runRows   = 24 * 1024 // of all loads of a run: 12 MB of its result, which must be read back
+	mostRows  = 4096      // the most rows of a load. Beyond that, each pair of neighbours is joined, and later rows are twice as long.
+	leastRows = 16        // the most rows of a load in a run of very many loads
+	runRows   = 24 * 1024 // the rows of all loads of a run: 12 MB of its result, which must be read back
 
 	rowQuantiles = 10 // quantiles take as much room as all else in a row
 )
@@ -22,15 +22,15 @@ const (
 // RowsEach returns how many rows each load may have in a run of that many loads, whose plan names that many quantiles.
 func RowsEach(loads, quantiles int) int {
 	all := runRows * rowQuantiles / (rowQuantiles + quantiles)
-	return max(leastRows, min(mostRows, all/max(loads, 1))) &^ 1 // even, as rows are joined in pairs
+	return max(leastRows, min(mostRows, all/max(loads, 1))) &^ 1 // even, rows are joined in pairs
 }
 
 // Series turns counts per interval into rows. However long the load, it takes a few megabytes and keeps at most 4,096 rows: of one second each for
 // the first 68 minutes, and of two, four, … in longer loads. Joined rows merge their counts, so quantiles are those of all ops of a row. The zero
 // Series has no rows.
 type Series struct {
-	Most      int      // rows, from RowsEach; 0: as many as a load can have
-	Quantiles []string // names of those that rows have besides the usual ones
+	Most      int      // the most rows, from RowsEach; 0 for as many as a load can have
+	Quantiles []string // quantiles that rows have besides the usual ones
 
 	rows measure.Halved[timedRow]
 	last hist.Hist // response times of the last row
@@ -76,7 +76,7 @@ func (s *Series) Add(t float64, delta *measure.Totals) {
 	s.respond(row, &s.last)
 }
 
-// joined adds the counts of a row to those of its neighbour. What is there at the end stays.
+// joined adds the counts of b to a. It leaves Entries and Bytes, which are those at the end of a row, to the caller.
 func joined(a, b *run.RowCache) *run.RowCache {
 	switch {
 	case a == nil:
@@ -105,7 +105,7 @@ func (s *Series) begin() {
 			s.halve()
 		}
 	}
-	if n := len(s.rows.Cells); n == cap(s.rows.Cells) { // append would grow by less, and leave behind several times the final size
+	if n := len(s.rows.Cells); n == cap(s.rows.Cells) { // append would grow in small steps, and leave garbage of several times the final size
 		s.rows.Cells = slices.Grow(s.rows.Cells, max(n, leastRows))
 	}
 	s.rows.Cells = append(s.rows.Cells, next)
@@ -114,7 +114,7 @@ func (s *Series) begin() {
 
 // halve joins each pair of neighbours.
 func (s *Series) halve() {
-	var sum, second hist.Hist // one for all rows: one for each would take megabytes
+	var sum, second hist.Hist // shared by all rows: a histogram for each would take megabytes
 	s.rows.Halve(func(into, from *timedRow) {
 		into.T, into.InFlight = from.T, from.InFlight
 		into.Due += from.Due
@@ -138,7 +138,7 @@ func (s *Series) halve() {
 func (s *Series) encode(h *hist.Hist) []byte {
 	b, err := h.AppendBinary(s.buf[:0])
 	if err != nil {
-		panic(err) // no histogram can cause it
+		panic(err) // no histogram causes an error
 	}
 	s.buf = b
 	return bytes.Clone(b)

@@ -9,15 +9,16 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Why a target may not be what the plan names.
+// Reasons why a target may not be what the plan names.
 const (
-	sameServer     reason.Code = "same_server"     // endpoints that stand for several servers are one
+	sameServer     reason.Code = "same_server"     // endpoints that the plan takes for several servers are one
 	notLoaded      reason.Code = "not_loaded"      // an endpoint's name leads to other servers, too, which were not loaded
 	serversDiffer  reason.Code = "servers_differ"  // workers found different servers by the same name
 	silentEndpoint reason.Code = "silent_endpoint" // an endpoint answered nothing, while others did
 )
 
-// judgeServers checks that what was loaded is what the plan names: each endpoint is a server of its own, and the only one of its name.
+// judgeServers checks that the servers that were loaded are those that the plan names: each endpoint is a different server, and the only one of its
+// name.
 func (p *phase) judgeServers(d *doubts) {
 	touches := append(p.all(), "requests")
 	for _, t := range p.targets() {
@@ -38,7 +39,7 @@ func (p *phase) judgeServers(d *doubts) {
 	}
 }
 
-// judgeSilent finds endpoints that answered nothing while others of their target did: the figures are those of the others.
+// judgeSilent finds endpoints that answered nothing while others of their target did, so that the figures are those of the others.
 func (p *phase) judgeSilent(d *doubts) {
 	for _, t := range p.targets() {
 		var answered, silent []string

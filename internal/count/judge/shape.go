@@ -50,7 +50,7 @@ func shape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Mod
 	return kind, model, s
 }
 
-// bareShape is shape without what all models have in common.
+// bareShape is shape without the parameters that all models have.
 func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run.Model, s run.Load) {
 	if o := ph.Schedule(); o != nil {
 		s := run.Load{

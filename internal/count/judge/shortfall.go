@@ -11,14 +11,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Shortfall says how a step that must succeed completely (setup, populate, clear) fell short. It returns "" if as many ops as planned were done, on
-// each of the copies endpoints that hold a key; planned = 0 means those that were due. Some may never have been due because their worker was lost. A
-// clear may miss: the key is then absent, as asked.
+// Shortfall says how a step that must succeed completely (setup, populate, clear) fell short. It returns "" if as many ops as planned were done on
+// each of the copies endpoints that hold a key. planned = 0 stands for the number of ops that were due, which is too low if a worker was lost. A
+// clear may miss: the key is then absent, as it should be.
 func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Totals) string {
 	short := func(done, due uint64, what, ends string) string {
 		return fmt.Sprintf("%s: %s of %s %s%s%s", kind, quantity.Number(float64(done)), quantity.Number(float64(due)), what, ends, quote(errorTexts(&t.Errors)))
 	}
-	if kind == worker.Verify { // what it does not read is counted
+	if kind == worker.Verify { // keys that it does not read are counted
 		return ""
 	}
 	begun := false
@@ -51,7 +51,7 @@ func Shortfall(kind worker.StepKind, planned int64, copies int, t *measure.Total
 	return ""
 }
 
-// ends lists how the ops that such a step did not do ended.
+// ends lists how the ops of such a step that did not succeed ended.
 func ends(kind worker.StepKind, o *measure.Op, due uint64) string {
 	misses := o.Outcomes[driver.Miss]
 	if kind == worker.Clear {

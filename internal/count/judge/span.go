@@ -7,8 +7,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Span estimates when the sessions of a worker were at work that did not live to report it: from the start of the step, or the end of its ramp, up to
-// the worker's last snapshot at a time on the run clock. If nothing was in flight then, it is up to the last end. All sessions have the mean turn.
+// Span estimates when the sessions of a lost worker were at work: from the start of the step, or the end of its ramp, up to the worker's last
+// snapshot at upTo on the run clock or, if nothing was in flight then, up to the last end. All sessions have the mean turn.
 func Span(ph *plan.Phase, t *measure.Totals, sessions int, upTo int64) measure.Span {
 	last := min(upTo, t.Origin+lastEnd(t))
 	s := measure.Span{Sessions: uint64(sessions), First: t.Origin, LastFirst: t.Origin, FirstLast: last, Last: last, FirstOut: last, Turn: int64(sessions) * (last - t.Origin)}
@@ -23,8 +23,8 @@ func Span(ph *plan.Phase, t *measure.Totals, sessions int, upTo int64) measure.S
 	return s
 }
 
-// lastEnd returns when the last op ended, in nanoseconds from the step's origin, rounded up to the end of a time bin; if some were in flight, a time
-// after any.
+// lastEnd returns when the last op ended, in nanoseconds from the step's origin, rounded up to the end of a time bin. If ops were in flight, it
+// returns a time after any end.
 func lastEnd(t *measure.Totals) (last int64) {
 	for _, o := range t.Ops {
 		if o == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// staleness copies what gets returned, compared with what had been acknowledged.
+// staleness copies the comparison of the versions that gets returned with those that had been acknowledged.
 func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 	if !ph.Staleness {
 		return
@@ -44,7 +44,8 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 	}
 }
 
-// wilson returns the 95 % confidence interval of a share of which k of n were seen (Wilson, Journal of the American Statistical Association 22, 1927).
+// wilson returns the 95 % confidence interval of a share that was k of n in a sample (Wilson, Journal of the American Statistical Association 22,
+// 1927).
 func wilson(k, n uint64) (low, high float64) {
 	const z = 1.959963984540054 // the normal distribution's quantile of 97.5 %
 	of, all := float64(k), float64(n)

@@ -4,22 +4,22 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 )
 
-// A closed load waits for a target that stands still: it offers nothing meanwhile, and has one slow op a slot to show for it.
+// While a target stands still, a closed load waits: it offers no ops, and records only one slow op per slot.
 const (
-	suspectSilence = 0.1  // of the plateau, in which nothing ended
-	usualGaps      = 10   // as many times longer than the usual time between ends
-	usualTurns     = 2    // and than nine in ten turns: sessions that begin together also end together
-	suspectHung    = 0.01 // of the rate, by which what the turns took differs from their number
+	suspectSilence = 0.1  // share of the plateau in which nothing ended
+	usualGaps      = 10   // that time is at least so many times the usual time between ends
+	usualTurns     = 2    // and so many times longer than nine in ten turns, since sessions that begin together also end together
+	suspectHung    = 0.01 // share of the rate by which the turns' time and their number may differ
 )
 
-// stall is what a closed load's target may have done between its answers.
+// stall describes a time in which a closed load's target may have stood still.
 type stall struct {
 	silent         float64 // longest time in the plateau in which nothing ended, if it is unusual; seconds
-	share          float64 // of the plateau
-	byTime, byEnds float64 // the rate of all outcomes by the time of turns, if it cannot be right, and by their ends
+	share          float64 // that time as a share of the plateau
+	byTime, byEnds float64 // the rate of all outcomes by the turns' time, if that cannot be right, and by their ends
 }
 
-// silence looks for a stall in the window of a closed load's rate, nine in ten of whose turns take no longer than a time.
+// silence looks for a stall in the window of a closed load's rate. Nine in ten turns take no longer than turn.
 func (c *counts) silence(w window, turn int64) stall {
 	ends := endsOf(c.Load.Ops[:])
 	longest, usual := silence(&ends, w)
@@ -30,8 +30,8 @@ func (c *counts) silence(w window, turn int64) stall {
 	return stall{}
 }
 
-// silence returns the longest time within a window in which nothing ended, and how far those bins are apart on average in which something did, but for
-// that time; nanoseconds.
+// silence returns the longest time within a window in which nothing ended, and the mean distance of bins with ends in the rest of the window;
+// nanoseconds.
 func silence(ends *measure.Bins, w window) (longest, usual int64) {
 	w = w.aligned(ends.Shift())
 	filled, run := int64(0), int64(0)

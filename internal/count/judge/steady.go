@@ -61,8 +61,8 @@ func (p *phase) trend(at string, series []float64) run.Trend {
 	return t
 }
 
-// queue says what an op cost the loops, and the lag that an M/D/1 queue with that service time would have had: arrivals of independent streams at one
-// server, with the busiest loop's share of time as its load.
+// queue computes the loops' time per op, and the lag that an M/D/1 queue with that service time would have: independent streams arrive at one server,
+// whose load is the busiest loop's share of time.
 func (p *phase) queue() {
 	const cost, lag = "op_cost_seconds", "expected_lag_p99"
 	g := &p.Generator

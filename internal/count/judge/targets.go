@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// severalTargets is why an op has no figures: they would mix what different targets did.
+// severalTargets is the reason why an op has no figures: they would mix different targets.
 const severalTargets reason.Code = "several_targets"
 
 // apart lists the ops that the phase sends to several targets.
@@ -28,16 +28,16 @@ func apart(ph *plan.Phase) (ops []string) {
 	return ops
 }
 
-// part is what a phase did of a verb: its op or, if that goes to several targets, one of the steps that do it.
+// part is a verb's op or, if the verb goes to several targets, one of the steps that carry it out.
 type part struct {
 	verb driver.Verb
 	name string // for people
 	at   string // path relative to the phase
 	*run.Figures
-	hits *float64 // share of those answered; nil: none was
+	hits *float64 // share of hits among answered ops; nil if none was answered
 }
 
-// parts lists what was done of the verb with a name.
+// parts lists the parts of the verb with a name.
 func parts(verb driver.Verb, name string, ops map[string]*run.Op, scenarios map[string]*run.Scenario) (all []part) {
 	o, done := ops[name]
 	switch {
@@ -62,7 +62,7 @@ func parts(verb driver.Verb, name string, ops map[string]*run.Op, scenarios map[
 	return all
 }
 
-// parts lists everything that the phase did, by verb.
+// parts lists the parts of all verbs of the phase.
 func (p *phase) parts() (all []part) {
 	for v := range driver.NumVerbs {
 		all = append(all, parts(driver.Verb(v), p.words.Name(driver.Verb(v)), p.Op, p.Scenario)...)

@@ -29,7 +29,7 @@ func list(counts ...named) string {
 	return strings.Join(parts, ", ")
 }
 
-// errorTexts lists the texts by frequency. Counts without a kept text come last, as one.
+// errorTexts lists the texts by frequency. Counts of texts that were not kept come last, as one entry.
 func errorTexts(e *measure.Errors) []run.ErrorText {
 	texts, others := []run.ErrorText{}, e.Total()
 	for text, n := range e.All() {

@@ -12,7 +12,7 @@ import (
 // nearEvent is how many seconds before an event, and after its end, a write still counts as near it.
 const nearEvent = 5
 
-// verify copies what was found of acknowledged writes.
+// verify copies what the verify step found of acknowledged writes.
 func (p *phase) verify(ph *plan.Phase, m *Measured) {
 	if ph.Verify == nil {
 		return

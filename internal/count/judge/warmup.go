@@ -14,13 +14,13 @@ import (
 
 const (
 	leastForWarmUp = 50   // whole seconds of load needed to look for a warm-up: ten batches of MSER-5
-	mostWarmUp     = 0.30 // of the seconds; a load with a longer warm-up does not settle
+	mostWarmUp     = 0.30 // share of the load's seconds; a load with a longer warm-up does not settle
 	warmUpOfRate   = 0.02 // least difference of a warm-up, as a share of the rate
-	warmUpOfP99    = 0.10 // and of the p99 response
+	warmUpOfP99    = 0.10 // the same, as a share of the p99 response
 )
 
-// FindWarmUp decides how much of a load's beginning its figures leave out: what the plan says, or else what MSER-5 finds in the rate or the p99
-// response per second, if the load is long enough. The cut falls on the end of a row of the series.
+// FindWarmUp decides how much of a load's beginning its figures leave out: what the plan says or else, if the load is long enough, what MSER-5 finds
+// in the rate or the p99 response of each second. The cut falls on the end of a row of the series.
 func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp {
 	if asked := ph.WarmUp(); asked > 0 {
 		i := slices.IndexFunc(series, func(r run.Row) bool { return r.T >= asked.Seconds() })

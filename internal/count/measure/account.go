@@ -9,12 +9,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Account is what is kept of Totals that serve only to be compared: all counts, and in place of the latencies 64 bits per verb that add up as the
-// latencies merge. It suits a caller that keeps one for each of many workers: it takes 1 KiB, 100 bytes for each verb that occurs and 4 KiB for
-// errors, instead of 17 KiB or more for each latency. The zero value is empty.
+// Account is a digest of Totals, for comparing them: all counts and, in place of the latencies, 64 bits per verb that add up as the latencies merge.
+// It suits a caller that keeps one for each of many workers: it takes 1 KiB, 100 bytes for each verb that occurs and 4 KiB for errors, instead of 17
+// KiB or more for each latency. The zero value is empty.
 //
-// Two Totals with different latencies have the same Account with a chance of about 2^-64. An Account does not hold which time bins ops fell into, nor
-// the exact extremes within their buckets.
+// Two Totals with different latencies have the same Account with a probability of about 2^-64. An Account does not record which time bins ops fell
+// into, nor the exact extremes within their buckets.
 type Account struct {
 	rest      rest
 	errors    *Errors                     // nil if there are none
@@ -22,12 +22,12 @@ type Account struct {
 	scenarios []accounted
 }
 
-// accounted is what is kept of an op.
+// accounted is the digest of an Op.
 type accounted struct {
 	Ledger
 	print    uint64
 	quickest int64 // shortest service time; meaningless until an op has ended
-	timed    bool  // whether an op has ended
+	timed    bool  // an op has ended
 }
 
 // Add adds what t counted. It panics as [Totals.Merge] does.
@@ -84,7 +84,7 @@ func (a *accounted) add(o *Op) {
 	for i := range o.acks() {
 		sum(o.Acks[i].Print())
 	}
-	weight = firstKind // the number of acks differs from part to part
+	weight = firstKind // fixed, since the number of acks differs between parts
 	for i := range o.kinds() {
 		sum(o.Kinds[i].Service.Print())
 		sum(o.Kinds[i].Response.Print())
@@ -99,7 +99,7 @@ func (a *accounted) add(o *Op) {
 	}
 }
 
-// The first weights of what not every op has.
+// The first weights of fields that not every op has.
 const (
 	firstKind = 1 << 10
 	firstStep = 1 << 11
@@ -108,7 +108,7 @@ const (
 // weightOf returns a factor that differs for each place. It is odd, so that no factor makes different counts equal.
 func weightOf(place uint64) uint64 { return fold(place^digestKeys[0], digestKeys[1]) | 1 }
 
-// print returns 64 bits for an op, including its ledger. They add up as ops merge.
+// print returns a 64-bit digest of an op, including its ledger. Digests add up as ops merge.
 func (o *Op) print() uint64 {
 	var of accounted
 	of.add(o)
@@ -144,7 +144,7 @@ func (a *Account) HasCounted(c *Counters) bool {
 	return slices.Equal(a.rest.Requests, c.Requests)
 }
 
-// of returns what a holds; nothing if a is nil.
+// of returns *a; the zero value if a is nil.
 func (a *accounted) of() accounted {
 	if a == nil {
 		return accounted{}
@@ -174,7 +174,7 @@ func (a *Account) Equal(o *Account) bool {
 	return err == nil && bytes.Equal(mine, others) && sameOps && slices.Equal(a.scenarios, o.scenarios)
 }
 
-// plain returns the part that is kept unchanged.
+// plain returns the part that is kept unchanged, as Totals.
 func (a *Account) plain() *Totals {
 	t := &Totals{rest: a.rest}
 	if a.errors != nil {

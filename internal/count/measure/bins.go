@@ -14,7 +14,7 @@ const (
 // falls beyond the last bin, neighbours are joined and the width doubles. So the width depends only on the latest end, whatever the order of ends and
 // of merges. The zero value is empty and ready; a nil *Bins may be read.
 type Bins struct {
-	doubled uint8 // how often the width did
+	doubled uint8 // how often the width has doubled
 	N       [NumBins]uint64
 }
 
@@ -47,7 +47,8 @@ func (b *Bins) reach(offset int64) *uint64 {
 	return &b.N[offset>>b.Shift()]
 }
 
-// spread counts n ≥ 1 for each nanosecond in [from, to), which is not empty. It does not matter into which parts a stretch of time is cut.
+// spread adds n ≥ 1 for each nanosecond in [from, to), which is not empty. The result does not depend on how a stretch of time is divided between
+// calls.
 func (b *Bins) spread(from, to int64, n uint64) {
 	from, to = max(from, 0), max(to, 1)
 	b.AddN(to-1, n)

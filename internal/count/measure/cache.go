@@ -1,19 +1,19 @@
 package measure
 
-// Cache is what a step's gets met in the caches that they read through. Counts add up; Entries and Bytes are what is there in the end, and in a part
-// of a step the change.
+// Cache counts what happened in the caches that a step's gets read through. Counts add up; Entries and Bytes are those at the end, and in a part of a
+// step the change.
 type Cache struct {
 	Gets, Hits, Misses   uint64
 	Loads                uint64 // gets that asked the source
-	LoadTime             uint64 // ns, of all of them
-	MostLoads            uint64 // the most under way at once in one loop
+	LoadTime             uint64 // ns, the sum of all loads
+	MostLoads            uint64 // the most loads under way at once in one loop
 	Coalesced            uint64 // misses that were answered by another get's load, or waited for one in vain
 	Blocked, BlockedTime uint64 // gets that found a load under way; ns until it had ended
 	Uncached             uint64 // values that the cache refused
 	Evictions            uint64 // entries that made room for others
-	Cleared              uint64 // times that a cache was emptied
+	Cleared              uint64 // how often a cache was emptied
 	Entries, Bytes       int64
-	Caches               uint64 // how many there were
+	Caches               uint64 // number of caches
 }
 
 // counts lists the counts that add up.

@@ -8,8 +8,9 @@ import (
 )
 
 // CheckValid compares independent counts. Both ledgers must balance for every verb, and for every endpoint and verb. Every op that ended must have a
-// lag, a service time and a response time in its class, an end in its outcome's bins and, if it ended badly, a cause. The span must be in order. What is
-// stale or lost must be among what was read. The error names everything that is wrong, by verb or by endpoint and verb, with both sides.
+// lag, a service time and a response time in its class, an end in its outcome's bins and, if it ended badly, a cause. The span must be in order.
+// Stale gets and lost keys must be among those that were read. The error names everything that is wrong, by verb or by endpoint and verb, with both
+// sides.
 //
 // It holds for a step and for every part of one. The caller must check that nothing is in flight at the end of a step.
 func (t *Totals) CheckValid() error {
@@ -52,8 +53,8 @@ func (t *Totals) CheckValid() error {
 	return errors.Join(errs...)
 }
 
-// place is a scenario of a phase or, if step is not 0, one of its steps. Its text is made only on an error: a coordinator checks all of them every
-// second.
+// place names a scenario of a phase or, if step is not 0, one of its steps. Its text is made only on an error, since a coordinator checks every place
+// every second.
 type place struct{ scenario, step int }
 
 func (p place) String() string {
@@ -74,7 +75,7 @@ func (o *Op) check(name fmt.Stringer) error {
 	inBins := func(of string, bins *[driver.NumOutcomes]*Bins, outcomes *[driver.NumOutcomes]uint64) {
 		for i, n := range outcomes {
 			switch out, total := driver.Outcome(i), bins[i].Total(); {
-			case out == driver.Shed && total != 0: // what never starts has no end
+			case out == driver.Shed && total != 0: // an op that never starts has no end
 				same("ends"+of+" that were shed in bins", total, "want", 0)
 			case out != driver.Shed && total != n:
 				same("ends"+of+" in bins", total, out.String(), n)

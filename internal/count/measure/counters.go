@@ -18,7 +18,7 @@ type Ledger struct {
 	InFlight int64
 }
 
-// Counters is both ledgers of a step so far, without latencies. The zero value is empty.
+// Counters holds both ledgers of a step so far, without latencies. The zero value is empty.
 type Counters struct {
 	Ops      [driver.NumVerbs]Ledger
 	Requests []Requests // index endpoint·NumVerbs + verb
@@ -119,7 +119,7 @@ func checkRequests(requests []Requests) (errs []error) {
 }
 
 func (l *Ledger) check(name fmt.Stringer) error {
-	// Modulo 2^64, so that a negative in_flight needs no special case.
+	// The sum is modulo 2^64, so that a negative in_flight needs no special case.
 	sum := uint64(l.InFlight)
 	for _, n := range l.Outcomes {
 		sum += n

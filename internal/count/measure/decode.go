@@ -13,8 +13,8 @@ import (
 )
 
 // Decode replaces s by the snapshot at the front of b and returns what follows it. It accepts exactly what AppendBinary writes; CheckValid checks
-// whether the ledgers balance. It keeps nothing of b, reuses the memory of s and, whatever b says, allocates no more than the step's latencies can
-// fill: 57 KiB for each histogram. After an error s is empty.
+// whether the ledgers balance. It keeps no reference to b and reuses the memory of s. Whatever b says, it allocates no more than the step's latencies
+// can fill: 57 KiB for each histogram. After an error s is empty.
 func (s *Snapshot) Decode(b []byte) (rest []byte, err error) {
 	r := reader{Reader: varint.Reader{Rest: b}}
 	s.decode(&r)
@@ -106,7 +106,7 @@ func (c *Counters) decode(r *reader) {
 
 func (t *Totals) decode(r *reader) {
 	if t.held() > mostHeld {
-		*t = Totals{} // filled by earlier forms, one after another
+		*t = Totals{} // it was grown by a series of earlier forms
 	}
 	t.empty()
 	r.version()
@@ -145,7 +145,7 @@ func (t *Totals) decode(r *reader) {
 	r.versions(t)
 }
 
-// cache reads what caches counted.
+// cache reads the counts of caches.
 func (r *reader) cache(c *Cache) {
 	*c = Cache{}
 	switch there := r.Byte(); there {
@@ -211,10 +211,10 @@ func (r *reader) steps(o *Op) {
 // reader decodes a binary form.
 type reader struct {
 	varint.Reader
-	held int // bytes allocated for histograms and the like
+	held int // bytes allocated for histograms and bins
 }
 
-// take counts memory that the form needs.
+// take counts memory that the form needs against the bound.
 func (r *reader) take(n int) {
 	if r.held += n; r.held > mostHeld && r.Err == nil {
 		r.Fail("histograms that take more than %d MiB: fewer scenarios, steps or replicas would do", mostHeld>>20)
@@ -435,7 +435,7 @@ func (r *reader) hist(h *hist.Hist) {
 // time reads bins that may be empty, into b unless that is nil.
 func (r *reader) time(b *Bins) *Bins {
 	shift := r.Byte()
-	if shift == 0 { // also after an error
+	if shift == 0 { // empty bins, or after an error
 		return b
 	}
 	if b == nil {

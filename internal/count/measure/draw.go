@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Draw samples the ops that it is told of, for Samples. One goroutine at a time may use it.
+// Draw samples ops, for Samples. One goroutine at a time may use it.
 //
 // It draws no rank for an op that would not be kept: once it is full, the number of ops to skip follows a geometric distribution (Li,
 // Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n))), 1994: algorithm L). A skipped op then costs a subtraction.
@@ -13,16 +13,16 @@ type Draw struct {
 	most  int
 	rand  *rand.Rand
 	skip  uint64   // ops to skip before the next one taken
-	ranks []uint64 // of taken ops that may still be among the smallest; once there are most, a heap with the largest in front
+	ranks []uint64 // ranks of taken ops that may still be among the smallest; once there are most of them, a heap with the largest first
 	taken []DrawnOp
 }
 
-// NewDraw returns a draw of at most most ≥ 1 ops. It is independent of draws with a different seed or part.
+// NewDraw returns a Draw of at most most ≥ 1 ops. It is independent of draws with a different seed or part.
 func NewDraw(most int, seed, part uint64) *Draw {
 	return &Draw{most: most, rand: rand.New(rand.NewPCG(seed, part)), ranks: make([]uint64, 0, most)}
 }
 
-// Passes says whether it takes none of the next n ops. If so, it has counted them; if not, tell it of them with Enter.
+// Passes says whether the draw takes none of the next n ops. If so, they are counted; if not, call Enter for them.
 func (d *Draw) Passes(n uint64) bool {
 	if n > d.skip {
 		return false
@@ -31,7 +31,7 @@ func (d *Draw) Passes(n uint64) bool {
 	return true
 }
 
-// Enter tells it of n ops that ended alike. text is their error, if any; Enter does not keep it.
+// Enter offers n ops that ended alike to the draw. text is their error, if any; Enter does not keep it.
 func (d *Draw) Enter(op *DrawnOp, text []byte, n uint64) {
 	for n > d.skip {
 		n -= d.skip + 1
@@ -78,9 +78,9 @@ func (d *Draw) next() uint64 {
 	if len(d.ranks) < d.most {
 		return 0
 	}
-	share := float64(d.ranks[0]) / (1 << 64) // of ops that are taken
+	share := float64(d.ranks[0]) / (1 << 64) // the share of ops that are taken
 	skip := math.Floor(math.Log(1-d.rand.Float64()) / math.Log1p(-share))
-	if !(skip < 1<<62) { // also where the share is 0
+	if !(skip < 1<<62) { // also if the share is 0
 		return 1 << 62
 	}
 	return uint64(skip)

@@ -11,7 +11,7 @@ import (
 
 const version = 13
 
-// maxEndpoints bounds what a few bytes can make a decoder allocate.
+// maxEndpoints bounds how much a decoder allocates for a few bytes.
 const maxEndpoints = 4096
 
 // AppendBinary appends the binary form of s. It returns an error if s exceeds what the form can hold ([Totals.AppendBinary]).
@@ -120,7 +120,7 @@ func (t *Totals) append(b []byte) ([]byte, error) {
 	return t.Versions.append(t.appendEvents(t.Cache.append(appendHist(appendOne(appendOne(b, t.Time), t.Lost), &t.Waited)))), nil
 }
 
-// append appends the counts; a single 0 if there are none.
+// append appends the counts; a single 0 if all are 0.
 func (c *Cache) append(b []byte) []byte {
 	if *c == (Cache{}) {
 		return append(b, 0)
@@ -283,7 +283,7 @@ func appendHist(b []byte, h *hist.Hist) []byte {
 	return b
 }
 
-// What only few ops have, as a set.
+// A set of the fields that only few ops have.
 const (
 	hasKeys = 1 << iota
 	hasGrowth
@@ -326,7 +326,7 @@ func appendBins(b []byte, all *[driver.NumOutcomes]*Bins) []byte {
 	return b
 }
 
-// appendOne appends bins on their own; empty ones are a width of 0.
+// appendOne appends a single Bins; an empty one is a width of 0.
 func appendOne(b []byte, bins *Bins) []byte {
 	total := bins.Total()
 	if total == 0 {

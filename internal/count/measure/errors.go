@@ -61,7 +61,7 @@ func (e *Errors) add(t *text) {
 		if t.n == least {
 			return
 		}
-		e.insert(t, t.n-least) // at least one has made room
+		e.insert(t, t.n-least) // lowering the counts dropped at least one text
 	default:
 		e.insert(t, t.n)
 	}

@@ -8,14 +8,14 @@ import (
 // MaxEvents is the most events of a phase.
 const MaxEvents = 32
 
-// Event is how often an event of a phase has happened, once in each loop that it is about, and when: times on the run clock. The zero value: it has
-// not.
+// Event records how often an event of a phase has happened, once in each loop that it concerns, and when, on the run clock. The zero value stands for
+// an event that has not happened.
 type Event struct {
 	Times       uint64
 	First, Last int64
 }
 
-// Happened counts that an event of the phase has happened.
+// Happened counts an event of the phase.
 func (t *Totals) Happened(event int, at int64) {
 	t.mergeEvent(event, Event{Times: 1, First: at, Last: at})
 }

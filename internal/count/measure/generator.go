@@ -1,7 +1,7 @@
 package measure
 
-// Generator is what a worker's own process spent on a step, and what kept it from running. A null means that the kernel or the executor does not count
-// the quantity.
+// Generator describes what a worker's own process used in a step, and what kept it from running. A null means that the kernel or the executor does
+// not count the quantity.
 type Generator struct {
 	Executor    string  `json:"executor"` // "event loop", "blocking" or "thread"
 	Loops       int     `json:"loops"`
@@ -25,7 +25,7 @@ type Generator struct {
 
 	Interrupted *Interrupted `json:"interrupted"` // of open and closed loads on event loops
 
-	// What the worker's policy allows kept ops that were due from starting for these shares of the step, 0 to 1; the largest over loops.
+	// The shares of the step, 0 to 1, in which the limits of the worker's policy kept due ops from starting; the largest over loops.
 	RateWait  float64 `json:"policy_rate_wait"`
 	BytesWait float64 `json:"policy_bytes_wait"`
 
@@ -44,7 +44,7 @@ type Spent struct {
 	ElapsedSeconds   float64 `json:"elapsed_seconds"` // from the start of the step to its end
 }
 
-// Add adds what another process used. ElapsedSeconds stays.
+// Add adds what another process used. ElapsedSeconds does not change.
 func (s *Spent) Add(o *Spent) {
 	s.CPUUserSeconds += o.CPUUserSeconds
 	s.CPUSystemSeconds += o.CPUSystemSeconds
@@ -60,13 +60,13 @@ func (g *Generator) AddSpent(o *Generator) {
 	g.ElapsedSeconds = max(g.ElapsedSeconds, o.ElapsedSeconds)
 }
 
-// Throttled is how often and for how long control groups stopped their processes because the CPU quota was used up.
+// Throttled says how often and for how long control groups stopped their processes because the CPU quota was used up.
 type Throttled struct {
 	Periods uint64  `json:"periods"` // quota periods
 	Seconds float64 `json:"seconds"` // summed over processors
 }
 
-// TCP is what the kernel counts on connections (tcp_info in linux/tcp.h).
+// TCP holds the kernel's counts of connections (tcp_info in linux/tcp.h).
 type TCP struct {
 	BytesSent          uint64 `json:"bytes_sent"` // including retransmitted bytes
 	BytesRetransmitted uint64 `json:"bytes_retransmitted"`

@@ -8,15 +8,15 @@ const NumOrdinals = 128
 // maxOrdinalShift is the shift at which the bins hold every ordinal: 128 bins of 2^57.
 const maxOrdinalShift = 57
 
-// Growth is service times by ordinal: bin i holds the ops with ordinals i<<Shift < n ≤ (i+1)<<Shift. An op's ordinal is its position in the step's
-// schedule, from 1; the plan determines it. When one falls beyond the last bin, neighbours are joined and the width doubles. So the width depends
-// only on the largest ordinal, whatever the order of ops and of merges. The zero value is empty and ready; a nil *Growth may be read.
+// Growth holds service times by ordinal: bin i holds the ops with ordinals i<<Shift < n ≤ (i+1)<<Shift. An op's ordinal is its position in the step's
+// schedule, from 1; the plan determines it. When an ordinal falls beyond the last bin, neighbours are joined and the width doubles. So the width
+// depends only on the largest ordinal, whatever the order of ops and of merges. The zero value is empty and ready; a nil *Growth may be read.
 type Growth struct {
 	Shift uint8
 	Bins  []GrowthBin // up to the last that is not empty; a reused Growth may have room for more
 }
 
-// GrowthBin is the ended ops of one bin.
+// GrowthBin holds the ended ops of one bin.
 type GrowthBin struct {
 	Answered hist.Hist // service times of those that ended ok or miss, ns
 	Failed   uint64    // those that ended otherwise
@@ -129,7 +129,7 @@ func (o *Op) mergeGrowth(from *Growth) {
 	o.Growth.merge(from)
 }
 
-// print returns 64 bits for the latencies, which add up as these merge, and the number of failed ops. It ignores which bins they are in.
+// print returns a 64-bit digest of the latencies, which adds up as they merge, and the number of failed ops. It ignores which bins they are in.
 func (g *Growth) print() (print, failed uint64) {
 	for i := range g.Used() {
 		print += g.Bins[i].Answered.Print()

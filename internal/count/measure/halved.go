@@ -3,7 +3,8 @@ package measure
 // Halved is a series of bounded length. Every cell holds the same number of consecutive entries, at first one. When the number of cells reaches its
 // limit, the owner calls Halve, and from then on each cell holds twice as many.
 //
-// The owner keeps the cells. It creates one either when an entry Opens it, or when the last is full, that is, once the next entry would open another:
+// The owner keeps the cells. It creates a cell either when an entry opens it, or when the last cell is full, that is, once the next entry would open
+// another:
 //
 //	if h.Opens() { … }
 //	h.Count()
@@ -43,7 +44,7 @@ func Fold[T any](cells []T, n int, join func(into, from *T)) []T {
 	return cells[:left]
 }
 
-// narrowest returns the smallest shift ≥ least such that position falls into one of that many cells, of 2^shift positions each.
+// narrowest returns the smallest shift ≥ least for which position falls into one of that many cells of 2^shift positions each.
 func narrowest(least uint8, position uint64, cells int) uint8 {
 	shift := least
 	for position>>shift >= uint64(cells) {

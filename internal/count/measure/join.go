@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Interval is what several sources counted over the same part of a step.
+// Interval holds what several sources counted in the same part of a step.
 type Interval struct {
 	From, To int64   // nanoseconds on the run clock
 	Delta    *Totals // owned by the Joiner; valid until the next call of Add or Next
 	Final    bool    // every source has finished the step
 }
 
-// mostWaiting bounds the intervals that wait for a source. Beyond it, each pair of neighbours is joined.
+// mostWaiting bounds how many intervals wait for a source. Beyond it, each pair of neighbours is joined.
 const mostWaiting = 128
 
 // mostJoined bounds the memory of waiting intervals, in bytes, to the most that two workers can count. Beyond it, waiting intervals are joined.
@@ -27,9 +27,9 @@ type Joiner struct {
 	at      int64
 	upTo    []int64
 	final   []bool
-	waiting []Interval // by To, ascending; From is the earliest handed over by any source
+	waiting []Interval // ascending by To; From is the earliest that any source has added
 	free    []*Totals  // for reuse: a step of hours allocates no more than a short one
-	passed  *Totals    // what was returned last
+	passed  *Totals    // the Delta returned last
 }
 
 // NewJoiner returns a Joiner for a step that starts at a time on the run clock.
@@ -67,7 +67,7 @@ func (j *Joiner) Held() (n int) {
 	return n
 }
 
-// Next returns the earliest interval that all sources have passed and that was not returned before.
+// Next returns the earliest interval that all sources have passed and that has not been returned yet.
 func (j *Joiner) Next() (Interval, bool) {
 	j.release()
 	n, end := j.first()
@@ -133,7 +133,7 @@ func (j *Joiner) fresh(origin int64) *Totals {
 	return t
 }
 
-// release takes back what was returned last.
+// release takes back the Delta that was returned last.
 func (j *Joiner) release() {
 	if j.passed != nil {
 		j.recycle(j.passed)

@@ -9,11 +9,11 @@ import (
 // Limits is the most that a step can count, according to its plan. It bounds what a worker's snapshots add up to, whatever they contain: 58 KiB for
 // each latency of each op that the step can have.
 type Limits struct {
-	Verbs     [driver.NumVerbs]bool // of ops; other verbs have requests, whose bytes are counted
-	Acks      int                   // good answers of an op; 0: not counted
-	Scenarios []int                 // steps of each scenario; none: the phase has single ops
+	Verbs     [driver.NumVerbs]bool // verbs of ops; other verbs may have requests, whose bytes are counted
+	Acks      int                   // the most good answers of an op; 0 if they are not counted
+	Scenarios []int                 // number of steps of each scenario; empty if the phase has single ops
 	Growth    bool                  // latency is also counted by ordinal
-	Samples   int                   // sampled ops kept; 0: none
+	Samples   int                   // the most sampled ops; 0 for none
 }
 
 // CheckWithin returns an error if the snapshot counts something that its step cannot have.

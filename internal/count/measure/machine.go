@@ -2,10 +2,10 @@ package measure
 
 // Machine says who used the processors that loadgen and its target may use on a worker's machine.
 type Machine struct {
-	OthersShare float64 `json:"others_share"` // of their time, 0 to 1: used by neither loadgen nor the target, without interrupts
+	OthersShare float64 `json:"others_share"` // share of their time, 0 to 1, used by neither loadgen nor the target, without interrupts
 	IdleShare   float64 `json:"idle_share"`   // 0 to 1
 
-	Seconds float64 `json:"-"` // summed over these processors
+	Seconds float64 `json:"-"` // summed over those processors
 	Host    string  `json:"-"` // the same for all workers on one machine; "" once workers are merged
 }
 

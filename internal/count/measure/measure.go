@@ -35,13 +35,14 @@ type Sample struct {
 	Verb    driver.Verb
 	Outcome driver.Outcome // any but Shed
 	Cause   Cause          // what decided a bad outcome
-	Kind    uint8          // set by the op's program, up to MaxKinds; 0: none
-	Due     int64          // when the schedule wanted it, and its slot's turn began
+	Kind    uint8          // set by the op's program, up to MaxKinds; 0 for none
+	Due     int64          // when it was due and its slot's turn began
 	Start   int64          // before the write that carried it
-	End     int64          // the read that completed it
+	End     int64          // after the read that completed it
 }
 
-// Totals is what happened in one step, or in part of one. The zero value is empty: the identity of Merge. One goroutine at a time may use it.
+// Totals holds the counts and latencies of one step, or of part of one. The zero value is empty: the identity of Merge. One goroutine at a time may
+// use it.
 //
 // A turn of a slot is one op, or one scenario. It begins when that is due; in a closed load, that is when the slot becomes free.
 //
@@ -50,16 +51,16 @@ type Totals struct {
 	rest
 	Ops       [driver.NumVerbs]*Op
 	Scenarios []*Op // by number in the phase, up to the last that began; Ops counts their ops, too
-	Time      *Bins // ns that slots' turns took, without think time, by when each turn began; nil is empty
-	Lost      *Bins // ns that slots of a closed load lost ([Totals.AddLost]), by when they lost them; nil is empty
+	Time      *Bins // ns that slots' turns took, without think time, by when the turn began; nil is empty
+	Lost      *Bins // ns that slots of a closed load lost ([Totals.AddLost]), by when they were lost; nil is empty
 	Errors    Errors
 }
 
 // rest is the part of Totals that an [Account] keeps unchanged.
 type rest struct {
-	Origin      int64      // run clock at the step's start; the same in all parts of a step. 0: none
+	Origin      int64      // the step's start on the run clock, the same in all parts of a step; 0 if not set
 	Requests    []Requests // index endpoint·NumVerbs + verb
-	Away        []uint64   // by endpoint: ns for which connections that were lost had not been made again, summed over connections; may be shorter
+	Away        []uint64   // by endpoint: ns from the loss of a connection until it was made again, summed over connections; may be shorter
 	Digest      uint64     // commutative digest of the ops due: stream, n, verb, key, size
 	Span        Span
 	Reconnects  uint64    // connections opened again after a loss
@@ -67,18 +68,18 @@ type rest struct {
 	Foreign     uint64    // values read that loadgen did not write (no valid header in a checked dataset)
 	Stalls      uint64    // times that an event loop stood still for more than 250 ms
 	MaxStall    int64     // the longest stall, ns
-	Cache       Cache     // of targets that read through one
-	Events      []Event   // by number in the phase: those that workers carry out themselves; may be shorter
-	Versions    *Versions // of what gets returned, compared with what had been acknowledged; nil is empty
+	Cache       Cache     // counts of the caches that targets read through
+	Events      []Event   // by number in the phase: the events that workers carry out; may be shorter
+	Versions    *Versions // comparison of versions that gets returned with those that had been acknowledged; nil is empty
 	Waited      hist.Hist // lag of ops that found no free slot when they were due, ns; their verb's Lag includes them
 }
 
-// Op is the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
+// Op holds the ledger and the latencies of one verb, or of one scenario. Latencies are nanoseconds.
 type Op struct {
 	Due      uint64
 	Outcomes [driver.NumOutcomes]uint64
 	Causes   [NumCauses]uint64 // of the outcomes conflict, quorum_failed, timeout and error
-	InFlight int64             // started and not ended; in a part of a step, the change, which may be negative
+	InFlight int64             // ops that have started and not ended; in a part of a step, the change, which may be negative
 	In, Out  uint64            // bytes
 	Lag      hist.Hist         // of every outcome but shed
 	Service  [NumClasses]hist.Hist
@@ -92,7 +93,7 @@ type Op struct {
 	Steps    []*Op                     // of a scenario: the ops of each step, by step number
 }
 
-// Kind is the latencies of ops that ended the same way in their program's view, such as gets that another store had to answer.
+// Kind holds the latencies of ops that their program sorts together, such as gets that another store had to answer.
 type Kind struct{ Service, Response hist.Hist }
 
 // MaxKinds is the most kinds that a program can sort its ops into.
@@ -193,8 +194,8 @@ func (t *Totals) RecordN(s *Sample, n uint64) {
 	t.addTime(s, n)
 }
 
-// AddLost adds that n slots were lost from one time on the run clock to another: in ops that ended in a timeout, a loss or a refusal, or waiting for
-// a connection.
+// AddLost adds the time that n slots lost, between two times on the run clock: in ops that ended in a timeout, a loss or a refusal, or waiting for a
+// connection.
 func (t *Totals) AddLost(n int, from, to int64) {
 	if to <= from {
 		return
@@ -205,7 +206,7 @@ func (t *Totals) AddLost(n int, from, to int64) {
 	t.Lost.spread(from-t.Origin, to-t.Origin, uint64(n))
 }
 
-// AddAway adds that a connection to an endpoint was away for a time.
+// AddAway adds the time that a connection to an endpoint was away.
 func (t *Totals) AddAway(endpoint int, ns int64) {
 	if ns > 0 {
 		t.Away = lengthened(t.Away, endpoint+1)

@@ -10,8 +10,8 @@ import (
 )
 
 // Merge adds what o counted. It leaves o alone and shares no memory with it. Counts and durations add up; MaxStall is the larger. The longer Requests
-// sets the number of endpoints. Bins count from the origin, so the origins must be equal, or one of them 0; Merge panics otherwise. Compare them
-// first if o came from elsewhere.
+// sets the number of endpoints. Bins count from the origin, so the origins must be equal, or one of them 0; otherwise Merge panics. Compare the
+// origins first if o came from another process.
 func (t *Totals) Merge(o *Totals) {
 	t.rest.merge(&o.rest)
 	t.Errors.Merge(&o.Errors)
@@ -130,7 +130,7 @@ func (o *Op) idle() bool {
 // empty says whether no key was counted. Bins hold nothing that the outcomes do not.
 func (k *Keys) empty() bool { return k.Ledger == Ledger{} }
 
-// Together returns what the ops of all verbs come to.
+// Together returns the sum of the ops of all verbs.
 func (t *Totals) Together() *Op {
 	sum := new(Op)
 	for _, o := range t.Ops {

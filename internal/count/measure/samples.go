@@ -21,14 +21,14 @@ const Unknown = -1
 
 // DrawnOp is one sampled op that has ended. Times are nanoseconds since 1970 on the coordinator's clock, due ≤ start ≤ end.
 type DrawnOp struct {
-	Due     int64 // when the schedule wanted it
+	Due     int64 // when it was due
 	Start   int64 // before the write that carried it
-	End     int64 // the read that completed it
+	End     int64 // after the read that completed it
 	In, Out int64 // bytes, or Unknown
-	Code    int   // the protocol's status, such as HTTP's, 1 to 65535; 0: none
+	Code    int   // the protocol's status, such as HTTP's, 1 to 65535; 0 for none
 	Verb    driver.Verb
 	Outcome driver.Outcome
-	Error   string // printable, at most 80 bytes; "": none known
+	Error   string // printable, at most 80 bytes; "" if none is known
 
 	rank uint64
 }
@@ -36,9 +36,9 @@ type DrawnOp struct {
 // Samples is a fair sample of single ops of a load, in bounded memory. The zero value is empty: the identity of Merge. One goroutine at a time may
 // use it.
 //
-// Each op that ends gets a rank, 64 random bits, and the ops with the smallest ranks are kept. Which those are depends neither on the order of the
-// ops nor on how loops, workers and intervals divide them: the smallest of all are among the smallest of each part. So Samples merge exactly, and
-// every op has the same chance.
+// Each op that ends gets a rank, 64 random bits, and the ops with the smallest ranks are kept. Which ops those are depends neither on the order of
+// the ops nor on how loops, workers and intervals divide them: the smallest ranks of all are among the smallest of each part. So Samples merge
+// exactly, and every op has the same chance.
 type Samples struct {
 	most int
 	ops  []DrawnOp
@@ -60,7 +60,7 @@ func (s *Samples) Reset() { *s = Samples{ops: s.ops[:0]} }
 // Empty says whether the set holds no op.
 func (s *Samples) Empty() bool { return len(s.ops) == 0 }
 
-// bound drops surplus ops, once there are twice as many as are kept.
+// bound drops surplus ops once there are twice as many as are kept.
 func (s *Samples) bound() {
 	if len(s.ops) >= 2*s.most {
 		s.sort()
@@ -83,7 +83,7 @@ func (s *Samples) Ops() []DrawnOp {
 	return ops
 }
 
-// cleanText makes an error text that came from elsewhere printable and cuts it to 80 bytes.
+// cleanText makes an error text from another process printable and cuts it to 80 bytes.
 func cleanText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Snapshot is what one worker counted in an interval of a step, sealed. A worker's intervals follow each other without gap or overlap, so their
-// deltas add up to the step's totals, even if some were joined on the way.
+// Snapshot holds what one worker counted in an interval of a step; it is final. A worker's intervals follow each other without gap or overlap, so
+// their deltas add up to the step's totals, even if some were joined on the way.
 type Snapshot struct {
 	Step              int      // worker.Step.Seq
 	SeqFirst, SeqLast uint64   // the intervals it covers, numbered from 1 per worker and run; equal unless joined by Merge

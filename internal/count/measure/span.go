@@ -1,7 +1,7 @@
 package measure
 
-// Span bounds the time in which all sessions were at work, on the run clock. A session that is told to end early while it has work has its last start
-// and its last end no earlier than that. The zero Span is empty: the identity of Merge.
+// Span bounds the time in which all sessions were at work, on the run clock. If a session with work left is told to end early, its last start and
+// last end are no earlier than that time. The zero Span is empty: the identity of Merge.
 type Span struct {
 	Sessions  uint64 // sessions that started an op
 	First     int64  // first start of any session
@@ -9,9 +9,9 @@ type Span struct {
 	FirstLast int64  // earliest last end of a session
 	Last      int64  // last end of any session
 	FirstOut  int64  // earliest last start of a session: until then every session had work for all of its slots
-	Turn      int64  // sum of the sessions' mean turns: how long each slot had an op, or paused after it, by how many ops there were; ns
+	Turn      int64  // sum over sessions of the mean turn, that is, the mean time that an op and the think time after it took of a slot; ns
 	Losers    uint64 // sessions that lost time ([Totals.AddLost])
-	LostFrom  int64  // when the first of them began to; 0 if none did
+	LostFrom  int64  // when the first of them first lost time; 0 if none did
 }
 
 // Session adds a session whose first op started at first and whose last op ended at last.
@@ -22,7 +22,7 @@ func (s *Span) Busy(first, out, last, turn int64) {
 	s.Merge(&Span{Sessions: 1, First: first, LastFirst: first, FirstLast: last, Last: last, FirstOut: out, Turn: turn})
 }
 
-// Lose adds that a session, which Busy or Session adds too, lost time, at first from a time on.
+// Lose adds that a session lost time, for the first time at from. Busy or Session must add the session, too.
 func (s *Span) Lose(from int64) {
 	if s.Losers == 0 || from < s.LostFrom {
 		s.LostFrom = from

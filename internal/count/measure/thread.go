@@ -1,6 +1,6 @@
 package measure
 
-// Thread says where a thread that executed ops itself ran. Numbers are the kernel's; −1: the kernel names none.
+// Thread says where a thread that executed ops itself ran. Numbers are the kernel's; −1 if it gives none.
 type Thread struct {
 	Session   int  `json:"session"`  // first session of the thread
 	Sessions  int  `json:"sessions"` // number of consecutive sessions

@@ -6,7 +6,7 @@ import (
 )
 
 // Times are the latencies of all ops that were due. Ops that ended ok or miss count with their latency, all others as slower than any of those. An op
-// that timed out after a second would have taken longer, nobody knows how much; one refused at once took no time, but its user got nothing. The zero
+// that timed out after a second would have taken longer, by an unknown time; one refused at once took no time, but its user got nothing. The zero
 // value has no ops.
 type Times struct {
 	Answered hist.Hist // nanoseconds of ok and miss

@@ -10,22 +10,22 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Versions is what came of comparing the versions of values that gets returned with those of writes that had been acknowledged.
+// Versions compares the versions of values that gets returned with those of writes that had been acknowledged.
 type Versions struct {
 	Verified  Verified
 	Staleness Staleness
 }
 
-// Verified is what a verify found. Keys = keys as they should be + Missing + Older + Unread.
+// Verified holds what a verify found. Keys = keys as they should be + Missing + Older + Unread.
 type Verified struct {
-	Keys           uint64 // that were put and acknowledged
-	Missing, Older uint64 // lost: the key is not there; its value is older than the last one that was acknowledged
-	Newer          uint64 // not lost: its value was put later, and never acknowledged
-	Unread         uint64 // the get failed
-	Lost           []Lost // the [MaxLost] of Missing and Older that were acknowledged last, the last one first
+	Keys           uint64 // keys that were put and acknowledged
+	Missing, Older uint64 // lost keys: those that are not there; those whose value is older than the last one that was acknowledged
+	Newer          uint64 // keys that are not lost: their value was put later, and never acknowledged
+	Unread         uint64 // keys whose get failed
+	Lost           []Lost // the [MaxLost] keys of Missing and Older that were acknowledged last, the last one first
 }
 
-// Lost is an acknowledged write that is gone. Versions are those of values, about Unix nanoseconds; the time is on the run clock.
+// Lost is an acknowledged write that is gone. Versions are those of values, roughly Unix nanoseconds; the time is on the run clock.
 type Lost struct {
 	At             int64 // when it was acknowledged
 	Key            []byte
@@ -38,19 +38,19 @@ const MaxLost = 16
 // maxLostKey is the longest key, in bytes.
 const maxLostKey = 250
 
-// Behind is how far behind stale gets are told apart: by one version to three, and by more.
+// Behind is the number of classes of stale gets: behind by one version, two, three, and more.
 const Behind = 4
 
-// Staleness is what gets returned of keys with an acknowledged write before they began.
+// Staleness counts gets of keys that had an acknowledged write before the get began.
 type Staleness struct {
 	Gets      uint64
-	Stale     uint64         // returned a version older than one that had been acknowledged
+	Stale     uint64         // gets that returned a version older than one that had been acknowledged
 	Behind    [Behind]uint64 // of Stale: by one version, two, three, more
 	Backwards uint64         // gets that returned a version older than one that their session had read before they began
 	Age       hist.Hist      // of Stale, ns: how long before the get began the first newer version had been acknowledged
 }
 
-// Compared returns what was compared, creating it at first use.
+// Compared returns Versions, creating it at first use.
 func (t *rest) Compared() *Versions {
 	if t.Versions == nil {
 		t.Versions = new(Versions)
@@ -82,7 +82,7 @@ func (v *Verified) example(l Lost) {
 	v.Lost[i] = l
 }
 
-// extend makes room for one more example, with the memory of an earlier key; if there are as many as are kept, that of the last.
+// extend makes room for one more example, and reuses the memory of an earlier key; if there are already as many as are kept, that of the last.
 func (v *Verified) extend() {
 	if n := len(v.Lost); n < MaxLost {
 		v.Lost = slices.Grow(v.Lost, 1)[:n+1]
@@ -99,7 +99,7 @@ func (v *Versions) counts() [8 + Behind]*uint64 {
 	return [...]*uint64{&f.Keys, &f.Missing, &f.Older, &f.Newer, &f.Unread, &s.Gets, &s.Stale, &s.Backwards, &s.Behind[0], &s.Behind[1], &s.Behind[2], &s.Behind[3]}
 }
 
-// check compares the parts of what was read with all of it.
+// check compares the classes of reads with their total.
 func (v *Versions) check() error {
 	if v == nil {
 		return nil
@@ -156,7 +156,7 @@ func (v *Versions) reset() {
 	v.Staleness.Age.Reset()
 }
 
-// append appends all of it; a single 0 if there is nothing.
+// append appends the binary form; a single 0 if nothing was compared.
 func (v *Versions) append(b []byte) []byte {
 	if v.empty() {
 		return append(b, 0)
