@@ -1,5 +1,5 @@
-// Package coord carries out the steps of a plan: it hands them to the workers, one after another, merges what they count, and reaches a verdict. What
-// comes before and after, such as the run's directory and its workers, is package runner's.
+// Package coord carries out the steps of a plan: it hands them to the workers, one after another, merges what they count, and reaches a verdict.
+// Package runner does what comes before and after, such as making the run's directory and getting its workers.
 //
 // A [worker.Worker] gets the plan once (Assign) and then two calls per step: Prepare, which every worker must answer before any starts, and Run,
 // which starts them all at the same time on the run clock. The first step of a phase opens its connections and the last one closes them. The
@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	answerWithin = 30 * time.Second // limit for an answer to Assign, and for Prepare without progress; with the usual lease, a loss is detected sooner
+	answerWithin = 30 * time.Second // time limit for an answer to Assign, and for a Prepare without progress; with the usual lease, a loss is detected sooner
 	startNodes   = 15 * time.Second
 	flushWithin  = 10 * time.Second
-	startAhead   = 2 * time.Millisecond // from the order to start until the start: the loops are in place by then
+	startAhead   = 2 * time.Millisecond // time from the order to start until the start, in which the loops get into place
 )
 
 // Store keeps snapshots and probes.
@@ -55,8 +55,8 @@ type Nodes interface {
 type Probe interface {
 	// Of describes in words what the probe looks at.
 	Of() string
-	// Take reads all fields once. It returns the values by field, and by field why the others are missing; the key "" means all are. It is called
-	// by one goroutine at a time, and returns when ctx ends.
+	// Take reads all fields once. It returns the values by field and, for the other fields, why they are missing; the key "" stands for all fields.
+	// It is called by one goroutine at a time, and returns when ctx ends.
 	Take(ctx context.Context) (value map[string]float64, missing map[string]string)
 	// Close ends the probe. A Take in progress returns.
 	Close()
@@ -73,12 +73,12 @@ type Config struct {
 	Nodes       Nodes
 	Observe     func(o *plan.Observe, endpoints []string) Probe // makes the reader of an observation; endpoints are its target's
 	Progress    func(run.Update)                                // called from one goroutine at a time
-	Probed      func(*run.Probe)                                // told of each probe that is kept, from several goroutines at once; nil: nobody
-	Watched     func(soFar func() *run.Run)                     // called after each Progress that has figures; soFar returns the run as it stands, and is valid until Watched returns; nil: nobody watches
+	Probed      func(*run.Probe)                                // called for each probe that is kept, from several goroutines at once; may be nil
+	Watched     func(soFar func() *run.Run)                     // called after each Progress that has figures; soFar returns the run as it stands, and is valid until Watched returns; may be nil
 	Logger      *slog.Logger
 	Drain       <-chan struct{} // closed when the user asks for an early end
 
-	// Happen carries out an event of a phase that is not the workers' own, or undoes it. It is nil if the plan has none.
+	// Happen carries out an event of a phase that workers do not carry out themselves, or undoes it. It is nil if the plan has none.
 	Happen func(ctx context.Context, ph *plan.Phase, ev *plan.Event, undo bool) error
 
 	// AbortOnLoss ends the run when a worker is lost. Without it the others go on, and the run is degraded.
@@ -101,10 +101,10 @@ type coordinator struct {
 	Config
 	zero    time.Time // zero of the run clock
 	nodes   map[string][]string
-	probes  []*asked // by the plan's observations
+	probes  []*asked // in the order of the plan's observations
 	result  *run.Run
-	earlier []judge.Earlier // phases of it
-	journal *journal        // nil when a run is read back: nothing more is kept
+	earlier []judge.Earlier // phases of this run that are over
+	journal *journal        // nil when a run is read back, since nothing more is kept
 	past    *past           // the records of a run that is read back; nil for a live run
 	seq     int
 	rows    int      // limit on the rows of a load's series
@@ -112,14 +112,14 @@ type coordinator struct {
 
 	stopped atomic.Pointer[string] // why the plan ended the run; nil if it has not
 
-	active  *activePhase // in progress; it changes between steps only
-	seeking *seeking     // the search in progress; nil: none. It changes between steps only
+	active  *activePhase // the phase in progress; it changes between steps only
+	seeking *seeking     // the search in progress, or nil; it changes between steps only
 
 	fleet []int // by worker: its index in result.Fleet
 
 	mu   sync.Mutex // guards the fields below: a worker can be lost at any time
 	lost []bool     // by worker
-	of   []int      // by loss in the result: the worker's index
+	of   []int      // for each loss in the result, the worker's index
 }
 
 // Run carries out the plan and returns its result, even when it fails; the verdict says so. It leaves asserts to the caller. When ctx ends, it
@@ -306,7 +306,7 @@ func (c *coordinator) assignTo(ctx context.Context, i int) error {
 
 // blame adds the worker's name to an error if there are several workers.
 func (c *coordinator) blame(m worker.Member, err error) error {
-	var lost *worker.Loss // names the worker itself
+	var lost *worker.Loss // its text names the worker already
 	if err == nil || len(c.Workers) == 1 || errors.As(err, &lost) {
 		return err
 	}

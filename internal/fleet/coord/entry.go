@@ -13,11 +13,11 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// entry records something the coordinator did or heard. Entries are kept among the workers' snapshots, in order. They let a run whose coordinator
-// was killed be judged as if it had lived ([Recover]). Exactly one field is set.
+// entry records something the coordinator did or heard. Entries are kept among the workers' snapshots, in order, so that a run whose coordinator was
+// killed can still be judged ([Recover]). Exactly one field is set.
 type entry struct {
 	Begin   *beginning          `json:"begin,omitempty"`
-	Nodes   map[string][]string `json:"nodes,omitempty"`   // started, by target
+	Nodes   map[string][]string `json:"nodes,omitempty"`   // nodes that were started, by target
 	Watched map[string]string   `json:"watched,omitempty"` // what each observation looks at, in words
 	Member  *arrival            `json:"member,omitempty"`
 	Step    *begun              `json:"step,omitempty"`
@@ -28,7 +28,7 @@ type entry struct {
 	Flush   *flushed            `json:"flush,omitempty"`
 	Event   *happened           `json:"event,omitempty"`
 	Stop    *stopped            `json:"stop,omitempty"`
-	Over    string              `json:"over,omitempty"` // a search that went no further, though it could have
+	Over    string              `json:"over,omitempty"` // a search that ended before it had to
 	End     *ended              `json:"end,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type beginning struct {
 	Fleet       []run.Worker    `json:"fleet"`
 	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
 	Abort       bool            `json:"abort"`   // end the run when a worker is lost
-	Replace     bool            `json:"replace"` // others may take the places of lost workers
+	Replace     bool            `json:"replace"` // other workers may take the places of lost ones
 }
 
 // arrival is a worker that takes a lost worker's place.
@@ -50,14 +50,14 @@ type arrival struct {
 }
 
 // begun is a step for which all workers were ready. It is on disk before they start; otherwise a coordinator killed at that moment would leave load
-// that nobody knows of.
+// without a trace.
 type begun struct {
 	Step  worker.Step   `json:"step"`  // without the workers' shares of it
 	After time.Duration `json:"after"` // it began after this, on the run clock
 	Facts facts         `json:"facts"`
 }
 
-// facts is what the workers' answers said about a step before it began.
+// facts holds what the workers reported about a step before it began.
 type facts struct {
 	Found   map[string][]string                     `json:"found"`   // nodes of each target that is a cluster
 	Servers map[string]map[string]map[string]string `json:"servers"` // what each endpoint of each target said about itself
@@ -65,7 +65,7 @@ type facts struct {
 }
 
 type partFacts struct {
-	Ops         uint64        `json:"ops"` // number of ops it will start; 0: not known
+	Ops         uint64        `json:"ops"` // number of ops it will start; 0 if not known
 	Remote      bool          `json:"remote"`
 	Offset      time.Duration `json:"offset"`
 	Uncertainty time.Duration `json:"uncertainty"`
@@ -74,7 +74,7 @@ type partFacts struct {
 // finalEntry is a worker's final report on a step, without what its snapshots already say.
 type finalEntry struct {
 	Worker         int               `json:"worker"`
-	Cut            bool              `json:"cut"` // it ended early on its own
+	Cut            bool              `json:"cut"` // the worker ended early on its own
 	Generator      measure.Generator `json:"generator"`
 	MachineSeconds float64           `json:"machine_seconds"` // this and the next two are not in a result's JSON
 	MachineHost    string            `json:"machine_host"`
@@ -83,7 +83,7 @@ type finalEntry struct {
 	Uncertainty    time.Duration     `json:"uncertainty"`
 }
 
-// failure is what a worker reported, which ended its step for all.
+// failure is a failure that a worker reported, which ended the step for all workers.
 type failure struct {
 	Worker int    `json:"worker"`
 	Why    string `json:"why"`
@@ -113,7 +113,7 @@ type stopped struct {
 	Text string      `json:"text"`
 }
 
-// ended is how far a run got, and what its coordinator alone knows of it.
+// ended says how far a run got, with what its coordinator alone knows of it.
 type ended struct {
 	Completeness run.Completeness `json:"completeness"`
 	Why          []reason.Why     `json:"why"`
@@ -121,7 +121,7 @@ type ended struct {
 	CPUSeconds   float64          `json:"cpu_seconds"`
 }
 
-// End keeps how a run has ended, behind everything else that is kept of it, so that it can be replayed. It returns the store's errors.
+// End keeps how a run has ended, as the last entry, so that the run can be replayed. It returns the store's errors.
 func End(store Store, r *run.Run) error {
 	b, err := json.Marshal(entry{End: &ended{Completeness: r.Verdict.Completeness, Why: r.Stopped(), Seconds: r.Seconds, CPUSeconds: r.CoordinatorCPUSeconds}})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// happen carries out the events of the step's phase at their times, except those that are the workers' own. The returned function ends what is under
-// way, and waits for it.
+// happen carries out the events of the step's phase at their times, except those that workers carry out. The returned function ends events under way,
+// and waits for them.
 func (s *step) happen(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -30,7 +30,8 @@ func (s *step) happen(ctx context.Context) (end func()) {
 // undoWithin is how long it may take to undo an event.
 const undoWithin = 10 * time.Second
 
-// carryOutEvent waits for the time of an event and carries it out. If it is for a while, it undoes it afterwards, at the latest when the load is over.
+// carryOutEvent waits for the time of an event and carries it out. An event with a duration is undone afterwards, at the latest when the load is
+// over.
 func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 	select {
 	case <-time.After(time.Until(s.c.zero.Add(s.at + ev.At))):
@@ -61,7 +62,7 @@ func (s *step) carryOutEvent(ctx context.Context, number int, ev *plan.Event) {
 	s.c.note(entry{Event: &happened{Number: number, Is: h}})
 }
 
-// hasHappened records what has become of an event so far.
+// hasHappened records how far an event has got.
 func (s *step) hasHappened(number int, h judge.Happening) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

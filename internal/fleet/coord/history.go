@@ -12,7 +12,7 @@ const mostStretches = 128
 // history holds what a step counted, stretch by stretch, so that the beginning can be dropped once the end is known. It takes a few megabytes however
 // long the step is: stretches are kept in binary form, and each covers more time as the step goes on.
 type history struct {
-	after     int64 // intervals that begin before this are dropped, run clock
+	after     int64 // on the run clock; intervals that begin earlier are dropped
 	stretches measure.Halved[stretch]
 	last      measure.Totals // the stretch being filled
 	decoded   measure.Totals // the stretch being read
@@ -25,13 +25,13 @@ type history struct {
 
 // stretch is a run of consecutive intervals.
 type stretch struct {
-	from   int64 // run clock
+	from   int64 // on the run clock
 	size   int   // bytes in its binary form, held in the blocks
 	counts *block
 }
 
-// block is a piece of a stretch. Blocks have one size so that the blocks of merged stretches serve later, longer ones: the garbage collector rests
-// while a load is measured, so garbage would pile up.
+// block is a piece of a stretch. All blocks have the same size, so that the blocks of merged stretches serve later, longer ones. The garbage
+// collector is off while a load is measured, so garbage would pile up.
 type block struct {
 	piece [1016]byte // a block is 1 KiB
 	next  *block
@@ -57,7 +57,7 @@ func (h *history) add(joint *measure.Interval) {
 	}
 }
 
-// encode returns a stretch of what was counted from the given time on.
+// encode returns a stretch with what was counted from the given time on.
 func (h *history) encode(from int64, t *measure.Totals) stretch {
 	counts, err := t.AppendBinary(h.buf[:0])
 	if err != nil {

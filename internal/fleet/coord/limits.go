@@ -39,7 +39,7 @@ func acksOf(t *plan.Target) int {
 	return t.Replication.N
 }
 
-// fits returns an error if what waits for other workers, including snap, takes too much memory.
+// fits returns an error if the counts that wait for other workers, including snap, take too much memory.
 func (s *step) fits(snap *measure.Snapshot) error {
 	if held := s.joiner.Held(); held > s.joiner.Most {
 		return fmt.Errorf("snapshot %d: with it, what waits for other workers takes %d MiB, at most %d MiB may: fewer scenarios, steps or replicas would do",

@@ -13,15 +13,15 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// source is what is known of one worker's part in a step.
+// source holds what is known of one worker's part in a step.
 type source struct {
-	seq     uint64 // of its last snapshot in this step; 0: none yet
-	upTo    int64  // run clock
+	seq     uint64 // number of its last snapshot in this step; 0 if there is none yet
+	upTo    int64  // end of that snapshot, on the run clock
 	final   bool
 	whole   bool            // it has finished its part
 	lost    bool            // nothing it counts from now on is accepted
 	counted measure.Account // sum of its snapshots
-	fastest float64         // ops due per nanosecond in its fastest second; 0: it has counted for none
+	fastest float64         // ops due per nanosecond in its fastest second; 0 if it has counted none
 }
 
 // follows adds a snapshot to its worker's account, or says why the snapshot cannot follow the one before it. Intervals must have no gaps or overlaps,
@@ -83,7 +83,7 @@ func (c *coordinator) endpoints(ph *plan.Phase) (own []string, others map[string
 	return of(ph.Target), others
 }
 
-// rows is the number of endpoints that requests are counted for. Each cluster has one more, for nodes that join it in mid-phase.
+// rows is the number of endpoints that requests are counted for. Each cluster has one more row, for nodes that join it during the phase.
 func (s *step) rows() int {
 	own, others := s.endpoints()
 	n := len(own) + len(s.found)
@@ -120,8 +120,8 @@ func (s *step) missing() (list []worker.Loss) {
 	return list
 }
 
-// lose carries on without a worker. What it has counted so far stands; what it may have done since is bounded or estimated. lose returns an error
-// when no worker is left.
+// lose carries on without a worker. Its counts so far stand; what it may have done since is bounded or estimated. lose returns an error when no
+// worker is left.
 func (s *step) lose(worker int, lost *worker.Loss) error {
 	s.mu.Lock()
 	src := &s.sources[worker]
@@ -151,7 +151,7 @@ func (s *step) strike(worker int) {
 	}
 }
 
-// leave has the others' counts wait for a worker no longer. The caller holds the lock.
+// leave lets the counts of other workers no longer wait for this one. The caller holds the lock.
 func (s *step) leave(worker int) {
 	src := &s.sources[worker]
 	if !src.final {
@@ -216,7 +216,7 @@ func dueOf(t *measure.Totals) (n uint64) {
 	return n
 }
 
-// over is when the step's load has ended by the plan, on the run clock; long after any run if the plan does not say.
+// over returns when the step's load must have ended by the plan, on the run clock; a time long after any run if the plan sets none.
 func (s *step) over() time.Duration {
 	const never = math.MaxInt64 / 2
 	c, o := s.ph.Closed, s.ph.Schedule()
@@ -227,13 +227,13 @@ func (s *step) over() time.Duration {
 		return s.at + pace.Shape(s.ph.Open.Shape()).Duration + o.Drain
 	case o != nil:
 		return s.at + s.steps[0].Shape.Duration + o.Drain
-	case c != nil && c.Duration > 0 && s.ph.MostSteps() == 1: // a scenario goes on to its end
+	case c != nil && c.Duration > 0 && s.ph.MostSteps() == 1: // scenarios go on to their ends
 		return s.at + c.Duration
 	}
 	return never
 }
 
-// most is the number of ops that the plan lets a worker start by the given time; false if that depends on the target or on chance.
+// most returns the most ops that the plan lets a worker start by the given time; false if that depends on the target or on chance.
 func (s *step) most(worker int, until time.Duration) (n uint64, bounded bool) {
 	part, c, o := s.steps[worker], s.ph.Closed, s.ph.Schedule()
 	planned := s.ready[worker].Ops
@@ -259,8 +259,8 @@ func turns(n int64, sessions, from, to int) uint64 {
 	return uint64(all)*uint64(to-from) + uint64(min(max(rest-from, 0), to-from))
 }
 
-// lines is the number of trace lines that a worker may have started by the given time: all that no other worker has, since
-// keys decide which worker gets a line.
+// lines returns the most trace lines that a worker may have started by the given time: all lines that no other worker has started, since keys decide
+// which worker gets a line.
 func (s *step) lines(worker int, until time.Duration) uint64 {
 	t, part := s.ph.Trace(), s.steps[worker]
 	n := uint64(t.Lines)
@@ -273,14 +273,14 @@ func (s *step) lines(worker int, until time.Duration) uint64 {
 		n = min(n, uint64(part.To-part.From)*uint64(c.Iterations))
 	}
 	if t.Even {
-		n = min(n, uint64(pace.Shape(s.ph.Open.Shape()).Until(int64(until-s.at)))+1) // 1 for rounding
+		n = min(n, uint64(pace.Shape(s.ph.Open.Shape()).Until(int64(until-s.at)))+1) // plus 1 for rounding
 	}
 	return n
 }
 
 // likely estimates how many ops a worker has started by the given time. For a schedule that is the Poisson mean plus six standard deviations. For a
-// closed loop, all its slots run ops back to back, each as fast as the worker's fastest op so far. If nothing happened to the worker itself, since the
-// coordinator ended before it, that is at most twice the rate of its fastest second.
+// closed load, it assumes that all slots run ops back to back, each as fast as the worker's fastest op so far. If the worker itself was well, because
+// the coordinator ended first, it assumes at most twice the rate of the worker's fastest second.
 func (s *step) likely(worker int, until time.Duration) uint64 {
 	part, src := s.steps[worker], &s.sources[worker]
 	if o := s.ph.Schedule(); o != nil {

@@ -43,14 +43,14 @@ func (c *coordinator) observe() (end func()) {
 // asked is a probe together with a Take that may still be running.
 type asked struct {
 	Probe
-	late <-chan probed // result of a Take that missed its deadline; nil: none
+	late <-chan probed // result of a Take that missed its deadline, or nil
 }
 
 // watch observes one phase, with one goroutine per observation. end waits for them.
 type watch struct {
 	all   []*watcher
-	over  context.CancelFunc // ends the probes during the load; nil: not begun
-	kept  bool               // it was read back, and is over
+	over  context.CancelFunc // ends the probes during the load; nil before they begin
+	kept  bool               // the observation was read back, and is over
 	group sync.WaitGroup
 }
 
@@ -223,7 +223,7 @@ func (w *watcher) enter(add func(*run.Probe), began time.Time, got probed) {
 	w.last = w.c.journal.put(record{probe: line})
 }
 
-// kept returns once the last probe, and with it every earlier one, is on disk. There is always one: the probe after the load.
+// kept returns once the last probe, and with it every earlier one, is on disk. There is always at least one, the probe after the load.
 func (w *watcher) kept() error {
 	if w.err != nil {
 		return w.err

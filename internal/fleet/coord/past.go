@@ -19,7 +19,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Kept is what is on disk of a run whose coordinator ended before it could write the result.
+// Kept is what a run left on disk whose coordinator ended before it could write the result.
 type Kept struct {
 	Plan      *plan.Plan
 	Canonical []byte // the plan's bytes
@@ -36,14 +36,14 @@ var ErrNothingKept = errors.New("it holds nothing to make a result of: its coord
 // errEnded marks the end of what was kept.
 var errEnded = errors.New("no more was kept")
 
-// Recover makes the result of a run whose coordinator ended before it could. It goes through the steps as [Run] does, but reads what workers said
-// instead of hearing it. The run is degraded, unless it was aborted or had failed before its coordinator ended; the verdict says what is missing.
-// Recover leaves asserts to the caller.
+// Recover makes the result of a run whose coordinator ended before it could. It goes through the steps as [Run] does, but reads the workers' reports
+// from disk. The run is degraded, unless it was aborted or had failed before its coordinator ended; the verdict says what is missing. Recover leaves
+// asserts to the caller.
 func Recover(from Kept) (*run.Run, error) { return from.replay(false) }
 
-// Replay makes the result of a run again whose coordinator has kept how it ended: all of it but for asserts. It is the result that the coordinator
-// wrote, or the two do not belong together. A run may have ended worse than its records alone would say, since not all that went wrong is among them,
-// but no better.
+// Replay makes the result of a run, except for its asserts, again from its records, which must say how it ended. The result equals the one that the
+// coordinator wrote, unless the two do not belong together. The run's end may be worse than the other records alone imply, since they do not hold all
+// failures, but not better.
 func Replay(from Kept) (*run.Run, error) { return from.replay(true) }
 
 // replay is Replay if whole is set, and otherwise Recover.
@@ -131,22 +131,22 @@ func (from *Kept) records(yield func(*keptRecord, error) bool) {
 type past struct {
 	c        *coordinator
 	pull     func() (*keptRecord, error, bool)
-	held     *keptRecord // read, but not taken
-	ahead    *keptRecord // begins the next step or phase; nil: there is none
+	held     *keptRecord // a record that was read but not taken
+	ahead    *keptRecord // the record that begins the next step or phase, or nil
 	probes   map[string]map[string]*judge.Observation
 	watched  map[string]string
 	snap     measure.Snapshot
-	done     []bool        // by worker: the current step has nothing more from it
-	upTo     time.Duration // how far the records reach, run clock
+	done     []bool        // by worker: there are no more records of it in the current step
+	upTo     time.Duration // how far the records reach, on the run clock
 	over     bool          // the records end in mid-step
-	whole    bool          // the records say how the run ended, and the result is to be the coordinator's
-	end      *ended        // how it did, once that has been read
-	search   string        // the last search that went no further, though it could have
-	nobody   error         // no worker is left, and none can come
-	stopped  reason.Why    // why the run was ended early
-	abort    bool          // the run was to end if a worker was lost
+	whole    bool          // the records say how the run ended, and the result must equal the coordinator's
+	end      *ended        // that end, once it has been read
+	search   string        // the last search that ended before it had to
+	nobody   error         // set when no worker is left and none can come
+	stopped  reason.Why    // why the run ended early
+	abort    bool          // the run was set to end when a worker is lost
 	replaces bool          // others could take the places of lost workers
-	err      error         // a record that no coordinator writes
+	err      error         // the first record that no coordinator writes
 }
 
 // take returns the next record.
@@ -176,7 +176,7 @@ func (k *past) take() (*keptRecord, error) {
 // errCut marks where a coordinator ended its run early.
 var errCut = errors.New("the run ended there")
 
-// cut says that nothing more was kept: the coordinator ended, or it ended the run.
+// cut returns the error for the end of the records: the coordinator ended, or it ended the run.
 func (k *past) cut() error {
 	if k.whole {
 		return errCut
@@ -232,7 +232,7 @@ func (k *past) settle() error {
 	return nil
 }
 
-// goesOn says whether, as far as is known, the next step belongs to the phase.
+// goesOn says whether the next step, as far as is known, belongs to the phase.
 func (k *past) goesOn(phase string) bool {
 	return k.settle() == nil && k.search != phase && (k.ahead == nil || k.ahead.entry.Step != nil && k.ahead.entry.Step.Step.Phase == phase)
 }
@@ -290,7 +290,7 @@ func (k *past) step(s *step) (*step, error) {
 	return s, cmp.Or(s.err, k.nobody)
 }
 
-// behind reads what belongs to a step and was kept behind the last word of its workers: orders to end the run, and that one contradicts itself.
+// behind reads the records of a step that come after the last report of its workers: orders to end the run, and that a worker contradicts itself.
 func (k *past) behind(s *step) error {
 	for {
 		switch r, err := k.take(); {
@@ -342,7 +342,7 @@ func (k *past) fits(s *step, was *begun) error {
 	}
 	is := s.steps[0]
 	is.From, is.To = 0, 0
-	if k.c.Plan.Phase(s.ph.Name).Search != nil { // its first step is carried out as another phase, a closed one
+	if k.c.Plan.Phase(s.ph.Name).Search != nil { // its first step was carried out as a closed phase
 		is.Shape = was.Step.Shape
 	}
 	shape := was.Step.Shape
@@ -444,7 +444,7 @@ func (k *past) lose(s *step, e *lossEntry) error {
 	if _ = k.c.lose(e.Worker, e.Is); k.c.left() == 0 && !k.replaces {
 		k.nobody = errNobody
 	}
-	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept after the others' ends, or not at all
+	if k.abort && k.stopped == (reason.Why{}) { // the order to stop may have been kept after the other workers' ends, or not at all
 		k.stopped = byLoss
 	}
 	return nil
@@ -466,13 +466,13 @@ func (k *past) stop(e *stopped) {
 }
 
 const (
-	// mostSilent is how long a worker may have been heard from without any of its snapshots being kept.
+	// mostSilent is how long a worker may have been in contact after its last kept snapshot.
 	mostSilent = storeWithin
-	// mostUnkept is the same for a worker in the coordinator's process, which ends with it: it counts each second, and a commit takes a moment.
+	// mostUnkept is the same for a worker in the coordinator's process, which ended with it: snapshots come each second, and a commit takes a moment.
 	mostUnkept = 2 * time.Second
 )
 
-// giveUp bounds or estimates what the workers may have done in a step after its records end.
+// giveUp bounds or estimates how many ops the workers may have started in a step after its records end.
 func (k *past) giveUp(s *step) {
 	k.over = true
 	until, why := k.upTo+max(mostSilent, 3*k.c.Lease)+k.c.Lease, "the coordinator ended"
@@ -485,7 +485,7 @@ func (k *past) giveUp(s *step) {
 		}
 	}
 	for i := range s.sources {
-		if !k.done[i] { // all ended at about the same time
+		if !k.done[i] { // all workers ended at about the same time
 			s.estimateSpan(i)
 		}
 	}
@@ -538,7 +538,7 @@ func (k *past) watch(ph *plan.Phase) *watch {
 	return w
 }
 
-// endAs sets the verdict as the coordinator did, unless it is better than what the records come to. err is what ended the phases early.
+// endAs sets the verdict that the coordinator recorded, unless it is better than the other records allow. err is what ended the phases early.
 func (k *past) endAs(err error) error {
 	r, end := k.c.result, k.end
 	if end == nil {
@@ -563,7 +563,7 @@ func (k *past) endAs(err error) error {
 	return nil
 }
 
-// conclude sets the verdict: how far the run got, and that its coordinator ended then.
+// conclude sets the verdict: how far the run had got when its coordinator ended.
 func (k *past) conclude(err error) {
 	r := k.c.result
 	ended := fmt.Sprintf("the coordinator ended before the result was written: this was made of what it had kept, up to %s of the run", k.upTo.Round(time.Millisecond))

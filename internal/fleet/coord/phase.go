@@ -15,8 +15,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// phase runs the steps of a phase and adds the phase to the result. If a step that must fully succeed does not, phase returns an error, and the
-// result still holds the phase as far as it got.
+// phase runs the steps of a phase and adds the phase to the result. If a step fails that must succeed completely, phase returns an error, and the
+// result holds the phase as far as it got.
 func (c *coordinator) phase(ctx context.Context, ph *plan.Phase) error {
 	t := c.Plan.Target(ph.Target)
 	if ph.Clear != nil && t.Builtin != nil {
@@ -39,7 +39,7 @@ type activePhase struct {
 	ph    *plan.Phase
 	route *route
 	m     judge.Measured
-	begun time.Duration // when its first level began, on the run clock; 0: not yet
+	begun time.Duration // when its first level began, on the run clock; 0 before that
 	watch *watch
 }
 
@@ -69,7 +69,7 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 		began = true
 		p.m.Endpoints, p.m.Others = s.endpoints()
 		p.take(s, s.totals)
-		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the shortfall comes from the coordinator's end
+		if !next.Kind.Timed() && p.c.past != nil && p.c.past.over { // the step fell short because the coordinator ended
 			err = errEnded
 		}
 		if err == nil && !next.Kind.Timed() && !p.m.Aborted {
@@ -85,10 +85,10 @@ func (p *activePhase) all(ctx context.Context) (began bool, err error) {
 	}
 }
 
-// seeking is how far a search had got before a step.
+// seeking holds how far a search had got before a step.
 type seeking struct {
 	best   float64
-	begun  time.Duration // run clock; 0: not yet
+	begun  time.Duration // when it began, on the run clock; 0 before that
 	budget time.Duration
 }
 
@@ -99,7 +99,7 @@ func (p *activePhase) seeking() *seeking {
 	return &seeking{best: p.m.Best(p.ph.Search), begun: p.begun, budget: p.ph.Search.Budget}
 }
 
-// at is how far the search has got at a time on the run clock, in a step that began at start.
+// at returns how far the search has got at a time on the run clock, in a step that began at start.
 func (k *seeking) at(now, start time.Duration) *run.Seeking {
 	begun := k.begun
 	if begun == 0 {
@@ -129,13 +129,13 @@ func (p *activePhase) spent() time.Duration {
 	return time.Since(p.c.zero) - p.begun
 }
 
-// take adds what a step has counted.
+// take adds the counts of a step.
 func (p *activePhase) take(s *step, counted *measure.Totals) {
 	p.m.Aborted, p.m.Failed, p.m.Losses = s.aborted, s.failure, s.missing()
 	if why := p.c.stopped.Load(); why != nil {
 		p.m.StoppedOn = p.ph.Stop.String()
 	}
-	if s.facts.Servers != nil { // those of the phase's first step
+	if s.facts.Servers != nil { // only a phase's first step has these facts
 		p.m.Servers = s.facts.Servers
 	}
 	if s.steps[0].Kind != worker.Setup && p.m.Origin == 0 {
@@ -156,7 +156,7 @@ func (p *activePhase) take(s *step, counted *measure.Totals) {
 	}
 }
 
-// level adds what a step has counted as one level of several.
+// level adds the counts of a step as one level of several.
 func (p *activePhase) level(s *step, step worker.Step, counted *measure.Totals) {
 	if p.begun == 0 {
 		p.begun = s.at
@@ -172,7 +172,7 @@ func (p *activePhase) level(s *step, step worker.Step, counted *measure.Totals) 
 	}, since)
 }
 
-// settle finds the warm-up of a single-level load, and what was counted after it.
+// settle finds the warm-up of a single-level load, and the counts after it.
 func (p *activePhase) settle(s *step, counted *measure.Totals) error {
 	if !s.steps[0].Kind.Timed() || p.ph.Stages != nil || p.ph.Search != nil {
 		return nil
@@ -209,18 +209,18 @@ func (c *coordinator) judged(ph *plan.Phase, m judge.Measured) *run.Phase {
 	return judge.NewPhase(c.Plan, ph, m)
 }
 
-// shortfallError reports a step that had to succeed fully and did not.
+// shortfallError reports a step that had to succeed completely and did not.
 type shortfallError struct{ text string }
 
 func (e *shortfallError) Error() string { return e.text }
 
-// shortfall returns an error if a step that must fully succeed did not.
+// shortfall returns an error if a step that must succeed completely did not.
 func (p *activePhase) shortfall(kind worker.StepKind, totals *measure.Totals) error {
 	copies := 1
 	if r := p.c.Plan.Target(p.ph.Target).Replication; r != nil {
 		copies = r.N
 	}
-	var planned int64 // 0 for a setup: what was due counts, since only the remaining workers' sessions use it
+	var planned int64 // 0 for a setup, of which only the ops that were due count: only the remaining workers' sessions use its keys
 	if kind != worker.Setup {
 		planned = p.c.Plan.Once(p.ph, false)
 	}

@@ -40,7 +40,7 @@ func (s *step) foresee() (release func()) {
 	}
 }
 
-// provisional shows what has come of the second that ends at to on the run clock, unless that second was shown already.
+// provisional shows the counts received so far of the second that ends at to on the run clock, unless that second was shown already.
 func (s *step) provisional(to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// replace gives the places of lost workers to new ones before a phase begins, as far as any come. Keys and seeds depend only on session numbers, so a
-// new worker does what the lost one would have done in this phase and later ones.
+// replace gives the places of lost workers to those that have come to replace them, before a phase begins. Keys and seeds depend only on session
+// numbers, so a new worker does what the lost one would have done in this phase and later ones.
 func (c *coordinator) replace(ctx context.Context, ph *plan.Phase) error {
 	if c.past != nil {
 		return c.past.settle()
@@ -41,7 +41,7 @@ func (c *coordinator) replace(ctx context.Context, ph *plan.Phase) error {
 	return nil
 }
 
-// takeOver has a worker take a lost one's place. It may itself be lost before it has done so.
+// takeOver makes a worker take a lost one's place. The worker may itself be lost meanwhile.
 func (c *coordinator) takeOver(ctx context.Context, i int, m worker.Member, ph *plan.Phase) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer to the plan within %v", answerWithin))
 	defer cancel()

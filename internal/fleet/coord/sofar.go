@@ -32,7 +32,7 @@ func (s *step) soFar() *run.Run {
 // elapsed is how long the step has lasted, up to the last interval that was shown.
 func (s *step) elapsed() time.Duration { return time.Duration(s.shown) - s.at }
 
-// counted returns what the step has counted so far. Workers report only at their end when their sessions were at work, so that is estimated.
+// counted returns what the step has counted so far. When sessions were at work is estimated, since workers report it only at the end.
 func (s *step) counted() *measure.Totals {
 	t := &measure.Totals{}
 	t.Merge(s.totals)

@@ -34,8 +34,8 @@ type step struct {
 	at      time.Duration
 	before  []int64     // each worker's progress before it was told to prepare
 	asked   atomic.Bool // workers were told to end the step early
-	failure string      // what the worker reported that ended the step; "": nothing
-	aborted bool        // the step ended early, or at the time of an end of the run
+	failure string      // the failure that ended the step, as a worker reported it; "" if there was none
+	aborted bool        // the step ended early, or when the run ended
 
 	passed chan struct{} // closed when all ops of all workers have ended
 
@@ -47,9 +47,9 @@ type step struct {
 	history    history          // of a timed step
 	unfinished measure.Counters // counts of lost workers
 	ended      uint64           // ops that ended
-	bad        uint64           // of them: neither ok nor a miss
-	failed     uint64           // of them: failed by the target
-	shown      int64            // progress has been shown up to here, run clock
+	bad        uint64           // those of them that ended neither ok nor as a miss
+	failed     uint64           // those of them that the target failed
+	shown      int64            // progress has been shown up to here, on the run clock
 	series     judge.Series
 	happened   map[int]*judge.Happening // events, by number in the phase
 	response   measure.Times            // of the interval being shown
@@ -57,13 +57,13 @@ type step struct {
 	unsure     []time.Duration // uncertainty of each worker's clock
 	logs       []*worker.Log   // by worker; nil if it loaded no log
 	unread     []string        // workers lost before they reported on their log
-	ops        uint64          // number fixed by the plan; 0: not known
+	ops        uint64          // number of ops that the plan fixes; 0 if it fixes none
 	buf        []byte
 	err        error // from the store
 }
 
-// step has each worker carry out its part of one step. It returns what they counted even if the step failed, and nil if they could not start. It calls
-// ready once they can.
+// step makes each worker carry out its part of one step. It returns what they counted even if the step failed, and nil if they could not start. It
+// calls ready once they can.
 func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step, ready func()) (*step, error) {
 	s := c.newStep(ph, part)
 	if c.past != nil {
@@ -81,7 +81,7 @@ func (c *coordinator) step(ctx context.Context, ph *plan.Phase, part worker.Step
 	c.note(entry{Began: &s.at})
 	err := s.run(ctx)
 	s.close()
-	if s.aborted = s.err != nil || c.stopping(ctx); c.interrupted(ctx) && !s.asked.Load() { // it was not told to end early, but counts as if it were
+	if s.aborted = s.err != nil || c.stopping(ctx); c.interrupted(ctx) && !s.asked.Load() { // it was not told to end early, but counts as if it had been
 		user := stopped(reason.User)
 		c.note(entry{Stop: &user})
 	}
@@ -105,7 +105,7 @@ func (c *coordinator) newStep(ph *plan.Phase, part worker.Step) *step {
 	return s
 }
 
-// begin sets the time from which the step counts.
+// begin sets the time at which the step begins to count.
 func (s *step) begin(at time.Duration) {
 	s.at = at
 	s.joiner, s.bounds = measure.NewJoiner(len(s.steps), int64(at)), s.limits()
@@ -161,7 +161,7 @@ func (s *step) prepare(ctx context.Context) error {
 	return s.distinct()
 }
 
-// answers collects what the workers said when they were ready.
+// answers collects the facts that the workers reported when they were ready.
 func (s *step) answers() facts {
 	f := facts{Found: s.found}
 	for i, r := range s.ready {
@@ -182,7 +182,7 @@ func (s *step) answers() facts {
 	return f
 }
 
-// distinct returns an error if endpoints that are to be replicas are one server: it would count as several, whatever N, W and R.
+// distinct returns an error if endpoints that should be replicas are one server, which would count as several, whatever N, W and R.
 func (s *step) distinct() error {
 	for _, name := range s.ph.Targets() {
 		t := s.c.Plan.Target(name)
@@ -197,7 +197,7 @@ func (s *step) distinct() error {
 	return nil
 }
 
-// enter adds what the workers said to the result.
+// enter adds the workers' answers to the result.
 func (s *step) enter() {
 	servers := s.c.result.Environment.Servers
 	for target, said := range s.facts.Servers {
@@ -255,7 +255,7 @@ func (s *step) agreeOn(target string) error {
 	of := 0
 	for i, r := range s.ready {
 		switch nodes := r.Nodes[target]; {
-		case len(nodes) == 0: // it has no sessions, or is lost
+		case len(nodes) == 0: // the worker has no sessions, or is lost
 		case found == nil:
 			found, of = nodes, i
 		case !slices.Equal(found, nodes):
@@ -272,7 +272,7 @@ func (s *step) agreeOn(target string) error {
 	return nil
 }
 
-// ahead is how long before the start the order to start is sent.
+// ahead returns how long before the start the order to start is sent.
 func (s *step) ahead() time.Duration {
 	ahead := startAhead
 	for _, r := range s.ready {
@@ -311,7 +311,7 @@ func (s *step) run(ctx context.Context) error {
 	return err
 }
 
-// carryOut has one worker carry out its part of the step.
+// carryOut makes one worker carry out its part of the step.
 func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	final, err := m.Worker.Run(ctx, s.at, func(snap *measure.Snapshot) (func() error, error) { return s.take(i, snap) })
 	var lost *worker.Loss
@@ -337,8 +337,8 @@ func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	return nil
 }
 
-// endedBy ends the step for all workers because one has reported a failure. If the run was to end anyway, or something else failed before, the failure
-// follows from that.
+// endedBy ends the step for all workers because one has reported a failure. If the run is ending anyway, or something else failed before, the failure
+// is a consequence of that.
 func (s *step) endedBy(ctx context.Context, i int, why error) error {
 	err := s.c.blame(s.c.Workers[i], why)
 	s.mu.Lock()
@@ -354,13 +354,13 @@ func (s *step) endedBy(ctx context.Context, i int, why error) error {
 	return err
 }
 
-// failedBy records the failure that a worker has reported, and that error as the step's.
+// failedBy records the failure that a worker has reported, and err as the step's error.
 func (s *step) failedBy(i int, why, err error) {
 	s.err, s.failure = err, err.Error()
 	s.c.fleetOf(i).Failed = why.Error()
 }
 
-// close ends the counting, once every worker has ended or never will. What is known of those that did not end stands.
+// close ends the counting, once every worker has ended or never will. The counts of workers that did not end stand.
 func (s *step) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -369,14 +369,14 @@ func (s *step) close() {
 			s.leave(i)
 		}
 	}
-	if s.totals.Span.Sessions == 0 { // nobody lived to report when sessions were at work
+	if s.totals.Span.Sessions == 0 { // no worker has reported when its sessions were at work
 		for i := range s.sources {
 			s.estimateSpan(i)
 		}
 	}
 }
 
-// estimateSpan adds when the sessions of a worker were at work that has not reported it.
+// estimateSpan estimates when the sessions of a worker that has not reported it were at work.
 func (s *step) estimateSpan(i int) {
 	if src, part := &s.sources[i], s.steps[i]; !src.final && src.due() > 0 {
 		span := judge.Span(s.ph, s.totals, part.To-part.From, src.upTo)
@@ -464,7 +464,7 @@ func (s *step) take(from int, snap *measure.Snapshot) (kept func() error, err er
 	commit, whole, err := s.join(from, snap)
 	var lost *worker.Loss
 	switch {
-	case errors.As(err, &lost): // its counts were bounded when it was lost
+	case errors.As(err, &lost): // the worker's counts were bounded when it was lost
 		return nil, err
 	case err != nil:
 		return nil, s.fail(err)
@@ -497,7 +497,7 @@ func (s *step) stopOnErrors() {
 	}
 }
 
-// fail ends the step early because of err, and returns err. The first such error becomes the step's.
+// fail ends the step early because of err, and returns err. The first such error becomes the step's error.
 func (s *step) fail(err error) error {
 	s.mu.Lock()
 	first := s.err == nil

@@ -30,21 +30,21 @@ const (
 
 // Kubernetes describes a deployment to a cluster.
 type Kubernetes struct {
-	Name         string // of all objects
-	Namespace    string // "": the namespace of whoever applies the objects
+	Name         string // prefix of all objects' names
+	Namespace    string // "" for the namespace of whoever applies the objects
 	Image        string
 	Workers      int           // besides the coordinator
 	CPU          string        // request and limit of each pod, as Kubernetes writes it
-	Memory       string        // likewise
-	Deadline     time.Duration // after which everything is ended
-	Storage      string        // size of a volume that keeps runs, and that every pod mounts; "": none, and runs end with their pods
-	StorageClass string        // of that volume; "": the cluster's default
-	Vars         []string      // of the plan, as NAME=VALUE
+	Memory       string        // request and limit of each pod, as Kubernetes writes it
+	Deadline     time.Duration // after this long, everything is ended
+	Storage      string        // size of a volume that keeps runs, and that every pod mounts; "" for none, so that runs are lost with their pods
+	StorageClass string        // class of that volume; "" for the cluster's default
+	Vars         []string      // variables of the plan, as NAME=VALUE
 	PodMonitor   bool          // make objects with which Prometheus Operator scrapes the coordinator's page
-	Text         []byte        // of the plan
+	Text         []byte        // text of the plan
 	Plan         *plan.Plan
 	Credentials  Credentials
-	Issuer       Issuer // of the pods' certificates; the zero value: the pods use Credentials instead
+	Issuer       Issuer // issuer of the pods' certificates; if zero, the pods use Credentials instead
 }
 
 // Issuer names a cert-manager issuer.
@@ -62,8 +62,8 @@ func ParseIssuer(text string) (Issuer, error) {
 	return Issuer{Kind: kind, Name: name}, nil
 }
 
-// Credentials are the key of the coordinator's authority and a token for its workers; and, for its page, the certificate of the page's issuer in PEM
-// and the token for scrapers.
+// Credentials holds the key of the coordinator's authority and a token for its workers. For its page, it holds the certificate of the page's issuer
+// in PEM and the token for scrapers.
 type Credentials struct{ Key, Token, Root, Scrape string }
 
 // validName is the name of a Kubernetes object, short enough for the suffixes that Kubernetes adds.
@@ -72,7 +72,7 @@ var validName = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 // maxPlan is the most bytes of plan that a ConfigMap holds beside its other content.
 const maxPlan = 1000 << 10
 
-// Check returns an error for anything that no cluster can run, or would misread.
+// Check returns an error for anything that a cluster could not run or would misread.
 func (k *Kubernetes) Check() error {
 	switch {
 	case !validName.MatchString(k.Name):
@@ -198,7 +198,7 @@ type Unit struct {
 	Program string // path of loadgen
 	Join    string // HOST:PORT of the coordinator; for a worker
 	Plan    string // path of the plan; for a coordinator
-	Workers int    // that a coordinator waits for
+	Workers int    // number of workers that a coordinator waits for
 }
 
 // Check returns an error for anything that a unit file would misread.

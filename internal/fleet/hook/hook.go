@@ -104,7 +104,7 @@ func split(text string) ([]string, error) {
 // Output is what a command printed, standard output and error interleaved as they came.
 type Output struct {
 	Text string // at most MaxOutput bytes
-	Cut  bool   // there was more
+	Cut  bool   // the output was longer
 }
 
 // bounded keeps the start of what is written to it.

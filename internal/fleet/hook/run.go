@@ -68,10 +68,10 @@ func (h Hook) supervised(ctx context.Context, told []string, out *bounded) (err 
 	})
 	how, err := io.ReadAll(said)
 	inTime := stop()
-	_ = printed.SetReadDeadline(time.Now().Add(grace)) // something in the background may hold it open
+	_ = printed.SetReadDeadline(time.Now().Add(grace)) // a process in the background may hold it open
 	<-copied
 	switch {
-	case err != nil: // the supervisor does not end what it should
+	case err != nil: // the supervisor did not end in time
 		return errors.Join(fmt.Errorf("its supervisor: %w", err), cmd.Process.Kill(), <-ended)
 	case !inTime:
 		return errors.Join(ctx.Err(), alive.Close(), <-ended)

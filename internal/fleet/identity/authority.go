@@ -39,11 +39,11 @@ const (
 
 // Authority certifies the ends of a user's fleets. Anyone who has its key is one of them.
 type Authority struct {
-	path   string // of its key; "": the key is in memory only
+	path   string // path of its key; "" if the key is in memory only
 	key    *ecdsa.PrivateKey
 	root   *x509.Certificate
 	pool   *x509.CertPool // holds the root
-	tokens *Tokens        // that workers may enrol with; nil: none can
+	tokens *Tokens        // that workers may enrol with; nil if none can
 	life   time.Duration  // lifetime of certificates
 }
 
@@ -159,7 +159,7 @@ func issued(certify func(crypto.PublicKey) (*x509.Certificate, error)) (*tls.Cer
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// certify signs a certificate for a role, and for the end that has this name; "": whatever it is called.
+// certify signs a certificate for a role, and for the end with this name; "" allows any name.
 func (a *Authority) certify(key crypto.PublicKey, role Role, name string, now time.Time) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: string(role)}, URIs: []*url.URL{roleURI(role)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

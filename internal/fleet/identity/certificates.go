@@ -22,7 +22,7 @@ const (
 	spiffeScheme = "spiffe"  // scheme of a SPIFFE ID
 )
 
-// keyring is what one end of a connection shows the other, and what it recognises the other by.
+// keyring holds what one end of a connection shows the other, and how it recognises the other.
 type keyring interface {
 	// own returns this end's certificate.
 	own() (*tls.Certificate, error)
@@ -38,15 +38,15 @@ type keyring interface {
 type certificates struct {
 	keys keyring
 	role Role
-	desk *desk // nil: no worker can enrol
+	desk *desk // nil if no worker can enrol
 
 	mu     sync.Mutex
 	server credentials.TransportCredentials // for all of a coordinator's handshakes; nil before the first
 	meets  meets
 }
 
-// meets holds the TLS configurations of a coordinator while its certificate and roots stay the same. They are shared, because each connection keeps
-// its own.
+// meets holds the TLS configurations of a coordinator while its certificate and roots stay the same. Connections share them, since each connection
+// keeps its configuration in memory.
 type meets struct {
 	cert    *tls.Certificate
 	roots   *x509.CertPool
@@ -141,7 +141,7 @@ func (c *certificates) serverConfig(hello *tls.ClientHelloInfo) (*tls.Config, er
 	if err != nil {
 		return nil, err
 	}
-	protocol := "" // the client offers none of ours
+	protocol := "" // the client offers none of our protocols
 	switch {
 	case c.desk != nil && slices.Contains(hello.SupportedProtos, enrolProtocol):
 		protocol = enrolProtocol
@@ -250,8 +250,8 @@ func nameIn(c *x509.Certificate) string {
 	return ""
 }
 
-// CheckBound says what is wrong if the certificate by which a worker has proved itself is for a worker of another name. Those that a token got are for
-// one name; a socket, the loopback's key and a PKI without such URIs bind nobody.
+// CheckBound returns an error if the certificate by which a worker has proved itself is for a worker of another name. Certificates that a token got
+// are for one name; a socket, the loopback's key and a PKI without such URIs are not bound to a name.
 func CheckBound(proof credentials.AuthInfo, name string) error {
 	proved, ok := proof.(credentials.TLSInfo)
 	if !ok || len(proved.State.PeerCertificates) == 0 {

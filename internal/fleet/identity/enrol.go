@@ -23,9 +23,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Enrolling is an exchange of two messages on its own TLS connection, told apart from gRPC by its protocol name (ALPN). A client that enrols with a
-// token has proved nothing yet; one that renews has shown its current certificate. Each message is JSON of at most 8 KiB, preceded by its length
-// as two bytes in network order.
+// Enrolling is an exchange of two messages on its own TLS connection, distinguished from gRPC by its protocol name (ALPN). A client that enrols with
+// a token has proved nothing yet; one that renews has shown its current certificate. Each message is JSON of at most 8 KiB, preceded by its length as
+// two bytes in network order.
 const (
 	enrolProtocol = "loadgen-enrol/1"
 	maxEnrol      = 8 << 10
@@ -33,8 +33,8 @@ const (
 
 // enrolRequest is the worker's message.
 type enrolRequest struct {
-	Secret  []byte `json:"secret,omitempty"` // of a token; without one, the connection has proved who this is
-	Request []byte `json:"request"`          // for a certificate: PKCS #10, of which only the key and, with a token, the common name are used
+	Secret  []byte `json:"secret,omitempty"` // a token's secret; without one, the connection has proved who this is
+	Request []byte `json:"request"`          // request for a certificate (PKCS #10), of which only the key and, with a token, the common name are used
 }
 
 // enrolAnswer is the coordinator's message.
@@ -140,11 +140,11 @@ func (d *desk) decide(request enrolRequest, state tls.ConnectionState, from net.
 	return enrolAnswer{Certificate: leaf.Raw, Root: d.authority.root.Raw}, outcome
 }
 
-// asking is what a certificate request asks for. Anything else in it is ignored.
+// asking holds the parts of a certificate request that are used.
 type asking struct {
 	key  *ecdsa.PublicKey
 	name string            // of the worker
-	sum  [sha256.Size]byte // of the key and the name; zero if it is not a request
+	sum  [sha256.Size]byte // SHA-256 of the key and the name; zero if it is not a request
 }
 
 func readRequest(der []byte) (asking, error) {
@@ -195,7 +195,7 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// membership is what a worker has once enrolled.
+// membership holds what a worker has once it is enrolled.
 type membership struct {
 	cert *tls.Certificate
 	root *x509.Certificate

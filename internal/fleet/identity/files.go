@@ -35,7 +35,7 @@ func (f Files) check() error {
 type filed struct {
 	files Files
 	role  Role
-	host  string // a worker looks for it, unless a SPIFFE ID names the coordinator
+	host  string // the host that the coordinator's certificate must name, unless it has a SPIFFE ID
 
 	mu     sync.Mutex
 	stamps [3]stamp

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// maxVisitors bounds a page's unproved connections; on the loopback, all are unproved that were not made welcome. Each one beyond that replaces the
-// oldest, so that a crowd shuts nobody out.
+// maxVisitors bounds a page's unproved connections; on the loopback these are all that were not made welcome. A further one replaces the oldest, so
+// that a crowd shuts nobody out.
 const maxVisitors = 256
 
 // hall is a listener that tracks which of its connections are unproved.
@@ -40,7 +40,7 @@ func (h *hall) Accept() (net.Conn, error) {
 	oldest, full := h.waiting[0], len(h.waiting) > maxVisitors
 	h.mu.Unlock()
 	if full {
-		_ = oldest.Close() // it had its time
+		_ = oldest.Close() // it has had its chance
 	}
 	return v, nil
 }
@@ -62,7 +62,7 @@ func (h *hall) forget(v *visitor) {
 // connectionKey is the context key of a request's connection. A visitor who has proved who they are keeps their connection.
 type connectionKey struct{}
 
-// Welcome removes a request's connection from the unproved ones, which may have to make room. Whoever makes visitors welcome bounds how many there are.
+// Welcome removes a request's connection from the unproved ones. The caller must bound how many connections it makes welcome.
 func Welcome(r *http.Request) {
 	conn, _ := r.Context().Value(connectionKey{}).(net.Conn) // or nil
 	if secured, ok := conn.(*tls.Conn); ok {

@@ -34,7 +34,7 @@ func (h *hasty) ClientHandshake(ctx context.Context, authority string, conn net.
 func (h *hasty) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	w := &watched{Conn: conn, until: time.Now().Add(Within)}
 	proved, info, err := h.TransportCredentials.ServerHandshake(w)
-	return w.end(proved, info, err, time.Now().Add(Within)) // for the first message; gRPC lifts the deadline then
+	return w.end(proved, info, err, time.Now().Add(Within)) // the deadline for the first message; gRPC then lifts it
 }
 
 // end ends the watch. After that, the next data must come by until.

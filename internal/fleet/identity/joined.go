@@ -25,20 +25,20 @@ const (
 	maxJoinedFile = 16 << 10
 )
 
-// joined is what a worker has from a coordinator's authority, usually on another machine: a certificate. It is kept in a file, so that a restarted
-// worker needs no token.
+// joined holds the certificate that a worker got from a coordinator's authority, usually on another machine. It is kept in a file, so that a
+// restarted worker needs no token.
 type joined struct {
 	place string // HOST:PORT of the coordinator
 	name  string // of the worker, which alone may use the certificate
 	path  string // of the file
-	token *Token // nil: none given
+	token *Token // nil if none was given
 	dial  func(context.Context) (net.Conn, error)
 
 	asking sync.Mutex        // held by whoever asks for a certificate
-	key    *ecdsa.PrivateKey // key to be certified, kept if no answer came; nil: make a new one
+	key    *ecdsa.PrivateKey // key to be certified, kept if no answer came; nil to make a new one
 
 	mu   sync.Mutex
-	held *membership // nil: none yet
+	held *membership // nil if there is none yet
 }
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
@@ -81,7 +81,7 @@ func (j *joined) remedy() string {
 	return fmt.Sprintf("on the coordinator's machine, loadgen token create makes a token; then loadgen worker --join %s --token TOKEN; where certificates are of your own PKI, --tls-ca, --tls-cert and --tls-key", j.place)
 }
 
-// membership returns what is held; nil if nothing.
+// membership returns the membership held, or nil.
 func (j *joined) membership() *membership {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,7 +146,7 @@ func (j *joined) enrol(ctx context.Context) error {
 
 // fetch gets a certificate by showing the held one, or the token if held is nil.
 func (j *joined) fetch(ctx context.Context, held *membership) error {
-	if err := tryWriting(filepath.Dir(j.path)); err != nil { // before a use of the token is gone
+	if err := tryWriting(filepath.Dir(j.path)); err != nil { // before a use of the token is spent
 		return unkept(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, Within)
@@ -188,12 +188,12 @@ func (j *joined) fetch(ctx context.Context, held *membership) error {
 	return nil
 }
 
-// unkept says that a certificate has no place on this machine.
+// unkept returns the error for a certificate that cannot be stored on this machine.
 func unkept(err error) error {
 	return &RefusedError{fmt.Sprintf("keep this worker's certificate: %v: make the directory writable, or set XDG_STATE_HOME to one that is", err)}
 }
 
-// alertSaid explains the alert of a server that enrols nobody.
+// alertSaid explains the TLS alert of a server that enrols nobody.
 func alertSaid(err error) error {
 	const noApplicationProtocol = tls.AlertError(120)
 	var alert tls.AlertError

@@ -36,10 +36,10 @@ const (
 type PageMeans struct {
 	Address string   // HOST:PORT; port 0 for any free one
 	Names   []string // other names of the page, besides its addresses and this machine's name
-	Cert    string   // PEM files of a certificate and its key; "": the authority in Dir issues one
+	Cert    string   // PEM files of a certificate and its key; "" if the authority in Dir issues one
 	Key     string
-	Token   string // for scrapers; "": one is kept in Dir
-	Dir     string // of this user's fleets
+	Token   string // token for scrapers; "" if one is kept in Dir
+	Dir     string // directory of this user's fleets
 	Live    bool   // the page at / shows a run
 }
 
@@ -49,8 +49,8 @@ type Door struct {
 	address  string
 	names    []string // in lower case
 	beyond   bool
-	ca       string // file with the certificate of the page's issuer; "": the user knows it
-	kept     string // file with the token; "": the user knows it
+	ca       string // file with the certificate of the page's issuer; "" if the user knows it
+	kept     string // file with the token; "" if the user knows it
 	first    string // path of the page that the link leads to
 
 	token    [sha256.Size]byte
@@ -104,7 +104,7 @@ func (m PageMeans) Open() (*Door, error) {
 	return p, nil
 }
 
-// guard sets up what visitors of a page prove themselves with.
+// guard sets up how visitors of a page prove themselves.
 func (m PageMeans) guard(p *Door) error {
 	token := m.Token
 	if token == "" {

@@ -46,11 +46,10 @@ type Place struct {
 	Name   string // as the user writes it: HOST:PORT or socket:NAME
 	Listen func() (net.Listener, error)
 	Dial   func(ctx context.Context) (net.Conn, error)
-	Prove  func(Role) (credentials.TransportCredentials, error) // for the end with that role
+	Prove  func(Role) (credentials.TransportCredentials, error) // returns the credentials of the end with that role
 
-	// Enrol makes sure that a worker has what it proves itself with: it asks the coordinator for a certificate if there is none, or if the current one
-	// should be renewed. A *RefusedError says that trying again is pointless, a *RenewalError that the current certificate is still valid. If nil,
-	// nothing is needed.
+	// Enrol makes sure that a worker has a certificate: it asks the coordinator for one if there is none, or if the current one should be renewed. A
+	// *RefusedError says that trying again is pointless, a *RenewalError that the current certificate is still valid. If nil, nothing is needed.
 	Enrol func(ctx context.Context) error
 	// Beyond says whether other machines can reach the place.
 	Beyond bool
@@ -68,10 +67,10 @@ func (p Place) Reach(at net.Addr) string {
 
 // Means are what an end may prove itself with, besides being the same user on the same machine.
 type Means struct {
-	Dir   string // of this user's fleets: its sockets, key, tokens and certificates
-	Token *Token // for a worker; nil: it has none
-	Name  string // of a worker, as CheckName allows; certificates that a token gets are for it alone
-	TLS   Files  // of the user's own PKI
+	Dir   string // directory of this user's fleets: sockets, key, tokens and certificates
+	Token *Token // a worker's token; nil if it has none
+	Name  string // a worker's name, as CheckName allows; certificates that a token gets are for it alone
+	TLS   Files  // files of the user's own PKI
 }
 
 // ListenAt returns the place of a coordinator: that of [At], or HOST:PORT with another address of this machine, or with no host for all of them.
@@ -195,7 +194,7 @@ func At(dir, name string) (Place, error) {
 		}
 		s := socketPlace{dir: dir, name: socket}
 		return Place{Name: name, Listen: s.listen, Dial: s.dial, Prove: func(Role) (credentials.TransportCredentials, error) {
-			_, err := s.path() // what is wrong with the directory is no matter of waiting for a coordinator
+			_, err := s.path() // waiting for a coordinator would not help if the directory is wrong
 			return sameUser{}, err
 		}}, nil
 	}

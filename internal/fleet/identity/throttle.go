@@ -10,12 +10,12 @@ import (
 
 const (
 	throttleCells = 4096
-	mayFail       = 10              // wrong tokens in a row from one network
-	forgives      = 6 * time.Second // after each of these, one more
+	mayFail       = 10              // how many wrong tokens in a row a network may show
+	forgives      = 6 * time.Second // the time after which a network may show one more
 )
 
 // throttle counts failed enrolments: by address for IPv4 and by /64 for IPv6, since anyone with one address there has them all. The table has a fixed
-// size. Networks that share a cell share its allowance, and nobody can bring that about without the seed.
+// size. Networks that share a cell share its allowance; without the seed, nobody can provoke that.
 type throttle struct {
 	seed  maphash.Seed
 	epoch time.Time
@@ -26,7 +26,7 @@ type throttle struct {
 
 func newThrottle() *throttle { return &throttle{seed: maphash.MakeSeed(), epoch: time.Now()} }
 
-// wait returns how long a client must wait before it may try again; 0 or less: it may now.
+// wait returns how long a client must wait before it may try again; 0 or less if it may now.
 func (t *throttle) wait(from net.Addr) time.Duration {
 	cell := t.cell(from)
 	t.mu.Lock()

@@ -65,7 +65,7 @@ func (t Token) ID() string { return secretID(sha256.Sum256(t.secret[:])) }
 // String names the token without the secret, so that a token may be logged.
 func (t Token) String() string { return "token " + t.ID() }
 
-// GoString does the same.
+// GoString returns the same as String.
 func (t Token) GoString() string { return t.String() }
 
 // secretID is a token's ID, from the hash of its secret.

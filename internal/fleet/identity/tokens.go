@@ -51,12 +51,12 @@ type tokenUse struct {
 	err   error
 }
 
-// TokenInfo is what the file keeps of a token.
+// TokenInfo is a token's entry in the file.
 type TokenInfo struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
-	Uses    int       `json:"uses"` // left
+	Uses    int       `json:"uses"` // uses left
 	Hash    []byte    `json:"hash"` // SHA-256 of the secret
 }
 
@@ -129,8 +129,8 @@ type requestServed struct {
 // maxServed bounds the remembered requests. Beyond it all are forgotten, and a repeated request counts again.
 const maxServed = 2 * MaxTokenUses
 
-// use has issue grant a request, of which it gets the hash, if secret belongs to a valid token. The use counts only if issue succeeds, and only once
-// per request. Concurrent uses are counted in one change of the file.
+// use calls issue to grant a request if secret belongs to a valid token. sum is the request's hash. The use counts only if issue succeeds, and only
+// once per request. Concurrent uses are counted in one change of the file.
 func (t *Tokens) use(secret []byte, sum [sha256.Size]byte, issue func() error) (id string, err error) {
 	u := &tokenUse{hash: sha256.Sum256(secret), sum: sum, issue: issue}
 	t.queue.Lock()

@@ -12,8 +12,8 @@ import (
 )
 
 // In TLS 1.3 a client finishes its handshake before the server has checked its certificate, and learns of a refusal only from an alert, which is a
-// number. So both ends speak their own protocol, told by its name (ALPN), in which the server first sends its verdict: the length of a text, as two
-// bytes in network order, and the text, which says why it refuses. An empty text admits the client, and gRPC follows. The client can believe the
+// number. So both ends speak a protocol of their own, with its own name (ALPN), in which the server first sends its verdict: the length of a text, as
+// two bytes in network order, and the text, which says why it refuses. An empty text admits the client, and gRPC follows. The client can believe the
 // verdict, since it knows by then who the server is.
 const (
 	verdictProtocol = "loadgen/1"

@@ -23,8 +23,8 @@ const (
 	tooMany   = "too many wrong tokens came from there: wait\n"
 )
 
-// Guard makes a server, which is not yet serving, admit only visitors who use one of the page's names and, beyond the loopback, prove who they are. A
-// name that somebody else's name server maps to this address is not one of them: otherwise their page could read this one in a browser (DNS
+// Guard makes a server, which is not yet serving, admit only visitors who use one of the page's names and, beyond the loopback, prove who they are.
+// Any other name is refused, even if somebody's name server maps it to this address: otherwise their page could read this one in a browser (DNS
 // rebinding).
 func (p *Door) Guard(server *http.Server) {
 	next := server.Handler
@@ -55,10 +55,10 @@ func refuse(w http.ResponseWriter, why string, code int) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(why)) // a client that has gone need not know
+	_, _ = w.Write([]byte(why)) // an error means that the client is gone
 }
 
-// admit has a visitor prove who they are.
+// admit makes a visitor prove who they are.
 func (p *Door) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	from := addressOf(r)
 	if p.throttle.wait(from) > 0 {
@@ -125,8 +125,8 @@ func (p *Door) knows(cookie string) bool {
 	return ok
 }
 
-// goesBy says whether a Host header (RFC 9110, section 7.2: a host and an optional port) names the page. Addresses do too, on the loopback its own
-// only: nobody can give them to another machine.
+// goesBy says whether a Host header (RFC 9110, section 7.2: a host and an optional port) names the page. Addresses do too, since nobody can give them
+// to another machine; on the loopback, only the page's own.
 func (p *Door) goesBy(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

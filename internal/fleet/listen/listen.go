@@ -78,7 +78,7 @@ func Reach(at *net.TCPAddr) string {
 // own returns this machine's address for others: the source address it would use towards a distant host, otherwise the first address of its
 // interfaces. If it listens on IPv4 only, only IPv4 counts. A machine with no such address has its loopback.
 func own(only4 bool) netip.Addr {
-	for _, distant := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // no packet is sent to these
+	for _, distant := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // no packet is sent to these addresses
 		conn, err := net.Dial("udp", distant)
 		if err != nil {
 			continue
@@ -89,7 +89,7 @@ func own(only4 bool) netip.Addr {
 			return local.AddrPort().Addr().Unmap()
 		}
 	}
-	addrs, _ := net.InterfaceAddrs() // without any, the loopback remains
+	addrs, _ := net.InterfaceAddrs() // if there are none, the loopback remains
 	for _, only4 := range []bool{true, only4} {
 		for _, a := range addrs {
 			if network, err := netip.ParsePrefix(a.String()); err == nil && usable(network.Addr(), only4) {

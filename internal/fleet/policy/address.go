@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// never are networks that must never be loaded: link-local addresses, clouds' metadata services, multicast and broadcast, and addresses of no host.
+// never lists networks that must never be loaded: link-local addresses, clouds' metadata services, multicast and broadcast, and addresses of no host.
 var never = []struct {
 	net  netip.Prefix
 	what string
@@ -68,7 +68,7 @@ func embedded(addr netip.Addr) (found []netip.Addr) {
 	case sixToFour.Contains(addr):
 		v4(2)
 	case teredo.Contains(addr):
-		v4(4) // the server
+		v4(4) // the Teredo server
 		found = append(found, netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]}))
 	}
 	if slices.Contains(isatap, binary.BigEndian.Uint32(b[8:])) {

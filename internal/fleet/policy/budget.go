@@ -8,10 +8,10 @@ import (
 
 // Budget is what a policy's rate and bytes_per_second still allow. A process has one, for all loops of all its runs. A nil Budget limits nothing.
 type Budget struct {
-	Requests *Bucket // nil: not limited
-	Bytes    *Bucket // likewise
+	Requests *Bucket // nil if not limited
+	Bytes    *Bucket // nil if not limited
 
-	zero atomic.Pointer[time.Time] // of the buckets' clock
+	zero atomic.Pointer[time.Time] // zero of the buckets' clock
 }
 
 // Budget returns a full budget; nil if the policy limits neither.
@@ -22,7 +22,7 @@ func (p *Policy) Budget() *Budget {
 	return &Budget{Requests: newBucket(p.Rate), Bytes: newBucket(float64(p.Bytes))}
 }
 
-// Since returns where on the buckets' clock another clock has its zero. The first call starts the buckets' clock.
+// Since returns the time on the buckets' clock at another clock's zero. The first call starts the buckets' clock.
 func (b *Budget) Since(zero time.Time) time.Duration {
 	b.zero.CompareAndSwap(nil, &zero)
 	return zero.Sub(*b.zero.Load())
@@ -33,13 +33,13 @@ func (b *Budget) Since(zero time.Time) time.Duration {
 //
 // It is kept as one number, as in the generic cell rate algorithm (ITU-T I.371, annex A): the time by which the tokens taken so far have been earned.
 type Bucket struct {
-	each  float64 // nanoseconds in which a token is earned
+	each  float64 // nanoseconds to earn a token
 	spent atomic.Int64
 }
 
 const second = int64(time.Second)
 
-// newBucket returns a bucket that earns so many tokens a second; nil for 0.
+// newBucket returns a bucket that earns rate tokens per second; nil for 0.
 func newBucket(rate float64) *Bucket {
 	if rate <= 0 {
 		return nil
@@ -49,16 +49,16 @@ func newBucket(rate float64) *Bucket {
 	return b
 }
 
-// cost is the time in which n tokens are earned.
+// cost returns the time to earn n tokens.
 func (b *Bucket) cost(n int64) int64 {
 	return int64(min(math.Ceil(float64(n)*b.each), math.MaxInt64/4))
 }
 
-// Share is how many tokens to take at a time: those of 10 ms, at least one.
+// Share returns how many tokens to take at a time: those of 10 ms, at least one.
 func (b *Bucket) Share() int64 { return max(1, int64(1e7/b.each)) }
 
-// Take takes n tokens if they are there by now. Otherwise it returns when they will be, unless others take them. Tokens of more than a second come to
-// be there if nobody takes any before.
+// Take takes n tokens if the bucket has them now. Otherwise it returns when it will have them, unless others take some. It may be asked for more than
+// a second's tokens, and has them if nobody takes any meanwhile.
 func (b *Bucket) Take(n, now int64) (at int64, ok bool) {
 	cost := b.cost(n)
 	for {
@@ -73,7 +73,7 @@ func (b *Bucket) Take(n, now int64) (at int64, ok bool) {
 	}
 }
 
-// Return gives n tokens back. If n is negative, so many more were used, which the bucket then owes.
+// Return gives n tokens back. A negative n takes −n more, and the bucket may then owe tokens.
 func (b *Bucket) Return(n int64) {
 	if n < 0 {
 		b.spent.Add(b.cost(-n))

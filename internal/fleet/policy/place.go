@@ -14,8 +14,8 @@ import (
 // Place is where connections may lead: a network with ports, or a Unix socket.
 type Place struct {
 	text        string
-	socket      string // path of a Unix socket; "": an address
-	host        string // a name; "": use nets
+	socket      string // path of a Unix socket; "" for an address
+	host        string // a name; "" if nets are used
 	nets        []netip.Prefix
 	first, last uint16 // ports
 }

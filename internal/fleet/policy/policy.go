@@ -1,5 +1,5 @@
-// Package policy is what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it loads, how much and
-// how long, and which directories it uses.
+// Package policy holds what the owner of a node lets a worker do there, whatever a coordinator or a plan asks for: which targets it may load, how
+// much and how long, and which directories it may use.
 //
 // A policy is HCL, limited as plans are, with one argument per line:
 //
@@ -43,9 +43,9 @@ type Policy struct {
 	Bytes       int64 // per second, both directions together
 	Duration    time.Duration
 	Memory      int64 // bytes
-	LogBytes    int64 // of log files at any time
+	LogBytes    int64 // total bytes of log files at any time
 	Lease       time.Duration
-	Files       string // directories; "": as the command line says
+	Files       string // directories; "" for those of the command line
 	LogRoot     string
 }
 
@@ -128,7 +128,7 @@ func (p *Policy) bounds() []bound {
 	}
 }
 
-// directory is one that a worker uses.
+// directory is a directory that a worker uses.
 type directory struct{ name, path string }
 
 func (p *Policy) directories() []directory {
@@ -188,12 +188,12 @@ func (p *Policy) lists(to netip.AddrPort, socket string) bool {
 	return slices.ContainsFunc(p.Targets, func(place Place) bool { return place.Takes(to, socket) })
 }
 
-// Need is what a worker's part of a phase is known to need before it begins.
+// Need lists what a worker's part of a phase needs, as far as is known before it begins.
 type Need struct {
-	Rate        float64 // requests due per second; 0: as fast as the target answers
+	Rate        float64 // requests due per second; 0 for as fast as the target answers
 	Sessions    int
 	Connections int
-	Duration    time.Duration // 0: until its ops are done
+	Duration    time.Duration // 0 if the ops decide when it ends
 	LogBytes    int64
 }
 
@@ -215,7 +215,7 @@ func (p *Policy) Check(n Need) error {
 	return fmt.Errorf("this worker's policy: %s", strings.Join(refused, "; "))
 }
 
-// late is how much longer than allowed a step may go on, since ops that started in time are waited for.
+// late is how much longer than allowed a step may last, since it waits for ops that started in time.
 const late = 2 * time.Second
 
 // Watch returns an error if a step has lasted longer than the policy allows.

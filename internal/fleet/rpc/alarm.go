@@ -6,15 +6,15 @@ import (
 )
 
 // awake is a clock that stops while this process is stopped or not scheduled. Such a process reads nothing, so it cannot know whether its workers
-// were silent meanwhile, and must not hold that against them. A goroutine reads the coordinator's clock every beat. Of a longer gap between two
-// readings, only two beats count. Safe for concurrent use.
+// were silent meanwhile, and must not hold that against them. A goroutine reads the coordinator's clock every beat. If the gap between two readings
+// is longer than two beats, only two beats count. Safe for concurrent use.
 type awake struct {
 	now  func() time.Duration // coordinator's clock
 	beat time.Duration
 
 	mu      sync.Mutex
 	last    time.Duration // last reading of the coordinator's clock
-	counted time.Duration // time awake up to then
+	counted time.Duration // time awake up to that reading
 }
 
 // read returns how long this process has been awake.
@@ -41,7 +41,7 @@ func (a *awake) keep(done <-chan struct{}) {
 }
 
 // alarm calls a function once, in its own goroutine, when it has not been set for the period after, counted in time this process was awake. However
-// long the process stood still, it waits at most spare longer than that. Safe for concurrent use.
+// long the process stood still, the alarm waits at most spare longer than that. Safe for concurrent use.
 type alarm struct {
 	clock *awake
 	after time.Duration
@@ -59,7 +59,7 @@ func (a *alarm) set() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.awake, a.at = a.clock.read(), a.clock.now()
-	if a.timer == nil { // a running timer works out what is left when it fires
+	if a.timer == nil { // a running timer computes the rest of the period when it fires
 		a.timer = time.AfterFunc(a.after, a.ring)
 	}
 }
@@ -74,7 +74,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// ring is called when the period may be over. It is not if the alarm was just set again, or if the process slept.
+// ring is called when the period may be over. It is not over if the alarm was set again, or if the process slept.
 func (a *alarm) ring() {
 	if a.due() {
 		a.call()

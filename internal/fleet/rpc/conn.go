@@ -20,10 +20,10 @@ const maxEchoes = 16
 type conn struct {
 	stream grpc.BidiStreamingServer[pb.FromWorker, pb.FromCoordinator]
 	first  chan *pb.Hello // the first message
-	owner  chan *member   // whose stream it is; holds one
+	owner  chan *member   // the worker whose stream it is; buffers one
 	ended  chan struct{}  // closed when nothing more will be received
 	said   chan struct{}  // closed when nothing more will be sent
-	parts  []byte         // an envelope still being received; the receiver's
+	parts  []byte         // an envelope still being received; used by the receiver only
 	sender sync.WaitGroup // the sending goroutine
 
 	mu      sync.Mutex
@@ -31,13 +31,13 @@ type conn struct {
 	sending bool
 	err     error // from the last send
 	echoes  []*pb.Echo
-	stored  uint64 // number to acknowledge, unless told says it was
+	stored  uint64 // number to acknowledge, unless told equals it
 	told    uint64
 	goodbye *pb.Goodbye // ends the stream, once all else has been sent
 	closed  bool        // another stream has replaced it
 }
 
-// peer is the address that the stream comes from, and what its other end has proved; zero if unknown.
+// peer returns the address that the stream comes from, and the identity that its other end has proved; zero if unknown.
 func (c *conn) peer() peer.Peer {
 	if p, ok := peer.FromContext(c.stream.Context()); ok {
 		return *p

@@ -7,20 +7,19 @@
 //
 // # Who is alive
 //
-// Heartbeats travel beside the envelopes and ahead of them. A worker sends little before it knows that what it sent earlier has arrived: a
-// flight. So a full disk, a long queue or a slow link does not delay a heartbeat by much.
-// The coordinator suspects a worker whose heartbeats are missing, and later gives it up for the rest of the run. The worker holds a lease on
-// its load. The lease ends a fixed time after the sending of the newest heartbeat that the coordinator has echoed, on the worker's own clock.
-// The load ends with the lease, whatever else works or fails.
+// Heartbeats travel beside the envelopes and ahead of them. A worker has only few bytes in flight whose arrival is not confirmed. So a full disk, a
+// long queue or a slow link does not delay a heartbeat by much. The coordinator suspects a worker whose heartbeats are missing, and later gives it up
+// for the rest of the run. The worker holds a lease on its load. The lease ends a fixed time after the sending of the newest heartbeat that the
+// coordinator has echoed, on the worker's own clock. The load ends with the lease, whatever else works or fails.
 //
 //	heartbeat sent ──► echoed ──► lease until sent + Lease            worker
 //	        └────────► heard  ──► suspect after Suspect, lost after Lost    coordinator
 //
 // Lost is at least Lease, and a heartbeat is heard after it was sent. So when a worker is given up, its load has ended.
 //
-// While the coordinator's process is stopped or not scheduled, the workers are not silent: what they send waits in sockets, or will be sent
-// again. So the coordinator counts silence only in time its process was awake. It may then find a loss later by the time it slept, but not so late
-// that a healthy worker has forgotten the run.
+// While the coordinator's process is stopped or not scheduled, the workers are not silent: what they send waits in sockets, or will be sent again. So
+// the coordinator counts silence only in time its process was awake. It may then detect a loss later by the time it slept, but not so late that a
+// healthy worker has forgotten the run.
 //
 // # Clocks
 //
@@ -43,10 +42,10 @@ const protocol = 4
 const (
 	maxMessage   = 16 << 20 // bytes: the limit of a run directory for one snapshot, so whatever can be sent can be kept
 	maxHeaders   = 16 << 10 // bytes of a stream's headers
-	maxStreams   = 4        // per connection, which needs one
-	windowBytes  = 1 << 20  // unacknowledged envelopes that one end may have sent; a single larger one is allowed
+	maxStreams   = 4        // per connection, which needs only one
+	windowBytes  = 1 << 20  // bytes of unacknowledged envelopes that one end may have sent; a single larger one is allowed
 	windowCount  = 256      // the same in envelopes
-	bufferBytes  = 4 << 10  // read and write buffers of a connection: what a worker sends in a second
+	bufferBytes  = 4 << 10  // bytes of a connection's read and write buffers: what a worker sends in a second
 	defaultSpool = 64 << 20
 	maxText      = 4 << 10 // bytes of an error reported by a worker
 	maxLine      = 255     // bytes of a host or version

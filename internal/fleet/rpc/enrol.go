@@ -19,7 +19,7 @@ func enrol(ctx context.Context, cfg JoinConfig) error {
 	err := cfg.Place.Enrol(ctx)
 	var renewal *identity.RenewalError
 	if errors.As(err, &renewal) {
-		return nil // the existing certificate will do; keepEnrolled reports the error
+		return nil // the existing certificate is still valid; keepEnrolled reports the error
 	}
 	return err
 }

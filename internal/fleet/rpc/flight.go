@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	flightBytes = 8 << 10 // of envelopes in flight ahead of a heartbeat: a second at 64 kbit/s
-	partBytes   = 4 << 10 // most bytes of an envelope sent at once
+	flightBytes = 8 << 10 // the most bytes of envelopes in flight ahead of a heartbeat: a second at 64 kbit/s
+	partBytes   = 4 << 10 // the most bytes of an envelope sent at once
 )
 
-// flight limits the envelope bytes in flight on a worker's stream. Streams deliver in order, so a heartbeat waits behind everything sent before it, in
-// buffers of unknown size. On a slow link that can take longer than the lease. So the worker sends little before it knows that earlier bytes have
-// arrived, which it does when a heartbeat sent after them is echoed.
+// flight limits the envelope bytes in flight on a worker's stream. Streams deliver in order, so a heartbeat waits behind everything sent before it,
+// in buffers of unknown size. On a slow link that can take longer than the lease. So the worker sends few bytes until it knows that earlier ones have
+// arrived. It knows when a heartbeat sent after them is echoed.
 type flight struct {
-	sent    int    // bytes on this stream
-	arrived int    // of them, bytes known to have arrived
+	sent    int    // bytes sent on this stream
+	arrived int    // those of them that are known to have arrived
 	marks   []mark // heartbeats not yet echoed, in the order sent
-	rest    []byte // of the envelope that is partly sent
+	rest    []byte // the rest of the envelope that is partly sent
 }
 
 // mark is a heartbeat and the number of bytes sent before it.
@@ -42,7 +42,7 @@ func (f *flight) echoed(at int64) {
 	}
 }
 
-// probe says whether it takes a new heartbeat to learn that everything has arrived.
+// probe says whether only a new heartbeat can confirm that everything has arrived.
 func (f *flight) probe() bool {
 	return f.sent > f.arrived && (len(f.marks) == 0 || f.marks[len(f.marks)-1].sent < f.sent)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 )
 
-// maxUnproved bounds the connections that have not yet proved who they are and begun to speak. Each one beyond that replaces the oldest, so a client
-// that opens many connections and says nothing on them closes its own.
+// maxUnproved bounds the connections that have not yet proved who they are and begun to speak. A further one replaces the oldest, so a client that
+// opens many silent connections closes its own.
 const maxUnproved = 1024
 
 // gate is the coordinator's listener. Its connections must prove who they are before anything they say is read. It tracks those that have not, so
@@ -55,14 +55,14 @@ func (g *gate) Accept() (net.Conn, error) {
 	g.mu.Unlock()
 	switch {
 	case shut:
-		_ = e.Close() // it came too late
+		_ = e.Close() // the gate is closed
 	case full:
-		_ = oldest.Close() // it had its time
+		_ = oldest.Close() // it has had its chance
 	}
 	return e, nil
 }
 
-// ServerHandshake has a connection prove itself. A connection that only asked for a worker's certificate ends here.
+// ServerHandshake makes a connection prove itself. A connection that only asks for a worker's certificate ends here.
 func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	proved, info, err := g.TransportCredentials.ServerHandshake(conn)
 	var enrolment *identity.Enrolment
@@ -86,7 +86,7 @@ func (g *gate) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 // Limits on how many refused connections are logged; otherwise anyone who can connect could fill a disk.
 const (
 	tellsAtOnce = 20
-	tellsEvery  = time.Second // one more
+	tellsEvery  = time.Second // after this long, one more is logged
 )
 
 // refusals decides which refused connections are logged.
@@ -131,7 +131,7 @@ func (g *gate) close() {
 	unproved := slices.Clone(g.unproved)
 	g.mu.Unlock()
 	for _, e := range unproved {
-		_ = e.Close() // it has said nothing that counts
+		_ = e.Close() // nothing it has sent was accepted
 	}
 }
 

@@ -39,30 +39,30 @@ type JoinConfig struct {
 	Host    string // this machine's name
 	New     func() Local
 	Once    bool   // return after one run
-	Metrics string // host:port of its metrics page, on the loopback; "": none
-	Spool   int    // most bytes kept that the coordinator has not taken; 0: 64 MiB
+	Metrics string // host:port of its metrics page, on the loopback; "" for none
+	Spool   int    // the most bytes kept that the coordinator has not acknowledged; 0 for 64 MiB
 	Logger  *slog.Logger
 
-	// MaxLease bounds the lease that a coordinator may grant; 0: DefaultMaxLease.
+	// MaxLease bounds the lease that a coordinator may grant; 0 for DefaultMaxLease.
 	MaxLease time.Duration
 
-	// Suspended returns how long this machine has been suspended since it started; nil: machine.Suspended.
+	// Suspended returns how long this machine has been suspended since it started; nil for machine.Suspended.
 	Suspended func() time.Duration
 
-	// CPU returns this process's processor time, for the coordinator to show; nil: not reported.
+	// CPU returns this process's processor time, for the coordinator to show; if nil, it is not reported.
 	CPU func() time.Duration
 
-	// Random returns a random number 0 ≤ n < below, to vary the pauses between connection attempts; nil: math/rand's.
+	// Random returns a random number 0 ≤ n < below, to vary the pauses between connection attempts; nil for math/rand's.
 	Random func(below int64) int64
 }
 
 const (
-	firstRetry = 50 * time.Millisecond // before the second attempt to reach the coordinator
-	lastRetry  = 2 * time.Second       // the longest pause; within a run, no longer than between heartbeats
-	remembers  = 15 * time.Second      // how long after its lease a worker keeps what the coordinator has not taken
+	firstRetry = 50 * time.Millisecond // pause before the second attempt to reach the coordinator
+	lastRetry  = 2 * time.Second       // the longest pause; within a run, at most the time between heartbeats
+	remembers  = 15 * time.Second      // how long after its lease a worker keeps what the coordinator has not acknowledged
 )
 
-// DefaultMaxLease is the longest that a worker loads without hearing from its coordinator, whatever lease that grants.
+// DefaultMaxLease is the longest that a worker loads without hearing from its coordinator, whatever lease the coordinator grants.
 const DefaultMaxLease = 30 * time.Second
 
 // RefusedError says that the coordinator rejects this worker for good.
@@ -134,22 +134,22 @@ type session struct {
 	orders      chan *pb.Envelope
 	synced      chan struct{} // closed once the clocks have been compared
 	compared    sync.Once
-	met         atomic.Bool     // the last attempt found something that listens
+	met         atomic.Bool     // the last attempt reached a listener
 	work        context.Context // context of the orders
 	abandon     context.CancelFunc
 	routine     sync.WaitGroup // the goroutine that carries out orders
-	idle        chan struct{}  // closed when that has ended
+	idle        chan struct{}  // closed when that goroutine has ended
 
 	mu      sync.Mutex
 	link    link
 	wake    chan struct{} // holds one value: there is something to send
 	offsets offsets
-	lease   time.Duration // end of the lease: worker's clock, plus the machine's sleep up to then
-	slept   time.Duration // the machine's total sleep, as last seen
-	woke    time.Duration // worker's clock when sleep was last noticed
+	lease   time.Duration // end of the lease: on the worker's clock plus the machine's total sleep
+	slept   time.Duration // the machine's total sleep, as last read
+	woke    time.Duration // worker's clock when new sleep was last noticed
 	moved   bool          // the clocks have not been compared since then
 	local   Local         // nil before the assignment; set by the goroutine that carries out orders
-	clocks  exchange      // comparison of the clocks used for the run
+	clocks  exchange      // the comparison of the clocks that the run uses
 	zero    time.Duration // worker's clock at the run clock's zero
 	turn    time.Duration // delay from an interval's end until its snapshot is sent
 	stream  streamState
@@ -160,7 +160,7 @@ type streamState struct {
 	beat   bool   // send a heartbeat now, ahead of time
 	taken  uint64 // number to acknowledge, unless told says it was
 	told   uint64
-	flight flight // of envelopes
+	flight flight // the envelopes in flight
 }
 
 func newSession(cfg JoinConfig, proof credentials.TransportCredentials) *session {
@@ -215,7 +215,7 @@ func (s *session) live(ctx context.Context, retry *backoff) (reason string, err 
 	}
 }
 
-// assigned says whether this worker has a part in a run: its coordinator took it once, whatever is in the way now.
+// assigned says whether this worker has a part in a run.
 func (s *session) assigned() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +290,7 @@ func (s *session) connect(parent context.Context, retry *backoff) (*pb.Goodbye, 
 		return bye, err
 	}
 	retry.reset()
-	retry.longest = min(lastRetry, j.heartbeat) // a worker that comes back after its lease is lost
+	retry.longest = min(lastRetry, j.heartbeat) // a worker that comes back after its lease has ended is lost
 	return s.serve(parent, &j, cancel)
 }
 
@@ -303,7 +303,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	}
 	s.mu.Unlock()
 	if err := j.stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: hello}}); err != nil {
-		_, err = j.stream.Recv() // returns the reason
+		_, err = j.stream.Recv() // Recv returns the reason
 		return nil, err
 	}
 	msg, err := j.stream.Recv()
@@ -324,7 +324,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	if j.heartbeat < time.Millisecond || j.heartbeat > time.Minute || j.lease < j.heartbeat || j.lease > time.Hour {
 		return nil, fmt.Errorf("the coordinator wants heartbeats every %v and grants leases of %v", j.heartbeat, j.lease)
 	}
-	j.lease = min(j.lease, s.cfg.MaxLease) // this machine's owner has the last word
+	j.lease = min(j.lease, s.cfg.MaxLease) // the owner of this machine decides
 	j.heartbeat = min(j.heartbeat, j.lease/10)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
 )
 
-// link is one end of a channel that delivers every envelope once and in order, over streams that break. It knows nothing of streams or time. It says
-// what to send, and which received envelopes are new. Its owner guards it.
+// link is one end of a channel that delivers every envelope once and in order, over streams that break. It knows nothing of streams or time: it says
+// what to send, and which received envelopes are new. Its owner's lock guards it.
 //
 //	        acked            first not sent on this stream
 //	          │                │
 //	queue ────┴── on the way ──┴── waiting ──►      numbers rise
 type link struct {
-	queue    []outgoing // not acknowledged, in the order of their numbers
-	acked    uint64     // number before the first of queue
-	next     int        // index of the first not sent on this stream
-	onTheWay int        // bytes of queue[:next]
-	held     int        // bytes of queue
+	queue    []outgoing // envelopes not acknowledged, in the order of their numbers
+	acked    uint64     // the number before that of the first in queue
+	next     int        // index in queue of the first not sent on this stream
+	onTheWay int        // size of queue[:next], in bytes
+	held     int        // size of queue, in bytes
 	touched  uint64     // highest number sent on any stream; envelopes after it may still change
 
 	received uint64 // highest number received
-	taken    uint64 // highest number that the owner is done with
+	taken    uint64 // highest number that the owner has handled
 	untaken  []int  // sizes of the envelopes between taken and received
 	backlog  int    // their sum
 }
@@ -98,7 +98,7 @@ func (l *link) ack(number uint64) error {
 		l.queue = l.queue[1:]
 		l.acked++
 		l.held -= size
-		if l.next > 0 { // else the other end had it from an earlier stream
+		if l.next > 0 { // else the other end got it over an earlier stream
 			l.next--
 			l.onTheWay -= size
 		}

@@ -17,7 +17,7 @@ type member struct {
 	incarnation string
 	host        string
 	version     string
-	metrics     string        // host:port of its page; "": none
+	metrics     string        // host:port of its metrics page; "" for none
 	arrived     chan struct{} // holds one value: inbox is not empty
 	gone        chan struct{} // closed when the worker is lost
 	part        bool          // it takes part in the run; guarded by the server's lock
@@ -27,13 +27,13 @@ type member struct {
 	mu        sync.Mutex
 	conn      *conn // nil while there is no stream
 	link      link
-	inbox     []*pb.Envelope // accepted but not taken
-	heard     time.Duration  // coordinator's clock, at the newest heartbeat
-	health    health         // what that heartbeat said
-	zero      time.Duration  // coordinator's clock at the run clock's zero
-	clock     health         // its clock, as assumed for the run
+	inbox     []*pb.Envelope // envelopes accepted but not taken
+	heard     time.Duration  // when the newest heartbeat came, on the coordinator's clock
+	health    health         // the state that this heartbeat reported
+	zero      time.Duration  // the coordinator's clock at the run clock's zero
+	clock     health         // its clock's state, as assumed for the run
 	lost      *worker.Loss
-	dismissed bool // the run is over, or began without it
+	dismissed bool // the run is over, or began without this worker
 }
 
 func newMember(s *Server, h *pb.Hello) *member {
@@ -79,7 +79,7 @@ func (m *member) detach(c *conn) {
 	}
 }
 
-// attached says whether the worker is there, as far as is known.
+// attached says whether the worker has a stream.
 func (m *member) attached() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,11 +184,11 @@ func (m *member) beat(h health, at time.Duration) {
 	m.givenUp.set()
 }
 
-// uncertainty bounds how far the worker's clock is now from what the run assumes. Clocks drift, and heartbeats keep comparing them.
+// uncertainty bounds the difference between the worker's clock and what the run assumes of it. Clocks drift, and heartbeats keep comparing them.
 func (m *member) uncertainty() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.health.offset == 0 && m.health.uncertainty == 0 { // it has not reported any
+	if m.health.offset == 0 && m.health.uncertainty == 0 { // it has reported none yet
 		return m.clock.uncertainty
 	}
 	return (m.health.offset - m.clock.offset).Abs() + m.health.uncertainty

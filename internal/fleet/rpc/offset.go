@@ -2,7 +2,7 @@ package rpc
 
 import "time"
 
-// kept is how many of the latest measurements count. At one a second, clocks that drift by 100 ppm move 1.6 ms apart in that time.
+// kept is how many of the latest measurements are used. At one per second, clocks that drift by 100 ppm move 1.6 ms apart in that time.
 const kept = 16
 
 // offsets measures how far the worker's clock is ahead of the coordinator's.

@@ -133,9 +133,9 @@ func (s *session) start(m *pb.Start) *pb.Envelope {
 }
 
 const (
-	together = 16                          // workers in one group: what wakes up for one is awake for the others
+	together = 16                          // workers in one group: the coordinator wakes up once for all of them
 	apart    = together * time.Millisecond // from one group's turn to the next
-	spread   = 800 * time.Millisecond      // from the first turn to the last, at most; intervals are a second long
+	spread   = 800 * time.Millisecond      // from the first turn to the last, at most; intervals last a second
 )
 
 // turn returns a worker's delay between the end of an interval and sending its snapshot. Intervals end at the same time on all workers, and the

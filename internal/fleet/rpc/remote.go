@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 )
 
-// next returns the oldest envelope not yet taken. Envelopes that a lost worker got through come before its loss.
+// next returns the oldest envelope not yet taken. Envelopes that arrived from a lost worker come before its loss.
 func (m *member) next(ctx context.Context) (*pb.Envelope, error) {
 	for {
 		m.mu.Lock()
@@ -58,7 +58,7 @@ func (m *member) taken() {
 	}
 }
 
-// broke loses the worker because of something it has said.
+// broke gives the worker up because of an invalid message.
 func (m *member) broke(format string, args ...any) error {
 	m.lose("it broke the protocol: " + fmt.Sprintf(format, args...))
 	return m.lost
@@ -111,7 +111,7 @@ func (m *member) Prepare(ctx context.Context, step worker.Step) (worker.Ready, e
 	return ready, nil
 }
 
-// Progress returns how much the worker says it has done to make steps ready.
+// Progress returns how much work the worker reports to have done to make steps ready.
 func (m *member) Progress() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +150,7 @@ func (m *member) Run(ctx context.Context, at time.Duration, sink worker.Sink) (w
 		}
 		switch content := e.GetContent().(type) {
 		case *pb.Envelope_Snapshot:
-			idle.stop() // time spent keeping it is not the worker's fault
+			idle.stop() // the time to store a snapshot does not count as the worker's silence
 			if err := m.pass(content.Snapshot, sink); err != nil {
 				return worker.Final{}, err
 			}

@@ -13,8 +13,8 @@ import (
 // firstBeats is the number of heartbeats sent back to back, each as soon as the last is echoed, so that the clocks are well known before a run begins.
 const firstBeats = 8
 
-// serve runs the stream: it sends, and another goroutine receives. When parent ends, it stops the work and reports it, as far as the coordinator
-// listens, before the worker leaves.
+// serve runs the stream: it sends, and another goroutine receives. When parent ends, it stops the work and, if the coordinator still listens, reports
+// the outcome before the worker leaves.
 func (s *session) serve(parent context.Context, j *joined, cancel context.CancelFunc) (*pb.Goodbye, error) {
 	var bye *pb.Goodbye
 	var failed error
@@ -93,7 +93,7 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	s.poke()
 	s.watchSleep()
 	if sent < s.woke {
-		return nil // sent before this machine slept: the lease went on, and the clocks have shifted
+		return nil // the heartbeat was sent before this machine slept: the lease went on meanwhile, and the clocks have shifted
 	}
 	if s.moved {
 		s.offsets, s.moved = offsets{}, false
@@ -115,7 +115,7 @@ func (s *session) echoed(e *pb.Echo, at, lease time.Duration) error {
 	return nil
 }
 
-// shortSleep is the least that counts as sleep, since the clocks are not read at the same instant.
+// shortSleep is the shortest time that counts as sleep, since the clocks are not read at the same instant.
 const shortSleep = 10 * time.Millisecond
 
 // watchSleep detects that this machine was suspended. Its clock stood still while the coordinator's went on, so the first new measurement of the
@@ -177,7 +177,7 @@ func (s *session) push(e *pb.Envelope) {
 	s.poke()
 }
 
-// send sends whatever there is until the stream ends, heartbeats first.
+// send sends whatever is queued until the stream ends, heartbeats first.
 func (s *session) send(parent context.Context, j *joined, ended <-chan struct{}) error {
 	beats := time.Tick(j.heartbeat)
 	leaving := parent.Done()
@@ -212,8 +212,8 @@ func (s *session) sendAll(j *joined) error {
 	}
 }
 
-// pick returns the next message, nil if there is none: heartbeats before acknowledgements before envelopes. If an envelope must wait, a heartbeat
-// finds out when it may go.
+// pick returns the next message, nil if there is none: heartbeats before acknowledgements before envelopes. If an envelope must wait, a heartbeat is
+// sent, whose echo releases it.
 func (s *session) pick() (*pb.FromWorker, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *session) beat() *pb.FromWorker {
 	return &pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: h}}
 }
 
-// leave stops the work, sends what is left of it, and says goodbye. The user of this machine asked for that.
+// leave stops the work, sends the rest of its reports, and says goodbye. The user of this machine asked for that.
 func (s *session) leave(j *joined) error {
 	s.abandon()
 	deadline := time.After(DefaultTiming().Farewell)

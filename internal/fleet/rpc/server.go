@@ -26,7 +26,7 @@ import (
 // Config configures a coordinator's end.
 type Config struct {
 	Place   identity.Place // where workers connect
-	Run     string         // its ID, which workers show
+	Run     string         // the run's ID, which workers show
 	Version string         // of this program
 	Timing  Timing
 	Logger  *slog.Logger
@@ -34,7 +34,7 @@ type Config struct {
 	// Spares lets workers join during the run, for Spare to hand out.
 	Spares bool
 
-	// Waiting is called on each change while waiting for workers: who has come, of how many. May be nil.
+	// Waiting is called on each change while waiting for workers, with those that have come and how many are wanted. It may be nil.
 	Waiting func(come []string, of int)
 }
 
@@ -49,7 +49,7 @@ type Server struct {
 	routine sync.WaitGroup         // serving, the awake clock, and a receiver per stream
 	done    chan struct{}          // closed by Close
 	changed chan struct{}          // holds one value: members have changed
-	scratch chan *measure.Snapshot // holds one for each concurrent decode
+	scratch chan *measure.Snapshot // snapshots to decode into, one for each concurrent decode
 
 	mu      sync.Mutex
 	members map[string]*member // by name
@@ -79,7 +79,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(identity.Within), grpc.Creds(s.gate),
 		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
 		grpc.ReadBufferSize(reads), grpc.WriteBufferSize(bufferBytes),
-		// Heartbeats detect who is alive; this only cleans up after dead connections.
+		// Heartbeats detect who is alive; keepalives only clean up dead connections.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute}),
 	)
 	pb.RegisterControlServer(s.grpc, s)
@@ -109,8 +109,8 @@ func newScratch() chan *measure.Snapshot {
 	return scratch
 }
 
-// Frugal makes this process collect garbage at half the usual heap growth, unless its user has set GOGC, and returns a function that undoes it.
-// It is for a coordinator whose workers are elsewhere. With many, most of its memory is recent garbage, and nothing there waits for a collection.
+// Frugal makes this process collect garbage at half the usual heap growth, unless its user has set GOGC, and returns a function that undoes it. It is
+// for a coordinator whose workers are elsewhere. With many workers, most of its memory is recent garbage, and nothing waits for a collection.
 func Frugal() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -200,8 +200,7 @@ func encodeFinal(f *worker.Final, cause error) (*pb.Envelope, error) {
 	}}}, nil
 }
 
-// decodeLog reads what a worker says of its log files; nil for nothing. It ignores fields from other builds, as does everything on the wire: the load
-// is over by then.
+// decodeLog reads a worker's report on its log files; nil if there is none. Like all decoders here, it ignores fields that other builds add.
 func decodeLog(b []byte) (*worker.Log, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -304,7 +303,7 @@ func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
 	return f, nil
 }
 
-// decodeTime checks a time that is to be added to others.
+// decodeTime checks that a time can be added to others without overflow.
 func decodeTime(ns int64) (time.Duration, error) {
 	if d := time.Duration(ns); d > -maxRunTime && d < maxRunTime {
 		return d, nil
@@ -324,8 +323,8 @@ func textOf(err error) string {
 	return plain(text)
 }
 
-// plain removes characters from a text that a terminal might obey, both before it is sent and before it is shown: servers and the other end can say
-// anything.
+// plain removes control characters, which a terminal might obey, from a text. It is applied both before sending and before showing, since neither
+// servers nor the other end can be trusted.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {

@@ -27,7 +27,7 @@ func startChild(args []string) (ended <-chan struct{}, end func(), err error) {
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the coordinator
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the coordinator
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, nil, err
@@ -36,12 +36,12 @@ func startChild(args []string) (ended <-chan struct{}, end func(), err error) {
 		return nil, nil, err
 	}
 	done := make(chan struct{})
-	go func() { // ends with the child, which end takes care of
+	go func() { // ends with the child, which end terminates
 		defer close(done)
-		_ = cmd.Wait() // the child's part in the run says how it went
+		_ = cmd.Wait() // the run records how the child fared
 	}()
 	return done, func() {
-		_ = stdin.Close() // it may have ended already
+		_ = stdin.Close() // the child may have ended already
 		late := time.AfterFunc(childWithin, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		<-done

@@ -26,7 +26,7 @@ func (c *Config) happens(j job, started *nodes) func(ctx context.Context, ph *pl
 			return started.happen(ctx, j.plan.Target(ev.Target), ev, undo)
 		}
 		switch t := j.plan.Flushed(ev); {
-		case t == nil: // a target without a cache: the plan compares others with it
+		case t == nil: // a target without a cache, which the plan compares others with
 			return nil
 		case t.Builtin != nil:
 			return started.Flush(ctx, t.Name)
@@ -60,7 +60,7 @@ func (n *nodes) happen(ctx context.Context, t *plan.Target, ev *plan.Event, undo
 	return errors.Join(errs...)
 }
 
-// happenTo does so on one node.
+// happenTo carries out or undoes an event on one node.
 func (n *nodes) happenTo(ctx context.Context, fleet *cachenode.Fleet, node int, as *plan.Builtin, ev *plan.Event, undo bool) error {
 	delay, drop := ev.Delay, ev.Drop
 	if undo {

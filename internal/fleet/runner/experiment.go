@@ -51,7 +51,7 @@ func (t *Trial) Hooks() []string {
 }
 
 // Experiment runs every variant of a plan's experiment as often as it says, each time in its own directory. It returns the comparison, which has been
-// kept, and the experiment's directory; if there is none, an error. When ctx ends, everything ends at once.
+// kept, and the experiment's directory, or an error if there is no comparison. When ctx ends, everything ends at once.
 func Experiment(ctx context.Context, c Config, t *Trial) (*run.Experiment, string, error) {
 	s := &series{Config: c, Trial: t, spent: make([]time.Duration, len(t.Variants)), passed: make([]bool, len(t.Variants))}
 	if err := s.open(); err != nil {
@@ -95,9 +95,9 @@ type series struct {
 	results []*run.Run
 	kept    map[experiment.Turn]*run.Run // when an experiment resumes: the runs that need not be repeated
 	spent   []time.Duration              // by variant
-	passed  []bool                       // by variant: it has passed its cap, and that was reported
+	passed  []bool                       // by variant: it exceeded its cap, and that was reported
 
-	rounds   int  // runs that every variant had at the last forecast of differences
+	rounds   int  // how many runs every variant had at the last forecast of differences
 	foreseen bool // no further forecast is needed
 
 	timedOut func() bool // says whether Timeout ended it; call it once it has ended
@@ -135,8 +135,8 @@ func (s *series) run(ctx context.Context) {
 	}
 }
 
-// hopeless says why further runs are pointless: the first three have failed by the same cause, such as a server that is not there. Else it returns
-// nil.
+// hopeless returns why further runs are pointless: the first three failed for the same reason, such as a server that is not there. Otherwise it
+// returns nil.
 func (s *series) hopeless() *reason.Why {
 	const tries = 3
 	if len(s.results) != tries {
@@ -183,7 +183,7 @@ func (s *series) enter(t experiment.Turn, r *run.Run, took time.Duration, capped
 	s.result.Add(r, capped)
 }
 
-// carryOut runs a plan in its own directory and returns its result, which says so if the run failed.
+// carryOut runs a plan in its own directory and returns its result, which records a failure.
 func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func() bool) *run.Run {
 	dir, err := s.begin(&j, p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 		case capped():
 			is := run.Capped
 			if !slices.Contains(r.Stopped(), reason.User) {
-				is = run.Aborted // by something else, before
+				is = run.Aborted // something else had aborted it before
 			}
 			r.Conclude(is, endedBy(r, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("ended by the cap of %v on the runs of a variant", s.Cap)})...)
 		case interrupted(ctx, j.drain) && s.timedOut():
@@ -207,7 +207,7 @@ func (s *series) carryOut(ctx context.Context, p *plan.Plan, j job, capped func(
 	return result
 }
 
-// foresee reports which differences the experiment can show at best: once every variant has been run and, if that is too few runs to tell, again as
+// foresee reports which differences the experiment can show at best: once every variant has been run and, if those are too few runs to tell, again as
 // soon as there are enough.
 func (s *series) foresee() {
 	rounds := s.Repeat

@@ -22,19 +22,19 @@ const Local = "local"
 // FleetConfig says where a run's workers come from. If Workers is 0, there is one, in this process or in a Child.
 type FleetConfig struct {
 	Version string                     // of this program
-	New     func(keep []int) rpc.Local // makes the worker of this process, whose event loops keep to these CPUs; none: anywhere
-	Keep    []int                      // CPUs that the loops of the worker that this process makes or starts keep to; none: anywhere
+	New     func(keep []int) rpc.Local // makes the worker of this process, whose event loops keep to these CPUs, or run anywhere if there are none
+	Keep    []int                      // CPUs for the loops of the worker that this process makes or starts; none for anywhere
 	CPU     func() time.Duration       // CPU time used by this process, user + system; called from any goroutine
 
-	Child []string // arguments that make this program a worker, without its place; nil: start none
+	Child []string // arguments that make this program a worker, without its place; nil to start none
 
-	Workers int            // number of workers from elsewhere; 0: none
+	Workers int            // number of workers from elsewhere; 0 for none
 	Listen  string         // the place they connect to, as identity.Means reads it
 	Means   identity.Means // what they prove themselves with; its Dir also holds the Child's socket
-	Spares  bool           // others may join during a run, to replace lost workers
+	Spares  bool           // more workers may join during a run, to replace lost ones
 	Refused *slog.Logger   // logs workers from other machines that are refused
 
-	Wait  time.Duration // for all to join
+	Wait  time.Duration // how long all workers may take to join
 	TTL   time.Duration // how long a token is valid; at least Wait
 	Lease time.Duration // a worker that hears nothing for this long stops loading, and is given up
 
@@ -45,7 +45,7 @@ type FleetConfig struct {
 // Fleet is the workers of a run, with what must end with it.
 type Fleet struct {
 	cfg     FleetConfig
-	server  *rpc.Server // where they connect; nil: the only worker is in this process
+	server  *rpc.Server // where they connect; nil if the only worker is in this process
 	members []worker.Member
 	release []func()
 }
@@ -86,7 +86,7 @@ func (f *Fleet) await(cfg *rpc.Config) error {
 	}
 	token := ""
 	if cfg.Place.Beyond {
-		cfg.Logger = f.cfg.Refused // what was refused may be one of the workers
+		cfg.Logger = f.cfg.Refused // a refused connection may be one of the workers
 		if token, err = f.invite(cfg.Place); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (f *Fleet) Gather(ctx context.Context, drain <-chan struct{}) ([]worker.Mem
 		if ended, end, err = startChild(slices.Concat(f.cfg.Child, []string{"--join", f.server.Addr(), "--name", Local, "--keep", machine.List(f.cfg.Keep)})); err != nil {
 			return nil, fmt.Errorf("start a worker: %w", err)
 		}
-		f.release = append([]func(){end}, f.release...) // after the server has told the child
+		f.release = append([]func(){end}, f.release...) // runs after the server has told the child
 	}
 	go func() { // ends with ctx
 		select {

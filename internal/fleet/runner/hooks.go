@@ -33,7 +33,7 @@ func told(h run.Header, values map[string]string) []string {
 
 // Restart is the hook that restarts the targets before a run of a variant.
 type Restart struct {
-	Hook   string            // "": none
+	Hook   string            // "" for none
 	Within time.Duration     // it fails if it takes longer
 	Values map[string]string // the variables that the variant sets, as HCL
 }
@@ -47,7 +47,7 @@ func RestartOf(e *plan.Experiment, variant string) Restart {
 	return r
 }
 
-// restart has a hook restart the targets, if the job wants it, and keeps its output in the run's directory. It ends early when the job is drained.
+// restart makes a hook restart the targets, if the job wants it, and keeps its output in the run's directory. It ends early when the job is drained.
 func (c *Config) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 	if j.restart.Hook == "" {
 		return nil

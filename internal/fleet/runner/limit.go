@@ -16,8 +16,8 @@ func interrupted(ctx context.Context, drain <-chan struct{}) bool {
 	}
 }
 
-// limited returns a channel that is closed when drain is, or when rest, what is left of limit, is over; with a limit of 0, only when drain is. Call
-// reached once nothing listens on the channel any more; it says whether the limit closed it.
+// limited returns a channel that is closed when drain is or, unless limit is 0, when rest is over, which is what is left of limit. Call reached once
+// nothing listens on the channel any more; it says whether the limit closed it.
 func limited(drain <-chan struct{}, limit, rest time.Duration) (ended <-chan struct{}, reached func() bool) {
 	if limit == 0 {
 		return drain, func() bool { return false }

@@ -26,11 +26,11 @@ type livePage struct {
 	plan    *plan.Plan
 	workers func() []worker.Status
 
-	update run.Update      // the last
-	src    timeline.Source // of the last rendering
+	update run.Update      // the last one
+	src    timeline.Source // what the last rendering read
 
 	mu     sync.Mutex    // guards what stands below
-	detail *timeline.Run // of the snapshots so far; nil: one cannot be shown, and the page goes without
+	detail *timeline.Run // histograms of the snapshots so far; nil if one cannot be shown, and then the page has none
 }
 
 // open opens the port for a run, and says where it is.
@@ -48,7 +48,7 @@ func (c *Config) open(j job, workers *Fleet, collector *prom.Collector) (*livePa
 	return p, nil
 }
 
-// frame answers with the page, whose content comes by the feed.
+// frame answers with the page's frame; its content comes by the feed.
 func (p *livePage) frame(w http.ResponseWriter, _ *http.Request) {
 	text, policy, err := page.Frame(p.plan.Name)
 	if err != nil {
@@ -57,17 +57,17 @@ func (p *livePage) frame(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, text) // on an error the client is gone
+	_, _ = io.WriteString(w, text) // an error means that the client is gone
 }
 
-// show shows how far the run has got, if the run as it stands does not follow.
+// show shows how far the run has got, unless the run as it stands is shown next.
 func (p *livePage) show(u run.Update) {
 	if p.update = u; u.Doing != "" && p.feed.Due() {
 		p.render()
 	}
 }
 
-// showRun shows the run as it stands, if anybody sees it.
+// showRun shows the run as it stands, if anybody watches.
 func (p *livePage) showRun(soFar func() *run.Run) {
 	if p.feed.Due() {
 		r := soFar()
@@ -77,7 +77,7 @@ func (p *livePage) showRun(soFar func() *run.Run) {
 	}
 }
 
-// render has the page rendered, on another goroutine.
+// render renders the page, on another goroutine.
 func (p *livePage) render() {
 	src, u := p.src, p.update
 	p.feed.Show(func() (string, error) {
@@ -106,7 +106,7 @@ func (s *shownStore) Append(worker string, snapshot []byte) error {
 	return nil
 }
 
-// end shows the report on a run, and then ends the server, or has that done by the configuration's Stay. The server ends once its scrapers have fetched
+// end shows the report on a run, and then ends the server, or leaves that to the configuration's Stay. The server ends once its scrapers have fetched
 // the last counts.
 func (p *livePage) end(ctx context.Context, c *Config, result *run.Run) {
 	last := ""

@@ -15,8 +15,8 @@ import (
 
 // metrics shows a run to Prometheus and to people, on the coordinator. A nil metrics does nothing.
 type metrics struct {
-	page *livePage    // nil: none is served
-	push *push.Pusher // nil: none
+	page *livePage    // nil if none is served
+	push *push.Pusher // nil if metrics are not pushed
 	feed *prom.Feed
 }
 
@@ -60,7 +60,7 @@ func (m *metrics) show(u run.Update) {
 	}
 }
 
-// watched returns what shows the run as it stands, after show; nil if nobody can see it.
+// watched returns a function that shows the run as it stands, after show; nil if nobody can see it.
 func (m *metrics) watched() func(soFar func() *run.Run) {
 	if m == nil || m.page == nil {
 		return nil
@@ -95,7 +95,7 @@ func (m *metrics) probed(p *run.Probe) {
 	}
 }
 
-// end pushes and shows the result, which has been kept, and then ends the server, or has that done by the configuration's Stay.
+// end pushes and shows the result, which has been kept, and then ends the server, or leaves that to the configuration's Stay.
 func (m *metrics) end(ctx context.Context, c *Config, result *run.Run) {
 	if m == nil {
 		return

@@ -14,7 +14,7 @@ import (
 
 // nodes starts built-in cache nodes as child processes. It implements coord.Nodes.
 type nodes struct {
-	cpus     []int // that they may use; none: all
+	cpus     []int // CPUs that they may use; none for all
 	protocol func(driver string) (string, error)
 	fleets   map[string]*cachenode.Fleet // by target
 }

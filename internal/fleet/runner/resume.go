@@ -56,7 +56,7 @@ func (s *series) resume(digests []string) error {
 	}
 	switch {
 	case err != nil:
-	case was.Finished && len(s.kept) == x.Repeat*len(x.Variants): // if it was cut off before the comparison, that is still to do
+	case was.Finished && len(s.kept) == x.Repeat*len(x.Variants): // an experiment that was cut off before the comparison still needs one
 		err = fmt.Errorf("experiment %s has all of its %d runs: loadgen runs show %s shows how they compare", was.ID, len(s.kept), was.ID)
 	case len(x.Labels) > 0 && !maps.Equal(x.Labels, was.Labels):
 		err = fmt.Errorf("experiment %s has labels, and goes on with those: leave --label out", was.ID)

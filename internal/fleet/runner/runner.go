@@ -32,18 +32,18 @@ type Config struct {
 	Strict  bool   // treat suspect figures as invalid
 	Labels  map[string]string
 	Samples func(dir *rundir.Dir, p *plan.Plan, r *run.Run) error // keeps a finished run's single ops, if its plan wants them
-	Resume  string                                                // an experiment that was cut off, to resume; "": none
-	Timeout time.Duration                                         // ends the load as Drain does; 0: never
-	Page    func() (prom.Door, error)                             // opens the port for metrics and the live page; nil: none
-	Source  func(id string) (timeline.Source, error)              // reads what the page shows of a run that has been kept
-	Stay    func(end func(context.Context))                       // is given what ends the page, after the run; nil: it ends with the run
-	Push    *push.Receiver                                        // takes metrics; nil: none
+	Resume  string                                                // an experiment that was cut off, to resume; "" for none
+	Timeout time.Duration                                         // ends the load as Drain does; 0 for never
+	Page    func() (prom.Door, error)                             // opens the port for metrics and the live page; nil for none
+	Source  func(id string) (timeline.Source, error)              // opens a kept run for the page
+	Stay    func(end func(context.Context))                       // receives, after the run, the function that ends the page; if nil, the page ends with the run
+	Push    *push.Receiver                                        // takes metrics; nil for none
 
-	Repetition int     // of a run outside an experiment, from 1; 0: not numbered
+	Repetition int     // of a run outside an experiment, from 1; 0 if not numbered
 	Restart    Restart // before a run outside an experiment
 
 	Fleet        FleetConfig
-	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "": as the plan says, or plan.Continue
+	OnWorkerLoss string // plan.Continue, plan.Abort or plan.Replace; "" for what the plan says, or else plan.Continue
 
 	Allowed map[string]hook.Hook // commands that plans may call, by name; must include those that the plan names
 	Means   observe.Means        // for probes; its Hook is set here
@@ -51,7 +51,7 @@ type Config struct {
 	Protocol func(driver string) (string, error) // the protocol that a built-in node must speak to serve a driver
 
 	Environment func() run.Environment      // of this machine, at the time of the call
-	Halves      func() (loops, nodes []int) // CPUs for the loops of a worker that this process makes or starts, and for built-in nodes; none: they share all
+	Halves      func() (loops, nodes []int) // CPUs for the loops of a worker that this process makes or starts, and for built-in nodes; none if they share all
 
 	Words    io.Writer                // messages during a run
 	Progress func(id string) Progress // shows a run's progress
@@ -68,8 +68,8 @@ type Progress interface {
 	Clear()
 }
 
-// Run runs a plan once, with its variables' own values or a variant's. It returns the result, which has been kept, and the run's directory; if there
-// is no result, an error. When ctx ends, everything ends at once.
+// Run runs a plan once, with its variables' own values or a variant's. It returns the result, which has been kept, and the run's directory, or an
+// error if there is no result. When ctx ends, everything ends at once.
 func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run, string, error) {
 	drain, timedOut := limited(c.Drain, c.Timeout, c.Timeout)
 	j := job{drain: drain, restart: c.Restart, header: run.Header{ID: rundir.NewID(time.Now(), p.Name), Variant: variant, Repetition: c.Repetition}}
@@ -86,13 +86,13 @@ func Run(ctx context.Context, c Config, p *plan.Plan, variant string) (*run.Run,
 	return result, dir.Path(), nil
 }
 
-// timedOutAfter is why a run ended that --timeout cut short.
+// timedOutAfter is the reason for the end of a run that --timeout cut short.
 func timedOutAfter(t time.Duration) reason.Why {
 	return reason.Why{Code: reason.TimedOut, Text: fmt.Sprintf("ended by --timeout %v", t)}
 }
 
-// endedBy returns why a run was aborted that was told to end by something else than the user. That takes the user's place among the reasons; if
-// something had ended the run before, it comes last.
+// endedBy returns the reasons of a run that was aborted by something other than the user. That reason takes the user's place; if something else had
+// ended the run before, it comes last.
 func endedBy(r *run.Run, what reason.Why) []reason.Why {
 	all := slices.Clone(r.Stopped())
 	if i := slices.Index(all, reason.User); i >= 0 {
@@ -119,7 +119,7 @@ type job struct {
 	drain     <-chan struct{} // closed when its load is to end early
 }
 
-// begin completes a job that has only what is specific to the run, and creates the run's directory.
+// begin completes a job and creates the run's directory.
 func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	var err error
 	if j.canonical, err = p.Canonical(); err != nil {
@@ -132,8 +132,8 @@ func (c *Config) begin(j *job, p *plan.Plan) (*rundir.Dir, error) {
 	return rundir.Create(c.Root, h.ID, j.canonical)
 }
 
-// execute runs the plan from this process, and keeps the result. It calls conclude to finish the result once nothing listens to the job's drain any more, and before the
-// verdict is shown.
+// execute runs the plan from this process, and keeps the result. It calls conclude to finish the result once nothing listens to the job's drain any
+// more, and before the verdict is shown.
 func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude func(*run.Run)) *run.Run {
 	environment := c.Environment()
 	unable := func(err error) *run.Run {
@@ -182,7 +182,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 	return result
 }
 
-// divide has the loops of this process's own worker keep to other CPUs than the plan's built-in nodes, if it has any, and returns those of the nodes.
+// divide separates the CPUs of this process's own worker from those of the plan's built-in nodes, if it has any, and returns those of the nodes.
 func (c *Config) divide(p *plan.Plan, e *run.Environment) (nodes []int) {
 	c.Fleet.Keep = nil
 	if c.Fleet.Workers == 0 && slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Builtin != nil }) {
@@ -192,7 +192,7 @@ func (c *Config) divide(p *plan.Plan, e *run.Environment) (nodes []int) {
 	return nodes
 }
 
-// coordinate has the workers run the plan.
+// coordinate makes the workers run the plan.
 func (c *Config) coordinate(ctx context.Context, shown *metrics, started *nodes, cfg coord.Config) *run.Run {
 	progress := c.Progress(cfg.Header.ID)
 	cfg.Nodes = started

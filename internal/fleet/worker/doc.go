@@ -1,4 +1,4 @@
-// Package worker defines what passes between a coordinator and its workers, in the same process or on other machines: the calls that a [Worker]
+// Package worker defines the interface between a coordinator and its workers, in the same process or on other machines: the calls that a [Worker]
 // answers, and the data they take and return. It does no work itself: package engine loads, and package rpc carries the calls to other machines.
 //
 // A worker gets the plan once, in an [Assignment]. Then it carries out one [Step] after another: it says that it is [Ready], loads, hands each second's

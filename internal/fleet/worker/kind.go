@@ -7,7 +7,7 @@ const (
 	Setup    StepKind = "setup"    // untimed puts into a phase's session pools
 	Populate StepKind = "populate" // puts of the shared key range, once
 	Clear    StepKind = "clear"    // deletes
-	Verify   StepKind = "verify"   // gets of what earlier phases have put
+	Verify   StepKind = "verify"   // gets of the keys that earlier phases have put
 	Load     StepKind = "load"     // the measured load
 )
 

@@ -9,20 +9,20 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// Log is what a phase did to log files, and whether what it wrote is really there.
+// Log says what a phase did to log files, and whether the entries that it wrote are really there.
 type Log struct {
 	localfile.Log
 
-	EntryBytes     int      `json:"entry_bytes"`      // of the largest
+	EntryBytes     int      `json:"entry_bytes"`      // size of the largest entry
 	EntrySizes     string   `json:"entry_sizes"`      // how entries differ in size; "" if they do not
-	BytesPerSecond *float64 `json:"bytes_per_second"` // of entries, while all sessions were working, and of AtRisk's last sync
-	Bound          string   `json:"bound"`            // the phase that the plan names as this one's bound; "": none
+	BytesPerSecond *float64 `json:"bytes_per_second"` // rate of entries while all sessions were working, and of AtRisk's last sync
+	Bound          string   `json:"bound"`            // the phase that the plan names as this one's bound, or ""
 	BoundShare     *float64 `json:"bound_share"`      // BytesPerSecond as a share of the bound's
-	ForcesPerOp    *float64 `json:"forces_per_op"`    // of ops that changed something and ended ok
+	ForcesPerOp    *float64 `json:"forces_per_op"`    // per op that changed something and ended ok
 
 	EntriesPerSync *float64 `json:"entries_per_sync"` // on average, with group commit
 
-	Devices []Device `json:"devices"` // that the files are on, each once
+	Devices []Device `json:"devices"` // the devices that the files are on, each once
 
 	Threads []measure.Thread `json:"threads"` // by session, of all workers
 
@@ -30,28 +30,28 @@ type Log struct {
 	Unproven string           `json:"unproven"` // why there is no proof
 }
 
-// Device is what a block device did in a phase, whoever asked it to. Other programs may have: Before says what they did just before.
+// Device says what a block device did in a phase. Other programs may have used it too: Before says what they did just before.
 type Device struct {
 	Name      string   `json:"name"`       // "/dev/sda1"; "" if there is none
 	Number    string   `json:"number"`     // "8:1"
-	Machine   string   `json:"machine"`    // its id, until it is started again
-	Seconds   float64  `json:"seconds"`    // for which it was watched
-	Bytes     *float64 `json:"bytes"`      // written; nil: NoBytes says why that is not known
-	Flushes   *float64 `json:"flushes"`    // of its write cache; nil: NoFlushes says why that is not known
+	Machine   string   `json:"machine"`    // the machine's boot ID, which changes with each start
+	Seconds   float64  `json:"seconds"`    // how long it was watched
+	Bytes     *float64 `json:"bytes"`      // bytes written; if nil, NoBytes says why they are not known
+	Flushes   *float64 `json:"flushes"`    // flushes of its write cache; if nil, NoFlushes says why they are not known
 	NoBytes   string   `json:"no_bytes"`   //
 	NoFlushes string   `json:"no_flushes"` //
 	Before    Before   `json:"before"`
 }
 
-// Before is what a device did just before a phase, once the worker's own files were ready.
+// Before says what a device did just before a phase, once the worker's own files were ready.
 type Before struct {
 	Seconds float64 `json:"seconds"`
 	Bytes   float64 `json:"bytes"`
 	Flushes float64 `json:"flushes"`
 }
 
-// AddDevices adds what workers on the same machines or others saw. Of those that watched the same device, the one that was ready last saw nothing of
-// the others' preparations, so it saw the least before.
+// AddDevices adds the devices of other workers. If several workers watched the same device, the smallest use before the load is taken: the worker
+// that was ready last saw nothing of the others' preparations.
 func AddDevices(all, more []Device) []Device {
 	for _, d := range more {
 		i := slices.IndexFunc(all, func(o Device) bool {
@@ -70,7 +70,7 @@ func AddDevices(all, more []Device) []Device {
 	return all
 }
 
-// most returns the larger of two numbers, one if the other is not known.
+// most returns the larger of two numbers; if one is not known, the other.
 func most(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b

@@ -6,21 +6,21 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
-// Loss describes a lost worker: what is known about it and what is not. Times are seconds on the run clock. As an error, it says that the worker can no
-// longer be reached and takes no further part in the run. It then holds the worker's name, the reason, and until when it may have loaded; whoever keeps
-// the worker's snapshots fills in the rest.
+// Loss describes a lost worker. Times are seconds on the run clock. As an error, it says that the worker can no longer be reached and takes no
+// further part in the run. It then holds the worker's name, the reason, and when its load had ended at the latest; the keeper of the worker's
+// snapshots fills in the rest.
 type Loss struct {
 	Worker        string  `json:"worker"`
 	Why           string  `json:"why"`
-	Phase         string  `json:"phase"`          // the current one; "": none had begun
-	Seq           uint64  `json:"seq"`            // of its last kept snapshot; 0: none of this phase's step
-	KnownSeconds  float64 `json:"known_seconds"`  // until when it is known what the worker did
+	Phase         string  `json:"phase"`          // the phase in progress; "" if none had begun
+	Seq           uint64  `json:"seq"`            // number of its last kept snapshot; 0 if there is none of this phase's step
+	KnownSeconds  float64 `json:"known_seconds"`  // the worker's counts are known up to here
 	LoadedSeconds float64 `json:"loaded_seconds"` // when its load had ended at the latest, because its lease was over
-	UnseenOps     uint64  `json:"unseen_ops"`     // that it may have sent in between: a bound, or an estimate
+	UnseenOps     uint64  `json:"unseen_ops"`     // ops that it may have sent in between: a bound or an estimate
 
 	UnseenEstimated bool `json:"unseen_estimated"` // UnseenOps is an estimate, because the plan sets no bound
 
-	ReplacedBy   string `json:"replaced_by"`   // the worker that took over its sessions; "": none
+	ReplacedBy   string `json:"replaced_by"`   // the worker that took over its sessions, or ""
 	ReplacedFrom string `json:"replaced_from"` // first phase of that worker
 }
 
@@ -48,7 +48,7 @@ func (l *Loss) text() string {
 	return text + fmt.Sprintf("; %s that it may have sent after that, until %s, are not in the figures", unseen, quantity.Duration(l.LoadedSeconds))
 }
 
-// Brief says when the worker was lost and what may be missing, but not why.
+// Brief says when the worker was lost and what may be missing, but not why it was lost.
 func (l *Loss) Brief() string {
 	if l.ReplacedBy == "" {
 		return l.missing()

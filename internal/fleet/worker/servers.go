@@ -8,12 +8,12 @@ import (
 
 // Facts of an endpoint.
 const (
-	Instance = "instance" // what tells its server from every other one, if the server says so; the others do not come from the server
+	Instance = "instance" // identifies its server among all servers, as the server itself reports; the other facts do not come from the server
 
-	Address         = "address"          // where it was found; several, by commas, if sessions divide them among themselves
-	OtherAddresses  = "other_addresses"  // of the same name, where other servers answered, which are not loaded
-	SilentAddresses = "silent_addresses" // of the same name, where nobody answered
-	Elsewhere       = "elsewhere"        // which worker found another server by that name, and where
+	Address         = "address"          // the address where it was found; several, separated by commas, if sessions are divided between them
+	OtherAddresses  = "other_addresses"  // addresses of the same name where other servers answered, which are not loaded
+	SilentAddresses = "silent_addresses" // addresses of the same name where nobody answered
+	Elsewhere       = "elsewhere"        // the worker that found another server by that name, and that server's address
 )
 
 // OneServer groups the endpoints that lead to one server, by the facts of each: they have an address in common, or the server says that it is the
@@ -55,8 +55,8 @@ func keysOf(facts map[string]string) (keys []string) {
 	return keys
 }
 
-// MergeServers adds what another worker was told of a target's endpoints. What the first worker was told stays; if the other one reached another
-// server by the same name, Elsewhere says so.
+// MergeServers adds another worker's facts of a target's endpoints. The first worker's facts stay; if the other worker reached another server by the
+// same name, Elsewhere says so.
 func MergeServers(all, more map[string]map[string]string, worker string) {
 	for endpoint, facts := range more {
 		first, known := all[endpoint]

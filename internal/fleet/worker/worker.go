@@ -15,8 +15,8 @@ type Worker interface {
 	// Prepare gets ready for a step.
 	Prepare(ctx context.Context, step Step) (Ready, error)
 	// Run carries out the prepared step from the given time on the run clock. Each second it passes a snapshot to sink, one at a time. When ctx ends,
-	// Run returns soon, and counts what is in flight as in flight. It returns an error of sink or kept, and a *Loss if the worker was lost; so do
-	// Assign and Prepare.
+	// Run returns soon, and counts unfinished ops as in flight. It returns an error of sink or kept, and a *Loss if the worker was lost; so do Assign
+	// and Prepare.
 	Run(ctx context.Context, at time.Duration, sink Sink) (Final, error)
 	// Drain ends the current step and all later ones early: no more ops start, and outstanding ones are waited for as long as answers come.
 	Drain()
@@ -30,31 +30,31 @@ func Progress(w Worker) int64 {
 	return 0
 }
 
-// Sink takes a snapshot. Once it returns without an error, the snapshot's memory is the worker's again. The worker then calls kept; once that returns
+// Sink takes a snapshot. Once it returns without an error, the worker may reuse the snapshot's memory. The worker then calls kept; once that returns
 // nil, the snapshot is stored.
 type Sink func(snap *measure.Snapshot) (kept func() error, err error)
 
 // Member is a worker and its name.
 type Member struct {
 	Name    string
-	Host    string // "": this process
+	Host    string // "" for this process
 	Version string // of its program
 	Worker  Worker
 
-	// Attend waits until ctx ends, or until the worker is lost, and then returns the loss. It is nil for a worker that cannot be lost.
+	// Attend waits until ctx ends, or until the worker is lost, and then returns the loss. Attend is nil for a worker that cannot be lost.
 	Attend func(ctx context.Context) *Loss
 }
 
 // Status is what is known of a worker during a run.
 type Status struct {
 	Name    string
-	Metrics string        // host:port of its metrics page; "": none
-	Up      bool          // it takes part: neither lost nor gone
-	Silent  time.Duration // since its newest heartbeat or, before any, its first hello; 0 in this process
+	Metrics string        // host:port of its metrics page; "" for none
+	Up      bool          // it takes part: it is neither lost nor gone
+	Silent  time.Duration // time since its newest heartbeat or, before the first, since its hello; 0 in this process
 
-	// As reported by that heartbeat; 0 before the first.
+	// The state that this heartbeat reported; 0 before the first.
 	Offset      time.Duration // its monotonic clock minus the coordinator's; they start at different moments, so only its changes matter
-	Uncertainty time.Duration // most that the offset may be off
+	Uncertainty time.Duration // the most by which the offset may be wrong
 	CPU         time.Duration // user and system time of its process
 }
 
@@ -66,7 +66,7 @@ type Assignment struct {
 	Nodes   map[string][]string // endpoints of the built-in nodes, by target
 	WallNS  int64               // wall time of the run clock's zero, Unix nanoseconds
 	Zero    time.Time           // zero of the run clock, with this process's monotonic reading
-	Index   int                 // of this worker, from 0
+	Index   int                 // this worker's number, from 0
 	Workers int                 // number of workers, among which the sessions are divided
 	DrawsAs int                 // the repetition whose random draws its loads make, from 1
 }
@@ -76,30 +76,30 @@ type Step struct {
 	Seq   int // from 0, over the whole run
 	Phase string
 	Kind  StepKind
-	Last  bool // of its phase: its connections close after it. If that is not known in advance, they close before another phase opens its own
+	Last  bool // the last step of its phase: connections close after it. If that is not known in advance, they close before the next phase opens its own
 	From  int  // the worker drives sessions From ≤ i < To of the phase, in all its steps
 	To    int
 
-	// For a load with a schedule: what the coordinator decides as it goes, which the plan alone does not say.
-	Level int        // of its phase, from 0
-	Shape pace.Shape // of this step
+	// For a load with a schedule: decided by the coordinator as it goes, not by the plan alone.
+	Level int        // number of the level in its phase, from 0
+	Shape pace.Shape // shape of this step's load
 }
 
 // Ready is a worker's answer to a prepared step.
 type Ready struct {
 	Step        int
-	Sessions    int                                     // driven by this worker
-	Connections int                                     // open
-	Ops         uint64                                  // that its sessions will start; 0: a duration or a schedule decides
+	Sessions    int                                     // sessions that this worker drives
+	Connections int                                     // open connections
+	Ops         uint64                                  // ops that its sessions will start; 0 if a duration or a schedule decides
 	Nodes       map[string][]string                     // nodes that the worker found, for each target that is a cluster
 	Servers     map[string]map[string]map[string]string // what each endpoint of each target says about itself; only for a phase's first step
 	Executor    string                                  // "event loop", "blocking" or "thread"
 	Loops       int
 
-	// Offset between the worker's monotonic clock and the coordinator's. Zero in the coordinator's own process.
+	// Offset between the worker's monotonic clock and the coordinator's; zero in the coordinator's own process.
 	Remote      bool
 	Offset      time.Duration // worker's − coordinator's
-	Uncertainty time.Duration // most that the offset may be off
+	Uncertainty time.Duration // the most by which the offset may be wrong
 	RTT         time.Duration // shortest round trip seen
 }
 
@@ -110,8 +110,8 @@ type Final struct {
 	Account   *measure.Account // account of the totals of a worker in another process; nil in this one
 	Generator measure.Generator
 	Log       *Log // for the last step of a phase on log files; otherwise nil
-	Stopped   bool // asked to end early
-	Expired   bool // ended early on its own: its lease was over
+	Stopped   bool // the step was asked to end early
+	Expired   bool // the step ended early because the worker's lease was over
 
 	Uncertainty time.Duration // as in Ready, by the end of the step
 }
