@@ -11,8 +11,8 @@ import (
 )
 
 // Between compares runs from two occasions as an experiment compares its variants: a is the baseline, and each side's runs are its repetitions. It
-// also names what else differs between them, because nothing kept it the same. Runs that failed or that the user stopped do not count. It is an error
-// if no run of a side counts, or if a run is on both sides.
+// also names whatever else differs between them, since nothing kept it the same. Runs that failed or that the user stopped do not count. It is an
+// error if no run of a side counts, or if a run is on both sides.
 func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 	sides := [...][]comparison.Kept{a, b}
 	x := run.NewExperiment("")
@@ -61,7 +61,7 @@ func (c *comparer) all(notes *[]string) {
 	c.conclude()
 }
 
-// alternate says whether the runs of two sides were started in turn, so that a machine that changes over time changes both: they change sides at
+// alternate says whether the runs of two sides were started in turn, so that changes of the machine over time affect both: the sides alternate at
 // least as often as the smaller side has runs.
 func alternate(a, b []*run.Run) bool {
 	type start struct {

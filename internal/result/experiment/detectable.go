@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	leastRuns = 3    // of each side, for an interval: two hardly tell how much they scatter
-	mistaken  = 0.05 // largest share of experiments in which nothing differs that report a difference
+	leastRuns = 3    // the fewest runs of a side for an interval: two hardly show how much runs scatter
+	mistaken  = 0.05 // largest share of experiments without any true difference that report one
 	power     = 0.9  // probability with which a detectable difference is found
 )
 
@@ -31,8 +31,8 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// Detectable returns the difference that the test finds nine times in ten if all other comparisons of a family show nothing, in standard deviations
-// between runs, for n and m runs of two sides that scatter alike. It is +Inf with fewer than three of either.
+// Detectable returns the difference, in standard deviations between runs, that the test finds nine times in ten if all other comparisons of a family
+// show nothing. The two sides have n and m runs that scatter alike. It is +Inf with fewer than three of either.
 func Detectable(n, m, family int) float64 {
 	if n < leastRuns || m < leastRuns {
 		return math.Inf(1)
@@ -52,7 +52,8 @@ func Detectable(n, m, family int) float64 {
 	return high
 }
 
-// limits are the differences of means beyond which the test finds something, by how much the runs of the two sides happen to scatter.
+// limits holds the differences of means beyond which the test finds a difference, for each way in which the runs of the two sides may happen to
+// scatter.
 type limits struct {
 	at, weight []float64 // in standard deviations between runs, with the probability of each
 	se         float64   // of the difference of means

@@ -62,7 +62,7 @@ func (c *comparer) observedIn(all []*run.Run, phase, name string) run.Table {
 	for _, field := range fields {
 		o := moved[field]
 		unit, title := shownIn(&o), field
-		if unit != "" && unit != "%" { // those follow each figure
+		if unit != "" && unit != "%" { // these units follow each figure
 			title += ", " + expr.UnitText(unit)
 		}
 		t.Columns = append(t.Columns, run.Column{Name: field, Title: title, Unit: unit})
@@ -128,7 +128,7 @@ func meanOf(runs []*run.Run, phase, name, field, unit string) run.Cell {
 		return run.Cell{Text: "–", Reason: "not observed in any run"}
 	}
 	mean := sum / float64(n)
-	if unit == "us" { // no base unit: shown as it came
+	if unit == "us" { // not a base unit: shown unchanged
 		unit = ""
 	}
 	return run.Cell{Value: &mean, Text: expr.Format(mean, unit)}

@@ -15,16 +15,16 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Codes for what a comparison with a baseline showed, and for why it has no test, besides those of package reason.
+// Codes of the findings of a comparison with a baseline, and of reasons why there is no test, besides those of package reason.
 const (
-	differs       reason.Code = "differs"           // by at least what matters, even adjusted for all comparisons
-	differsLittle reason.Code = "differs_little"    // by less than matters
-	differsAlone  reason.Code = "differs_alone"     // on its own, but not among all comparisons
-	unordered     reason.Code = "differs_unordered" // but the sides were not run in turn
-	same          reason.Code = "same"              // within what matters
+	differs       reason.Code = "differs"           // it differs by at least what matters, even adjusted for all comparisons
+	differsLittle reason.Code = "differs_little"    // it differs by less than matters
+	differsAlone  reason.Code = "differs_alone"     // it differs on its own, but not among all comparisons
+	unordered     reason.Code = "differs_unordered" // it differs, but the sides were not run in turn
+	same          reason.Code = "same"              // it does not differ by what matters
 	noValues      reason.Code = "no_values"         // there is nothing to compare
-	undecided     reason.Code = "undecided"         // nothing tells what chance does
-	setByLoad     reason.Code = "set_by_load"       // an open load sets it
+	undecided     reason.Code = "undecided"         // the effect of chance is unknown
+	setByLoad     reason.Code = "set_by_load"       // the schedule of an open load sets it
 	noVariation   reason.Code = "no_variation"      // all runs of a side have the same value
 	ofShares      reason.Code = "of_shares"         // shares are compared by difference
 )
@@ -97,7 +97,7 @@ func (c *comparer) compare(s subject) {
 	}
 }
 
-// describe sets what the values say on their own.
+// describe sets the figures that need no baseline.
 func describe(f *run.Figure, values []float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -111,7 +111,7 @@ func describe(f *run.Figure, values []float64) {
 	f.Score, f.Error = number(mean), number(half)
 }
 
-// relate sets how the values compare with the baseline's.
+// relate sets the figures that compare the values with the baseline's.
 func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) {
 	var why reason.Why
 	switch {
@@ -181,7 +181,8 @@ func nullAll(f *run.Figure, why reason.Why, names ...string) {
 	}
 }
 
-// otherSync says why a phase that wrote logs cannot be compared with the baseline's: their durability differs. It returns nothing if it does not.
+// otherSync says why a phase that wrote logs cannot be compared with the baseline's: their durability differs. It returns nothing if it does not
+// differ.
 func (c *comparer) otherSync(phase, variant string) (why reason.Why) {
 	own, base := c.syncs(phase, variant), c.syncs(phase, c.x.Baseline)
 	if slices.Equal(own, base) {
@@ -264,7 +265,8 @@ func (c *comparer) conclude() {
 	}
 }
 
-// foretell sets the smallest differences that would be found among a family of comparisons, with the runs that a figure and its baseline's have.
+// foretell sets the smallest differences that would be found among a family of comparisons, given the number of runs of each figure and of its
+// baseline.
 func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) (n, m int)) {
 	variants := len(c.x.Variants)
 	at := slices.IndexFunc(c.x.Variants, func(v run.Variant) bool { return v.Name == c.x.Baseline })
@@ -279,7 +281,7 @@ func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) (n, m
 			known[[2]int{n, m}] = Detectable(n, m, family)
 		}
 		shown := known[[2]int{n, m}]**f.Spread + blur(f.Metric)
-		seen := sureness * *f.Spread * math.Sqrt(1/float64(n)+1/float64(m)) // what chance may take off
+		seen := sureness * *f.Spread * math.Sqrt(1/float64(n)+1/float64(m)) // the part of a difference that chance may take away
 		if f.Share() {
 			f.MDE = number(max(shown, c.x.Matters+seen))
 		} else {
@@ -316,7 +318,7 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 	case f.NullCodes["p"] == noVariation && *at == equal:
 		return reason.Why{Code: reason.NoDifference, Text: "no difference shown: " + why}
 	case f.P == nil:
-		return reason.Why{Code: undecided, Text: "cannot tell"} // why is said once, of all
+		return reason.Why{Code: undecided, Text: "cannot tell"} // the reason is given once, for all
 	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters && c.ordered:
 		return reason.Why{Code: unordered, Text: "differs" + order}
 	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters:
@@ -357,7 +359,7 @@ func number(f float64) *float64 {
 }
 
 // Foresee returns how large a difference must be for an experiment to find it nine times in ten, in standard deviations between runs, and the number
-// of comparisons at most among which that is. The plan is the baseline's. What no run tells in advance is taken to be compared.
+// of comparisons at most among which that is. The plan is the baseline's. A comparison that only the runs can rule out counts.
 func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) {
 	for _, ph := range p.Phases {
 		for _, m := range metricsOf(e.Compare) {

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// Digest identifies what an experiment runs. It is the SHA-256, in hex, of how its runs are ordered and repeated and of the digests of the variants'
+// Digest identifies what an experiment runs. It is the SHA-256, in hex, of the order and repetition of its runs and of the digests of the variants'
 // plans, in the order of the variants.
 func Digest(e *plan.Experiment, plans []string) (string, error) {
 	b, err := json.Marshal(struct {
@@ -46,7 +46,7 @@ func Resume(x, was *run.Experiment, plans []string, runs []*run.Run) (map[Turn]*
 		if r.Experiment != was.ID || v < 0 || r.Repetition < 1 || r.Repetition > x.Repeat || r.Recovered || !r.Ended(Capped(r)).Counts() {
 			continue
 		}
-		if max(r.DrawsAs, 1) != r.Repetition { // an older loadgen drew as the first, always
+		if max(r.DrawsAs, 1) != r.Repetition { // in an older loadgen, every run drew as the first
 			continue
 		}
 		if r.PlanDigest != plans[v] {

@@ -13,8 +13,8 @@ type Turn struct {
 	Repetition int // from 1
 }
 
-// Schedule returns the order in which an experiment's variants run. Interleaved, every odd round has all variants in a random order drawn from the
-// seed, and the next round has them in reverse, so that drift and effects of earlier runs affect all variants equally.
+// Schedule returns the order in which an experiment's variants run. If interleaved, every odd round has all variants in a random order drawn from the
+// seed, and the next round has them in reverse order, so that drift and effects of earlier runs affect all variants equally.
 func Schedule(e *plan.Experiment, seed uint64) []Turn {
 	var turns []Turn
 	if e.Sequential() {

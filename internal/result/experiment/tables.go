@@ -85,7 +85,7 @@ func score(f *run.Figure, unit string) run.Cell {
 	case f.Score == nil || f.Error == nil:
 	case f.Share() || *f.Error <= *f.Score:
 		c.Text += " ± " + expr.Format(*f.Error, unit)
-	default: // nothing takes less than no time
+	default: // a time is not negative
 		c.Text += " (0 to " + expr.Format(*f.Score+*f.Error, unit) + ")"
 	}
 	return c
@@ -109,7 +109,7 @@ func interval95(f *run.Figure) run.Cell {
 	return run.Cell{Text: expr.Format(*f.RatioLo, "x") + " to " + expr.Format(*f.RatioHi, "x")}
 }
 
-// points formats a difference of shares, in points of a hundred.
+// points formats a difference of shares, in percentage points.
 func points(f float64) string { return expr.Format(100*f, "") }
 
 // relativeCell returns a figure relative to the baseline: as a share of it or, of shares, in points.
@@ -120,7 +120,7 @@ func relativeCell(f *run.Figure, v *float64, why string) run.Cell {
 	return cell(v, why, "%")
 }
 
-// mdeCell returns the smallest difference that would be shown. A value above mostMDE is only said to be large, as in findings.
+// mdeCell returns the smallest difference that would be found. A value above mostMDE is shown as a bound only, as in findings.
 func mdeCell(f *run.Figure) run.Cell {
 	if f.MDE != nil && *f.MDE > mostMDE {
 		return run.Cell{Value: f.MDE, Text: "> " + share(mostMDE)}
@@ -128,7 +128,7 @@ func mdeCell(f *run.Figure) run.Cell {
 	return relativeCell(f, f.MDE, f.Nulls["mde"])
 }
 
-// mde says the smallest difference that would be shown.
+// mde returns the text of the smallest difference that would be found.
 func mde(f *run.Figure) string { return strings.Replace(mdeCell(f).Text, "> ", "above ", 1) }
 
 // share formats a share.

@@ -62,7 +62,7 @@ func unitOf(m opMetric) string {
 	return ""
 }
 
-// blur is how much logarithms of a metric may differ because values are reported as the upper bound of a histogram's bucket.
+// blur returns by how much logarithms of a metric may differ because values are reported as the upper bound of a histogram's bucket.
 func blur(name string) float64 {
 	if _, last, _ := strings.Cut(name, "."); strings.HasPrefix(last, "p") {
 		return bucket
@@ -90,8 +90,8 @@ func metricsOf(names []string) (all []opMetric) {
 	return all
 }
 
-// values returns a variant's values of a metric, one for each run that counts and has it. If ops in one failed, which count as slower than any other,
-// there are none: the runs that have the metric are then the better ones, and a comparison by these would flatter the variant.
+// values returns a variant's values of a metric, one for each run that counts and has it. It returns none if the metric is missing in a run because
+// ops failed, which count as slower than any other: only the better runs would be left, and a comparison by them would flatter the variant.
 func (c *comparer) values(s subject, m opMetric, variant string) (values []float64) {
 	for _, r := range c.runs[variant] {
 		_, o := s.in(r)
@@ -107,7 +107,7 @@ func (c *comparer) values(s subject, m opMetric, variant string) (values []float
 	return values
 }
 
-// has says whether the metric says something about at least one run. If so, all are compared by it, even those with ops of one key, say.
+// has says whether the metric applies to at least one run. If so, all runs are compared by it.
 func (c *comparer) has(s subject, m opMetric) bool {
 	for _, runs := range c.runs {
 		for _, r := range runs {
@@ -119,8 +119,8 @@ func (c *comparer) has(s subject, m opMetric) bool {
 	return false
 }
 
-// fixed says whether a metric is what the plan asked for, in every run of two variants: a rate of an open load that sustained what was offered, and
-// whose ops were answered: how many of those hit is hit_ratio's.
+// fixed says whether the plan sets a metric, in every run of two variants: it is a rate of an open load that sustained the offered rate and whose ops
+// were answered.
 func (c *comparer) fixed(s subject, m opMetric, a, b string) bool {
 	if m.Kind != metric.Rate {
 		return false
@@ -133,10 +133,10 @@ func (c *comparer) fixed(s subject, m opMetric, a, b string) bool {
 	return true
 }
 
-// kept is the least share of what was offered that counts as all of it.
+// kept is the least share of the offered rate that counts as all of it.
 const kept = 0.99
 
-// sustained says whether a phase has a schedule, and kept to it.
+// sustained says whether a phase has a schedule and kept to it.
 func sustained(p *run.Phase) bool {
 	return p.Model == "open" && p.OfferedRate != nil && p.AchievedRate != nil && *p.AchievedRate >= kept**p.OfferedRate
 }

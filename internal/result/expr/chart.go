@@ -20,7 +20,7 @@ import (
 type Latencies func(variant, phase, verb string, path ...string) *measure.Times
 
 const (
-	maxPoints  = 360 // per line over time or ops
+	maxPoints  = 360 // points per line over time or ops
 	curveNines = 4   // quantile curves go to p99.99
 	curveSize  = 120 // points per quantile curve
 
@@ -395,7 +395,7 @@ func withRow(v cty.Value, steps []string, row cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// endedBy returns a function for how many ops of a phase had ended by a time. Call it with increasing times.
+// endedBy returns a function that tells how many ops of a phase had ended by a time. Call it with increasing times.
 func endedBy(ph *run.Phase) func(t float64) float64 {
 	rest, n := ph.Series, 0.0
 	return func(t float64) float64 {

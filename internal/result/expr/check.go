@@ -59,7 +59,7 @@ func check(a *plan.Assert, t cty.Type, ctx *hcl.EvalContext) hcl.Diagnostics {
 	return nil
 }
 
-// inNumbers adds to errors about operands that do not fit how to write quantities, and to those about others' functions what to write instead.
+// inNumbers adds hints to errors: how to write quantities if operands do not fit, and what to write instead of functions of other languages.
 func inNumbers(expr hclsyntax.Expression, diags hcl.Diagnostics) hcl.Diagnostics {
 	var operands []hcl.Expression
 	hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
@@ -101,7 +101,7 @@ func checkPath(path hcl.Traversal, t cty.Type) *hcl.Diagnostic {
 	for i, step := range path {
 		if !t.IsObjectType() {
 			if !t.IsCollectionType() {
-				return nil // HCL reports what it finds
+				return nil // HCL reports such errors itself
 			}
 			t = t.ElementType()
 			continue

@@ -220,7 +220,7 @@ type Variant struct {
 	Plan *plan.Plan // may be nil without runs, if unknown
 	Runs []*run.Run // the runs that count
 
-	Bound     int       // index of its bound among the variants; negative: none
+	Bound     int       // index of its bound among the variants; negative for none
 	Latencies Latencies // of all runs together; for quantiles in charts
 }
 
@@ -290,10 +290,10 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 	return out
 }
 
-// doubts says, for each variant, how far its figures in the columns so far can be trusted.
+// doubts holds, for each variant and column so far, how far the figure can be trusted.
 type doubts []map[string]run.Validity
 
-// add adds a column: its figures can be trusted no further than any figure that they are from, in any of the runs.
+// add adds a column: its figures can be trusted no further than the figures that they are computed from, in any of the runs.
 func (d doubts) add(c plan.Column, variants []Variant, base int) {
 	own := make([]run.Validity, len(variants))
 	for i := range variants {
@@ -398,7 +398,7 @@ func ofLogs[T cmp.Ordered](v Variant, of func(p *run.Phase) T) (all []T) {
 	return all
 }
 
-// syncs lists what durability the logs of a variant's runs used; "none at all" without logs.
+// syncs lists the durabilities that the logs of a variant's runs used; "none at all" without logs.
 func syncs(v Variant) string {
 	used := ofLogs(v, func(p *run.Phase) string { return p.Log.SyncUsed })
 	if used == nil {
@@ -455,7 +455,7 @@ func none(row map[string]cty.Value) map[string]cty.Value {
 }
 
 // interval returns the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two have the figure. It
-// is half of its width or, since nothing takes less than no time, from 0 on for a time that has an interval below.
+// writes half of the interval's width or, for a time whose interval would reach below 0, the interval from 0 on.
 func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) string {
 	var values []float64
 	for _, r := range v.Runs {
@@ -475,7 +475,7 @@ func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) str
 	return " ± " + Format(half, c.Unit)
 }
 
-// headed returns a column's title, its unit, and what interval follows its figures.
+// headed returns a column's title, with its unit and the kind of interval that follows its figures.
 func headed(c plan.Column) string {
 	switch {
 	case c.Error:

@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// compared says how the sides of comparisons of numbers stand, in their unit, such as "37.2 ms > 20 ms"; "" for any other condition.
+// compared writes the values on both sides of a comparison of numbers, in their unit, such as "37.2 ms > 20 ms"; "" for any other condition.
 func compared(p *plan.Plan, expr hclsyntax.Expression, ctx *hcl.EvalContext) string {
 	by, ok := comparison(expr)
 	if !ok {
@@ -58,8 +58,8 @@ func comparison(expr hclsyntax.Expression) (*hclsyntax.BinaryOpExpr, bool) {
 	return by, ok && by.Op.Type == cty.Bool
 }
 
-// Limit returns what an assert compares with a constant, as the plan writes it, and the constant, in the unit of the figure. Most asserts have one;
-// not those that compare two figures, or that join several conditions.
+// Limit returns the figure that an assert compares with a constant, as the plan writes it, and the constant, in the figure's unit. Asserts that
+// compare two figures, or that join several conditions, have none.
 func Limit(a *plan.Assert) (figure string, limit float64, ok bool) {
 	expr, diags := parse(a)
 	if diags.HasErrors() {
@@ -87,8 +87,8 @@ func numberOf(expr hclsyntax.Expression, ctx *hcl.EvalContext) (f float64, ok bo
 	return f, true
 }
 
-// quantityOf returns the kind of quantity that all figures and limits in an expression are of. It is a plain number if they are of several, or of
-// none, or divided.
+// quantityOf returns the kind of all quantities in an expression. It is a plain number if they are of several kinds, or of none, or if the expression
+// divides.
 func quantityOf(p *plan.Plan, expr hclsyntax.Expression) kind {
 	found, mixed := anything, false
 	see := func(k kind) {

@@ -37,7 +37,7 @@ func Evaluate(p *plan.Plan, r *run.Run) []run.AssertResult {
 	return results
 }
 
-// valueOf returns the result as in its JSON, so that expressions and jq see the same.
+// valueOf returns the result as its JSON has it, so that expressions and jq see the same values.
 func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func valueOf(p *plan.Plan, r *run.Run) (cty.Value, error) {
 	return v, nil
 }
 
-// lifted makes the plan's quantiles of latencies also fields beside the usual ones: response.quantiles.p9999 is response.p9999, too.
+// lifted also makes the plan's quantiles fields beside the usual ones: response.quantiles.p9999 is response.p9999, too.
 func lifted(result []byte) ([]byte, error) {
 	var all any
 	d := json.NewDecoder(bytes.NewReader(result))

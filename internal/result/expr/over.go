@@ -11,7 +11,7 @@ import (
 
 // group holds the variants that differ only in the variable that a chart goes over: the points of one line.
 type group struct {
-	name  string // values of the other variables; "": none
+	name  string // values of the other variables, or "" if there are none
 	first string // variant
 	at    []placed
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// leastRuns is how many runs it takes on either side for an interval of a ratio.
+// leastRuns is the fewest runs on either side for an interval of a ratio.
 const leastRuns = 3
 
 // checkRatio returns an error if the last of some columns shows a ratio, and its value is not the variant's own: it is evaluated in each run.
@@ -76,7 +76,7 @@ func inEachRun(columns []plan.Column, v Variant) (values []float64) {
 	return values
 }
 
-// ratioOf says how many times a variant's figure b is another's, a: the ratio of geometric means over the runs of each, with its 95 % confidence
+// ratioOf returns the ratio of a variant's figure b to another's, a: that of the geometric means over the runs of each, with its 95 % confidence
 // interval by Welch's t test on logarithms.
 func ratioOf(a, b []float64) run.Cell {
 	for _, values := range [...]*[]float64{&a, &b} {

@@ -1,11 +1,11 @@
-// Package footprint says what an item takes in a store, and what more items would take: from the server's own figure of its memory after each of
-// several fills, with nothing under way.
+// Package footprint computes how much memory an item takes in a store, and how much more items would take, from the server's own figure of its memory
+// after each of several fills, while nothing is under way.
 //
 //	memory(n) = fixed + item·n + table(n)
 //
-// The table is Redis' hash table of keys. It has a power of two of places of 8 bytes each, which doubles once it is full, so that it takes 8 to 16
-// bytes an item. It is known, and taken off each figure. The rest is a straight line, fitted by least squares; the slope's 95 % interval is by
-// Student's t.
+// The table is Redis' hash table of keys. It has a power of two of places of 8 bytes each, and doubles once it is full, so that it takes 8 to 16
+// bytes per item. Its size is known, and is subtracted from each figure. The rest is a straight line, fitted by least squares; the slope's 95 %
+// interval is by Student's t.
 package footprint
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Fields are the figures of a server that say what its items take.
+// Fields names the figures of a server that show how much memory its items take.
 type Fields struct {
-	Memory string   // what its limit is on
+	Memory string   // the figure that its limit applies to
 	Items  string   // the pattern (package path) of the figure that says how many items it holds
-	Beside string   // its own figure of what its process takes; "": there is none
-	Says   string   // what that is
-	Limit  string   // its limit, in bytes; 0 or missing: it has none. "": it tells none
-	Less   string   // what else a limit has to hold, in words
+	Beside string   // its own figure of its process's memory; "" if there is none
+	Says   string   // what Beside is, in words
+	Limit  string   // the figure of its limit, in bytes, which is 0 or missing without a limit; "" if it reports none
+	Less   string   // what else the limit must cover, in words
 	Lost   []string // counters that must not move
-	Table  bool     // it has a hash table of keys that is known
+	Table  bool     // it has a hash table of keys of known size
 
-	Process string // the figure of an observed process that is what it takes; "": its items are not in one process
-	Still   string // what to do if its memory does not grow; "": nothing is known
+	Process string // the figure of an observed process that shows its memory; "" if its items are not in one process
+	Still   string // what to do if its memory does not grow; "" if no remedy is known
 }
 
-// resident is the memory of a process that the kernel has for it.
+// resident is the field of a process's resident memory.
 const resident = "rss_bytes"
 
-// Effective reports whether a figure is what a store's process takes, and not what the store says that it uses.
+// Effective reports whether a figure is the memory of a store's process, and not the memory that the store itself counts.
 func Effective(figure string) bool { return figure == resident || figure == "used_memory_rss" }
 
 // Of returns the figures of a driver's servers; false if they have none.
@@ -65,8 +65,8 @@ func (f Fields) Names() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// Points returns how many items to have in a store at each measurement, the last of them at most most. A hash table that doubles moves its entries bit
-// by bit until it is about 0.8 full: they are chosen where it has moved them all.
+// Points returns how many items to have in a store at each measurement, the last of them at most most. A hash table that doubles moves its entries
+// step by step until it is about 0.8 full. The points are chosen where it has moved them all.
 func Points(most int64) (all []int64) {
 	full := int64(1) << max(0, bits.Len64(uint64(most))-1) // a power of two, most < 2·full
 	if float64(most) >= 0.95*float64(2*full) {
@@ -78,20 +78,20 @@ func Points(most int64) (all []int64) {
 	return all
 }
 
-// Footprint is what items take.
+// Footprint is the memory that items take.
 type Footprint struct {
-	Items  []float64 // how many there were at each measurement
-	Memory []float64 // and what the server said then
+	Items  []float64 // number of items at each measurement
+	Memory []float64 // the server's memory at each measurement
 
-	Item, ItemHalf  float64 // bytes an item, and half of the 95 % interval
+	Item, ItemHalf  float64 // bytes per item, and half of the 95 % interval
 	Fixed           float64 // bytes without any item
-	Beside, Besides float64 // bytes an item by the other figure, and half of its interval; NaN: there is none
-	Limit           float64 // the server's own; 0: none
+	Beside, Besides float64 // bytes per item by the other figure, and half of its interval; NaN if there is none
+	Limit           float64 // the server's own limit; 0 for none
 
 	fields Fields
 }
 
-// New reads the figures of an observation after each of some phases of a run, which have this many items in the store.
+// New reads the figures of an observation after each of some phases of a run. items is how many items the store had after each.
 func New(r *run.Run, observation string, phases []string, items []int64, f Fields) (*Footprint, error) {
 	p := &Footprint{fields: f, Beside: math.NaN()}
 	var beside []float64
@@ -133,7 +133,7 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 	return p, nil
 }
 
-// line fits what is left of a memory without the tables of keys of that many nodes, which share the items.
+// line fits a line to the memory of that many nodes, which share the items, less their tables of keys.
 func (f Fields) line(items, memory []float64, nodes int) stat.Line {
 	rest := make([]float64, len(items))
 	for i, n := range items {
@@ -151,30 +151,29 @@ func (f Fields) KeyTable(n float64, nodes int) float64 {
 	return float64(nodes) * 8 * math.Exp2(math.Ceil(math.Log2(max(each, 4))))
 }
 
-// settled reports whether the tables of keys of that many nodes with n items have moved all of their entries since they last doubled, and are not about
-// to double once more.
+// settled reports whether the tables of keys of that many nodes with n items have moved all of their entries since they last doubled, and are not
+// about to double again.
 func (f Fields) settled(n float64, nodes int) bool {
 	each := n / float64(nodes)
 	full := math.Exp2(math.Ceil(math.Log2(max(each, 4))))
 	return !f.Table || each >= 0.82*full && each <= 0.99*full
 }
 
-// PerItem is what an item takes by figures that were read while a store filled.
+// PerItem is the memory that an item takes, by figures that were read while a store filled.
 type PerItem struct {
-	Item, Half float64 // bytes an item, and half of the 95 % interval
+	Item, Half float64 // bytes per item, and half of the 95 % interval
 	Fixed      float64 // bytes without any item
-	Points     int     // readings that say so
+	Points     int     // number of readings used
 }
 
-// leastPoints is how many readings a slope takes.
+// leastPoints is the fewest readings for a slope.
 const leastPoints = 5
 
-// ErrSame is returned of a memory that does not grow.
+// ErrSame is returned for a memory that does not grow.
 var ErrSame = errors.New("it does not grow with the items")
 
-// Rising returns what an item takes by readings of how many items there were in that many nodes and what memory they took, made while the store filled.
-// Readings while a table of keys moves its entries do not count. It fails if fewer than five are left, and with
-// ErrSame if the memory does not grow.
+// Rising returns the memory that an item takes, from readings of the number of items in that many nodes, and of their memory, while the store filled.
+// Readings while a table of keys moves its entries are left out. It fails if fewer than five are left, and with ErrSame if the memory does not grow.
 func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
 	var x, y []float64
 	for i, n := range items {
@@ -196,9 +195,10 @@ func (f Fields) Rising(items, memory []float64, nodes int) (PerItem, error) {
 	return PerItem{Item: l.Slope, Half: half, Fixed: l.At0, Points: len(x)}, nil
 }
 
-// step returns by how much a memory grew at most from one reading to the next, beyond what the items between them take. Memory comes in pages or slabs.
-// Readings that are off by half a step to either side, and lie evenly, turn a slope by 1.5 steps over their range at most, all of those below its middle
-// being too high, and all above it too low: Σ|x−x̄|·step/2 ÷ Σ(x−x̄)². Student's t takes them for independent, which those on one page are not.
+// step returns the largest growth of memory from one reading to the next, beyond the memory of the items between them: memory comes in pages or
+// slabs. If each reading is wrong by up to half a step, the slope is wrong by at most Σ|x−x̄|·step/2 ÷ Σ(x−x̄)², which for evenly spaced readings is
+// 1.5 steps over their range; the worst case is that all readings below the middle are too high and all above it too low. Student's t takes readings
+// for independent, which those on one page are not.
 func (f Fields) step(items, memory []float64, nodes int, slope float64) (most float64) {
 	for i := 1; i < len(items); i++ {
 		table := f.KeyTable(items[i], nodes) - f.KeyTable(items[i-1], nodes)
@@ -215,7 +215,7 @@ func (p *Footprint) Of(items float64) (bytes, half float64) {
 	return p.Fixed + p.Item*items + p.table(items), p.ItemHalf * items
 }
 
-// Within returns how many items a memory has room for, and the bounds of that: by the slope's bounds.
+// Within returns how many items a memory has room for, and the bounds of that number by the slope's bounds.
 func (p *Footprint) Within(memory float64) (items, least, most float64) {
 	fit := func(each float64) float64 {
 		low, high := 0.0, memory/each

@@ -14,17 +14,17 @@ type Figures struct {
 	ItemBytes   float64  `json:"item_bytes"`
 	ItemHalf    float64  `json:"item_half"`
 	FixedBytes  float64  `json:"fixed_bytes"`
-	Beside      string   `json:"beside"`       // another figure of the same; "": there is none
-	BesideBytes *float64 `json:"beside_bytes"` // an item, by that
+	Beside      string   `json:"beside"`       // another figure of the same memory; "" if there is none
+	BesideBytes *float64 `json:"beside_bytes"` // per item, by that figure
 	BesideHalf  *float64 `json:"beside_half"`
 	Points      []point  `json:"points"`
 
-	Items    float64  `json:"items"`     // those asked for; 0: none
-	Takes    *float64 `json:"takes"`     // by these items
-	Half     *float64 `json:"half"`      // of that
-	Memory   float64  `json:"memory"`    // that asked for, or the server's limit; 0: neither
-	Fit      *float64 `json:"fit"`       // items that it has room for
-	FitLeast *float64 `json:"fit_least"` // by the bounds of an item's bytes
+	Items    float64  `json:"items"`     // the number asked about; 0 for none
+	Takes    *float64 `json:"takes"`     // memory that these items take
+	Half     *float64 `json:"half"`      // half of its interval
+	Memory   float64  `json:"memory"`    // the memory asked about, or the server's limit; 0 without either
+	Fit      *float64 `json:"fit"`       // number of items that it has room for
+	FitLeast *float64 `json:"fit_least"` // bounds of Fit, by those of the bytes per item
 	FitMost  *float64 `json:"fit_most"`
 }
 
@@ -34,7 +34,7 @@ type point struct {
 	Bytes float64 `json:"bytes"`
 }
 
-// Figures returns what Text writes.
+// Figures returns the figures that Text writes.
 func (p *Footprint) Figures(items int64, memory int64) *Figures {
 	f := &Figures{
 		Field: p.fields.Memory, ItemBytes: p.Item, ItemHalf: p.ItemHalf, FixedBytes: p.Fixed, Beside: p.fields.Beside,
@@ -60,8 +60,8 @@ func (p *Footprint) Figures(items int64, memory int64) *Figures {
 	return f
 }
 
-// Text writes what an item takes, what this many items would take, if any, and how many a memory has room for: the given one or, if that is 0, the
-// server's own limit.
+// Text writes how much memory an item takes, how much the given number of items would take, unless that is 0, and how many items a memory has room
+// for: the given one or, if that is 0, the server's own limit.
 func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 	f, last := p.Figures(items, memory), len(p.Items)-1
 	lines := [][2]string{{"an item", fmt.Sprintf(

@@ -1,19 +1,20 @@
 // Package live keeps a page in browsers up to date while it changes, by server-sent events (HTML Living Standard, section 9.2).
 //
 // A page is a document that consists of parts: elements <live-part>, in which the document keeps the place and whose content is sent by itself. One
-// rendering serves all who watch; without a watcher there is none. What has changed since the rendering before is sent, in events of at most [MaxEvent]
-// bytes. Whoever comes, or comes back, is first sent everything.
+// rendering serves all watchers; without a watcher, nothing is rendered. The changes since the previous rendering are sent, in events of at most
+// [MaxEvent] bytes. A watcher that connects, or reconnects, first gets everything.
 //
-// Rendering takes at most 2 % of the time of one processor: the next one begins no sooner than 50 times as long after one as that took.
+// Rendering takes at most 2 % of the time of one processor: the pause after a rendering is at least 50 times as long as the rendering took.
 //
 // # Events
 //
 //	part    {"id":"p3","html":"…","more":true}   replaces a part, or its first piece; without more, the piece is the part's last
 //	shown   {}                                   all parts of a rendering have come
-//	end     {"another":true}                     nothing more will come; with another, of this feed: its successor will answer at the same address
+//	end     {"another":true}                     nothing more will come; with another, a further feed will answer at the same address
 //
-// The part "" is the document, with an empty element for each part. Parts are numbered. A part that has a name, <live-part of="NAME">, is called after it
-// instead and numbers those in it by themselves, so that they stay the same part when others come before them. Names are unique in a document.
+// The part "" is the document, with an empty element for each part. Parts are numbered. A part with a name, <live-part of="NAME">, has that name
+// instead of a number and numbers the parts in it separately, so that they keep their ids when other parts come before them. Names are unique in a
+// document.
 package live
 
 import (
@@ -29,19 +30,19 @@ import (
 	"unicode/utf8"
 )
 
-// MaxEvent is the size of an event at most, in bytes.
+// MaxEvent is the largest size of an event, in bytes.
 const MaxEvent = 20_000
 
 const (
-	// MaxWatchers bounds those who watch at the same time.
+	// MaxWatchers bounds the watchers at a time.
 	MaxWatchers = 256
 
-	between     = 50               // time between renderings, in times of what the last took
+	between     = 50               // pause between renderings, as a multiple of the last one's time
 	behind      = 3                // renderings that a watcher may be behind before it is dropped
-	writeWithin = 10 * time.Second // for what is sent of one rendering
+	writeWithin = 10 * time.Second // time to send one rendering
 )
 
-// Feed is what watchers of a page are sent. Its methods may be called from any goroutine.
+// Feed sends a page to its watchers. Its methods may be called from any goroutine.
 type Feed struct {
 	welcome func(*http.Request)
 	due     chan func() (string, error)
@@ -57,7 +58,7 @@ type Feed struct {
 // part is a part of a document.
 type part struct{ id, html string }
 
-// New returns a feed without any content. welcome is told of each request that may stay for long. End the feed by Close.
+// New returns a feed without any content. welcome is called with each request whose connection may stay open for long. End the feed by Close.
 func New(welcome func(*http.Request)) *Feed {
 	f := &Feed{welcome: welcome, due: make(chan func() (string, error), 1), done: make(chan struct{}), watchers: map[chan []byte]struct{}{}}
 	go f.work() // ends with Close, which waits for it
@@ -71,7 +72,7 @@ func (f *Feed) Due() bool {
 	return len(f.watchers) > 0 && len(f.due) == 0 && !time.Now().Before(f.next)
 }
 
-// Show has the document rendered and sent, on another goroutine. It does nothing if the rendering before has not begun.
+// Show renders and sends the document, on another goroutine. It does nothing if the previous rendering has not begun.
 func (f *Feed) Show(render func() (string, error)) {
 	select {
 	case f.due <- render:
@@ -85,7 +86,7 @@ func (f *Feed) work() {
 	for render := range f.due {
 		began := time.Now()
 		f.mu.Lock()
-		f.next = began.Add(time.Hour) // none while this one goes on
+		f.next = began.Add(time.Hour) // no other while this one goes on
 		f.mu.Unlock()
 		html, err := render()
 		if err == nil {
@@ -97,7 +98,7 @@ func (f *Feed) work() {
 	}
 }
 
-// send sends a document to all who watch, as far as it has changed. Those that still have others to receive are dropped, and come back.
+// send sends the changes of a document to all watchers. Watchers that are too far behind are dropped, and reconnect.
 func (f *Feed) send(parts []part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,8 +134,8 @@ func (f *Feed) Watched() bool {
 	return len(f.watchers) > 0
 }
 
-// Close ends the feed, and all streams once they have been sent what is there, with html as the last document; "": the last that was shown. Whoever
-// comes later is sent the same. another says that watchers are to come back for another feed.
+// Close ends the feed, and all streams once they have been sent the last document: html or, if that is "", the one shown last. Later watchers are
+// sent the same. another tells watchers to reconnect for another feed.
 func (f *Feed) Close(html string, another bool) {
 	close(f.due)
 	<-f.done
@@ -149,14 +150,14 @@ func (f *Feed) Close(html string, another bool) {
 	for w := range f.watchers {
 		select {
 		case w <- f.end:
-		default: // it comes back
+		default: // it reconnects
 		}
 		delete(f.watchers, w)
 		close(w)
 	}
 }
 
-// join adds a watcher, for whom everything that is there waits. It returns nil and why if there may be no more.
+// join adds a watcher, which will first get everything there is. It returns nil and the reason if there are too many.
 func (f *Feed) join() (w chan []byte, refused string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,7 +196,7 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.leave(mine)
 	f.welcome(r)
 	to := http.NewResponseController(w)
-	if to.SetReadDeadline(time.Time{}) != nil { // the server's is for requests: it would end the stream
+	if to.SetReadDeadline(time.Time{}) != nil { // the server's deadline is for requests, and would end the stream
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -220,7 +221,7 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	opening = "<live-part" // and maybe a name
+	opening = "<live-part" // a name may follow
 	naming  = ` of="`
 	closing = "</live-part>"
 )
@@ -238,7 +239,7 @@ type scope struct {
 func split(html string) []part {
 	parts := []part{{}}
 	texts := []*strings.Builder{{}} // of the open parts; the first is the document's
-	open := []int{0}                // likewise, their indices in parts
+	open := []int{0}                // their indices in parts
 	scopes := []*scope{{prefix: "p"}}
 	for {
 		at := strings.IndexByte(html, '<')
@@ -304,15 +305,15 @@ func event(name string, data any) []byte {
 	var b bytes.Buffer
 	b.WriteString("event: " + name + "\ndata: ")
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // no browser reads it as HTML, and it would be half as long again
-	_ = encoder.Encode(data)     // it ends the line; a buffer takes everything
+	encoder.SetEscapeHTML(false) // no browser reads it as HTML, and escaping would make it half as long again
+	_ = encoder.Encode(data)     // it ends the line; writing to a buffer cannot fail
 	b.WriteByte('\n')
 	return b.Bytes()
 }
 
 // fit returns the length of the longest beginning of a text that fits into an event, in which JSON writes characters as up to 6 bytes each.
 func fit(text string) int {
-	left := MaxEvent - 100 // for what is around it
+	left := MaxEvent - 100 // room for the rest of the event
 	for i, r := range text {
 		size := utf8.RuneLen(r)
 		switch {

@@ -2,7 +2,7 @@ package metric
 
 import "github.com/loadgen/loadgen/internal/result/run"
 
-// cacheFigures lists what gets met in the caches that they read through.
+// cacheFigures lists the figures of caches that gets read through.
 func cacheFigures() []Of[run.Phase] {
 	of := within(func(p *run.Phase) *run.Cache { return p.Cache })
 	return []Of[run.Phase]{
@@ -77,7 +77,7 @@ func cacheFigures() []Of[run.Phase] {
 	}
 }
 
-// rowCacheFigures lists what a second's gets met.
+// rowCacheFigures lists the figures of those caches in one second.
 func rowCacheFigures() []Of[run.Row] {
 	of := within(func(r *run.Row) *run.RowCache { return r.Cache })
 	return []Of[run.Row]{

@@ -2,7 +2,7 @@ package metric
 
 import "github.com/loadgen/loadgen/internal/result/run"
 
-// deviceFigures lists what the block devices beneath log files did.
+// deviceFigures lists the figures of the block devices below log files.
 func deviceFigures() []Of[run.Phase] {
 	of := within(func(p *run.Phase) *run.Device { return p.Device })
 	return []Of[run.Phase]{

@@ -1,5 +1,5 @@
-// Package metric is the one list of the numbers that a run's phases, ops and seconds have: name, unit, kind, getter, and what is said of each. Text,
-// page, Markdown, CSV, tables, comparisons and the export to PostgreSQL read it; package run has the numbers themselves, and is the JSON.
+// Package metric holds the one list of the numbers that a run's phases, ops and seconds have: the name, unit, kind, getter and description of each.
+// Text, page, Markdown, CSV, tables, comparisons and the export to PostgreSQL read it; package run has the numbers themselves, and is the JSON.
 //
 // # Adding a figure
 //
@@ -9,6 +9,6 @@
 //  3. Add a row for its path to docs/result.md and run `go test ./internal/result/... -update`, which writes the entry's unit and sentence into it,
 //     and rewrites the schema's golden file.
 //
-// It then is in asserts and tables with its unit, in PostgreSQL as a row of figures, phase_figures or series_figures, in reports if the entry names a [Line], and in
-// comparisons if it says so ([Compared]). A test fails for a number that is not listed.
+// It then is in asserts and tables with its unit, in PostgreSQL as a row of figures, phase_figures or series_figures, in reports if the entry names a
+// [Line], and in comparisons if it says so ([Compared]). A test fails for a number that is not listed.
 package metric

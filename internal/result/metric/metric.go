@@ -8,40 +8,40 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Of is a number of T as reports show it, plans compare it and databases keep it: the lists below hold each once.
+// Of describes a number of T that reports show, plans compare and databases keep. The lists below hold each number once.
 type Of[T any] struct {
 	Name string // its path in the JSON of T
 	Unit string // "ops", "ops/s", "s", "bytes", …; "share" is from 0 to 1
 	Kind Kind
 
-	Counted func(*T) uint64   // the getter of a count that there always is
+	Counted func(*T) uint64   // the getter of a count, which is always available
 	Float   func(*T) *float64 // the getter of any other number, in base units; it returns nil if the number is not available
 
-	Line     Line     // of a report's text where it is quoted
-	Text     string   // what follows it there
+	Line     Line     // the line of a report's text that quotes it
+	Text     string   // the text after it there
 	Title    string   // its name in a sentence, if that is not Name in plain words
 	Compared Compared // whether experiments compare variants by it
 
-	Only func(*T) bool // whether it says something about t that no other metric does; nil: always
+	Only func(*T) bool // whether it adds something to the other metrics of a T; nil if it always does
 
 	Says string // its meaning, for docs/result.md
 }
 
-// Kind says how a metric of several ops follows from those of each.
+// Kind says how a metric of several ops is computed from those of each op.
 type Kind int
 
 const (
-	Count Kind = iota // how many, or how much: the sum
+	Count Kind = iota // a number or an amount: the sum
 	Rate              // per second or minute: the sum
-	Time              // seconds: of the samples of all of them together, never of their quantiles
-	Share             // from 0 to 1: a quotient of two counts, each of which is summed
+	Time              // seconds: from the samples of all ops together, never from their quantiles
+	Share             // from 0 to 1: the quotient of two counts, each of which is summed
 )
 
 // Line is a place in a report's text.
 type Line int
 
 const (
-	NoLine     Line = iota // tables show it, or nothing does
+	NoLine     Line = iota // not in a line of the text
 	RateLine               // 1,000/s · 60,000/min
 	VolumeLine             // 10 MB out · 2 MB in · 99 % hits
 )
@@ -50,8 +50,8 @@ const (
 type Compared int
 
 const (
-	NotCompared Compared = iota // in no experiment
-	IfNamed                     // if `compare` names it
+	NotCompared Compared = iota // no experiment compares by it
+	IfNamed                     // only if `compare` names it
 	Usually                     // also if `compare` names none
 )
 
@@ -84,7 +84,7 @@ func (m *Of[T]) Value(t *T) *float64 {
 	return &n
 }
 
-// Ledger lists the counts of a ledger: what was due, and how that ended.
+// Ledger lists the counts of a ledger: how many ops were due, and how they ended.
 func Ledger() []Of[run.Ledger] {
 	return []Of[run.Ledger]{
 		{
@@ -189,7 +189,7 @@ type part[T, Part any] struct {
 	compared Compared // at most
 }
 
-// Figures lists what there is of every kind of op: of a verb, of scenarios and of a step of one. Latencies have these quantiles besides the usual ones.
+// Figures lists the figures that ops of a verb, scenarios and their steps have. Latencies have these quantiles besides the usual ones.
 func Figures(quantiles ...string) []Of[run.Figures] {
 	times := Latency()
 	for _, name := range quantiles {
@@ -232,7 +232,7 @@ func Figures(quantiles ...string) []Of[run.Figures] {
 	return all
 }
 
-// Op lists what there is of the ops of a verb, with quantiles as [Figures] has them.
+// Op lists the figures of the ops of a verb, with quantiles as in [Figures].
 func Op(quantiles ...string) []Of[run.Op] {
 	all := named("", Figures(quantiles...), func(o *run.Op) *run.Figures { return &o.Figures }, Usually)
 	for _, m := range named("keys.", Ledger(), func(o *run.Op) *run.Ledger { return &o.Keys.Ledger }, NotCompared) {
@@ -278,7 +278,7 @@ func counted(n *uint64) *float64 {
 	return &f
 }
 
-// Row lists what there is of each second of a phase, with these quantiles besides the usual ones.
+// Row lists the figures of each second of a phase, with these quantiles besides the usual ones.
 func Row(quantiles ...string) []Of[run.Row] {
 	all := []Of[run.Row]{
 		{
@@ -324,7 +324,7 @@ func totals(quantiles []string) (all []Of[run.Phase]) {
 	return all
 }
 
-// Phase lists what there is of a phase as a whole. Its total has quantiles as [Figures] has them.
+// Phase lists the figures of a phase as a whole. Its total has quantiles as in [Figures].
 func Phase(quantiles ...string) []Of[run.Phase] {
 	return append(slices.Concat(deviceFigures(), cacheFigures(), verifyFigures(), stalenessFigures(), totals(quantiles)), []Of[run.Phase]{
 		{
@@ -403,7 +403,7 @@ func Named(name string) (m Of[run.Op], known bool) {
 	return m, false
 }
 
-// within makes getters of the figures of a part, which not everything has.
+// within turns getters of a part's figures into getters of the whole's; they return nil if there is no such part.
 func within[T, P any](part func(*T) *P) func(of func(*P) *float64) func(*T) *float64 {
 	return func(of func(*P) *float64) func(*T) *float64 {
 		return func(whole *T) *float64 {

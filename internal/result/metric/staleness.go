@@ -2,7 +2,7 @@ package metric
 
 import "github.com/loadgen/loadgen/internal/result/run"
 
-// stalenessFigures lists what gets returned, compared with what had been acknowledged.
+// stalenessFigures lists the figures of stale gets.
 func stalenessFigures() []Of[run.Phase] {
 	of := within(func(p *run.Phase) *run.Staleness { return p.Staleness })
 	return []Of[run.Phase]{

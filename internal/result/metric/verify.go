@@ -2,7 +2,7 @@ package metric
 
 import "github.com/loadgen/loadgen/internal/result/run"
 
-// verifyFigures lists what a verify found of acknowledged writes.
+// verifyFigures lists the figures of a verify.
 func verifyFigures() []Of[run.Phase] {
 	of := within(func(p *run.Phase) *run.Verify { return p.Verify })
 	return []Of[run.Phase]{

@@ -18,7 +18,7 @@ import (
 // Collector is a prometheus.Collector over the latest View. Its methods may be called from any goroutine.
 type Collector struct {
 	descs   [numFamilies]*prometheus.Desc
-	workers func() []worker.Status // nil: this process is a worker
+	workers func() []worker.Status // nil if this process is a worker
 	latest  atomic.Pointer[shown]
 	scrapes scrapes
 }

@@ -1,4 +1,4 @@
-// Package prom exports a run to Prometheus: counters, gauges and histograms made from what has been merged so far.
+// Package prom exports a run to Prometheus: counters, gauges and histograms made from the totals merged so far.
 //
 // # A view, not a second count
 //
@@ -10,8 +10,9 @@
 // # Series
 //
 // All names begin with loadgen_, all units are base units: seconds, bytes. Labels come from the plan: run, phase, op, target, scenario, step, and the
-// closed sets outcome, class, result and k, and assert, observe and field; an endpoint is n0, n1, … by its place in the plan. Only loadgen_worker_* has the worker's name. Keys,
-// addresses and error texts are not exported. Every series exists from the start, at 0, so that a rate over the first interval is right.
+// closed sets outcome, class, result and k, and assert, observe and field; an endpoint is n0, n1, … by its place in the plan. Only loadgen_worker_*
+// has the worker's name. Keys, addresses and error texts are not exported. Every series exists from the start, at 0, so that a rate over the first
+// interval is right.
 //
 // Their number is bounded. These are samples of the text page, which is what a Prometheus without native histograms stores:
 //

@@ -87,7 +87,7 @@ func (f *Feed) leave() {
 	if f.phase != nil {
 		f.phase.Offered = 0
 	}
-	for i := range f.view.Events { // what lasts beyond the phase is none of its events
+	for i := range f.view.Events { // events end with their phase
 		f.view.Events[i].On = false
 	}
 	f.view.Current, f.phase, f.hands, f.share = "", nil, 0, 0

@@ -32,7 +32,7 @@ func Handler(c *Collector) http.Handler {
 	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "ok\n") // on an error the client is gone
+		_, _ = io.WriteString(w, "ok\n") // an error means that the client is gone
 	})
 	if c.workers == nil {
 		registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -20,7 +20,7 @@ const (
 	nativeZero = 0x1p-128
 )
 
-// classicBounds are in nanoseconds: from a cache in memory nearby to one in trouble.
+// classicBounds are in nanoseconds: from a fast cache on the same network to one in trouble.
 var classicBounds = [...]int64{100e3, 500e3, 2e6, 10e6, 100e6, 1e9}
 
 // fractions returns the bounds of native buckets within [0.5, 1).
@@ -85,7 +85,7 @@ type spans struct {
 	out   *dto.Histogram
 	next  int32  // index after the last bucket written
 	index int32  // of the pending bucket
-	n     uint64 // its count; 0: none is pending
+	n     uint64 // its count; 0 if none is pending
 	last  int64  // count of the last bucket written
 }
 

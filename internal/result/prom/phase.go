@@ -84,7 +84,7 @@ func (p *phasePage) setup() {
 	}
 }
 
-// cache emits what gets met in the caches that they read through.
+// cache emits the counts of the caches that gets read through.
 func (p *phasePage) cache(c *measure.Cache) {
 	run, phase := p.v.Run, p.ph.Name
 	p.count(cacheGets, c.Hits, run, phase, "hit")

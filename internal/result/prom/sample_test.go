@@ -16,7 +16,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, one that reads through a cache, an open one with two ops, and a populate.
+// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, one that reads through a cache, an open one
+// with two ops, and a populate.
 const samplePlan = `
 plan "sample" {}
 target "space" {

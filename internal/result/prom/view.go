@@ -32,17 +32,17 @@ type Event struct {
 // Assert is one of the plan's asserts.
 type Assert struct {
 	Name     string
-	OK       *bool   // nil: not decided
-	Figure   string  // that it compares with a constant, as the plan writes it
+	OK       *bool   // nil if not decided
+	Figure   string  // the figure that it compares with a constant, as the plan writes it
 	Limit    float64 // the constant
-	HasLimit bool    // it compares one with a constant
+	HasLimit bool    // it compares a figure with a constant
 }
 
 // Observation is one of the plan's observations.
 type Observation struct {
 	Name   string
 	Fields []string           // those that are shown: the first maxFields
-	Value  map[string]float64 // what the last probe read; it must not change. nil: nothing
+	Value  map[string]float64 // the values that the last probe read, which must not change; nil if there are none
 }
 
 // Phase is one phase of a View. NewView sets everything that the plan determines; Offered, Setup and Load are set as the run is measured.
@@ -58,8 +58,8 @@ type Phase struct {
 	Files     bool            // the target is files on the workers' machines: reading them sends nothing
 	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
 	Offered   float64         // current ops per second; 0 in a closed phase, and while none are offered
-	Setup     *measure.Totals // untimed puts before the load, cumulative; nil: none yet
-	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil: none yet
+	Setup     *measure.Totals // untimed puts before the load, cumulative; nil before the first
+	Load      *measure.Totals // the phase's load, populate or clear, cumulative; nil before it begins
 }
 
 // Scenario is one of a phase's scenarios.
@@ -77,9 +77,9 @@ type Step struct {
 // Target is one of a phase's targets.
 type Target struct {
 	Name      string
-	Verbs     []driver.Verb // that the phase asks it for
+	Verbs     []driver.Verb // verbs that the phase sends to it
 	Endpoints int           // from the plan; for a cluster, more than have names
-	Rows      int           // in the ledger of requests; 0: a cluster whose number of nodes is still unknown
+	Rows      int           // rows in the ledger of requests; 0 for a cluster whose number of nodes is still unknown
 }
 
 // NewView returns the view of a run before it begins: every phase of the plan, with nothing counted. The plan must be valid.
@@ -122,7 +122,7 @@ func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	for _, name := range ph.Targets() {
 		t := p.Target(name)
 		mine := Target{Name: name, Verbs: verbs(ph.OpsOn(name)), Endpoints: endpoints[name], Rows: endpoints[name]}
-		if t.Placement == plan.Slots { // it has more than the plan names; how many is not known yet
+		if t.Placement == plan.Slots { // it has more nodes than the plan names; their number is not known yet
 			mine.Endpoints, mine.Rows = maxEndpoints+1, 0
 		}
 		out.Targets = append(out.Targets, mine)

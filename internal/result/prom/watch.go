@@ -10,7 +10,7 @@ import (
 )
 
 // Watch returns a worker that acts as w and feeds the metrics with its steps and with each snapshot that the sink accepts. feed is called at each
-// assignment and returns its Feed; nil: none. On a coordinator all workers share one Feed, which shows their sum; a worker makes a new one for each
+// assignment and returns its Feed; nil for none. On a coordinator all workers share one Feed, which shows their sum; a worker makes a new one for each
 // run.
 func Watch(w worker.Worker, feed func(worker.Assignment) *Feed) worker.Worker {
 	return &watched{Worker: w, feedOf: feed}
@@ -38,7 +38,7 @@ func (w *watched) Assign(ctx context.Context, a worker.Assignment) error {
 	return w.Worker.Assign(ctx, a)
 }
 
-// Progress returns the worker's, if it reports any.
+// Progress returns the worker's progress, if it reports any.
 func (w *watched) Progress() int64 { return worker.Progress(w.Worker) }
 
 func (w *watched) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {

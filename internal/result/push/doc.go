@@ -4,5 +4,5 @@
 // client_golang's, and the message is encoded here, since client_golang has only that of version 2. Counters and gauges are sent as
 // samples, and histograms as native ones, without classic buckets.
 //
-// A failed push is not made up for: series are cumulative, so the next one that arrives carries all that the lost one did, at a later time.
+// A failed push is not repeated: series are cumulative, so the next one that arrives includes the counts of the lost one, at a later time.
 package push

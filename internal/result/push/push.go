@@ -16,8 +16,8 @@ import (
 
 const (
 	every      = time.Second     // counts change once a second
-	within     = 5 * time.Second // of a push, with its retries
-	lastWithin = 3 * time.Second // of the last one, which the end of a run waits for
+	within     = 5 * time.Second // time limit of a push, with its retries
+	lastWithin = 3 * time.Second // time limit of the last push, which the end of a run waits for
 )
 
 // Job is the value of the label job, that of a scraped coordinator in deploy/prometheus.yml.
@@ -32,15 +32,15 @@ type Pusher struct {
 
 	at           int64        // of the last push, in milliseconds since 1970
 	sent, failed int          // pushes in all, and those that did not arrive
-	said         map[int]bool // statuses that were noted; each is once, so that a run has few notes
-	down         bool         // a failure was noted, and that pushes arrive again was not
+	said         map[int]bool // statuses that were noted; each is noted once, so that a run has few notes
+	down         bool         // a failure was noted, and the recovery was not yet
 
 	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing is sent any more but by Close
+	done   chan struct{} // closed when only Close still sends
 }
 
-// Start begins to push. The caller must call Close. note is told in a sentence when pushes begin to fail, why if that changes, and when they arrive
-// again. It is called from one goroutine at a time.
+// Start begins to push. The caller must call Close. note is called with a sentence when pushes begin to fail, when the reason changes, and when they
+// arrive again. It is called from one goroutine at a time.
 func Start(to *Receiver, from prometheus.Gatherer, note func(string)) *Pusher {
 	p := &Pusher{to: to, from: from, note: note, http: newSender(to), said: map[int]bool{}, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background()) // until Close
@@ -82,7 +82,7 @@ func (p *Pusher) Close(ctx context.Context) {
 	}
 }
 
-// tell counts a push, and notes the first that fails in a way, and the first after it that arrives.
+// tell counts a push. It notes the first failure of each kind, and the first push that arrives after one.
 func (p *Pusher) tell(err error) {
 	p.sent++
 	if err == nil {
@@ -113,7 +113,7 @@ func (p *Pusher) push(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	p.at = max(p.at+1, time.Now().UnixMilli()) // a receiver takes one value of a series for each millisecond
 	for _, m := range encode(families, Job, p.at) {
-		var before error // of the retries, why
+		var before error // why the push was retried
 		if _, err := api.Write(ctx, remote.WriteV1MessageType, m, remote.WithWriteRetryCallback(func(err error) { before = err })); err != nil {
 			if ctx.Err() != nil {
 				err = cmp.Or(before, errors.New("no answer in time"))

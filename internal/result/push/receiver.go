@@ -18,12 +18,12 @@ import (
 	"github.com/prometheus/client_golang/exp/api/remote"
 )
 
-// Receiver is where series are sent to.
+// Receiver is a server that series are sent to.
 type Receiver struct {
 	url     *url.URL
-	Headers http.Header    // of each request, besides the protocol's
-	Token   string         // bearer token; "": none
-	CAs     *x509.CertPool // nil: those of the system
+	Headers http.Header    // further headers of each request
+	Token   string         // bearer token; "" for none
+	CAs     *x509.CertPool // nil for those of the system
 }
 
 // NewReceiver returns the receiver at a URL. It refuses one that holds a password, or no path.
@@ -99,7 +99,7 @@ const (
 type sender struct {
 	to     *Receiver
 	http   *http.Transport
-	status int // of the last answer; 0: the last request got none
+	status int // status of the last answer; 0 if the last request got none
 }
 
 func newSender(to *Receiver) *sender {

@@ -88,7 +88,7 @@ func relation(f *run.Figure) string {
 	return " ×"
 }
 
-// scatter says how much the runs of a variant differ, over all metrics of an op; "" if nothing tells.
+// scatter says how much the runs of a variant differ, over all metrics of an op; "" if that is unknown.
 func scatter(metrics []tables.Comparison) []string {
 	least, most := math.Inf(1), 0.0
 	for _, c := range metrics {

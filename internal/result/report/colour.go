@@ -11,7 +11,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// colours are what is coloured in a text: verdicts, marks of doubt and codes. A rule's title is bold.
+// colours lists what is coloured in a text: verdicts, marks of doubt and codes. A rule's title is bold.
 var colours = []struct {
 	text   *regexp.Regexp
 	colour string

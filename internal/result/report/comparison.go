@@ -53,7 +53,7 @@ func (p *printer) comparison(c *comparison.Result) {
 	}
 }
 
-// notesOf are the comparison's notes, and why it cannot tell.
+// notesOf returns the comparison's notes, and why it is unknown whether figures differ.
 func notesOf(c *comparison.Result) []string {
 	return slices.Concat(c.Notes, tables.Untold(c.Figures))
 }

@@ -1,5 +1,5 @@
-// Package report shows runs and experiments to people. [Text] and [Experiment] are what the terminal shows at the end of one, [Markdown], [CSV] and
-// [JSON] are for other tools, [List] has a line for each of several runs, and [Progress] shows a run in progress. Package page shows them with
+// Package report shows runs and experiments to people. [Text] and [Experiment] write the report that the terminal shows at the end, [Markdown], [CSV]
+// and [JSON] are for other tools, [List] has a line for each of several runs, and [Progress] shows a run in progress. Package page shows them with
 // charts.
 //
 // Text is plain and 100 columns wide; on a narrower terminal it has that width, down to 80, and leaves out columns. Quantities that may be published

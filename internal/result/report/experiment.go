@@ -12,8 +12,8 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Experiment writes how the variants of an experiment compare: what differs and by how much, whether to believe it, the tables, and how far each variant
-// got.
+// Experiment writes how the variants of an experiment compare: what differs and by how much, whether that can be trusted, the tables, and how far
+// each variant got.
 func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	p := newPrinter(opts)
 	for _, answer := range tables.Answers(x) {
@@ -41,7 +41,7 @@ func Experiment(w io.Writer, x *run.Experiment, opts Options) error {
 	return nil
 }
 
-// narrow removes the columns of a comparison that do not fit on a terminal; its findings say most of what they hold.
+// narrow removes the columns of a comparison that do not fit on a terminal; the findings contain most of their information.
 func narrow(t run.Table) run.Table {
 	if !tables.HasFindings(t) {
 		return t
@@ -135,7 +135,7 @@ func (p *printer) variants(x *run.Experiment) {
 	}
 }
 
-// experimentDoubts says how far the runs got, whether to believe them, and then each reason once.
+// experimentDoubts says how far the runs got, whether they can be trusted, and then each reason once.
 func (p *printer) experimentDoubts(x *run.Experiment) {
 	p.prose(strings.Join(tables.Judgement(x), " "))
 	own, all := tables.DoubtsOf(x)
@@ -148,8 +148,8 @@ func (p *printer) experimentDoubts(x *run.Experiment) {
 	p.remedy(all)
 }
 
-// varying leaves out the comparisons that say nothing: those that an open load sets, and those in which all runs are alike; and the columns that are
-// empty. It says which.
+// varying leaves out comparisons without information, that is, figures that an open load sets and those in which all runs are alike, and empty
+// columns. It says which it left out.
 func (p *printer) varying(all []run.Table) (kept []run.Table) {
 	var out []string
 	for _, t := range all {
@@ -170,14 +170,14 @@ func (p *printer) varying(all []run.Table) (kept []run.Table) {
 	return kept
 }
 
-// experimentMarkdown writes what differs, whether to believe it, and the tables of an experiment as Markdown.
+// experimentMarkdown writes what differs, whether that can be trusted, and the tables of an experiment as Markdown.
 func experimentMarkdown(b *strings.Builder, x *run.Experiment) {
 	own, doubts := tables.DoubtsOf(x)
 	opening(b, x.Plan, append(words.Experiment(x), x.ID), tables.Answers(x), tables.Judgement(x), tables.ShownReasons(own), doubts)
 	markdownTables(b, x.Tables)
 }
 
-// opening writes what opens a report as Markdown: what it is of, its answers, the verdict, and each reason for it once.
+// opening writes the opening of a report as Markdown: its subject, its answers, the verdict, and each reason for it once.
 func opening(b *strings.Builder, plan string, facts, answers, verdict, reasons []string, doubts []tables.Doubt) {
 	fmt.Fprintf(b, "## %s\n\n", markdown(plan))
 	for _, answer := range answers {

@@ -56,10 +56,9 @@ func JSON(w io.Writer, all []timeline.Source) error {
 }
 
 // CSV writes a line for each second of each phase (RFC 4180); for an experiment, those of each run. A line has the level, from 1, if the phase has
-// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none: their mean, the
-// usual quantiles, and those that the plans name. Then follows
-// what was observed of the target's side, a column for each field of each observation: the value from the last probe before the end of that second.
-// Names that a spreadsheet would take for a formula are prefixed with an apostrophe.
+// levels, the counts of that second, the ops that had ended by its end, and its response times in seconds, empty if the result has none: their mean,
+// the usual quantiles, and those that the plans name. Then follow the observations of the target's side, a column for each field: the value from the
+// last probe before the end of that second. Names that a spreadsheet would take for a formula are prefixed with an apostrophe.
 func CSV(w io.Writer, all []timeline.Source) error {
 	out := csv.NewWriter(w)
 	runs := runsOf(all)
@@ -162,7 +161,7 @@ func exact(n *float64) string {
 	return strconv.FormatFloat(*n, 'f', -1, 64)
 }
 
-// Markdown writes, as GitHub Flavored Markdown, the verdict and then the figures of each run, the promises of its log files and what was observed of
+// Markdown writes, as GitHub Flavored Markdown, the verdict and then the figures of each run, the promises of its log files and the observations of
 // its target, or the tables of each experiment.
 func Markdown(w io.Writer, all []timeline.Source) error {
 	var b strings.Builder

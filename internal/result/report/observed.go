@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// observed adds what was observed of the target's side: a line for each field, and how it was observed.
+// observed adds the observations of the target's side: a line for each field, and how it was observed.
 func (p *printer) observed(ph *run.Phase) {
 	for _, name := range slices.Sorted(maps.Keys(ph.Probes)) {
 		how := ph.Probes[name]
@@ -25,7 +25,7 @@ func (p *printer) observed(ph *run.Phase) {
 	}
 }
 
-// observedMarkdown writes what was observed of the target's side in the phases of a run.
+// observedMarkdown writes the observations of the target's side in the phases of a run.
 func observedMarkdown(b *strings.Builder, r *run.Run) {
 	row := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	first := true

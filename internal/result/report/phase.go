@@ -82,7 +82,7 @@ func unused(ph *run.Phase) (idle []string) {
 	return idle
 }
 
-// requests lists, by verb, what was sent to each endpoint.
+// requests lists, by verb, the requests to each endpoint.
 func (p *printer) requests(ph *run.Phase) {
 	var endpoints []string
 	lines := map[string][]string{}
@@ -95,7 +95,7 @@ func (p *printer) requests(ph *run.Phase) {
 		if len(ph.Others) > 0 {
 			at = r.Target + " at " + at
 			if r.Sent+r.Refused == 0 {
-				continue // no step brings it there
+				continue // no step sends it there
 			}
 		}
 		if _, there := lines[at]; !there {

@@ -11,9 +11,9 @@ import (
 
 // JSONLines writes the course of runs as JSON for programs, one object a line. An object has one of these forms:
 //
-//	{"progress": {…}}                  how far a step has got: the fields of progressLine
+//	{"progress": {…}}                  the progress of a step: the fields of progressLine
 //	{"result": {…}}                    a run has ended: the fields of resultLine
-//	{"message": "text"}                what a person would have been told
+//	{"message": "text"}                a message for people
 //
 // After a failed write it writes no more. Several goroutines may use it.
 type JSONLines struct {

@@ -22,14 +22,14 @@ const (
 
 // Options say what to show, and how.
 type Options struct {
-	Dir    string // the run's directory; "": none
-	Width  int    // columns of the terminal; 0: unknown, or none
+	Dir    string // the run's directory; "" for none
+	Width  int    // columns of the terminal; 0 if unknown, or not a terminal
 	Colour bool   // whether the terminal shows colours, and the user wants them
-	Full   bool   // also what nobody doubts or that never varies: untimed phases, columns of a single value
+	Full   bool   // also show parts without news: untimed phases, columns of a single value
 }
 
-// Text writes the summary of a run: what it found, whether to believe that and why not, then each phase with its figures, the workers if there are several, and the
-// asserts.
+// Text writes the summary of a run: its answer, whether it can be trusted and why not, then each phase with its figures, the workers if there are
+// several, and the asserts.
 func Text(w io.Writer, r *run.Run, opts Options) error {
 	p := newPrinter(opts)
 	p.Full = p.Full || tables.Loads(r) == 0 // untimed phases are then all there is
@@ -162,7 +162,7 @@ func (p *printer) asserts(all []run.AssertResult) {
 	}
 }
 
-// doubts says how far the run got, whether its asserts hold and whether to believe it; then each reason once.
+// doubts says how far the run got, whether its asserts hold and whether its figures can be trusted; then each reason once.
 func (p *printer) doubts(r *run.Run) {
 	p.prose(strings.Join(words.Verdict(r), " "))
 	for _, why := range words.Ends(r) {
@@ -180,7 +180,7 @@ func (p *printer) doubts(r *run.Run) {
 	p.remedy(all)
 }
 
-// doubt adds a reason: its mark, what it means and its code, and then what was measured.
+// doubt adds a reason: its mark, its meaning and its code, and then the measurements.
 func (p *printer) doubt(d tables.Doubt) {
 	mark := cmp.Or(d.Validity.Mark(), "-")
 	if d.Means == "" {
@@ -195,7 +195,7 @@ func (p *printer) doubt(d tables.Doubt) {
 	}
 }
 
-// remedy says which command tells what to do.
+// remedy names the command that says what to do.
 func (p *printer) remedy(all []tables.Doubt) {
 	var codes []string
 	for _, d := range all {

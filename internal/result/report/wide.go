@@ -40,7 +40,7 @@ func concise(t run.Table) [][]tables.Cell {
 	return rows
 }
 
-// tight writes a table that was too wide for some terminals: with short names, common values said once, and titles split.
+// tight writes a table that was too wide for some terminals, with short names, common values shown once, and titles split.
 func (p *printer) tight(t run.Table) {
 	t, names := shortNames(t)
 	t, all := same(t)
@@ -107,7 +107,7 @@ func breakTitles(rows [][]tables.Cell) (above []tables.Cell) {
 	return above
 }
 
-// terse removes from a comparison what its other columns nearly say.
+// terse removes columns of a comparison that its other columns nearly repeat.
 func terse(t run.Table) run.Table {
 	median := func(c run.Column) bool { return c.Name == "median" }
 	t.Rows = slices.Clone(t.Rows)

@@ -9,7 +9,7 @@ import (
 // maxWorkers bounds the lines for workers that were not lost.
 const maxWorkers = 16
 
-// workers adds a line for each worker if there are several, and says what is missing from lost ones.
+// workers adds a line for each worker if there are several, and says which ops of lost ones are missing.
 func (p *printer) workers(r *run.Run) {
 	if len(r.Fleet) < 2 && len(r.Losses) == 0 {
 		return

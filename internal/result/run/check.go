@@ -15,10 +15,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// CheckValid reports whether the result is consistent. Its schema must be the one this program writes. Every phase of the order must exist, with
-// everything that accompanies its figures. What the result states twice must agree. A phase whose ledgers do not balance, or that has ops nobody
-// asked for, must be judged invalid. No phase may be better than its reasons, and the verdict and the exit code must be those of the phases and
-// asserts.
+// CheckValid returns an error if the result is not consistent. Its schema must be the one this program writes. Every phase of the order must exist,
+// with everything that accompanies its figures. Facts that the result states twice must agree. A phase whose ledgers do not balance, or that has ops
+// nobody asked for, must be judged invalid. No phase may be better than its reasons, and the verdict and the exit code must be those of the phases
+// and asserts.
 func (r *Run) CheckValid() error {
 	if r.Schema != schemaVersion {
 		return fmt.Errorf("result of schema %d, this loadgen reads %d", r.Schema, schemaVersion)
@@ -88,7 +88,7 @@ func checkCounted(v reflect.Value) error {
 	return nil
 }
 
-// checkVerdict compares the verdict and the exit code with what they are derived from.
+// checkVerdict compares the verdict and the exit code with the facts that they follow from.
 func (r *Run) checkVerdict() error {
 	v := r.Verdict
 	made := Run{Header: r.Header, Asserts: r.Asserts, PhaseOrder: r.PhaseOrder, Phase: r.Phase, Verdict: Verdict{Completeness: v.Completeness}}
@@ -253,7 +253,7 @@ func (p *Phase) checkSearch() error {
 	return nil
 }
 
-// checkFigures checks the figures of a load; apart says that it had several targets, so that an op may have none.
+// checkFigures checks the figures of a load. apart says that it had several targets, so that an op may have no figures.
 func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario, apart bool) error {
 	for verb, o := range ops {
 		switch {
@@ -356,7 +356,7 @@ func (f *Figures) checkCounts() error {
 	return nil
 }
 
-// check checks that a latency has what every number of samples allows, and that its figures ascend.
+// check checks that a latency has all figures that its number of samples allows, and that they ascend.
 func (l *Latency) check() error {
 	if l.Count > 0 && (l.Min == nil || l.Failed == 0 && (l.Mean == nil || l.SD == nil || l.Max == nil)) {
 		return fmt.Errorf("%s without a mean, sd, min or max", quantity.Count(l.Count, "latency sample"))
@@ -439,7 +439,7 @@ func (p *Phase) checkTotal() error {
 
 func checkLedgers(ops map[string]*Op, requests []Requests) error {
 	for verb, o := range ops {
-		if o == nil { // its steps have ledgers
+		if o == nil { // only its steps have ledgers
 			continue
 		}
 		if o.InFlight < 0 || o.Keys.InFlight < 0 {
@@ -483,7 +483,7 @@ func (p *Phase) CheckRequests() error {
 		return checkAnswered(kind, p.Target.Replication, p.Op, p.Requests)
 	}
 	for _, t := range append([]Target{p.Target}, p.Others...) {
-		if t.Driver == (driver.Inside{}).Name() { // its cache and its source were asked, if anything was
+		if t.Driver == (driver.Inside{}).Name() { // requests went to its cache and its source, if to any
 			continue
 		}
 		sent := slices.DeleteFunc(slices.Clone(p.Requests), func(r Requests) bool { return r.Target != t.Name })
@@ -529,7 +529,7 @@ func checkAnswered(kind worker.StepKind, r *Replication, ops map[string]*Op, req
 	return nil
 }
 
-// answers returns how many good answers an op needs to end ok or miss, for a target with replication r; nil means none.
+// answers returns how many good answers an op needs to end ok or miss, for a target with replication r, or nil for none.
 func answers(r *Replication, kind worker.StepKind, verb string) uint64 {
 	switch {
 	case r == nil || !r.ByClient():

@@ -3,15 +3,15 @@ package run
 // Dataset describes the keys and values used.
 type Dataset struct {
 	Name       string  `json:"name"`
-	Keys       int64   `json:"keys"`  // in the key space, or in each session's pool
+	Keys       int64   `json:"keys"`  // number of keys in the key space, or in each session's pool
 	Scope      string  `json:"scope"` // "shared" or "session"
 	Pick       string  `json:"pick"`
 	Skew       float64 `json:"skew"`        // s of zipf(s) and latest(s), otherwise 0
 	ValueBytes int     `json:"value_bytes"` // of the largest value
-	Values     string  `json:"values"`      // how they differ from text of that size; "": they do not
+	Values     string  `json:"values"`      // how they differ from text of that size; "" if they do not
 
-	File       *KeyFile   `json:"file"`        // source of the keys; nil: they are generated
-	ValuesFile *ValueFile `json:"values_file"` // source of the values; nil: they are generated
+	File       *KeyFile   `json:"file"`        // source of the keys; nil if they are generated
+	ValuesFile *ValueFile `json:"values_file"` // source of the values; nil if they are generated
 }
 
 // PerSession says whether each session had its own pool of keys.

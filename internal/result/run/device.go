@@ -1,6 +1,6 @@
 package run
 
-// Device is what the block devices beneath a phase's log files did, whoever asked them to. A device that several workers share counts once.
+// Device says what the block devices below a phase's log files did, including for other programs. A device that several workers share counts once.
 type Device struct {
 	Bytes         *float64 `json:"bytes"`        // written
 	Flushes       *float64 `json:"flushes"`      // of write caches

@@ -1,8 +1,8 @@
-// Package run is a run's result as data: its identity, what it counted and measured, and how far that can be trusted. Package rundir keeps it on disk,
-// and package runner makes it happen.
+// Package run holds a run's result as data: its identity, its counts and measurements, and how far those can be trusted. Package rundir keeps a
+// result on disk, and package runner carries a run out.
 //
-// A [Run] is the only form of a result. It is written as JSON to disk and to --out, printed by reports and read by asserts, always by the same paths:
-// `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan. docs/result.md lists every path.
+// A [Run] is the only form of a result. It is written as JSON to disk and to --out, printed by reports and read by asserts, always under the same
+// paths: `.phase.get.op.get.response.p99` in jq is phase.get.op.get.response.p99 in a plan. docs/result.md lists every path.
 //
 // # Conventions
 //

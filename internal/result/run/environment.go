@@ -12,9 +12,9 @@ type Environment struct {
 	Kernel      string `json:"kernel"`
 	Hostname    string `json:"hostname"`
 	CPUModel    string `json:"cpu_model"`
-	CPUs        int    `json:"cpus"` // that this process may use
+	CPUs        int    `json:"cpus"` // number of CPUs that this process may use
 	GOMAXPROCS  int    `json:"gomaxprocs"`
-	LoopCPUs    string `json:"loop_cpus"` // that event loops kept to, such as 4-7, so that built-in nodes had NodeCPUs; "": not divided
+	LoopCPUs    string `json:"loop_cpus"` // the CPUs that event loops kept to, such as 4-7, while built-in nodes had NodeCPUs; "" if they were not divided
 	NodeCPUs    string `json:"node_cpus"`
 	ClockSource string `json:"clock_source"`
 	Governor    string `json:"governor"` // CPU frequency governor of the first CPU
@@ -32,13 +32,13 @@ type Environment struct {
 	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 }
 
-// Codes for why a fact of the environment is null.
+// Codes of reasons why a fact of the environment is null.
 const (
 	unlimited  reason.Code = "unlimited"  // the machine does not set this limit
 	unreadable reason.Code = "unreadable" // the machine does not report it, or not in a known form
 )
 
-// Null records why a fact is null or "": the machine sets no such limit (unbounded), or it could not be read.
+// Null records why a fact is null or "". If unbounded, the machine sets no such limit; otherwise it could not be read.
 func (e *Environment) Null(fact, why string, unbounded bool) {
 	if e.Nulls == nil {
 		e.Nulls, e.NullCodes = map[string]string{}, map[string]reason.Code{}

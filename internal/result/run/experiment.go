@@ -14,39 +14,39 @@ import (
 // experimentVersion is the version of an experiment's JSON. Version 2 is read, too: its figures may be of single seconds, and its errors are of 99.9 %.
 const experimentVersion = 3
 
-// Experiment is the result of running the variants of a plan repeatedly. Each execution is a [Run] of its own; this names them and holds how the
-// variants compare. docs/result.md describes its JSON.
+// Experiment is the result of running the variants of a plan repeatedly. Each execution is a [Run] of its own; an Experiment names them and says how
+// the variants compare. docs/result.md describes its JSON.
 type Experiment struct {
 	Schema     int       `json:"schema"`
 	ID         string    `json:"experiment_id"`
 	Plan       string    `json:"plan"`
-	PlanDigest string    `json:"plan_digest"` // of its settings and its variants' plans, in hex; "": from an older loadgen
+	PlanDigest string    `json:"plan_digest"` // of its settings and its variants' plans, in hex; "" in results of an older loadgen
 	StartedAt  time.Time `json:"started_at"`
 	Loadgen    string    `json:"loadgen"`
-	Seed       uint64    `json:"seed"`     // of the order: that of the baseline's plan
-	Repeat     int       `json:"repeat"`   // how often each variant was to run
+	Seed       uint64    `json:"seed"`     // the seed of the order, which is that of the baseline's plan
+	Repeat     int       `json:"repeat"`   // how often each variant should run
 	Order      string    `json:"order"`    // "interleaved" or "sequential"
 	Baseline   string    `json:"baseline"` // a variant's name
 	Fork       bool      `json:"fork"`
-	Compare    []string  `json:"compare,omitempty"` // metrics compared, by their paths below an op; none: the usual ones
-	Matters    float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0: any does
-	CapSeconds float64   `json:"cap_seconds"`       // for all runs of a variant together; 0: none
-	Seconds    float64   `json:"seconds"`           // from StartedAt to the end, or to the last run named
-	Finished   bool      `json:"finished"`          // false: in progress, or cut off
+	Compare    []string  `json:"compare,omitempty"` // metrics compared, by their paths below an op; none for the usual ones
+	Matters    float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0 if any does
+	CapSeconds float64   `json:"cap_seconds"`       // limit for all runs of a variant together; 0 for none
+	Seconds    float64   `json:"seconds"`           // from StartedAt to the end, or to the end of the last run named
+	Finished   bool      `json:"finished"`          // false if it is in progress or was cut off
 	Verdict    Verdict   `json:"verdict"`           // each part is the worst over its runs
 	ExitCode   int       `json:"exit_code"`         // the worst over its runs
 
-	ReasonRuns []int `json:"reason_runs,omitempty"` // for each of the verdict's reasons, the number of its run in Runs, from 1; 0: no run. Empty in results of an older form
+	ReasonRuns []int `json:"reason_runs,omitempty"` // for each of the verdict's reasons, the number of its run in Runs, from 1, or 0 if it has none; empty in results of an older form
 
-	Labels map[string]string `json:"labels"` // set by the user for it and its runs
-	Logs   []string          `json:"logs"`   // of runs that count: where their logs were, how durable they were, what was verified
+	Labels map[string]string `json:"labels"` // set by the user for the experiment and its runs
+	Logs   []string          `json:"logs"`   // log files of the runs that count: where they were, how durable they were, what was verified
 
 	Variants []Variant       `json:"variants"`           // in the plan's order
-	LeftOut  []string        `json:"left_out,omitempty"` // names of variants that were not to be run, as the experiment's `when` was false
+	LeftOut  []string        `json:"left_out,omitempty"` // names of variants that were left out because the experiment's `when` was false
 	Runs     []ExperimentRun `json:"runs"`               // in the order they were run
 	Figures  []Figure        `json:"figures"`            // by phase, op and metric, and then by variant
-	Tables   []Table         `json:"tables"`             // those of the plan, then one for each phase, op and metric
-	Charts   []chart         `json:"charts"`             // those of the plan
+	Tables   []Table         `json:"tables"`             // the plan's, then one for each phase, op and metric
+	Charts   []chart         `json:"charts"`             // the plan's
 
 	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
 }
@@ -57,7 +57,7 @@ type Stop string
 // From best to worst.
 const (
 	StopFinished Stop = "finished" // everything planned was done
-	StopCap      Stop = "cap"      // the variant's time was used up; what there is counts
+	StopCap      Stop = "cap"      // the variant's time was used up; what was measured counts
 	StopAborted  Stop = "aborted"  // by the user, or by the plan when ops failed; an incomplete run does not count
 	StopFailed   Stop = "failed"   // something could not be run
 )
@@ -96,20 +96,20 @@ type Figure struct {
 	Metric  string `json:"metric"` // its path relative to the op: "rate", "response.p99"
 	Unit    string `json:"unit"`   // "/s", "s", or "" for a share
 
-	Values int      `json:"values"` // number of runs that have it
+	Values int      `json:"values"` // number of runs that have the metric
 	Score  *float64 `json:"score"`  // arithmetic mean of the runs
 	Error  *float64 `json:"error"`  // half the width of the score's 95 % confidence interval
 	Median *float64 `json:"median"` // of the runs
 
-	Ratio   *float64 `json:"ratio"`    // to the baseline, of geometric means; null for a share
+	Ratio   *float64 `json:"ratio"`    // to the baseline, by geometric means; null for a share
 	RatioLo *float64 `json:"ratio_lo"` // 95 % confidence interval of the ratio
 	RatioHi *float64 `json:"ratio_hi"`
 	P       *float64 `json:"p"`      // from Welch's t test on logarithms; for a share, on the values
 	PHolm   *float64 `json:"p_holm"` // the same, adjusted for all comparisons that the experiment shows
-	Spread  *float64 `json:"spread"` // standard deviation between runs, as a share; for a share, as a difference
+	Spread  *float64 `json:"spread"` // standard deviation between runs, relative to the mean; for a share, as a difference
 	MDE     *float64 `json:"mde"`    // smallest difference that would be found nine times in ten among all comparisons, as Spread
 
-	Difference   *float64 `json:"difference,omitempty"`    // of a share, from the baseline's; otherwise absent
+	Difference   *float64 `json:"difference,omitempty"`    // a share's difference from the baseline's; otherwise absent
 	DifferenceLo *float64 `json:"difference_lo,omitempty"` // its 95 % confidence interval
 	DifferenceHi *float64 `json:"difference_hi,omitempty"`
 
@@ -118,7 +118,7 @@ type Figure struct {
 
 	Code reason.Code `json:"code"` // of the finding; "" in results of an older form
 
-	Validity  Validity               `json:"validity"` // of the worst phase that it is from, including the baseline's
+	Validity  Validity               `json:"validity"` // the worst validity of the phases that it is computed from, including the baseline's
 	Nulls     map[string]string      `json:"nulls"`
 	NullCodes map[string]reason.Code `json:"null_codes"` // of Nulls; empty in results of an older form
 }
@@ -128,10 +128,10 @@ func (f *Figure) Null(name string, why reason.Why) {
 	f.Nulls[name], f.NullCodes[name] = why.Text, why.Code
 }
 
-// Share says that it is a share, and compared by difference.
+// Share says whether the figure is a share, which is compared by difference.
 func (f *Figure) Share() bool { return f.Unit == "" }
 
-// Above says by how much it is above the baseline's: the ratio less 1 or, of a share, the difference; NaN if that is unknown.
+// Above returns by how much the figure is above the baseline's: the ratio less 1 or, for a share, the difference; NaN if that is unknown.
 func (f *Figure) Above() float64 {
 	switch {
 	case f.Difference != nil:
@@ -142,7 +142,7 @@ func (f *Figure) Above() float64 {
 	return math.NaN()
 }
 
-// Undecided says that nothing tells whether it differs.
+// Undecided says that there is no test of whether the figure differs.
 func (f *Figure) Undecided() bool {
 	return f.Code == "undecided" || f.Code == "no_values" || f.Code == "" && f.RatioHi == nil
 }
@@ -163,14 +163,14 @@ type Column struct {
 	Unit  string `json:"unit"` // of the texts
 }
 
-// TableRow is a variant, or figures from elsewhere.
+// TableRow is a variant, or figures that were not measured here.
 type TableRow struct {
 	Name      string `json:"name"`
 	Elsewhere bool   `json:"elsewhere"` // not measured here
 	Cells     []Cell `json:"cells"`     // one for each column
 }
 
-// Cell is a value and its text. Without a value, the text says what to show instead, and Reason says why.
+// Cell is a value and its text. Without a value, the text is shown instead, and Reason says why there is none.
 type Cell struct {
 	Value  *float64 `json:"value"` // in base units
 	Text   string   `json:"text"`
@@ -179,14 +179,14 @@ type Cell struct {
 	Lo *float64 `json:"lo,omitempty"` // 95 % confidence interval of a ratio; absent for any other value, and with fewer than three runs
 	Hi *float64 `json:"hi,omitempty"`
 
-	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that is null, without its name
+	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that figure is null, without its name
 }
 
 // chart is a chart that the plan describes.
 type chart struct {
 	Title string      `json:"title"`
 	Over  string      `json:"over"`  // meaning of X: "time" in seconds, "ops" that had ended, "quantile" as a share, "var.NAME" values of a variable
-	Unit  string      `json:"unit"`  // in which to show Y
+	Unit  string      `json:"unit"`  // unit in which to show Y
 	Log   bool        `json:"log"`   // logarithmic Y axis
 	Lines []chartLine `json:"lines"` // by variant, then in the plan's order; over a variable, one for each combination of the others
 }
@@ -195,11 +195,11 @@ type chart struct {
 type chartLine struct {
 	Name    string     `json:"name"`
 	Variant string     `json:"variant"`
-	X       []float64  `json:"x"`      // of its points, ascending
+	X       []float64  `json:"x"`      // the points' X, ascending
 	Y       []*float64 `json:"y"`      // one for each X, in base units; null breaks the line
 	Reason  string     `json:"reason"` // why it has no points
 
-	Cause string `json:"cause,omitempty"` // like that of a cell
+	Cause string `json:"cause,omitempty"` // like a cell's
 }
 
 // AddChart adds a chart without lines and returns it; it is valid until the next AddChart.
@@ -213,7 +213,7 @@ func (c *chart) Draw(name, variant string, x []float64, y []*float64) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: x, Y: y})
 }
 
-// Miss adds a variant's line without points; why is the empty cell that gives the reason.
+// Miss adds a variant's line without points, with the reason of an empty cell.
 func (c *chart) Miss(name, variant string, why Cell) {
 	c.Lines = append(c.Lines, chartLine{Name: name, Variant: variant, X: []float64{}, Y: []*float64{}, Reason: why.Reason, Cause: why.Cause})
 }
@@ -307,8 +307,8 @@ func (x *Experiment) Abort(by reason.Why) {
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, exit.Aborted)
 }
 
-// Cap records that a variant has fewer runs than planned because its time was used up. The plan allowed for that, so the exit code is that of the
-// runs.
+// Cap records that a variant has fewer runs than planned because its time was used up. The plan allows this, so the exit code follows from the runs
+// alone.
 func (x *Experiment) Cap(variant string) {
 	for i := range x.Variants {
 		if v := &x.Variants[i]; v.Name == variant {
@@ -319,7 +319,7 @@ func (x *Experiment) Cap(variant string) {
 	x.say(0, reason.Why{Code: reason.Capped, Text: fmt.Sprintf("%s: not run as often as planned: its cap is used up", variant)})
 }
 
-// Of each of these an experiment takes the worst; they are ordered from best to worst.
+// An experiment takes the worst of each of these. They are ordered from best to worst.
 var (
 	completenesses = [...]Completeness{Complete, Capped, Degraded, Aborted, Failed}
 	validities     = [...]Validity{Valid, Suspect, Invalid}
@@ -340,7 +340,7 @@ func (x *Experiment) judge(r ExperimentRun) {
 	x.ExitCode = worst(exitCodes[:], x.ExitCode, r.ExitCode)
 }
 
-// say adds a reason of run number of, from 1; 0: of no run.
+// say adds a reason of run number of, from 1; 0 for a reason of no run.
 func (x *Experiment) say(of int, why reason.Why) {
 	x.Verdict.add(why)
 	x.ReasonRuns = append(x.ReasonRuns, of)

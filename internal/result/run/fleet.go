@@ -10,11 +10,11 @@ type Worker struct {
 	Name     string `json:"name"`
 	Host     string `json:"host"`     // "" for the coordinator's own process
 	Loadgen  string `json:"loadgen"`  // version of its program
-	Sessions int    `json:"sessions"` // its maximum in any phase
-	Replaces string `json:"replaces"` // the lost worker whose sessions it took over; "": none
-	Since    string `json:"since"`    // the first phase it took part in; "": the run's first
+	Sessions int    `json:"sessions"` // the most in any phase
+	Replaces string `json:"replaces"` // the lost worker whose sessions it took over, or ""
+	Since    string `json:"since"`    // the first phase it took part in; "" for the run's first
 
-	Failed string `json:"failed"` // the failure that it reported, which ended the run; "": none
+	Failed string `json:"failed"` // the failure that it reported, which ended the run, or ""
 
 	ClockOffsetSeconds      float64 `json:"clock_offset_seconds"`      // its monotonic clock minus the coordinator's, as fixed for the run
 	ClockUncertaintySeconds float64 `json:"clock_uncertainty_seconds"` // possible error of the offset at the end of its last step; 0 in the coordinator's own process
@@ -31,7 +31,7 @@ func (w *Worker) AddSpent(g *measure.Generator) {
 	w.MaxRSSBytes = max(w.MaxRSSBytes, g.MaxRSSBytes)
 }
 
-// FailedWorkers is how many workers reported a failure.
+// FailedWorkers returns how many workers reported a failure.
 func (r *Run) FailedWorkers() (n int) {
 	for i := range r.Fleet {
 		if r.Fleet[i].Failed != "" {

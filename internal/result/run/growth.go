@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Growth is what an op costs the more there are: its service times by ordinal, an op's position in the schedule of its phase. It covers all ops,
-// including those of the warm-up.
+// Growth says how an op's cost changes with the number of ops: service times by ordinal, which is an op's position in the schedule of its phase. It
+// covers all ops, including those of the warm-up.
 type Growth struct {
 	Ops   uint64   `json:"ops"`   // ops that have ended
 	Drift *float64 `json:"drift"` // mean of the last twentieth divided by that of the first
@@ -15,10 +15,10 @@ type Growth struct {
 	Order   *float64 `json:"order"`
 	OrderLo *float64 `json:"order_lo"`
 	OrderHi *float64 `json:"order_hi"`
-	Shown   string   `json:"shown"` // what order and drift show: "grows", "falls", "none" or "unclear"; "" without an order
+	Shown   string   `json:"shown"` // the conclusion from order and drift: "grows", "falls", "none" or "unclear"; "" without an order
 
 	// How long the phase took, or would take, until To ops have ended, with its 95 % confidence interval.
-	To          int64    `json:"to"` // number asked about; 0: none
+	To          int64    `json:"to"` // the number of ops that the plan asks about; 0 for none
 	SecondsTo   *float64 `json:"seconds_to"`
 	SecondsToLo *float64 `json:"seconds_to_lo"`
 	SecondsToHi *float64 `json:"seconds_to_hi"`
@@ -26,7 +26,7 @@ type Growth struct {
 	Course []GrowthRow `json:"course"` // up to 128 rows, all of equally many ordinals but the last
 }
 
-// GrowthRow is the ended ops of neighbouring ordinals. Service times are in seconds; a row with failed ops has no mean.
+// GrowthRow holds the ended ops of neighbouring ordinals. Service times are in seconds; a row with failed ops has no mean.
 type GrowthRow struct {
 	N      uint64   `json:"n"` // the largest ordinal
 	Ended  uint64   `json:"ended"`
@@ -70,11 +70,11 @@ func (g *Growth) check() error {
 }
 
 const (
-	flat  = 0.25 // an order within this of 0 is none: over twice as many ops, the cost changes by less than a fifth
-	drift = 1.25 // so is a drift of at most this, or of 1 divided by it
+	flat  = 0.25 // an order this close to 0 counts as none: with twice as many ops, the cost changes by less than a fifth
+	drift = 1.25 // and so does a drift between 1 divided by this and this
 )
 
-// Wide says whether the order's interval contains 0 and too much else.
+// Wide says whether the order's interval is too wide to tell that there is no growth.
 func (g *Growth) Wide() bool { return *g.OrderLo < -flat || *g.OrderHi > flat }
 
 // Drifted returns +1 if the last ops took longer than the first, -1 if they took less, and 0 if neither or unknown.
@@ -90,7 +90,7 @@ func (g *Growth) Drifted() int {
 	return 0
 }
 
-// shows returns what order and drift show together.
+// shows returns the conclusion from order and drift together.
 func (g *Growth) shows() string {
 	switch {
 	case g.Order == nil || g.OrderLo == nil || g.OrderHi == nil:

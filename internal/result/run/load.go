@@ -4,7 +4,7 @@ package run
 type Model string
 
 const (
-	ModelClosed Model = "closed" // when the previous op has ended; also for a populate or a clear
+	ModelClosed Model = "closed" // when the slot's previous op has ended; also for a populate or a clear
 	ModelOpen   Model = "open"   // by a schedule
 	ModelStages Model = "stages" // by several schedules, one after another
 	ModelSearch Model = "search" // by the rates that a search tries
@@ -26,13 +26,13 @@ const (
 	EndLog        End = "log"        // a log failed
 )
 
-// Load is the load that was asked for. A field that the model does not have is 0 or "". For stages it covers all of them together; for a search, what
-// its levels have in common.
+// Load is the load that the plan asked for. A field that the model does not have is 0 or "". For stages it covers all of them together; for a search,
+// it holds what its levels have in common.
 type Load struct {
 	Sessions        int     `json:"sessions"`
 	Pipeline        int     `json:"pipeline"`
 	Batch           int     `json:"batch"`      // keys per op
-	Iterations      int64   `json:"iterations"` // of each session; 0: no limit
+	Iterations      int64   `json:"iterations"` // of each session; 0 for no limit
 	DurationSeconds float64 `json:"duration_seconds"`
 	RampSeconds     float64 `json:"ramp_seconds"`
 	ThinkSeconds    float64 `json:"think_seconds"`
@@ -41,7 +41,7 @@ type Load struct {
 	InFlight        int     `json:"in_flight"`
 	OnFull          string  `json:"on_full"`
 	HitRatio        float64 `json:"hit_ratio"`         // share of gets for keys of the dataset, if the plan sets it; otherwise 0
-	OnMiss          string  `json:"on_miss,omitempty"` // what follows a get that misses: put; absent: nothing
+	OnMiss          string  `json:"on_miss,omitempty"` // what follows a get that misses: put; absent if nothing does
 }
 
 // Trace is the trace that a phase replayed.
@@ -55,7 +55,7 @@ type Trace struct {
 	LeftOut []TraceCount `json:"left_out"`
 }
 
-// TraceCount is how many lines of a trace have an op.
+// TraceCount says how many lines of a trace have an op.
 type TraceCount struct {
 	Op    string `json:"op"`
 	Lines int64  `json:"lines"`

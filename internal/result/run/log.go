@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// shareOf sets a log's speed as a share of its bound's, or says why it cannot. bound is nil if its phase has no log.
+// shareOf sets a log's speed as a share of its bound's, or returns why it cannot. bound is nil if the bound's phase has no log.
 func shareOf(l, bound *worker.Log) (why reason.Why) {
 	switch {
 	case l.Bound == "":

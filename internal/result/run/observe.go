@@ -1,6 +1,6 @@
 package run
 
-// Probe is one look at what a plan observes. Its JSON is a line of a run directory's observations.
+// Probe is one reading of an observation. Its JSON is a line of a run directory's observations.
 type Probe struct {
 	Phase   string             `json:"phase"`
 	Observe string             `json:"observe"`           // the observation's name
@@ -8,39 +8,39 @@ type Probe struct {
 	At      float64            `json:"at"`                // when the figures arrived, in seconds on the run clock
 	Seconds float64            `json:"seconds"`           // how long it took
 	Value   map[string]float64 `json:"value"`             // by field
-	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing was reached
-	Skipped int                `json:"skipped,omitempty"` // probes that were due between the one before and this, and were not made
+	Missing map[string]string  `json:"missing"`           // why a field has no value; under "", why nothing could be read
+	Skipped int                `json:"skipped,omitempty"` // probes that were due since the one before and were not made
 }
 
 // Observed is one field of an observation over a phase. An unavailable number is null.
 type Observed struct {
 	Unit    string   `json:"unit"`    // "bytes", "s", "us"; "" for a plain number
-	Counter bool     `json:"counter"` // it only grows
+	Counter bool     `json:"counter"` // it never falls
 	Before  *float64 `json:"before"`  // just before the load
 	After   *float64 `json:"after"`   // after the load
 	Delta   *float64 `json:"delta"`   // after − before
 	Rate    *float64 `json:"rate"`    // delta divided by the seconds between the two
-	Last    *float64 `json:"last"`    // this and the following: over all probes that returned it
+	Last    *float64 `json:"last"`    // the last value; this and the following are over all probes that returned it
 	Min     *float64 `json:"min"`
 	Max     *float64 `json:"max"`
 	Mean    *float64 `json:"mean"`
 
-	// Of the memory of a store that a populate fills; absent elsewhere.
-	PerItem     *float64 `json:"per_item,omitempty"`      // bytes an item: the slope
+	// For the memory of a store that a populate fills; absent elsewhere.
+	PerItem     *float64 `json:"per_item,omitempty"`      // bytes per item: the slope
 	PerItemCI95 *float64 `json:"per_item_ci95,omitempty"` // half of its 95 % interval
 	Fixed       *float64 `json:"fixed,omitempty"`         // bytes without any item
-	KeyTable    *float64 `json:"key_table,omitempty"`     // bytes of Redis' table of keys at the end, which is in neither
+	KeyTable    *float64 `json:"key_table,omitempty"`     // bytes of Redis' table of keys at the end, which neither of those includes
 }
 
-// Probes is how an observation was made in a phase.
+// Probes says how an observation was made in a phase.
 type Probes struct {
 	Kind       string      `json:"kind"`        // "server", "process", "directory", "prometheus" or "hook"
 	Of         string      `json:"of"`          // what was observed, in words
 	Taken      int         `json:"taken"`       // probes that ended
-	Failed     int         `json:"failed"`      // probes of these that reached nothing
+	Failed     int         `json:"failed"`      // those of them that could read nothing
 	Skipped    int         `json:"skipped"`     // probes that were due while an earlier one was in progress
 	Seconds    float64     `json:"seconds"`     // total time of all probes
-	MaxSeconds float64     `json:"max_seconds"` // time of the longest
+	MaxSeconds float64     `json:"max_seconds"` // time of the longest probe
 	Errors     []ErrorText `json:"errors"`      // why figures are missing, most frequent first
 	Series     []ProbeRow  `json:"series"`
 }

@@ -14,40 +14,40 @@ type Phase struct {
 	Seconds  float64         `json:"seconds"`  // first start to last end of the measured ops
 	Validity Validity        `json:"validity"` // worst of Reasons
 	Reasons  []Reason        `json:"reasons"`
-	Notes    []string        `json:"notes,omitempty"` // what the load may have done besides what was meant; absent if there is nothing
+	Notes    []string        `json:"notes,omitempty"` // ways in which the load may not be what the user wanted; absent if there are none
 	WarmUp   WarmUp          `json:"warmup"`
 	Steady   struct {        // how steady the load was after its warm-up, second by second
 		Seconds  int   `json:"seconds"`  // whole seconds considered, with the whole load on
-		Rate     Trend `json:"rate"`     // of ops that ended ok or miss per second
-		Response Trend `json:"response"` // of their mean response
+		Rate     Trend `json:"rate"`     // ops that ended ok or miss per second
+		Response Trend `json:"response"` // their mean response
 	} `json:"steady"`
 
 	Target  Target   `json:"target"`
-	Others  []Target `json:"other_targets"` // named by steps of scenarios, in order of first mention
+	Others  []Target `json:"other_targets"` // targets that steps of scenarios name, in order of first mention
 	Dataset Dataset  `json:"dataset"`
 	Load    Load     `json:"load"`
-	Trace   *Trace   `json:"trace"` // null: the phase replays none
+	Trace   *Trace   `json:"trace"` // null if the phase replays none
 
 	OfferedRate  *float64 `json:"offered_rate"`  // open: ops due per second after the ramp
 	AchievedRate *float64 `json:"achieved_rate"` // open: ops ended per second, whatever their outcome, over the same length of time
 
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
-	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: of a queue with that cost at the loops' load, seconds
+	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: p99 lag of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log          `json:"log"`                 // null: the target is no log
-	Device    *Device              `json:"device,omitempty"`    // absent: the target is no log
-	Cache     *Cache               `json:"cache,omitempty"`     // absent: no target reads through a cache
-	Verify    *Verify              `json:"verify,omitempty"`    // absent: the phase does not look for lost writes
-	Staleness *Staleness           `json:"staleness,omitempty"` // absent: the phase does not measure it
-	Event     map[string]*Event    `json:"event,omitempty"`     // by name; absent: the phase has none
-	Op        map[string]*Op       `json:"op"`                  // by verb; null if it went to several targets. Of a search, from the highest rate that held
-	Scenario  map[string]*Scenario `json:"scenario"`            // by name; of a search, as Op
+	Log       *worker.Log          `json:"log"`                 // null if the target is no log
+	Device    *Device              `json:"device,omitempty"`    // absent if the target is no log
+	Cache     *Cache               `json:"cache,omitempty"`     // absent if no target reads through a cache
+	Verify    *Verify              `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
+	Staleness *Staleness           `json:"staleness,omitempty"` // absent if the phase does not measure it
+	Event     map[string]*Event    `json:"event,omitempty"`     // by name; absent if the phase has none
+	Op        map[string]*Op       `json:"op"`                  // by verb; null if it went to several targets. In a search, that of the highest rate that held
+	Scenario  map[string]*Scenario `json:"scenario"`            // by name; in a search, like Op
 	Total     *Figures             `json:"total"`               // of all ops; null if they went to several targets, and in results of an older form
 	Requests  []Requests           `json:"requests"`
-	Away      []away               `json:"away,omitempty"` // endpoints whose connections were away; absent if none were
-	Setup     *Ledgers             `json:"setup"`          // of the untimed ops before the load
+	Away      []away               `json:"away,omitempty"` // endpoints with connections that were away; absent if there were none
+	Setup     *Ledgers             `json:"setup"`          // ledgers of the untimed ops before the load
 	Series    []Row                `json:"series"`
-	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended, if Series has fewer than 20 rows, all of one step; otherwise absent
+	Finer     []finerRow           `json:"finer,omitempty"` // how ops ended in parts of a second, if Series has fewer than 20 rows, all of one step; otherwise absent
 	Steps     []int                `json:"steps"`           // numbers of the steps whose snapshots make up the load, one per level; empty in results of an older form
 	Generator measure.Generator    `json:"generator"`       // of the load, without the setup; over all workers
 	Digest    string               `json:"digest"`          // of the multiset of ops due: stream, number, verb, key, size; hex
@@ -57,8 +57,8 @@ type Phase struct {
 
 	Errors []ErrorText `json:"errors"` // most frequent first
 
-	Reconnects      uint64  `json:"reconnects"`        // connections reopened after a loss
-	LateReplies     uint64  `json:"late_replies"`      // to requests that had timed out; discarded
+	Reconnects      uint64  `json:"reconnects"`        // connections opened again after a loss
+	LateReplies     uint64  `json:"late_replies"`      // replies to requests that had timed out; discarded
 	Foreign         uint64  `json:"foreign"`           // values read that loadgen did not write
 	Stalls          uint64  `json:"stalls"`            // times an event loop stood still for more than 250 ms
 	MaxStallSeconds float64 `json:"max_stall_seconds"` // the longest stall
@@ -68,7 +68,7 @@ type Phase struct {
 	Probes  map[string]*Probes             `json:"probes"`  // by observation
 
 	Levels []Level `json:"levels"` // of stages or of a search, in order
-	Search *Search `json:"search"` // null: the phase is no search
+	Search *Search `json:"search"` // null if the phase is no search
 }
 
 // Lost names what ended ops without an answer: a lost connection, or a failed log.
@@ -79,25 +79,25 @@ func (p *Phase) Lost() string {
 	return "lost connection"
 }
 
-// Reason is why figures of a phase are no better than Validity.
+// Reason says why figures of a phase are no better than Validity.
 type Reason struct {
 	Validity Validity    `json:"validity"`
 	Code     reason.Code `json:"code"` // independent of the words; "" in results of an older form
 	Text     string      `json:"text"`
-	Touches  []string    `json:"touches"` // paths relative to the phase: of figures, or of objects all of whose figures are affected
+	Touches  []string    `json:"touches"` // paths, relative to the phase, of the affected figures, or of objects whose figures are all affected
 }
 
 // WarmUp is the beginning of a load that rates and latencies leave out; ledgers include it.
 type WarmUp struct {
 	Seconds float64     `json:"seconds"` // from the phase's origin
 	By      string      `json:"by"`      // "plan", "mser-5" or "none"
-	Code    reason.Code `json:"code"`    // why there is none; "" if there is one
+	Code    reason.Code `json:"code"`    // why there is no warm-up; "" if there is one
 	Reason  string      `json:"reason"`
 }
 
 // Trend describes a series of seconds. Its shares are relative to its mean.
 type Trend struct {
-	Effective *float64 `json:"effective"` // number of independent seconds of equal worth
+	Effective *float64 `json:"effective"` // number of independent seconds that would tell as much
 	CI95      *float64 `json:"ci95"`      // half the width of the 95 % confidence interval of the mean, a share
 	Drift     *float64 `json:"drift"`     // change from beginning to end, a share
 	DriftP    *float64 `json:"drift_p"`   // probability of a trend at least as strong by chance
@@ -118,7 +118,7 @@ type Ledger struct {
 	InFlight     int64  `json:"in_flight"`
 }
 
-// Figures are what is counted and measured for one kind of op.
+// Figures holds the counts and measurements of one kind of op.
 type Figures struct {
 	Ledger
 	Sent   uint64 `json:"sent"` // due − shed
@@ -127,7 +127,7 @@ type Figures struct {
 	Rate          *float64 `json:"rate"`      // ok per second while all sessions were at work
 	Answered      *float64 `json:"answered"`  // ok and miss per second in the same time
 	RateWall      *float64 `json:"rate_wall"` // ok per second from first start to last end
-	RatePeak      *float64 `json:"rate_peak"` // largest average since the first start, after each 1,000 and at the end
+	RatePeak      *float64 `json:"rate_peak"` // largest average since the first start, computed after each 1,000 ops and at the end
 	RatePerMinute *float64 `json:"rate_per_minute"`
 
 	Response Latency `json:"response"` // of all ops that were due
@@ -135,10 +135,10 @@ type Figures struct {
 	Lag      Latency `json:"lag"`      // of every op that started
 	Latency  classes `json:"latency"`
 
-	Growth *Growth `json:"growth"` // null: the phase has no growth block
+	Growth *Growth `json:"growth"` // null if the phase has no growth block
 }
 
-// Op is the figures of the ops of one verb.
+// Op holds the figures of the ops of one verb.
 type Op struct {
 	Figures
 	HitRatio *float64  `json:"hit_ratio"` // of gets: ok / (ok + miss), of keys if ops have several
@@ -147,7 +147,7 @@ type Op struct {
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 
-	Kind map[string]class `json:"kind,omitempty"` // of gets that read through a cache and are ok: hit, filled, waited or source
+	Kind map[string]class `json:"kind,omitempty"` // by kind of ok gets that read through a cache: hit, filled, waited or source
 }
 
 // AddKind adds the latencies of a kind of ops.
@@ -158,7 +158,7 @@ func (o *Op) AddKind(name string, response, service Latency) {
 	o.Kind[name] = class{response, service}
 }
 
-// keyLedger is the ledger of an op's keys; the op's own if each has one. A batch of several is ok if one of its keys existed.
+// keyLedger is the ledger of an op's keys, which equals the op's own if each op has one key. An op of several keys is ok if one of them existed.
 type keyLedger struct {
 	Ledger
 	Rate     *float64 `json:"rate"`      // ok per second while all sessions were at work
@@ -169,8 +169,8 @@ type keyLedger struct {
 // Batched says whether ops had several keys each, so that Keys says more than the op does.
 func (o *Op) Batched() bool { return o.Keys.Due > o.Due }
 
-// Scenario is the figures of one scenario. Its start is that of its first op, its end that of its last. It ended ok if all its ops did, as a miss if
-// some of them missed, and otherwise as the op that failed. The figures of its ops' verbs include its ops.
+// Scenario holds the figures of one scenario. It starts with its first op and ends with its last. It ended ok if all its ops did, as a miss if some
+// of them missed, and otherwise as the op that failed. The figures of its ops' verbs include its ops.
 type Scenario struct {
 	Figures
 	Steps     []string         `json:"steps"`      // the ops of one scenario, in order
@@ -178,8 +178,8 @@ type Scenario struct {
 	Step      map[string]*Step `json:"step"`
 }
 
-// Step is the figures of the ops of one step of a scenario. A scenario's time is the sum over its steps, each as often as it is carried out, plus the
-// think times between them.
+// Step holds the figures of the ops of one step of a scenario. A scenario's time is the sum over its steps, each as often as it is carried out, plus
+// the think times between them.
 type Step struct {
 	Figures
 	Op      string `json:"op"`
@@ -204,7 +204,7 @@ type classes struct {
 	Bad  class `json:"bad"` // conflict, quorum_failed, timeout, error
 }
 
-// class is the latencies of one class.
+// class holds the latencies of one class.
 type class struct {
 	Response Latency `json:"response"`
 	Service  Latency `json:"service"`
@@ -227,7 +227,7 @@ type Latency struct {
 	P999   *float64 `json:"p999"`
 	Max    *float64 `json:"max"`
 
-	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // those that the plan names, by name; absent if it names none
+	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // the quantiles that the plan names, by name; absent if it names none
 }
 
 // Requests is the ledger of the messages with one verb to one endpoint of a target: sent = answered + moved + ask + timeout + error + in_flight.
@@ -245,14 +245,14 @@ type Requests struct {
 	InFlight int64  `json:"in_flight"`
 }
 
-// away is for how long connections to an endpoint that were lost had not been made again.
+// away says how long lost connections to an endpoint were down until they were made again.
 type away struct {
 	Target   string  `json:"target"`
 	Endpoint string  `json:"endpoint"`
 	Seconds  float64 `json:"seconds"` // summed over connections
 }
 
-// AddAway adds an endpoint whose connections were away for so many seconds in all.
+// AddAway adds an endpoint whose connections were away for that many seconds in total.
 func (p *Phase) AddAway(target, endpoint string, seconds float64) {
 	p.Away = append(p.Away, away{target, endpoint, seconds})
 	p.AwaySeconds += seconds
@@ -275,24 +275,24 @@ type Row struct {
 	KeysOK   uint64      `json:"keys_ok"`   // keys of multi-key ops; 0 if ops have one each
 	InFlight int64       `json:"in_flight"` // at T
 	Response RowResponse `json:"response"`
-	Cache    *RowCache   `json:"cache,omitempty"` // absent: no get of the phase has read through a cache so far
+	Cache    *RowCache   `json:"cache,omitempty"` // absent if no get of the phase has read through a cache so far
 }
 
-// RowResponse describes the response times of all ops that ended or were shed in a second, in seconds. A figure is null if there were none, if a
-// quantile has too few, or if it falls on a failed op.
+// RowResponse describes the response times of all ops that ended or were shed in a second, in seconds. A figure is null if there were no such ops, if
+// they are too few for a quantile, or if it falls on a failed op.
 type RowResponse struct {
 	Mean *float64 `json:"mean"`
 	P50  *float64 `json:"p50"`
 	P95  *float64 `json:"p95"` // null in results of an older form
 	P99  *float64 `json:"p99"`
 
-	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // as those of a [Latency]
+	Quantiles map[string]*float64 `json:"quantiles,omitempty"` // like those of a [Latency]
 }
 
 // End is when the row ends, in seconds since the phase's origin.
 func (r Row) End() float64 { return r.T }
 
-// Overloaded says whether the first thing to say about the phase is that its target did not keep up.
+// Overloaded says whether the phase's main problem is that its target did not keep up.
 func (p *Phase) Overloaded() bool {
 	return len(p.Reasons) > 0 && p.Reasons[0].Code == reason.Overloaded
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
-// quantiles is where the quantiles of a latency are: the usual ones, and those that the plan names.
+// quantiles refers to the quantiles of a latency: the usual ones, and those that the plan names.
 type quantiles struct {
 	usual  []string // in ascending order
 	fields []**float64
@@ -32,27 +32,27 @@ func (r *RowResponse) quantiles() quantiles {
 // Quantile returns the quantile with a name, such as p95; nil if it is null, or neither usual nor named by the plan.
 func (l *Latency) Quantile(name string) *float64 { return l.quantiles().value(name) }
 
-// Quantile is as that of a [Latency].
+// Quantile does the same as that of a [Latency].
 func (r *RowResponse) Quantile(name string) *float64 { return r.quantiles().value(name) }
 
 // Shown lists the quantiles to show, in ascending order: those that the plan names, or else the usual ones.
 func (l *Latency) Shown() []string { return l.quantiles().shown() }
 
-// Shown is as that of a [Latency].
+// Shown does the same as that of a [Latency].
 func (r *RowResponse) Shown() []string { return r.quantiles().shown() }
 
-// SetQuantiles sets the usual quantiles, and those with the given names, from a function that returns them. It calls that with the path of each,
-// relative to the latency.
+// SetQuantiles sets the usual quantiles, and those with the given names, from a function that returns them. It calls the function with each one's
+// path, relative to the latency.
 func (l *Latency) SetQuantiles(names []string, of func(share float64, path string) *float64) {
 	l.quantiles().set(names, of)
 }
 
-// SetQuantiles is as that of a [Latency].
+// SetQuantiles does the same as that of a [Latency].
 func (r *RowResponse) SetQuantiles(names []string, of func(share float64, path string) *float64) {
 	r.quantiles().set(names, of)
 }
 
-// field returns where a usual quantile is; nil for any other.
+// field returns the field of a usual quantile; nil for any other.
 func (q quantiles) field(name string) **float64 {
 	if i := slices.Index(q.usual, name); i >= 0 {
 		return q.fields[i]
@@ -88,7 +88,7 @@ func (q quantiles) set(names []string, of func(share float64, path string) *floa
 	}
 }
 
-// check checks that the plan's quantiles have names, and are the usual ones where they have the same.
+// check checks that the plan's quantiles have names, and equal the usual ones of the same name.
 func (q quantiles) check() error {
 	for name, v := range *q.named {
 		if _, ok := quantity.Quantile(name); !ok {

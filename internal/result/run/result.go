@@ -30,9 +30,9 @@ type Run struct {
 	Losses                []worker.Loss `json:"losses"`
 	CoordinatorCPUSeconds float64       `json:"coordinator_cpu_seconds"` // user + system of the coordinator's process, which is also a worker's if the run has no other
 
-	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
+	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "" if it was, or if it was made here
 
-	stopped []reason.Why // why it got no further, as concluded
+	stopped []reason.Why // the reasons passed to Conclude
 }
 
 // Header identifies a run.
@@ -44,10 +44,10 @@ type Header struct {
 	Loadgen    string    `json:"loadgen"`     // version of the program that coordinated
 	Workers    []string  `json:"workers"`     // names
 	Strict     bool      `json:"strict"`      // suspect counts as invalid
-	Experiment string    `json:"experiment"`  // the experiment that it belongs to; "": none
-	Variant    string    `json:"variant"`     // whose values the plan ran with; "": the variables' defaults
-	Repetition int       `json:"repetition"`  // of the variant in the experiment, or as the user numbered it, from 1; 0: neither
-	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0: from an older loadgen, where all drew as the first
+	Experiment string    `json:"experiment"`  // the experiment that it belongs to, or ""
+	Variant    string    `json:"variant"`     // the variant whose values the plan ran with; "" for the variables' defaults
+	Repetition int       `json:"repetition"`  // its number among the variant's runs in the experiment, or the user's own number for it, from 1; 0 without either
+	DrawsAs    int       `json:"draws_as"`    // the repetition whose random draws its loads made, from 1; 0 in results of an older loadgen, where all drew as the first
 
 	Labels map[string]string `json:"labels"` // set by the user
 }
@@ -57,7 +57,7 @@ type AssertResult struct {
 	Name   string `json:"name"`
 	That   string `json:"that"`
 	OK     *bool  `json:"ok"`     // null if it could not be decided, which counts as a failure
-	Value  string `json:"value"`  // what was compared, with units: "37.2 ms > 20 ms"; for other conditions the figures that they name
+	Value  string `json:"value"`  // the two sides with units: "37.2 ms > 20 ms"; for a condition that is no comparison, the figures that it names
 	Reason string `json:"reason"` // why OK is null
 }
 
@@ -95,9 +95,9 @@ func (r *Run) Fail(err error) *Run {
 	return r
 }
 
-// NotKept notes that what came of a run could not be written, after why it got no further.
+// NotKept adds the reason that a run's files could not be written, after the reasons for its end.
 func (r *Run) NotKept(err error) {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ") // of joined errors
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // joined errors have several lines
 	r.Conclude(Failed, append(slices.Clip(r.stopped), reason.Why{Code: reason.NotKept, Text: text})...)
 }
 
@@ -130,7 +130,7 @@ func (r *Run) Why(steps ...string) (why reason.Why) {
 			return whyNull(p.Nulls, p.NullCodes, steps[2:])
 		}
 		text := fmt.Sprintf("phase %s has not run", steps[1])
-		if is := r.Verdict.Completeness; is != Complete && is != Degraded { // as a run in progress may be
+		if is := r.Verdict.Completeness; is != Complete && is != Degraded { // a run in progress may lack phases
 			text = fmt.Sprintf("phase %s was not run: the run is %s", steps[1], is)
 		}
 		return reason.Why{Code: reason.NotApplicable, Text: text}

@@ -2,10 +2,10 @@ package run
 
 import "fmt"
 
-// Staleness is what the gets of a phase returned, compared with the writes of their keys that had been acknowledged when they began.
+// Staleness compares what the gets of a phase returned with the writes of their keys that had been acknowledged when they began.
 type Staleness struct {
-	Gets      uint64   `json:"gets"`  // of keys with such a write, that ended ok or miss
-	Stale     uint64   `json:"stale"` // returned an older version, or nothing
+	Gets      uint64   `json:"gets"`  // gets of keys with such a write that ended ok or miss
+	Stale     uint64   `json:"stale"` // gets that returned an older version, or nothing
 	Ratio     *float64 `json:"ratio"` // stale / gets
 	Low       *float64 `json:"low"`   // Low and High are Wilson's 95 % confidence interval of Ratio
 	High      *float64 `json:"high"`
@@ -15,7 +15,8 @@ type Staleness struct {
 	ByMore    uint64   `json:"by_more"`   //
 	Backwards uint64   `json:"backwards"` // gets that returned an older version than one that their session had read before they began
 
-	// How long before a stale get began the first newer version had been acknowledged, in seconds; null without enough stale gets.
+	// The age of stale gets: the time from the acknowledgement of the first newer version to the get's start, in seconds; null without enough stale
+	// gets.
 	AgeMean *float64 `json:"age_mean"`
 	AgeP50  *float64 `json:"age_p50"`
 	AgeP99  *float64 `json:"age_p99"`

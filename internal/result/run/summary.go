@@ -7,7 +7,7 @@ type Summary struct {
 	Verdict  Verdict `json:"verdict"`
 	ExitCode int     `json:"exit_code"`
 
-	// Unverified says why an imported result could not be verified; "": it was, or it was made here.
+	// Unverified says why an imported result could not be verified; "" if it was, or if it was made here.
 	Unverified string `json:"-"`
 
 	// Runs is how many runs an experiment has had; 0 for a run.

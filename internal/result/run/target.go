@@ -1,6 +1,6 @@
 package run
 
-// Target is what the phase ran against.
+// Target describes what a phase ran against.
 type Target struct {
 	Name        string       `json:"name"`
 	Driver      string       `json:"driver"`
@@ -8,7 +8,7 @@ type Target struct {
 	TLS         bool         `json:"tls"`         // connections were encrypted
 	Endpoints   []string     `json:"endpoints"`   //
 	Placement   string       `json:"placement"`   // "ketama", "rendezvous" or "slots"
-	Replication *Replication `json:"replication"` // null: each key lives on one endpoint
+	Replication *Replication `json:"replication"` // null if each key lives on one endpoint
 }
 
 // Replication says how many endpoints held each key and how many answers completed an op.

@@ -10,25 +10,25 @@ import (
 type Update struct {
 	Phase    string
 	Kind     worker.StepKind
-	Level    int // in a phase with several, from 1; 0: it has none
-	Levels   int // how many levels; 0: unknown
+	Level    int // number of the level in a phase with several, from 1; else 0
+	Levels   int // how many levels; 0 if unknown
 	Elapsed  time.Duration
-	Expected time.Duration // 0: unknown
-	Offered  float64       // ops per second that the schedule wants, assuming that no scenario fails; 0 in a closed phase and after the schedule's end
+	Expected time.Duration // 0 if unknown
+	Offered  float64       // ops per second of the schedule, assuming that no scenario fails; 0 in a closed phase and after the schedule's end
 	Achieved float64       // ops ended per second
-	P50, P99 time.Duration // response of all that ended; 0 if none did, or if it falls on a failed op
+	P50, P99 time.Duration // response time of all ops that ended; 0 if none did, or if it falls on a failed op
 	Done     uint64        // ops ended so far
-	Total    uint64        // 0: unknown
+	Total    uint64        // 0 if unknown
 	Bad      uint64        // of Done
 	Final    bool
-	Awaited  []string // workers that have not reported the last interval: the figures are those of the others
-	Doing    string   // a lengthy activity before or after the load, in words; Elapsed is then of that, and there are no figures
-	Search   *Seeking // of a search; nil in other phases
+	Awaited  []string // workers that have not reported the last interval, so that the figures are those of the others
+	Doing    string   // a lengthy activity before or after the load, in words; Elapsed is then its time, and there are no figures
+	Search   *Seeking // progress of a search; nil in other phases
 	Verdict  Verdict  // of the run so far, without reasons or the phase in progress
 }
 
-// Seeking is how far a search has got.
+// Seeking says how far a search has got.
 type Seeking struct {
-	Best        float64       // the largest rate that holds, as far as is known; 0: none yet
+	Best        float64       // the largest rate that holds, as far as is known; 0 if there is none yet
 	Spent, Left time.Duration // of its budget
 }

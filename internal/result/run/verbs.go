@@ -13,7 +13,7 @@ func (p *Phase) Verbs() []string {
 	return p.verbs(func(o *Op) bool { return o != nil })
 }
 
-// Apart lists the phase's ops without figures of their own, in the same order. They went to several targets, so that only their steps have any.
+// Apart lists, in the same order, the phase's ops without figures of their own. They went to several targets, so that only their steps have figures.
 func (p *Phase) Apart() []string {
 	return p.verbs(func(o *Op) bool { return o == nil })
 }

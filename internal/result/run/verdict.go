@@ -15,13 +15,13 @@ type Completeness string
 // From best to worst.
 const (
 	Complete Completeness = "complete"
-	Capped   Completeness = "capped"   // the plan's time limit ended it; what there is counts
+	Capped   Completeness = "capped"   // the plan's time limit ended it; what was measured counts
 	Degraded Completeness = "degraded" // a worker was lost; the gap is named
 	Aborted  Completeness = "aborted"  // stopped by the user, or by the plan when ops failed
 	Failed   Completeness = "failed"   // something could not be run
 )
 
-// Better says whether a run that got so far got further than another.
+// Better says whether a run of this completeness got further than one of another.
 func (c Completeness) Better(than Completeness) bool {
 	return slices.Index(completenesses[:], c) < slices.Index(completenesses[:], than)
 }
@@ -54,11 +54,11 @@ func (v Validity) rank() int {
 // known says whether v is one of the constants.
 func (v Validity) known() bool { return v == Valid || v == Suspect || v == Invalid }
 
-// Mark returns what follows figures, and precedes the reasons that affect them.
+// Mark returns the mark that follows figures, and precedes the reasons that affect them.
 func (v Validity) Mark() string { return map[Validity]string{Suspect: "?", Invalid: "!"}[v] }
 
 // ValidityOf returns how far the figure at a path relative to the phase, such as "op.get.response.p99", can be trusted: the worst validity of the
-// reasons that touch it. One that touches an op's figure touches that of the total, too.
+// reasons that touch it. A reason that touches an op's figure also touches the total's.
 func (p *Phase) ValidityOf(path string) Validity {
 	worst := Valid
 	for _, why := range p.Reasons {
@@ -105,7 +105,7 @@ type Verdict struct {
 
 	Codes []reason.Code `json:"codes"` // code of each of Reasons; empty in results of an older form
 
-	Phases map[string]Validity `json:"-"` // of each phase that has ended; in JSON the phase has it
+	Phases map[string]Validity `json:"-"` // of each phase that has ended; in the JSON, it is in the phase
 }
 
 // Conclude records how far the run got, and why it got no further. The verdict also covers the phases and asserts added before or after.
@@ -187,7 +187,7 @@ func (v *Verdict) has(why reason.Why) bool {
 	return false
 }
 
-// EndedBy says whether a phase's reason is also why the run got no further: ops that must all succeed did not.
+// EndedBy says whether a phase's reason is also the reason for the run's end: ops that must all succeed did not.
 func (r *Run) EndedBy(why *Reason) bool {
 	codes := r.Verdict.Codes
 	return why.Code == reason.SetupFailed && len(codes) > 0 && codes[0] == reason.SetupFailed

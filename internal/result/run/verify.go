@@ -2,25 +2,25 @@ package run
 
 import "fmt"
 
-// Verify is what a phase that reads what earlier phases have put found of their acknowledged writes: lost = missing + older.
+// Verify says what a phase that looks for earlier phases' acknowledged writes has found: lost = missing + older.
 type Verify struct {
-	Keys    uint64 `json:"keys"` // that were put and acknowledged
+	Keys    uint64 `json:"keys"` // keys that were put and acknowledged
 	Lost    uint64 `json:"lost"`
-	Missing uint64 `json:"missing"` // of Lost: the key is not there
-	Older   uint64 `json:"older"`   // of Lost: its value is older than the last one that was acknowledged
-	Newer   uint64 `json:"newer"`   // not lost: its value was put later, and never acknowledged
-	Unread  uint64 `json:"unread"`  // their get failed
+	Missing uint64 `json:"missing"` // those of Lost whose key is not there
+	Older   uint64 `json:"older"`   // those of Lost whose value is older than the last one that was acknowledged
+	Newer   uint64 `json:"newer"`   // keys that are not lost: their value was put later, and never acknowledged
+	Unread  uint64 `json:"unread"`  // keys whose get failed
 
-	Examples []LostWrite `json:"examples"` // some of Lost, the last to be acknowledged
+	Examples []LostWrite `json:"examples"` // those of Lost that were acknowledged last
 }
 
 // LostWrite is an acknowledged write that is gone.
 type LostWrite struct {
 	Key          string   `json:"key"`
-	Phase        string   `json:"phase"`           // in which it was acknowledged, and
+	Phase        string   `json:"phase"`           // the phase in which it was acknowledged, and
 	AckedSeconds float64  `json:"acked_seconds"`   // how long after that phase's origin
-	OlderSeconds *float64 `json:"older_seconds"`   // how long before it the value was put that is there now; null: the key is missing
-	Event        string   `json:"event,omitempty"` // of Phase, that was near; absent: none was
+	OlderSeconds *float64 `json:"older_seconds"`   // how much earlier the value that is there now was put; null if the key is missing
+	Event        string   `json:"event,omitempty"` // an event of Phase that was near; absent if none was
 }
 
 func (v *Verify) check() error {

@@ -14,10 +14,10 @@ import (
 	"github.com/loadgen/loadgen/internal/safefile"
 )
 
-// Limits on reading a directory that somebody else may have filled.
+// Limits for reading a directory that somebody else may have filled.
 const (
 	maxText    = 32 << 20 // bytes of a JSON file
-	maxPlan    = 16 << 20 // bytes of a plan, and of its tables
+	maxPlan    = 16 << 20 // bytes of a plan, and of the tables that it describes
 	maxProbe   = 1 << 20  // bytes of a line of observations
 	maxDecoded = 64 << 20 // bytes of the decoded value, as weighing counts them
 	maxString  = 1 << 20  // bytes of a text
@@ -53,11 +53,11 @@ func readable(path string, b []byte, v any) error {
 	return nil
 }
 
-// decode is json.Unmarshal for JSON from strangers, in which two bytes can ask for a slice element of hundreds of bytes.
+// decode is json.Unmarshal for untrusted JSON, in which two bytes can ask for a slice element of hundreds of bytes.
 func decode(b []byte, v any) error {
 	w := weighing{text: b, left: maxDecoded}
 	err := w.value(reflect.TypeOf(v), 0)
-	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal says what is wrong, and decodes nothing
+	if err == nil || errors.Is(err, errNoJSON) && !json.Valid(b) { // Unmarshal then decodes nothing, and says what is wrong
 		return json.Unmarshal(b, v)
 	}
 	return err
@@ -148,7 +148,7 @@ func ownDecoder(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// array weighs the elements, doubled for a slice: as it grows, it leaves as much again as garbage.
+// array weighs the elements. Those of a slice count twice: while it grows, it leaves as much again as garbage.
 func (w *weighing) array(t reflect.Type, depth int) error {
 	var element reflect.Type
 	var size int64
@@ -171,7 +171,7 @@ func (w *weighing) array(t reflect.Type, depth int) error {
 	})
 }
 
-// object weighs the members, doubled for a map, which has room for as many again.
+// object weighs the members. Those of a map count twice, since it has room for as many again.
 func (w *weighing) object(t reflect.Type, depth int) error {
 	var fields map[string]reflect.Type
 	var element reflect.Type

@@ -31,7 +31,7 @@ func Doomed(root string, ids []string) ([]string, error) {
 			return nil, fmt.Errorf("no run %s in %s", id, root)
 		}
 		if x, err := LoadExperiment(root, id); err == nil {
-			add(id) // before its runs, so that a crash leaves plain runs
+			add(id) // before its runs, so that a crash leaves runs without an experiment
 			for _, r := range runsThere(root, x) {
 				add(r)
 			}

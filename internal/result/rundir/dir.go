@@ -19,7 +19,7 @@ const (
 	samplesFile = "samples.csv"
 	resultFile  = "result.json"
 
-	unverifiedFile = "unverified" // why an imported result could not be verified; not packed: who imports it verifies it anew
+	unverifiedFile = "unverified" // why an imported result could not be verified; it is not packed, since each import verifies again
 
 	experimentFile = "experiment.json"
 	tablesFile     = "tables.json"
@@ -38,10 +38,10 @@ type Dir struct {
 	taken *os.File // the directory, locked
 	log   file
 	buf   []byte // records not yet written
-	err   error  // of the log, or of the observations
+	err   error  // the first error of the log or of the observations
 
 	cut    int64  // end of the whole records of a torn log; -1 if not torn
-	probes file   // nil: nothing has been observed
+	probes file   // nil if nothing has been observed
 	lines  []byte // observations not yet written
 }
 

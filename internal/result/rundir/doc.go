@@ -1,5 +1,5 @@
-// Package rundir keeps each run on disk, in its own directory, which survives crashes and is readable without loadgen. What a result says is package
-// run's.
+// Package rundir keeps each run on disk, in its own directory, which survives crashes and is readable without loadgen. Package run defines the result
+// itself.
 //
 //	ROOT/20261120T173438Z-hydra-m4-4f2a/
 //	    plan.json           the plan's canonical JSON, written before the run
@@ -11,8 +11,8 @@
 //
 // The last line of observations.jsonl may be torn; those before it are whole.
 //
-// A directory without result.json belongs to a run that is in progress or was cut off. Nothing is lost that was there at the last Sync. [Reopen] is for
-// making a result of such a run.
+// A directory without result.json belongs to a run that is in progress or was cut off. Everything that was there at the last Sync is kept. [Reopen]
+// serves to make a result of such a run.
 //
 // An experiment has a directory beside those of its runs:
 //
@@ -26,8 +26,8 @@
 // form takes at most 64 MiB, and at most 64 levels deep.
 //
 // A process that writes in a directory holds a lock on it (flock), which ends with the process. Nobody else opens or deletes the directory. Names
-// that begin with a dot are on their way in or out: [Delete] renames before it removes, [Import] fills a directory and then renames it, and both
-// remove what a crash has left of either.
+// that begin with a dot belong to imports and deletions under way: [Delete] renames a directory before it removes it, [Import] fills one and then
+// renames it, and both remove what a crash has left of either.
 //
 // # The log
 //
@@ -45,7 +45,8 @@
 //	+-----------+-------------+-------------+--------------+-----------+
 //	                          |<------------- size bytes ------------->|
 //
-// A record without a worker's name is the coordinator's own: JSON of what it has ordered and heard, from which a run that was cut off can be judged.
+// A record without a worker's name is the coordinator's own: JSON of the orders that it gave and the reports that it got, from which a run that was
+// cut off can be judged.
 //
 // The checksum is CRC-32C (Castagnoli) over the four bytes of size and everything after the checksum. So a run of zeros, as a crash may leave behind,
 // is not a record. size is at least 1 and at most 16 MiB + 256.

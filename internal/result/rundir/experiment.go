@@ -51,7 +51,7 @@ func createExperiment(on disk, root string, x *run.Experiment) (*Experiment, err
 // Path returns the directory.
 func (e *Experiment) Path() string { return e.path }
 
-// KeepTables writes the JSON of the tables that the plan describes, so that an experiment that was cut off can still have its tables.
+// KeepTables writes the JSON of the tables that the plan describes, so that even an experiment that was cut off can have its tables.
 func (e *Experiment) KeepTables(tables []byte) error {
 	if err := replaceFile(e.disk, filepath.Join(e.path, tablesFile), tables); err != nil {
 		return fmt.Errorf("keep tables: %w", err)
@@ -59,7 +59,7 @@ func (e *Experiment) KeepTables(tables []byte) error {
 	return nil
 }
 
-// Tables returns what KeepTables has written; if nothing, the error is fs.ErrNotExist.
+// Tables returns the text that KeepTables has written. If there is none, the error is fs.ErrNotExist.
 func Tables(root, id string) ([]byte, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (e *Experiment) Save(x *run.Experiment) error {
 // Close ends the writing.
 func (e *Experiment) Close() error { return e.taken.Close() }
 
-// LoadExperiment returns an experiment, even one that is in progress or was cut off, which it then says. The error is fs.ErrNotExist if the ID is not
-// an experiment's.
+// LoadExperiment returns an experiment, even one that is in progress or was cut off; its verdict then says so. The error is fs.ErrNotExist if the ID
+// is not an experiment's.
 func LoadExperiment(root, id string) (*run.Experiment, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func LoadExperiment(root, id string) (*run.Experiment, error) {
 	return &x, nil
 }
 
-// summarizeExperiment reads as much as there is, and says whether the directory is an experiment's.
+// summarizeExperiment reads whatever there is of an experiment, and says whether the directory is one's.
 func summarizeExperiment(root, id string) (run.Summary, bool) {
 	x, err := LoadExperiment(root, id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +144,7 @@ func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
 	return e, x, nil
 }
 
-// RunsOf returns the results of an experiment's finished runs, oldest first, including those that it does not name because it was cut off before it
-// could.
+// RunsOf returns the results of an experiment's finished runs, oldest first, including runs that the experiment does not name because it was cut off.
 func RunsOf(root, experiment string) ([]*run.Run, error) {
 	all, err := List(root)
 	if err != nil {

@@ -37,7 +37,7 @@ func List(root string) ([]run.Summary, error) {
 	return runs, nil
 }
 
-// summarize reads as much as there is.
+// summarize reads whatever there is of a run or an experiment.
 func summarize(root, id string) run.Summary {
 	var s run.Summary
 	err := readJSON(filepath.Join(root, id, resultFile), &s)

@@ -14,14 +14,14 @@ const (
 	magic       = "LGSNAP1\n"
 	prefixSize  = 8                               // size and checksum
 	maxSnapshot = 16 << 20                        // bytes
-	maxSize     = 1 + math.MaxUint8 + maxSnapshot // of a record without its prefix
+	maxSize     = 1 + math.MaxUint8 + maxSnapshot // bytes of a record without its prefix
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // TornError says where a log stops being valid.
 type TornError struct {
-	Offset int64 // of the first byte that does not belong to a whole record
+	Offset int64 // offset of the first byte that does not belong to a whole record
 	Why    string
 }
 
@@ -115,7 +115,7 @@ func readBody(r io.Reader, dst []byte, size int) ([]byte, error) {
 	return dst, nil
 }
 
-// torn tells a file that ends too early from a read error.
+// torn returns a *TornError for a file that ends too early, and other read errors as they are.
 func torn(at int64, got, want int, what string, err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &TornError{at, fmt.Sprintf("%d of the %d bytes of %s", got, want, what)}

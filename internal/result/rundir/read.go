@@ -34,7 +34,7 @@ func Records(root, id string, f func(worker, record []byte) error) error {
 	return openLog(root, id, func(log io.Reader) error { return readRecords(log, f) })
 }
 
-// unverified returns why an imported result could not be verified; "" if it could, or was made here.
+// unverified returns why an imported result could not be verified; "" if it could, or if it was made here.
 func unverified(root, id string) (string, error) {
 	why, err := safefile.Read(filepath.Join(root, id, unverifiedFile), maxPlan)
 	if errors.Is(err, fs.ErrNotExist) {

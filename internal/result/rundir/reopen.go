@@ -13,7 +13,7 @@ import (
 )
 
 // Reopen takes the directory of a run whose coordinator ended before it could write a result. It also returns how many bytes at the end of the log do
-// not belong to a whole record. Nothing can be appended; Finish cuts those bytes off and writes the result. The error is [ErrInUse] if the
+// not belong to a whole record. Nothing can be appended to it; Finish cuts those bytes off and writes the result. The error is [ErrInUse] if the
 // coordinator is alive.
 func Reopen(root, id string) (d *Dir, torn int64, err error) {
 	if err := checkID(id); err != nil {
@@ -63,7 +63,7 @@ func (d *Dir) reopen() (torn int64, err error) {
 // Discard releases a reopened directory unchanged.
 func (d *Dir) Discard() error { return d.taken.Close() }
 
-// cutLog cuts off what is not a whole record.
+// cutLog cuts off the bytes after the last whole record.
 func (d *Dir) cutLog() error {
 	if d.cut < 0 {
 		return nil

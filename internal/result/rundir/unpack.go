@@ -35,8 +35,8 @@ func Import(root string, pack io.Reader, limit int64, check Check) (added, there
 	return unpack(system{}, root, pack, limit, check)
 }
 
-// Check verifies the result of a run or an experiment below root, once all others of its pack are there. An error refuses the pack. Otherwise not says
-// why the result could not be verified, and is kept with it; "": it was.
+// Check verifies the result of a run or an experiment below root, once all others of its pack are there. An error refuses the pack. Otherwise not
+// says why the result could not be verified, and is kept with it, or is "" if it was verified.
 type Check func(root, id string) (not string, err error)
 
 func unpack(on disk, root string, pack io.Reader, limit int64, check Check) (added, there []string, err error) {
@@ -135,7 +135,7 @@ func (u *unpacking) unfold(pack io.Reader) error {
 		return err
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(zip, 1)); err != nil {
-		return err // including a wrong checksum of the whole
+		return err // gzip's checksum may be wrong, too
 	} else if n > 0 {
 		return errors.New("there is more behind the last file")
 	}
@@ -192,7 +192,7 @@ func (u *unpacking) readManifest(in *tar.Reader) error {
 	return u.checkManifest()
 }
 
-// checkManifest checks that every file is one that runs have, is named once and is not too large, and that there is room for all.
+// checkManifest checks that every file is of a kind that runs have, is named once and is not too large, and that there is room for all.
 func (u *unpacking) checkManifest() error {
 	files := u.files.Files
 	if len(files) == 0 || len(files) > maxPacked {
@@ -229,7 +229,7 @@ func (u *unpacking) checkManifest() error {
 	return nil
 }
 
-// mostOf returns the size limit of a file of that name. Files that are read piece by piece have none of their own.
+// mostOf returns the size limit of a file of that name. Files that are read piece by piece have no limit of their own.
 func mostOf(name string) int64 {
 	switch name {
 	case planFile, tablesFile:

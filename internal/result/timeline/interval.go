@@ -16,11 +16,11 @@ const fewRows = 8
 type Interval struct {
 	From, To      float64 // seconds since the phase's origin
 	OK, Miss, Bad float64
-	Highest       []float64 // of any row, for each quantile; NaN: none
+	Highest       []float64 // the highest of any row, for each quantile; NaN if there is none
 }
 
-// Intervals joins rows so that at most maxColumns remain, each of the same number of seconds except the first and the last. They have the response
-// times of quantiles with these names.
+// Intervals joins rows so that at most maxColumns remain, each of the same number of seconds except the first and the last. They have the quantiles
+// of these names of the response times.
 func Intervals(rows []run.Row, quantiles ...string) (all []Interval, seconds int) {
 	seconds = lasts[0]
 	if len(rows) == 0 {
@@ -85,7 +85,7 @@ func binned(t *measure.Totals) (all []Interval, width float64) {
 		}
 	}
 	end := t.Span.Last - t.Origin
-	for end>>shift > maxColumns/3 { // more would be noise
+	for end>>shift > maxColumns/3 { // more columns would show noise
 		shift++
 	}
 	for from := int64(0); from < end; from += 1 << shift {
@@ -109,5 +109,5 @@ func binned(t *measure.Totals) (all []Interval, width float64) {
 		}
 		all = append(all, c)
 	}
-	return all[:max(len(all)-1, 0)], float64(int64(1)<<shift) / 1e9 // the last is cut short
+	return all[:max(len(all)-1, 0)], float64(int64(1)<<shift) / 1e9 // the last bin is cut short
 }

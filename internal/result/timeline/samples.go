@@ -26,15 +26,15 @@ type Sample struct {
 	Due, Start int64 // nanoseconds since 1970
 	Latency    int64 // from the start, nanoseconds
 	Outcome    string
-	Code       uint16 // 0: unknown
-	In, Out    int64  // bytes; below 0: unknown
+	Code       uint16 // 0 if unknown
+	In, Out    int64  // bytes; negative if unknown
 	Error      string
 }
 
 // AppendSamples appends the file of samples of a run that has ended. records calls its argument for each snapshot record. It appends nothing if no
 // phase has samples. Each phase's samples are ordered by start.
 func AppendSamples(dst []byte, r *run.Run, words driver.Words, records func(f func(worker, record []byte) error) error) ([]byte, error) {
-	sets := make([]measure.Snapshot, len(r.PhaseOrder)) // only their samples are used
+	sets := make([]measure.Snapshot, len(r.PhaseOrder)) // only the snapshots' samples are used
 	var snap measure.Snapshot
 	err := records(func(worker, record []byte) error {
 		if len(worker) == 0 {

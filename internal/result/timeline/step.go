@@ -12,8 +12,8 @@ import (
 type Step struct {
 	seq     int
 	parts   []measure.Totals // between the ends of warm-ups
-	most    int              // columns kept; 0: maxColumns
-	Totals  measure.Totals   // of everything
+	most    int              // the most columns; 0 for maxColumns
+	Totals  measure.Totals   // of the whole step
 	Settled *measure.Totals  // after the warm-up; figures are computed from it
 	Seconds int              // length of a column
 	words   driver.Words     // of the plan

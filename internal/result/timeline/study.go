@@ -11,9 +11,9 @@ import (
 
 // Source is a run or an experiment, with everything available about it.
 type Source struct {
-	Run    *run.Run // nil: an experiment
-	Detail *Run     // nil: snapshots not available
-	Plan   []byte   // canonical JSON; for an experiment the baseline's; nil: not available
+	Run    *run.Run // nil for an experiment
+	Detail *Run     // nil if snapshots are not available
+	Plan   []byte   // canonical JSON, for an experiment the baseline's; nil if not available
 	Study  *Study   // for an experiment
 }
 
@@ -27,9 +27,9 @@ type Study struct {
 
 type poolKey struct{ variant, phase string }
 
-// Pool is what the repetitions of one variant hold about one phase.
+// Pool holds the data of one phase from all repetitions of one variant.
 type Pool struct {
-	Kept   *Step        // their ops together, on the phase's clock; nil: none
+	Kept   *Step        // their ops together, on the phase's clock; nil if there are none
 	series [][]Interval // how ops ended over time, per repetition
 }
 
@@ -41,7 +41,7 @@ func NewStudy(x *run.Experiment) *Study {
 	return &Study{Experiment: x, pools: map[poolKey]*Pool{}}
 }
 
-// Pool returns what a variant's repetitions hold about a phase; nil if none contains it.
+// Pool returns the data of a phase from a variant's repetitions; nil if none has the phase.
 func (s *Study) Pool(variant, phase string) *Pool { return s.pools[poolKey{variant, phase}] }
 
 // Add adds a run of the experiment, with its detail if available, to the sums over its variant's repetitions. Runs that do not count are only kept in
@@ -108,7 +108,7 @@ func (p *Pool) Rates(step float64) (at []float64, rates []float64) {
 		}
 	}
 	for i := range ok {
-		if covered[i] > step/2 { // otherwise hardly anything of it is covered
+		if covered[i] > step/2 { // otherwise the repetitions cover hardly any of it
 			at, rates = append(at, (float64(i)+0.5)*step), append(rates, ok[i]/covered[i])
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Run is what a run's snapshots hold beyond its result: histograms, over time and in total. [NewRun] makes it; nil stands for a run without available
+// Run holds what a run's snapshots add to its result: histograms, over time and in total. [NewRun] makes it; nil stands for a run without available
 // snapshots.
 //
 // It takes as much memory for a day as for a minute: if a step lasts longer than maxColumns of its columns, neighbours are joined.
 type Run struct {
-	snapshot measure.Snapshot // in the run's order
+	snapshot measure.Snapshot // scratch for decoding
 	steps    []*Step          // in the order of the run
 	cuts     []float64        // ends of warm-ups, in seconds since a step's start; ascending
 	words    driver.Words     // of the plan

@@ -1,5 +1,5 @@
-// Package comparison compares stored runs with other stored runs, as data: how they compare, and what differs in their plans and environments. The
-// statistics are in internal/result/experiment.
+// Package comparison holds comparisons of stored runs with other stored runs as data: the figures, and the differences between plans and
+// environments. Package experiment computes the statistics.
 package comparison
 
 import "github.com/loadgen/loadgen/internal/result/run"
@@ -7,10 +7,10 @@ import "github.com/loadgen/loadgen/internal/result/run"
 // Result is how two sides compare. Its JSON is described in docs/result.md.
 type Result struct {
 	Schema      int          `json:"schema"`
-	Variant     string       `json:"variant"`     // of two experiments whose runs are compared; "" if sides were named individually
+	Variant     string       `json:"variant"`     // the variant, if runs of two experiments are compared; "" if sides were named individually
 	Sides       []Side       `json:"sides"`       // A, the baseline, and B
 	Differences []Difference `json:"differences"` // of plan and environment
-	Notes       []string     `json:"notes"`       // what these runs cannot show, and what was left out
+	Notes       []string     `json:"notes"`       // questions that these runs cannot answer, and runs that were left out
 	Figures     []run.Figure `json:"figures"`     // as an experiment's, with sides as variants
 	Tables      []run.Table  `json:"tables"`      // one for each phase, op and metric, then for each observation of a phase
 }

@@ -36,11 +36,11 @@ func tree(text []byte) any {
 	return v
 }
 
-// surroundings returns what may affect figures in a run's environment and its workers.
+// surroundings returns the facts of a run's environment and workers that may affect figures.
 func surroundings(r *run.Run) any {
 	text, err := json.Marshal(r.Environment)
 	if err != nil {
-		panic(err) // it was read from JSON
+		panic(err) // impossible: it was read from JSON
 	}
 	all, _ := tree(text).(map[string]any)
 	delete(all, "nulls")
@@ -78,7 +78,7 @@ type differ struct {
 	found []Difference
 }
 
-// unlike are the names in a plan's JSON that say where it was written.
+// unlike lists names in a plan's JSON that say where something is written, and are not compared.
 var unlike = []string{"file", "line"}
 
 // walk compares the values at a path, one per run.
@@ -179,7 +179,7 @@ func plainly(path string, v any) string {
 	default:
 		b, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // it was read from JSON
+			panic(err) // impossible: it was read from JSON
 		}
 		text = string(b)
 	}

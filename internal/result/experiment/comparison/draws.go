@@ -19,10 +19,10 @@ func drawsOf(k Kept) (d draws, known bool) {
 	if json.Unmarshal(k.Plan, &p) != nil || p.Seed == nil {
 		return d, false
 	}
-	return draws{*p.Seed, max(k.DrawsAs, 1)}, true // an older loadgen drew as the first, always
+	return draws{*p.Seed, max(k.DrawsAs, 1)}, true // in an older loadgen, every run drew as the first
 }
 
-// byDraws returns the runs of a side that made the same draws, by these.
+// byDraws groups the runs of a side by their draws.
 func byDraws(side []Kept) map[draws][]string {
 	ids := map[draws][]string{}
 	for _, k := range side {

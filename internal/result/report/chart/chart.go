@@ -35,7 +35,7 @@ type Chart struct {
 
 // Line joins points from left to right.
 type Line struct {
-	Name   string // in the legend; "": left out
+	Name   string // in the legend; left out if ""
 	Class  string // for the style sheet
 	Dots   bool   // at the points
 	Loose  bool   // dots without a line
@@ -76,7 +76,7 @@ type Moment struct {
 func (c *Chart) SVG() string {
 	d := &drawing{}
 	rows := keyRows(c.Lines)
-	lower := keyHigh * max(len(rows)-1, 0) // what the legend pushes down
+	lower := keyHigh * max(len(rows)-1, 0) // the space that the legend takes
 	d.open(c.Name, height+lower)
 	d.add(`<text class="label" x="4" y="12">%s</text>`, html.EscapeString(c.Y.Label))
 	d.key(rows)

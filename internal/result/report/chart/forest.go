@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Ratio is a row of a [Forest]: the ratio of something to what it is compared with.
+// Ratio is a row of a [Forest]: a ratio with its interval.
 type Ratio struct {
 	Name   string
 	Class  string  // of the dot and the line, for the style sheet
-	At     float64 // NaN: unknown
-	Lo, Hi float64 // ends of the interval; NaN: unknown
+	At     float64 // NaN if unknown
+	Lo, Hi float64 // ends of the interval; NaN if unknown
 	Text   string  // shown at its right
 	Hint   string  // shown when pointed at
 }

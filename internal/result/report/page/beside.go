@@ -44,7 +44,7 @@ func observedViews(ph *run.Phase) (all []observedView) {
 				path := strings.Join([]string{"observe", name, field, [...]string{"before", "after", "delta", "rate", "min", "mean", "max"}[i]}, ".")
 				c := tables.Cell{Text: "–", Reason: whyNull(ph, path)}
 				if i == 3 && !f.Counter {
-					c = tables.Cell{} // for what goes up and down, growth means nothing
+					c = tables.Cell{} // growth is meaningless for a figure that goes up and down
 				} else if value != nil {
 					c = tables.Cell{Text: observedText(*value, &f, i == 3)}
 				} else if c.Reason != "" {
@@ -129,7 +129,7 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 		}
 		at := s.to
 		if f.Counter {
-			at = (s.from + s.to) / 2 // like the load behind it
+			at = (s.from + s.to) / 2 // as for the load in the background
 		}
 		line.Points = append(line.Points, chart.Point{X: at, Y: s.value})
 	}
@@ -148,11 +148,11 @@ func besideLoad(ph *run.Phase, observation, field string) (figure, *chart.Chart)
 // stretch is a field's value from one probe, and the time since the probe before, in seconds since the phase's origin.
 type stretch struct {
 	from, to float64
-	value    float64 // for a counter, its growth per second; NaN: missing
+	value    float64 // for a counter, its growth per second; NaN if missing
 }
 
 // stretchesOf lists the stretches of a field. The stretch before the last probe, which follows the end of the load, may be a fraction of a second:
-// its growth says nothing, and it is left out.
+// its growth is meaningless, and it is left out.
 func stretchesOf(how *run.Probes, field string, counter bool) (all []stretch) {
 	widest := 0.0
 	for i, row := range how.Series {

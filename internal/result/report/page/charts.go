@@ -20,7 +20,7 @@ type figure struct {
 	Note  string
 	SVG   template.HTML // from package chart, which escapes its input
 
-	Missing []string // what is not drawn, and why
+	Missing []string // data that is not drawn, and why
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// differenceView says what was shown about a metric.
+// differenceView holds the findings about a metric.
 type differenceView struct {
 	Name string
 	Text []string
@@ -55,7 +55,7 @@ func nameOf(f run.Figure) string {
 	return f.Phase + ", " + f.Op
 }
 
-// newDifferenceView sums up what was shown about a metric.
+// newDifferenceView sums up the findings about a metric.
 func newDifferenceView(x *run.Experiment, c *tables.Comparison) differenceView {
 	f := c.Figures[0]
 	d := differenceView{Name: nameOf(f) + ": " + metricName(f.Metric)}

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )
 
-// growthChart draws what ops cost by ordinal, for a verb or for a scenario.
+// growthChart draws the cost of ops by ordinal, for a verb or for a scenario.
 func growthChart(d words.Done) (figure, *chart.Chart) {
 	g := d.Growth
 	if g == nil || len(g.Course) < fewPoints {

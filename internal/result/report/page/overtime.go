@@ -23,7 +23,7 @@ func each(seconds float64) string {
 	return "each point is " + quantity.Duration(seconds)
 }
 
-// throughput draws what was asked for and how ops ended.
+// throughput draws the rate that the plan asked for, and how ops ended.
 func throughput(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 	cols, width := timeline.Finest(ph, st)
 	if len(cols) < fewPoints {

@@ -74,7 +74,7 @@ func newView(scripts ...string) (v view, err error) {
 	return v, nil
 }
 
-// filled fills a template in. None of what it is given changes the writing direction.
+// filled fills in a template. It removes characters that change the writing direction.
 func filled(name string, with any) (string, error) {
 	form, err := template.New("").Funcs(template.FuncMap{
 		"observedHeads": func() []string { return observedHeads[:] },
@@ -118,7 +118,7 @@ func source(text []byte) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// view is what the page shows.
+// view holds the page's content.
 type view struct {
 	Title    string
 	Style    template.CSS
@@ -137,14 +137,14 @@ type article struct {
 
 type runView struct {
 	Key           string // for this run's anchors in the page
-	Over          string // what the page is
+	Over          string // the kind of page
 	Plan, ID      string
 	Facts         []string
 	Machine       []string
 	Class         string // of the verdict
 	Word          string
 	Verdict       []string
-	Reasons       []string // why it got no further, and which asserts did not pass
+	Reasons       []string // reasons for the run's end, and asserts that did not pass
 	Doubts        []doubtView
 	Phases        []phaseView
 	Asserts       []assertView
@@ -155,11 +155,11 @@ type runView struct {
 	PlanText      string
 	WithoutDetail bool
 
-	Variant, Experiment string // those it belongs to; "": none
+	Variant, Experiment string // the variant and experiment that it belongs to; "" for none
 	Repetition          int
 }
 
-// doubtView is a reason for doubt, with what docs/truth.md says of its code.
+// doubtView is a reason for doubt, with the explanation of its code in docs/truth.md.
 type doubtView struct {
 	tables.Doubt
 	Mark string
@@ -184,7 +184,7 @@ type serverView struct {
 	Facts []words.Fact
 }
 
-// newRunView returns what is shown of a run; soFar says that it is in progress.
+// newRunView returns the page's content for a run; soFar says that the run is in progress.
 func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	r := s.Run
 	v := &runView{

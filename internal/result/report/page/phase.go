@@ -25,11 +25,11 @@ type phaseView struct {
 	Ops         []opView
 	Levels      []levelView
 	MoreLevels  []levelView // other tries of a search, by rate
-	Lead        *figure     // what shows the answer, on the first screen
+	Lead        *figure     // the chart with the answer, on the first screen
 	Figures     []figure
 	Observed    []observedView
 	Requests    []run.Requests
-	Away        string // which connections were, and for how long
+	Away        string // which connections were away, and for how long
 	Cluster     bool   // the target is a cluster
 	More        int    // number of endpoints not shown
 }

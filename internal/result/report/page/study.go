@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/timeline"
 )
 
-// studyView is what the page shows for an experiment.
+// studyView holds the page's content for an experiment.
 type studyView struct {
 	Key, Plan, ID string
 	Facts         []string
@@ -29,7 +29,7 @@ type studyView struct {
 	Tables        []tableView // of the plan
 	Charts        []figure    // of the plan
 	Variants      []variantView
-	LeftOut       string // variants that the plan left out; "": none
+	LeftOut       string // variants that the plan left out; "" for none
 	Runs          tableView
 	RunFigures    []figure
 	Environment   []words.Fact
@@ -37,7 +37,7 @@ type studyView struct {
 	PlanText      string
 }
 
-// studyPhase is how the variants compare in a phase.
+// studyPhase compares the variants in a phase.
 type studyPhase struct {
 	Key, Name   string
 	Class, Word string
@@ -46,7 +46,7 @@ type studyPhase struct {
 	Figures     []figure
 }
 
-// studyOp is how the variants compare in an op.
+// studyOp compares the variants in an op.
 type studyOp struct {
 	Verb      string
 	Sentences []string

@@ -11,17 +11,18 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// maxAnswers bounds the variants of which an experiment's report says first what differs.
+// maxAnswers bounds the variants whose differences open an experiment's report.
 const maxAnswers = 6
 
-// Answers say what differs from the baseline and by how much; then whether anything does, and why that cannot be told of some figures.
+// Answers say what differs from the baseline and by how much; then whether anything differs, and why that is unknown for some figures.
 func Answers(x *run.Experiment) (lines []string) {
 	_, all := Comparisons(x)
 	lines = append(Effects(x, all), "Different from the baseline "+x.Baseline+"? "+AnswerOf(x.Baseline, all))
 	return append(lines, Untold(x.Figures)...)
 }
 
-// Effects say what differs from the baseline and by how much, a line for each variant, the largest difference first. What an open load sets is none.
+// Effects say what differs from the baseline and by how much, a line for each variant, the largest difference first. Figures that an open load sets
+// are left out.
 func Effects(x *run.Experiment, all []Comparison) (lines []string) {
 	var found []effect
 	for i, v := range x.Variants {
@@ -43,7 +44,7 @@ func Effects(x *run.Experiment, all []Comparison) (lines []string) {
 	return lines
 }
 
-// Untold says why it cannot be told whether figures differ, once for all that have the same reason.
+// Untold says why it is unknown whether figures differ, once for all figures with the same reason.
 func Untold(figures []run.Figure) (lines []string) {
 	var whys, of []string
 	for i := range figures {
@@ -66,7 +67,7 @@ func Untold(figures []run.Figure) (lines []string) {
 	return lines
 }
 
-// effect is a difference that was shown.
+// effect is a difference that was found.
 type effect struct {
 	text string
 	size float64 // of the logarithm of the ratio or, of a share, of the difference

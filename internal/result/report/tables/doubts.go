@@ -21,17 +21,17 @@ type Doubt struct {
 
 // seen is a reason at a place, in a run of an experiment if it is of one.
 type seen struct {
-	place string // phase, stage; "": the only one
+	place string // phase or stage; "" for the only one
 	op    string // "": all
 	text  string
 	run   *run.ExperimentRun
 }
 
-// DoubtsOf lists the reasons that an experiment's runs give, which may also be why one got no further or why an assert does not hold, and those of the
-// experiment itself. What several runs share stands once.
+// DoubtsOf lists the reasons of an experiment's runs, including those for their end and for asserts that do not hold, and the experiment's own
+// reasons. A reason that several runs share is listed once.
 func DoubtsOf(x *run.Experiment) (own []string, all []Doubt) {
 	own = JoinAlike(x.Own())
-	if len(x.Own()) == len(x.Verdict.Reasons) { // it does not say which belong to runs
+	if len(x.Own()) == len(x.Verdict.Reasons) { // an older form does not say which reasons belong to runs
 		return own, nil
 	}
 	ops := map[string]bool{}
@@ -60,14 +60,14 @@ func DoubtsOf(x *run.Experiment) (own []string, all []Doubt) {
 	return own, g.list()
 }
 
-// Doubts lists what is to be doubted in a run, the worst first. What several phases, levels or ops share stands once.
+// Doubts lists the reasons for doubt in a run, the worst first. A reason that several phases, levels or ops share is listed once.
 func Doubts(r *run.Run) []Doubt {
 	g := &doubts{}
 	for _, name := range r.PhaseOrder {
 		ph := r.Phase[name]
 		for _, why := range ph.Reasons {
 			if r.EndedBy(&why) {
-				continue // the run's end says it
+				continue // the reason for the run's end says it
 			}
 			s := placeOf(ph, why.Text)
 			if why.Code == reason.NoRateHeld && ph.Search != nil && (ph.Search.FirstFailed != nil || ph.Search.ClientBound != nil) {
@@ -109,7 +109,7 @@ func placeOf(ph *run.Phase, text string) (s seen) {
 
 // doubts collects reasons by code.
 type doubts struct {
-	x    *run.Experiment // nil of a run
+	x    *run.Experiment // nil for a run
 	all  []Doubt
 	seen [][]seen // of each
 }

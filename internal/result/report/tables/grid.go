@@ -21,7 +21,7 @@ func Grid(t run.Table) [][]Cell {
 	for _, row := range t.Rows {
 		line := []Cell{{Text: row.Name}}
 		if row.Elsewhere {
-			line[0].Text += " *" // the note says where from
+			line[0].Text += " *" // a note gives the source
 		}
 		for _, c := range row.Cells {
 			line = append(line, Cell{Text(c), c.Reason})
@@ -57,7 +57,7 @@ func HasFindings(t run.Table) bool {
 	return !t.Transpose && len(t.Columns) > 0 && t.Columns[len(t.Columns)-1].Name == "finding"
 }
 
-// Unvarying says why a comparison has nothing to show: its variants are all as the load sets them, or all the same; "" if it has.
+// Unvarying says why a comparison has nothing to show: the load sets the figure, or all variants are the same; "" if it has something to show.
 func Unvarying(t run.Table) string {
 	last := len(t.Columns) - 1
 	set, same := len(t.Rows) > 1, len(t.Rows) > 1

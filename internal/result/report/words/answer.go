@@ -11,8 +11,7 @@ import (
 // maxAnswers bounds the loads whose figures open a report, and the ops of each.
 const maxAnswers = 4
 
-// Answers say of each load of a run what it found: the rates and latencies that are usually quoted, with their marks. It is empty if no
-// load was measured.
+// Answers returns, for each load of a run, the rates and latencies that are usually quoted, with their marks. It is empty if no load was measured.
 func Answers(r *run.Run) (lines []string) {
 	var loads []string
 	for _, name := range r.PhaseOrder {
@@ -33,7 +32,7 @@ func Answers(r *run.Run) (lines []string) {
 	return lines
 }
 
-// answersOf says what a load found: at least a line, which is "" if nothing was counted.
+// answersOf returns the answers of a load: at least one line, which is "" if nothing was counted.
 func answersOf(ph *run.Phase) []string {
 	if ph.Search != nil {
 		return Found(ph)
@@ -81,7 +80,7 @@ func (d Done) answer() string {
 	return d.Name + ": " + strings.Join(parts, ", ")
 }
 
-// Course says what the first of several stages found, the last, and the one with the highest rate.
+// Course returns the answers of the first of several stages, of the last, and of the one with the highest rate.
 func Course(ph *run.Phase) (parts []string) {
 	highest, last := 0, len(ph.Levels)-1
 	for i, l := range ph.Levels {
@@ -97,7 +96,7 @@ func Course(ph *run.Phase) (parts []string) {
 	return parts
 }
 
-// ofLevel says how long the ops of a level took, and what it sustained if that is not what it was to.
+// ofLevel says how long the ops of a level took, and which rate it sustained if that is not the one asked for.
 func ofLevel(l *run.Level) (parts []string) {
 	const kept = 0.99
 	mark := l.Validity.Mark()

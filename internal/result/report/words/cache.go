@@ -5,7 +5,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Cache says what the gets of a phase met in the caches that they read through; nil if there is none.
+// Cache describes what happened in the caches that a phase's gets read through; nil if there are none.
 func Cache(ph *run.Phase) []string {
 	c := ph.Cache
 	if c == nil {

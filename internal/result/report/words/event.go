@@ -19,7 +19,7 @@ func EventNames(ph *run.Phase) (names []string) {
 	return names
 }
 
-// Event says what happened to a target during a phase, and what came of it.
+// Event describes an event on a target during a phase, and its effects.
 func Event(ph *run.Phase, name string) []string {
 	e := ph.Event[name]
 	what := name + ": " + e.Do + " of " + e.Target

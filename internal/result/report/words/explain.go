@@ -7,11 +7,11 @@ import (
 	"github.com/loadgen/loadgen/docs"
 )
 
-// Explanation is what docs/truth.md says about a reason's code, in plain text.
+// Explanation is the explanation of a reason's code in docs/truth.md, as plain text.
 type Explanation struct {
 	Code  string
-	Means string   // in a sentence, with its full stop
-	More  []string // paragraphs: what else it means, when it arises, what to do
+	Means string   // its meaning in a sentence, with the full stop
+	More  []string // paragraphs with details: when it arises, what to do
 }
 
 // truth is the page that explains codes.

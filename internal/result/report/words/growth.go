@@ -7,7 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Grown says what ops cost as their number grew, a line for each figure; nothing if the phase does not count that.
+// Grown says how the cost of ops changed as their number grew, a line for each figure; nothing if the phase does not measure that.
 func (d Done) Grown() (lines []string) {
 	g := d.Growth
 	if g == nil {
@@ -47,7 +47,7 @@ func order(n float64) string {
 	return quantity.Digits(math.Round(n*100) / 100)
 }
 
-// shown says in words what order and drift show together; nothing without an order.
+// shown puts the conclusion from order and drift into words; nothing without an order.
 func shown(g *run.Growth) string {
 	before := map[int]string{1: "ops got slower at first; in the second half ", -1: "ops got quicker at first; in the second half "}[g.Drifted()]
 	switch {

@@ -83,7 +83,7 @@ func didIn(l *run.Level) (all []Done) {
 	return all
 }
 
-// Found says what a search found, in sentences: the answer, what was too much, what gave out first, and how it ended.
+// Found describes the result of a search in sentences: the answer, the rate that was too high, what gave out first, and how the search ended.
 func Found(ph *run.Phase) []string {
 	s := ph.Search
 	var goals []string

@@ -15,7 +15,7 @@ func Log(ph *run.Phase) []Fact {
 		return nil
 	}
 	verified := Fact{"verified", []string{proofOf(ph)}}
-	if l.Files == 0 { // every worker that had any was lost
+	if l.Files == 0 { // every worker that had files was lost
 		return []Fact{verified}
 	}
 	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), filesOf(ph)}}}
@@ -39,7 +39,7 @@ func Log(ph *run.Phase) []Fact {
 		written = append(written, fmt.Sprintf("%.1f entries a sync", *l.EntriesPerSync))
 	}
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
-		return append(facts, caveatsOf(ph)...) // it only read
+		return append(facts, caveatsOf(ph)...) // the phase only read
 	}
 	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))})
 	if device := deviceOf(ph); device != nil {
@@ -59,7 +59,7 @@ func Log(ph *run.Phase) []Fact {
 	return append(facts, caveatsOf(ph)...)
 }
 
-// untilSynced says which time a rate is over if entries were at risk.
+// untilSynced says which time a rate covers if entries were at risk.
 func untilSynced(r *localfile.AtRisk) string {
 	if r == nil {
 		return ""
@@ -75,7 +75,7 @@ func caveatsOf(ph *run.Phase) (facts []Fact) {
 	return facts
 }
 
-// deviceOf says what reached the device; nil if nobody asked it.
+// deviceOf says what reached the device; nil if the device was not watched.
 func deviceOf(ph *run.Phase) (texts []string) {
 	d := ph.Device
 	if d == nil {
@@ -136,7 +136,7 @@ func seatOf(cpu, node int) string {
 
 func layoutOf(ph *run.Phase) string { return ph.Log.Layout + ", when full: " + ph.Log.Clear }
 
-// filesOf says what the files are, what their blocks were before the load, and where they are.
+// filesOf describes the files, how their blocks were allocated before the load, and where they are.
 func filesOf(ph *run.Phase) string {
 	l := ph.Log
 	text := quantity.Count(l.Files, "file") + " of " + quantity.Blocks(int(l.FileBytes))

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Done is what a phase did of one kind: the ops of a verb, of a scenario, or of a step of one.
+// Done holds the ops of one kind in a phase: those of a verb, of a scenario, or of a step of one.
 type Done struct {
 	Name     string
 	At       string // path relative to the phase
@@ -29,7 +29,8 @@ const total = "total"
 // Batched says whether ops had several keys each.
 func (d Done) Batched() bool { return d.Op != nil && d.Op.Batched() }
 
-// DoneIn lists the verbs of a phase, their total if there are several, and then its scenarios. A search in which no rate held has figures only in its levels.
+// DoneIn lists the verbs of a phase, their total if there are several, and then its scenarios. A search in which no rate held has figures only in its
+// levels.
 func DoneIn(ph *run.Phase) []Done {
 	var all []Done
 	if ph.Search != nil && ph.Search.Rate == nil {
@@ -136,7 +137,7 @@ func (d Done) Volume() []string {
 	return parts
 }
 
-// hitsAsked says what the plan asked for about hits, to be read after the hit ratio; "" if nothing.
+// hitsAsked says which hit ratio the plan asked for, to follow the measured one; "" if it asked for none.
 func (d Done) hitsAsked() (text string) {
 	if asked := d.ph.Load.HitRatio; asked > 0 {
 		text = " of " + quantity.Percent(asked) + " asked"

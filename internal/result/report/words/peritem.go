@@ -11,8 +11,8 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// PerItem says what an item takes in the store that a phase has filled: first by what the store uses, then by what its process takes. Nothing is said of
-// figures for which it was not asked whether the store was empty.
+// PerItem says how much memory an item takes in the store that a phase has filled: first by the store's own figure, then by that of its process. It
+// leaves out figures of stores that may not have been empty.
 func PerItem(ph *run.Phase) (parts []string) {
 	var effective []string
 	for _, observation := range slices.Sorted(maps.Keys(ph.Observe)) {

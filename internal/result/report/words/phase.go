@@ -13,7 +13,7 @@ import (
 // Mark says how far the figure at a path relative to the phase can be trusted.
 func Mark(ph *run.Phase, path string) string { return ph.ValidityOf(path).Mark() }
 
-// Steady says what rates and latencies leave out, and how steady the rest was.
+// Steady says which part of the load rates and latencies leave out, and how steady the rest was.
 func Steady(ph *run.Phase) []string {
 	var parts []string
 	if w := ph.WarmUp; w.Seconds > 0 {
@@ -110,7 +110,7 @@ func scheduleOf(ph *run.Phase) []string {
 		return []string{quantity.Count(len(ph.Levels), "stage") + " of " + s.Arrivals + " arrivals", quantity.Duration(s.DurationSeconds)}
 	case ph.Search != nil:
 		f, to := ph.Search, ""
-		if f.To < 1e9 { // a higher bound is as good as none
+		if f.To < 1e9 { // a higher bound is no bound
 			to = " to " + quantity.Whole(f.To) + "/s"
 		}
 		return []string{"search of " + s.Arrivals + " arrivals from " + quantity.Whole(f.From) + "/s" + to, "steps of " + quantity.Duration(f.StepSeconds)}
@@ -215,7 +215,7 @@ func Dataset(ph *run.Phase) string {
 	return d.Name + ": " + keys + " " + pool + ", " + d.Pick + values
 }
 
-// Untimed sums up in a line what a populate or a clear did; "" for a load, and if anything went wrong.
+// Untimed sums up a populate or a clear in a line; "" for a load, and if anything went wrong.
 func Untimed(ph *run.Phase) string {
 	if ph.Kind.Timed() || len(ph.Reasons)+len(ph.Errors)+len(ph.Away) > 0 || ph.Log != nil || ph.Verify != nil && ph.Verify.Lost > 0 {
 		return ""
@@ -235,7 +235,7 @@ func Untimed(ph *run.Phase) string {
 	return strings.Join(append(parts, Took(ph)), ", ")
 }
 
-// Note says what a reader should know about a load's figures; "" if there is nothing.
+// Note returns a remark on a load's figures; "" if there is none.
 func Note(ph *run.Phase) string {
 	if !ph.Kind.Timed() {
 		return ""

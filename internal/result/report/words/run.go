@@ -44,7 +44,7 @@ func Labels(labels map[string]string) (list []string) {
 	return list
 }
 
-// Unsaid says of which targets that copy values by themselves nobody knows with which N, W and R: their servers do not tell.
+// Unsaid names the targets that copy values by themselves with an unknown N, W and R, because their servers do not report them.
 func Unsaid(r *run.Run) (all []string) {
 	for _, name := range r.PhaseOrder {
 		t := &r.Phase[name].Target
@@ -96,7 +96,7 @@ func Verdict(r *run.Run) []string {
 	return append(sentences, assertions(r.Asserts)...)
 }
 
-// Standing says of a run in progress what its verdict says of figures so far.
+// Standing says how far the figures of a run in progress can be trusted so far.
 func Standing(r *run.Run) string {
 	text := map[run.Validity]string{
 		run.Valid:   "So far its figures are valid.",

@@ -5,7 +5,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Staleness says how many gets returned less than had been acknowledged; nil if the phase did not look.
+// Staleness says how many gets returned older versions than had been acknowledged; nil if the phase did not measure it.
 func Staleness(ph *run.Phase) []string {
 	s := ph.Staleness
 	switch {

@@ -8,7 +8,7 @@ import (
 // shownLost is how many examples of lost writes a report shows.
 const shownLost = 5
 
-// Verify says what became of acknowledged writes; nil if the phase did not look.
+// Verify says how many acknowledged writes were found or lost; nil if the phase did not look for them.
 func Verify(ph *run.Phase) []string {
 	v := ph.Verify
 	if v == nil {
