@@ -24,7 +24,7 @@ type Assert struct {
 // assert reads an assert block. Its condition stays text, with variables and locals replaced by their values: the result that it is
 // evaluated over has neither.
 func (r *resolver) assert(body *hclsyntax.Block) {
-	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // the plan's directory must not change its digest
+	a := &Assert{Name: body.Labels[0], File: filepath.Base(r.file.name)} // without the directory, which must not change the plan's digest
 	b := r.block(body, "assert."+a.Name, "assert "+dialect.Quote(a.Name))
 	b.Expect([]string{"that"}, nil)
 	if !b.Require("that", "Write a condition, such as that = phase.NAME.op.get.response.p99 < duration(\"20ms\").") {
@@ -35,7 +35,7 @@ func (r *resolver) assert(body *hclsyntax.Block) {
 	r.Places[b.Path+".that"] = that.Expr.Range()
 	if _, quoted := that.Expr.(*hclsyntax.TemplateExpr); quoted {
 		text := strings.TrimLeft(string(r.file.src[that.Expr.Range().Start.Byte:that.Expr.Range().End.Byte]), `" `)
-		first, _, _ := strings.Cut(text, "(") // of p(95)<500
+		first, _, _ := strings.Cut(text, "(") // a condition may be written like p(95)<500
 		b.Bad("that", "text, not a condition", cmp.Or(Meant("assert", first), "Write the condition without quotes."))
 		return
 	}

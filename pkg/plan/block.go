@@ -34,7 +34,7 @@ func (b *block) each(blockType string) []*block {
 	return all
 }
 
-// named is a reader for a block that has a name.
+// named is a reader for a named block.
 type named struct {
 	*block
 	label string

@@ -14,8 +14,8 @@ type Cache struct {
 	Scope    string        `json:"scope"`            // NoCache, SessionCache, SharedCache or RemoteCache
 	Target   string        `json:"target,omitempty"` // the cache, for RemoteCache
 	Memory   int64         `json:"memory_bytes"`     // for keys and values of all the target's caches together; 0 if others keep them
-	Entries  int64         `json:"entries"`          // the most of all of them; 0: as many as there is memory for
-	TTL      time.Duration `json:"ttl_ns"`           // until an entry is no longer good; 0: it stays good
+	Entries  int64         `json:"entries"`          // the most entries of all of them; 0 for as many as there is memory for
+	TTL      time.Duration `json:"ttl_ns"`           // time until an entry expires; 0 for never
 	Full     string        `json:"full"`             // evictWhenFull or clearWhenFull
 	OnPut    string        `json:"on_put"`           // InvalidateOnPut, UpdateOnPut or KeepOnPut
 	OnError  string        `json:"on_cache_error"`   // sourceOnError or failOnError
@@ -31,7 +31,7 @@ const (
 	RemoteCache  = "remote"  // another target
 )
 
-// What becomes of a cache's entry when its key is put.
+// What happens to a cache's entry when its key is put.
 const (
 	InvalidateOnPut = "invalidate"
 	UpdateOnPut     = "update"
@@ -39,8 +39,8 @@ const (
 )
 
 const (
-	evictWhenFull = "evict" // the entry that was used longest ago goes
-	clearWhenFull = "clear" // all go
+	evictWhenFull = "evict" // the entry that was used longest ago is dropped
+	clearWhenFull = "clear" // all entries are dropped
 
 	sourceOnError = "source" // the source answers in a cache's place
 	failOnError   = "fail"   // the op fails
@@ -58,7 +58,7 @@ func (c *Cache) OneLoop() bool { return c != nil && (c.Scope == SharedCache || c
 // keeps reports whether loadgen keeps the entries itself.
 func (c *Cache) keeps() bool { return c.Scope == SharedCache || c.Scope == SessionCache }
 
-// drop forgets what caches of the scope have no use for, so that a variant can change the scope alone.
+// drop clears the settings that caches of the scope do not use, so that a variant can change the scope alone.
 func (c *Cache) drop() {
 	if c.Scope == NoCache || c.Scope == RemoteCache {
 		c.Memory, c.Entries, c.Full, c.Rollback = 0, 0, evictWhenFull, 0
@@ -180,7 +180,7 @@ func (v *validator) cache(t *Target, d driver.Driver, at part) {
 func (v *validator) reads(t *Target, name, word string, at part) {
 	other := v.plan.Target(name)
 	switch {
-	case other == nil && v.spare: // it may be among those that are used
+	case other == nil && v.spare: // the other target may be among those that are used
 	case other == nil:
 		v.fault(fmt.Sprintf("%s: unknown target %s", at.where, dialect.Quote(name)), fmt.Sprintf("Write %s = target.NAME.", word), at.path+"."+word)
 	case other == t || other.Source != "":
@@ -192,7 +192,7 @@ func (v *validator) reads(t *Target, name, word string, at part) {
 	}
 }
 
-// cached checks what a phase asks of targets that read through caches.
+// cached checks a phase's ops on targets that read through caches.
 func (v *validator) cached(ph *Phase, at part) {
 	if !slices.Equal(ph.Behind, v.plan.behind(ph)) {
 		v.fault(at.where+": behind is not what its targets ask in turn", "Check the plan's text again.", at.path)

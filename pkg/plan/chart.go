@@ -80,7 +80,7 @@ func (r *resolver) selects(b *block, c *Chart) {
 	}
 }
 
-// listed reads which variants a table or chart shows, by name; none: all.
+// listed reads which variants a table or chart shows, by name; it returns none for all.
 func (r *resolver) listed(b *block) (names []string) {
 	b.Texts("variants", &names)
 	e := r.compared()

@@ -11,13 +11,13 @@ import (
 type Closed struct {
 	Sessions   int           `json:"sessions"`
 	Pipeline   int           `json:"pipeline"`
-	Iterations int64         `json:"iterations"`  // ops per session; 0: until Duration, or the end of a sequence
-	Duration   time.Duration `json:"duration_ns"` // 0: until Iterations; if both are set, whichever comes first ends the load
+	Iterations int64         `json:"iterations"`  // ops per session; 0 for until Duration, or the end of a sequence
+	Duration   time.Duration `json:"duration_ns"` // 0 for until Iterations; if both are set, whichever comes first ends the load
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
-	WarmUp     time.Duration `json:"warmup_ns"`   // excluded from rates and latencies; 0: derived from the series
+	WarmUp     time.Duration `json:"warmup_ns"`   // excluded from rates and latencies; 0 if derived from the series
 	Think      time.Duration `json:"think_ns"`    // from an op's end to the next one's due time
 
-	Trace *Trace `json:"trace,omitempty"` // source of ops; nil: none
+	Trace *Trace `json:"trace,omitempty"` // source of ops; nil for none
 }
 
 // closed reads a closed load.
@@ -32,7 +32,7 @@ func (b *block) closed() *Closed {
 	b.Duration("warmup", &c.WarmUp)
 	b.Duration("think", &c.Think)
 	c.Trace = b.untimedTrace()
-	// 0 means absent, so an argument that is present must not be 0.
+	// 0 stands for an absent argument, so one that is present must not be 0.
 	if c.Iterations == 0 {
 		b.notZero("iterations", endsAtOnce, writeMore)
 	}
@@ -61,7 +61,7 @@ func (b *block) notZero(name, what, write string) {
 func (v *validator) closed(ph *Phase, at part) {
 	c := ph.Closed
 	v.connections(at, c.Sessions, c.Pipeline)
-	if c.Iterations != 0 { // 0: none
+	if c.Iterations != 0 { // 0 for none
 		v.within(at, "iterations", c.Iterations, 1, maxIterations)
 	}
 	if c.Duration != 0 {

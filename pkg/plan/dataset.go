@@ -30,7 +30,7 @@ type Keys struct {
 	Writers string  `json:"writers,omitempty"`  // oneWriter, or "": any session may put any key of the space
 	Format  string  `json:"format"`             // with one integer verb, e.g. key:%012d; unused with File
 
-	File *EntryFile `json:"file,omitempty"` // nil: Format makes the keys
+	File *EntryFile `json:"file,omitempty"` // nil if Format makes the keys
 }
 
 // The scopes of keys.

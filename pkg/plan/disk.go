@@ -63,7 +63,7 @@ func (p *Plan) keep(t *Target, local localfile.Driver, kept []Kept) {
 // site describes that many sessions of a phase on a single worker, as far as the plan knows.
 func (p *Plan) site(ph *Phase, sessions int) localfile.Site {
 	d := p.Dataset(ph.Dataset)
-	sizes, _ := d.Values.Drawn(localfile.StampSize) // what is wrong with them is reported
+	sizes, _ := d.Values.Drawn(localfile.StampSize) // mistakes in them are reported elsewhere
 	return localfile.Site{
 		Name: ph.Target, To: sessions, Fresh: true, Value: driver.Value{Size: d.Values.Size}, Sizes: sizes,
 		Keys: d.Keys.Count, Pools: d.Keys.PerSession(),

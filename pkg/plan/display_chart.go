@@ -7,17 +7,17 @@ type Chart struct {
 	Name  string
 	Title string            // Name by default
 	Over  Over              // the x axis
-	Unit  string            // of the y axis; "": none
+	Unit  string            // of the y axis; "" for none
 	Log   bool              // logarithmic y axis
-	Of    map[string]string // values of variables, as HCL literals: only variants with these are drawn. Empty: all
+	Of    map[string]string // values of variables, as HCL literals: only variants with these are drawn; empty for all
 	Lines []Column
 	File  string
 	Line  int
 
-	Variants []string // only these are drawn; empty: all
+	Variants []string // only these are drawn; empty for all
 }
 
-// Over is what a chart's x axis shows.
+// Over says what a chart's x axis shows.
 type Over string
 
 // The x axes of charts, besides variables.

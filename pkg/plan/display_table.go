@@ -6,7 +6,7 @@ import "slices"
 type Table struct {
 	Name      string
 	Transpose bool     // variants are columns
-	Variants  []string // the variants that have a row; empty: all
+	Variants  []string // the variants that have a row; empty for all
 	Columns   []Column
 	Expected  []Expected // rows below those of variants
 }
@@ -18,12 +18,12 @@ type Column struct {
 	Unit  string // "" for none
 	Value string // an expression over the result, like an assert's
 	Error bool   // show half of the 99.9 % confidence interval beside the mean of several runs
-	Ratio string // "", or RatioToBaseline or RatioToBound: show how many times that variant's the figure is
+	Ratio string // RatioToBaseline or RatioToBound shows the figure as a multiple of that variant's; "" shows the figure itself
 	File  string
 	Line  int
 }
 
-// What a column's ratio is to.
+// The variants that a column's ratio may refer to.
 const (
 	RatioToBaseline = "baseline"
 	RatioToBound    = "bound"
@@ -42,7 +42,7 @@ func shows(listed []string, variant string) bool {
 	return len(listed) == 0 || slices.Contains(listed, variant)
 }
 
-// Expected is a row of figures from elsewhere, to be shown beside the measured ones.
+// Expected is a row of figures from elsewhere, shown beside the measured ones.
 type Expected struct {
 	Name   string
 	Source string             // where the figures are from

@@ -46,7 +46,7 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 	}
 }
 
-// unfit says why no server of a driver can be at an endpoint.
+// unfit returns why no server of a driver can be at an endpoint.
 func unfit(d driver.Driver, endpoint string) error {
 	if r, ok := d.(driver.Replicator); ok {
 		return r.CheckAddress(endpoint)
@@ -60,7 +60,7 @@ func isURL(e string) bool {
 	return !strings.HasPrefix(e, "unix:") && strings.ContainsAny(e, "/?#@")
 }
 
-// insteadOfURL says what to write instead of a URL, in the words that the driver has for its parts.
+// insteadOfURL says what to write instead of a URL, by the names of the driver's arguments for its parts.
 func insteadOfURL(e string, d driver.Driver) string {
 	scheme, rest, ok := strings.Cut(e, "://")
 	if !ok {

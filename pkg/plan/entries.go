@@ -9,8 +9,8 @@ type EntryFile struct {
 	Form   string `json:"form"`             // "lines", "csv" or "json"; for keys also "vegeta"
 	Field  string `json:"field"`            // csv: a column's name, or its number from 1; json: a field's name; else ""
 	SHA256 string `json:"sha256"`           // of the file, in lower-case hex
-	Length int64  `json:"length,omitempty"` // of the file, in bytes; 0: unknown, in older plans
-	Bytes  int64  `json:"bytes"`            // that the entries take in memory
+	Length int64  `json:"length,omitempty"` // of the file, in bytes; 0 if unknown, in older plans
+	Bytes  int64  `json:"bytes"`            // memory that the entries take
 	Server string `json:"server,omitempty"` // the one server of all vegeta targets: http://HOST:PORT or https://HOST:PORT
 	Line   int64  `json:"line,omitempty"`   // line of the first vegeta target
 }
@@ -49,12 +49,12 @@ func (f *ValueFile) Summary() string {
 	return form
 }
 
-// EntryFacts are what a file of keys, or of values, was found to hold.
+// EntryFacts describes the content of a file of keys or of values.
 type EntryFacts struct {
 	SHA256  string
 	Length  int64 // of the file, in bytes
 	Count   int64
-	Bytes   int64 // that the entries take in memory
+	Bytes   int64 // memory that the entries take
 	Least   int   // bytes of the smallest entry
 	Largest int   // bytes of the largest entry
 

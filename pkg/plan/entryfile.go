@@ -51,7 +51,7 @@ func (b *block) entryFile(f *EntryFile, field string) {
 	}
 }
 
-// readable reports whether it is clear where the entries are. What is unclear is reported later.
+// readable reports whether it is clear where the entries are. Mistakes are reported later.
 func (r *resolver) readable(path string, f *EntryFile) bool {
 	for _, name := range []string{"file", "form", "field"} {
 		if r.Wrong[path+"."+name] {

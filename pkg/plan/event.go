@@ -18,29 +18,29 @@ type Event struct {
 	At     time.Duration `json:"at_ns"` // after the start of the load, its warm-up included
 	Do     string        `json:"do"`
 	Target string        `json:"target"`
-	Node   *int          `json:"node,omitempty"`     // of the built-in nodes, from 0; nil: all
-	For    time.Duration `json:"for_ns,omitempty"`   // until it is undone; 0: it is not
-	Delay  time.Duration `json:"delay_ns,omitempty"` // of DelayEvent: before each reply
+	Node   *int          `json:"node,omitempty"`     // index of a built-in node, from 0; nil for all
+	For    time.Duration `json:"for_ns,omitempty"`   // time until it is undone; 0 if it is not
+	Delay  time.Duration `json:"delay_ns,omitempty"` // of DelayEvent: the delay before each reply
 	Drop   float64       `json:"drop,omitempty"`     // of DropEvent: share of requests, 0 to 1
-	Hook   string        `json:"hook,omitempty"`     // of HookEvent
+	Hook   string        `json:"hook,omitempty"`     // of HookEvent: the hook's name
 }
 
-// What events do.
+// The kinds of events.
 const (
-	// FlushEvent empties a cache. A target that reads through a cache loses what that holds, a built-in node everything, and other servers the keys
-	// that the phase uses.
+	// FlushEvent empties a cache. A target that reads through a cache loses the cache's entries, a built-in node everything, and other servers the
+	// keys that the phase uses.
 	FlushEvent = "flush"
 
-	KillEvent     = "kill"     // built-in nodes are gone at once; undone: they start again, empty
+	KillEvent     = "kill"     // built-in nodes are killed; undone: they start again, empty
 	RestartEvent  = "restart"  // built-in nodes are killed and start again, empty
-	StopEvent     = "stop"     // built-in nodes stand still, by SIGSTOP; undone: they go on
-	ContinueEvent = "continue" // they go on
+	StopEvent     = "stop"     // built-in nodes are stopped by SIGSTOP; undone: they go on
+	ContinueEvent = "continue" // stopped nodes go on
 	DelayEvent    = "delay"    // built-in nodes reply later; undone: as before
-	DropEvent     = "drop"     // they leave requests unanswered; undone: as before
+	DropEvent     = "drop"     // built-in nodes leave requests unanswered; undone: as before
 	HookEvent     = "hook"     // a command that the user has allowed runs
 )
 
-// eventWords are what events can do.
+// eventWords lists the kinds of events.
 var eventWords = []string{FlushEvent, KillEvent, RestartEvent, StopEvent, ContinueEvent, DelayEvent, DropEvent, HookEvent}
 
 // undone are the events that end after a while.
@@ -74,7 +74,7 @@ func (b *block) events(ph *Phase) {
 	}
 }
 
-// ByWorkers reports whether workers carry out an event themselves, each at its time on the run clock: it is about caches that they keep.
+// ByWorkers reports whether workers carry out an event themselves, each at its time on the run clock, because it concerns caches that they keep.
 func (p *Plan) ByWorkers(ev *Event) bool {
 	t := p.Target(ev.Target)
 	return ev.Do == FlushEvent && t != nil && t.Cache != nil && t.Cache.keeps()
@@ -89,13 +89,13 @@ func (p *Plan) Flushed(ev *Event) *Target {
 	return p.Target(t.Cache.Target)
 }
 
-// Deleting returns a plan of phases that delete, from the servers that a flush in a phase empties, all keys that the phase uses there.
+// Deleting returns a plan whose phases delete all keys that a phase uses on the servers that a flush in it empties.
 func (p *Plan) Deleting(ph *Phase, ev *Event) *Plan {
 	t := p.Flushed(ev)
 	all := &Plan{Name: p.Name, Seed: p.Seed, Targets: []*Target{t}}
 	for i, name := range ph.DatasetsOn(ev.Target) {
 		d := p.Dataset(name)
-		if d == nil { // which is an error of its own
+		if d == nil { // that is reported as an error elsewhere
 			continue
 		}
 		one := &Phase{
@@ -110,12 +110,12 @@ func (p *Plan) Deleting(ph *Phase, ev *Event) *Plan {
 	return all
 }
 
-// lasts returns how long the load of a phase lasts; 0: the plan does not say.
+// lasts returns how long the load of a phase lasts; 0 if the plan does not say.
 func (ph *Phase) lasts() time.Duration {
 	switch {
 	case ph.Closed != nil:
 		return ph.Closed.Duration
-	case ph.Open != nil && (ph.Open.Trace == nil || ph.Open.Trace.Lines > 0): // else its file has not been read
+	case ph.Open != nil && (ph.Open.Trace == nil || ph.Open.Trace.Lines > 0): // otherwise its file has not been read
 		return ph.Open.Duration
 	}
 	return 0
@@ -146,7 +146,7 @@ func (v *validator) events(ph *Phase, at part) {
 	}
 }
 
-// event checks one of them.
+// event checks one event.
 func (v *validator) event(ph *Phase, ev *Event, at part) {
 	v.oneOf(at, "do", ev.Do, eventWords...)
 	v.lasts(at, "at", ev.At, time.Millisecond)
@@ -175,7 +175,7 @@ func (v *validator) event(ph *Phase, ev *Event, at part) {
 	}
 }
 
-// means checks that an event has the arguments that it needs, and no others.
+// means checks that an event has the arguments that it needs and no others.
 func (v *validator) means(ev *Event, at part) {
 	for _, a := range []struct {
 		name  string
@@ -211,7 +211,7 @@ func (v *validator) flushEvent(ev *Event, at part) {
 	if v.plan.ByWorkers(ev) || t == nil {
 		return
 	}
-	_, cleans := driverNamed(v.drivers, t.Driver).(driver.Cleaner) // its clear removes more than keys
+	_, cleans := driverNamed(v.drivers, t.Driver).(driver.Cleaner) // a clear removes more than keys
 	if t.Builtin == nil && (cleans || t.Executor == Thread) {
 		v.fault(fmt.Sprintf("%s: target %s is no cache", at.where, dialect.Quote(t.Name)),
 			"Write a target that reads through one, or one of driver redis or memcached.", at.path+".target", at.path)

@@ -25,16 +25,16 @@ type Experiment struct {
 	Order    string        `json:"order"`    // "interleaved": each variant once, then all again in the reverse order, and so on; or "sequential"
 	Baseline string        `json:"baseline"` // the variant that the others are compared with; the first by default
 	Fork     bool          `json:"fork"`     // each run loads from its own process
-	Cap      time.Duration `json:"cap"`      // on the total time of a variant's runs; 0: none
+	Cap      time.Duration `json:"cap"`      // limit on the total time of a variant's runs; 0 for none
 
-	Compare   []string  `json:"compare,omitempty"` // metrics to compare, by their paths below an op; none: the usual ones
+	Compare   []string  `json:"compare,omitempty"` // metrics to compare, by their paths below an op; none for the usual ones
 	CompareAt hcl.Range `json:"-"`                 // where the plan names them
-	Matters   float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0: any does
+	Matters   float64   `json:"matters,omitempty"` // smallest difference that matters, as a share; 0 if any does
 
 	// Bound holds values of variables, as HCL literals: a variant's bound is the variant with these values and otherwise its own. Empty for none.
 	Bound map[string]string `json:"bound"`
 
-	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "": none
+	Restart        string        `json:"restart"`         // the hook that restarts targets before each run; "" for none
 	RestartTimeout time.Duration `json:"restart_timeout"` // of that hook
 	Variants       []Variant     `json:"variants"`        // two or more: the named ones, then those of the matrix
 	LeftOut        []string      `json:"-"`               // names of the variants that Keep has left out
@@ -101,7 +101,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 		e.Restart = b.hook("restart")
 	}
 	b.Duration("restart_timeout", &e.RestartTimeout)
-	if a := b.Body.Attributes["when"]; a != nil { // what it asks for are a variant's values: see leftOut
+	if a := b.Body.Attributes["when"]; a != nil { // it depends on a variant's values: see leftOut
 		e.when = a.Expr.Range()
 	}
 	if m := b.inner("matrix"); m != nil {
@@ -113,7 +113,7 @@ func (r *resolver) experiment(body *hclsyntax.Block) *Experiment {
 	return e
 }
 
-// leftOut reports whether the variant that is being resolved is not to be run.
+// leftOut reports whether the variant that is being resolved is left out.
 func (r *resolver) leftOut() bool {
 	if r.file.experiment == nil {
 		return false
@@ -124,8 +124,8 @@ func (r *resolver) leftOut() bool {
 	return !when
 }
 
-// Keep leaves out the variants for which the experiment's `when` is false. It takes the plans of all, in the order of Variants, and returns those of
-// the others. There must be two or more, among them the baseline.
+// Keep leaves out the variants for which the experiment's `when` is false. It takes the plans of all variants, in the order of Variants, and returns
+// those of the variants that stay. Two or more must stay, among them the baseline.
 func (e *Experiment) Keep(plans []*Plan) ([]*Plan, hcl.Diagnostics) {
 	var kept []*Plan
 	var variants []Variant
@@ -186,7 +186,7 @@ func (b *block) checkExperiment(e *Experiment) {
 	}
 }
 
-// checkCompared reports metrics named twice. Which ones there are, the result knows.
+// checkCompared reports metrics that are named twice. Whether they exist is checked where results are known.
 func (b *block) checkCompared(names []string) {
 	if b.Has("compare") && len(names) == 0 {
 		b.Bad("compare", "nothing to compare", `Write metrics such as compare = ["rate", "response.p99"], or leave it out.`)

@@ -9,10 +9,10 @@ import (
 // Growth records the latency of a closed load by ordinal: the position, from 1, in which an op or a scenario is due in its phase. It shows how
 // an op's cost grows with the number of ops.
 type Growth struct {
-	To int64 `json:"to"` // number of ops to predict the time of; 0: no more than were run
+	To int64 `json:"to"` // number of ops to predict the time of; 0 for no more than were run
 }
 
-// growth reads the phase's growth block; nil: it has none.
+// growth reads the phase's growth block; nil if it has none.
 func (b *block) growth() *Growth {
 	in := b.inner("growth")
 	if in == nil {

@@ -11,9 +11,9 @@ import (
 // defaultHits is the share of gets that must hit when the plan itself has put every key.
 const defaultHits = 0.99
 
-// expectHits sets the default of expect_hits: nearly all gets hit if the phase's own setup, or an earlier populate, has put every key,
-// no phase has deleted any since, and the store does not expire them. There is no default for a trace, which has keys of its own, nor if misses
-// are filled: how many there are is then what the phase measures.
+// expectHits sets the default of expect_hits: nearly all gets hit if the phase's own setup, or an earlier populate, has put every key, no phase has
+// deleted any since, and the store does not expire them. There is no default for a trace, which has its own keys, nor if misses are filled, since the
+// phase then measures how many there are.
 func (p *Plan) expectHits(places map[string]hcl.Range) {
 	full := map[use]bool{}
 	for _, ph := range p.Phases {

@@ -56,7 +56,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 	need, err = local.Need(t.Config, v.plan.site(ph, ph.Sessions()))
 	has, failed := local.Need(t.Config, v.plan.site(first, first.Sessions()))
 	if err != nil || failed != nil {
-		return // depends on the number of workers
+		return // it depends on the number of workers
 	}
 	what := fmt.Sprintf("%s, target %q", at.where, t.Name)
 	const write = "Write no more keys (of pools, for no more sessions) and no larger values than there, or have the larger phase first, or write another target."
@@ -104,7 +104,7 @@ func (v *validator) localEntries(ph *Phase, at part) {
 			path+".size", path)
 	}
 	least := d.Values.Size
-	if s := d.Values.Sizes; s != nil && s.Kind != LognormalSizes { // that is cut off
+	if s := d.Values.Sizes; s != nil && s.Kind != LognormalSizes { // lognormal sizes are truncated to fit
 		least = d.Values.LeastSize()
 	}
 	if least < localfile.StampSize {

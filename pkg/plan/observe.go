@@ -24,13 +24,13 @@ type Observe struct {
 	Kind    string        `json:"kind"`       // one of the kinds below; decides which of the following fields are set
 	Target  string        `json:"target"`     // server: its endpoints are asked; process: the listeners on its endpoints are measured
 	Combine string        `json:"combine"`    // how to combine the figures of several endpoints: "sum", "mean", "min" or "max"; "" where there is one
-	Port    int           `json:"port"`       // process: it listens on this port, here; 0: not given
-	PID     int           `json:"pid"`        // process; 0: not given
+	Port    int           `json:"port"`       // process: it listens on this port of the coordinator's machine; 0 if not given
+	PID     int           `json:"pid"`        // process; 0 if not given
 	Path    string        `json:"path"`       // directory
 	URL     string        `json:"url"`        // prometheus
 	Hook    string        `json:"hook"`       // hook: a command's name; the command line defines the command
 	Fields  []Field       `json:"fields"`     // one or more, with distinct names
-	Every   time.Duration `json:"every_ns"`   // between two probes during a phase; 0: none
+	Every   time.Duration `json:"every_ns"`   // between two probes during a phase; 0 for none
 	Timeout time.Duration `json:"timeout_ns"` // of a probe
 }
 
@@ -38,7 +38,7 @@ type Observe struct {
 type Field struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit"`    // "bytes", "s", "us"; "" for a plain number
-	Counter bool   `json:"counter"` // it only grows, until the counting process restarts
+	Counter bool   `json:"counter"` // it never falls until the counting process restarts
 	Series  string `json:"series"`  // prometheus: it is the sum of these series
 }
 

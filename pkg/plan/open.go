@@ -15,8 +15,8 @@ type Open struct {
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
 	Ramp     time.Duration `json:"ramp_ns"`     // the rate rises linearly from 0
-	WarmUp   time.Duration `json:"warmup_ns"`   // excluded from rates and latencies, Ramp included; 0: derived from the series
-	Trace    *Trace        `json:"trace"`       // source of ops and due times, and of Rate and Duration; nil: none
+	WarmUp   time.Duration `json:"warmup_ns"`   // excluded from rates and latencies, Ramp included; 0 if derived from the series
+	Trace    *Trace        `json:"trace"`       // source of ops and due times, and of Rate and Duration; nil for none
 }
 
 // Schedule is what open, stages and search have in common: how ops arrive, and which sessions take them.

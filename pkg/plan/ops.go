@@ -18,9 +18,9 @@ type Op struct {
 	Name   string `json:"name"`
 	Stores bool   `json:"stores"`           // its requests carry a value, or part of one
 	Form   any    `json:"form"`             // the value that the driver's NewForm returned, filled
-	Repeat *bool  `json:"repeat,omitempty"` // whether it may be carried out twice; nil: the plan does not say
+	Repeat *bool  `json:"repeat,omitempty"` // whether it may be carried out twice; nil if the plan does not say
 
-	Key   string       `json:"-"` // template of the key that its requests are about; "": none, or unknown. It follows from Form, as Reads does
+	Key   string       `json:"-"` // template of the key that its requests concern; "" if there is none, or it is unknown. It follows from Form, as Reads does
 	Reads form.Reading `json:"-"` // whether they only read
 }
 
@@ -99,7 +99,7 @@ func (b *block) ops(t *Target, d driver.Driver) {
 		o := &Op{Name: in.label}
 		t.Ops = append(t.Ops, o)
 		if !ok {
-			continue // reported by the check
+			continue // the check reports it
 		}
 		o.Form = former.NewForm()
 		in.driverBody(o.Form, []string{"repeat"}, nil)
@@ -209,7 +209,7 @@ func (v *validator) formed(ph *Phase, t *Target, d *Dataset, at part) {
 		}
 		wording, err := former.CheckForm(t.Config, driver.Form{Name: o.Name, Verb: verbFor(o.Name), Words: o.Form})
 		if err != nil {
-			continue // reported
+			continue // already reported
 		}
 		for _, field := range wording.Fields {
 			if _, has := d.Values.Record[field]; !has {
@@ -271,7 +271,7 @@ func (p *Plan) sample(t *Target, f driver.Form) *driver.Request {
 		if err != nil {
 			return req
 		}
-		value.Checked = false // its header is not text
+		value.Checked = false // a checked value's header is not text
 		if value.Maker != nil {
 			value.Size = len(value.Maker.Append(nil, value.Seed))
 		}

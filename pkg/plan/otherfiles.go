@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// otherFile is a kind of file that is given as a plan by mistake, told by its first line.
+// otherFile is a kind of file that is given as a plan by mistake, recognised by its first line.
 type otherFile struct {
 	first *regexp.Regexp
 	is    string
@@ -27,9 +27,9 @@ var otherFiles = []otherFile{
 	{regexp.MustCompile(`^(---|%YAML|- |["A-Za-z0-9_.-]+:( |$))`), "YAML", writePlan + "."},
 }
 
-// otherFileOf returns which of them a text is that is not HCL, nil for none.
+// otherFileOf returns the kind of a text that is not HCL; nil if it is none of these.
 func otherFileOf(src []byte) *otherFile {
-	const longest = 1 << 10 // bytes of the line that are looked at
+	const longest = 1 << 10 // bytes of the line that are examined
 	for line := range bytes.Lines(src) {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\uFEFF")))
 		if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("//")) {

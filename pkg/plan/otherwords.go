@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// otherWord answers words that a plan does not have where they are written: those of other tools, and our own that belong elsewhere.
+// otherWord is the answer to words that have no meaning where they are written: words of other tools, and words of plans in the wrong place.
 type otherWord struct {
 	words string // separated by blanks
-	in    string // types of blocks, or names of attributes whose values they are, separated by blanks; "": any block
+	in    string // types of blocks, or names of attributes whose values they are, separated by blanks; "" for any block
 	write string // WORD stands for the word
 }
 
@@ -29,7 +29,7 @@ const (
 	writePopulate   = "Write populate {} in a phase of its own before the load: it puts every key once."
 )
 
-// otherWords is the table. The first entry that has a word where it is written counts.
+// otherWords is the table. The first entry for a word and its place is used.
 var otherWords = []otherWord{
 	// Values, and names in conditions.
 	{"zipfian zipf scrambled_zipfian", "pick", `Write "zipf(0.99)", or "zipf(0.99, ycsb)" for exactly what YCSB draws.`},
@@ -50,7 +50,7 @@ var otherWords = []otherWord{
 	{"p", "assert", writeResponse},
 	{"p50 p90 p95 p99 avg med http_req_duration http_req_failed latency response_time", "assert", writeResponse},
 
-	// Our own words, elsewhere.
+	// Words of plans in the wrong place.
 	{"op", topLevel, writeOp},
 	{"op request", "phase closed open scenario", writeOp},
 	{"request expect sql command method path headers body", "target", writeInRequest},
@@ -109,7 +109,7 @@ var otherWords = []otherWord{
 	{"retries max_retries retry_attempts attempts", "", "Write retry { attempts = 3 } in the target: tries of an op in all, the first one included."},
 }
 
-// Meant returns what to write instead of a word in a type of block, or as the value of an attribute; "" if it is none that others have.
+// Meant returns what to write instead of a word in a type of block, or as the value of an attribute; "" if the table does not have the word.
 func Meant(in, word string) string {
 	i := slices.IndexFunc(otherWords, func(o otherWord) bool {
 		return slices.Contains(strings.Fields(o.words), word) && (o.in == "" || slices.Contains(strings.Fields(o.in), in))

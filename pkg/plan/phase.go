@@ -15,12 +15,12 @@ import (
 type Phase struct {
 	Name       string     `json:"name"`
 	Target     string     `json:"target"`
-	Behind     []string   `json:"behind,omitempty"` // targets that others of the phase ask: their sources, and remote caches
+	Behind     []string   `json:"behind,omitempty"` // targets that other targets of the phase ask: their sources, and remote caches
 	Dataset    string     `json:"dataset"`
 	Ops        []Weight   `json:"ops"`                 // in verb order; for Populate: put, for Clear: delete, for Verify: get; for Scenarios: the sum of their steps
-	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; empty: from Ops
+	Scenarios  []Scenario `json:"scenarios"`           // sessions draw from these instead of Ops; if empty, from Ops
 	Batch      int        `json:"batch"`               // keys per op of the load
-	Setup      []Weight   `json:"setup"`               // untimed ops before the load: each session takes every key of its pool once; empty: none
+	Setup      []Weight   `json:"setup"`               // untimed ops before the load: each session takes every key of its pool once; empty for none
 	Closed     *Closed    `json:"closed"`              //
 	Open       *Open      `json:"open"`                //
 	Stages     *Stages    `json:"stages"`              //
@@ -28,16 +28,16 @@ type Phase struct {
 	Populate   *Populate  `json:"populate"`            //
 	Clear      *Clear     `json:"clear"`               //
 	Verify     *Verify    `json:"verify,omitempty"`    //
-	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil: no expectation
-	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil: all
-	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "": a get that misses is just that
-	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "": none
+	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil for no expectation
+	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
+	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "" if nothing follows a get that misses
+	Bound      string     `json:"bound,omitempty"`     // earlier phase; this one's speed is shown as a share of its speed; "" for none
 	MaxBad     float64    `json:"max_bad"`             // share of due ops, 0 to 1
-	Growth     *Growth    `json:"growth,omitempty"`    // nil: latencies are not recorded by ordinal
+	Growth     *Growth    `json:"growth,omitempty"`    // nil if latencies are not recorded by ordinal
 	Staleness  bool       `json:"staleness,omitempty"` // what gets return is compared with the puts that were acknowledged when they began
-	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0: none
-	Stop       *Stop      `json:"stop"`                // nil: the load goes on however many ops fail
-	Events     []Event    `json:"events,omitempty"`    // what happens to targets meanwhile
+	Samples    int        `json:"samples,omitempty"`   // number of single ops kept, drawn at random; 0 for none
+	Stop       *Stop      `json:"stop"`                // nil if the load goes on however many ops fail
+	Events     []Event    `json:"events,omitempty"`    // events on targets during the load
 }
 
 // Schedule returns the schedule of arrivals that do not wait for the target; nil when they do wait.
@@ -98,7 +98,7 @@ func (ph *Phase) Pipeline() int {
 	return 0
 }
 
-// WarmUp returns how much of the phase's beginning the plan excludes from its figures; 0: the plan does not say.
+// WarmUp returns how much of the phase's beginning the plan excludes from its figures; 0 if the plan does not say.
 func (ph *Phase) WarmUp() time.Duration {
 	switch {
 	case ph.Closed != nil:
@@ -112,7 +112,7 @@ func (ph *Phase) WarmUp() time.Duration {
 // loadModels are the inner blocks of a phase, which has exactly one of them.
 var loadModels = []string{"closed", "open", "stages", "search", "populate", "clear", "verify"}
 
-// phase reads a phase block; nil when it is not to run.
+// phase reads a phase block; nil if the phase is left out.
 func (r *resolver) phase(body *hclsyntax.Block) *Phase {
 	ph := &Phase{Name: body.Labels[0], Ops: []Weight{}, Scenarios: []Scenario{}, Setup: []Weight{}, Batch: 1, MaxBad: 0.01}
 	b := r.block(body, "phase."+ph.Name, "phase "+dialect.Quote(ph.Name))

@@ -34,16 +34,16 @@
 // only the names of secrets; their values are looked up where the load runs.
 package plan
 
-// Plan is what to run, and against what.
+// Plan says what to run, and against which targets.
 type Plan struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Seed        uint64 `json:"seed"`
 
-	// OnWorkerLoss is Continue, Abort or Replace; "": the coordinator's setting applies.
+	// OnWorkerLoss is Continue, Abort or Replace; "" for the coordinator's setting.
 	OnWorkerLoss string `json:"on_worker_loss,omitempty"`
 
-	// Quantiles are those of latencies to show, above 0 and below 1; none: the usual ones.
+	// Quantiles lists the quantiles of latencies to show, above 0 and below 1; none for the usual ones.
 	Quantiles []float64 `json:"quantiles,omitempty"`
 
 	Targets  []*Target  `json:"targets"`  // used by a phase or an observation, in file order
@@ -52,7 +52,7 @@ type Plan struct {
 	Phases   []*Phase   `json:"phases"`   // in run order, without those whose `when` was false
 	Asserts  []*Assert  `json:"asserts"`
 
-	LeftOut bool `json:"-"` // as a variant: the experiment's `when` is false
+	LeftOut bool `json:"-"` // this variant is left out: the experiment's `when` is false
 }
 
 // What to do when a worker is lost: go on without it, end the run, or have another worker take over its sessions from the next phase on.
@@ -62,8 +62,8 @@ const (
 	Replace  = "replace"
 )
 
-// Irreplaceable returns a phase that needs what its sessions left on their worker's machine in an earlier phase. No other worker can take
-// such sessions over in between. what is what they left. It returns "" when there is no such phase.
+// Irreplaceable returns a phase that needs data that its sessions left on their worker's machine in an earlier phase, so that no other worker can
+// take these sessions over in between. what names the data. It returns "" if there is no such phase.
 func (p *Plan) Irreplaceable() (phase, earlier, what string) {
 	first := map[string]string{} // phase, by target
 	for _, ph := range p.Phases {

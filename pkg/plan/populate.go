@@ -19,7 +19,7 @@ type Clear struct {
 	Pipeline int `json:"pipeline"`
 }
 
-// walks reports whether the phase takes each key once, untimed: it is no load.
+// walks reports whether the phase takes each key once, untimed, and is not a load.
 func (ph *Phase) walks() bool { return ph.Populate != nil || ph.Clear != nil || ph.Verify != nil }
 
 // walk reads the arguments of populate and clear.

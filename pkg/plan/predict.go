@@ -12,21 +12,21 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// What a load costs its worker. These are estimates on the high side, to answer "will this fit?" before it is tried.
+// The cost of a load for its worker. These are high estimates, to tell before a run whether it will fit.
 const (
 	sessionBytes    = 4 << 10  // state of a session and its streams
 	slotBytes       = 1 << 10  // an op in flight: key, program state, timers
 	sceneBytes      = 256      // each further op of a scenario in flight
-	valueCopies     = 3        // of an op's value: in a buffer that grows by doubling, and in the one it grew from
-	recordCopies    = 2        // further ones of a record: it is made once to learn its size, in a buffer that grows by doubling
-	connectionBytes = 8 << 10  // its state, the queue of outstanding requests, and data to be written
-	pipeBytes       = 96 << 10 // more off the event loop: two goroutines, buffers between them and the loop, and TLS buffers
+	valueCopies     = 3        // copies of an op's value: in a buffer that grows by doubling, and in the one it grew from
+	recordCopies    = 2        // further copies of a record: it is made once to learn its size, in a buffer that grows by doubling
+	connectionBytes = 8 << 10  // a connection's state, its queue of outstanding requests, and data to be written
+	pipeBytes       = 96 << 10 // a connection's further memory off the event loop: two goroutines, buffers between them and the loop, and TLS buffers
 	histogramBytes  = 58 << 10 // the largest histogram, 7,296 buckets
 	processBytes    = 32 << 20 // the program itself
 	mostRows        = 4096     // per phase: one a second, fewer in longer phases
 	rowBytes        = 256      // a row without its response histogram: 154 measured in a series of 600
-	rowOpBytes      = 4        // of that histogram per op of the row: 3.1 measured at 20 ops/s, 0.06 at 20,000
-	rowHistogram    = 5 << 9   // its largest size: 1,280 measured at 20,000 ops/s, 2,048 at 200,000
+	rowOpBytes      = 4        // a row's histogram per op of the row: 3.1 measured at 20 ops/s, 0.06 at 20,000
+	rowHistogram    = 5 << 9   // the histogram's largest size: 1,280 measured at 20,000 ops/s, 2,048 at 200,000
 	mostStretches   = 128      // per phase: intervals whose counts are kept separately, so that the beginning can be excluded
 	stretchBytes    = 8 << 10  // per verb: 4,332 measured at 20,000 ops/s, 6,498 at 200,000
 	sampleBytes     = 1 << 10  // a kept op: about 170 with an error, in its loop's sample, in the worker's, among those that all workers sent, and as text
@@ -36,7 +36,7 @@ const (
 
 // Load is what a phase, or all of them, will do and need, as far as that is known before the run. Several workers share it.
 type Load struct {
-	Name          string         // the phase's; "": all phases
+	Name          string         // the phase's name; "" for all phases
 	Ops           *int64         // of the load itself; for an open load the expected number; nil when only the run can tell
 	Requests      *int64         // for Ops if every request is answered: ops × fan-out, which is N or R when replicated; also nil for batches on several endpoints
 	SetupOps      int64          // untimed puts before the load
@@ -54,7 +54,7 @@ type Load struct {
 	//   - 58 KiB per histogram: 7 for each op of the mix, scenario and step, and N more for each op of the mix when replicated;
 	//   - keys and values from files;
 	//   - 1 KiB per sample;
-	//   - what is kept of each second (see kept); with remote workers the coordinator needs this;
+	//   - the data kept of each second (see kept); with remote workers, the coordinator needs this memory;
 	//   - 8 KiB of garbage per second of Duration. It is collected late, so as not to disturb the load, but sooner where there is no room.
 	Memory int64
 }
@@ -300,7 +300,7 @@ func (p *Plan) opsOf(ph *Phase, d *Dataset) (*int64, *time.Duration) {
 	case ph.Search != nil:
 		return nil, &ph.Search.Budget
 	case ph.Closed != nil && ph.Closed.Duration > 0 && ph.Closed.Iterations > 0 && ph.Closed.Trace == nil:
-		ops = scale(multiply(sessions, ph.Closed.Iterations), ph.StepsPerArrival()) // at most
+		ops = scale(multiply(sessions, ph.Closed.Iterations), ph.StepsPerArrival()) // an upper bound
 		return &ops, &ph.Closed.Duration
 	case ph.Closed != nil && ph.Closed.Duration > 0:
 		return nil, &ph.Closed.Duration

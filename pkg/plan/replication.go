@@ -8,7 +8,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Copies says how servers copy values among themselves. What N, W and R count is theirs.
+// Copies says how servers copy values among themselves. N, W and R have the servers' own meaning.
 type Copies struct {
 	N int `json:"n"`
 	W int `json:"w"`
@@ -17,7 +17,7 @@ type Copies struct {
 
 // Replication says on how many endpoints a key lives and how many answers complete an op.
 type Replication struct {
-	Coordinate string        `json:"coordinate"` // byClient: if the servers do it, there are Copies instead
+	Coordinate string        `json:"coordinate"` // byClient; if the servers copy values, the target has Copies instead
 	N          int           `json:"n"`
 	W          int           `json:"w"`
 	R          int           `json:"r"`
@@ -68,7 +68,7 @@ func (b *block) replication(timeout time.Duration) (*Replication, *Copies) {
 	return p, nil
 }
 
-// Confirms returns the most copies of a value of which the target's servers tell in their replies to puts; 0 if they do not.
+// Confirms returns the largest number of copies of a value that the target's servers report in their replies to puts; 0 if they report none.
 func (t *Target) Confirms() int {
 	copies, _ := t.confirms()
 	return copies
@@ -112,7 +112,7 @@ func (v *validator) needed(at part, n, w, r int) {
 	}
 }
 
-// expects checks that the built-in nodes of a target are what the plan expects.
+// expects checks that the built-in nodes of a target copy values as the plan expects.
 func (v *validator) expects(t *Target, at part) {
 	if t.Copies != nil && *t.Copies != *t.Builtin.Copies {
 		is, want := t.Builtin.Copies, t.Copies
@@ -157,7 +157,7 @@ func (v *validator) replication(t *Target, d driver.Driver, at part) {
 	v.oneOf(at, "read_from", p.ReadFrom, fromFirst, fromRandom)
 }
 
-// remembered checks that a driver that keeps something of each key for each session can keep all.
+// remembered checks that a driver that keeps state for each key of each session can keep all of it.
 func (v *validator) remembered(ph *Phase, t *Target, d *Dataset, at part) {
 	r, ok := driverNamed(v.drivers, t.Driver).(driver.Replicator)
 	if !ok {

@@ -21,7 +21,7 @@ type resolver struct {
 	traces func(file, form string, timed bool) (TraceFacts, error) // from Vars
 	keys   func(file, form, field string) (EntryFacts, error)      // from Vars
 	values func(file, form, field, encoding string) (EntryFacts, error)
-	ops    []string // that mixes may have
+	ops    []string // ops that mixes may have
 }
 
 // resolver returns a resolver that has resolved nothing yet.
@@ -74,7 +74,7 @@ func (f *File) Resolve(vars Vars) (*Plan, hcl.Diagnostics) {
 // enough to check the asserts, so that all mistakes are reported at once. It is nil when errors leave phases or observations unclear.
 func (f *File) Draft() *Plan { return f.draft }
 
-// draft is Draft.
+// draft makes the Plan that Draft returns.
 func (r *resolver) draft() *Plan {
 	for _, b := range r.file.blocks["phase"] {
 		path := "phase." + b.Labels[0]
@@ -165,7 +165,7 @@ func (r *resolver) check(problems []problem) {
 	}
 }
 
-// isWrong reports whether an error was reported about a path or one of its parents.
+// isWrong reports whether an error about a path or one of its parents was already reported.
 func (r *resolver) isWrong(path string) bool {
 	for ; path != ""; path = parent(path) {
 		if r.Wrong[path] {

@@ -34,10 +34,10 @@ type ScenarioStep struct {
 	Op      string        `json:"op"`                // a verb's name in Plan.Words
 	Key     string        `json:"key"`               // newKey or sameKey
 	Think   time.Duration `json:"think_ns"`          // from the previous op's end to this one's due time
-	Target  string        `json:"target,omitempty"`  // "": the phase's
-	Dataset string        `json:"dataset,omitempty"` // source of its key and value; "": the phase's
-	As      string        `json:"as,omitempty"`      // its name in results; "": see StepNames
-	Times   int           `json:"times,omitempty"`   // how often it is carried out, with a new key each time if Key is newKey; 0: once
+	Target  string        `json:"target,omitempty"`  // "" for the phase's
+	Dataset string        `json:"dataset,omitempty"` // source of its key and value; "" for the phase's
+	As      string        `json:"as,omitempty"`      // its name in results; if "", see StepNames
+	Times   int           `json:"times,omitempty"`   // how often it is carried out, with a new key each time if Key is newKey; 0 for once
 }
 
 // The keys of a scenario's step.
@@ -82,11 +82,11 @@ func (s *Scenario) ops() (n int) {
 	return n
 }
 
-// Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in order of first mention.
-// Those that are only asked by others come last. Requests number targets in this order.
+// Targets returns the names of the targets that a phase loads: its own first, then those of its scenarios' steps in order of first mention. Those
+// that are asked only by other targets come last. Requests number targets in this order.
 func (ph *Phase) Targets() []string { return append(ph.named(), ph.Behind...) }
 
-// named is Targets without those that are only asked by others.
+// named is Targets without those that are asked only by other targets.
 func (ph *Phase) named() []string {
 	names := []string{ph.Target}
 	for step := range ph.steps() {
@@ -305,7 +305,7 @@ func (b *block) scenarios(ph *Phase) {
 	ph.Ops = mixOf(ph.Scenarios)
 }
 
-// scenarioStep reads one step; ok is false when the step is to be left out.
+// scenarioStep reads one step; ok is false if the step must be left out.
 func (b named) scenarioStep(ph *Phase) (st ScenarioStep, ok bool) {
 	b.Expect([]string{"target", "dataset", "as", "key", "think", "times", "when"}, nil)
 	when := true

@@ -26,27 +26,27 @@ type Search struct {
 
 // SLO limits the response times of ops. A limit of 0 means none; at least one is set.
 type SLO struct {
-	Op           string        `json:"op"` // "": each op of the mix
+	Op           string        `json:"op"` // "" for each op of the mix
 	ResponseP50  time.Duration `json:"response_p50_ns"`
 	ResponseP90  time.Duration `json:"response_p90_ns"`
-	ResponseP95  time.Duration `json:"response_p95_ns,omitempty"` // absent from digests of plans without it
+	ResponseP95  time.Duration `json:"response_p95_ns,omitempty"` // omitted if 0, so that digests of plans without it stay as they were
 	ResponseP99  time.Duration `json:"response_p99_ns"`
 	ResponseP999 time.Duration `json:"response_p999_ns"`
 
 	Others map[string]time.Duration `json:"others_ns,omitempty"` // of other quantiles that the plan names, by name: p97
 }
 
-// Closed returns the shape of a search's first step, which has no rate: a closed load, long enough to see what the target does at most.
+// Closed returns the shape of a search's first step, which has no rate: a closed load that lasts long enough to show the target's capacity.
 func (s *Search) Closed() Shape {
 	const most, parts = time.Second, 20
 	return Shape{Duration: max(min(most, s.Budget/parts), minStep)}
 }
 
-// Try returns the rate over time of a search step that tries the given rate. The step lasts longer than StepDuration if its quantiles want more ops.
+// Try returns the rate over time of a search step that tries the given rate. The step lasts longer than StepDuration if its quantiles need more ops.
 func (ph *Phase) Try(rate float64) Shape {
 	const (
-		ample = 5  // times as many samples beyond a quantile as it must have
-		parts = 12 // of the budget that a step takes at most for that
+		ample = 5  // a step has this many times the samples that a quantile must have beyond it
+		parts = 12 // a step takes at most this fraction of the budget for that
 	)
 	s := ph.Search
 	lasts := s.StepDuration
@@ -73,7 +73,7 @@ func (ph *Phase) As(shape Shape) *Phase {
 	return &closed
 }
 
-// rarest returns how many ops an arrival brings on average, of the given one or, if that is "", of the rarest.
+// rarest returns the mean number of ops per arrival: of the given op or, if that is "", of the rarest.
 func (ph *Phase) rarest(op string) float64 {
 	ops, weight := float64(0), float64(0)
 	for _, w := range ph.Ops {
@@ -134,7 +134,7 @@ type Limit struct {
 // usualLimits are the attributes for the quantiles that every result has.
 var usualLimits = [...]string{"response_p50", "response_p90", "response_p95", "response_p99", "response_p999"}
 
-// usual returns where an SLO keeps the limit of such an attribute; nil for any other.
+// usual returns the field for the limit of such an attribute; nil for any other.
 func (s *SLO) usual(word string) *time.Duration {
 	i := slices.Index(usualLimits[:], word)
 	if i < 0 {

@@ -15,7 +15,7 @@ type Stages struct {
 type Stage struct {
 	Rate     float64       `json:"rate"`        // arrivals per second after Ramp
 	Duration time.Duration `json:"duration_ns"` // Ramp included
-	Ramp     time.Duration `json:"ramp_ns"`     // the rate goes linearly from the previous stage's, in the first from 0
+	Ramp     time.Duration `json:"ramp_ns"`     // time in which the rate changes linearly from the previous stage's, in the first stage from 0
 }
 
 // Shapes returns the rate over time of each stage. A ramp begins at the previous stage's rate, the first one at 0.

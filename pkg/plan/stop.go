@@ -39,7 +39,7 @@ func (s *Stop) String() string {
 	return fmt.Sprintf("stop_after = %d", s.Errors)
 }
 
-// stop reads how many failures end the load; nil: no number does.
+// stop reads how many failures end the load; nil if no number does.
 func (b *block) stop() *Stop {
 	onError := "continue"
 	if b.Has("stop_after") {

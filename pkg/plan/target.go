@@ -21,27 +21,27 @@ type Target struct {
 	Timeout     time.Duration `json:"timeout_ns"`
 	Executor    string        `json:"executor"`         // EventLoop, Blocking or Thread
 	Placement   string        `json:"placement"`        // ketama, Rendezvous, Slots or ServersRing: how keys map to endpoints
-	TLS         *TLS          `json:"tls"`              // nil: connections are plain TCP
-	Replication *Replication  `json:"replication"`      // nil: loadgen sends each request to one endpoint
-	Copies      *Copies       `json:"copies,omitempty"` // what the servers are expected to do by themselves; nil: nothing is expected
-	Retry       *Retry        `json:"retry,omitempty"`  // nil: an op is tried once
+	TLS         *TLS          `json:"tls"`              // nil for plain TCP
+	Replication *Replication  `json:"replication"`      // nil if loadgen sends each request to one endpoint
+	Copies      *Copies       `json:"copies,omitempty"` // how the servers are expected to copy values; nil for no expectation
+	Retry       *Retry        `json:"retry,omitempty"`  // nil if an op is tried once
 	Config      any           `json:"config"`           // the driver's own attributes: what its NewConfig returned, filled
 
-	Source string `json:"source,omitempty"` // the target that has what the cache lacks; "": this target is no cache before another
+	Source string `json:"source,omitempty"` // the target behind the cache; "" if this target is not a cache before another
 	Cache  *Cache `json:"cache,omitempty"`  // nil unless there is a source
 
-	Ops []*Op `json:"ops,omitempty"` // whose requests the plan defines itself, in file order
+	Ops []*Op `json:"ops,omitempty"` // ops whose requests the plan defines itself, in file order
 }
 
 // Builtin asks for built-in cache nodes on this machine.
 type Builtin struct {
 	Nodes  int           `json:"nodes"`
-	Memory int64         `json:"memory_bytes"`      // of each node
-	Delay  time.Duration `json:"delay_ns"`          // before each reply
+	Memory int64         `json:"memory_bytes"`      // memory of each node
+	Delay  time.Duration `json:"delay_ns"`          // delay before each reply
 	Copies *Copies       `json:"copies,omitempty"`  // how the nodes copy, if they do so by themselves
-	Wait   time.Duration `json:"wait_ns,omitempty"` // for each other, then
+	Wait   time.Duration `json:"wait_ns,omitempty"` // how long nodes wait for each other, if they copy
 
-	Service time.Duration `json:"service_ns,omitempty"` // a node works on one request at a time, for so long; 0: none of this
+	Service time.Duration `json:"service_ns,omitempty"` // a node works on one request at a time, for this long; 0 to answer without that
 }
 
 // The executors that can carry a target.

@@ -12,10 +12,10 @@ import (
 
 // TLS says how connections to a target are encrypted. Its files are PEM and are read where the load runs.
 type TLS struct {
-	CA         string `json:"ca"`          // path of the CA certificates to trust; "": the system's
-	Cert       string `json:"cert"`        // path of the client's certificate chain; "": none
+	CA         string `json:"ca"`          // path of the CA certificates to trust; "" for the system's
+	Cert       string `json:"cert"`        // path of the client's certificate chain; "" for none
 	Key        string `json:"key"`         // path of the client's private key; "" without Cert
-	ServerName string `json:"server_name"` // name that the server's certificate must have; "": the endpoint's host
+	ServerName string `json:"server_name"` // name that the server's certificate must have; "" for the endpoint's host
 }
 
 // tls reads how connections are encrypted.

@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// TraceFacts are what a trace was found to hold.
+// TraceFacts describes the content of a trace.
 type TraceFacts struct {
 	SHA256       string
 	Length       int64 // of the file, in bytes

@@ -15,7 +15,7 @@ import (
 const (
 	maxSessions   = 1_000_000
 	maxPipeline   = 4096
-	maxKeys       = 1_000_000_000_000 // keys of a dataset, over all pools: what 12 digits can name
+	maxKeys       = 1_000_000_000_000 // keys of a dataset, over all pools: as many as 12 digits can name
 	maxIterations = 1_000_000_000_000
 	maxValueSize  = 512 << 20 // bytes
 	maxRate       = 1e9       // per second
@@ -23,7 +23,7 @@ const (
 	maxSLOs       = 100       // of a phase
 	maxDuration   = 365 * 24 * time.Hour
 	maxEndpoints  = 1000
-	maxPhases     = 1000 // and targets, datasets and asserts
+	maxPhases     = 1000 // also the most targets, datasets and asserts
 	maxReplicas   = 16
 	maxNodes      = 1000
 	maxThreads    = 1024    // sessions of a phase on a local target: each has a thread
@@ -45,7 +45,7 @@ type problem struct {
 type validator struct {
 	plan     *Plan
 	drivers  []driver.Driver
-	spare    bool // the plan is what no phase uses
+	spare    bool // the plan holds the parts that no phase uses
 	problems []problem
 }
 

@@ -21,17 +21,17 @@ import (
 // Values says what a put, an append or a write stores.
 type Values struct {
 	Size            int               `json:"size_bytes"`                // of the largest value
-	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil: all values are of one size
+	Sizes           *Sizes            `json:"sizes,omitempty"`           // nil if all values have one size
 	Checked         bool              `json:"checked"`                   // the value's first 24 bytes hold writer, version and checksum
 	Fill            string            `json:"fill"`                      // "text", or a byte such as "0xff"; see parseFill
-	Record          map[string]string `json:"record,omitempty"`          // values are records with fields of these types, see internal/plan/values; nil: as Fill says
-	Encoding        string            `json:"encoding,omitempty"`        // of the record: "packed" or "dictionary"; "": a JSON object
-	Compression     string            `json:"compression,omitempty"`     // of the record: "gzip" or "zstd"; "": none
-	Elements        int64             `json:"elements,omitempty"`        // most elements of a growing record field; 0: none grows
-	File            *ValueFile        `json:"file,omitempty"`            // source of the values; nil: they are generated
-	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away; the rest is random bytes. nil: as Fill says
+	Record          map[string]string `json:"record,omitempty"`          // values are records with fields of these types, see internal/plan/values; if nil, Fill applies
+	Encoding        string            `json:"encoding,omitempty"`        // of the record: "packed" or "dictionary"; "" for a JSON object
+	Compression     string            `json:"compression,omitempty"`     // of the record: "gzip" or "zstd"; "" for none
+	Elements        int64             `json:"elements,omitempty"`        // most elements of a growing record field; 0 if none grows
+	File            *ValueFile        `json:"file,omitempty"`            // source of the values; nil if they are generated
+	Compressibility *float64          `json:"compressibility,omitempty"` // share of a value that compresses away; the rest is random bytes. If nil, Fill applies
 
-	TTL time.Duration `json:"ttl_ns"` // after a put, the store drops the value by itself; 0: never
+	TTL time.Duration `json:"ttl_ns"` // how long after a put the store drops the value by itself; 0 for never
 }
 
 // Sizes says how the sizes of values differ. The largest is Values.Size.
@@ -125,7 +125,7 @@ func (b *block) encoding(d *Values) {
 	} {
 		word := one.words[0]
 		switch {
-		case !b.Has(one.name) || d.File != nil && one.name == "encoding": // a file's is another
+		case !b.Has(one.name) || d.File != nil && one.name == "encoding": // the encoding of a file is another argument
 			continue
 		case !b.Has("record"):
 			b.Value(one.name)

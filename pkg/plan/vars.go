@@ -11,14 +11,15 @@ type Vars struct {
 	Flags   []string          // NAME=TEXT each; if a name repeats, the last one wins
 	Files   []dialect.VarFile // if several have a name, the last one wins
 	Environ []string          // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
-	Variant string            // name of a variant of the plan's experiment; "": none
+	Variant string            // name of a variant of the plan's experiment; "" for none
 
-	// Trace reads a file of ops in one of the forms and says what it holds; timed says whether its times matter. nil: traces are not read.
+	// Trace reads a file of ops in one of the forms and says what it holds; timed says whether its times matter. If nil, traces are not read.
 	Trace func(file, form string, timed bool) (TraceFacts, error)
 
-	// Keys reads a file's keys in one of the forms and says how many there are. nil: one is assumed.
+	// Keys reads a file's keys in one of the forms and says how many there are. If nil, one is assumed.
 	Keys func(file, form, field string) (EntryFacts, error)
 
-	// Values reads a file's values likewise; encoding is "text" or "base64". nil: one empty value is assumed.
+	// Values reads a file's values in one of the forms and says how many there are; encoding is "text" or "base64". If nil, one empty value is
+	// assumed.
 	Values func(file, form, field, encoding string) (EntryFacts, error)
 }

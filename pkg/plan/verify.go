@@ -13,7 +13,7 @@ import (
 
 // Verify reads every key that earlier phases have put and counts acknowledged writes that are lost.
 type Verify struct {
-	Sessions int `json:"sessions"` // those of the phases that put: each reads the keys that it has put
+	Sessions int `json:"sessions"` // as many as the phases that put have: each session reads the keys that it has put
 	Pipeline int `json:"pipeline"`
 }
 
@@ -26,7 +26,7 @@ const maxFollowed = 4_000_000
 // maxRead bounds keys × sessions where staleness is measured, at 8 bytes each.
 const maxRead = 16_000_000
 
-// OneWriter reports whether only one session puts each key: of S sessions, session s those whose number is s modulo S.
+// OneWriter reports whether only one session puts each key: with S sessions, session s puts the keys whose number modulo S is s.
 func (k *Keys) OneWriter() bool { return k.Writers == oneWriter }
 
 // verify reads the arguments of a verify block. The sessions are known once all phases are.
@@ -37,7 +37,7 @@ func (b *block) verify() *Verify {
 	return w
 }
 
-// Holder returns the target whose servers hold what a phase puts: its own, or the source if that reads through a cache.
+// Holder returns the target whose servers hold the values that a phase puts: its own or, if that reads through a cache, the source.
 func (p *Plan) Holder(ph *Phase) string {
 	if t := p.Target(ph.Target); t != nil && t.Source != "" {
 		return t.Source
@@ -49,7 +49,7 @@ func (p *Plan) Holder(ph *Phase) string {
 // with what is read.
 func (p *Plan) Follows(ph *Phase) bool { return p.follower(ph) != nil }
 
-// follower returns the phase that makes workers keep what another one, or itself, writes; nil if there is none.
+// follower returns the phase that compares what a phase, possibly itself, writes with what is read; nil if there is none.
 func (p *Plan) follower(ph *Phase) *Phase {
 	i := slices.Index(p.Phases, ph)
 	if i < 0 || !ph.compares() && !ph.writes() {
@@ -71,7 +71,7 @@ func (ph *Phase) writes() bool {
 	return ph.Clear == nil && weightOf(ph.Ops, driver.Put)+weightOf(ph.Ops, driver.Delete) > 0
 }
 
-// firstFollowed returns the first phase that writes where a phase does.
+// firstFollowed returns the first phase that writes the keys that a phase writes.
 func (p *Plan) firstFollowed(ph *Phase) *Phase {
 	for _, first := range p.Phases {
 		if first.writes() && first.Dataset == ph.Dataset && p.Holder(first) == p.Holder(ph) {
@@ -81,7 +81,8 @@ func (p *Plan) firstFollowed(ph *Phase) *Phase {
 	return ph
 }
 
-// defaultSessions gives a verify the sessions of the phases that it verifies, and a populate among them that does not say how many those of the others.
+// defaultSessions gives a verify as many sessions as the phases that it verifies have. A populate among these that sets none gets as many as the
+// others have.
 func (p *Plan) defaultSessions(places map[string]hcl.Range) {
 	for _, ph := range p.Phases {
 		if !ph.compares() {
@@ -125,7 +126,7 @@ func (v *validator) writers(at part, k *Keys) {
 
 // single checks that each key of a phase can have a single writer.
 func (v *validator) single(ph *Phase, d *Dataset, at part) {
-	if !d.Keys.OneWriter() || ph.Clear != nil || ph.Verify != nil { // the latter has the sessions of another phase
+	if !d.Keys.OneWriter() || ph.Clear != nil || ph.Verify != nil { // a verify has the sessions of another phase
 		return
 	}
 	writers := "dataset." + d.Name + ".keys.writers"
@@ -143,7 +144,7 @@ func (v *validator) single(ph *Phase, d *Dataset, at part) {
 	}
 }
 
-// follow checks a phase whose writes are followed: what is read later must tell which of them it is.
+// follow checks a phase whose writes are followed: a value that is read later must identify its write.
 func (v *validator) follow(ph *Phase, d *Dataset, t *Target, at part) {
 	by := v.plan.follower(ph)
 	if by == nil {

@@ -20,7 +20,7 @@ type Inputs struct {
 	Flags   []string         // NAME=TEXT each; if a name repeats, the last one wins
 	Files   []VarFile        // if several have a name, the last one wins
 	Environ []string         // KEY=TEXT each, as from os.Environ; LOADGEN_VAR_NAME sets NAME
-	Variant map[string]Given // values that the chosen variant sets; nil: none
+	Variant map[string]Given // values that the chosen variant sets; nil for none
 }
 
 // VarFile is a file of values: attributes, NAME = literal.

@@ -5,9 +5,9 @@
 //	CSV     fields between commas, quoted as in RFC 4180 and encoding/csv: "a,b", "say ""so""", and line breaks within quotes
 //	JSON    an object on a line; its text and number fields can be read, others are skipped
 //
-// Space around an unquoted field and before a quoted one, a byte order mark at the beginning of the file and a carriage return at the end of a line are dropped.
-// Empty lines of CSV and JSON are skipped. A Reader holds only the current record, of at most 64 KiB unless [Reader.Widen] says otherwise,
-// and allocates nothing per record.
+// Space around an unquoted field and before a quoted one, a byte order mark at the beginning of the file and a carriage return at the end of a line
+// are dropped. Empty lines of CSV and JSON are skipped. A Reader holds only the current record, of at most 64 KiB unless [Reader.Widen] says
+// otherwise, and allocates nothing per record.
 package rowfile
 
 import (

@@ -48,7 +48,7 @@ type Record struct {
 	Verb driver.Verb
 	Key  []byte // valid until the next call of Next
 	Size int    // of a put's value, in bytes; of a get's, see Filling
-	TTL  uint32 // ms; 0: none
+	TTL  uint32 // ms; 0 for none
 }
 
 // Reader reads a trace line by line. An error in a line is a *rowfile.Error.

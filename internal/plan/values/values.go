@@ -69,7 +69,7 @@ type Record struct {
 	json     bool
 	bound    int
 	grows    int                  // most bytes that each further element takes; 0: no field grows
-	compress *compress.Compressor // nil: none
+	compress *compress.Compressor // nil for none
 }
 
 // writer appends a value.
