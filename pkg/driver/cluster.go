@@ -17,7 +17,7 @@ type Cluster interface {
 	Nodes(ctx context.Context, conn net.Conn, link Link) ([]Node, error)
 }
 
-// Watched is a Cluster whose endpoints may be no nodes, but servers that watch them, such as Sentinels. These are then asked for the nodes, at the
+// Watched is a Cluster whose endpoints may be servers that watch the nodes, such as Sentinels, instead of nodes. They are asked for the nodes at the
 // start and when there is doubt.
 type Watched interface {
 	Cluster
@@ -30,17 +30,17 @@ type Node struct {
 	Addr    string   // host:port
 	Aliases []string // other names that a redirect may use for it
 	Slots   [][2]int // ranges of slots, first and last; empty for a replica or a node that has no slots yet
-	Of      string   // Addr of the node for whose slots it takes gets; "": none
-	Epoch   uint64   // of the map, the same in all nodes: one with a lower epoch is older; 0: nobody says
+	Of      string   // Addr of the node for whose slots it serves gets; "" for none
+	Epoch   uint64   // the map's epoch, the same in all nodes: a map with a lower epoch is older; 0 if not known
 }
 
 // Redirector is an optional interface of a Codec whose servers redirect requests.
 type Redirector interface {
 	// ParseAsking reads the reply to what precedes a request with Asking set from the front of b. It returns the number of bytes it took, 0 if the
-	// reply is incomplete, and an error if the connection is of no further use.
+	// reply is incomplete, and an error if the connection cannot be used any more.
 	ParseAsking(b []byte) (n int, err error)
 
-	// Redirect returns where a reply's message sends the request: a node's Addr or alias, or ":port" for another port of the same host. ask: for this
-	// request only. ok is false for any other message. addr is a slice of message.
+	// Redirect returns where a reply's message sends the request: a node's Addr or alias, or ":port" for another port of the same host. ask says that
+	// this holds for this request only. ok is false for any other message. addr is a slice of message.
 	Redirect(message []byte) (addr []byte, ask, ok bool)
 }

@@ -1,8 +1,8 @@
 // Package driver is the SDK for the protocols that loadgen speaks.
 //
-// A driver turns requests into bytes and bytes into replies, and declares which outcomes it can produce. It holds no policy. Programs (internal/load/op)
-// decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/load/engine) decides when a byte moves and
-// what time it is.
+// A driver turns requests into bytes and bytes into replies, and declares which outcomes it can produce. It holds no policy. Programs
+// (internal/load/op) decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/load/engine) moves
+// the bytes and reads the clock.
 //
 // A [Driver] describes a protocol. The interfaces that it also implements say how the protocol is carried:
 //
@@ -34,9 +34,9 @@ const (
 	Read   // a log's next entry, or a slot
 	Clear  // a log, or a slot
 
-	firstOwn            = iota                // the first of a plan's own that store nothing
-	firstOwnStoring     = firstOwn + maxOwn   // the first of a plan's own that store a value
-	NumVerbs        int = firstOwn + 2*maxOwn // including a plan's own
+	firstOwn            = iota                // the first of a plan's own verbs that store nothing
+	firstOwnStoring     = firstOwn + maxOwn   // the first of a plan's own verbs that store a value
+	NumVerbs        int = firstOwn + 2*maxOwn // the number of verbs, including a plan's own
 )
 
 var verbNames = [firstOwn]string{"get", "put", "delete", "append", "write", "read", "clear"}
@@ -64,7 +64,7 @@ const (
 	OK           Outcome = iota
 	Miss                 // the key is not there: a valid answer
 	Conflict             // refused by the target because it has a newer version
-	QuorumFailed         // W or R out of reach
+	QuorumFailed         // W or R good answers became impossible
 	Timeout              // no answer in time
 	Error                // an error reply, a lost connection, or no connection at all
 	Shed                 // due but never started; ops only
@@ -76,7 +76,7 @@ var outcomeNames = [NumOutcomes]string{"ok", "miss", "conflict", "quorum_failed"
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Failed reports whether the target is to blame: it did not answer, or not as it should have.
+// Failed reports whether the target failed: it did not answer, or not as it should have.
 func (o Outcome) Failed() bool { return o == QuorumFailed || o == Timeout || o == Error }
 
 // Request is one message to one endpoint.
@@ -86,13 +86,13 @@ type Request struct {
 	Verb     Verb   //
 	Stream   uint32 // the stream that issued the op
 	N        uint64 // the op's number within the stream
-	Index    uint64 // of the key, in the key space or the session's pool
+	Index    uint64 // the key's index in the key space or the session's pool
 	Key      []byte // valid until the op is settled
-	Value    *Value // if the verb stores; valid until the op is settled
+	Value    *Value // set if the verb stores a value; valid until the op is settled
 	Asking   bool   // another endpoint of the cluster redirected this one request here (ASK)
 	ID       uint32 // for a Tagged codec: unique among the connection's outstanding requests
 	Batch    []Item // all keys, if there are several; ignore Key and Value then. Valid until the op is settled
-	Token    uint64 // a put replaces only the value whose reply had this token; 0: any value
+	Token    uint64 // a put replaces only the value whose reply had this token; 0 for any value
 	Tag      uint8  // the program's own; the event that ends the request returns it
 }
 
@@ -106,22 +106,22 @@ type Item struct {
 // Reply is what an endpoint answered. A Reply is reused: Parse overwrites every field.
 type Reply struct {
 	Outcome Outcome // OK, Miss, Conflict or Error; QuorumFailed if the endpoint asked replicas itself, and too few answered
-	Acks    uint8   // replicas behind the answer, if the endpoint asked them itself; 0: unknown
+	Acks    uint8   // number of replicas behind the answer, if the endpoint asked them itself; 0 if unknown
 	Value   []byte  // of a get that is OK; valid until the next read into the same buffer
-	Message []byte  // the endpoint's words if Outcome is Error or QuorumFailed; same lifetime
-	Token   uint64  // the value's, for a put that replaces only this value; 0: none
-	Code    uint16  // the protocol's status, such as HTTP's, for op samples; 0: none
+	Message []byte  // the endpoint's message if Outcome is Error or QuorumFailed; same lifetime
+	Token   uint64  // the value's token, for a put that replaces only this value; 0 for none
+	Code    uint16  // the protocol's status, such as HTTP's, for op samples; 0 for none
 }
 
 // Driver describes one protocol.
 type Driver interface {
 	// Name returns the word a plan uses: driver = "redis".
 	Name() string
-	// NewConfig returns a pointer to a new struct with hcl and json tags. It holds the defaults of the attributes that a target of this driver takes
-	// beside the common ones. It may implement interface{ Validate() error }.
+	// NewConfig returns a pointer to a new struct with hcl and json tags. It holds the defaults of the attributes that a target of this driver has
+	// besides the common ones. It may implement interface{ Validate() error }.
 	NewConfig() any
-	// Outcomes lists what a request with the verb can end in beside Timeout and Error, which every driver can produce; nil if the driver does not know
-	// the verb. QuorumFailed is for servers that ask replicas themselves.
+	// Outcomes lists the outcomes of a request with the verb besides Timeout and Error, which every driver can produce; nil if the driver does not
+	// know the verb. QuorumFailed is for servers that ask replicas themselves.
 	Outcomes(v Verb) []Outcome
 }
 
@@ -147,8 +147,8 @@ type Codec interface {
 	// AppendRequest appends the bytes of req.
 	AppendRequest(dst []byte, req *Request) []byte
 	// Parse reads the reply to a request with the given verb from the front of b. It returns the number of bytes it took, or 0 if the reply is
-	// incomplete. An error means that the bytes are not this protocol, or that a reply exceeds the driver's size limit; the connection is then of no
-	// further use.
+	// incomplete. An error means that the bytes are not of this protocol, or that a reply exceeds the driver's size limit; the connection cannot be
+	// used any more.
 	Parse(b []byte, verb Verb, reply *Reply) (n int, err error)
 }
 
@@ -160,7 +160,7 @@ type Layout interface {
 	Offsets(req *Request) (keyAt, valueAt int)
 }
 
-// Skimmer is an optional interface of a Codec that reads replies quickly if nobody looks into them.
+// Skimmer is an optional interface of a Codec that reads replies quickly when their content is not needed.
 type Skimmer interface {
 	// Skim takes up to most replies to requests with the verb from the front of b, while they are complete and OK. It returns how many it took and
 	// their bytes. It may stop at any reply, which Parse then reads.
@@ -181,15 +181,15 @@ type Resumer interface {
 // Progress is how far a Resumer has come in a reply. Left and Seen belong to the Resumer: the parts still to come, as far as it knows, and the parts
 // announced so far.
 type Progress struct {
-	At         int // bytes that need not be read again; above 0 once it has begun
+	At         int // bytes that need not be read again; above 0 once Resume has begun
 	Left, Seen int64
 }
 
 // Aside is an optional interface of a Codec whose endpoints may send messages that answer no request. Parse skips those that precede a reply.
 type Aside interface {
-	// Aside takes one message that answers nothing from the front of b, which is not empty. It returns the message's length, 0 if it is incomplete,
-	// and an error if b begins with anything else, or the endpoint ends the connection with it. The error says what it is, in the endpoint's words if
-	// it has any: the connection is lost for that reason.
+	// Aside takes one message that answers no request from the front of b, which is not empty. It returns the message's length, 0 if it is
+	// incomplete, and an error if b begins with anything else, or if the endpoint ends the connection with it. The error, in the endpoint's words if
+	// there are any, is the reason why the connection is lost.
 	Aside(b []byte) (n int, err error)
 }
 
@@ -203,8 +203,8 @@ type Batcher interface {
 // Batch describes requests with several keys.
 type Batch struct {
 	Keys  int
-	Bytes int           // of the largest value
-	TTL   time.Duration // of the values; 0: none
+	Bytes int           // size of the largest value
+	TTL   time.Duration // of the values; 0 for none
 	TLS   bool          // the target's connections are encrypted
 }
 
@@ -226,7 +226,7 @@ type Expirer interface {
 }
 
 // Dialer is a driver that brings its own blocking client. The executor owns its connections: the client opens each one with the link's Dial, which
-// uses TLS or a Unix socket as the plan says, and never by itself. A session has as many clients per endpoint as it can have ops in flight.
+// uses TLS or a Unix socket as the plan says, and never by itself. A session has as many clients of each endpoint as it can have ops in flight.
 type Dialer interface {
 	Driver
 	// Dial connects a session to the link's endpoint.
@@ -235,7 +235,7 @@ type Dialer interface {
 
 // Session is a blocking client of one endpoint. Used by one goroutine at a time.
 type Session interface {
-	// Do carries out req and fills reply. An error means that the session is of no further use. It returns by the deadline of ctx, with ctx's error if
+	// Do carries out req and fills reply. After an error, the session cannot be used any more. It returns by the deadline of ctx, with ctx's error if
 	// that is the reason. It must not use ctx, req or reply after it has returned.
 	Do(ctx context.Context, req *Request, reply *Reply) error
 	Close() error

@@ -2,12 +2,12 @@ package driver
 
 import "slices"
 
-// maxOwn is how many ops that store nothing a plan may name itself, and how many that store a value.
+// maxOwn is the most ops that store nothing, and the most that store a value, that a plan may name itself.
 const maxOwn = 16
 
-// Form is an op as a plan words it.
+// Form is an op in the plan's own words.
 type Form struct {
-	Verb  Verb   // Get, Put or Delete, worded anew, or one of the plan's own
+	Verb  Verb   // Get, Put or Delete with requests of the plan's own, or one of the plan's own verbs
 	Name  string // as in the plan
 	Words any    // of NewForm's type
 }
@@ -17,7 +17,8 @@ type Words struct {
 	own [2][]string // those that store nothing, then those that store; each sorted
 }
 
-// NewWords returns the words of a plan with its own names; the map says whether each such op stores a value. It may drop names beyond [Words.Most].
+// NewWords returns the words of a plan with its own names; the map says whether each such op stores a value. Names beyond [Words.Most] may be
+// dropped.
 func NewWords(own map[string]bool) Words {
 	var w Words
 	for name, stores := range own {

@@ -4,7 +4,7 @@ package driver
 type Figure struct {
 	Name    string // a letter or _, then letters, digits and _
 	Unit    string // "bytes", "s", "us"; "" for a plain number
-	Counter bool   // it only grows, until the server ends
+	Counter bool   // it never falls until the server ends
 	Sparse  bool   // servers omit it while it is 0
 }
 

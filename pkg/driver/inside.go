@@ -7,7 +7,7 @@ type Inside struct{}
 // Name returns "cache".
 func (Inside) Name() string { return "cache" }
 
-// NewConfig returns a pointer to an empty struct: the plan's words for caches are its own.
+// NewConfig returns a pointer to an empty struct: caches are described by the plan's own arguments.
 func (Inside) NewConfig() any { return new(struct{}) }
 
 // Outcomes lists what requests can end in.

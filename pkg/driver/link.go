@@ -8,32 +8,32 @@ import (
 // Link holds what a codec or a session needs.
 type Link struct {
 	Endpoint string   // as the plan writes it: host:port, or the path of a Unix socket; "" for a codec that several connections share
-	Others   []string // all of the target's endpoints, likewise
-	Run      string   // the run's id, which tells its keys and names from another run's; "" outside a run
+	Others   []string // all of the target's endpoints, in the same form
+	Run      string   // the run's id, which distinguishes its keys and names from another run's; "" outside a run
 	Config   any      // of NewConfig's type, and valid
 	Forms    []Form   // the ops that the plan words itself, if the driver is a form.Former
 	Batch    bool     // the load asks for several keys in a get
-	Figures  []string // those that an [Informant] is asked for; it may tell others, too
+	Figures  []string // the figures that an [Informant] is asked for; it may return others, too
 
 	// Secrets looks up a named secret's value on this machine; nil if the config names none. Its error says where it looked, never the value.
 	Secrets func(name string) (string, error)
 
-	// Dial connects to Endpoint, over TLS if the target wants it and only where the worker's policy allows, and counts the bytes. It is set only for a
-	// [Dialer], for the connections that its client opens. They have a method Ended() bool, which neither waits nor reads: whether the server has closed
-	// the connection. Servers close connections that are idle for some time, which is no fault of a request's: a client asks before it writes, and
-	// dials again if so.
+	// Dial connects to Endpoint, over TLS if the target wants it and only where the worker's policy allows, and counts the bytes. It is set only for
+	// a [Dialer], for the connections that its client opens. They have a method Ended() bool, which neither waits nor reads, and reports whether the
+	// server has closed the connection. Servers close connections that have been idle for some time, which must not fail a request: a client calls
+	// Ended before it writes, and dials again if it is true.
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 
-// Identifier is an optional interface of a [Wire] or a [Dialer] whose servers say what they are.
+// Identifier is an optional interface of a [Wire] or a [Dialer] whose servers identify themselves.
 type Identifier interface {
 	Driver
 	// Identify asks the server at the far end of a fresh connection for its version and the settings that bear on a measurement. It returns them by
 	// name: "version" and "server", or [Note] instead if the server accepts the greeting but will not say. If the server is not meant for loads, the
 	// error says what it is. The caller sets the connection's deadline.
 	//
-	// "instance" is what tells the server from every other one for as long as it runs, if it says as much: endpoints with the same are one server. A
-	// process id alone is none, since containers have the same.
+	// "instance", if the server reports one, identifies it among all servers for as long as it runs: endpoints with the same instance are one server.
+	// A process id alone is not enough, since containers have the same ones.
 	Identify(ctx context.Context, conn net.Conn, link Link) (map[string]string, error)
 }
 
@@ -50,8 +50,8 @@ type Cleaner interface {
 	Preparer
 	// CleanUp removes it from the server at the far end of a fresh connection. After a completed clear phase, each worker calls it for each endpoint
 	// once its own connections are closed. Several calls may run at the same time, and while other workers are still busy. So the driver waits for
-	// those, up to the deadline of ctx, and leaves what is still in use or not its own, without an error. Before the run's next load of the target,
-	// Prepare is called again.
+	// those, up to the deadline of ctx, and leaves things that are still in use or not its own, without an error. Before the run's next load of the
+	// target, Prepare is called again.
 	CleanUp(ctx context.Context, conn net.Conn, link Link) error
 }
 

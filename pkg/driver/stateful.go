@@ -8,14 +8,14 @@ import (
 // Stateful is an optional interface of a Codec whose connections have state: prepared statements, a Host header, a counter, which request a reply
 // belongs to.
 //
-// AppendRequest is called in the order in which the connection sends, and so in the order of replies unless the codec is Tagged. It may be called before
-// the greeting is answered. Parse is called for the reply to each of these requests, in order, also if it comes too late for the op. A connection with a
-// request that is never sent, or never answered, is not used again.
+// AppendRequest is called in the order in which the connection sends, and so in the order of replies unless the codec is Tagged. It may be called
+// before the greeting is answered. Parse is called for the reply to each of these requests, in order, even if the reply comes too late for the op. A
+// connection with a request that is never sent, or never answered, is not used again.
 type Stateful interface {
 	Codec
 	// Connection returns the codec of one connection: to an endpoint, as the plan writes it, of a session, whose number is unique among all that the
-	// shared codec serves. It is called each time a connection is made or reopened, and it is the only method called on the shared codec, where what
-	// outlives a connection can be kept. If the shared codec is Tagged, so are the codecs it returns. Their requests go to no cluster.
+	// shared codec serves. It is called each time a connection is made or reopened, and it is the only method called on the shared codec, which can
+	// keep state that outlives a connection. If the shared codec is Tagged, so are the codecs it returns. Their requests go to no cluster.
 	Connection(endpoint string, session int) (Codec, error)
 }
 
@@ -23,8 +23,8 @@ type Stateful interface {
 // go to no cluster.
 type Tagged interface {
 	Codec
-	// Tag reads the id of the reply that b begins with; false if b does not hold it yet. Parse is called with the reply that Tag read, and reports one
-	// whose beginning is not of this protocol.
+	// Tag reads the id of the reply that b begins with; false if b does not hold it yet. Parse is then called with the same bytes, and returns an
+	// error if they are not of this protocol.
 	Tag(b []byte) (id uint32, ok bool)
 }
 
@@ -38,10 +38,10 @@ type Handshaker interface {
 	Handshake(ctx context.Context, conn net.Conn, link Link) (net.Conn, error)
 }
 
-// IdleCloser is a Wire whose servers may close connections that are idle for some time, which is no fault. Such a connection is made again for the next
-// request, which waits for it. Its requests go to no cluster.
+// IdleCloser is a Wire whose servers may close connections that have been idle for some time, which is not an error. Such a connection is made again
+// for the next request, which waits for it. Its requests go to no cluster.
 type IdleCloser interface {
 	Wire
-	// ClosesIdle reports whether servers of a target with the config do so.
+	// ClosesIdle reports whether servers of a target with the config close idle connections.
 	ClosesIdle(config any) bool
 }

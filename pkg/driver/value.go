@@ -17,25 +17,25 @@ const HeaderSize = 24
 //	| writer 8B | version 8B | crc32c 4B  | size 4B   | filling
 //	+-----------+------------+------------+-----------+----------
 //
-// The checksum is CRC-32C over writer, version, size and filling. It tells a whole value that loadgen wrote from anything else.
+// The checksum is CRC-32C over writer, version, size and filling. It distinguishes a whole value that loadgen wrote from anything else.
 type Value struct {
 	Size    int    // bytes, header included: below 2³²; at least HeaderSize if checked
 	Seed    uint64 // selects the filling; unused if Fill.Alike
 	Fill    Fill   //
 	Checked bool
-	TTL     uint32 // milliseconds until a store expires it; 0: never
-	Maker   Maker  // generates the filling; nil: as Fill says
+	TTL     uint32 // milliseconds until a store expires it; 0 for never
+	Maker   Maker  // generates the filling; if nil, Fill does
 	Writer  uint64 // the stream that put it
-	Version uint64 // newer is larger, and unique per writer; about Unix nanoseconds. 0 is never written
+	Version uint64 // larger for newer values, and unique per writer; roughly Unix nanoseconds. 0 is never written
 }
 
 // Maker generates the filling of values: a pure function of the seed, safe for concurrent use.
 type Maker interface {
-	// Append appends the filling for a seed. The value's size is the length of that, plus its header.
+	// Append appends the filling for a seed. The value's size is the length of the filling plus that of its header.
 	Append(dst []byte, seed uint64) []byte
 }
 
-// Fill is what a value is filled with. The zero value is text: letters and digits, different for each Seed.
+// Fill says what a value is filled with. The zero value is text: letters and digits, different for each Seed.
 type Fill struct {
 	Alike bool   // every byte is Byte
 	Mixed bool   // compressible: in each mixedBlock, random bytes that differ by Seed, then zeros
@@ -46,8 +46,7 @@ type Fill struct {
 // mixedBlock is the block length of a mixed fill, smaller than the smallest window or page that a compressor works on.
 const mixedBlock = 1024
 
-// fillingSize is the length of the text that values are cut from: too large for a core's first-level cache to favour it, small enough to stay in the
-// second.
+// fillingSize is the length of the text that values are cut from: too large for a core's first-level cache, small enough for the second.
 const fillingSize = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -11,7 +11,7 @@ import (
 
 const version = 2
 
-// long in a half of a bucket's first byte means that the number is 15 or more: the excess follows as a varint.
+// long in one half of a bucket's first byte means that the number is 15 or more: the excess follows as a varint.
 const long = 15
 
 // AppendBinary appends the binary form. The error is always nil; encoding.BinaryAppender requires it.

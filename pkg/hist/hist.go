@@ -57,11 +57,11 @@ const (
 type Hist struct {
 	inner    []uint64 // the part of n for values on the fast path: they are below shortLimit and change neither min nor max
 	first    uint     // bucket of inner[0]
-	sum      uint64   // of values below shortLimit since the last carry
-	squares  uint64   // of the same values; below 2^63, and sum is no larger
+	sum      uint64   // sum of the values below shortLimit since the last carry
+	squares  uint64   // sum of their squares; below 2^63, and sum is no larger
 	n        []uint64 // counts up to the bucket of max; zero between len and cap
 	min, max uint64
-	carried  moments // of all other values
+	carried  moments // the sums of all other values
 }
 
 // Values below shortLimit, recorded at most shortTimes at once, add less than 2^62 to the sum of squares.
@@ -220,8 +220,8 @@ func (h *Hist) extend(lo, hi uint64) {
 // firstRoom is the least number of buckets first allocated: for values up to 2³⁰, such as nanoseconds of a second.
 const firstRoom = (30-subBits+1)*subBuckets + 1
 
-// grow extends the buckets to hold i. Of the first allocation the kernel provides only the pages that are counted in. Later ones add at least a
-// quarter, so that a maximum that rises again and again, as in a long run, leaves behind at most four times what is held.
+// grow extends the buckets to hold i. For the first allocation the kernel provides only the pages that are used. Later ones add at least a quarter,
+// so that a maximum that rises again and again, as in a long run, leaves garbage of at most four times the memory held.
 func (h *Hist) grow(i int) {
 	if i >= cap(h.n) {
 		most := min(max(i, cap(h.n)+cap(h.n)/4, firstRoom-1), int(index(math.MaxUint64)))

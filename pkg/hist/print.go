@@ -1,8 +1,8 @@
 package hist
 
-// Print returns 64 bits that stand for the values. The print of merged histograms is the sum of their prints, modulo 2^64. Histograms of different
-// values have different prints except with a chance of about 2^-64; the exact minimum and maximum within their buckets do not count. Print does not
-// protect against values chosen to collide.
+// Print returns a 64-bit digest of the values. The print of merged histograms is the sum of their prints, modulo 2^64. Histograms of different values
+// have the same print with a probability of about 2^-64; the exact minimum and maximum within their buckets are ignored. Print does not protect
+// against values chosen to collide.
 func (h *Hist) Print() (p uint64) {
 	first := index(h.min)
 	for i, n := range h.used() {

@@ -26,7 +26,7 @@ type child struct {
 	lines    chan string   // its standard output; closed at its end
 	done     chan struct{} // closed when the process is gone
 	err      error         // how it ended; valid in ended, and once done is closed
-	asked    atomic.Bool   // to end
+	asked    atomic.Bool   // it was asked to end
 
 	mu   sync.Mutex // held while an order awaits its answer
 	lost error      // why answers can no longer be matched to orders

@@ -28,16 +28,16 @@ type conn struct {
 	socket   net.Conn
 	counts   *counts
 	dialect  dialect
-	in       []byte // received; in[taken:] is not yet answered
+	in       []byte // received bytes; in[taken:] is not yet answered
 	taken    int
 	reserved int64     // bytes of in's capacity accounted in node.buffers
 	arrived  time.Time // of the requests being answered
-	departs  time.Time // when the reply being made must leave; zero: with all that arrived together
+	departs  time.Time // when the reply being made must leave; zero if with all that arrived together
 	ends     fault     // what ends the connection, if anything does
-	mute     bool      // nothing is answered from now on
-	awaited  int       // bytes of an unfinished request that the client must reach within its patience; 0: no such request
+	mute     bool      // no request is answered any more
+	awaited  int       // bytes of an unfinished request that the client must have sent in time; 0 if there is none
 	patience time.Duration
-	idle     time.Duration // how long the client may be silent between requests; 0: for ever
+	idle     time.Duration // how long the client may be silent between requests; 0 for ever
 	out      []byte        // replies not yet sent
 	broken   bool          // a reply could not be sent
 	line     atomic.Pointer[delayLine]
@@ -221,7 +221,7 @@ func (c *conn) begin(v verb) {
 	if !queued && !each {
 		return
 	}
-	c.flush() // the replies before this one do not wait
+	c.flush() // the replies before this one need not wait for it
 	base, delay := c.arrived, n.delays.constant()
 	if queued {
 		base = n.queue.admit()

@@ -26,7 +26,7 @@ const (
 type delayLine struct {
 	send  func([]byte) error // called when a reply is due
 	timer *timer
-	room  *budget       // for what waits beyond ownWaiting; shared with others
+	room  *budget       // for replies that wait beyond ownWaiting; shared with other lines
 	ended chan struct{} // closed when the sender has returned
 
 	mu      sync.Mutex

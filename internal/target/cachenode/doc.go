@@ -1,6 +1,6 @@
-// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol, of memcached's or of Hydra Cache's, keeps to a memory bound, stalls or
-// answers late on request, and counts what it really received. It is what a plan without endpoints runs against, the floor that other servers are
-// compared with, and the oracle for what loadgen says it sent.
+// Package cachenode is the built-in target: a cache node that speaks a part of Redis' protocol, of memcached's or of Hydra Cache's, keeps to a memory
+// bound, stalls or answers late on request, and counts the requests that it received. A plan without endpoints runs against it, other servers are
+// compared with it as the floor, and its counts verify loadgen's own.
 //
 // # Commands of Redis
 //
@@ -16,9 +16,10 @@
 //	COMMAND [COUNT|DOCS|INFO …]
 //
 // They answer as Redis 7 does, in RESP2 until HELLO asks for RESP3. Everything else is "-ERR unknown command"; other options are refused. All values
-// are strings; MEMORY USAGE is what an entry counts for here. Requests are arrays of bulk strings, of 1,024 arguments at most, or inline: a line of
-// at most 64 KiB, whose words may be quoted. Requests that arrive together are answered together. Nobody can read an expired key, but DBSIZE counts
-// it until somebody has looked for it. SCAN visits keys in the order in which they came, and visits a key that is there all the time exactly once.
+// are strings; MEMORY USAGE is an entry's share of the node's bound. Requests are arrays of bulk strings, of 1,024 arguments at most, or inline: a
+// line of at most 64 KiB, whose words may be quoted. Requests that arrive together are answered together. An expired key cannot be read, but DBSIZE
+// counts it until somebody has looked for it. SCAN visits keys in the order in which they came, and visits a key that is there all the time exactly
+// once.
 //
 // # Commands of memcached
 //
@@ -35,14 +36,14 @@
 //
 //	PUT /key, GET /key, DELETE /key      GET /registry    GET /storage    GET /dump
 //
-// They answer as the servers of Hydra Cache do, of 2011 or, if early, of April 2009, over HTTP with the same bytes; testdata/hydra holds recordings of
-// those. A value has a version in front of it: the address of the node that wrote it and a counter. A PUT names the version that its client knew, and
-// is a conflict (409) unless that is as new as every copy it meets. The nodes of a space copy values among themselves, on the same ports: a PUT with
-// W > 1, a DELETE with W > 1, and a GET that does not find enough copies here, go to the node's neighbours, which are those within N − 1 steps of it on
-// a ring of hashed addresses. The node then waits for N answers, however many it needs, or until the wait is over; nodes without the value do not
-// answer a GET. So a miss takes the whole wait, and so does every PUT while fewer than N neighbours are there. If fewer than W have answered, the PUT
-// fails, and stays where it has arrived. Three I/O threads do the waiting, to which connections are dealt in turn: what waits on one connection keeps
-// a third of the others waiting. Connections that are silent for 3 s are closed, without a word.
+// They answer as the servers of Hydra Cache do, of 2011 or, if early, of April 2009, over HTTP with the same bytes; testdata/hydra holds recordings
+// of those. A value has a version in front of it: the address of the node that wrote it and a counter. A PUT names the version that its client knew,
+// and is a conflict (409) unless that is as new as every copy it meets. The nodes of a space copy values among themselves, on the same ports: a PUT
+// with W > 1, a DELETE with W > 1, and a GET that does not find enough copies here, go to the node's neighbours, which are those within N − 1 steps
+// of it on a ring of hashed addresses. The node then waits for N answers, however many it needs, or until the wait is over; nodes without the value
+// do not answer a GET. So a miss takes the whole wait, and so does every PUT while fewer than N neighbours are there. If fewer than W have answered,
+// the PUT fails, and stays where it has arrived. Three I/O threads do the waiting, to which connections are assigned in turn: an operation that waits
+// on one connection keeps a third of the others waiting. Connections that are silent for 3 s are closed without a message.
 //
 // # Memory
 //
@@ -70,12 +71,12 @@
 // compared with 10 ms. Connections take turns.
 //
 // Some GETs, SETs and DELs get no answer (drop), or their connection is closed (FIN) or reset (RST) instead. They are carried out and counted like
-// any others; only the client is not told. Replies come in request order, so after a drop a connection stays silent until its client gives it up.
+// any others, but their clients get no answer. Replies come in request order, so after a drop a connection stays silent until its client gives it up.
 // INFO faults counts requests dropped, requests unanswered (those dropped and all that followed them), and connections closed and reset.
 //
 // A service time makes the node a queue with one server. It works on the GETs, SETs and DELs of all connections one at a time, in order of arrival,
 // and takes the given or drawn time for each. The time of each request then follows from the arrivals and the draws, c(i) = max(a(i), c(i−1)) + s(i),
-// whatever a client says. INFO queue has both for the first 100,000 requests, in nanoseconds since the node was made:
+// independently of the client. INFO queue has both for the first 100,000 requests, in nanoseconds since the node was made:
 //
 //	visit_0:arrival_ns=81920331,service_ns=200000
 //

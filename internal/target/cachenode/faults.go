@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Faults are the shares of GETs, SETs and DELs that get a fault instead of an answer. They are carried out and counted like any others; only the
-// client is not told. Replies come in request order, so after an unanswered request a connection stays silent.
+// Faults are the shares of GETs, SETs and DELs that get a fault instead of an answer. They are carried out and counted like any others, but their
+// clients get no answer. Replies come in request order, so after an unanswered request a connection stays silent.
 type Faults struct {
 	Drop  float64 // neither it nor anything after it on its connection is answered
 	Close float64 // the connection is closed
@@ -62,7 +62,7 @@ func newFaults(cfg *Config) *faults {
 	return f
 }
 
-// draw decides the fault of the next request, and counts it. worked is false if the request only asks about the node.
+// draw decides the fault of the next request, and counts it. worked is false for a request that only asks about the node.
 func (f *faults) draw(worked bool) fault {
 	now := f.now.Load()
 	if !worked || *now == (Faults{}) {

@@ -28,7 +28,7 @@ type Fleet struct {
 	exited chan error
 	shut   sync.Once
 	closed chan struct{} // closed when Close begins: exits are expected from then on
-	err    error         // what Close found; written once, under shut
+	err    error         // the result of Close; written once, under shut
 
 	introduces atomic.Bool // nodes know each other
 
@@ -69,7 +69,7 @@ func (f *Fleet) report(c *child) {
 	}
 	select {
 	case f.exited <- c.exit():
-	default: // as many have ended as there are nodes
+	default: // all nodes have been reported
 	}
 }
 

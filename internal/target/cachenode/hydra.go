@@ -61,7 +61,7 @@ func (h *hydra) answer(b []byte) (taken int, goOn bool) {
 	return taken, goOn
 }
 
-// execute carries out the request and answers it. What waits for other nodes also keeps everything else of its I/O thread waiting.
+// execute carries out the request and answers it. While it waits for other nodes, everything else of its I/O thread waits, too.
 func (h *hydra) execute() {
 	r := &h.request
 	verb, run := verbOther, h.unsupported
@@ -225,7 +225,7 @@ func (h *hydra) dump() []byte {
 	}
 }
 
-// reply appends a response. A body of no type has none; a HEAD is told the length alone.
+// reply appends a response. Without a type, it has no body; a HEAD gets only the length.
 func (h *hydra) reply(status, kind string, body []byte) {
 	r := &h.request
 	h.out = append(append(append(h.out, r.protocol()...), ' '), status...)
@@ -243,7 +243,7 @@ func (h *hydra) reply(status, kind string, body []byte) {
 	}
 }
 
-// version is how old a value is: a counter, and the node that counted last.
+// version says how old a value is: a counter, and the node that counted last.
 type version struct {
 	address [4]byte
 	port    uint16

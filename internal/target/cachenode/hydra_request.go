@@ -10,23 +10,23 @@ import (
 // maxHydraHead bounds a request's line and headers, so a key. Hydra itself has no bound; keys of 200,000 bytes are known to work.
 const maxHydraHead = 256 << 10
 
-// hydraRequest is one HTTP request. The zero value is one of which nothing has been read.
+// hydraRequest is one HTTP request, read in pieces. In the zero value, nothing has been read.
 type hydraRequest struct {
 	method    string // upper case
 	target    []byte // as the client wrote it; like body, a slice of the request's bytes
 	body      []byte
 	size      int    // of the whole request, in bytes
-	status    string // why it is refused unread, with the end of the connection; "": it is not
+	status    string // the status with which it is refused unread, which ends the connection; "" if it is not
 	old       bool   // HTTP/1.0
 	keepAlive bool   // the client wants to keep the connection
-	closes    bool   // it wants to end it
-	expects   bool   // it wants to be told to go on before it sends the body
-	told      bool   // it has been told
+	closes    bool   // the client wants to end the connection
+	expects   bool   // the client waits for 100 Continue before it sends the body
+	told      bool   // 100 Continue was sent
 
 	searched int // how far the head's end was searched for
 }
 
-// hydraState is how far a request was read.
+// hydraState says how far a request was read.
 type hydraState int
 
 const (
@@ -87,7 +87,7 @@ func (r *hydraRequest) entity(b []byte, from int, headers []byte, limit int) hyd
 	case chunked:
 		return r.chunks(b, from, limit)
 	case length < 0 && (r.method == "PUT" || r.method == "POST"):
-		return unfinishedBody // there is no telling where it ends: the server waits until the connection does
+		return unfinishedBody // its end is unknown: the server waits until the connection ends
 	}
 	length = max(length, 0)
 	if len(b) < from+length {
@@ -139,7 +139,7 @@ func (r *hydraRequest) protocol() string {
 	return "HTTP/1.1"
 }
 
-// connection returns what the answer says of the connection; "" for nothing.
+// connection returns the answer's Connection header; "" for none.
 func (r *hydraRequest) connection() string {
 	switch {
 	case r.status != "":

@@ -35,13 +35,13 @@ const (
 
 // Space describes the set of nodes that a node of Hydra Cache belongs to, and how they copy.
 type Space struct {
-	N        int           // nodes that a put waits for, beside the one that was asked
-	W        int           // of these, how many must have answered; 1: the put is not copied at all
+	N        int           // nodes that a put waits for, besides the one that was asked
+	W        int           // how many of these must have answered; 1 if the put is not copied at all
 	R        int           // copies that a get must find, the node's own included
-	Wait     time.Duration // for N answers
+	Wait     time.Duration // how long to wait for N answers
 	Early    bool          // as in 2009: no DELETE, and /storage does not say N, W and R
 	Peers    []string      // the other nodes' addresses; an order on the pipe may name them later
-	Announce string        // the address of the node in versions and lists; "": the one it listens on
+	Announce string        // the address of the node in versions and lists; "" for the one it listens on
 }
 
 func (s *Space) validate() error {
@@ -66,11 +66,11 @@ func (s *Space) validate() error {
 // space is the set of nodes as one of them sees it.
 type space struct {
 	Space
-	self    version // of which the counter is unused
+	self    version // the node's address; the counter is unused
 	store   *store
 	done    chan struct{} // closed with the node
 	threads [ioThreads]sync.Mutex
-	unmet   atomic.Uint64 // waits for other nodes that ran out
+	unmet   atomic.Uint64 // how many waits for other nodes ran out
 	links   sync.WaitGroup
 
 	copying sync.Mutex // held while a copy is compared and replaced
@@ -105,7 +105,7 @@ func identity(address string) (version, error) {
 	return v, nil
 }
 
-// ketamaHash is where a key, or a node by its address, is on Hydra's ring.
+// ketamaHash returns the place of a key, or of a node by its address, on Hydra's ring.
 func ketamaHash(b []byte) uint32 {
 	sum := md5.Sum(b)
 	return binary.LittleEndian.Uint32(sum[:])
@@ -183,7 +183,7 @@ type conflictError string
 
 func (e conflictError) Error() string { return string(e) }
 
-// hydraError is what a client is told if an operation fails.
+// hydraError is the answer to a client if an operation fails.
 type hydraError string
 
 func (e hydraError) Error() string { return string(e) }
@@ -214,7 +214,7 @@ func (s *space) keep(name []byte, v *versioned) (newer *versioned, kept bool) {
 	return nil, s.store.set(0, name, v.appendTo(nil), 0)
 }
 
-// put stores a value with the version that its writer knew. Only then, and only if there was no copy here, is it new.
+// put stores a value with the version that its writer knew. created says that there was no copy here.
 func (s *space) put(c *hydra, name []byte, v *versioned) (stored *versioned, created bool, err error) {
 	mine := s.local(name)
 	next := &versioned{s.self, v.blob}
@@ -278,7 +278,7 @@ func (s *space) del(c *hydra, name []byte) error {
 	return nil
 }
 
-// What nodes ask each other, on a connection to the port that clients use, too. A request is
+// The protocol between nodes, on connections to the port that clients also use. A request is
 //
 //	+------+-------+-----------+-------------+--------+-------
 //	| 0 1B | op 1B | length 4B | name len 4B | name   | copy
@@ -299,7 +299,7 @@ const (
 	getCopy   = 'g'
 	delCopy   = 'd'
 
-	silent  = 's' // nothing to answer: a node without the value lets the other one wait
+	silent  = 's' // no answer: a node without the value lets the other one wait
 	agreed  = 'y'
 	refused = 'n' // there is a copy that is not older
 
@@ -337,7 +337,7 @@ func (h *hydra) answerPeer(b []byte) (taken int, goOn bool) {
 	return taken, true
 }
 
-// copy carries out what another node asks for.
+// copy carries out another node's request.
 func (s *space) copy(op byte, name, body []byte) (status byte, answer []byte) {
 	switch op {
 	case introduce:
@@ -407,9 +407,9 @@ type peerLink struct {
 	done    chan struct{} // closed with this side's node
 
 	mu      sync.Mutex
-	conn    net.Conn // nil: the node is not there
-	id      version  // as the node has introduced itself
-	known   bool     // it has
+	conn    net.Conn // nil if the node is not there
+	id      version  // the node's address, as it introduced itself
+	known   bool     // it has introduced itself
 	lost    time.Time
 	waiting []asked // in the order of requests
 }
@@ -522,9 +522,9 @@ func (l *peerLink) pass(a peerAnswer) bool {
 	return true
 }
 
-// end notes that the node is gone. What was asked of it is never answered.
+// end notes that the node is gone. Requests to it are never answered.
 func (l *peerLink) end(conn net.Conn) {
-	_ = conn.Close() // also if the other end has closed it
+	_ = conn.Close() // the other end may have closed it already
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conn, l.waiting, l.lost = nil, nil, time.Now()

@@ -26,7 +26,7 @@ func validBandwidth(b int64) error {
 
 // link is one direction of a line of limited bandwidth, which all connections share.
 type link struct {
-	bandwidth int64 // bytes a second; 0: no limit
+	bandwidth int64 // bytes a second; 0 for no limit
 	done      <-chan struct{}
 
 	mu   sync.Mutex

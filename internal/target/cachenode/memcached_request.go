@@ -11,7 +11,7 @@ const (
 	noData = -1
 )
 
-// lineError is what a client is told before its connection is closed, because the end of its request is unclear.
+// lineError is the answer to a client whose connection is closed because the end of its request is unclear.
 type lineError string
 
 func (e lineError) Error() string { return string(e) }

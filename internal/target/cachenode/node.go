@@ -94,7 +94,7 @@ type Node struct {
 	space        *space // nil unless the node is of Hydra Cache
 	peers        peers
 	gate         gate
-	queue        *singleServer // nil: requests take no time
+	queue        *singleServer // nil if requests take no time
 	attention    *attention    // nil unless the node polls for requests
 	delays       *delays
 	faults       *faults

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// protocol is a protocol that nodes speak: everything in which their connections differ.
+// protocol holds the differences between the connections of the protocols that nodes speak.
 type protocol struct {
 	name       string
 	newDialect func(*conn) dialect
 	// appendRefusal appends an error reply about the node rather than a request; words hold neither CR nor LF.
 	appendRefusal func(dst []byte, words string) []byte
-	// idle is how long a client may be silent before its connection is closed; 0: for ever between requests, and readTimeout within one.
+	// idle is how long a client may be silent before its connection is closed. 0 stands for ever between requests, and for readTimeout within one.
 	idle time.Duration
 }
 
@@ -44,7 +44,7 @@ func protocolNamed(name string) (protocol, error) {
 	return protocol{}, fmt.Errorf("protocol %q: write %s", name, strings.Join(names[:len(names)-1], ", ")+" or "+names[len(names)-1])
 }
 
-// portsBelow is where the ports of Hydra nodes end: versions hold a port in 15 bits and a sign.
+// portsBelow bounds the ports of Hydra nodes: versions hold a port in 15 bits and a sign.
 const portsBelow = 1 << 15
 
 // listen opens the port. For a Hydra node, any free port is one that its versions can hold.

@@ -14,7 +14,7 @@ type resp struct {
 	trusted bool // authenticated, or no password is required
 	three   bool // RESP3
 	db      int
-	name    string // that the client gave itself
+	name    string // the client's name, as it set it
 	request respRequest
 	args    [][]byte // of the request being answered; slices of its bytes
 }
@@ -28,7 +28,7 @@ func newRESP(c *conn) dialect {
 	return r
 }
 
-// strangersLimit bounds the arguments of a request before authentication, so that no stranger makes the node hold more.
+// strangersLimit bounds the arguments of a request before authentication, and so the memory that strangers can take.
 const strangersLimit = 16 << 10
 
 func (c *resp) trust() { c.trusted, c.request.limit = true, c.node.requestLimit() }

@@ -14,7 +14,7 @@ const (
 	maxBulk = 512 << 20
 )
 
-// protocolError is what a client is told before its connection is closed.
+// protocolError is the answer to a client before its connection is closed.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// entryOverhead is what an entry costs beyond the bytes of its key and value: the entry itself, and its places in the map and the order.
+// entryOverhead is the cost of an entry beyond the bytes of its key and value: the entry itself, and its places in the map and the order.
 const entryOverhead = 96
 
 // databases is how many key spaces SELECT offers; Redis' default.
@@ -36,9 +36,9 @@ type entry struct {
 	db         int
 	key        string
 	value      []byte
-	expires    time.Duration // since the store's epoch; 0: never
+	expires    time.Duration // since the store's epoch; 0 for never
 	place      int           // in the scan order
-	loan       *loan         // of the value; nil: not lent
+	loan       *loan         // the value's loan; nil if it is not lent
 }
 
 // loan counts the connections that are sending a value. The value takes its room until the last of them is done.

@@ -12,7 +12,7 @@ import (
 // maxSigma bounds the shape of log-normal times: beyond it, a few draws in a million make up the mean.
 const maxSigma = 3
 
-// Times are durations: always the same, or drawn anew each time. The zero value is no time at all.
+// Times are durations: always the same, or drawn each time. The zero value always gives 0.
 type Times struct {
 	Family string        // "exp", "uniform" or "lognormal"; "" for constant times
 	First  time.Duration // the constant, the mean, the least, or the median
@@ -20,7 +20,7 @@ type Times struct {
 	Sigma  float64       // of lognormal: the standard deviation of the times' logarithm
 }
 
-// timesForms are what ParseTimes reads.
+// timesForms says what ParseTimes reads.
 const timesForms = "write a duration with its unit, like 100us, or exp(100us), uniform(50us, 200us) or lognormal(100us, 0.5)"
 
 // ParseTimes reads a constant duration or a distribution: exp(MEAN), uniform(LEAST, LARGEST), lognormal(MEDIAN, SIGMA).

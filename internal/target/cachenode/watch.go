@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attentive is how long an attentive node polls its connections after a request, and the clock before a reply is due, instead of sleeping. Others are
-// measured by when its requests came and its replies left, but a sleeper wakes some 50 µs late, depending on how long it slept, and would record its
-// own lateness. The time is long compared with the 20 ms after which the runtime, while goroutines poll, notices by itself those that can wake.
+// attentive is how long an attentive node polls its connections after a request, and the clock before a reply is due, instead of sleeping. Its
+// recorded times check the client's measurements, but a sleeping thread wakes some 50 µs late, depending on how long it slept, and would record its
+// own delay. The time is long compared with the 20 ms after which the runtime, while goroutines poll, notices by itself those that can wake.
 const attentive = 50 * time.Millisecond
 
 // attention records when a node polls and when it sleeps.
@@ -37,8 +37,8 @@ func (a *attention) attending() bool { return int64(time.Since(a.epoch)) < a.unt
 
 func (a *attention) attend() { a.until.Store(int64(time.Since(a.epoch) + attentive)) }
 
-// watchful returns how long before a reply is due to poll the clock instead of sleeping. A server whose times others are measured by must not be late
-// by as much as a sleeper commonly is.
+// watchful returns how long before a reply is due to poll the clock instead of sleeping. A server that checks a client's measurements must not be as
+// late as a sleeping thread commonly is.
 func (n *Node) watchful() time.Duration {
 	switch {
 	case n.attention != nil:
@@ -127,7 +127,7 @@ func (n *Node) rouse(but *conn) {
 	defer n.mu.Unlock()
 	for c := range n.conns {
 		if c != but && c.looker != nil {
-			_ = c.socket.SetReadDeadline(time.Unix(1, 0)) // a closed one has ended
+			_ = c.socket.SetReadDeadline(time.Unix(1, 0)) // a closed connection has ended already
 		}
 	}
 }

@@ -1,14 +1,14 @@
 // Package observe reads figures from the target's side: what servers report, what the kernel counts for their processes, how much space directories
 // use, series of Prometheus endpoints, and the output of commands.
 //
-// Each kind is a [Probe], which is taken again and again, and keeps what makes the next take cheap: connections, a PID. It does not tell counters from
-// gauges or compute differences; package run does that. A missing figure is left out, with the reason. Nothing here ends a run.
+// Each kind is a [Probe], which is taken again and again, and keeps what makes the next take cheap: connections, a PID. It does not distinguish
+// counters from gauges or compute differences; package judge does that. A missing figure is left out, with the reason. No error here ends a run.
 //
 // Processes and directories are those of the machine this runs on, the coordinator's. A process has
 //
 //	rss_bytes                    resident memory                      /proc/PID/stat rss
 //	cpu_user_seconds             processor time, to 10 ms             /proc/PID/stat utime
-//	cpu_system_seconds           of it in the kernel                  /proc/PID/stat stime
+//	cpu_system_seconds           the part of it in the kernel                  /proc/PID/stat stime
 //	cpu_seconds                  both
 //	minor_faults, major_faults   pages mapped without and with I/O    /proc/PID/stat minflt, majflt
 //	read_bytes, write_bytes      from and to storage                  /proc/PID/io
@@ -52,7 +52,8 @@ type Means struct {
 	Secrets func(name string) (string, error)
 	// Dial connects to an endpoint of a target the way its load does.
 	Dial func(ctx context.Context, t *plan.Target, endpoint string) (net.Conn, error)
-	// Same groups endpoints that lead to one server, by what is known of each: its "address" and its "instance" (driver.Identifier). Nil: each has its own.
+	// Same groups endpoints that lead to one server, by what is known of each: its "address" and its "instance" (driver.Identifier). If nil, each has
+	// a server of its own.
 	Same func(endpoints []string, facts map[string]map[string]string) [][]string
 	// Hook runs a command that the plan names and returns its output.
 	Hook func(ctx context.Context, name string) (string, error)

@@ -23,10 +23,10 @@ const ticks = 100
 
 // process reads what the kernel counts for the processes that listen somewhere, or for one process given by its PID.
 type process struct {
-	proc  string // where procfs is
+	proc  string // path of procfs
 	o     *plan.Observe
 	where []string // host:port, or unix:// and a path, that the processes listen on; empty for a PID
-	found []known  // by the last take; looked up again when one of them is gone
+	found []known  // the processes found by the last take; looked up again when one of them is gone
 }
 
 // known is a process that was found. Another process may get its PID later, but not with the same start time.
@@ -332,7 +332,7 @@ func readStat(proc string, pid int) (stat, error) {
 	return stat{start: fields[22-behindName], field: func(n int) float64 {
 		v, err := strconv.ParseFloat(fields[n-behindName], 64)
 		if err != nil {
-			return 0 // which no number of the kernel is
+			return 0 // the kernel's numbers are never negative
 		}
 		return v
 	}}, nil

@@ -23,7 +23,7 @@ type server struct {
 	o         *plan.Observe
 	endpoints []string
 	asks      []*asker
-	wrong     error // why nothing can be asked
+	wrong     error // why no server can be asked
 	same      func(endpoints []string, facts map[string]map[string]string) [][]string
 }
 
@@ -65,7 +65,7 @@ func (s *server) Take(ctx context.Context) (value map[string]float64, missing ma
 	return combine(s.o.Combine, s.o.Fields, names, all)
 }
 
-// once leaves out what servers have told a second time, by another of their names.
+// once leaves out the figures that a server has reported a second time, under another of its names.
 func (s *server) once(all []figures) (names []string, left []figures) {
 	if s.same == nil {
 		return s.endpoints, all
@@ -104,8 +104,8 @@ type asker struct {
 	dial     func(ctx context.Context) (net.Conn, error)
 
 	mu   sync.Mutex        // Close runs in another goroutine than take
-	conn net.Conn          // nil: none yet, or lost
-	is   map[string]string // what identifies the server that conn leads to
+	conn net.Conn          // nil before the first, and once it is lost
+	is   map[string]string // facts that identify the server that conn leads to
 	buf  []byte
 }
 
@@ -169,11 +169,11 @@ func (a *asker) ask(ctx context.Context, wants []string) (map[string]string, err
 
 // interruptible makes reads and writes end when ctx does, until release is called.
 func interruptible(ctx context.Context, conn net.Conn) (release func() bool) {
-	_ = conn.SetDeadline(time.Time{}) // of a connection that is gone the next write says so
+	_ = conn.SetDeadline(time.Time{}) // if the connection is gone, the next write returns an error
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// link is outside any run: it carries no load.
+// link returns the link of a connection outside any run, which carries no load.
 func (a *asker) link() driver.Link {
 	return driver.Link{Endpoint: a.endpoint, Config: a.t.Config, Secrets: a.secrets}
 }
@@ -217,7 +217,7 @@ func (a *asker) connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// identify returns what tells the server from those of other endpoints. What it does not tell is left out.
+// identify returns facts that distinguish the server from those of other endpoints. Facts that it does not report are left out.
 func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
 	is := map[string]string{}
 	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
@@ -227,13 +227,13 @@ func (a *asker) identify(ctx context.Context, conn net.Conn) map[string]string {
 	if !tells || a.alone {
 		return is
 	}
-	other, err := a.dial(ctx) // a connection that has told what the server is has ended for some drivers
+	other, err := a.dial(ctx) // with some drivers, a connection ends after it has identified the server
 	if err != nil {
 		return is
 	}
 	defer other.Close()
 	defer interruptible(ctx, other)()
-	_ = panics.Safely(func() error { // without it, the address must do
+	_ = panics.Safely(func() error { // without it, only the address identifies the server
 		told, err := d.Identify(ctx, other, a.link())
 		if err == nil {
 			is["instance"] = told["instance"]
@@ -316,7 +316,7 @@ func (a *asker) hangUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.conn != nil {
-		_ = a.conn.Close() // nothing was to come on it
+		_ = a.conn.Close() // no reply was outstanding
 		a.conn = nil
 	}
 }

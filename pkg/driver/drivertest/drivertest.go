@@ -26,7 +26,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// Suite says what to check and with what.
+// Suite says what to check and how to reach the target.
 type Suite struct {
 	Driver  driver.Driver
 	Config  any                               // of the type of Driver.NewConfig; nil for its defaults

@@ -13,9 +13,9 @@ import (
 
 // Odd is a server that stores values correctly but deviates in other ways. The zero value does not deviate.
 type Odd struct {
-	Name    string            // of the deviation
+	Name    string            // name of the deviation
 	Note    string            // for Suite.Note
-	Answers map[string]string // by command, the answer in place of the usual one; [Hangup]: it closes the connection, as proxies do
+	Answers map[string]string // by command, the answer in place of the usual one; with [Hangup], it closes the connection, as proxies do
 	Missing map[string]string // the same for a missing key
 }
 

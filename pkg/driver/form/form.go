@@ -1,4 +1,4 @@
-// Package form holds the grammar of placeholders, with which a plan words what to ask a driver. It is the same for every driver.
+// Package form holds the grammar of placeholders, with which a plan writes requests in its own words. It is the same for every driver.
 //
 //	placeholder    | stands for
 //	---------------+---------------------------------------------------------
@@ -22,12 +22,12 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Kind is what a part of a template is.
+// Kind is the kind of a part of a template.
 type Kind uint8
 
 // The kinds.
 const (
-	Text Kind = iota // stands for itself
+	Text Kind = iota // text that stands for itself
 	Key
 	Value
 	Run

@@ -20,10 +20,10 @@ type Former interface {
 type Wording struct {
 	Stores   bool             // its requests contain a value, or a part of one
 	Keyed    bool             // its requests contain the key
-	Outcomes []driver.Outcome // what it can end in beside Timeout and Error
-	Fields   []string         // of the dataset's record that it uses
+	Outcomes []driver.Outcome // outcomes that it can have besides Timeout and Error
+	Fields   []string         // fields of the dataset's record that it uses
 	Requests bool             // its keys are whole requests, from a file in the form "vegeta"
-	Key      string           // template of the key that it is about; "": none, or unknown
+	Key      string           // template of the key that it concerns; "" if there is none, or it is unknown
 	Reads    Reading          // whether it only reads
 }
 
@@ -33,8 +33,8 @@ type Reading uint8
 // The kinds of requests.
 const (
 	Changes  Reading = iota // it may change something
-	Number                  // it only reads, and its reply is short whatever is there: a number, or nulls
-	Contents                // it only reads, and its reply is empty if nothing is there
+	Number                  // it only reads, and its reply is short whether or not the key exists: a number, or nulls
+	Contents                // it only reads, and its reply is empty if the key does not exist
 )
 
 // Take adds what a template of the form uses.

@@ -20,7 +20,7 @@ const Attempts = 10
 
 // Dir is the directory below a worker's --log-root that holds a store's files. No plan can escape it, and whatever was made is deleted again.
 type Dir struct {
-	*os.Root // of the files
+	*os.Root // the directory of the files
 
 	root string   // as given by --log-root
 	asks string   // as given by the plan
@@ -137,7 +137,7 @@ func OpenDir(at *os.Root, name string) (*os.Root, error) {
 	}
 	opened, err := dir.Stat(".")
 	if err == nil && !os.SameFile(before, opened) {
-		err = fmt.Errorf("open %s: %w: somebody has put another in its place", dir.Name(), fs.ErrNotExist) // it may have been deleted and made again
+		err = fmt.Errorf("open %s: %w: somebody has put another in its place", dir.Name(), fs.ErrNotExist) // it may have been deleted and created again
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -167,7 +167,7 @@ func Mark(root *os.Root, dir string) error {
 	return f.Close()
 }
 
-// Way returns --log-root, and the directory's path below it.
+// Way returns --log-root and the directory's path below it.
 func (d *Dir) Way() (root, dir string) { return d.top.Name(), d.path }
 
 // Leave deletes the directories that were made on the way to the files, unless somebody has something there, and closes what Enter opened.
@@ -185,7 +185,7 @@ func (d *Dir) Leave() error {
 // unmakeDir deletes a directory that holds only the sign that it was made for log files.
 func unmakeDir(root *os.Root, dir string) error {
 	all, err := fs.ReadDir(root.FS(), dir)
-	if err != nil || len(all) != 1 || all[0].Name() != MadeName { // not one that was made, if it is a directory at all
+	if err != nil || len(all) != 1 || all[0].Name() != MadeName { // loadgen did not make it, if it is a directory at all
 		return nil
 	}
 	if err = root.Remove(path.Join(dir, MadeName)); err == nil {

@@ -51,7 +51,7 @@ var (
 type Config struct {
 	CacheName string         `hcl:"cache_name,optional" json:"cache_name"` // made with the cluster's defaults if it is not there
 	Region    string         `hcl:"region,optional" json:"region"`         // the data region that it is made in; "": the cluster's default
-	User      string         `hcl:"user,optional" json:"user"`             // "": none
+	User      string         `hcl:"user,optional" json:"user"`             // "" for none
 	Password  *driver.Secret `hcl:"password,optional" json:"password,omitempty"`
 }
 

@@ -10,8 +10,8 @@
 //
 // # Entries
 //
-// Each entry has the dataset's size, or one drawn by session and number, and says who wrote it. Another process can thus check that everything acknowledged is there, byte for byte, once,
-// and in order:
+// Each entry has the dataset's size, or one drawn by session and number, and says who wrote it. Another process can thus check that everything
+// acknowledged is there, byte for byte, once, and in order:
 //
 //	+-------+-----------+---------------------------+----------
 //	| "LGE" | epoch 5B  | session 24b, number 40b   | filling
@@ -61,7 +61,7 @@ type Config struct {
 	CRC bool `hcl:"crc,optional" json:"crc"`
 	// GroupCommit has sessions that append to one log wait together, for one sync of what they have stored; nil if they do not.
 	GroupCommit *GroupCommit `hcl:"group_commit,block" json:"group_commit,omitempty"`
-	// SyncEvery has ops end before their entries are durable: a sync follows after a time, "100ms", so many bytes, "1MiB", or entries, "100"; "": none.
+	// SyncEvery has ops end before their entries are durable: a sync follows after a time, "100ms", so many bytes, "1MiB", or entries, "100"; "" for none.
 	SyncEvery string `hcl:"sync_every,optional" json:"sync_every,omitempty"`
 }
 

@@ -27,9 +27,9 @@ type Config struct {
 	Growth string `hcl:"growth,optional" json:"growth,omitempty"`
 	// GrowthAt is the number of the request that takes twice as long as the first; 0 for 1,000.
 	GrowthAt int `hcl:"growth_at,optional" json:"growth_at,omitempty"`
-	// MissEvery makes one in that many gets and deletes a miss; 0: none.
+	// MissEvery makes one in that many gets and deletes a miss; 0 for none.
 	MissEvery int `hcl:"miss_every,optional" json:"miss_every"`
-	// ErrorEvery makes one in that many requests an error; 0: none.
+	// ErrorEvery makes one in that many requests an error; 0 for none.
 	ErrorEvery int `hcl:"error_every,optional" json:"error_every"`
 
 	parsed parsedLatency

@@ -84,8 +84,8 @@ func askStatements() string {
 		LATERAL (VALUES ('statements_' || t.verb || '_calls', t.calls::text), ('statements_' || t.verb || '_us', round((t.ms * 1000)::numeric)::text)) f(name, value)`
 }
 
-// askTable returns how much the table takes with its indexes and its TOAST, and, after that was read, how many rows it has. It is empty without a table, and
-// fails if there is none.
+// askTable returns how much the table takes with its indexes and its TOAST, and, after that was read, how many rows it has. It is empty without a
+// table, and fails if there is none.
 func askTable(table string, count bool) string {
 	if table == "" {
 		return ""

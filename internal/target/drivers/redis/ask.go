@@ -11,7 +11,7 @@ import (
 type ask struct {
 	verb   driver.Verb
 	args   []form.Template
-	script string // run by EVALSHA; "": none
+	script string // run by EVALSHA; "" for none
 	rules  rules
 
 	pieces []piece // args as they are sent

@@ -43,7 +43,7 @@ type Config struct {
 	// Host is the Host header of requests; "": the endpoint, without the port if it is the scheme's default; localhost for a
 	// Unix socket.
 	Host string `hcl:"host,optional" json:"host"`
-	// Authorization is the Authorization header of requests, such as "Bearer …"; nil: none.
+	// Authorization is the Authorization header of requests, such as "Bearer …"; nil for none.
 	Authorization *driver.Secret `hcl:"authorization,optional" json:"authorization"`
 	// MaxBody bounds a response's body, in bytes.
 	MaxBody driver.Size `hcl:"max_body,optional" json:"max_body"`

@@ -34,7 +34,7 @@ var (
 	_ driver.Tagged     = codec{}
 )
 
-// Config is what a target takes beside the common attributes: nothing.
+// Config holds the driver's own attributes: it has none.
 type Config struct{}
 
 // Name returns "ticket".
