@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Caveats lists what limits comparing figures from a place with those from another, or limits what they promise.
+// Caveats lists facts that limit what writes at a place promise, or the comparison of figures from there with those from another place.
 func Caveats(mode Mode, place Place) []string { return caveats(blockDevices, mode, place) }
 
 func caveats(devices string, mode Mode, place Place) []string {
@@ -53,8 +53,8 @@ func caveats(devices string, mode Mode, place Place) []string {
 // blockDevices is where the kernel describes block devices.
 const blockDevices = "/sys/class/block"
 
-// WriteCache returns what the kernel believes of the cache of a place's device: "write back" if it is volatile, "write through" if there is none that
-// a sync has to empty, "" if the place has no device, or the kernel does not say.
+// WriteCache returns what the kernel reports about the cache of a place's device: "write back" if it is volatile, "write through" if there is none
+// that a sync has to empty, "" if the place has no device, or the kernel reports nothing.
 func WriteCache(place Place) string { return writeCache(blockDevices, place.Device) }
 
 // writeCache reads write_cache, in Linux's Documentation/ABI/stable/sysfs-block.

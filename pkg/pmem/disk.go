@@ -13,8 +13,8 @@ type Disk struct {
 	Device string // "/dev/sda1"; "" if there is none
 	Number string // "8:1"
 
-	NoBytes   string // why it is not known how much is written to it; "" if it is
-	NoFlushes string // why it is not known how often its write cache is flushed; "" if it is
+	NoBytes   string // why the number of bytes written to it is unknown; "" if it is known
+	NoFlushes string // why the number of flushes of its write cache is unknown; "" if it is known
 
 	own, whole string // directories of the device and of the disk that it is a part of
 }
@@ -38,7 +38,7 @@ func diskOf(disks string, mode Mode, place Place) Disk {
 		return none("with sync = " + strconv.Quote(string(mode)) + ", the kernel writes when it likes")
 	}
 	own, err := filepath.EvalSymlinks(filepath.Join(disks, place.Number))
-	if err != nil { // btrfs, whose files have a number of their own, and whatever has a server
+	if err != nil { // btrfs, whose files have a device number of their own, and network file systems
 		return none(place.String() + " is no single block device of this machine")
 	}
 	d := Disk{Device: "/dev/" + strings.ReplaceAll(filepath.Base(own), "!", "/"), Number: place.Number, own: own, whole: own}
@@ -52,7 +52,7 @@ func diskOf(disks string, mode Mode, place Place) Disk {
 	return d
 }
 
-// unflushed says why the kernel counts no flushes of the disk; "" if it does.
+// unflushed returns why the kernel counts no flushes of the disk; "" if it does.
 func (d *Disk) unflushed() string {
 	for kind, name := range map[string]string{"dm": "device-mapper", "md": "a software RAID"} {
 		if _, err := os.Stat(filepath.Join(d.whole, kind)); err == nil {
@@ -77,8 +77,8 @@ const (
 // sector is the unit of the statistics in bytes, whatever the device's own sectors are.
 const sector = 512
 
-// Counts returns how many bytes have been written to the device since it was there, and how often its disk's write cache was flushed, whoever asked for
-// it. What is not known is 0.
+// Counts returns how many bytes all programs have written to the device since the kernel found it, and how often its disk's write cache was flushed.
+// An unknown count is 0.
 func (d *Disk) Counts() (bytes, flushes uint64, err error) {
 	if d.NoBytes == "" {
 		if bytes, err = d.counts(d.own, sectorsWritten); err != nil {

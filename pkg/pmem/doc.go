@@ -1,4 +1,4 @@
-// Package pmem writes mapped files and says when what was written is durable.
+// Package pmem writes mapped files and says when the written bytes are durable.
 //
 // A file is created once, whole. Its blocks are reserved and filled with zeros, then the file and its directory are synced, before anybody gets the
 // file. A store can then neither run out of space nor wait for a block, except on copy-on-write file systems. In memory (tmpfs) the file gets huge
@@ -19,7 +19,7 @@
 //	o_dsync    pwrite, O_DSYNC  nothing                      nothing      as with fdatasync
 //	o_direct   and O_DIRECT     nothing                      nothing      the same; a put is of whole blocks of the device
 //
-// In the last two modes, what is stored otherwise than by a put is flushed and fenced as in fdatasync.
+// In the last two modes, bytes that are stored by other means than a put are flushed and fenced as in fdatasync.
 //
 // On a disk, fdatasync is faster than msync. Write-back leaves pages clean, and a store to a clean page of a mapping faults. The kernel then writes
 // back more than was stored: everything that it holds together with that page. After a pwrite it writes back only the blocks written to.

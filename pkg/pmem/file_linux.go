@@ -19,19 +19,19 @@ import (
 // File is a mapped file, locked against other processes. Its methods are safe for concurrent use.
 type File struct {
 	kernel kernel
-	file   *os.File // open as long as the mapping: only open files are told of write-back errors
+	file   *os.File // open as long as the mapping: the kernel reports write-back errors to open files only
 	data   []byte   // the mapping
 	mode   Mode
 	place  Place
 	cpu    processor
-	opened *os.File     // the same file, to write to in modes of opening
-	align  int64        // what offsets and lengths of writes are multiples of
+	opened *os.File     // the same file, opened for the writes of modes o_dsync and o_direct
+	align  int64        // offsets and lengths of writes are multiples of this
 	made   Prealloc     // by this File; "" if it was there before
-	end    atomic.Int64 // of an Extending file: where its last byte ends
+	end    atomic.Int64 // of an Extending file: its length so far
 
 	sync func(lo, hi int64) error // waits for the write-back of a range; nil in modes without one
-	// returns says that sync returns at once, as msync does in memory, so the scheduler need not know that the thread is in the kernel. Fence then
-	// makes the system call itself: after a system call, some processors mispredict one return after another.
+	// returns says that sync returns at once, as msync does for files in memory, so the scheduler need not know that the thread is in the kernel.
+	// Fence then makes the system call itself: after a system call, some processors mispredict one return after another.
 	returns bool
 	page    int64 // size in bytes
 	poison  atomic.Pointer[failure]
@@ -54,10 +54,10 @@ func Create(path string, size int64, mode Mode) (*File, error) {
 	return CreateIn(context.Background(), root, filepath.Base(path), Form{Size: size, Mode: mode})
 }
 
-// Form is what a new file is to be.
+// Form describes a new file.
 type Form struct {
 	Size  int64 // in bytes
-	Entry int64 // how many bytes a write usually has; 0: unknown
+	Entry int64 // the usual size of a write in bytes; 0 if unknown
 	Mode  Mode
 
 	Prealloc Prealloc // "": Zeroed
@@ -188,7 +188,7 @@ func (f *File) reserve(ctx context.Context, size int64) error {
 	return nil
 }
 
-// Renew gives a file that was made Reserved or Extending its first blocks' state again, as if it were new. Others it leaves as they are. No Medium of
+// Renew gives a file that was made Reserved or Extending unwritten blocks again, as if it were new. It leaves other files as they are. No Medium of
 // the file may be in use by another goroutine.
 func (f *File) Renew() error {
 	if err := f.failed(); err != nil || f.made != Reserved && f.made != Extending {
@@ -401,8 +401,8 @@ func behind(k kernel, device string) string {
 // virtual are the devices that have no hardware of their own, and their partitions: files, and memory (brd, zram).
 var virtual = regexp.MustCompile(`^/dev/((loop|zram|ram)[0-9]+)(p[0-9]+)?$`)
 
-// placeAt returns where the files of a directory are: of an overlay's upper one, or of a loop device's file. This process, which may be in a
-// container, need not see it.
+// placeAt returns the place of the files in a directory, such as an overlay's upper directory, or that of a loop device's file. This process, which
+// may be in a container, need not see the directory.
 func placeAt(k kernel, path string) (place Place, ok bool) {
 	if path == "" {
 		return place, false
@@ -438,7 +438,7 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	case Fdatasync:
 		f.sync = f.fdatasync
 	case ODsync, ODirect:
-		f.sync = f.fdatasync // of what is stored to the mapping
+		f.sync = f.fdatasync // for bytes that are stored to the mapping
 		if err := f.reopen(mode); err != nil {
 			return err
 		}
@@ -474,10 +474,10 @@ func (f *File) mapAs(mode Mode, size int64) error {
 	return nil
 }
 
-// blockSize is the least that a direct write is a multiple of: the sector of a device.
+// blockSize is the smallest unit of a direct write: the sector of a device.
 const blockSize = 512
 
-// reopen opens the file to write to it in a mode of opening.
+// reopen opens the file again for the writes of mode o_dsync or o_direct.
 func (f *File) reopen(mode Mode) (err error) {
 	flags := os.O_WRONLY | unix.O_DSYNC
 	if mode == ODirect {
@@ -501,12 +501,12 @@ func (f *File) reopen(mode Mode) (err error) {
 	return nil
 }
 
-// Alignment returns what offsets and lengths of writes have to be multiples of: above 1 in mode ODirect only.
+// Alignment returns the number that offsets and lengths of writes must be multiples of: above 1 in mode ODirect only.
 func (f *File) Alignment() int64 { return max(f.align, 1) }
 
-// populate has the kernel map all pages now, which takes a third of the time of faulting them in one by one. It does nothing where pages are written
-// back to a disk: populated pages would be clean, and the first store to a clean mapped page takes longer than to an unmapped one. An error from the
-// kernel only costs time: whoever accesses the page meets its cause.
+// populate makes the kernel map all pages now, which takes a third of the time of faulting them in one by one. It does nothing where pages are
+// written back to a disk: populated pages would be clean, and the first store to a clean mapped page takes longer than to an unmapped one. An error
+// from the kernel only costs time: an access to the page would meet the same error.
 func (f *File) populate(ctx context.Context) error {
 	if !f.mode.instructions() && !f.place.Volatile() {
 		return nil

@@ -20,21 +20,21 @@ const (
 // Modes are all modes, in the order of all lists.
 var Modes = []Mode{Auto, MapSync, Msync, Fdatasync, CLWB, None, ODsync, ODirect}
 
-// opened reports whether the mode is one of opening the file: each write is durable when it returns.
+// opened reports whether the file is opened in a way that makes each write durable when it returns.
 func (m Mode) opened() bool { return m == ODsync || m == ODirect }
 
-// Syncs reports whether the kernel writes to the device, and has it keep what was written, before a fence returns.
+// Syncs reports whether the kernel writes to the device, and makes it keep the bytes, before a fence returns.
 func (m Mode) Syncs() bool { return m == Msync || m == Fdatasync || m.opened() }
 
-// Prealloc says what the blocks of a new file are before the first write.
+// Prealloc says how the blocks of a new file are allocated before the first write.
 type Prealloc string
 
-// The ways to make a new file. A block that is written for the first time, or that makes the file longer, has a journaling file system write what it
-// keeps about the file as well.
+// The ways to make a new file. When a block is written for the first time, or makes the file longer, a journaling file system also writes its own
+// records about the file.
 const (
-	Zeroed    Prealloc = "zero"      // written once: a write finds its block as it will be
-	Reserved  Prealloc = "fallocate" // the file system's, and never written
-	Extending Prealloc = "none"      // not there: a write makes the file longer; in mode Fdatasync only
+	Zeroed    Prealloc = "zero"      // written once, so that a later write changes only the data
+	Reserved  Prealloc = "fallocate" // allocated, but never written
+	Extending Prealloc = "none"      // not allocated: a write makes the file longer; in mode Fdatasync only
 )
 
 // instructions reports whether the mode flushes from user space.
@@ -51,9 +51,8 @@ var (
 	ErrTruncated = errors.New("the file was truncated")
 )
 
-// Medium is where bytes become durable: a File's, or a stand-in for tests of what a crash leaves. Offsets and lengths are in bytes, offsets from the
-// beginning of the file. One goroutine at a time may use it. After an error of the file, rather than of the arguments, each further call returns that
-// error too.
+// Medium makes bytes durable: a File's, or a stand-in for tests of crashes. Offsets and lengths are in bytes, offsets from the beginning of the file.
+// One goroutine at a time may use it. After an error of the file, rather than of the arguments, each further call returns that error too.
 type Medium interface {
 	// Put stores head, and p after it, at off and flushes both, each line once. A crash may tear them between any two bytes. A head of 24 bytes, or
 	// none, is fastest.

@@ -13,17 +13,17 @@ const (
 	unknown = "unknown file system"
 )
 
-// Place is where a file is.
+// Place says where a file is.
 type Place struct {
 	FileSystem string // the kernel's name for its type: "ext4"
-	Device     string // "/dev/sda1"; what a file system without a device names instead; "8:1" if the kernel lists neither
+	Device     string // "/dev/sda1", or the name that a file system without a device gives instead; "8:1" if the kernel lists neither
 	Options    string // of the mount, as the file system lists them: "rw,nobarrier"
 	Beneath    string // type of the file system that holds an overlay's new files; "" if not visible from here
 	Number     string // of the block device that the files are on, "8:1"; of a file system without one, a number that no device has
 	Behind     string // what a device without hardware of its own is kept in: a file system's type, "ram" or "zram"; "" for other devices
 }
 
-// Keeps reports whether, as far as can be seen, a loss of power leaves what was synced.
+// Keeps reports whether, as far as can be seen, synced bytes survive a power loss.
 func (p Place) Keeps() bool {
 	return !p.Volatile() && !p.Unsynced() && !p.Hidden() && !inMemory(p.Behind) && p.Behind != unknown
 }
@@ -37,7 +37,7 @@ func (p Place) Unsynced() bool {
 	return p.FileSystem == overlay && (p.has("volatile") || p.has("fsync=volatile"))
 }
 
-// Hidden reports whether nothing here says what the file is really on. What a loss of power leaves is then unknown.
+// Hidden reports whether the file system that really holds the file is not visible. What survives a power loss is then unknown.
 func (p Place) Hidden() bool {
 	return p.FileSystem == unknown || p.FileSystem == overlay && p.Beneath == ""
 }
@@ -96,7 +96,7 @@ func mountOf(info string) string {
 }
 
 // find returns the place that /proc/self/mountinfo (proc(5)) gives for the number of a mount, or else for a device: files of btrfs and overlay have
-// devices that no mount has, and who was put into a directory (chroot) need not see the mount.
+// devices that no mount has, and a process in a chroot need not see the mount.
 //
 //	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 //	number device                     tags      - type device   options

@@ -5,7 +5,7 @@ import "encoding/binary"
 // line is the number of bytes that a processor writes back at once.
 const line = 64
 
-// processor is how a processor writes cache lines back to memory.
+// processor holds a processor's ways to write cache lines back to memory.
 type processor struct {
 	name   string                  // of the instruction
 	flush  func(p []byte)          // starts the write-back of each line of p, which is not empty; nil if there is no instruction for it
@@ -16,7 +16,7 @@ type processor struct {
 	fence  func()                  // waits for all flushes
 }
 
-// chunk is what is stored at once: a head, which may be empty, and the bytes after it.
+// chunk is the bytes of one store: a head, which may be empty, and the bytes after it.
 type chunk struct {
 	off     int64
 	head, p []byte

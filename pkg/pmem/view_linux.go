@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// View is a file of Create's that is only read. What is written to a Medium of it is dropped, so a log that recovers when it is opened does so in
-// memory alone. The file is locked against processes that write it, not against other views. Its methods are safe for concurrent use.
+// View is a file made by Create that is only read. Writes to a Medium of it are dropped, so a log that recovers when it is opened does so in memory
+// alone. The file is locked against processes that write it, not against other views. Its methods are safe for concurrent use.
 type View struct {
 	file *os.File
 	size int64

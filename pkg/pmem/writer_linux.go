@@ -15,7 +15,7 @@ import (
 
 // FaultError is the cause of an error if an access to the mapping faulted.
 type FaultError struct {
-	Offset int64 // of an accessed byte, not always the first missing one; from the beginning of the file
+	Offset int64 // offset of an accessed byte, not always the first missing one, from the beginning of the file
 }
 
 func (e *FaultError) Error() string {
@@ -26,9 +26,9 @@ func (e *FaultError) Error() string {
 type writer struct {
 	file   *File
 	lo, hi int64 // the bytes flushed since the last fence are in [lo, hi)
-	before int64 // where the bytes of the last fence ended
+	before int64 // end of the bytes of the last fence
 	fences uint64
-	block  []byte // of aligned memory, for direct writes
+	block  []byte // aligned memory for direct writes
 	_      [2*line - 8*8]byte
 }
 

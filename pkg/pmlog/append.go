@@ -11,24 +11,24 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Order is what the order of records promises if writers append at the same time.
+// Order says what the order of records promises if several writers append at the same time.
 type Order string
 
 // The orders. With Strict, the default, a record is durable before the next begins. With Relaxed, each writer waits only for its own record. A crash
-// may then leave holes: unacknowledged records that are lost before acknowledged ones. With Grouped, writers store their records one after another and
-// wait together, for one sync of them all. After a crash, the records up to the first that is missing count, and all acknowledged ones are among them.
+// may then leave holes: unacknowledged records that are lost before acknowledged ones. With Grouped, writers store their records one after another
+// and wait together, for one sync of them all. After a crash, the log ends before the first missing record; all acknowledged records come before it.
 const (
 	Strict  Order = "strict"
 	Relaxed Order = "relaxed"
 	Grouped Order = "grouped"
 )
 
-// Commit is what makes a record valid.
+// Commit says what makes a record valid.
 type Commit string
 
 // The forms of commit. By checksum, the default, a record is valid if its checksum is right; this takes one fence. By length, a record is valid if
-// its length is set, which is written after the rest is durable. This takes two fences, or one if the record fits in a line, and leaves nothing to
-// the odds of 2^-32 that torn bytes have the right checksum. It requires Strict order and a padding of 64 or 256.
+// its length is set, which is written after the rest is durable. This takes two fences, or one if the record fits in a line, and avoids the
+// probability of 2^-32 that torn bytes have the right checksum. It requires Strict order and a padding of 64 or 256.
 const (
 	ByChecksum Commit = "checksum"
 	ByLength   Commit = "length"
@@ -77,7 +77,7 @@ func AppendSize(o AppendOptions, payload, records int64) int64 {
 	return dataStart + records*span(payload, int64(o.Padding))
 }
 
-// Recovery is what was found when a log was opened.
+// Recovery says what was found when a log was opened.
 type Recovery struct {
 	Clean   bool   // it was closed properly
 	Records uint64 // records, or slots that have a value
@@ -101,7 +101,7 @@ type Append struct {
 	mu    sync.Mutex   // guards the fields below: in strict logs for a whole write, in relaxed logs while a record gets its place
 	heads *headers
 	read  window
-	end   int64  // where the next record goes
+	end   int64  // offset of the next record
 	next  uint64 // its sequence number
 }
 
@@ -175,14 +175,14 @@ func (l *Append) Groups() GroupSizes {
 // Recovered returns what was found when the log was opened; zero for a new log.
 func (l *Append) Recovered() Recovery { return l.found }
 
-// End returns the offset behind the last record, in bytes.
+// End returns the offset after the last record, in bytes.
 func (l *Append) End() int64 {
 	l.lock()
 	defer l.unlock()
 	return l.end
 }
 
-// Fits reports whether a record with a payload of n bytes has room behind the last one.
+// Fits reports whether another record, with a payload of n bytes, has room.
 func (l *Append) Fits(n int64) bool {
 	l.lock()
 	defer l.unlock()
@@ -274,7 +274,7 @@ func (w *AppendWriter) Store(p []byte) (seq uint64, err error) {
 // store writes the record while the log is locked.
 func (w *AppendWriter) store(p []byte) (uint64, error) {
 	l, g := w.log, w.log.group
-	if g.stored-g.durable > maxLag { // more than a record can say
+	if g.stored-g.durable > maxLag { // more than a record's lag can express
 		if err := g.wait(g.stored); err != nil {
 			return 0, err
 		}
@@ -296,7 +296,7 @@ func (w *AppendWriter) store(p []byte) (uint64, error) {
 	return seq, nil
 }
 
-// Sync returns once all records of a grouped log are durable that were stored before.
+// Sync returns once all records of a grouped log that were stored before are durable.
 func (l *Append) Sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -306,10 +306,10 @@ func (l *Append) Sync() error {
 	return nil
 }
 
-// cut implements what a group asks of its log.
+// cut implements the log that a group needs.
 func (l *Append) cut() { l.group.turn = 1 - l.group.turn }
 
-// force implements what a group asks of its log.
+// force implements the log that a group needs.
 func (l *Append) force() error { return l.group.mediums[1-l.group.turn].Fence() }
 
 func failedAppend(err error, off int64, seq uint64, p []byte) error {
@@ -352,7 +352,7 @@ func (l *Append) lock() {
 	l.mu.Lock()
 }
 
-// settle has all records durable, with the log locked.
+// settle makes all records durable, with the log locked.
 func (l *Append) settle() error {
 	if l.group == nil {
 		return nil
@@ -368,7 +368,7 @@ func (l *Append) unlock() {
 }
 
 // byLength writes the record with a first word of zero, and then that word. The zero precedes the rest of the header in the same line, so no crash
-// combines this record's mark with an older first word. Nor can the first word survive without what was stored to its line before: that line is
+// combines this record's mark with an older first word. Nor can the first word survive without the bytes stored to its line before it: that line is
 // flushed once. A record that fits in a line needs one fence.
 func (w *AppendWriter) byLength(off int64, p []byte) error {
 	var front [line]byte
@@ -409,7 +409,7 @@ func (l *Append) Clear() error {
 	return nil
 }
 
-// Checkpoint notes in the header what the log holds. OpenAppend need not read that part, and knows that all of it must be there.
+// Checkpoint notes the end of the log in the header. OpenAppend need not read the records before it, and knows that all of them must be there.
 func (l *Append) Checkpoint() error {
 	l.lock()
 	defer l.unlock()

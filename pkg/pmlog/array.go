@@ -53,7 +53,7 @@ type Array struct {
 	heads           *headers
 }
 
-// slot is what is known about a slot.
+// slot is the state of a slot in memory.
 type slot struct {
 	sync.Mutex // guards the fields below, and the slot's bytes
 	state

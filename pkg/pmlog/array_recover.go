@@ -75,8 +75,8 @@ func (l *Array) recoverSlot(w *window, slot int) error {
 	return nil
 }
 
-// plausible reports whether a crash can leave a slot so. Values are written to the copies in turn, from number 1 on. At most one is being written,
-// over the older copy. A voided copy has the number 0.
+// plausible reports whether a crash can leave a slot in this state. Values are written to the copies in turn, from number 1 on. At most one is being
+// written, over the older copy. A voided copy has the number 0.
 func plausible(newer, older condition, seq, before uint64, clean bool) bool {
 	switch {
 	case newer == foreign || older == foreign:
@@ -114,7 +114,7 @@ func (l *Array) judge(w *window, off int64) (condition, state, error) {
 	return whole, state{era: era, seq: r.seq, size: int64(len(p))}, nil
 }
 
-// void gives a torn copy the number 0, so that no later write completes it. It becomes durable before the header that follows.
+// void gives a torn copy the number 0, so that no later write completes it. The change becomes durable before the header that follows.
 func (l *Array) void(off int64) error {
 	var head [recordHeader]byte
 	seal(&head, 0, 0, 0, mark(l.salt, off, l.heads.era))

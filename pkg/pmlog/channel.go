@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// entriesStart is where a channel's side file has its two entries, after its header; the package comment shows them.
+// entriesStart is the offset of the two entries in a channel's side file, after its header; the package comment shows them.
 const (
 	entriesStart = dataStart
 	entrySize    = 24
@@ -21,7 +21,7 @@ const (
 // oneForce is the value for all channels outside tests. The checksum of a larger piece takes longer than a second wait.
 const oneForce = 4 << 10
 
-// Channel is bare bytes in one region, and their number in a second, the side file: any program can read the data. Its methods are safe for
+// Channel is a log of bare bytes in one region, with their number in a second, the side file. Any program can read the data. Its methods are safe for
 // concurrent use.
 type Channel struct {
 	data, side Region
@@ -33,11 +33,11 @@ type Channel struct {
 	m     pmem.Medium // of data
 	heads *headers
 	end   int64
-	turn  int64      // the entry to write next, 0 or 1
+	turn  int64      // number of the entry to write next, 0 or 1
 	buf   [line]byte // an entry and the zeros after it: a whole line
 	lost  error      // the first error of either region; after it, neither is written
 
-	stored uint64 // where the group ends that was cut last
+	stored uint64 // end of the group that was cut last
 }
 
 // CreateChannel creates an empty log in two regions of zeros. The log owns them if there is no error.
@@ -71,7 +71,7 @@ func newChannel(data, side Region, heads *headers) *Channel {
 
 // entry records that a piece was appended.
 type entry struct {
-	end  uint64 // of the piece, and of the log
+	end  uint64 // end of the piece, and of the log
 	size uint32 // of the piece; 0, like sum, if the piece was durable before the entry was written
 	sum  uint32 // CRC32C of the piece
 }
@@ -84,7 +84,7 @@ func (e entry) check(salt, era uint64) uint64 {
 // The kinds of entry.
 const (
 	blankEntry   = iota // never written
-	damagedEntry        // torn, or not what it was
+	damagedEntry        // torn or changed
 	oldEntry            // of an earlier era
 	validEntry
 )
@@ -254,8 +254,8 @@ func (l *Channel) place(n int64) error {
 	return nil
 }
 
-// Group has all appends from now on wait together, for one sync of what they have stored. After a crash, the groups count whose sync had ended, and
-// their pieces have no checksum.
+// Group makes all later appends wait together, for one sync of what they have stored. After a crash, only groups whose sync had ended count. Their
+// pieces have no checksum.
 func (l *Channel) Group(limit Group) {
 	l.group = newGroup(&l.mu, l.data)
 	l.group.log, l.group.limit = l, limit
@@ -277,7 +277,7 @@ func (l *Channel) Store(p []byte) (off int64, err error) {
 
 func (l *Channel) store(p []byte) (off int64, err error) {
 	n := int64(len(p))
-	if l.group.stored-l.group.durable > maxLag { // more than GroupSizes has room for
+	if l.group.stored-l.group.durable > maxLag { // more than GroupSizes can count
 		if err := l.sync(); err != nil {
 			return 0, err
 		}
@@ -293,14 +293,14 @@ func (l *Channel) store(p []byte) (off int64, err error) {
 	return off, nil
 }
 
-// Sync returns once all is durable that was stored before.
+// Sync returns once everything that was stored before is durable.
 func (l *Channel) Sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sync()
 }
 
-// sync does so with the log locked.
+// sync is Sync with the log locked.
 func (l *Channel) sync() error {
 	if l.group == nil || l.lost != nil {
 		return l.lost
@@ -311,10 +311,10 @@ func (l *Channel) sync() error {
 	return l.lost
 }
 
-// cut implements what a group asks of its log.
+// cut implements the log that a group needs.
 func (l *Channel) cut() { l.stored, l.group.turn = uint64(l.end), 1-l.group.turn }
 
-// force implements what a group asks of its log.
+// force implements the log that a group needs.
 func (l *Channel) force() error {
 	if err := l.group.mediums[1-l.group.turn].Fence(); err != nil {
 		return err
@@ -340,7 +340,7 @@ func (l *Channel) small(p []byte) error {
 	return l.heads.m.Fence()
 }
 
-// large writes a piece and waits for it, then does the same with its entry.
+// large writes a piece and waits for it, then writes its entry and waits for that.
 func (l *Channel) large(p []byte) error {
 	if err := persist(l.m, l.end, p); err != nil {
 		return err
@@ -363,7 +363,7 @@ func (l *Channel) note(e entry) error {
 	return l.heads.m.Put(off, nil, p)
 }
 
-// Fits reports whether n bytes have room behind the last ones.
+// Fits reports whether n more bytes have room.
 func (l *Channel) Fits(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -377,7 +377,7 @@ func (l *Channel) Len() int64 {
 	return l.end
 }
 
-// ReadAt implements io.ReaderAt for what the log holds.
+// ReadAt implements io.ReaderAt for the bytes of the log.
 func (l *Channel) ReadAt(p []byte, off int64) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -433,7 +433,7 @@ func (l *Channel) Close() error {
 	defer l.mu.Unlock()
 	err := l.lost
 	if g := l.group; err == nil && g != nil {
-		if err = g.still(); err == nil && g.durable < g.stored { // the header will say so, and not an entry
+		if err = g.still(); err == nil && g.durable < g.stored { // the header will record the end, not an entry
 			err = g.medium().Fence()
 		}
 	}

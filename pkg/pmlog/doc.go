@@ -1,4 +1,4 @@
-// Package pmlog has layouts of logs in mapped files, built on package pmem. On a loss of power they promise:
+// Package pmlog has layouts of logs in mapped files, built on package pmem. After a power loss they promise:
 //
 //   - What was acknowledged is there, byte for byte and in order. What is there was written. Of what was being written at the time, all or nothing is
 //     there. Acknowledged means that the call returned without an error, in a mode of pmem that keeps data.
@@ -12,7 +12,7 @@
 //	array    slots, each with room for one value; writers of different slots do not wait for each other
 //	channel  bare bytes, with their number in a side file
 //	mashona  the records of the Java library Mashona, whose files it can read and write
-//	raw      bare bytes and no promise: what the medium does, as a bound for the others
+//	raw      bare bytes and no promise: the speed of the medium, as a bound for the others
 //
 // # Formats
 //
@@ -33,10 +33,10 @@
 //	| salt | serial | generation | era | first | checkpoint | next | holes | slots | capacity | size | zeros | CRC32C|
 //	+------+--------+------------+-----+-------+------------+------+-------+-------+----------+------+-------+-------+
 //
-// The magic is "LGPMLOG1", or "LGPMLOG2" for a grouped log. The serial number tells which copy is newer. The era grows with each recovery and each clear; the generation is the era of the last clear. The
-// checkpoint is an offset. All records before it are durable, except for holes of them, and the last has the number next-1. The first record of the
-// generation has the number first. The capacity is that of an array's slots, or of a channel's data; the size is the region's. The checksum covers
-// the 124 bytes before it.
+// The magic is "LGPMLOG1", or "LGPMLOG2" for a grouped log. The serial number tells which copy is newer. The era grows with each recovery and each
+// clear; the generation is the era of the last clear. The checkpoint is an offset. All records before it are durable, except for holes of them, and
+// the last has the number next-1. The first record of the generation has the number first. The capacity is that of an array's slots, or of a
+// channel's data; the size is the region's. The checksum covers the 124 bytes before it.
 //
 // A record of an append log begins at a multiple of the padding:
 //
@@ -70,8 +70,9 @@
 //
 // The end is that of the piece appended last, in bytes of data. If the piece is small, the entry has its size and CRC32C. Piece and entry are then
 // forced together, and if the piece is torn, the other entry holds. For a larger piece, size and CRC32C are 0, and the piece was durable before its
-// entry was written. So it is for pieces that are synced as a group, whose end is that of the last. The check is a number mixed from the other fields, the salt and the era; it is wrong if the entry is torn. In the header, next -
-// first is how many bytes there were when the era began, or when the log was closed.
+// entry was written. So it is for pieces that are synced as a group, whose end is that of the last. The check is a number mixed from the other
+// fields, the salt and the era; it is wrong if the entry is torn. In the header, next - first is how many bytes there were when the era began, or
+// when the log was closed.
 //
 // A Mashona log is what version 1.1.0 of that library calls an AppendOnlyLog. Integers are big-endian. The padding is 4 or 256. Linear is 1 unless
 // the log is relaxed. The checkpoint is 0, or the offset after the last record if the library was told to keep it. There is no generation, and a

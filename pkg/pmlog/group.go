@@ -8,21 +8,21 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Group says when a log whose writers wait together syncs. The zero value has it sync as soon as nothing else is being synced.
+// Group says when a log whose writers wait together syncs. With the zero value, it syncs as soon as nothing else is being synced.
 type Group struct {
 	MaxDelay time.Duration // how long the writer that is going to sync waits for others, ≥ 0
-	MaxBytes int64         // a group with that many bytes waits for no others; 0: no limit
+	MaxBytes int64         // a group with that many bytes waits for no others; 0 for no limit
 }
 
 // GroupSizes counts syncs by the number of pieces that they made durable: the first counts those of one piece, the second of 2, then of 3 and 4, of 5
 // to 8, and so on.
 type GroupSizes [maxUnsyncedBits + 1]uint64
 
-// maxUnsyncedBits is how many bits the number of pieces takes that wait for a sync.
+// maxUnsyncedBits is how many bits the number of pieces that wait for a sync has.
 const maxUnsyncedBits = 24
 
-// group has the writers of a log wait together. One of them, the leader, syncs for all that have stored so far, while others store what the next
-// sync is for. So there are at most two groups that a crash can take pieces from, and two mediums for them in turn.
+// group makes the writers of a log wait together. One of them, the leader, syncs for all that have stored so far, while others store pieces for the
+// next sync. So there are at most two groups that a crash can take pieces from, and two mediums for them in turn.
 type group struct {
 	log interface {
 		// cut ends the group that is being stored. The log is locked.
@@ -34,17 +34,17 @@ type group struct {
 	limit Group
 	ended *sync.Cond // a sync has ended
 	timer *time.Timer
-	large chan struct{} // tells a leader that waits for others that there are bytes enough
+	large chan struct{} // tells a leader that waits for others that there are enough bytes
 
 	mediums [2]pmem.Medium
 	turn    int    // the medium to store to
 	stored  uint64 // counts pieces
-	durable uint64 // how many of them are
+	durable uint64 // how many pieces are durable
 	bytes   int64  // stored since the last cut
 	syncing bool   // there is a leader
-	gathers bool   // it waits for others
+	gathers bool   // the leader waits for others
 	sizes   GroupSizes
-	err     error // the first; after it, nothing more is written
+	err     error // the first error; after it, nothing more is written
 }
 
 func newGroup(mu *sync.Mutex, data Region) *group {
@@ -56,7 +56,7 @@ func newGroup(mu *sync.Mutex, data Region) *group {
 	return g
 }
 
-// medium returns what the next piece is stored to.
+// medium returns the medium to store the next piece to.
 func (g *group) medium() pmem.Medium { return g.mediums[g.turn] }
 
 // store counts a piece of n bytes that has been stored, or the error of doing so.
@@ -89,7 +89,7 @@ func (g *group) wait(pieces uint64) error {
 	return nil
 }
 
-// lead makes all durable that is stored now, or that others store while it waits for them.
+// lead makes all pieces durable that are stored now, or that others store while it waits for them.
 func (g *group) lead() {
 	g.syncing = true
 	g.gather()
@@ -124,7 +124,7 @@ func (g *group) gather() {
 		enough = true
 	}
 	g.mu.Lock()
-	if !enough && !g.gathers { // there were bytes enough just as the time was over
+	if !enough && !g.gathers { // enough bytes came just as the time was over
 		<-g.large
 	}
 	g.gathers = false
@@ -139,7 +139,7 @@ func (g *group) still() error {
 	return g.err
 }
 
-// forget takes all that is stored as durable, because the log was cleared or its header says so.
+// forget counts all stored pieces as durable, because the log was cleared or its header records them.
 func (g *group) forget() {
 	g.durable, g.bytes = g.stored, 0
 	g.ended.Broadcast()

@@ -15,7 +15,7 @@ import (
 
 // Offsets in a region with a header; the package comment shows them.
 const (
-	family     = "LGPMLOG" // of all versions; a digit follows
+	family     = "LGPMLOG" // the magic of all versions; a digit follows
 	magic      = family + "1"
 	magic2     = family + "2" // of grouped logs, which programs that know only version 1 would misread
 	headerSize = 128
@@ -144,7 +144,7 @@ func (h *header) checkSlots() error {
 type headers struct {
 	header
 	m    pmem.Medium
-	good int // a copy that is durable as it is; the other is written first
+	good int // number of a copy that is durable as it is; the other is written first
 	buf  [headerSize]byte
 }
 
@@ -169,8 +169,8 @@ func createHeaders(r Region, h header) (*headers, error) {
 	return hs, hs.write(hs.header)
 }
 
-// openHeaders reads the newer of the header's copies, which must be that of a log with the wanted layout. It is certain to be durable after the next
-// fence of its medium; until then the other copy must not be written.
+// openHeaders reads the newer of the header's copies, which must be that of a log with the wanted layout. The header read is certain to be durable
+// after the next fence of its medium; until then the other copy must not be written.
 func openHeaders(r Region, want layout) (*headers, error) {
 	hs, _, err := readHeaders(r)
 	if err == nil && hs.layout != want {

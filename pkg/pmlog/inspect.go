@@ -7,7 +7,7 @@ type Shape struct {
 	Layout  string   // append, array or channel
 	Clean   bool     // the log was closed properly
 	Era     uint64   // counts its creation, recoveries and clears
-	Cleared uint64   // the era of the last clear; 1: never cleared
+	Cleared uint64   // the era of the last clear; 1 if never cleared
 	Wrong   [2]error // what is wrong with each copy of the header; one good copy is enough
 }
 

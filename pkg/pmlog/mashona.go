@@ -91,12 +91,12 @@ func (l *Mashona) padding() int64 {
 	return mashonaWords
 }
 
-// behind returns where the record after one at off begins.
+// behind returns the offset of the record after the one at off.
 func (l *Mashona) behind(off, payload int64) int64 {
 	return l.aligned(off + mashonaHeader + payload)
 }
 
-// aligned returns the first offset from off on at which a record may begin; the first record of a log is not at one.
+// aligned returns the first offset from off on at which a record may begin; the first record of a log is not at such an offset.
 func (l *Mashona) aligned(off int64) int64 {
 	return (off + l.padding() - 1) / l.padding() * l.padding()
 }
@@ -130,7 +130,7 @@ func (l *Mashona) recover() error {
 	if err := l.missed(&w, whole, l.size); err != nil {
 		return err
 	}
-	if err := keep(l.m, 0, l.size); err != nil { // and the zeros after it
+	if err := keep(l.m, 0, l.size); err != nil { // also the zeros after the log
 		return err
 	}
 	if err := l.m.Fence(); err != nil {
@@ -364,8 +364,8 @@ func (l *Mashona) Reader() *MashonaReader {
 	return &MashonaReader{log: l, read: window{region: l.region}, clears: l.clears, off: mashonaFirst}
 }
 
-// Next returns the next record, which is valid until the next call. It returns io.EOF after the last record, ErrCorrupt if a record is not as it was,
-// and ErrCleared. In a relaxed log it skips torn records.
+// Next returns the next record, which is valid until the next call. It returns io.EOF after the last record, ErrCorrupt if a record was changed, and
+// ErrCleared. In a relaxed log it skips torn records.
 func (r *MashonaReader) Next() ([]byte, error) {
 	l := r.log
 	l.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 
-// Raw is bytes without a format: what the medium does, as a bound for the logs. The whole region is data, and nothing is known about it when it is
-// reopened. Its methods are safe for concurrent use.
+// Raw writes bytes without a format: its speed is that of the medium, a bound for the logs. The whole region is data, and nothing is known about it
+// when it is reopened. Its methods are safe for concurrent use.
 type Raw struct {
 	region Region
 	crc    bool
@@ -33,7 +33,7 @@ func (l *Raw) Close() error { return closeRegions(nil, l.region) }
 // RawWriter writes one piece after another, and starts again at lo if the next does not fit. One goroutine at a time may use it; it allocates
 // nothing.
 type RawWriter struct {
-	Wrap func() error // called before the writer starts again at lo, within that write; nil: nothing is
+	Wrap func() error // called before the writer starts again at lo, within that write; may be nil
 
 	log        *Raw
 	m          pmem.Medium

@@ -48,8 +48,8 @@ func (l *Append) walk() error {
 	}
 }
 
-// skip looks for a record of this era after the end, where the next one is missing. In relaxed order it moves the end and the next number to it. In a
-// grouped log it drops it, if the missing one was not durable when it was stored.
+// skip looks for a record of this era after the end, where the next one is missing. In relaxed order it moves the end and the next number to that
+// record. In a grouped log it drops the record, if the missing one was not durable when the record was stored.
 func (l *Append) skip() (found bool, err error) {
 	torn := 0
 	for off := l.end; off+recordHeader <= l.size; off += l.padding {
@@ -75,8 +75,8 @@ func (l *Append) skip() (found bool, err error) {
 	return false, nil
 }
 
-// bury removes the marks from whatever lies in a hole. Otherwise a record of an earlier era that a crash left unfinished there could pass for one,
-// once bytes written later complete it. It becomes durable with the records around it.
+// bury removes the marks from the bytes in a hole. Otherwise an unfinished record of an earlier era there could become valid once bytes written later
+// complete it. The change becomes durable with the records around it.
 func (l *Append) bury(lo, hi int64) error {
 	for off := lo; off < hi; off += l.padding {
 		r, err := l.read.head(off)
@@ -109,7 +109,8 @@ func (l *Append) at(w *window, off int64, oldest uint64) (r record, payload []by
 	return r, payload, valid, err
 }
 
-// torn judges the bytes after the last record. r is the header there, if there is room for one: no record of this era, or what a crash left of one.
+// torn judges the bytes after the last record. r is the header there, if there is room for one: either no record of this era, or one that a crash
+// left incomplete.
 func (l *Append) torn(r record) error {
 	if !l.present(r, l.end) {
 		return nil
@@ -132,10 +133,10 @@ type Reader struct {
 	read       window
 	generation uint64
 	off        int64
-	end        int64  // of the log, as of the last call: what was read from there on is stale
-	seq        uint64 // of the next record
+	end        int64  // end of the log at the last call; bytes read beyond it are stale
+	seq        uint64 // number of the next record
 	holes      uint64 // sequence numbers without a record, so far
-	damaged    bool   // ErrCorrupt was returned, and no record since
+	damaged    bool   // ErrCorrupt was returned, and no record has been since
 }
 
 // Reader returns a new Reader of the log's records, including those appended before it reaches the end.

@@ -21,7 +21,7 @@ var (
 	ErrCleared = errors.New("the log was cleared meanwhile")
 )
 
-// Region is where a log lives: a *pmem.File, or a stand-in for tests. Its methods are safe for concurrent use.
+// Region holds a log: a *pmem.File, or a stand-in for tests. Its methods are safe for concurrent use.
 type Region interface {
 	io.ReaderAt
 	io.Closer
@@ -38,8 +38,8 @@ func persist(m pmem.Medium, off int64, p []byte) error {
 	return m.Fence()
 }
 
-// keep flushes what a recovery has found, so that a fence makes it durable before anything is built on it. A process that was killed may have stored it
-// and not flushed it: then it is there only as long as there is power.
+// keep flushes the bytes that a recovery has found, so that a fence makes them durable before anything is built on them. A process that was killed
+// may have stored them without flushing: then a power loss would take them.
 func keep(m pmem.Medium, off, n int64) error { return m.Flush(off, n) }
 
 // put8 stores v at off and flushes it.
@@ -50,7 +50,7 @@ func put8(m pmem.Medium, off int64, v uint64) error {
 	return m.Flush(off, 8)
 }
 
-// closeRegions closes the regions of a log after its last write, which returned err. It returns whatever means that data may be lost.
+// closeRegions closes the regions of a log after its last write, which returned err. It returns the errors that mean that data may be lost.
 func closeRegions(err error, regions ...Region) error {
 	for _, r := range regions {
 		if err == nil {

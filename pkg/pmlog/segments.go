@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// The names of a log's segments: the one that is written, the full one before it, and one that is to be written next.
+// The names of a log's segments: the one being written, the full one before it, and the one to write next.
 const (
 	Current  = ""
 	Previous = ".1"
 	Next     = ".next"
 )
 
-// Folder is where the segments of a log are: files of one size in a directory.
+// Folder holds the segments of a log: files of one size in a directory.
 type Folder interface {
-	// Create makes the file Next, in place of any that is there, with all its blocks. What is in it does not matter. It is durable, and so is its name.
+	// Create makes the file Next, in place of any that is there, with all its blocks and any content. File and name are then durable.
 	Create() (Region, error)
 	// Open opens the file with a name, or returns fs.ErrNotExist.
 	Open(name string) (Region, error)
@@ -27,7 +27,7 @@ type Folder interface {
 	Sync() error
 }
 
-// Segments is an append log in segments, as write-ahead logs are kept: once one is full, it stays as it is, and the next is written. The log holds the
+// Segments is an append log in segments, like a write-ahead log: a full segment stays as it is, and the next one is written. The log holds the
 // current segment and the one before it. Its methods are safe for concurrent use, except for Rotate, during which no writer may be in use.
 type Segments struct {
 	folder  Folder
@@ -36,12 +36,12 @@ type Segments struct {
 	limit   Group
 
 	mu                sync.Mutex // guards the fields below; writers need not hold it
-	current, previous *Append    // previous: nil if there is none
+	current, previous *Append    // previous is nil if there is none
 	rotations         uint64
-	sizes             GroupSizes // of the segments before the current one
+	sizes             GroupSizes // sizes of the segments before the current one
 }
 
-// CreateSegments creates an empty log. With recycle, it makes both files now, and each Rotate writes the older one anew, whose blocks are there and have
+// CreateSegments creates an empty log. With recycle, it makes both files now, and each Rotate writes over the older one, whose blocks exist and have
 // been written. Otherwise each Rotate makes a new file.
 func CreateSegments(f Folder, o AppendOptions, recycle bool) (*Segments, error) {
 	s := &Segments{folder: f, options: o, recycle: recycle}
@@ -78,7 +78,7 @@ func OpenSegments(f Folder, recycle bool) (*Segments, error) {
 
 func (s *Segments) recover() error {
 	current, err := s.folder.Open(Current)
-	if errors.Is(err, fs.ErrNotExist) { // what was the current one has become the previous one
+	if errors.Is(err, fs.ErrNotExist) { // the former current segment is the previous one already
 		if err = s.folder.Rename(Next, Current); err == nil {
 			current, err = s.folder.Open(Current)
 		}
@@ -86,7 +86,7 @@ func (s *Segments) recover() error {
 	if err != nil {
 		return err
 	}
-	if err := s.folder.Sync(); err != nil { // of a process that was killed
+	if err := s.folder.Sync(); err != nil { // makes renames of a killed process durable
 		return errors.Join(err, current.Close())
 	}
 	if s.current, err = OpenAppend(current); err != nil {
@@ -113,7 +113,7 @@ func (s *Segments) next(r Region) (l *Append, err error) {
 			return nil, err
 		}
 	}
-	if l, err = CreateAppend(r, s.options); err != nil { // a new salt: no record of before is one of this log
+	if l, err = CreateAppend(r, s.options); err != nil { // with a new salt, no old record is one of this log
 		return nil, errors.Join(err, r.Close())
 	}
 	if l.group != nil {
@@ -122,8 +122,8 @@ func (s *Segments) next(r Region) (l *Append, err error) {
 	return l, nil
 }
 
-// Rotate drops the previous segment, makes the current one the previous one, and begins an empty one. All that was stored is durable before. Once it
-// returns, the new segment is what a recovery finds; before, a crash leaves the log as it was, or without the segment that is to be dropped.
+// Rotate drops the previous segment, makes the current one the previous one, and begins an empty one. First, it makes all stored records durable.
+// Once it returns, the new segment is what a recovery finds; before, a crash leaves the log as it was, or without the segment that is to be dropped.
 func (s *Segments) Rotate() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Segments) rotate() error {
 	if err := s.folder.Sync(); err != nil {
 		return errors.Join(err, next.region.Close())
 	}
-	if used == nil && old != nil { // its name was taken, and it is no more
+	if used == nil && old != nil { // a rename to its name has deleted the file
 		if err := old.region.Close(); err != nil {
 			return errors.Join(err, next.region.Close())
 		}
@@ -196,7 +196,7 @@ func (s *Segments) groups() GroupSizes {
 	return sum
 }
 
-// Sync returns once all records of a grouped log are durable that were stored before.
+// Sync returns once all records of a grouped log that were stored before are durable.
 func (s *Segments) Sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Segments) Close() error {
 	return err
 }
 
-// release closes what is open after an error.
+// release closes the open files after an error.
 func (s *Segments) release() error {
 	var errs []error
 	for _, l := range []*Append{s.current, s.previous} {

@@ -75,7 +75,7 @@ func count(n int, choice []int, versions [][]version) {
 	}
 }
 
-// draw chooses a version of each line, so that nearly all and nearly nothing come up as often as anything in between.
+// draw chooses a version of each line. Images with nearly all stores, or nearly none, are as likely as any in between.
 //
 //go:norace
 func draw(rng *rand.Rand, choice []int, versions [][]version) {

@@ -1,5 +1,5 @@
-// Package pmemtest shows what a loss of power may leave of files written through package pmem. A Trace stands in for the files. For each 64-byte line
-// of them it knows which stores are durable and which are not yet, and it makes the images that a crash may leave.
+// Package pmemtest shows what a power loss may leave of files written through package pmem. A Trace stands in for the files. For each 64-byte line of
+// them it knows which stores are durable and which are not yet, and it makes the images that a crash may leave.
 //
 // The rules are the processor's (Intel SDM, volume 1, chapter on persistent memory; volume 3, memory ordering). 8 aligned bytes are stored whole or
 // not at all. The stores to one line become durable in order, those to different lines in any order. A line may become durable before it is flushed,
@@ -35,7 +35,7 @@ type Trace struct {
 
 	rng     *rand.Rand
 	durable []byte  // what is certain to survive a crash
-	now     []byte  // including everything stored since
+	now     []byte  // durable, with everything stored since
 	lines   []*line // by number: lines with stores that are not durable; others nil
 	dirty   []*line // the same lines, in the order in which they became dirty
 	regions []*Region
@@ -57,7 +57,7 @@ type word struct {
 	b      [8]byte
 }
 
-// New returns a trace of files of the given sizes in bytes, filled with zeros. The seed decides what is left to chance.
+// New returns a trace of files of the given sizes in bytes, filled with zeros. The seed determines all random choices.
 func New(seed uint64, sizes ...int64) *Trace {
 	total := int64(0)
 	for _, size := range sizes {
@@ -89,7 +89,8 @@ func (t *Trace) Region(n int) *Region { return t.regions[n] }
 // Kill makes all calls from now on return ErrPower.
 func (t *Trace) Kill() { t.dead = true }
 
-// Restart has calls work again after a Kill, on new mediums, as if only the process had ended: what was stored is there, and no more durable than it was.
+// Restart makes calls work again after a Kill, on new mediums, as if only the process had ended: stored bytes are there, and are no more durable than
+// before.
 func (t *Trace) Restart() { t.dead = false }
 
 // Fail makes the next fence, or the one under way, return an error, as after a failed write-back, and all later calls return ErrPower.
