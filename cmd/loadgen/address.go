@@ -18,7 +18,7 @@ type address struct {
 	endpoint string // HOST:PORT, or unix:///PATH
 	tls      bool
 	user     string
-	password string // in the URL, which other users of this machine can read; "": none
+	password string // in the URL, which other users of this machine can read; "" for none
 	database string
 	path     string // of an HTTP request, with its query
 	sslmode  string // of postgres
@@ -43,7 +43,7 @@ func schemeOf(name string) (scheme, bool) {
 
 const writeAddress = "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres://, http:// or https://"
 
-// parseAddress reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat what may hold a password.
+// parseAddress reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat text that may hold a password.
 func parseAddress(text, driver string) (*address, error) {
 	name, _, isURL := strings.Cut(text, "://")
 	if !isURL || name == "unix" {
@@ -59,7 +59,7 @@ func parseAddress(text, driver string) (*address, error) {
 	_, rest, _ := strings.Cut(text, "://")
 	_, beyond, _ := strings.Cut(rest, "/")
 	u, err := url.Parse(text)
-	if strings.Contains(beyond, "@") && s.driver != "web" { // so does a password, and no message may show it
+	if strings.Contains(beyond, "@") && s.driver != "web" { // a password may contain it, too, and no message may show one
 		err = errors.New("the host ends before an @")
 	}
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {

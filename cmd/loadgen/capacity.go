@@ -192,7 +192,7 @@ func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
 	return p, nil
 }
 
-// carryOut runs the plan by finish, which reports, and sees to it that nothing stays on the server.
+// carryOut runs the plan by finish, which reports, and removes what the run left on the server.
 func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, finish func(*cobra.Command, *plan.Plan) (*run.Run, error)) error {
 	writes := len(p.Phases) > 1
 	f.begun = func(id string) {
@@ -221,7 +221,7 @@ func (f *quickFlags) resolve(cmd *cobra.Command, text []byte) (*plan.Plan, error
 	return t.plan(cmd.ErrOrStderr())
 }
 
-// secretOf finds the password, and leaves it where the plan looks it up.
+// secretOf finds the password, and puts it where the plan looks it up.
 func (f *quickFlags) secretOf(a *address, words io.Writer) error {
 	const place = "LOADGEN_SECRET_TARGET"
 	switch {
@@ -238,7 +238,7 @@ func (f *quickFlags) secretOf(a *address, words io.Writer) error {
 	return nil
 }
 
-// quick is what the plan is written from. Texts are in the plan's quotes where the plan wants them quoted.
+// quick holds the data for the plan's template. Texts include their quotes where the plan needs them.
 type quick struct {
 	Command, Description        string
 	Driver, Endpoint            string
@@ -253,11 +253,11 @@ type quick struct {
 	Ops                         []weight
 	SLOs                        []objective
 	Rate, Duration              string
-	Fields                      string // what shows which of the server's means give out
+	Fields                      string // figures that show which resource of the server gives out
 	Fillings                    []filling
 
 	at    string // the endpoint, for people
-	get   string // path of the URL, as it is
+	get   string // path of the URL, unchanged
 	bytes int64  // of a value
 }
 
@@ -341,7 +341,8 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	return q, nil
 }
 
-// least is the lowest rate of a search: one at which a quarter of the budget brings the ops that each quantile takes, of the op that is rarest.
+// least returns the lowest rate of a search: the one at which a quarter of the budget is enough for the samples that each quantile needs, of the
+// rarest op.
 func (q *quick) least(budget time.Duration) (rate float64) {
 	for _, o := range q.SLOs {
 		quantile, _ := strconv.ParseFloat("0."+strings.TrimPrefix(o.Quantile, "p"), 64) // it is of digits
@@ -442,7 +443,7 @@ func (q *quick) text() ([]byte, error) {
 	return text, nil
 }
 
-// summary says what is going to happen, and how long it takes.
+// summary says what the command will do, and how long it takes.
 func (q *quick) summary(f *quickFlags) string {
 	lasts := cmp.Or(f.budget, f.duration)
 	text := fmt.Sprintf("%s at %s: %s", q.Driver, q.at, q.wants())

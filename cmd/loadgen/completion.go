@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed" // what bash may lack
+	_ "embed" // a function that bash may lack
 	"fmt"
 	"io"
 	"slices"

@@ -57,10 +57,10 @@ type runFlags struct {
 	timeout    time.Duration
 	labelTexts []string
 	labels     map[string]string
-	receiver   *push.Receiver // of --remote-write; nil: none
+	receiver   *push.Receiver // of --remote-write; nil for none
 
 	restart runner.Restart  // of --variant
-	begun   func(id string) // told the run's name before its load; nil: nobody
+	begun   func(id string) // called with the run's name before its load; may be nil
 
 	allow   []string // --allow-exec
 	allowed hooks
@@ -356,7 +356,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 	return cfg, nil
 }
 
-// means are what observations need.
+// means returns what observations need.
 func (f *runFlags) means() observe.Means {
 	return observe.Means{
 		Drivers: drivers.All(), Secrets: environmentSecrets,

@@ -159,7 +159,7 @@ func newSystemd() *cobra.Command {
 	return g
 }
 
-// pod is what a pod is told by its manifest.
+// pod holds the arguments that a manifest passes to a pod.
 type pod struct {
 	index, workers           int
 	coordinator, credentials string
@@ -269,5 +269,5 @@ func (p *pod) adopt(text string) error {
 	if err != nil {
 		return err
 	}
-	return tokens.Adopt(token, p.ttl, min(2*p.workers, identity.MaxTokenUses)) // a worker may come again from another node
+	return tokens.Adopt(token, p.ttl, min(2*p.workers, identity.MaxTokenUses)) // a worker may restart on another node
 }

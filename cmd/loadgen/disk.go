@@ -55,7 +55,7 @@ const (
 // diskFlags are the flags of loadgen disk.
 type diskFlags struct{ quickFlags }
 
-// disk is what its plan is written from.
+// disk holds the data for the plan's template.
 type disk struct {
 	Root, Goal, Size string
 	Quantiles        []string
@@ -95,7 +95,7 @@ writes, 1 it is not, others as for loadgen run.`,
 	return c
 }
 
-// run writes the plan, runs it, and says what it shows.
+// run writes the plan, runs it, and prints the answer.
 func (f *diskFlags) run(cmd *cobra.Command, dir string) error {
 	says := f.wordsOn(cmd.ErrOrStderr())
 	if err := errors.Join(f.checkProgress(), f.checkOutputs()); err != nil {
@@ -184,7 +184,7 @@ func (d *disk) text() ([]byte, error) {
 	return text, nil
 }
 
-// show says what kind of place it is, and what the loads were like there.
+// show describes the place, and the results of the loads there.
 func (d *disk) show(w io.Writer, r *run.Run) error {
 	fmt.Fprintf(w, "%s is on %s%s\n", d.Root, d.place, cacheOf(d.place))
 	var caveats []string
@@ -198,7 +198,7 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 		op := ph.Op["append"]
 		cell := func(v *float64, path string, as func(float64) string) string {
 			if v == nil {
-				return "-" // there were too few
+				return "-" // there were too few samples
 			}
 			return as(*v) + words.Mark(ph, "op.append."+path)
 		}
@@ -247,7 +247,7 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 	return nil
 }
 
-// deviceCells are what the device did for an entry.
+// deviceCells returns the device's figures per entry.
 func deviceCells(ph *run.Phase) []string {
 	cells := []string{"-", "-"}
 	if d := ph.Device; d != nil && d.Amplification != nil {
@@ -259,7 +259,7 @@ func deviceCells(ph *run.Phase) []string {
 	return cells
 }
 
-// unknownOf says why the device's cells are empty.
+// unknownOf returns why the device's cells are empty.
 func unknownOf(ph *run.Phase) (all []string) {
 	for _, path := range []string{"device.bytes", "device.flushes"} {
 		if why := ph.Nulls[path]; why != "" && !slices.Contains(all, why) {
@@ -269,7 +269,7 @@ func unknownOf(ph *run.Phase) (all []string) {
 	return all
 }
 
-// cacheOf says what the kernel believes of a device's write cache.
+// cacheOf says what the kernel reports about a device's write cache.
 func cacheOf(p pmem.Place) string {
 	text := ""
 	if p.Behind != "" {

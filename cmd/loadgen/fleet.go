@@ -18,7 +18,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// A lease is ten heartbeats long. Shorter ones are lost on a busy machine, and longer ones leave load behind that nobody watches.
+// A lease is ten heartbeats long. A shorter one may run out on a busy machine, and a longer one leaves load that nobody watches.
 const (
 	minLease = 500 * time.Millisecond
 	maxLease = 5 * time.Minute
@@ -73,7 +73,7 @@ func (f *fleetFlags) check(loops *loopFlags) error {
 	return nil
 }
 
-// config says where the workers of runs come from.
+// config returns the configuration of the runs' workers.
 func (f *fleetFlags) config(loops *loopFlags, words io.Writer, log, refused *slog.Logger) (runner.FleetConfig, error) {
 	cfg := runner.FleetConfig{
 		Version: version(), CPU: machine.ProcessorTime, New: func(keep []int) rpc.Local { return newEngine(loops, keep, log) }, Workers: f.workers, Listen: f.listen, Refused: refused,

@@ -18,19 +18,19 @@ import (
 
 const (
 	answers   = 3 * time.Second // how long a server may take to answer before anything is sent to it
-	watched   = time.Second     // how long others' commands are counted
-	othersMay = 10              // commands a second
-	perKey    = 100             // bytes that a server needs for a key beside its value
+	watched   = time.Second     // how long other clients' commands are counted
+	othersMay = 10              // commands per second that other clients may send
+	perKey    = 100             // bytes that a server needs for a key besides its value
 )
 
-// askable are the figures that say whether a server may be filled, by driver.
+// askable lists, by driver, the figures that show whether a server may be filled.
 var askable = map[string][]string{
 	"redis":     {"slave_read_only", "cluster_enabled", "used_memory", "maxmemory", "total_commands_processed"},
 	"memcached": {"curr_items", "bytes", "limit_maxbytes", "cmd_get", "cmd_set"},
 	"postgres":  {"connections", "xact_commit"},
 }
 
-// databases is how many of Redis' databases are looked into for other keys.
+// databases is how many of Redis' databases are searched for other keys.
 const databases = 16
 
 // guard refuses a server that does not answer, or that should not be loaded. Nothing has been written to it yet.
@@ -70,7 +70,7 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 	return q.others(before, after, time.Since(began))
 }
 
-// reach has a web server answer a GET, whatever the answer is.
+// reach checks that a web server answers a GET, whatever the answer is.
 func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
@@ -102,7 +102,7 @@ func (f *quickFlags) dial(ctx context.Context, t *plan.Target) (net.Conn, error)
 	return engine.Dial(ctx, t, t.Endpoints[0], f.loops.open(), f.loops.secrets.allow(false))
 }
 
-// ask takes a server's figures. Those that it does not tell are missing.
+// ask reads a server's figures. Those that it does not report are missing.
 func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
@@ -117,7 +117,7 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 	return told, nil
 }
 
-// refuse says why a server should not be filled, or nil.
+// refuse returns why a server should not be filled, or nil.
 func (q *quick) refuse(told map[string]float64) error {
 	if _, replica := told["slave_read_only"]; replica {
 		return failed("%s is a replica: load its primary, and read from this one by a plan", q.at)
@@ -144,7 +144,7 @@ func (q *quick) fewer() string {
 	return "fewer --keys, or a smaller --size"
 }
 
-// others says that a server holds other keys, or that others use it, or nil.
+// others returns an error if a server holds other keys, or if other clients use it.
 func (q *quick) others(before, after map[string]float64, within time.Duration) error {
 	const remedy = ": if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
 	keys := after["curr_items"]
@@ -154,7 +154,7 @@ func (q *quick) others(before, after map[string]float64, within time.Duration) e
 	if keys > 0 {
 		return failed("%s holds %s already%s", q.at, quantity.Count(int(keys), "key"), remedy)
 	}
-	const own = 5 // commands and transactions of ours at most, to ask
+	const own = 5 // the most commands and transactions of our own questions
 	more := -float64(own)
 	for _, name := range []string{"total_commands_processed", "cmd_get", "cmd_set", "xact_commit"} {
 		more += after[name] - before[name]

@@ -21,7 +21,7 @@ func endings() []os.Signal {
 }
 
 // outliveReaders makes writes to standard output and standard error fail once nobody reads them any more, until release is called. Without it, the
-// first such write ends the process by SIGPIPE, and with it the run that it tells of.
+// first such write ends the process, and so the run, by SIGPIPE.
 func outliveReaders() (release func()) {
 	pipes := make(chan os.Signal, 1) // nobody reads it
 	signal.Notify(pipes, syscall.SIGPIPE)

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxLabels     = 32
-	maxLabelBytes = 200 // of a value
+	maxLabelBytes = 200 // the longest value
 )
 
 var labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)

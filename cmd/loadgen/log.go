@@ -57,7 +57,7 @@ The file is only read. A file that is in use is refused. Exit codes: 0 the log i
 	}
 }
 
-// lookAt shows a log, and makes an exit code of what is wrong with it.
+// lookAt shows a log, and returns an exit code if it is damaged or has gaps.
 func lookAt(path string, show func(c *log.Contents)) error {
 	c, err := log.Inspect(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func entriesIn(c *log.Contents) (n uint64) {
 // mostSessions is how many sessions of an epoch are shown.
 const mostSessions = 20
 
-// showLog writes what a log holds.
+// showLog writes a summary of a log's content.
 func showLog(w io.Writer, path string, c *log.Contents) {
 	closed := "not closed: its process was killed, or the machine crashed"
 	if c.Clean {

@@ -28,8 +28,8 @@ type loopFlags struct {
 	logRoot string
 	files   string
 	secrets *bindings
-	policy  *policy.Policy // nil: none
-	budget  *policy.Budget // what its rates still allow, in all runs
+	policy  *policy.Policy // nil for none
+	budget  *policy.Budget // the budget of its rates, for all runs
 	foreign bool           // plans come from a coordinator that may be on another machine
 }
 
@@ -79,7 +79,7 @@ func (f *loopFlags) check() error {
 	return err
 }
 
-// loopsOfEnvironment is the number of event loops that the environment asks for; 0: any.
+// loopsOfEnvironment returns the number of event loops that the environment asks for; 0 for any.
 func loopsOfEnvironment() (int, error) {
 	text := os.Getenv("LOADGEN_LOOPS")
 	if text == "" {
@@ -95,7 +95,7 @@ func loopsOfEnvironment() (int, error) {
 	return n, nil
 }
 
-// tooManyLoops is why no more than engine.MostLoops are taken.
+// tooManyLoops returns the error for more than engine.MostLoops.
 func tooManyLoops() error {
 	return fmt.Errorf("loops beyond the processors only take turns on them: write at most %d on this machine, and more sessions for more clients", engine.MostLoops())
 }
@@ -124,7 +124,7 @@ func (f *loopFlags) cpus() ([]int, error) {
 	return list, nil
 }
 
-// asked is how many event loops the flags ask for, which check has accepted; 0: any.
+// asked returns how many event loops the flags, which check has accepted, ask for; 0 for any.
 func (f *loopFlags) asked() int {
 	if f.n > 0 {
 		return f.n
@@ -196,7 +196,7 @@ func (f *loopFlags) open() func(path string) (engine.File, error) {
 	}
 }
 
-// newEngine returns this process's worker, whose loops keep to some CPUs; none: they run anywhere.
+// newEngine returns this process's worker. Its loops keep to the CPUs in keep, or run anywhere if there are none.
 func newEngine(loops *loopFlags, keep []int, log *slog.Logger) *engine.Engine {
 	cfg := engine.Config{Drivers: drivers.All(), Secrets: environmentSecrets, Logger: log, Verify: verifyApart, Open: loops.open(), Allow: loops.secrets.allow(loops.foreign), Policy: loops.policy, Budget: loops.budget, Keep: keep}
 	cfg.LogRoot = func() (string, error) { return logRoot(loops.logRoot) }

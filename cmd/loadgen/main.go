@@ -41,7 +41,7 @@ func main() {
 // invalid plan.
 func crashLoudly() { debug.SetTraceback("crash") }
 
-// exitError is an error with its own exit code. An empty text means that everything has been said already.
+// exitError is an error with its own exit code. An empty text means that the message was already written.
 type exitError struct {
 	code int
 	text string

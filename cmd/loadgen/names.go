@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/rundir"
 )
 
-// leastEnding is how much of a run's ID its end has to be: the part that is drawn.
+// leastEnding is the least length of an ID's end that names a run: that of its random part.
 const leastEnding = 4
 
 // takesRuns says whether a command's arguments are runs.
@@ -28,7 +28,7 @@ func rootOf(cmd *cobra.Command) (string, error) {
 	return flags.root()
 }
 
-// nameRuns has the commands that take runs, c and those below it, also take "last" and the end of an ID.
+// nameRuns makes the commands that take runs, c and those below it, also accept "last" and the end of an ID.
 func nameRuns(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		nameRuns(sub)
@@ -51,8 +51,8 @@ func nameRuns(c *cobra.Command) {
 	}
 }
 
-// runNamed returns the ID of the run or the experiment that a text names: "last" is what was begun last, and the end of an ID is that ID if it is the
-// only one. Any other text is returned as it is.
+// runNamed returns the ID of the run or the experiment that a text names: "last" is the one that began last, and the end of an ID stands for that ID
+// if no other ends in it. Any other text is returned as it is.
 func runNamed(root, text string) (string, error) {
 	if _, err := os.Stat(filepath.Join(root, text)); text != "last" && (err == nil || len(text) < leastEnding) {
 		return text, nil

@@ -18,8 +18,9 @@ import (
 
 var hydra = filepath.Join("..", "..", "plans", "hydra.hcl")
 
-// patientHydra is a copy of the plan with 1,000 ops of each session, whose requests do not time out, and whose assertion holds, even if a busy machine keeps a server waiting. A
-// phase does not wait for what has timed out, and a server may never carry it out: its count is exact only if nothing has.
+// patientHydra is a copy of the plan with 1,000 ops of each session, whose requests do not time out, and whose assertion holds, even if a busy
+// machine keeps a server waiting. A phase does not wait for what has timed out, and a server may never carry it out: its count is exact only if
+// nothing has.
 func patientHydra(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(hydra)

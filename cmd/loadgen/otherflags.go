@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// otherFlag are flags that other tools have, and how to say the same here.
+// otherFlag lists flags of other tools, with their equivalents here.
 type otherFlag struct {
 	names string // separated by blanks
 	plan  string // what to write in a plan
-	flag  string // of loadgen bench or capacity; "": none
+	flag  string // flag of loadgen bench or capacity; "" for none
 }
 
-// otherFlags are those of load generators that people come from. A letter that means different things to different tools has both in its answer.
+// otherFlags lists the flags of other load generators. The answer to a letter with different meanings in different tools names all of them.
 var otherFlags = []otherFlag{
 	{"duration time test-time run-time z", `duration = "30s" in the closed { … } or open { … } of its phase`, "duration"},
 	{"rate rps qps R", `open { rate = "10k/s" … } in its phase`, "rate"},
@@ -39,7 +39,7 @@ var otherFlags = []otherFlag{
 	{"json output o", "", "out"},
 }
 
-// elsewhere says where a command has what another tool's flag says; "" if the flag is none of those.
+// elsewhere says how a command expresses another tool's flag; "" if the flag is not in the table.
 func elsewhere(cmd *cobra.Command, err *pflag.NotExistError) string {
 	name := err.GetSpecifiedName()
 	if word, _, _ := strings.Cut(err.GetSpecifiedShortnames(), "="); len(word) > 1 { // as in -rate=5k

@@ -14,7 +14,7 @@ import (
 // standard stands for standard input in the place of a plan, and for standard output in that of a file.
 const standard = "-"
 
-// checkOutputs refuses files whose suffix promises something else than what would be written, and two things in one place.
+// checkOutputs refuses a file whose suffix does not match the format written to it, and two outputs to the same place.
 func (f *runFlags) checkOutputs() error {
 	suffix := strings.ToLower(filepath.Ext(f.report))
 	switch {

@@ -20,7 +20,7 @@ type pageFlags struct {
 	means     identity.PageMeans
 	tokenFile string
 	linger    time.Duration
-	end       func(context.Context) // ends the page after the run; nil: it has ended
+	end       func(context.Context) // ends the page after the run; nil once it has ended
 }
 
 // add adds the flags. what says whose metrics they are, and when.

@@ -264,7 +264,7 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	return err
 }
 
-// connected is what a plan will do and need. It leaves out connections to targets that have none, and counts those of all blocking clients.
+// connected predicts a plan's load and needs. It leaves out connections to targets that have none, and counts those of all blocking clients.
 func connected(p *plan.Plan) (phases []plan.Load, all plan.Load) {
 	phases, all = p.Predict()
 	all.Connections = 0
@@ -316,7 +316,7 @@ func connectionsOf(p *plan.Plan, ph *plan.Phase) (n int) {
 	return n
 }
 
-// warn prints what a phase needs of one worker and cannot have here. What finally counts are the limits of the workers' machines.
+// warn prints which of a phase's needs this machine cannot meet for one worker. The limits of the workers' own machines decide in the end.
 func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	if each := connectionsOf(p, ph); each > 0 {
 		if short := ph.FilesShort(ph.Sessions(), each, here.files); short != "" {
@@ -337,7 +337,7 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	}
 }
 
-// logs warns if one worker's log files would not fit here. What finally counts is the space on the workers' machines.
+// logs warns if one worker's log files would not fit here. The space on the workers' own machines decides in the end.
 func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
 	var need int64
 	for _, p := range plans {
@@ -371,7 +371,7 @@ func (m *means) logs(w io.Writer, plans []*plan.Plan) error {
 	return err
 }
 
-// most is the most bytes of log files that exist at once.
+// most returns the most bytes of log files that exist at once.
 func most(kept []plan.Kept) (bytes int64) {
 	for _, k := range kept {
 		bytes = max(bytes, k.Disk)

@@ -89,7 +89,7 @@ func formatFiles(cmd *cobra.Command, paths []string, check bool) error {
 	return wrong
 }
 
-// complaint is what an error still has to say.
+// complaint returns the text of an error that was not written yet.
 func complaint(err error) string {
 	if said := (*exitError)(nil); errors.As(err, &said) && said.text == "" {
 		return ""

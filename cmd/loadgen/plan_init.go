@@ -37,7 +37,7 @@ var firstFiles string
 //go:embed hydra.tmpl
 var firstSpace string
 
-// usual are where servers of drivers without built-in nodes listen.
+// usual holds the usual addresses of servers of drivers without built-in nodes.
 var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080", "ignite": "127.0.0.1:10800"}
 
 // initFlags are the flags of plan init.
@@ -104,7 +104,7 @@ func (f *initFlags) init(cmd *cobra.Command, path string) error {
 	if !slices.Contains(starters(), f.driver) {
 		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
 	}
-	if path != standard && filepath.Ext(path) != ".hcl" { // an endpoint, as likely as not
+	if path != standard && filepath.Ext(path) != ".hcl" { // probably an endpoint
 		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
 	}
 	text, err := f.text(path)
@@ -135,7 +135,7 @@ func (f *initFlags) check(text []byte) error {
 	}
 	var errs []error
 	for _, d := range diags {
-		_, what, _ := strings.Cut(d.Summary, ": ") // drops which target: there is only one
+		_, what, _ := strings.Cut(d.Summary, ": ") // drops the target's name, since there is only one
 		errs = append(errs, errors.New(strings.TrimSpace(fmt.Sprintf("--endpoint: %s. %s", what, d.Detail))))
 	}
 	return errors.Join(errs...)

@@ -29,7 +29,7 @@ type planFlags struct {
 	vars     []string
 	varFiles []string
 	variant  string
-	files    string // directory of the files that the plan names; "": the plan's
+	files    string // directory of the files that the plan names; "" for the plan's own
 }
 
 // addFiles adds the flag for a command that reads a plan but has no worker.

@@ -48,7 +48,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// columnsOf is the current width of the terminal that w is; 0 if it is not a terminal, or unknown.
+// columnsOf returns the current width of the terminal w; 0 if it is not a terminal, or if the width is unknown.
 func columnsOf(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok {

@@ -27,7 +27,7 @@ func (f *pushFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.ca, "remote-write-ca", "", "trust that receiver's certificate if a CA in `FILE` (PEM) issued it (default: those of the system)")
 }
 
-// receiver returns where to push to; nil: nowhere.
+// receiver returns the receiver to push to, or nil.
 func (f *pushFlags) receiver() (*push.Receiver, error) {
 	if f.url == "" {
 		if f.tokenFile != "" || f.ca != "" || len(f.headers) > 0 {

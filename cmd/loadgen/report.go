@@ -118,7 +118,7 @@ func isExperiment(root, id string) bool {
 	return err == nil
 }
 
-// loadSource reads what a run or an experiment has left. If part of it cannot be read, the page lacks some charts, and loadSource warns.
+// loadSource reads the files of a run or an experiment. If part of them cannot be read, the page lacks some charts, and loadSource warns.
 func loadSource(root, id string, words io.Writer) (timeline.Source, error) {
 	x, err := loadExperiment(root, id)
 	switch {
@@ -163,7 +163,7 @@ func wordsOf(canonical []byte) driver.Words {
 	return p.Words()
 }
 
-// loadRest reads what a run has left besides its result; nil if there is nothing.
+// loadRest reads a run's files besides its result; nil if there are none.
 func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {

@@ -61,7 +61,7 @@ type pushing struct {
 	added, there int
 }
 
-// choose lists what to push: what is named, or everything that has finished.
+// choose lists the runs and experiments to push: the named ones, or all that have finished.
 func (p *pushing) choose(ids []string) error {
 	if len(ids) == 0 {
 		all, err := rundir.List(p.root)

@@ -79,8 +79,8 @@ func verify(w io.Writer, root, id string) error {
 
 // check is the outcome of a verification that found no difference.
 type check struct {
-	not string // why it could not be verified; "": it could
-	but string // what of it was not made again, in words
+	not string // why it could not be verified; "" if it could
+	but string // the part of it that was not made again, in words
 }
 
 // verified makes a result again and compares. The error says where it differs.
@@ -123,7 +123,7 @@ func verifiedRun(root, id string, r *run.Run) (check, error) {
 	return check{}, sameSamples(root, id, p, again)
 }
 
-// differing returns an error if two results differ: what is there, and what was made again.
+// differing returns an error if two results differ: the kept one, and the one that was made again.
 func differing(what string, there, again any) error {
 	list, err := rundir.Differences(there, again)
 	if err != nil || len(list) == 0 {
@@ -156,7 +156,7 @@ func sameSamples(root, id string, p *plan.Plan, r *run.Run) error {
 	return nil
 }
 
-// verifiedExperiment compares an experiment with what the results of its runs come to.
+// verifiedExperiment compares an experiment with the comparison that its runs' results give.
 func verifiedExperiment(root string, x *run.Experiment) (check, error) {
 	if !x.Finished {
 		return check{but: ": it is unfinished, and its figures are made as they are shown"}, nil
@@ -198,7 +198,7 @@ func verifiedExperiment(root string, x *run.Experiment) (check, error) {
 	return check{}, nil
 }
 
-// replayed makes the result of a run again, or of a run whose coordinator died, from what is in its directory.
+// replayed makes the result of a run again, or of a run whose coordinator died, from the files in its directory.
 func replayed(root, id string, died bool, records func(f func(worker, record []byte) error) error) (*run.Run, *plan.Plan, error) {
 	canonical, err := rundir.Plan(root, id)
 	if err != nil {

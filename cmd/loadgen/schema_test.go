@@ -261,8 +261,9 @@ func beginOfFiles(t *testing.T) *load {
 	return beginFile(t, filepath.Join(dir, "plan.hcl"))
 }
 
-// TestResultHasEveryDocumentedPath runs eight plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with
-// files, one with a cache, one that loses writes, and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them cannot have is in another.
+// TestResultHasEveryDocumentedPath runs eight plans: a closed one with replication, setup and asserts, an open one, a search, a log, one with files,
+// one with a cache, one that loses writes, and an experiment. It looks up each path of docs/result.md in what --out wrote. A path that one of them
+// cannot have is in another.
 func TestResultHasEveryDocumentedPath(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "result.md"))

@@ -106,7 +106,7 @@ func checkSelf(cmd *cobra.Command) (*selfcheck.Result, error) {
 // use is the processor time counted up to a moment.
 type use struct {
 	ticks     selfcheck.Ticks
-	throttled *measure.Throttled // nil: cannot be read
+	throttled *measure.Throttled // nil if it cannot be read
 	own       float64            // seconds
 }
 

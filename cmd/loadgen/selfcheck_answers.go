@@ -199,7 +199,7 @@ func askQueue(endpoint string) ([]byte, error) {
 	return text, err
 }
 
-// floors returns what an op costs when there is nothing to do.
+// floors returns the cost of ops for which the node has nothing to do.
 func (k *knownAnswers) floors() selfcheck.Floors {
 	generator, floor := k.gets("generator"), k.response("floor")
 	return selfcheck.Floors{

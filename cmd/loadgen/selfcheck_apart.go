@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standApart moves this process off the first processor that it may use. What the returned function runs may use only that one, and so may processes
-// that it starts. With only one processor, or if the kernel refuses, everything stays where it was.
+// standApart moves this process off the first processor that it may use. The returned function runs its argument on that processor only, and so do
+// processes that it starts. With only one processor, or if the kernel refuses, everything stays where it was.
 func standApart() (first func(func() error) error) {
 	var all, one, rest unix.CPUSet
 	anywhere := func(f func() error) error { return f() }

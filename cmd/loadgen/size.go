@@ -18,9 +18,9 @@ import (
 
 const (
 	mostFilled  = 64 << 20 // bytes of keys and values, unless --sample says more
-	mostSampled = 1 << 17  // items, likewise
+	mostSampled = 1 << 17  // items, unless --sample says more
 	leastSample = 200      // items
-	leastKey    = 24       // bytes: of what tells a run's keys from others, and their number
+	leastKey    = 24       // bytes: the part that distinguishes a run's keys from others, and their number
 )
 
 // sizeFlags are the flags of loadgen size.
@@ -33,7 +33,7 @@ type sizeFlags struct {
 	key    int
 }
 
-// filling is a step in which a store is filled, and keys that no other has.
+// filling is a step that fills a store, with keys that no other step has.
 type filling struct {
 	Name   string
 	Items  int64
@@ -76,7 +76,7 @@ holds other keys or is in use, since their memory could not be told apart.`,
 	return c
 }
 
-// run writes the plan, runs it, and says what it shows.
+// run writes the plan, runs it, and prints the answer.
 func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 	a, err := parseAddress(at, f.driver)
 	if err != nil {
@@ -145,7 +145,7 @@ func (q *quick) unfilled(words io.Writer, result *run.Run) {
 	fmt.Fprintln(words)
 }
 
-// asked reads what is to be said, and how many items are filled in.
+// asked reads the questions from the flags, and the number of items to fill in.
 func (f *sizeFlags) asked() (items, memory, sample int64, err error) {
 	if f.items != "" {
 		if items, err = dialect.ParseCount(f.items); err != nil || items < 1 {
@@ -174,12 +174,12 @@ func (f *sizeFlags) asked() (items, memory, sample int64, err error) {
 	return items, memory, sample, nil
 }
 
-// fill gives a plan the steps in which a store comes to hold these numbers of items, and returns the names of their phases.
+// fill adds to a plan the steps after which a store holds these numbers of items, and returns the names of their phases.
 func (f *sizeFlags) fill(q *quick, points []int64) (phases []string) {
 	before := int64(0)
 	for i, n := range points {
 		name := string(rune('a' + i))
-		head := q.Prefix + name // so that no key is in two of them
+		head := q.Prefix + name // so that no two steps share a key
 		q.Fillings = append(q.Fillings, filling{Name: name, Items: n - before, Format: fmt.Sprintf("%s%%0%dd", head, f.key-len(head))})
 		phases = append(phases, "fill-"+name)
 		before = n

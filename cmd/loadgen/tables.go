@@ -13,8 +13,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// tablesSoFar fills the tables of an unfinished experiment with what its runs have so far. A variant's plan is that of its first run. The cells of a
-// variant that has not been run are blank.
+// tablesSoFar fills the tables of an unfinished experiment from the runs so far. A variant's plan is that of its first run. The cells of a variant
+// that has not been run are blank.
 func tablesSoFar(root string, x *run.Experiment, runs []*run.Run) ([]run.Table, error) {
 	b, err := rundir.Tables(root, x.ID)
 	if errors.Is(err, fs.ErrNotExist) {

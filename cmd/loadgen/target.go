@@ -75,7 +75,7 @@ was worked on (INFO queue), from which anyone can compute how long it took.`,
 			cfg.Attentive = attentive
 			switch {
 			case attentive:
-				runtime.GOMAXPROCS(1) // the one polling thread is never woken by another
+				runtime.GOMAXPROCS(1) // no second thread has to wake the one that polls
 			case cfg.Service != (cachenode.Times{}) && runtime.GOMAXPROCS(0) < 2:
 				runtime.GOMAXPROCS(2) // waiting for the clock must not keep requests from being read
 			}

@@ -68,7 +68,7 @@ func existing(asked string) (string, error) {
 	return root, err
 }
 
-// verifyApart has another process check a claim about a driver's log files.
+// verifyApart makes another process check a claim about a driver's log files.
 func verifyApart(ctx context.Context, name string, claim []byte) (localfile.Proof, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()

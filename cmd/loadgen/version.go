@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is what this program was built from: a module version, or "devel" and the commit if known.
+// version returns the version that this program was built from: a module version, or "devel" and the commit if known.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

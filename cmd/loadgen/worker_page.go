@@ -18,7 +18,7 @@ type shownWorker struct {
 	feed  *prom.Feed // of the run; nil: none assigned
 }
 
-// showOn returns a worker that does what local does, in one run, and has the collector show what it counts.
+// showOn returns a worker that does what local does, in one run, and shows its counts by the collector.
 func showOn(collector *prom.Collector, local rpc.Local) rpc.Local {
 	w := &shownWorker{local: local}
 	w.Worker = prom.Watch(local, func(a worker.Assignment) *prom.Feed {
