@@ -178,8 +178,8 @@ func TestPagesOfAFleet(t *testing.T) {
 		"%d series on the coordinator's page and 5 more for each worker; %d on a worker's own page.\n", len(whole)-3*5, parts))
 }
 
-// TestMetricsBeyondTheLoopback are served to visitors who prove who they are, by a worker and by a coordinator.
-func TestMetricsBeyondTheLoopback(t *testing.T) {
+// TestPageBeyondTheLoopback: metrics, the live page and its stream are served to visitors who prove who they are.
+func TestPageBeyondTheLoopback(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(canary+canary+"\n"), 0o600))
@@ -187,19 +187,21 @@ func TestMetricsBeyondTheLoopback(t *testing.T) {
 	port := securePage.FindStringSubmatch(eventually(t, l.process, securePage))[1]
 	require.Contains(t, l.stderr.String(), "a browser takes https://")
 	require.NotContains(t, l.stderr.String(), canary)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/metrics", nil)
-	require.NoError(t, err)
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
-	for given, code := range map[string]int{"": 401, canary: 401, canary + canary: 200} {
-		request.Header.Set("Authorization", "Bearer "+given)
-		reply, err := client.Do(request)
+	for path, begins := range map[string]string{"/metrics": "# HELP loadgen_", "/": "<!doctype html>", "/stream": "retry: "} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+path, nil)
 		require.NoError(t, err)
-		page, err := io.ReadAll(reply.Body)
-		require.NoError(t, err)
-		require.NoError(t, reply.Body.Close())
-		require.Equal(t, code, reply.StatusCode)
-		require.Equal(t, code == 200, strings.Contains(string(page), "loadgen_run_active"))
+		for given, code := range map[string]int{"": 401, canary: 401, canary + canary: 200} {
+			request.Header.Set("Authorization", "Bearer "+given)
+			reply, err := client.Do(request)
+			require.NoError(t, err)
+			page, err := io.ReadAll(io.LimitReader(reply.Body, int64(len(begins)))) // all of the stream would be as long as the run
+			require.NoError(t, err)
+			require.NoError(t, reply.Body.Close())
+			require.Equal(t, code, reply.StatusCode, path)
+			require.Equal(t, code == 200, string(page) == begins, path)
+		}
 	}
 	client.CloseIdleConnections()
 	l.clean(60 * time.Second)

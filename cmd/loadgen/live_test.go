@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/faultproxy"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/servertest"
 )
@@ -98,7 +101,7 @@ func TestLivePage(t *testing.T) {
 	require.Regexp(t, `^default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; connect-src 'self'; frame-ancestors 'none'$`, reply.Header.Get("Content-Security-Policy"))
 
 	first := watching(t, address)
-	first.until("so far: the figures are those of a run that ends now")
+	first.until("so far: the figures as if the run ended now")
 	require.NoError(t, first.reply.Body.Close())
 	back := watching(t, address)
 	back.until(`<a href="#r1-p2">gets</a>`)
@@ -113,9 +116,6 @@ func TestLivePage(t *testing.T) {
 	late.until("")
 	require.Equal(t, back.page(), late.page())
 	require.Contains(t, late.page(), "loadgen report")
-	document, console := servertest.Visit(t, "http://"+address+"/", "--virtual-time-budget=5000")
-	require.Empty(t, console)
-	require.Contains(t, document, "the run has ended")
 	metrics, err := fetch(address, "/metrics")
 	require.NoError(t, err)
 	l.signal(syscall.SIGINT)
@@ -123,9 +123,54 @@ func TestLivePage(t *testing.T) {
 	ok := r.Phase["gets"].Op["get"].OK
 	require.Contains(t, metrics, fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q} %d\n", r.ID, ok))
 	require.Contains(t, late.page(), quantity.Thousands(ok)+" ok")
-	require.Contains(t, document, quantity.Thousands(ok)+" ok")
 	_, err = fetch(address, "/")
 	require.Error(t, err)
+}
+
+// TestLivePageInABrowser opens the page in the middle of a run, through a proxy that breaks its connection: it shows all of the run so far, and comes back
+// by itself. At the end of the run it stays where its reader is, and has become the page of loadgen report, with the counts of /metrics.
+func TestLivePageInABrowser(t *testing.T) {
+	t.Parallel()
+	b := servertest.Chromium(t)
+	l := begin(t, closedPlan, "--http", "127.0.0.1:0", "--linger", "10m")
+	proxy, err := faultproxy.Start(l.page())
+	require.NoError(t, err)
+	defer proxy.Close()
+	l.told("\ngets  ")
+	b.Open("http://"+proxy.Addr()+"/", 1280)
+	b.Until(`document.querySelector("#r1-p2 .figures") !== null`)
+	require.Regexp(t, "^fill ", b.Eval(`document.querySelector("#r1-p1 h2").textContent`), "the phase before")
+
+	proxy.Set(faultproxy.Fault{Down: true})
+	proxy.Reset()
+	b.Until(`document.querySelector("#link").textContent === "connection lost: trying again"`)
+	const now = `document.querySelector(".now h2").textContent`
+	before := b.Eval(now)
+	proxy.Set(faultproxy.Fault{})
+	b.Until(now + " !== " + strconv.Quote(before))
+	require.Equal(t, "live", b.Eval(`document.querySelector("#link").textContent`))
+
+	const top = `Math.round(document.querySelector("#r1-p1 h2").getBoundingClientRect().top)`
+	b.Eval(`document.querySelector("#r1-p1").scrollIntoView()`)
+	there := b.Eval(top)
+	l.signal(syscall.SIGINT)
+	b.Until(`document.querySelector("#link").textContent === "the run has ended"`)
+	require.Equal(t, "null", b.Eval(`document.querySelector(".now")`))
+	require.Equal(t, there, b.Eval(top))
+	require.NotContains(t, b.Console, "exceptionThrown")
+	const words = `document.querySelector("article").textContent.replace(/\s+/g, "")`
+	shown := b.Eval(words)
+	metrics, err := fetch(proxy.Addr(), "/metrics")
+	require.NoError(t, err)
+	l.signal(syscall.SIGINT)
+	r := l.result(time.Minute)
+	ok := r.Phase["gets"].Op["get"].OK
+	require.Contains(t, metrics, fmt.Sprintf("loadgen_ops_total{op=\"get\",outcome=\"ok\",phase=\"gets\",run=%q} %d\n", r.ID, ok))
+	require.Contains(t, shown, quantity.Thousands(ok)+"ok")
+	report := filepath.Join(t.TempDir(), "report.html")
+	require.Zero(t, start(t, command(t, "report", "--runs", l.runs, "-o", report)).wait(time.Minute))
+	b.Open("file://"+report, 1280)
+	require.Equal(t, b.Eval(words), shown)
 }
 
 // TestLingerFlagIsChecked before any load.

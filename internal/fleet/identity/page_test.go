@@ -119,7 +119,7 @@ func TestPageBeyondTheLoopback(t *testing.T) {
 	require.Equal(t, 200, d.code("GET", "/metrics", append(bearer, "Host", host)...))
 	require.Equal(t, 200, d.code("GET", "/metrics", append(bearer, "Host", "CACHE-7.example:9464")...))
 	require.Equal(t, 403, d.code("GET", "/metrics", append(bearer, "Host", "evil.example")...), "a name server of theirs has named this address")
-	for _, path := range []string{"/", "/metrics", "/sd", "/healthz", "/enter", "/enter/", "/../metrics"} {
+	for _, path := range []string{"/", "/stream", "/metrics", "/sd", "/healthz", "/enter", "/enter/", "/../metrics"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"} {
 			reply := d.ask(method, path)
 			require.Equal(t, 401, reply.StatusCode, "%s %s", method, path)
@@ -152,7 +152,7 @@ func TestPageBeyondTheLoopback(t *testing.T) {
 
 // TestLinkWorksOnce: it lets a browser in, with a cookie that scripts and other sites cannot use.
 func TestLinkWorksOnce(t *testing.T) {
-	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t)})
+	d := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t), Live: true})
 	path := regexp.MustCompile(`https://\S+(/enter/\S+), which works once`).FindStringSubmatch(d.Words())
 	require.NotNil(t, path, d.Words())
 	require.Equal(t, 401, d.code("HEAD", path[1]), "who only looks does not use it up")
@@ -161,7 +161,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	require.Equal(t, 403, d.code("GET", path[1], "Host", "evil.example"))
 	reply := d.ask("GET", path[1])
 	require.Equal(t, 303, reply.StatusCode)
-	require.Equal(t, "/metrics", reply.Header.Get("Location"))
+	require.Equal(t, "/", reply.Header.Get("Location"))
 	require.Equal(t, "no-store", reply.Header.Get("Cache-Control"))
 	require.Equal(t, "no-referrer", reply.Header.Get("Referrer-Policy"))
 	require.Len(t, reply.Cookies(), 1)
@@ -178,6 +178,9 @@ func TestLinkWorksOnce(t *testing.T) {
 	again := d.ask("GET", path[1], "Cookie", cookie.Name+"="+cookie.Value)
 	require.Equal(t, 303, again.StatusCode, "a page that is loaded again")
 	require.Empty(t, again.Cookies())
+
+	worker := opened(t, PageMeans{Address: "0.0.0.0:0", Dir: fleetAt(t)})
+	require.Equal(t, "/metrics", worker.ask("GET", linkPath+worker.link).Header.Get("Location"), "it has nothing else to show")
 }
 
 // TestGuessingIsThrottled: for a while, even the right token is refused.

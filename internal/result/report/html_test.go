@@ -137,7 +137,7 @@ func TestPageHasTheTerminalsDigits(t *testing.T) {
 // corpus is possible names and texts from plans, servers and workers.
 var corpus = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>alert(1)</script>`, `'onmouseover='alert(1)`,
-	`{{.}}`, "\u202eevil", `&lt;b&gt;`, "a\x00b", `javascript:alert(1)`, `</pre></details></svg>`, `]]><!--`,
+	`</live-part><live-part of="now">`, `{{.}}`, "\u202eevil", `&lt;b&gt;`, "a\x00b", `javascript:alert(1)`, `</pre></details></svg>`, `]]><!--`,
 }
 
 // nasty is a run with a hostile text wherever one can come from outside.
@@ -438,41 +438,29 @@ func TestForms(t *testing.T) {
 // TestPageInABrowser opens pages in a real one: nothing goes to its console, hostile texts stay texts, nothing is wider than a phone, and
 // the script shows what a chart holds at the pointer.
 func TestPageInABrowser(t *testing.T) {
-	dir := t.TempDir()
-	open := func(name, page string, flags ...string) (document string, console []string) {
+	b, dir := servertest.Chromium(t), t.TempDir()
+	open := func(name, page string, width int) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(page), 0o644))
-		return servertest.Chromium(t, path, flags...)
+		b.Open("file://"+path, width)
 	}
 	all := strings.Join(corpus, " ")
 	page := pageOf(t, recorded(t, 30, 200), nasty(all), timeline.Source{Run: fleet()}, studied(t, 6, "w2", "w1"), nastyStudy(t, all))
-	document, console := open("page.html", page)
-	require.Empty(t, console)
-	require.Contains(t, document, `<div class="tip" hidden=""></div>`, "the script has run")
-
-	// What the page's policy forbids does go to the console, which shows that the check above works.
-	const ask = `<script>
-const hit = document.querySelectorAll("svg.plot")[0].querySelectorAll(".hit")[12], box = hit.getBoundingClientRect();
-hit.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y + 50}));
-const shown = document.querySelector(".tip").textContent;
-const row = document.querySelectorAll("svg.forest")[0].querySelectorAll(".hit")[1];
-row.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: 50, clientY: 50}));
-document.body.dataset.row = document.querySelector(".tip").textContent;
-document.querySelector(".tip").textContent = shown;
-document.title = document.documentElement.scrollWidth + " in " + innerWidth;
-</script>`
-	asking := strings.Replace(page, "</body>", ask+"</body>", 1)
-	_, console = open("forbidden.html", asking)
-	require.NotEmpty(t, console)
-
-	asking = regexp.MustCompile(`<meta http-equiv=[^>]*>`).ReplaceAllString(asking, "")
 	for _, wide := range []int{1400, 390} {
-		document, console = open(fmt.Sprintf("%d.html", wide), asking, fmt.Sprintf("--window-size=%d,900", wide))
-		require.Empty(t, console)
-		require.Regexp(t, `data-row="w1: [^"]*95 % CI [0-9.]+ to [0-9.]+"`, document)
-		require.Regexp(t, `<div class="tip"[^>]*>12 s to 13 s\nasked 2,000/s\nok 200/s</div>`, document)
-		title := regexp.MustCompile(`<title>(\d+) in (\d+)</title>`).FindStringSubmatch(document)
-		require.Len(t, title, 3)
-		require.Equal(t, title[2], title[1], "the page is wider than its window")
+		open("page.html", page, wide)
+		require.Equal(t, "true", b.Eval(`document.querySelector(".tip").hidden`), "the script has run")
+		tip := func(chart string, hit int) string {
+			return b.Eval(fmt.Sprintf(`(() => {
+	const hit = document.querySelector(%q).querySelectorAll(".hit")[%d], box = hit.getBoundingClientRect();
+	hit.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y + 50}));
+	return document.querySelector(".tip").textContent;
+})()`, chart, hit))
+		}
+		require.Equal(t, "12 s to 13 s\nasked 2,000/s\nok 200/s", tip("svg.plot", 12))
+		require.Regexp(t, `(?s)^w1: .*95 % CI [0-9.]+ to [0-9.]+$`, tip("svg.forest", 1))
+		require.Equal(t, fmt.Sprint(wide), b.Eval(`document.documentElement.scrollWidth`), "the page is wider than its window")
+		require.Empty(t, b.Console)
 	}
+	open("forbidden.html", strings.Replace(page, "</body>", "<script>1</script></body>", 1), 390)
+	require.NotEmpty(t, b.Console, "what the policy forbids does go to the console")
 }

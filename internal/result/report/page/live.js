@@ -64,14 +64,30 @@ function put(place) {
   turn(place, next.content);
 }
 
+// hold returns a function that scrolls what the reader looks at back to where it is now: of what is still there, the nearest to the upper quarter of the
+// window. A reader who has not scrolled looks at the top.
+function hold() {
+  if (scrollY === 0) return () => {};
+  const top = (node) => node.getBoundingClientRect().top;
+  const seen = [...main.querySelectorAll("h2, h3, figure, p, tr, summary")].filter((node) => node.checkVisibility()).map((node) => [node, top(node)]);
+  const eye = innerHeight / 4;
+  seen.sort(([, a], [, b]) => Math.abs(a - eye) - Math.abs(b - eye));
+  return () => {
+    const kept = seen.find(([node]) => node.isConnected && node.checkVisibility());
+    if (kept) scrollBy({ top: top(kept[0]) - kept[1], behavior: "instant" });
+  };
+}
+
 function show() {
   const focused = document.activeElement;
+  const back = hold();
   if (fresh.delete("")) put(main);
   for (const id of fresh) {
     const place = document.getElementById(id);
     if (place) put(place);
   }
   fresh.clear();
+  back();
   if (focused?.isConnected) focused.focus({ preventScroll: true }); // what is moved loses it
   if (pointer) tell(document.elementFromPoint(pointer.clientX, pointer.clientY));
 }
@@ -80,6 +96,7 @@ function watch() {
   const stream = new EventSource("stream");
   stream.addEventListener("open", () => {
     link.textContent = "live";
+    link.classList.remove("lost");
     ended = "";
     pieces.clear();
   });
@@ -103,6 +120,7 @@ function watch() {
   });
   stream.addEventListener("error", () => {
     link.textContent = ended || lost;
+    link.classList.toggle("lost", !ended);
     if (stream.readyState === EventSource.CLOSED) setTimeout(watch, 10000); // it was refused
   });
 }

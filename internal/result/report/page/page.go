@@ -200,7 +200,7 @@ func newRunView(s *timeline.Source, key string, soFar bool) *runView {
 	v.Doubts = doubtsOf(tables.Doubts(r))
 	v.Class, v.Word = standingOf(r.Verdict)
 	if soFar {
-		v.Over, v.Verdict = "so far: the figures are those of a run that ends now", []string{words.Standing(r)}
+		v.Over, v.Verdict = "so far: the figures as if the run ended now", []string{words.Standing(r)}
 	}
 	v.Variant, v.Experiment, v.Repetition = r.Variant, r.Experiment, r.Repetition
 	if r.Environment.Hostname != "" {
