@@ -29,9 +29,9 @@ import (
 
 // Config is what a target of this driver takes.
 type Config struct {
-	// Dir is where the files are, below the worker's --log-root. It may include --log-root itself.
+	// Dir is the directory of the files, below the worker's --log-root. It may begin with the path of --log-root itself.
 	Dir string `hcl:"dir,optional" json:"dir"`
-	// Sync says when a put or delete is done: "fdatasync", or "none".
+	// Sync says when a put or delete counts as done: "fdatasync", or "none".
 	Sync string `hcl:"sync,optional" json:"sync"`
 }
 
@@ -75,7 +75,7 @@ func (Driver) Check(any, driver.Verb) error { return nil }
 
 const (
 	block     = 4096 // the least that a file takes on most file systems
-	keyMemory = 192  // bytes kept per key that was put: its name, and what its value was
+	keyMemory = 192  // bytes kept per key that was put: its name, and facts about its value
 )
 
 // Need implements localfile.Driver.

@@ -11,19 +11,19 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-const maxValue = 1 << 30 // bytes of a file to read
+const maxValue = 1 << 30 // the largest file to read, in bytes
 
 // session is one session of a store. It checksums what it writes beforehand, for the claim.
 type session struct {
 	store  *store
-	draft  string // name of the file that it writes
+	draft  string // name of the file that it writes before the rename
 	name   string // of the current key's file
 	named  []byte
-	value  []byte // to put
-	sum    uint32 // of value
+	value  []byte // value to put
+	sum    uint32 // checksum of value
 	got    []byte // buffer for reads
 	stored uint64 // bytes written by puts
-	forces uint64 // waits for the device
+	forces uint64 // number of waits for the device
 }
 
 // Prepare implements localfile.Session.
@@ -37,7 +37,7 @@ func (s *session) Prepare(req *driver.Request) error {
 	return nil
 }
 
-// Do implements localfile.Session. An error from the kernel is an error of the op: the op counts as not done, and the next op starts afresh.
+// Do implements localfile.Session. An error from the kernel is an error of the op: the op counts as not done. The next op does not depend on it.
 func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	if len(s.name) > maxName {
 		reply.Outcome = driver.Error

@@ -10,7 +10,7 @@ type shelf struct {
 	dir *os.File
 
 	mu    sync.Mutex // held while a name changes its meaning, not while waiting for the device
-	turn  uint64     // counts the changes
+	turn  uint64     // number of changes so far
 	known map[string]*state
 }
 
@@ -18,14 +18,14 @@ type shelf struct {
 type state struct {
 	turn  uint64
 	size  int
-	sum   uint32 // CRC-32C of its bytes
+	sum   uint32 // CRC-32C of the value
 	there bool
-	sure  bool // it was acknowledged
+	sure  bool // the change was acknowledged
 }
 
 func (s *shelf) fd() int { return int(s.dir.Fd()) }
 
-// replace renames a file, and notes what the new name now stands for.
+// replace renames a file, and records what the new name now stands for.
 func (s *shelf) replace(k kernel, from, to string, is state) (turn uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *shelf) replace(k kernel, from, to string, is state) (turn uint64, err e
 	return s.note(to, is), nil
 }
 
-// remove removes a file, and notes it.
+// remove removes a file, and records that.
 func (s *shelf) remove(k kernel, name string) (turn uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *shelf) note(name string, is state) (turn uint64) {
 	return s.turn
 }
 
-// settled notes that the change of a turn is acknowledged, unless another has followed.
+// settled records that the change with this turn is acknowledged, unless the name has changed again since.
 func (s *shelf) settled(name string, turn uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

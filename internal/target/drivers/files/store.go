@@ -20,7 +20,7 @@ type store struct {
 	kernel   kernel
 	syncs    bool
 	parent   *localfile.Dir
-	name     string // of the directory in root
+	name     string // name of the directory in parent
 	root     *os.Root
 	lock     *os.File // the open directory
 	shelves  [shelves]*shelf
@@ -63,7 +63,7 @@ func open(ctx context.Context, c *Config, site localfile.Site, k kernel) (*store
 
 func (s *store) path() string { return filepath.Join(s.parent.Name(), s.name) }
 
-// errForeign is for a directory that has our name but was not made by this program.
+// errForeign is the error for a directory that has the name of ours but was not made by this program.
 var errForeign = errors.New("it was not made for files of loadgen: move it away, or write another --log-root, or another dir in the target")
 
 // enter makes the directories, or opens those of an earlier phase. It deletes what another run has left there.

@@ -16,11 +16,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// claim says what a phase's acknowledged puts and deletes have left, for another process to check. It is encoded with encoding/gob: the program that
-// wrote it also reads it.
+// claim describes the files that a phase's acknowledged puts and deletes must have left, for another process to check. It is encoded with
+// encoding/gob, since the program that writes it also reads it.
 type claim struct {
 	Root  string // --log-root
-	Dir   string // below Root
+	Dir   string // directory below Root
 	Files []fileClaim
 }
 

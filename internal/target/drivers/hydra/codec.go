@@ -11,15 +11,15 @@ import (
 // version is a value's version as a frame holds it: 4 bytes of address, 2 of port, 8 of counter.
 type version [14]byte
 
-// null is the version of a key that is not there.
+// null is the version of a key that does not exist.
 var null = version{127, 0, 0, 1}
 
-// versions is what a session knows of its keys.
+// versions holds the versions of keys that a session knows.
 type versions map[string]*version
 
-// codec is what the connections of a loop have in common: it keeps what their sessions know.
+// codec is shared by the connections of a loop. It keeps the versions that their sessions know.
 type codec struct {
-	prefix   string // of keys
+	prefix   string // prefix of keys
 	sessions map[int]versions
 }
 
@@ -52,13 +52,13 @@ func (*codec) Parse([]byte, driver.Verb, *driver.Reply) (int, error) { return 0,
 // conn is the codec of one connection.
 type conn struct {
 	host   string
-	prefix string // of keys
+	prefix string // prefix of keys
 	known  versions
 	asked  []*version // of the keys of the requests whose replies are owed, from first on
 	first  int
 }
 
-// Greet says nothing.
+// Greet sends nothing.
 func (*conn) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
 // ParseGreeting is never called.

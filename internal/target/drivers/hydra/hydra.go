@@ -17,19 +17,21 @@
 //
 // # Versions
 //
-// A put must carry the version that the key's last writer or reader was told, and is a conflict otherwise; the null version, 127.0.0.1:0 and 0, means that
-// the key is not there. Like the original client, each session remembers the version of each key from the replies that it got, and does so over lost
-// connections and late replies. A put whose reply is lost leaves the version that the session knew, as a conflict and a failed quorum do: the server
-// may have stored the value, and further puts of the key are then conflicts until a get has fetched its version. Several puts of a key that a session
-// sends before the first is answered carry one version, and all but one are conflicts. Each phase begins with sessions that know nothing.
+// A put must carry the key's current version, which replies to puts and gets state, and is a conflict otherwise. The null version, 127.0.0.1:0 and 0,
+// means that the key does not exist. Like the original client, each session remembers the version of each key from the replies that it got, also when
+// a connection is lost or a reply comes late. If the reply to a put is lost, the session keeps the version that it knew, as after a conflict or a
+// failed quorum: the server may have stored the value, and further puts of the key are then conflicts until a get has fetched its version. Several
+// puts of a key that a session sends before the first is answered carry the same version, and all but one are conflicts. At the beginning of a phase,
+// sessions know no versions.
 //
 // # Keys
 //
-// Of a key that an earlier run has put, a session does not know the version. So keys begin with 8 hexadecimal digits for the run, and "-", unless the plan
-// says fresh = false: the original test drew random keys.
+// A session does not know the version of a key that an earlier run has put. So keys begin with 8 hexadecimal digits that identify the run, and "-",
+// unless the plan says fresh = false. (The original test drew random keys.)
 //
-// The servers take the request's target as it is. Bytes that would end the key or be cut off (controls, space, "/", "?", "#", "%" and what is no ASCII) are
-// sent as %XX, which is then part of the key; so is the first letter of the keys registry, storage and dump, under which nobody could get a value again.
+// The servers do not decode the request's target. Bytes that would end the key or be cut off (controls, space, "/", "?", "#", "%" and everything
+// outside ASCII) are sent as %XX, which then is part of the key. So is the first letter of the keys registry, storage and dump: the servers use these
+// paths for other answers, so a value under them could not be read.
 package hydra
 
 import (
@@ -54,9 +56,9 @@ var (
 
 // Config holds what a hydra target takes beside the common attributes.
 type Config struct {
-	Points int           `hcl:"points,optional" json:"points"`  // of each server on the ring: 1, as in 2011, or 20
-	Ready  time.Duration `hcl:"ready,optional" json:"ready_ns"` // how long the servers may take to list each other
-	Fresh  bool          `hcl:"fresh,optional" json:"fresh"`    // keys begin with a word for the run
+	Points int           `hcl:"points,optional" json:"points"`  // number of points of each server on the ring: 1, as in 2011, or 20
+	Ready  time.Duration `hcl:"ready,optional" json:"ready_ns"` // the time that the servers may take to list each other
+	Fresh  bool          `hcl:"fresh,optional" json:"fresh"`    // keys begin with digits that identify the run
 }
 
 const (
@@ -81,7 +83,7 @@ func (c *Config) Validate() error {
 // Name returns "hydra".
 func (Driver) Name() string { return "hydra" }
 
-// NewConfig returns a *Config: one point for each server, 20 s for them to list each other, and keys of the run's own.
+// NewConfig returns a *Config: one point for each server, 20 s for them to list each other, and keys that no other run uses.
 func (Driver) NewConfig() any { return &Config{Points: 1, Ready: defaultReady, Fresh: true} }
 
 // Outcomes says that a get can miss and a put conflict, that a delete does neither, and that each can fail its quorum.
@@ -101,7 +103,7 @@ func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 // Builtin returns "hydra".
 func (Driver) Builtin() string { return "hydra" }
 
-// NewCodec returns a codec whose connections' versions are kept by session.
+// NewCodec returns a codec that keeps the versions by session.
 func (Driver) NewCodec(link driver.Link) (driver.Codec, error) {
 	cfg, err := check(link.Config)
 	if err != nil {

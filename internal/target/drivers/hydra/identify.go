@@ -43,7 +43,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// meet waits until the server lists all endpoints.
+// meet waits until the server lists all endpoints of the target.
 func meet(ctx context.Context, conn net.Conn, link driver.Link, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -88,7 +88,7 @@ func registry(conn net.Conn, host string) (server string, listed []string, err e
 	return string(r.server), listed, nil
 }
 
-// describe asks what the server says of itself.
+// describe asks the server for its own description.
 func describe(conn net.Conn, host string) (map[string]string, error) {
 	r, err := ask(conn, host, "/storage")
 	if err != nil {
@@ -118,7 +118,7 @@ func describe(conn net.Conn, host string) (map[string]string, error) {
 	return id, nil
 }
 
-// ask gets what is at a path.
+// ask sends a GET for a path and returns the response.
 func ask(conn net.Conn, host, path string) (response, error) {
 	_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n") // if this fails, so does reading the answer
 	var b []byte

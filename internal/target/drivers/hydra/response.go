@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	maxHead = 16 << 10  // of a response; those of Hydra take some 150 bytes
-	maxBody = 512 << 20 // of a response
+	maxHead = 16 << 10  // bytes of a response's head; those of Hydra take about 150
+	maxBody = 512 << 20 // bytes of a response's body
 )
 
 var (
@@ -18,9 +18,9 @@ var (
 	errNoHTTP   = errors.New("hydra: not an HTTP response")
 )
 
-// response is one HTTP response; its slices are of the bytes that it was read from.
+// response is one HTTP response. Its slices point into the buffer that it was read from.
 type response struct {
-	size   int // in bytes; 0: it is incomplete
+	size   int // in bytes; 0 if the response is incomplete
 	status uint16
 	reason []byte // the status and its words
 	server []byte // the Server header

@@ -21,7 +21,7 @@ const (
 	opRemoveKey     = 1016
 	opSize          = 1020
 	opGetOrCreate   = 1052
-	opMake          = 1054 // get or create, with a configuration
+	opMake          = 1054 // get or create a cache, with a configuration
 	opConfiguration = 1055
 	opSQL           = 2004
 )
@@ -34,30 +34,30 @@ const (
 )
 
 const (
-	lengthSize = 4         // of the length that precedes requests and replies
-	replyHead  = 8 + 4     // id and status
-	objectHead = 1 + 4     // type and length
-	mostReply  = 512 << 20 // of a reply
-	mostHello  = 1 << 16   // of the reply to a handshake
-	noCache    = 1000      // the status of a cache that is not there
+	lengthSize = 4         // bytes of the length that precedes requests and replies
+	replyHead  = 8 + 4     // bytes of id and status
+	objectHead = 1 + 4     // bytes of type and length
+	mostReply  = 512 << 20 // the longest reply, in bytes
+	mostHello  = 1 << 16   // the longest reply to a handshake, in bytes
+	noCache    = 1000      // the status for a cache that does not exist
 )
 
 // codec implements driver.Tagged and driver.BatchCodec.
 //
-// A node answers a key once, however often a request has it. So a get of several keys, some of them more than once, has a number in the upper half of its
-// id, which its reply has, too, and by which the codec knows the repeated ones.
+// A node answers a key once, however often a request repeats it. So a get of several keys with repeated ones has a number in the upper half of its
+// id. The reply has the same id, and the codec finds the repeated keys by this number.
 type codec struct {
 	cache          uint32
 	name, region   string
 	user, password string
 
 	seed    maphash.Seed
-	hashes  []uint64            // of the keys of a request; scratch
-	numbers uint32              // of requests with repeated keys so far
+	hashes  []uint64            // hashes of the keys of a request; reused
+	numbers uint32              // number of requests with repeated keys so far
 	repeats map[uint32][]uint64 // by number: for each key, the hash of all its occurrences but one
 }
 
-// mostRepeats bounds codec.repeats: replies that never come leave theirs there. Once there are so many, all are forgotten.
+// mostRepeats bounds codec.repeats, where requests without a reply leave their entries. Once there are so many, the codec drops all of them.
 const mostRepeats = 1 << 14
 
 var (
@@ -103,15 +103,15 @@ func (c *codec) ParseGreeting(b []byte, _ int) (int, error) {
 		binary.LittleEndian.Uint16(body), binary.LittleEndian.Uint16(body[2:]), binary.LittleEndian.Uint16(body[4:]), text)
 }
 
-// appendHead appends what every request to a cache begins with.
+// appendHead appends the head of every request to a cache.
 func (c *codec) appendHead(dst []byte, op uint16, id uint64) []byte {
-	dst = append(dst, 0, 0, 0, 0) // the length, when it is known
+	dst = append(dst, 0, 0, 0, 0) // room for the length, which ended fills in
 	dst = binary.LittleEndian.AppendUint16(dst, op)
 	dst = binary.LittleEndian.AppendUint64(dst, id)
 	return append(binary.LittleEndian.AppendUint32(dst, c.cache), 0)
 }
 
-// ended enters the length of the message that begins at an offset.
+// ended writes the length of the message that begins at an offset into its first bytes.
 func ended(dst []byte, at int) []byte {
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-lengthSize))
 	return dst
@@ -154,7 +154,7 @@ func (c *codec) AppendBatch(dst []byte, req *driver.Request) []byte {
 	return ended(dst, at)
 }
 
-// repeated keeps which keys are there more than once, and returns the number by which it does; 0: none is.
+// repeated records which keys of a request occur more than once, and returns the number under which it recorded them; 0 if none does.
 func (c *codec) repeated(items []driver.Item) uint32 {
 	c.hashes = c.hashes[:0]
 	for i := range items {
@@ -186,7 +186,7 @@ func (c *codec) Tag(b []byte) (id uint32, ok bool) {
 	return binary.LittleEndian.Uint32(b[lengthSize:]), true
 }
 
-// frame reads a whole reply, and how many bytes it takes; 0: it is incomplete.
+// frame reads a whole reply, and returns how many bytes it takes; 0 if it is incomplete.
 func frame(b []byte) (status uint32, body []byte, n int, err error) {
 	if len(b) < lengthSize {
 		return 0, nil, 0, nil
@@ -213,16 +213,16 @@ func object(b []byte, kind byte) (text, rest []byte, ok bool) {
 	return b[:size], b[size:], true
 }
 
-// otherType is the message of a get whose value is no byte array.
+// otherType is the error message for a get whose value is not a byte array.
 var otherType = []byte("a value of another type than loadgen puts: write the cache_name of a cache of its own")
 
-// notUpdated begins the words of a node that could not keep a value; the keys follow, and not the reason.
+// notUpdated begins the message of a node that could not store a value. The keys follow it; the reason is not given.
 var (
 	notUpdated    = []byte("Failed to update keys")
 	whyNotUpdated = []byte("Failed to update keys: the node's log says why. If it is IgniteOutOfMemoryException, make the data region larger (maxSize of its DataRegionConfiguration), or put less")
 )
 
-// refused is the reply of a status other than 0, which words may follow.
+// refused returns the reply for a status other than 0. A message may follow the status.
 func refused(status uint32, body []byte) driver.Reply {
 	text, _, _ := object(body, typeString)
 	if bytes.HasPrefix(text, notUpdated) {
@@ -295,7 +295,7 @@ func (c *codec) ParseBatch(b []byte, verb driver.Verb, replies []driver.Reply) (
 	return n, nil
 }
 
-// fail has all keys of a request fail by one reply.
+// fail gives the same failed reply to all keys of a request.
 func fail(replies []driver.Reply, reply driver.Reply) {
 	clear(replies)
 	replies[0] = reply
@@ -304,10 +304,10 @@ func fail(replies []driver.Reply, reply driver.Reply) {
 	}
 }
 
-// errOtherType says that one of the values is no byte array: where it ends, and so what the other keys have, depends on its type.
+// errOtherType says that one of the values is not a byte array. Its length depends on its type, so the values after it cannot be found.
 var errOtherType = errors.New("ignite: a value of another type")
 
-// found reads the keys and values that a get of several keys has found. Repeated keys have a reply each.
+// found reads the keys and values that a get of several keys has found. Each occurrence of a repeated key gets a reply.
 func (c *codec) found(body []byte, number uint32, replies []driver.Reply) error {
 	count := binary.LittleEndian.Uint32(body)
 	body = body[4:]

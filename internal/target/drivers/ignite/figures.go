@@ -10,10 +10,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// items is the one figure that needs no SQL: how many the cache has, on all nodes together.
+// items is the one figure that needs no SQL: the number of the cache's entries on all nodes together.
 const items = "items"
 
-// figures are the metrics that matter to most measurements: the cache's by Ignite's names, and those of its data region. All but items are of the node
+// figures are the metrics that matter to most measurements: the cache's and its data region's, by Ignite's names. All but items describe the node
 // that is asked.
 var figures = [...]driver.Figure{
 	{Name: items},
@@ -50,7 +50,7 @@ const (
 	askMetrics
 )
 
-// defaultRegion is the name of the region of caches that name none, unless a cluster calls it something else.
+// defaultRegion is the name of the region that holds caches without a region of their own, unless the cluster is configured with another name.
 const defaultRegion = "default"
 
 // AppendQuestion asks for the size of the cache, and for the metrics of the cache and its region.
@@ -81,7 +81,7 @@ func appendSQL(dst []byte, id uint64, query string) []byte {
 	dst = binary.LittleEndian.AppendUint16(append(dst, 0, 0, 0, 0), opSQL)
 	dst = binary.LittleEndian.AppendUint64(dst, id)
 	dst = appendObject(append(dst, 0, 0, 0, 0, 0), typeString, "SYS") // no cache
-	dst = binary.LittleEndian.AppendUint32(dst, mostRows)             // of a page
+	dst = binary.LittleEndian.AppendUint32(dst, mostRows)             // rows of a page
 	dst = append(dst, 0xff, 0xff, 0xff, 0xff)                         // all rows
 	dst = appendObject(dst, typeString, query)
 	return ended(append(dst, make([]byte, 4+1+6+8+1)...), at) // no arguments, any statement, no options, no timeout, no names of columns

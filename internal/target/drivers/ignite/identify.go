@@ -34,7 +34,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 			if err := c.configuration(body, id); err != nil {
 				return err
 			}
-		case status != noCache: // which Prepare makes
+		case status != noCache: // which Prepare creates
 			return said(status, body)
 		}
 		status, body, err = ask(conn, appendSQL(nil, 2, "select VERSION from NODES where IS_CLIENT = false order by NODE_ORDER"))
@@ -46,7 +46,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 			id[driver.Note] = "without ignite-indexing on the nodes, the thin client protocol does not tell the server's version"
 			return nil
 		}
-		id["version"], _, _ = strings.Cut(nodes[0][0], "#") // what follows is the build
+		id["version"], _, _ = strings.Cut(nodes[0][0], "#") // the build follows
 		id["nodes"] = strconv.Itoa(len(nodes))
 		return nil
 	})
@@ -56,8 +56,8 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 	return id, nil
 }
 
-// configuration reads what matters of a cache's configuration: after its length come atomicity, backups and mode, each an int32, whether values are
-// copied when read, and the region's name.
+// configuration reads the beginning of a cache's configuration: its length; atomicity, backups and mode, each an int32; whether values are copied
+// when read; and the region's name.
 func (c *codec) configuration(body []byte, id map[string]string) error {
 	const head = 4*4 + 1
 	if len(body) < head {
@@ -83,7 +83,7 @@ func (c *codec) configuration(body []byte, id map[string]string) error {
 	return nil
 }
 
-// Prepare makes the cache if it is not there.
+// Prepare creates the cache if it does not exist.
 func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) error {
 	c, err := newCodec(link)
 	if err != nil {
@@ -114,7 +114,7 @@ const (
 	propertyRegion = 100
 )
 
-// making is the request to make the cache: by its name, or with a configuration if it is to be in a region.
+// making returns the request that creates the cache: by its name alone, or with a configuration if the plan names a region.
 func (c *codec) making() []byte {
 	op := uint16(opGetOrCreate)
 	if c.region != "" {
@@ -125,13 +125,13 @@ func (c *codec) making() []byte {
 		return ended(appendObject(b, typeString, c.name), 0)
 	}
 	at := len(b)
-	b = append(b, 0, 0, 0, 0, 2, 0) // the length of what follows, and the number of properties
+	b = append(b, 0, 0, 0, 0, 2, 0) // the length of the rest, and the number of properties
 	b = appendObject(binary.LittleEndian.AppendUint16(b, propertyName), typeString, c.name)
 	b = appendObject(binary.LittleEndian.AppendUint16(b, propertyRegion), typeString, c.region)
 	return ended(ended(b, at), 0)
 }
 
-// said is the error of a status other than 0.
+// said returns the error for a status other than 0.
 func said(status uint32, body []byte) error {
 	text, _, _ := object(body, typeString)
 	return fmt.Errorf("status %d: %s", status, text)
@@ -140,7 +140,7 @@ func said(status uint32, body []byte) error {
 // mostAnswer bounds what a server may answer to a question.
 const mostAnswer = 1 << 20
 
-// shake greets on a fresh connection.
+// shake makes the handshake on a new connection.
 func (c *codec) shake(conn net.Conn) error {
 	hello, _ := c.Greet(nil)
 	_, _ = conn.Write(hello) // if this fails, so does reading the answer
@@ -150,7 +150,7 @@ func (c *codec) shake(conn net.Conn) error {
 	return nil
 }
 
-// ask sends a request and returns what answers it.
+// ask sends a request and returns the status and body of the reply.
 func ask(conn net.Conn, request []byte) (status uint32, body []byte, err error) {
 	_, _ = conn.Write(request) // if this fails, so does reading the answer
 	b, err := read(conn, func(b []byte) (int, error) {
@@ -164,7 +164,7 @@ func ask(conn net.Conn, request []byte) (status uint32, body []byte, err error) 
 	return status, body, err
 }
 
-// read reads until parse takes what came.
+// read reads until parse accepts the bytes that have arrived.
 func read(conn io.Reader, parse func([]byte) (int, error)) ([]byte, error) {
 	var b []byte
 	for {

@@ -12,7 +12,7 @@
 //	| length 4B | id 8B | status 4B | objects                          a reply
 //	+-----------+-------+-----------+----------
 //
-// in which the length is that of what follows. Replies come in any order. The cache's id is its name's hashCode in Java. A key is a string, 9, its length
+// The length counts the bytes after it. Replies come in any order. The cache's id is its name's hashCode in Java. A key is a string, 9, its length
 // and its bytes in UTF-8; a value a byte array, 12, its length and its bytes.
 //
 //	verb           op                  objects of the reply   outcome
@@ -49,8 +49,8 @@ var (
 
 // Config holds what an ignite target takes beside the common attributes.
 type Config struct {
-	CacheName string         `hcl:"cache_name,optional" json:"cache_name"` // made with the cluster's defaults if it is not there
-	Region    string         `hcl:"region,optional" json:"region"`         // the data region that it is made in; "": the cluster's default
+	CacheName string         `hcl:"cache_name,optional" json:"cache_name"` // created with the cluster's defaults if it does not exist
+	Region    string         `hcl:"region,optional" json:"region"`         // the data region of a cache that the driver creates; "" for the cluster's default
 	User      string         `hcl:"user,optional" json:"user"`             // "" for none
 	Password  *driver.Secret `hcl:"password,optional" json:"password,omitempty"`
 }
@@ -117,7 +117,7 @@ func newCodec(link driver.Link) (*codec, error) {
 	return c, nil
 }
 
-// hashCode is that of a string in Java.
+// hashCode returns the hashCode of a string in Java.
 func hashCode(text string) (h uint32) {
 	for _, unit := range utf16.Encode([]rune(text)) {
 		h = 31*h + uint32(unit)

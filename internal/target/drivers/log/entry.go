@@ -9,7 +9,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// mark is a session and one of its numbers; 0 is nobody's.
+// mark identifies an entry: its session, and its number there. No entry has 0.
 type mark uint64
 
 const (
@@ -25,17 +25,17 @@ func (m mark) number() uint64 { return uint64(m) & maxNumber }
 
 func (m mark) String() string { return fmt.Sprintf("entry %d of session %d", m.number(), m.session()) }
 
-// Each file of a log begins with one of these: logMagic for package pmlog's, of any version, entryMagic for files of entries only, as every epoch
-// begins so.
+// Each file of a log begins with one of these: logMagic for the formats of package pmlog, of any version; entryMagic for files that hold only
+// entries, each of which begins so.
 const (
 	logMagic   = "LGPMLOG"
 	entryMagic = "LGE"
 )
 
-// beginning is how many bytes of a file show whether it held a log: they reach into the header's second copy.
+// beginning is the number of bytes of a file that show whether it held a log. They reach into the header's second copy.
 const beginning = 4096 + 16
 
-// ours reports whether a file that begins so held a log, or was created for one and is still empty.
+// ours reports whether a file that begins with these bytes held a log, or was created for one and is still empty.
 func ours(first []byte) bool {
 	has := func(at int, magic string) bool { return len(first) > at && bytes.HasPrefix(first[at:], []byte(magic)) }
 	return len(bytes.Trim(first, "\x00")) == 0 || has(0, entryMagic) || has(0, logMagic) || has(4096, logMagic)
@@ -55,7 +55,7 @@ const (
 // kind is what all entries of a phase have in common.
 type kind struct {
 	Epoch uint64
-	Size  int // of the largest
+	Size  int // bytes of the largest entry
 	Sizes *driver.Sizes
 	Fill  driver.Fill
 }
@@ -81,7 +81,7 @@ func (k *kind) size(m mark) int {
 	return min(max(k.Sizes.Of(mix(uint64(m))), localfile.StampSize), k.Size)
 }
 
-// usual returns about the mean size.
+// usual returns the approximate mean size of entries.
 func (k *kind) usual() int {
 	if k.Sizes == nil {
 		return k.Size
@@ -94,7 +94,7 @@ func (k *kind) usual() int {
 	return all / some
 }
 
-// text returns the text that entries are cut from.
+// text returns the text of which entries are pieces.
 func (k *kind) text() []byte {
 	v := driver.Value{Size: places*step + k.Size, Fill: k.Fill}
 	if k.Fill.Alike {
@@ -128,8 +128,8 @@ func (k *kind) stamp(to []byte, m mark) {
 type maker struct {
 	kind
 	text    []byte
-	covered [localfile.StampSize]byte // the text under the current entry's stamp
-	at      int                       // where the current entry begins
+	covered [localfile.StampSize]byte // the text that the current entry's stamp replaces
+	at      int                       // offset in the text at which the current entry begins
 }
 
 func newMaker(k kind) *maker {

@@ -13,18 +13,18 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// GroupCommit says how long the session that is going to sync waits for others.
+// GroupCommit says how long a session that is about to sync waits for others.
 type GroupCommit struct {
-	// MaxDelay is how long it waits at most; 0: it syncs at once.
+	// MaxDelay is the longest wait; 0 for none.
 	MaxDelay time.Duration `hcl:"max_delay,optional" json:"max_delay_ns"`
-	// MaxBytes is how much there need be to wait no longer; 0: no amount ends the wait.
+	// MaxBytes is the number of unsynced bytes that ends the wait; 0 if no number does.
 	MaxBytes driver.Size `hcl:"max_bytes,optional" json:"max_bytes"`
 }
 
 // maxDelay bounds how long a group waits.
 const maxDelay = 10 * time.Second
 
-// sharing says what is wrong with the target because one sync is to do for several entries.
+// sharing returns the errors of a target whose entries are to share a sync.
 func (c *Config) sharing(name string) (errs []error) {
 	if !slices.Contains([]string{layoutAppend, layoutChannel}, c.Layout) {
 		errs = append(errs, fmt.Errorf("%s is for the layouts %q; leave it out with %q", name, []string{layoutAppend, layoutChannel}, c.Layout))
@@ -52,7 +52,7 @@ func (g *GroupCommit) validate() (errs []error) {
 	return errs
 }
 
-// String says so in the result; a nil one is "".
+// String describes the block in the result; "" for nil.
 func (g *GroupCommit) String() string {
 	if g == nil {
 		return ""
@@ -70,7 +70,7 @@ func (g *GroupCommit) String() string {
 	return "after " + strings.Join(until, " or ")
 }
 
-// group returns what the layout takes; nil if each entry has a sync of its own.
+// group returns the layout's option; nil if each entry has a sync of its own.
 func (c *Config) group() *pmlog.Group {
 	switch {
 	case c.GroupCommit != nil:
@@ -81,7 +81,7 @@ func (c *Config) group() *pmlog.Group {
 	return nil
 }
 
-// mode returns the mode to open files in. Entries need a sync to share, which map_sync does not have.
+// mode returns the mode to open files in. A group needs a sync that several entries share, and the mode map_sync has no such sync.
 func (c *Config) mode() pmem.Mode {
 	if c.group() != nil && c.Sync == string(pmem.Auto) {
 		return pmem.Fdatasync

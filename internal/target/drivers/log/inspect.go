@@ -16,23 +16,23 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// Contents is what a log holds that no run has open.
+// Contents describes the contents of a log that no run has open.
 type Contents struct {
 	pmlog.Shape
 	Size    int64          // of its file, in bytes
-	End     int64          // where it ends, in bytes; for an array, its size
-	Found   pmlog.Recovery // what opening it would find
-	Epochs  []*Epoch       // in the order of their first entries; in an array, of their slots
+	End     int64          // offset of the log's end, in bytes; for an array, its size
+	Found   pmlog.Recovery // what a recovery would find if the log were opened
+	Epochs  []*Epoch       // in the order of their first entries; in an array, in the order of their slots
 	Strange uint64         // records or slots that hold no entry of a run
-	Gaps    Findings       // entries that are missing between others of their session; an array keeps only the last ones, and has none
-	Damage  Findings       // what neither a run writes nor a crash leaves
+	Gaps    Findings       // entries that are missing between others of their session; none for an array, which keeps only the last entries
+	Damage  Findings       // contents that neither a run nor a crash can have left
 }
 
 // Epoch is the entries of one phase of a run.
 type Epoch struct {
 	ID       uint64
 	Least    int // bytes of its smallest entry
-	Most     int // and of its largest
+	Most     int // bytes of its largest entry
 	Entries  uint64
 	Sessions []*SessionEntries // by number
 }
@@ -48,7 +48,7 @@ type SessionEntries struct {
 type Findings struct {
 	Count uint64
 	First []string
-	More  bool // than are described
+	More  bool // there are more findings than described
 }
 
 // maxFindings is how many findings are described.
@@ -197,8 +197,8 @@ func (c *Contents) channel(data, side *pmem.View) error {
 	})
 }
 
-// nextStamp returns where in a channel the entry behind the one at from begins, which only stamps can tell: it is of the same phase, or the first of
-// its session, or there is none at from.
+// nextStamp returns the offset in a channel at which the entry after the one at from begins. Only stamps show this: the next entry is of the same
+// phase, or the first of its session, or there is no entry at from.
 func nextStamp(l io.ReaderAt, from, end int64) (int64, error) {
 	var epoch, stamp [localfile.StampSize]byte
 	if n, err := l.ReadAt(epoch[:], from); n < len(epoch) && !errors.Is(err, io.EOF) {
@@ -284,7 +284,7 @@ func (c *Contents) entries(next func() ([]byte, error)) error {
 	}
 }
 
-// follow counts an entry, and notes whether it is the one that follows its session's last.
+// follow counts an entry, and records a gap if it does not follow its session's last one.
 func (c *Contents) follow(s *SessionEntries, m mark) {
 	s.Entries++
 	switch due := s.Highest + 1; {
@@ -293,7 +293,7 @@ func (c *Contents) follow(s *SessionEntries, m mark) {
 		c.Damage.add(1, "%v stands behind %v", m, markOf(s.Session, s.Highest))
 	case m.number() > due:
 		c.Gaps.add(m.number()-due, "%v is not there; the next is entry %d", markOf(s.Session, due), m.number())
-		if c.Layout == layoutChannel { // of which nothing is lost in between
+		if c.Layout == layoutChannel { // a channel loses nothing in between
 			c.Damage.add(m.number()-due, "%v has lost its stamp", markOf(s.Session, due))
 		}
 	}

@@ -34,20 +34,22 @@ import (
 
 // Config is what a target of this driver takes.
 type Config struct {
-	// Dir is where the files are, below the worker's --log-root. It may include --log-root itself.
+	// Dir is the directory of the files, below the worker's --log-root. It may begin with the path of --log-root itself.
 	Dir string `hcl:"dir,optional" json:"dir"`
 	// Layout is the form of the files: "append", "channel", "array" or "raw".
 	Layout string `hcl:"layout,optional" json:"layout"`
-	// Sync says when an op is done, in the terms of package pmem; "auto" takes the strongest mode that the file system supports.
+	// Sync says when an op counts as done, in the terms of package pmem; "auto" takes the strongest mode that the file system supports.
 	Sync string `hcl:"sync,optional" json:"sync"`
-	// Prealloc says what the blocks of a new file are, in the terms of package pmem. With "recycle", a file is new only in the beginning.
+	// Prealloc is the state of a new file's blocks, in the terms of package pmem. With "recycle", full files are used again, so that only the first
+	// ones are new.
 	Prealloc string `hcl:"prealloc,optional" json:"prealloc"`
 	// FileSize is the size of each file, except for an array, whose file is as large as its slots.
 	FileSize driver.Size `hcl:"file_size,optional" json:"file_size"`
 	// Share says whether each "worker" or each "session" has a file.
 	Share string `hcl:"share,optional" json:"share"`
-	// Full says when a log without room left is cleared: "inside" the op that finds it full, "outside", before the op begins, or "never": the op is
-	// then an error. "rotate" has the op begin another file instead, and keeps the full one until the next is full. Arrays and raw files are never full.
+	// Full says when a full log is cleared: "inside", within the op that finds it full; "outside", before the op begins; "never", so that the op is
+	// an error. With "rotate", the op begins another file instead, and the full one is kept until the next is full. Arrays and raw files are never
+	// full.
 	Full string `hcl:"clear,optional" json:"clear"`
 	// Erase makes each append to an array erase its slot again, within the op.
 	Erase bool `hcl:"erase,optional" json:"erase"`
@@ -55,13 +57,14 @@ type Config struct {
 	Padding int `hcl:"padding,optional" json:"padding"`
 	// Order is "strict" or "relaxed": whether sessions that append to one log wait for each other.
 	Order string `hcl:"order,optional" json:"order"`
-	// Commit is by "checksum" or "length": what makes an appended record valid.
+	// Commit names what makes an appended record valid: "checksum" or "length".
 	Commit string `hcl:"commit,optional" json:"commit"`
 	// CRC makes raw compute a checksum of each entry, as append and array do.
 	CRC bool `hcl:"crc,optional" json:"crc"`
-	// GroupCommit has sessions that append to one log wait together, for one sync of what they have stored; nil if they do not.
+	// GroupCommit makes sessions that append to one log share syncs of what they have stored; nil if they do not.
 	GroupCommit *GroupCommit `hcl:"group_commit,block" json:"group_commit,omitempty"`
-	// SyncEvery has ops end before their entries are durable: a sync follows after a time, "100ms", so many bytes, "1MiB", or entries, "100"; "" for none.
+	// SyncEvery lets ops end before their entries are durable. A sync follows after a time, "100ms", a number of bytes, "1MiB", or a number of
+	// entries, "100"; "" if ops wait until their entries are durable.
 	SyncEvery string `hcl:"sync_every,optional" json:"sync_every,omitempty"`
 }
 
@@ -196,6 +199,6 @@ func (Driver) Check(config any, v driver.Verb) error {
 	return nil
 }
 
-// renews reports whether a phase makes its files anew, and a session that is alone on one does so whenever it begins again: their blocks are to be
-// new, and a raw file holds nothing that anybody wants to keep.
+// renews reports whether a phase creates its files anew, and whether a session that has a file alone does so whenever it starts again at the
+// beginning. This is so for raw files whose blocks are to be new: nothing in them needs to be kept.
 func (c *Config) renews() bool { return c.Layout == layoutRaw && c.Prealloc != string(pmem.Zeroed) }

@@ -15,7 +15,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// What a log takes of the process's memory, in bytes.
+// Memory that a log takes in the process, in bytes.
 const (
 	slotMemory  = 192 // per slot of an array: for layout, driver and claim
 	pieceMemory = 64  // per piece of a raw file: for its claim
@@ -24,13 +24,13 @@ const (
 // design describes the logs of a site's sessions.
 type design struct {
 	form    form
-	sharing int   // sessions that share a log
-	size    int64 // of its file, in bytes
-	side    int64 // of its side file, if any, in bytes
-	entries int64 // that fit in it
+	sharing int   // number of sessions that share a log
+	size    int64 // size of a log's file, in bytes
+	side    int64 // size of its side file, in bytes; 0 if it has none
+	entries int64 // number of entries that fit in a log
 }
 
-// leastBlock is the least, in bytes, that a device writes.
+// leastBlock is the smallest number of bytes that a device writes.
 const leastBlock = 512
 
 // fits returns an error unless entries are whole blocks.
@@ -89,7 +89,7 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	return d, err
 }
 
-// new reports whether no earlier phase had the log whose first session is from.
+// new reports whether the log whose first session is from did not exist in an earlier phase.
 func (d *design) new(c *Config, site *localfile.Site, from int) bool {
 	return site.Fresh || c.renews() || c.Share == "session" && site.Had != nil && !site.Had[from]
 }
@@ -161,7 +161,7 @@ func (s *store) checkRoom(d *design) error {
 		about(need.Bytes), s.root.Name(), r.place, have, syscall.ENOSPC, s.fitting(&r))
 }
 
-// fitting says how much of what the plan asks for would fit.
+// fitting says how many keys, or how large a file, would fit.
 func (s *store) fitting(r *room) string {
 	c, site := *s.cfg, s.site
 	most := func(n int, set func(n int)) int {
@@ -182,7 +182,7 @@ func (s *store) fitting(r *room) string {
 	return fmt.Sprintf("write file_size = \"%dKiB\" or less in the target", most(int(asked>>10), func(n int) { c.FileSize = driver.Size(n) << 10 }))
 }
 
-// about writes n bytes, rounded down a little.
+// about formats n bytes, rounded down to a whole number of a unit.
 func about(n int64) string {
 	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
 		if one := int64(1) << (40 - 10*i); n >= 10*one {
@@ -192,7 +192,7 @@ func about(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// gone says what to do about an earlier phase's file that could not be opened.
+// gone adds what to do about an earlier phase's file that could not be opened.
 func gone(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pmem.ErrLocked) || errors.Is(err, pmlog.ErrCorrupt) {
 		return fmt.Errorf("%w; let nobody else change files below --log-root", err)
@@ -209,5 +209,5 @@ func (s *store) fileName(from int) string {
 	return name + ".pmlog"
 }
 
-// path returns where a file of the store is.
+// path returns the path of a file of the store.
 func (s *store) path(name string) string { return filepath.Join(s.root.Name(), name) }

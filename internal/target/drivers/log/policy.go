@@ -11,7 +11,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// often says when a log syncs whose entries are acknowledged before they are durable: one of its fields is above 0.
+// often says how often a log syncs if its entries are acknowledged before they are durable. One of its fields is above 0.
 type often struct {
 	entries uint64
 	bytes   uint64
@@ -43,7 +43,7 @@ func sizeOf(text string) uint64 {
 	return 0
 }
 
-// String says so in the result.
+// String describes the interval in the result.
 func (o often) String() string {
 	switch {
 	case o.every > 0:
@@ -59,30 +59,31 @@ type storing interface {
 	Store(p []byte) (uint64, error)
 }
 
-// policy syncs a log now and then, and knows what is at risk meanwhile: what was acknowledged, and no sync begun since has ended.
+// policy syncs a log from time to time, and accounts for the entries at risk in between: those that were acknowledged, and for which no sync that
+// began afterwards has ended.
 type policy struct {
 	often
 	sync  func() error
-	fail  func(error) // is told of a sync that failed
+	fail  func(error) // called with the error of a failed sync
 	stop  chan struct{}
 	ended bool
 	done  sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	acked  count
-	begun  count // acknowledged when the last sync began
-	synced count // of those acknowledged, before the last sync began that has ended
+	begun  count // entries acknowledged when the last sync began
+	synced count // entries acknowledged before the last finished sync began
 	since  time.Time
-	first  []mileage // the first entry after each sync began, the oldest first, if it is at risk
+	first  []mileage // the first entry after the beginning of each sync, if it is at risk; the oldest first
 	risk   localfile.AtRisk
-	spent  float64 // seconds
+	spent  float64 // seconds that the means cover
 	area   [2]float64
 }
 
 // count counts entries and their bytes.
 type count struct{ entries, bytes uint64 }
 
-// mileage says when an entry was acknowledged.
+// mileage holds the time at which an entry was acknowledged.
 type mileage struct {
 	entry uint64
 	at    time.Time
@@ -96,7 +97,7 @@ func newPolicy(o often, sync func() error, fail func(error)) *policy {
 	return p
 }
 
-// run syncs by time until end is called.
+// run syncs at the policy's times until end is called.
 func (p *policy) run() {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
@@ -113,7 +114,7 @@ func (p *policy) run() {
 	}
 }
 
-// end makes the last sync, and returns what was at risk. No session may be running.
+// end makes the last sync, and returns what was at risk during the phase. No session may be running.
 func (p *policy) end() localfile.AtRisk {
 	if p.ended {
 		return p.risk
@@ -145,7 +146,7 @@ func (p *policy) pass(now time.Time) {
 	p.since = now
 }
 
-// took notes an entry that is acknowledged, and syncs if it is time to.
+// took records an acknowledged entry of n bytes, and syncs if one is due.
 func (p *policy) took(n int) error {
 	p.mu.Lock()
 	now := time.Now()
@@ -168,7 +169,7 @@ func (p *policy) took(n int) error {
 	return nil
 }
 
-// force syncs, after which nothing is at risk that was acknowledged before.
+// force syncs. Afterwards, entries acknowledged before the call are no longer at risk.
 func (p *policy) force() error {
 	p.mu.Lock()
 	covers := p.acked
@@ -191,7 +192,7 @@ func (p *policy) force() error {
 	return nil
 }
 
-// lazyWriter acknowledges what its log has stored, as the policy says.
+// lazyWriter acknowledges an entry once its log has stored it, and syncs as the policy says.
 type lazyWriter struct {
 	storing
 	policy *policy

@@ -16,7 +16,7 @@ func namesOf(name string) []string {
 	return []string{name, sideName(name), name + pmlog.Previous, name + pmlog.Next}
 }
 
-// files returns how many files of a log there are at the same time, apart from a side file.
+// files returns the largest number of files that a log has at the same time, apart from a side file.
 func (f *form) files() int {
 	switch {
 	case !f.Rotate:
@@ -24,16 +24,16 @@ func (f *form) files() int {
 	case f.Prealloc == recycle:
 		return 2
 	}
-	return 3 // the one that is to go is there until the next has been made
+	return 3 // the oldest is deleted only once the next has been created
 }
 
 // folder is the directory with a log's segments.
 type folder struct {
 	opener
-	ctx  context.Context // of the creation; later segments are made without one
+	ctx  context.Context // context of the first creation; later segments are created without one
 	name string
 	size int64
-	gone uint64 // fences of files that are closed
+	gone uint64 // fences on files that are closed
 }
 
 // Create implements pmlog.Folder.
@@ -81,7 +81,7 @@ func (f *folder) fences() uint64 {
 	return n
 }
 
-// segment is a file that its folder counts the fences of.
+// segment is a file. When it is closed, its folder counts its fences.
 type segment struct {
 	*pmem.File
 	of *folder
@@ -137,7 +137,7 @@ type segmentsReader struct{ *pmlog.SegmentsReader }
 
 func (r segmentsReader) next() ([]byte, error) { return r.Next() }
 
-// seen is a folder that is only looked at: a rotation that a crash has interrupted is completed in memory.
+// seen is a folder that is only read: a rotation that a crash has interrupted is completed in memory.
 type seen struct {
 	root   *os.Root
 	name   string

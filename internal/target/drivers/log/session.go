@@ -17,16 +17,16 @@ type session struct {
 	store  *store
 	file   *file
 	id     int
-	alone  bool // the only session on its log
+	alone  bool // it is the only session on its log
 	make   *maker
-	entry  []byte // the current entry, of number
+	entry  []byte // the current entry, whose number is in number
 	number uint64
 	log    appender    // for a layout without slots
 	slots  *slotWriter // for a layout with slots
 	turns  *turns      // for a raw file, else nil
 	reader reader
 	read   []byte // buffer for slots
-	reads  bool   // it has read
+	reads  bool   // the session has read something
 
 	// busy is held while the session changes the log, unless it is alone on it. To have a log alone, hold busy of all its sessions.
 	busy   sync.Mutex
@@ -34,7 +34,7 @@ type session struct {
 	turned uint64 // number of the last entry before the current segment
 	issued uint64 // number of the last entry begun
 	acked  uint64 // number of the last entry acknowledged
-	bytes  uint64 // of those acknowledged
+	bytes  uint64 // bytes of acknowledged entries
 	_      [64]byte
 }
 
@@ -102,7 +102,7 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 	return s.fail(err)
 }
 
-// fail notes err, if any, as one after which the session cannot go on.
+// fail records err, if any, as an error after which the session cannot go on.
 func (s *session) fail(err error) error {
 	if err == nil {
 		return nil
@@ -115,7 +115,7 @@ func (s *session) fail(err error) error {
 // remedy says what to do about a failed write.
 func remedy(err error) string {
 	switch {
-	case !errors.Is(err, pmem.ErrPoisoned) && errors.Is(err, syscall.ENOSPC): // of a segment
+	case !errors.Is(err, pmem.ErrPoisoned) && errors.Is(err, syscall.ENOSPC): // no room for a segment
 		return "; make room on its file system, which others fill too, or write a smaller file_size, or another --log-root"
 	case !errors.Is(err, pmem.ErrPoisoned):
 		return ""
@@ -175,7 +175,7 @@ func (s *session) add() error {
 	return nil
 }
 
-// done notes that the entry is acknowledged.
+// done records that the entry is acknowledged.
 func (s *session) done() {
 	s.acked = s.number
 	s.bytes += uint64(len(s.entry))

@@ -18,7 +18,7 @@ type store struct {
 	cfg      *Config
 	site     localfile.Site
 	form     form
-	root     *localfile.Dir // of the files
+	root     *localfile.Dir // directory of the files
 	files    []*file
 	sessions []*session
 	account  localfile.Log
@@ -27,31 +27,31 @@ type store struct {
 	failure string
 }
 
-// file is one log, and what is known about it.
+// file is one log, with the store's records about it.
 type file struct {
 	name     string
 	volume   volume
 	regions  []*pmem.File
-	before   uint64 // fences of its regions before this phase
+	before   uint64 // fences on its regions before this phase
 	sessions []*session
 	older    atomic.Uint64 // entries of earlier phases, in a log that is read from its beginning
-	again    bool          // its places are reused: it is never full
-	fresh    bool          // no earlier phase had it
-	slots    []slot        // of an array
+	again    bool          // its places are reused, so that it is never full
+	fresh    bool          // it did not exist in an earlier phase
+	slots    []slot        // slots of an array
 	policy   *policy       // nil if an op ends when its entry is durable
-	resets   atomic.Uint64 // times it was cleared because it was full
+	resets   atomic.Uint64 // number of times that it was cleared because it was full
 
 	clearing sync.Mutex // held while clearing the full log
 }
 
-// slot is what is known about one slot of an array. Its lock guards its fields if sessions share the slot. It has a cache line to itself, because its
-// neighbours are other sessions'.
+// slot holds the store's records about one slot of an array. Its lock guards its fields if sessions share the slot. It has a cache line to itself,
+// because its neighbours are other sessions'.
 type slot struct {
 	sync.Mutex
 	acked  mark // the entry in it, 0 for none
 	issued mark // the last entry begun
-	erases bool // the last operation begun is to empty it
-	known  bool // changed in this phase
+	erases bool // the last operation begun empties it
+	known  bool // an operation of this phase has changed it
 	_      [32]byte
 }
 
@@ -71,7 +71,7 @@ func (Driver) Open(ctx context.Context, config any, site localfile.Site) (localf
 	}
 }
 
-// tryOpen is Open, once. vanished says that another store has meanwhile deleted the directory.
+// tryOpen is one attempt of Open. vanished says that another store has deleted the directory in the meantime.
 func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, vanished bool, err error) {
 	s = &store{cfg: c, site: site}
 	d, err := c.design(site)
@@ -90,7 +90,7 @@ func tryOpen(ctx context.Context, c *Config, site localfile.Site) (s *store, van
 	return s, false, nil
 }
 
-// openFiles makes the logs that are new, and opens the others.
+// openFiles creates the new logs, and opens the others.
 func (s *store) openFiles(ctx context.Context, d *design) error {
 	s.form = d.form
 	for from := s.site.From; from < s.site.To; from += d.sharing {
@@ -163,7 +163,7 @@ func (f *file) fences() (n uint64) {
 	return n
 }
 
-// look finds out what an earlier phase has left.
+// look reads what an earlier phase has left in the log.
 func (f *file) look(s *store) error {
 	f.again = s.form.Layout == layoutArray || s.form.Layout == layoutRaw
 	if s.form.Layout == layoutArray {
@@ -247,7 +247,7 @@ func (s *store) describe() {
 	}
 }
 
-// instructions says what brings entries to memory: the largest may need others than the smallest.
+// instructions names the instructions that bring entries to memory. They may differ between the smallest and the largest entry.
 func instructions(f *pmem.File, k *kind) string {
 	large, small := f.Instruction(k.Size), f.Instruction(k.least())
 	if large != small {
@@ -320,7 +320,7 @@ func (s *store) Log() localfile.Log {
 	return l
 }
 
-// lastSyncs makes those of logs whose entries may be at risk, at the same time, as sessions that sync for themselves would.
+// lastSyncs makes the last syncs of logs whose entries may be at risk, all at the same time, as sessions that sync for themselves would.
 func (s *store) lastSyncs() {
 	var wait sync.WaitGroup
 	for _, f := range s.files {
@@ -339,7 +339,7 @@ func (s *store) unwritten(l *localfile.Log) bool {
 	return s.cfg.Full == rotate || s.cfg.Layout != layoutArray && l.Resets == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.fresh })
 }
 
-// failed notes why the first session failed.
+// failed records why the first session failed.
 func (s *store) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +361,7 @@ func (s *store) Close() ([]byte, error) {
 	failed := s.failure != ""
 	s.mu.Unlock()
 	switch err := errors.Join(errs...); {
-	case failed && s.cfg.SyncEvery != "": // what was at risk need not be there, and nobody knows which entries were
+	case failed && s.cfg.SyncEvery != "": // entries that were at risk may be missing, and it is unknown which ones were
 		return nil, nil
 	case !failed && err != nil:
 		return nil, err
@@ -374,7 +374,7 @@ func (s *store) Remove() error {
 	var errs []error
 	for _, f := range s.files {
 		for _, name := range namesOf(f.name) {
-			if err := s.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // another phase's store had it too
+			if err := s.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // another phase's store may have removed it
 				errs = append(errs, err)
 			}
 		}

@@ -13,10 +13,11 @@ import (
 	"github.com/loadgen/loadgen/pkg/pmlog"
 )
 
-// claim says what a worker wrote in a phase, for another process to check. It is encoded with encoding/gob: the program that wrote it also reads it.
+// claim describes what a worker wrote in a phase, for another process to check. It is encoded with encoding/gob, since the program that writes it
+// also reads it.
 type claim struct {
 	Root  string // no file lies outside it
-	Dir   string // below Root
+	Dir   string // directory below Root
 	Form  form
 	Files []fileClaim
 }
@@ -37,10 +38,10 @@ type sessionClaim struct {
 
 // placeClaim says that a place holds Acked, or possibly Issued; 0 means nothing.
 type placeClaim struct {
-	Place         int // of raw: the offset in the file
+	Place         int // number of the slot; for raw, the offset in the file
 	Acked, Issued mark
 	Erases        bool // the last operation begun may have emptied it
-	Untouched     bool // may hold anything but an entry of this phase
+	Untouched     bool // the place may hold anything but an entry of this phase
 }
 
 // claim returns the claim about all files.
@@ -69,7 +70,7 @@ func (s *store) claim() ([]byte, error) {
 }
 
 // places returns what the session's part of a raw file holds: the entries of its last round and, behind them, those of the round before; or nothing
-// of this phase where it has not written yet. It leaves out what the entry that was begun last may have torn.
+// of this phase where it has not written yet. It leaves out entries that the entry begun last may have overwritten in part.
 func (s *session) places() (list []placeClaim) {
 	t := s.turns
 	if t == nil {
@@ -171,7 +172,7 @@ func (v *verifier) missing(f *fileClaim) {
 // file verifies a log.
 func (v *verifier) file(root *os.Root, f *fileClaim) error {
 	if len(f.Sessions) == 0 && len(f.Places) == 0 {
-		return nil // a file that is extended, and was not
+		return nil // a file that is extended when written to, and was never written to
 	}
 	volume, err := v.form.view(root, f.Name)
 	if err != nil {
@@ -184,7 +185,7 @@ func (v *verifier) file(root *os.Root, f *fileClaim) error {
 			to = append(to, make([]byte, v.Size)...)
 			n, err := raw.ReadAt(to, int64(place))
 			if to = to[:n]; n >= localfile.StampSize {
-				if to = to[:min(n, v.size(markIn(to)))]; err == io.EOF { // behind the entry, if that is there
+				if to = to[:min(n, v.size(markIn(to)))]; err == io.EOF { // to the end of the entry, if there is one
 					err = nil
 				}
 			}
@@ -253,7 +254,7 @@ func (v *verifier) entries(f *fileClaim, r reader) {
 		}
 	}
 	n, err := each(r, check)
-	for errors.Is(err, pmlog.ErrCorrupt) { // what follows may be as it was written
+	for errors.Is(err, pmlog.ErrCorrupt) { // what follows may be intact
 		v.wrong("%s: after %d entries: %v", f.Name, n, err)
 		var more uint64
 		more, err = each(r, check)
@@ -295,7 +296,7 @@ func (v *verifier) places(f *fileClaim, read func(place int, to []byte) ([]byte,
 			v.wrong("%s: place %d holds %v, which was never issued", f.Name, c.Place, m)
 		case len(p) == 0 && (c.Acked == 0 || c.Erases), len(p) > 0 && ok && m == c.Issued && m != c.Acked:
 			if c.Acked != 0 {
-				v.proof.Verified++ // its replacement was begun
+				v.proof.Verified++ // the operation that replaces it had begun
 			}
 		case len(p) > 0 && ok && m == c.Acked:
 			v.proof.Verified++

@@ -16,12 +16,12 @@ import (
 
 // volume is a log in one of the layouts, in its file or files.
 type volume interface {
-	// writer returns what the i-th of the n sessions on the log writes with: a *slotWriter, or an appender.
+	// writer returns the writer of the i-th of the n sessions on the log: a *slotWriter, or an appender.
 	writer(i, n int) (any, error)
-	// reader returns what the i-th of the n sessions on the log reads with: the whole log, or its own part of a raw file. nil for an array, whose
-	// slots are read by number.
+	// reader returns the reader of the i-th of the n sessions on the log, for the whole log or for the session's part of a raw file. It is nil for an
+	// array, whose slots are read by number.
 	reader(i, n int) reader
-	// room reports whether the next entry fits, if it has that many bytes, and no other session writes one first.
+	// room reports whether an entry of size bytes fits, unless another session writes one first.
 	room(size int) bool
 	// clear empties the whole log.
 	clear() error
@@ -29,7 +29,7 @@ type volume interface {
 	close() error
 }
 
-// groups is a volume of which one sync makes several entries durable.
+// groups is a volume in which one sync makes several entries durable.
 type groups interface {
 	Groups() pmlog.GroupSizes
 	Sync() error
@@ -43,8 +43,8 @@ type appender interface {
 
 // reader reads for one session.
 type reader interface {
-	// next returns the next entry, or io.EOF after the last one. The bytes are valid until the next call. After pmlog.ErrCorrupt, the next call goes on
-	// behind the damage.
+	// next returns the next entry, or io.EOF after the last one. The bytes are valid until the next call. After pmlog.ErrCorrupt, the next call
+	// continues after the damage.
 	next() ([]byte, error)
 }
 
@@ -52,13 +52,13 @@ type reader interface {
 type form struct {
 	Layout string
 	Kind   kind
-	Slots  int // in an array
+	Slots  int // number of slots in an array
 
 	Padding       int
 	Order, Commit string
 	CRC           bool
 	Prealloc      string
-	Rotate        bool         // it is in segments
+	Rotate        bool         // the log is in segments
 	Group         *pmlog.Group // nil without group commit
 }
 
@@ -102,7 +102,7 @@ func sideName(name string) string { return name + ".side" }
 func (f *form) open(ctx context.Context, root *os.Root, name string, size int64, mode pmem.Mode) (volume, []*pmem.File, error) {
 	files := opener{root: root, mode: mode, prealloc: pmem.Prealloc(f.Prealloc), entry: int64(f.Kind.usual()), create: size > 0}
 	if f.Prealloc == recycle {
-		files.prealloc = pmem.Zeroed // those to recycle
+		files.prealloc = pmem.Zeroed // files that are recycled
 	}
 	if f.Rotate {
 		return f.openSegments(&folder{ctx: ctx, opener: files, name: name, size: size})
@@ -276,11 +276,11 @@ func (w channelWriter) Store(p []byte) (uint64, error) {
 	return uint64(off), err
 }
 
-// pieces reads consecutive entries.
+// pieces reads entries that lie one after another.
 type pieces struct {
 	of   io.ReaderAt
 	kind *kind
-	end  bool // where no entry begins, there are no more; otherwise something is damaged
+	end  bool // the first place where no entry begins is the end; otherwise it is damage
 	at   int64
 	buf  []byte
 }
@@ -321,7 +321,7 @@ func (r *pieces) short(n int, err error) error {
 	return err
 }
 
-// skip goes to where the next entry may begin, behind one whose stamp is damaged.
+// skip moves to the next place where an entry may begin, after one with a damaged stamp.
 func (r *pieces) skip() error {
 	damaged := fmt.Errorf("no entry begins at %d: %w", r.at, pmlog.ErrCorrupt)
 	for r.at++; ; r.at += int64(len(r.buf) - localfile.StampSize + 1) {
@@ -373,8 +373,8 @@ func (w *slotWriter) turn() int {
 type rawVolume struct {
 	*pmlog.Raw
 	kind  *kind
-	size  int64        // of the file
-	renew func() error // makes the file's blocks new again; nil: they are to stay
+	size  int64        // size of the file
+	renew func() error // makes the file's blocks new again; nil to keep them
 }
 
 // part returns the bytes of the i-th of n sessions: from ≤ offset < to. The largest entries fit as often as they can.
@@ -411,9 +411,9 @@ type rawWriter struct {
 // turns are the rounds in which a session writes its part of a file, from the beginning of the part each time.
 type turns struct {
 	from, to      int64
-	written       uint64 // entries
-	before, first uint64 // numbers of the entries that the round before and this one began with; 0: there was none before
-	again         uint64 // rounds after the first
+	written       uint64 // number of entries
+	before, first uint64 // numbers of the first entries of the previous round and of this one; before is 0 if there was no previous round
+	again         uint64 // number of rounds after the first
 	renewed       bool   // the file is made anew before its first byte is written again
 }
 

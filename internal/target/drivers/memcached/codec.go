@@ -105,7 +105,8 @@ func (codec) Outline(b []byte, verb driver.Verb) int {
 // stored is the reply to a successful ms.
 const stored = "HD\r\n"
 
-// Parse reads one reply. If a value is incomplete, it only looks at the line before it, so reading a large one in pieces costs nothing per piece.
+// Parse reads one reply. If the value is incomplete, it reads only the line before the value, so that receiving a large value in pieces costs nothing
+// per piece.
 func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	*reply = driver.Reply{}
 	line, n, err := readLine(b)
@@ -139,7 +140,7 @@ func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error)
 type meaning struct {
 	code    string
 	outcome driver.Outcome
-	message []byte // for an error
+	message []byte // message of an error
 }
 
 var (

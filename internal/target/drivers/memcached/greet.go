@@ -15,7 +15,7 @@ var greetings = [...]struct{ ask, want string }{
 	{"version", "VERSION"},
 }
 
-// oldest is the first version with the meta commands in their current form: ms has the size after the key, and success is HD.
+// oldest is the first version with the meta commands in their current form: in ms the size follows the key, and the reply to success is HD.
 var oldest = [3]int{1, 6, 10}
 
 var errTooOld = errors.New(`the server does not know the meta commands: it must be memcached 1.6.10 or newer, or write protocol = "text"`)
@@ -50,7 +50,7 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 	switch {
 	case want == "MN" && string(line) == "ERROR":
 		return 0, "", errTooOld
-	case want == "VERSION" && string(line) == "ERROR": // its answer to mn has to do
+	case want == "VERSION" && string(line) == "ERROR": // the answer to mn has to suffice
 		return n, "", nil
 	case isError(word):
 		return 0, "", fmt.Errorf("server says %s", printable(string(line)))
@@ -63,7 +63,7 @@ func parseGreeting(b []byte, i int) (n int, rest string, err error) {
 }
 
 // isTooOld recognises memcached 1.5.19 to 1.6.9, which answer mn but know an earlier form of the other meta commands. A server with another kind of
-// version is not memcached itself; its answer to mn has to do.
+// version is not memcached itself; the answer to mn then has to suffice.
 func isTooOld(version string) bool {
 	var v []int
 	for _, part := range strings.SplitN(version, ".", 3) {

@@ -18,7 +18,7 @@ import (
 // maxIdentity bounds everything a server may send to Identify; a real one sends about 5 KiB.
 const maxIdentity = 1 << 20
 
-// questions are asked after the greeting, with the lines of the answers that bear on a measurement. reqs_per_event is how many requests of one
+// questions are asked after the greeting. Each has the lines of its answer that matter to a measurement. reqs_per_event is how many requests of one
 // connection the server carries out before it turns to another.
 var questions = [...]struct {
 	ask    string
@@ -79,8 +79,8 @@ func identify(conn net.Conn, greet func(net.Conn, *lineReader, map[string]string
 	return id, nil
 }
 
-// instance tells a memcached on the client's own machine from every other one there: by its process, when that started, and the port. Elsewhere these
-// may be equal: containers that are started together have the same process id.
+// instance returns a text that differs between the memcached servers on the client's own machine: process id, start time and port. On other machines
+// these may be equal, since containers that are started together have the same process id.
 func instance(stats map[string]string, from, to net.Addr) string {
 	local, _ := from.(*net.TCPAddr)
 	remote, tcp := to.(*net.TCPAddr)
@@ -112,7 +112,7 @@ func greetMeta(conn net.Conn, in *lineReader, id map[string]string) error {
 	return nil
 }
 
-// greetText asks for the version. A proxy may not know it and close the connection.
+// greetText asks for the version. A proxy may not know the command, and close the connection.
 func greetText(conn net.Conn, in *lineReader, id map[string]string) error {
 	_, _ = conn.Write([]byte("version\r\n")) // if this fails, so does reading the answer
 	line, err := in.next()

@@ -64,7 +64,7 @@ var (
 // Config holds what a memcached target takes beside the common attributes.
 type Config struct {
 	Protocol string `hcl:"protocol,optional" json:"protocol,omitempty"` // metaProtocol (also if "") or textProtocol
-	CAS      bool   `hcl:"cas,optional" json:"cas,omitempty"`           // read with gets
+	CAS      bool   `hcl:"cas,optional" json:"cas,omitempty"`           // gets are sent as the command gets
 }
 
 const (

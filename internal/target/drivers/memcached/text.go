@@ -34,7 +34,7 @@ const (
 	valueFields      = 4         // VALUE, key, client flags and size; a CAS unique may follow
 )
 
-// Greet says nothing: no command is known to every server and proxy of this protocol and counted by none of them.
+// Greet sends nothing: there is no command that every server and proxy of this protocol knows and none of them counts.
 func (textCodec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
 // ParseGreeting is never called.
@@ -86,7 +86,7 @@ func (c textCodec) Offsets(req *driver.Request) (keyAt, valueAt int) {
 	}
 }
 
-// Parse reads one reply. If a value is incomplete, it only looks at the line before it.
+// Parse reads one reply. If the value is incomplete, it reads only the line before the value.
 func (c textCodec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	if verb == driver.Get {
 		return c.parseGet(b, reply)

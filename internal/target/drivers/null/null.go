@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// maxLatency keeps the largest reply of the longest-tailed spread, 37 times the mean, well within the range of a time.Duration.
+// maxLatency keeps the longest latency of the spread with the longest tail, 37 times the mean, well within the range of a time.Duration.
 const maxLatency = time.Hour
 
 // Config is what a target of this driver takes.
@@ -23,7 +23,7 @@ type Config struct {
 	// Spread is the distribution of latencies: "none", all equal the mean; "exponential"; "uniform", from 0 to twice the mean.
 	Spread string `hcl:"spread,optional" json:"spread"`
 	// Growth makes latencies grow with the request's number n in its stream, from 0. It multiplies those of Latency and Spread by 1 + x for "linear",
-	// 1 + x² for "square" and 1 + log₂(1 + x) for "log", where x = n / GrowthAt; "" or "none": no growth.
+	// 1 + x² for "square" and 1 + log₂(1 + x) for "log", where x = n / GrowthAt. "" and "none" mean no growth.
 	Growth string `hcl:"growth,optional" json:"growth,omitempty"`
 	// GrowthAt is the number of the request that takes twice as long as the first; 0 for 1,000.
 	GrowthAt int `hcl:"growth_at,optional" json:"growth_at,omitempty"`
@@ -140,10 +140,10 @@ func (c *Config) latency(req *driver.Request) time.Duration {
 	return time.Duration(math.Min(took, float64(longest)))
 }
 
-// longest bounds a growing reply, so that it stays well within the range of a time.Duration.
+// longest bounds a growing latency, so that it stays well within the range of a time.Duration.
 const longest = 100 * maxLatency
 
-// grown returns how many times as long as the first request the n-th request of a stream takes.
+// grown returns the factor by which the n-th request of a stream takes longer than the first.
 func (c *Config) grown(n uint64) float64 {
 	x := float64(n) / float64(cmp.Or(c.GrowthAt, 1000))
 	switch c.Growth {

@@ -14,7 +14,7 @@ const maxMessage = 1<<30 + 1<<16
 // headSize is the length of a message's head: its type, and its length without the type.
 const headSize = 5
 
-// codec serves all connections of a loop.
+// codec is shared by all connections of a loop.
 type codec struct {
 	run string
 	by  [driver.NumVerbs]*statement
@@ -26,7 +26,7 @@ var (
 	_ driver.Resumer = (*codec)(nil)
 )
 
-// Greet says nothing: the handshake has already begun the connection.
+// Greet sends nothing: the handshake has already begun the connection.
 func (*codec) Greet(dst []byte) ([]byte, int) { return dst, 0 }
 
 // ParseGreeting is never called.
@@ -38,7 +38,7 @@ func (*codec) ParseGreeting([]byte, int) (int, error) {
 func (c *codec) AppendRequest(dst []byte, req *driver.Request) []byte {
 	s := c.by[req.Verb]
 	bind := len(dst)
-	dst = append(dst, 'B', 0, 0, 0, 0, 0) // to the unnamed portal
+	dst = append(dst, 'B', 0, 0, 0, 0, 0) // the unnamed portal
 	dst = append(append(dst, s.name...), 0)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(s.parameters)))
 	for i := range s.parameters {
@@ -149,7 +149,7 @@ func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, err
 
 var noRow = []byte(`no row was found or changed, and the plan expects one (none = "error")`)
 
-// nothing is the outcome of a request that found and changed no row.
+// nothing sets the reply to a request that found or changed no row.
 func (c *codec) nothing(verb driver.Verb, reply *driver.Reply) {
 	if s := c.by[verb]; s != nil {
 		reply.Outcome = s.none

@@ -12,10 +12,10 @@ import (
 
 var _ driver.Informant = Driver{}
 
-// tableRows is the one figure that is told only if it is asked for: the server reads the whole table to count it.
+// tableRows is the one figure that is sent only if the plan names it, since the server reads the whole table to count the rows.
 const tableRows = "table_rows"
 
-// figures are those requested from the server: of the loaded database, the driver's table, and the statements on it.
+// figures are the figures requested from the server, about the loaded database, the driver's table, and the statements on it.
 var figures = func() []driver.Figure {
 	all := []driver.Figure{
 		{Name: "database_size", Unit: "bytes"},
@@ -57,7 +57,8 @@ func (Driver) Describe(name string) driver.Figure {
 	return driver.Figure{Name: name}
 }
 
-// askDatabase returns a row of name and value for each figure. Who waits for the lock of the write-ahead log waits for the disk.
+// askDatabase returns a row of name and value for each figure. A backend that waits for the lock of the write-ahead log counts as waiting for the
+// disk.
 const askDatabase = `SELECT f.name, f.value FROM pg_stat_database d, LATERAL (SELECT count(*) active,
 		count(*) FILTER (WHERE wait_event_type IS NULL) running,
 		count(*) FILTER (WHERE wait_event_type = 'IO' OR wait_event = 'WALWrite') io,
@@ -84,8 +85,8 @@ func askStatements() string {
 		LATERAL (VALUES ('statements_' || t.verb || '_calls', t.calls::text), ('statements_' || t.verb || '_us', round((t.ms * 1000)::numeric)::text)) f(name, value)`
 }
 
-// askTable returns how much the table takes with its indexes and its TOAST, and, after that was read, how many rows it has. It is empty without a
-// table, and fails if there is none.
+// askTable returns a query for the size of the table with its indexes and its TOAST, and, if count is set, for its number of rows. The text is empty
+// if table is empty. The query fails if the table does not exist.
 func askTable(table string, count bool) string {
 	if table == "" {
 		return ""

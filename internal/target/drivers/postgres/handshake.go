@@ -36,7 +36,7 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 	}
 	for _, s := range all {
 		if link.Run == "" || s.absent {
-			continue // a request that executes it will end in an error
+			continue // requests that execute this statement end in an error
 		}
 		if err := s.prepare(ctx, pg); err != nil {
 			return nil, err
@@ -52,7 +52,7 @@ func (Driver) Handshake(ctx context.Context, conn net.Conn, link driver.Link) (n
 	return taken.Conn, nil
 }
 
-// prepare has the server parse the statement.
+// prepare makes the server parse the statement.
 func (s *statement) prepare(ctx context.Context, pg *pgconn.PgConn) error {
 	d, err := pg.Prepare(ctx, s.name, s.sql, s.oids)
 	if err != nil && s.op == "" {
@@ -94,7 +94,7 @@ func login(ctx context.Context, conn net.Conn, link driver.Link) (*pgconn.PgConn
 	}
 	settings.TLSConfig, settings.Fallbacks = nil, nil
 	settings.DialFunc = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
-	settings.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // it is connected already
+	settings.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // conn is connected already
 	settings.MaxProtocolMessageBodyLen = maxStartup
 	pg, err := pgconn.ConnectConfig(ctx, settings)
 	if err != nil {

@@ -16,7 +16,7 @@ const settingsTold = `'fsync', 'synchronous_commit', 'full_page_writes', 'wal_le
 	'effective_cache_size', 'max_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', 'commit_delay', 'max_connections', 'jit', 'autovacuum',
 	'default_transaction_isolation', 'synchronous_standby_names', 'track_io_timing', 'huge_pages'`
 
-// askInstance tells this server from its replicas, which share its system identifier, and from what runs on a copy of its files.
+// askInstance distinguishes this server from its replicas, which share its system identifier, and from servers that run on a copy of its files.
 const askInstance = `SELECT 'system_identifier ' || system_identifier || ', started ' || pg_postmaster_start_time() || ', port ' || current_setting('port')
 	FROM pg_control_system()`
 

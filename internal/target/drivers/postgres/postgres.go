@@ -2,8 +2,8 @@
 // Protocol").
 //
 // A connection begins with pgconn's startup: SSLRequest, authentication, settings. Then the load's statements are prepared on it, each under its own
-// name. A request is Bind, Execute and Sync: a transaction of its own, so requests can be pipelined on a connection, and one that fails affects no
-// other.
+// name. A request consists of Bind, Execute and Sync. It is a transaction of its own, so that requests can be pipelined on a connection and a failed
+// one affects no other.
 //
 //	request  statement                                    answer                  outcome
 //	get      SELECT value … WHERE key = $1                a row                   ok; none: miss
@@ -15,7 +15,7 @@
 //	any      -                                            FATAL or PANIC          the connection is lost, for that reason
 //
 // The table is created before the first load, and has the form (key bytea PRIMARY KEY, value bytea or jsonb NOT NULL). A clear phase drops it if the
-// driver created it, it is empty, and no connection of this or another run has prepared statements on it. The database's advisory locks say so:
+// driver created it, it is empty, and no connection of this or another run has prepared statements on it. The database's advisory locks show this:
 //
 //	lock                          mode        held by
 //	hashtext('loadgen TABLE')     exclusive   a connection that creates or drops the table, for that transaction

@@ -55,7 +55,7 @@ func makeTable(ctx context.Context, pg *pgconn.PgConn, table, column string) err
 	return err
 }
 
-// isThere reads the catalog: within a transaction, to_regclass may use what was cached before.
+// isThere reads the catalog, because to_regclass may use older cached entries within a transaction.
 func isThere(ctx context.Context, pg *pgconn.PgConn, table string) (bool, error) {
 	return holds(ctx, pg, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = '"+table+"' AND pg_table_is_visible(oid))")
 }
@@ -77,7 +77,7 @@ func checkTable(ctx context.Context, pg *pgconn.PgConn, table, column string) er
 	return nil
 }
 
-// holds asks whether something is so, which the last row of the answer begins with.
+// holds sends a query for a condition, and returns the truth value in the first column of the last row.
 func holds(ctx context.Context, pg *pgconn.PgConn, sql string) (bool, error) {
 	all, err := rows(ctx, pg, sql)
 	if err != nil {

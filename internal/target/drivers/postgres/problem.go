@@ -46,7 +46,7 @@ func (p problem) outcome() driver.Outcome {
 // mostWords bounds how much of a server's words is repeated, in bytes.
 const mostWords = 80
 
-// text puts what to do near the front: errors are counted by their first 120 bytes.
+// text puts the remedy near the front, because errors are counted by their first 120 bytes.
 func (p problem) text() []byte { return p.with(remedy(string(p.code))) }
 
 func (p problem) with(what string) []byte {

@@ -23,14 +23,14 @@ const (
 // statement is what a verb's requests execute. Every connection has prepared it under its name.
 type statement struct {
 	verb       driver.Verb
-	name       string // on the connection
+	name       string // the statement's name on a connection
 	sql        string
 	parameters []parameter
 	oids       []uint32
-	result     byte           // format of its columns
+	result     byte           // format of the result's columns
 	none       driver.Outcome // outcome if no row was found or changed
 	op         string         // the plan's name for it, if the plan words it
-	absent     bool           // nothing prepares it: it needs a table, and the plan wants none
+	absent     bool           // it is never prepared, since it needs a table and the plan wants none
 }
 
 // parameter is one parameter of a statement.
@@ -45,8 +45,8 @@ var (
 	theValue = form.Template{{Kind: form.Value}}
 )
 
-// statements returns the statements that a link's requests may execute: the plan's wording, and the driver's own for the rest. The table is the one
-// that the latter use; "" if there are none, or if the plan wants none.
+// statements returns the statements that a link's requests may execute: the plan's wording, and the driver's own for the rest. table is the table
+// that the driver's own statements use; "" if there are no such statements, or the plan wants no table.
 func statements(link driver.Link) (table string, all []*statement, err error) {
 	c, err := configOf(link)
 	if err != nil {

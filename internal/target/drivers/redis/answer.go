@@ -14,7 +14,7 @@ import (
 // rules map replies to a command that a plan words to outcomes.
 type rules struct {
 	usual bool // null is a miss, everything else is ok
-	only  bool // there is a list of ok replies: a reply in no list is an error
+	only  bool // there is a list of ok replies, so that a reply in no list is an error
 	list  []rule
 	errs  []errorRule
 }
@@ -61,7 +61,7 @@ func (r *reply) aggregate() bool { return r.kind == array || r.kind == set || r.
 // expects reads an expectation. Numbers and empty replies are tested before kinds, since they have a kind too.
 func (a *ask) expects(e *Expect) error {
 	a.rules = rules{usual: e == nil}
-	if a.verb == driver.Delete && e == nil { // as with the driver's own delete: the key was not there
+	if a.verb == driver.Delete && e == nil { // 0 means that the key did not exist, as in the driver's own delete
 		a.rules = rules{list: []rule{{outcome: driver.Miss, number: 0}}}
 	}
 	if e == nil {
@@ -108,7 +108,7 @@ func isErrorWord(word string) bool {
 	return word != ""
 }
 
-// expectError adds a word of the list of that name to those that error replies begin with.
+// expectError adds a word of the named list to the words that error replies may begin with.
 func (u *rules) expectError(list string, outcome driver.Outcome, word string) error {
 	switch {
 	case !isErrorWord(word):
@@ -326,7 +326,7 @@ func (a *ask) skim(b []byte, most int) (n, took int) {
 	return n, took
 }
 
-// outline is driver.Skimmer's.
+// outline implements Outline of driver.Skimmer.
 func (a *ask) outline(c *codec, b []byte) int {
 	if !a.rules.usual {
 		return 0
@@ -362,7 +362,7 @@ func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, 
 		}
 		return n, nil
 	}
-	if within != nil { // part of what was asked for was not done, whatever else there is
+	if within != nil { // part of the request was not done, whatever else the reply holds
 		reply.Outcome, reply.Message = driver.Error, c.told(within)
 		return n, nil
 	}
@@ -406,7 +406,7 @@ func walk(b []byte, p *driver.Progress, read reader) (failed []byte, whole bool,
 	return failed, true, nil
 }
 
-// resume is driver.Resumer's.
+// resume implements Resume of driver.Resumer.
 func resume(b []byte, p *driver.Progress, read reader) (bool, error) {
 	if p.At == 0 {
 		r, n, err := read(b)
@@ -425,7 +425,7 @@ func (*codec) Resume(b []byte, p *driver.Progress) (bool, error) { return resume
 // Resume implements driver.Resumer.
 func (*codec3) Resume(b []byte, p *driver.Progress) (bool, error) { return resume(b, p, readReply) }
 
-// facts says what in the server's description of a command rules it out as a request for a load; "" for nothing.
+// facts says why the server's description of a command rules it out as a request for a load; "" if it does not.
 func (a *ask) facts(arity int64, flags []string) string {
 	words := int64(len(a.args))
 	switch {

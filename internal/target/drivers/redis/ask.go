@@ -14,14 +14,14 @@ type ask struct {
 	script string // run by EVALSHA; "" for none
 	rules  rules
 
-	pieces []piece // args as they are sent
-	tail   []byte  // follows the last piece
+	pieces []piece // the arguments as they are sent
+	tail   []byte  // the bytes after the last piece
 	laid   bool    // requests differ only in key and value, each present at most once, the key first
 }
 
 // piece is an argument with placeholders, and the bytes before it.
 type piece struct {
-	lead   []byte // up to the $ of its length
+	lead   []byte // bytes up to the $ before the argument's length
 	arg    form.Template
 	size   int  // bytes of its fixed text
 	keys   int  // number of {key}

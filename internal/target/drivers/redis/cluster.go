@@ -22,13 +22,13 @@ var (
 // lastSlot is the highest number of a slot.
 const lastSlot = 1<<14 - 1
 
-// asking precedes a request that an ASK has sent to a node; the reply is +OK.
+// asking precedes a request that an ASK redirect has sent to a node; the reply is +OK.
 const asking = "*1\r\n$6\r\nASKING\r\n"
 
 // strayed replaces the words of a redirect that is not followed, so that they are the same for every slot.
 var strayed = []byte("the server is a node of a cluster and does not have the key: write cluster = true in the target")
 
-// told returns an error's words, but strayed for a redirect that is not followed.
+// told returns an error's words, or strayed for a redirect that is not followed.
 func (c *codec) told(words []byte) []byte {
 	if !c.cluster {
 		if _, _, redirected := c.Redirect(words); redirected {
@@ -38,7 +38,8 @@ func (c *codec) told(words []byte) []byte {
 	return words
 }
 
-// Clustered reports whether the config, a *Config, asks for a cluster, or for a master and its replicas, which are one of a single master.
+// Clustered reports whether the config, a *Config, asks for a cluster, or for a master and its replicas, which count as a cluster with a single
+// master.
 func (Driver) Clustered(config any) bool {
 	cfg, ok := config.(*Config)
 	return ok && (cfg.Cluster || cfg.Sentinel != nil || cfg.Read == fromReplica)
@@ -95,7 +96,7 @@ func (d Driver) Nodes(ctx context.Context, conn net.Conn, link driver.Link) (nod
 	return nodes, nil
 }
 
-// clusterNodes asks a node for all nodes.
+// clusterNodes asks a node for all nodes of the cluster.
 func clusterNodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 	_, _ = conn.Write(appendCommand(nil, "CLUSTER", "NODES")) // if this fails, so does reading the answer
 	text, err := in.cluster()
@@ -104,7 +105,7 @@ func clusterNodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 	}
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
-		host = "127.0.0.1" // it is a Unix socket
+		host = "127.0.0.1" // the peer is a Unix socket
 	}
 	return parseNodes(text, host)
 }

@@ -104,7 +104,7 @@ func (*codec) Outline(b []byte, verb driver.Verb) int {
 	return n + int(size) + len("\r\n")
 }
 
-// Parse reads one reply. If a bulk string is incomplete, it only looks at the header, so reading a large value in pieces costs nothing per piece.
+// Parse reads one reply. If a bulk string is incomplete, it reads only the header, so that receiving a large value in pieces costs nothing per piece.
 func (c *codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error) {
 	switch verb {
 	case driver.Get:

@@ -57,7 +57,7 @@ func (Driver) Describe(name string) driver.Figure {
 	return f
 }
 
-// AppendQuestion sends INFO, and INFO commandstats, which the first omits. Versions before 7 take one section at a time.
+// AppendQuestion sends INFO, and INFO commandstats for the section that a plain INFO omits. Versions before 7 take one section at a time.
 func (Driver) AppendQuestion(dst []byte, _ driver.Link) ([]byte, error) {
 	return appendCommand(appendCommand(dst, "INFO"), "INFO", "commandstats"), nil
 }

@@ -39,7 +39,7 @@ func newGreeting(cfg *Config, password string, scripts ...string) greeting {
 		add(step{name: "SELECT " + n, want: "OK"}, "SELECT", n)
 	}
 	if cfg.Cluster && cfg.Read == fromReplica {
-		add(step{name: "READONLY", want: "OK"}, "READONLY") // has replicas answer gets
+		add(step{name: "READONLY", want: "OK"}, "READONLY") // lets replicas answer gets
 	}
 	add(step{name: "PING", want: "PONG", courtesy: true}, "PING")
 	for _, text := range scripts {
@@ -60,7 +60,7 @@ func hello(cfg *Config, password string) []string {
 	return args
 }
 
-// introduce adds the same for RESP2.
+// introduce adds the commands that do this in RESP2.
 func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
 	switch {
 	case cfg.Password == nil:
@@ -74,7 +74,7 @@ func (g *greeting) introduce(cfg *Config, add func(s step, args ...string)) {
 	}
 }
 
-// Greet appends HELLO, or AUTH and CLIENT SETNAME if the config asks for them, then SELECT, likewise, and PING.
+// Greet appends HELLO, or AUTH and CLIENT SETNAME if the config asks for them; SELECT if the config asks for it; and PING.
 func (c *codec) Greet(dst []byte) ([]byte, int) {
 	return append(dst, c.greeting.request...), len(c.greeting.steps)
 }
@@ -110,7 +110,7 @@ func refuses(words []byte) bool {
 	return bytes.HasPrefix(words, []byte("NOPERM ")) || bytes.Contains(bytes.ToLower(words), []byte("unknown command"))
 }
 
-// remedy says what to do if a server needs a password, or does not know HELLO because it is older than RESP3 or another program.
+// remedy says what to do if a server needs a password, or does not know HELLO because it is older than RESP3 or is not Redis.
 func (s *step) remedy(words []byte) string {
 	if bytes.HasPrefix(words, []byte("NOAUTH ")) {
 		return ` (write password = secret("NAME") in the target)`

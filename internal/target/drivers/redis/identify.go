@@ -87,9 +87,9 @@ func identify(conn net.Conn, c driver.Codec, asks *asks, link driver.Link) (map[
 	return id, nil
 }
 
-// answersEach sends MGET for keys that are not there, to check that the answer has a value for each.
+// answersEach sends MGET for keys that do not exist, to check that the answer has a value for each.
 func answersEach(conn net.Conn, in *replyReader) error {
-	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"}                // on a cluster, of one slot
+	keys := []string{"{loadgen:nobody}:1", "{loadgen:nobody}:2"}                // in the same slot of a cluster
 	_, _ = conn.Write(appendCommand(nil, append([]string{"MGET"}, keys...)...)) // if this fails, so does reading the answer
 	head, err := in.value()
 	if err != nil {
@@ -116,7 +116,7 @@ func deaf(conn net.Conn, in *replyReader) bool {
 	return err == nil && word.kind == status && string(word.text) == "PONG"
 }
 
-// clientConnector is where clients of Ignite find it, if the node at an endpoint has the usual port.
+// clientConnector returns the address for Ignite's own clients, if the node at an endpoint has the usual port.
 func clientConnector(endpoint string) string {
 	host, _, err := net.SplitHostPort(endpoint)
 	if err != nil {
@@ -273,7 +273,7 @@ var errClosed = errors.New("server closed the connection")
 // replyReader reads replies from a blocking connection, at most maxIdentity bytes in all.
 type replyReader struct {
 	conn  net.Conn
-	buf   []byte // read, not yet taken
+	buf   []byte // bytes that were read and not yet taken
 	total int
 }
 

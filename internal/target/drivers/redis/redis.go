@@ -2,8 +2,8 @@
 //
 // A get is GET, a put is SET, a delete is DEL with one key; with several keys, a get is MGET and a put MSET. A connection begins with AUTH, CLIENT
 // SETNAME and SELECT if the target asks for them, in RESP3 with HELLO instead of the first two, and always with PING. The answers show, before any
-// load is sent, that a server is not Redis, needs a password, or is still loading its data. A server that accepts the greeting but will not say what
-// it is gets loaded all the same.
+// load is sent, that a server is not Redis, needs a password, or is still loading its data. A server that accepts the greeting but does not identify
+// itself is loaded nevertheless.
 //
 // # Replies
 //
@@ -63,9 +63,9 @@ type Config struct {
 	Cluster bool `hcl:"cluster,optional" json:"cluster"`
 	// Sentinel says that the servers are Sentinels; nil if they are not.
 	Sentinel *Sentinel `hcl:"sentinel,block" json:"sentinel,omitempty"`
-	// Read says what gets ask: "master" or "replica".
+	// Read says which nodes answer gets: "master" or "replica".
 	Read string `hcl:"read,optional" json:"read,omitempty"`
-	// Wait has a put wait for replicas; nil if it does not.
+	// Wait makes puts wait for replicas; nil if they do not.
 	Wait *Wait `hcl:"wait,block" json:"wait,omitempty"`
 }
 
@@ -111,7 +111,7 @@ func (Driver) Name() string { return "redis" }
 // NewConfig returns a *Config: RESP2, no password, database 0.
 func (Driver) NewConfig() any { return &Config{Protocol: 2} }
 
-// Outcomes says that a get and a delete can miss, and that a put cannot, but have too few copies.
+// Outcomes says that a get and a delete can miss, and that a put cannot, but can have too few copies.
 func (Driver) Outcomes(v driver.Verb) []driver.Outcome {
 	switch v {
 	case driver.Get, driver.Delete:

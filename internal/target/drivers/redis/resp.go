@@ -25,17 +25,17 @@ const (
 	integer
 	bulk
 	null
-	array // a header: integer elements follow as separate values, none if it is negative
+	array // a header: integer elements follow as separate values, none if integer is negative
 
-	// Of RESP3 only.
+	// Kinds that only RESP3 has.
 	scalar    // a double, a boolean or a big number
 	mapping   // a header: twice integer elements follow
 	set       // as array
-	push      // as array; a message that answers nothing
+	push      // as array; a message that is no reply
 	attribute // as mapping; precedes the value it describes
 )
 
-// reply is one value; text is a slice of the buffer it was read from.
+// reply is one value. text is a slice of the buffer that the value was read from.
 type reply struct {
 	kind    kind
 	integer int64
@@ -66,7 +66,7 @@ func readValue(b []byte) (reply, int, error) {
 	case '*':
 		v, n, err := readNumber(b)
 		return reply{kind: array, integer: v}, n, err
-	case '_': // RESP3's, which some servers send unasked
+	case '_': // null of RESP3, which some servers also send in RESP2
 		_, n, err := readWord(b, "")
 		return reply{kind: null}, n, err
 	default:

@@ -14,7 +14,8 @@ const (
 	verbatimHead = len("txt:")
 )
 
-// codec3 is a codec that speaks RESP3. It sends the same except for the greeting. It reads more types, and messages that belong to no request.
+// codec3 is a codec that speaks RESP3. Its requests are those of RESP2, except for the greeting. It also reads more types, and messages that belong
+// to no request.
 type codec3 struct{ codec }
 
 var (

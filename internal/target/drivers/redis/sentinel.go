@@ -13,7 +13,7 @@ import (
 
 // Sentinel says that the endpoints are Sentinels, which know the master of the target.
 type Sentinel struct {
-	// Master is the name under which they watch it.
+	// Master is the name under which the Sentinels watch the master.
 	Master string `hcl:"master" json:"master"`
 	// Username is the Sentinels' ACL user; empty for the default user.
 	Username string `hcl:"username,optional" json:"username,omitempty"`
@@ -31,16 +31,16 @@ func (s *Sentinel) validate() (errs []error) {
 	return errs
 }
 
-// What gets ask.
+// The nodes that answer gets.
 const (
 	fromMaster  = "master"
 	fromReplica = "replica"
 )
 
-// all are the slots of a master that is not one of a cluster.
+// all are the slots of a master that is not part of a cluster.
 var all = [][2]int{{0, lastSlot}}
 
-// master asks a Sentinel for the master and its replicas. A Sentinel that has not heard of a failover yet has a lower epoch than the others.
+// nodes asks a Sentinel for the master and its replicas. A Sentinel that has not heard of a failover yet has a lower epoch than the others.
 func (s *Sentinel) nodes(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 	var request []byte
 	for _, about := range []string{"GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS"} {
@@ -80,14 +80,14 @@ func (s *Sentinel) nodes(conn net.Conn, in *replyReader) ([]driver.Node, error) 
 		if up := named(facts, "master-link-status") == "ok"; up && named(facts, "flags") == "slave" {
 			n.Of = master.Addr
 		}
-		if n.Addr != master.Addr { // it has just been promoted
+		if n.Addr != master.Addr { // it has just been promoted to master
 			nodes = append(nodes, n)
 		}
 	}
 	return nodes, nil
 }
 
-// stranger is the error of a Sentinel that watches no master of the name. The answers to the other two questions are still to come.
+// stranger returns the error for a Sentinel that watches no master of the name. The answers to the other two questions still have to be read.
 func (s *Sentinel) stranger(conn net.Conn, in *replyReader) error {
 	for range 2 {
 		if _, err := in.value(); err != nil { // an error
@@ -114,7 +114,7 @@ func (s *Sentinel) stranger(conn net.Conn, in *replyReader) error {
 	return fmt.Errorf("the Sentinel watches no master %q, but %s: write master = %s in sentinel", s.Master, strings.Join(names, ", "), names[0])
 }
 
-// sentinel explains the answer of a server that is no Sentinel.
+// sentinel explains the answer of a server that is not a Sentinel.
 func (r *replyReader) sentinel(err error) error {
 	if strings.Contains(err.Error(), "unknown command") {
 		return errors.New("the server is no Sentinel: write the endpoints of Sentinels, whose port is usually 26379, or leave sentinel out of the target")
@@ -139,7 +139,7 @@ func replicated(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 	if string(role.text) != "master" {
 		return nil, fmt.Errorf("the server is no master, but a %s: write its master's endpoint, which knows all replicas", printable(role.text))
 	}
-	if _, err = in.value(); err != nil { // its offset
+	if _, err = in.value(); err != nil { // the replication offset
 		return nil, err
 	}
 	if head, err = in.value(); err != nil {
@@ -183,7 +183,7 @@ func (r *replyReader) texts() (list []string, err error) {
 	return list, nil
 }
 
-// named returns what follows a name in a list of names and values; "" for nothing.
+// named returns the value of a name in a list of names and values; "" if the name is not there.
 func named(list []string, name string) string {
 	for i := 0; i+1 < len(list); i += 2 {
 		if list[i] == name {

@@ -8,9 +8,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Wait has each put followed by a WAIT: the server answers that once enough replicas have the put, or too late with how many have.
+// Wait sends a WAIT after each put. The server answers it once enough replicas have the put or the timeout has passed, with the number of replicas
+// that have it.
 type Wait struct {
-	// Replicas are to have a put before it counts as ok, ≥ 1.
+	// Replicas is the number of replicas that must have a put before it counts as ok, ≥ 1.
 	Replicas int `hcl:"replicas" json:"replicas"`
 	// Timeout is how long the server waits for them, ≥ 1 ms.
 	Timeout time.Duration `hcl:"timeout" json:"timeout_ns"`
@@ -19,7 +20,7 @@ type Wait struct {
 // mostWaited bounds the replicas of a WAIT: a reply counts copies, the master's included, up to 16.
 const mostWaited = 15
 
-// validate reports what the server would not take, or never end.
+// validate reports values that the server would not accept, or that would let it wait forever.
 func (w *Wait) validate() (errs []error) {
 	if w.Replicas < 1 || w.Replicas > mostWaited {
 		errs = append(errs, fmt.Errorf("wait with replicas = %d: write a number from 1 to %d, or leave wait out", w.Replicas, mostWaited))
@@ -38,7 +39,7 @@ func (c *Config) Confirms() (copies int, within time.Duration) {
 	return 1 + c.Wait.Replicas, c.Wait.Timeout
 }
 
-// dialect is what all codecs of this package can do.
+// dialect lists the interfaces that all codecs of this package implement.
 type dialect interface {
 	driver.BatchCodec
 	driver.Layout
@@ -47,13 +48,13 @@ type dialect interface {
 	driver.Redirector
 }
 
-// waiting is a codec whose requests that store a value are followed by a WAIT. Both replies make up one.
+// waiting is a codec that sends a WAIT after each request that stores a value. It makes one reply of the two.
 type waiting struct {
 	dialect
-	copies int // that are needed, the master's included
+	copies int // number of copies that are needed, the master's included
 	wait   []byte
 	read   reader
-	few    [][]byte // what a reply says, by the number of replicas
+	few    [][]byte // the messages for too few replicas, by their number
 }
 
 // waiting3 is waiting in RESP3.
@@ -100,7 +101,7 @@ func (c *waiting) Skim(b []byte, verb driver.Verb, most int) (n, took int) {
 	return c.dialect.Skim(b, verb, most)
 }
 
-// Outline implements driver.Skimmer, likewise.
+// Outline implements driver.Skimmer: replies to puts are for Parse.
 func (c *waiting) Outline(b []byte, verb driver.Verb) int {
 	if verb.Stores() {
 		return 0

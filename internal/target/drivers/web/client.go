@@ -29,10 +29,10 @@ type client struct {
 	run           string
 	host          string
 	authorization string
-	most          int // bytes of a body
+	most          int // the largest body, in bytes
 	words         [driver.NumVerbs]*wording
 
-	conn     net.Conn // nil: closed, as the server has announced or done
+	conn     net.Conn // nil if closed, because the server has announced or done so
 	in       *bufio.Reader
 	response fasthttp.Response
 	out      []byte
@@ -40,7 +40,7 @@ type client struct {
 	message  []byte
 }
 
-// word compiles the wordings: the plan's forms, and the usual ones for the rest.
+// word compiles the wordings: the plan's forms, and the usual forms for the other verbs.
 func (c *client) word(forms []driver.Form) error {
 	for v, usual := range usual {
 		w, err := compile(usual, driver.Verb(v))
@@ -107,7 +107,7 @@ func (c *client) Do(ctx context.Context, req *driver.Request, reply *driver.Repl
 	}
 	c.judge(w, reply)
 	if c.response.ConnectionClose() {
-		_ = c.Close() // the server is done with it
+		_ = c.Close() // the server will close it
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ var _ driver.Informant = Driver{}
 
 const (
 	usualStatus = "/stub_status"
-	maxStatus   = 1 << 20 // bytes of a status page; real ones have a hundred to a few thousand
+	maxStatus   = 1 << 20 // the longest status page, in bytes; real ones have a hundred to a few thousand
 )
 
 // figures are those of nginx's stub_status, by its names.
@@ -41,7 +41,7 @@ var apacheFigures = [...]driver.Figure{
 	{Name: "cpusystem", Unit: "s", Counter: true},
 }
 
-// Figures lists those of nginx.
+// Figures lists the figures of nginx.
 func (Driver) Figures() []driver.Figure { return slices.Clone(figures[:]) }
 
 // Describe returns the unit and kind of a figure: as Figures has it, or one of Apache's.
@@ -81,7 +81,7 @@ func (Driver) ParseFigures(b []byte) (map[string]string, int, error) {
 		return told, len(b) - source.from.Len() - in.Buffered(), nil
 	case source.met && len(b) > maxStatus:
 		return nil, 0, errors.New("the status page has no end within 1 MiB")
-	case source.met: // incomplete
+	case source.met: // the page is incomplete
 		return nil, 0, nil
 	}
 	return nil, 0, fmt.Errorf("the status page: %w", err)

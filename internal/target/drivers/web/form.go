@@ -21,7 +21,7 @@ type Form struct {
 
 // Request says what to send.
 type Request struct {
-	Form    string            `hcl:"form,optional" json:"form,omitempty"` // "vegeta": the key is the request, and the other fields are empty; "": they are the request
+	Form    string            `hcl:"form,optional" json:"form,omitempty"` // "vegeta" if the key is the request and the other fields are empty; "" if the other fields are the request
 	Method  string            `hcl:"method,optional" json:"method"`
 	Path    string            `hcl:"path,optional" json:"path"` // a template, including any query; the text of a placeholder is escaped
 	Headers map[string]string `hcl:"headers,optional" json:"headers,omitempty"`
@@ -63,7 +63,7 @@ type wording struct {
 	fields   []string
 	outcomes [600]driver.Outcome // by status
 
-	start string // of the head, up to the path
+	start string // beginning of the head, up to the path
 	fixed string // part of the head, from the path to the form's headers
 
 	userAgent, authorization string // lines added to a whole request that has none of its own
@@ -242,7 +242,7 @@ func (w *wording) outcome(status int) driver.Outcome {
 	return w.outcomes[status]
 }
 
-// head sets what all requests of a client have in common.
+// head sets the parts that all requests of a client have in common.
 func (w *wording) head(c *client) {
 	w.start = w.method + " "
 	w.fixed = " HTTP/1.1\r\nHost: " + c.host + "\r\n"

@@ -40,14 +40,14 @@ var (
 
 // Config holds what a web target takes beside the common attributes.
 type Config struct {
-	// Host is the Host header of requests; "": the endpoint, without the port if it is the scheme's default; localhost for a
-	// Unix socket.
+	// Host is the Host header of requests. "" stands for the endpoint, without the port if it is the scheme's default, or localhost for a Unix
+	// socket.
 	Host string `hcl:"host,optional" json:"host"`
 	// Authorization is the Authorization header of requests, such as "Bearer …"; nil for none.
 	Authorization *driver.Secret `hcl:"authorization,optional" json:"authorization"`
 	// MaxBody bounds a response's body, in bytes.
 	MaxBody driver.Size `hcl:"max_body,optional" json:"max_body"`
-	// Status is the path of the servers' status page, which has their figures; "": /stub_status.
+	// Status is the path of the servers' status page, which has their figures; "" for /stub_status.
 	Status string `hcl:"status,optional" json:"status,omitempty"`
 }
 
