@@ -13,16 +13,16 @@ type Why struct {
 
 // Codes for why figures of a phase are suspect or invalid.
 const (
-	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures are its own
+	ClientBound       Code = "client_bound"       // the generator's loop was so busy that the figures measure it, not the target
 	ClocksApart       Code = "clocks_apart"       // the loading workers' clocks are too far apart for the length of the plateau
 	CpuQuota          Code = "cpu_quota"          // a CPU quota kept the generator from running
 	Drift             Code = "drift"              // rate or response drifted from the beginning to the end
 	Durability        Code = "durability"         // workers wrote with different durability
-	EventFailed       Code = "event_failed"       // an event of the phase did not happen, or only in part
+	EventFailed       Code = "event_failed"       // an event of the phase did not happen, or happened only in part
 	ExpectHits        Code = "expect_hits"        // fewer gets than expect_hits were hits, or none was answered
 	ForeignValues     Code = "foreign_values"     // values were read that loadgen did not write
 	GarbageCollection Code = "garbage_collection" // the generator paused for garbage collection
-	GeneratorBusy     Code = "generator_busy"     // the generator's loop was busy, but not so busy that the figures are its own
+	GeneratorBusy     Code = "generator_busy"     // the generator's loop was busy, but the figures still measure the target
 	GoScheduler       Code = "go_scheduler"       // runnable goroutines of the generator waited for a thread
 	HitRatio          Code = "hit_ratio"          // the share of gets that hit differs from hit_ratio
 	Interrupted       Code = "interrupted"        // the generator's loop was kept from its processor, for long or often
@@ -33,14 +33,14 @@ const (
 	MaxBad            Code = "max_bad"            // more ops failed than max_bad allows
 	Neighbours        Code = "neighbours"         // other programs used the machine's processors
 	NeverSettled      Code = "never_settled"      // the load never got past its warm-up
-	NoOps             Code = "no_ops"             // no op was due, or none ended that a number could be based on
-	NoPlateau         Code = "no_plateau"         // at no time was the whole load on
+	NoOps             Code = "no_ops"             // no op was due, or none ended on which a number could be based
+	NoPlateau         Code = "no_plateau"         // the whole load was never on at the same time
 	NoRateHeld        Code = "no_rate_held"       // a search found no rate that held
 	Overloaded        Code = "overloaded"         // the target sustained less than was offered
 	PolicyLimit       Code = "policy_limit"       // a worker's policy held the load back
 	Retransmits       Code = "retransmits"        // TCP retransmitted much
 	RunQueue          Code = "run_queue"          // the generator's loop waited for a processor
-	SearchEnded       Code = "search_ended"       // a search ended before it had its answer
+	SearchEnded       Code = "search_ended"       // a search ended before it found its answer
 	SetupFailed       Code = "setup_failed"       // ops of a setup, a populate, a clear or a verify, which must all succeed, did not
 	Stalled           Code = "stalled"            // a closed load's target stood still, or some of its slots hung
 	StartedLate       Code = "started_late"       // ops started late
@@ -54,11 +54,11 @@ const (
 // Codes for why a run got no further, besides SetupFailed, StoppedByPlan and WorkerLost.
 const (
 	Capped           Code = "capped"            // the experiment's cap ended it, or left it out
-	CoordinatorEnded Code = "coordinator_ended" // its coordinator ended; the result is from what that had saved
+	CoordinatorEnded Code = "coordinator_ended" // its coordinator ended; the result is made from what the coordinator had saved
 	NotCarriedOut    Code = "not_carried_out"   // something could not be done; the error says what
 	NotKept          Code = "not_kept"          // its result could not be written
 	stoppedByUser    Code = "stopped_by_user"
-	TimedOut         Code = "timed_out" // it was ended by --timeout
+	TimedOut         Code = "timed_out" // --timeout ended the run
 )
 
 // User is the reason of a run that the user stopped.
@@ -82,15 +82,15 @@ const (
 // Codes for why a number is null, besides those of a phase, of a comparison, of a warm-up and of the environment (internal/result/run).
 const (
 	CounterReset  Code = "counter_reset"  // the server's counter was reset
-	NotAlike      Code = "not_alike"      // the compared things differ in more than that
-	NotApplicable Code = "not_applicable" // the plan asks for nothing that it would describe
-	NotCounted    Code = "not_counted"    // no kernel, executor or driver counts it here
-	NotRecovered  Code = "not_recovered"  // after an event, the load did not become again what it was
-	NotTold       Code = "not_told"       // a probe did not report it, or there was no probe
-	NoTime        Code = "no_time"        // the time that it is a share of is 0
-	OpsFailed     Code = "ops_failed"     // ops failed, and what they would have taken is unknown
+	NotAlike      Code = "not_alike"      // the compared things also differ in other respects
+	NotApplicable Code = "not_applicable" // the plan has nothing that the number would describe
+	NotCounted    Code = "not_counted"    // the kernel, executor or driver does not count it here
+	NotRecovered  Code = "not_recovered"  // after an event, the load did not return to its earlier level
+	NotTold       Code = "not_told"       // the probe did not report it, or there was no probe
+	NoTime        Code = "no_time"        // the number is a share of a time that is 0
+	OpsFailed     Code = "ops_failed"     // ops failed, and how long they would have taken is unknown
 	SharedDevice  Code = "shared_device"  // other programs used the device
 	SharedTime    Code = "shared_time"    // several kinds of op share the phase's time
-	TooFar        Code = "too_far"        // it is for many more ops than were run
+	TooFar        Code = "too_far"        // it is a prediction for many more ops than were run
 	TooFew        Code = "too_few"        // there are too few ops, values or seconds
 )

@@ -12,7 +12,7 @@ import (
 // Reader decodes a form from the front of Rest. After the first error it returns only zeros, and Rest stays where it was. One goroutine at a time may
 // use it.
 type Reader struct {
-	Rest []byte // what has not been read
+	Rest []byte // bytes that have not been read
 	Err  error  // the first error
 }
 

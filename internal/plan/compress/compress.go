@@ -1,5 +1,5 @@
-// Package compress compresses values, each for itself: a gzip member, or a zstd frame. The same bytes always become the same bytes, whichever encoder
-// compresses them and whatever it has compressed before: a request tells the length of its value before the value is made once more.
+// Package compress compresses single values, each to a gzip member or a zstd frame. The output depends only on the input, not on the encoder or on
+// what it has compressed before: a request states the length of its value before the value is made a second time.
 package compress
 
 import (
@@ -13,18 +13,18 @@ import (
 // The compressions.
 const (
 	Gzip = "gzip" // at its default level
-	Zstd = "zstd" // likewise
+	Zstd = "zstd" // at its default level
 	None = "none"
 )
 
-// Compressor may be used by any number of goroutines, also by event loops at times when they must not wait for each other: each call takes an encoder of
-// its own out of the list, or makes one if none is left there, without a lock.
+// Compressor may be used by any number of goroutines, including event loops, which must not wait for each other: without a lock, each call takes an
+// encoder out of the list, or makes one if the list is empty.
 type Compressor struct {
 	make func() (encoder, error)
 	idle [64]atomic.Pointer[encoder]
 }
 
-// encoder appends what src compresses to.
+// encoder appends the compressed form of src.
 type encoder interface {
 	encode(dst, src []byte) []byte
 }
@@ -46,15 +46,15 @@ func New(name string) (*Compressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.encode(nil, []byte("first")) // it prepares itself, under a lock
+	e.encode(nil, []byte("first")) // the first call prepares the encoder, under a lock
 	c.idle[0].Store(&e)
 	return c, nil
 }
 
-// Bound returns an upper bound on the length of what n bytes compress to.
+// Bound returns an upper bound on the compressed length of n bytes.
 func Bound(n int64) int64 { return n + n>>10 + 64 }
 
-// Append appends what src compresses to. It allocates to grow dst, and for an encoder if all are in use. src may be a part of dst.
+// Append appends the compressed form of src. It allocates to grow dst, and for an encoder if all are in use. src may be a part of dst.
 func (c *Compressor) Append(dst, src []byte) []byte {
 	e := c.take()
 	dst = (*e).encode(dst, src)
@@ -74,7 +74,7 @@ func (c *Compressor) take() *encoder {
 	}
 	e, err := c.make()
 	if err != nil {
-		panic(err) // it made the first one with the same options
+		panic(err) // New has made an encoder with the same options
 	}
 	return &e
 }

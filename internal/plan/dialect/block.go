@@ -24,7 +24,7 @@ type Block struct {
 	Where string // begins messages: `phase "put", closed`
 	Body  *hclsyntax.Body
 	At    hcl.Range
-	kind  string // its type
+	kind  string // the block's type
 }
 
 // Block returns a reader for a block of the text. Its arguments are kept under path; where begins messages.
@@ -83,7 +83,7 @@ func (b *Block) unknown(word string, at hcl.Range, what, write string) {
 	b.r.Wrong[b.Path+"."+word] = true
 	if b.r.Words.Meant != nil {
 		if meant := b.r.Words.Meant(b.kind, word); meant != "" {
-			b.r.Wrong[b.Path+".model"] = true // it may have been meant as the load model
+			b.r.Wrong[b.Path+".model"] = true // the block may have been meant as the load model
 			write = meant
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// MaxDiagnostics bounds how many are kept: nobody reads more, and a hostile plan must not cost memory.
+// MaxDiagnostics bounds the diagnostics that are kept: people do not read more, and a hostile plan must not cost memory.
 const MaxDiagnostics = 100
 
 // Concealed marks a diagnostic whose source line must not be shown, since it may hold a secret.
@@ -19,7 +19,7 @@ type Concealed struct{}
 // Reporter collects diagnostics.
 type Reporter struct {
 	Kept hcl.Diagnostics
-	more bool // were there, and were not kept
+	more bool // there were further diagnostics, which were not kept
 }
 
 // Fault reports what is wrong at a place, and what to write instead.
@@ -27,7 +27,7 @@ func (r *Reporter) Fault(at hcl.Range, what, write string) {
 	r.Keep(&hcl.Diagnostic{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: &at})
 }
 
-// Keep collects a diagnostic. Beyond MaxDiagnostics it only notes that there are more.
+// Keep collects a diagnostic. Beyond MaxDiagnostics it only records that there are more.
 func (r *Reporter) Keep(d *hcl.Diagnostic) {
 	if len(r.Kept) == MaxDiagnostics {
 		r.more = true
@@ -54,7 +54,7 @@ func (r *Reporter) Adopt(where string, fallback hcl.Range, diags hcl.Diagnostics
 // Failed reports whether anything was reported.
 func (r *Reporter) Failed() bool { return len(r.Kept) > 0 }
 
-// Result returns what was kept, in the order of the text.
+// Result returns the kept diagnostics, in the order of the text.
 func (r *Reporter) Result() hcl.Diagnostics {
 	slices.SortStableFunc(r.Kept, ByPlace)
 	if r.more {

@@ -21,7 +21,7 @@ const (
 	maxWeight     = 16 << 20 // bytes of all values made in resolving a plan, as weigh counts them
 	valueWeight   = 256      // bytes of a value beside its text and elements, including the cost of making it
 	maxDepth      = 400      // nesting of expressions, also through locals
-	maxArguments  = 256      // of one call: HCL compares each one's type with all others
+	maxArguments  = 256      // arguments of one call: HCL compares each one's type with all others
 )
 
 // evaluator computes the values of expressions.
@@ -30,13 +30,13 @@ const (
 // bounds.
 type evaluator struct {
 	Reporter
-	roots  map[string]names // the names behind var and local
+	roots  map[string]names // the names that may follow var. and local.
 	weight int
 	depth  int
-	spent  bool // the weight is used up: this is reported once, and nothing more is evaluated
+	spent  bool // the bound on weight is reached, which is reported once; nothing more is evaluated
 }
 
-// names looks up names behind var. or local.
+// names looks up the names after var. or local.
 type names interface {
 	// value returns the value of a name. It reports errors in the name, or in the value's own expression, itself.
 	value(where, name string, at hcl.Range) (cty.Value, bool)
@@ -116,7 +116,7 @@ func weigh(v cty.Value) (int, error) {
 	return valueWeight, nil
 }
 
-// errObeyed reports text with characters that affect the terminal or page that shows it.
+// errObeyed is the error for text with characters that affect the terminal or page that shows it.
 var errObeyed = errors.New("a character that terminals or pages obey, and do not show")
 
 // obeyed matches the same characters as quantity.Obeyed: results and pages quote plans.
@@ -248,7 +248,7 @@ func (e *evaluator) finish(s Scope, x, c hclsyntax.Expression) (cty.Value, bool)
 	return v, true
 }
 
-// reference looks up a name and what follows it.
+// reference looks up a name, and follows the attributes and indices after it.
 func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s Scope) (cty.Value, bool) {
 	root := x.Traversal.RootName()
 	if v, ok := s.loop[root]; ok {

@@ -25,8 +25,8 @@ const WriteSecret = `Write password = secret("NAME") and set LOADGEN_SECRET_NAME
 // Functions returns the functions that expressions in plans, including asserts, may call. They are pure and bounded: from arguments
 // within these bounds, none returns a string of more than 4 KiB or a collection of more than 10,000 elements. The caller owns the map.
 //
-// Besides functions of HCL's standard library there are duration, size, rate and percent. Each converts a quantity's text to a number
-// in its base unit: seconds, bytes, per second, share.
+// Besides functions of HCL's standard library there are duration, size, rate and percent. Each converts a quantity's text to a number in its base
+// unit: seconds, bytes, per second, or a share.
 func Functions() map[string]function.Function {
 	return map[string]function.Function{
 		"duration": quantity(func(text string) (cty.Value, error) {
@@ -185,7 +185,7 @@ func Texts(v cty.Value) ([]string, error) {
 	return words, nil
 }
 
-// formatVerb is a percent sign and what follows it: flags, width, precision and the verb.
+// formatVerb matches a percent sign, flags, width, precision and the verb.
 var formatVerb = regexp.MustCompile(`^%([-+ 0#]*)([0-9]{0,4})(\.[0-9]{1,4})?([sdfgexXq%])`)
 
 // formatFunc is format(text, values…) with the verbs %s %q %d %x %X %f %e %g of fmt and %%. There are no argument indices and no

@@ -21,7 +21,7 @@ type Reader struct {
 	evaluator
 	Words     Words
 	functions map[string]function.Function
-	Places    map[string]hcl.Range // of blocks and arguments, by path
+	Places    map[string]hcl.Range // places of blocks and arguments, by path
 	Wrong     map[string]bool      // paths with a reported error: their values get no further reports
 }
 
@@ -29,7 +29,7 @@ type Reader struct {
 type Words struct {
 	Names    func(blockType string) []string // names of the text's blocks of a type, which references may use
 	Labelled map[string]string               // types of inner blocks that have a name, each with how to write one
-	Meant    func(in, word string) string    // what to write instead of a word in a type of block, if it is known of others; nil: none is
+	Meant    func(in, word string) string    // what to write instead of a word in a type of block, for words that other types have; nil if there are none
 }
 
 // NewReader returns a reader of a text with these words, whose expressions may call [Functions].

@@ -123,7 +123,7 @@ func sizeUnit(unit string) float64 {
 	return 0
 }
 
-// multiples are what may follow a count, and the number of a rate.
+// multiples are the letters that may follow a count, and the number of a rate.
 var multiples = map[string]float64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9}
 
 // ParseCount reads a whole number, optionally of k, M or G: 10k is 10,000.

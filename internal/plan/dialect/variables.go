@@ -25,7 +25,7 @@ type Inputs struct {
 
 // VarFile is a file of values: attributes, NAME = literal.
 type VarFile struct {
-	Name string // in diagnostics
+	Name string // name of the file in diagnostics
 	Text []byte
 }
 
@@ -34,7 +34,7 @@ const envPrefix = "LOADGEN_VAR_"
 // variable is a variable block and its value.
 type variable struct {
 	at    hcl.Range
-	typ   cty.Type // cty.DynamicPseudoType: any type
+	typ   cty.Type // cty.DynamicPseudoType for any type
 	value cty.Value
 	ok    bool // value is set; otherwise the reason has been reported
 }
@@ -61,7 +61,7 @@ type Given struct {
 	from  string // its name in messages: "-var w", "LOADGEN_VAR_w"
 	text  string //
 	value cty.Value
-	at    hcl.Range // place of value; a text value has none
+	at    hcl.Range // place of value; zero for a text value
 }
 
 // VariantValue returns a value that a variant sets at a place of the text; from is its name in messages.
@@ -232,7 +232,7 @@ func (r *Reader) fit(v *variable, value cty.Value, where string, at hcl.Range) (
 	if err != nil || fitted.IsNull() {
 		such := example(v.typ)
 		if v.typ.Equals(cty.List(cty.String)) {
-			such = `'["a","b"]'` // in a plan, commas alone make no list
+			such = `'["a","b"]'` // in a plan, commas alone do not make a list
 		}
 		r.Fault(at, fmt.Sprintf("%s is of type %s, not %s", where, typeexpr.TypeString(v.typ), Describe(value)), fmt.Sprintf("Write a value such as %s.", such))
 		return cty.NilVal, false

@@ -70,7 +70,7 @@ func (s *Set) at(i uint64) []byte {
 	return s.text[from:s.ends[i]]
 }
 
-// Source says where in a file entries are, and of what kind.
+// Source says where in a file the entries are, and what kind of entries.
 type Source struct {
 	Form     string
 	Field    string // for csv and json
@@ -141,8 +141,8 @@ func (s Source) take(dst []byte, lines *rowfile.Reader) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// Read reads a file and returns its entries and its SHA-256 in lower-case hex. It preallocates for count entries that take bytes in a set; 0:
-// unknown. A mistake in the file is a *rowfile.Error.
+// Read reads a file and returns its entries and its SHA-256 in lower-case hex. It preallocates for count entries that take that many bytes in a set;
+// 0 if unknown. A mistake in the file is a *rowfile.Error.
 func Read(r io.Reader, from Source, count, bytes int64) (*Set, string, error) {
 	s := &Set{}
 	if bytes = min(bytes, maxBytes); count > 0 && count <= bytes/each {
@@ -183,13 +183,13 @@ func (s *Set) read(r io.Reader, from Source, most int64, look func(*rowfile.Read
 	}
 }
 
-// Facts is what checking a file has found.
+// Facts holds the results of checking a file.
 type Facts struct {
-	SHA256  string // of its bytes, in lower-case hex
+	SHA256  string // hash of the file's bytes, in lower-case hex
 	Count   int64
 	Bytes   int64 // memory of a set of the entries
 	Least   int   // bytes of the smallest entry
-	Largest int   // bytes of the largest
+	Largest int   // bytes of the largest entry
 }
 
 // Check reads a file as Read does, and refuses repeated keys.
@@ -214,7 +214,7 @@ func Check(r io.Reader, from Source) (Facts, error) {
 // table finds keys of a set by text: a hash table with open addressing, at most three quarters full.
 type table struct {
 	seed  maphash.Seed
-	slots []uint32 // number of a key from 1; 0: free
+	slots []uint32 // number of a key, from 1; 0 for a free slot
 	n     int
 }
 

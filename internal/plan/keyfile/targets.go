@@ -30,7 +30,7 @@ const (
 	maxTargetLine = 2 << 20  // bytes: fits a body of maxBody in base64
 	maxHead       = 32 << 10 // bytes of a request before its body
 	maxBody       = 1 << 20  // bytes
-	maxBodies     = 1000     // files
+	maxBodies     = 1000     // number of body files
 )
 
 // Opener opens a body's file by the path after an @, which is local to the directory of the file of targets.
@@ -46,7 +46,7 @@ type Opener func(path string) (io.ReadCloser, error)
 type Targets struct {
 	Facts
 	Server string   // the one server of all requests: http://HOST:PORT or https://HOST:PORT
-	Line   int64    // of the first target
+	Line   int64    // line of the first target
 	Bodies []string // paths of body files, in order of first mention
 
 	Set *Set
@@ -96,11 +96,11 @@ type targetReader struct {
 
 	open   Opener
 	bodies map[string][]byte
-	order  []string // paths of bodies
+	order  []string // paths of bodies, in order of first mention
 
 	at     int64  // first line of the target
-	server string // of the first target
-	first  int64  // its line
+	server string // server of the first target
+	first  int64  // line of the first target
 }
 
 func newTargetReader(r io.Reader, open Opener) *targetReader {
@@ -124,7 +124,7 @@ func (r *targetReader) fault(what string) error {
 	return &rowfile.Error{Line: max(r.line, 1), Column: 1, What: what}
 }
 
-// scan goes to the next line. It returns io.EOF after the last.
+// scan reads the next line. It returns io.EOF after the last.
 func (r *targetReader) scan() error {
 	if r.unread {
 		r.unread = false
@@ -169,7 +169,7 @@ func (r *targetReader) next(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	end := r.line
-	r.line = r.at // where further errors are reported
+	r.line = r.at // further errors are reported at the target's first line
 	dst, err = r.encode(dst, t)
 	r.line = end
 	return dst, err

@@ -1,4 +1,4 @@
-// Package pace says when: the j-th op of a stream → its due offset in nanoseconds from the step's start.
+// Package pace computes when ops are due: for the j-th op of a stream, its offset in nanoseconds from the step's start.
 //
 // A schedule is a rate over time, [Shape], and a way to draw arrivals from it. It is divided into streams so that any number of workers issues the
 // same ops at the same times: no stream depends on which worker drives it.
@@ -44,15 +44,15 @@ import (
 	"time"
 )
 
-// never is the due offset of an op that no schedule reaches.
+// never is the due offset of an op after the end of every schedule.
 const never = math.MaxInt64
 
 // Shape is a rate over time.
 type Shape struct {
-	Rate     float64       // per second after the ramp, > 0
-	From     float64       // per second where the ramp begins, ≥ 0
-	Ramp     time.Duration // how long the rate takes to go linearly from From to Rate, ≥ 0
-	Duration time.Duration // of the whole schedule, ramp included; ops are due in [0, Duration)
+	Rate     float64       // ops per second after the ramp, > 0
+	From     float64       // ops per second where the ramp begins, ≥ 0
+	Ramp     time.Duration // the time in which the rate goes linearly from From to Rate, ≥ 0
+	Duration time.Duration // length of the whole schedule, ramp included; ops are due in [0, Duration)
 }
 
 // Ops returns how many constant arrivals are due in the shape's duration.
@@ -136,7 +136,7 @@ func (s Shape) dueRamped(x float64) int64 {
 }
 
 // Pacer yields the due offsets of one stream in order. The zero Pacer yields none. It is a plain value: a copy continues on its own from the same
-// place. Used by one goroutine at a time.
+// place. One goroutine may use it at a time.
 type Pacer struct {
 	shape   Shape
 	poisson bool

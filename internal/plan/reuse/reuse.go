@@ -1,6 +1,6 @@
-// Package reuse says how often caches of a size would hit on a plan's own draws: caches that make room for an entry by dropping the least recently used
-// one (Mattson et al., IBM Systems Journal 9(2), 1970, call it a stack algorithm). It is pure, and says nothing of how long anything takes: sessions
-// take turns.
+// Package reuse computes the hit ratio that caches of a given size would have on a plan's own draws. The caches make room for an entry by dropping
+// the least recently used one (a stack algorithm in the terms of Mattson et al., IBM Systems Journal 9(2), 1970). The package is pure. It models no
+// times: sessions take turns.
 package reuse
 
 import (
@@ -19,12 +19,12 @@ type Caches struct {
 	Of       []int // the number of each session's cache
 	Room     []int // the most entries that each cache holds
 	OnPut    string
-	Shared   bool    // by sessions
-	Rollback float64 // share of scenarios that end in one; it empties the session's cache, or drops the scenario's keys from one that is shared
+	Shared   bool    // sessions share the caches
+	Rollback float64 // share of scenarios that end in a rollback, which empties the session's cache, or drops the scenario's keys from a shared one
 }
 
-// HitRatio returns which share of a load's first gets hit, if all caches are empty before. A repetition draws as in [workload.Step]. It returns false
-// if the load draws no gets of the target.
+// HitRatio returns the share of a load's first gets that hit, if all caches are empty before. A repetition draws as in [workload.Step]. It returns
+// false if the load draws no gets of the target.
 func (c *Caches) HitRatio(p *plan.Plan, ph *plan.Phase, repetition int, gets uint64) (ratio float64, known bool, err error) {
 	source, err := workload.New(p, ph, workload.Step{Kind: workload.Load, Repetition: repetition})
 	if err != nil {
@@ -53,12 +53,12 @@ func (c *Caches) HitRatio(p *plan.Plan, ph *plan.Phase, repetition int, gets uin
 	return float64(d.hits) / float64(d.gets), true, nil
 }
 
-// draws is a load's draws, carried out on caches.
+// draws carries out a load's draws on caches.
 type draws struct {
 	*Caches
 	source *workload.Source
 	ops    []op.Op
-	target int // its number in the phase
+	target int // the target's number in the phase
 	caches []*stack
 	seed   maphash.Seed
 
@@ -116,10 +116,10 @@ func (d *draws) rollBack(cache *stack, ops []op.Op) {
 	}
 }
 
-// hash identifies a key. Two keys of a hundred million have the same hash once in four thousand simulations.
+// hash returns a hash that identifies a key. Among a hundred million keys, two have the same hash in one of about four thousand simulations.
 func (d *draws) hash(key []byte) uint64 { return maphash.Bytes(d.seed, key) }
 
-// stack is a cache's keys by when they were used last.
+// stack holds a cache's keys in the order in which they were last used.
 type stack struct {
 	room int
 	at   map[uint64]int32 // places by key
@@ -127,7 +127,7 @@ type stack struct {
 	free []int32
 }
 
-// place is a key's, between those of the keys that were used just after it and just before it.
+// place is a key's place in the order, between the keys that were used just after it and just before it.
 type place struct {
 	key          uint64
 	newer, older int32
@@ -137,7 +137,7 @@ func newStack(room int) *stack {
 	return &stack{room: room, at: map[uint64]int32{}, all: make([]place, 1)}
 }
 
-// use makes a key the newest, and reports whether it was there.
+// use makes a key the newest, and reports whether the stack held it before.
 func (s *stack) use(key uint64) bool {
 	i, there := s.at[key]
 	switch {
@@ -163,7 +163,7 @@ func (s *stack) use(key uint64) bool {
 	return there
 }
 
-// drop forgets a key.
+// drop removes a key.
 func (s *stack) drop(key uint64) {
 	if i, there := s.at[key]; there {
 		s.unlink(i)

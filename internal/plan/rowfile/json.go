@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The following functions are for text that is known to be valid JSON, so they only find where things end.
+// The following functions are for text that is known to be valid JSON, so they only look for the ends of values.
 
 // space returns the index of the first byte from i on that is not a space.
 func space(b []byte, i int) int {

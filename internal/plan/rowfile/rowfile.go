@@ -34,7 +34,7 @@ const (
 
 const (
 	maxRecord = 64 << 10 // bytes
-	maxKey    = 250      // bytes: what all protocols accept
+	maxKey    = 250      // bytes, which all protocols accept
 )
 
 // Error is a mistake at a place in a file.
@@ -51,20 +51,20 @@ type Reader struct {
 	kind    Kind
 	names   []string
 	need    int
-	columns []int // of the names, from 0; −1: absent
+	columns []int // column of each name, from 0; −1 if absent
 	named   bool  // the first record names the columns
 	head    bool  // the next record names the columns
 	room    []byte
 	most    int  // most bytes of a record
 	any     bool // JSON fields may be of any kind
 
-	line   int64  // of the record
-	taken  int64  // lines of the record
+	line   int64  // first line of the record
+	taken  int64  // number of lines of the record
 	raw    []byte // the record
-	joined []byte // its bytes, if it has several lines
+	joined []byte // the record's bytes, if it has several lines
 	plain  []byte // text of fields without their quotes and escapes
 	all    []field
-	got    []field // by name
+	got    []field // the record's fields, by the index of their names
 }
 
 // field is a part of a record.

@@ -37,8 +37,8 @@ import (
 const (
 	maxValue = 512 << 20 // bytes, as for all values
 	maxTTL   = 30 * 24 * 3600 * 1000
-	maxTime  = int64(365*24*3600) * 1e9 // of a trace, as for all durations
-	maxNames = 32                       // ops that are counted separately
+	maxTime  = int64(365*24*3600) * 1e9 // ns that a trace may span, as for all durations
+	maxNames = 32                       // number of ops that are counted separately
 )
 
 // Record is a line that is an op.
@@ -47,7 +47,7 @@ type Record struct {
 	At   int64 // ns since the trace's first line
 	Verb driver.Verb
 	Key  []byte // valid until the next call of Next
-	Size int    // of a put's value, in bytes; of a get's, see Filling
+	Size int    // size of a put's value, in bytes; for a get, see Filling
 	TTL  uint32 // ms; 0 for none
 }
 
@@ -58,9 +58,9 @@ type Reader struct {
 	began bool
 	first int64
 	last  int64
-	op    []byte // of the line read last
-	size  int    // of a put whose line has none
-	ttl   uint32 // of a put whose line has none
+	op    []byte // op of the line read last
+	size  int    // for a put whose line has none
+	ttl   uint32 // for a put whose line has none
 	fills bool   // the sizes of gets matter
 }
 
@@ -95,8 +95,7 @@ func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 // Lacking sets the size and TTL of puts whose lines have none. The defaults are 0.
 func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
 
-// Filling makes the sizes of gets count, which are of the values that were found. A get has size 0 if
-// its line says none.
+// Filling makes the reader use the sizes of gets, which are those of the values found. A get has size 0 if its line has none.
 func (t *Reader) Filling() { t.fills = true }
 
 // Reset starts again at the beginning of the same trace.
@@ -217,18 +216,18 @@ func verbOf(name []byte) (driver.Verb, bool) {
 	return 0, false
 }
 
-// Facts is what reading a trace has found.
+// Facts holds the results of reading a trace.
 type Facts struct {
-	SHA256  string // of its bytes, in lower-case hex
-	Lines   int64  // that are ops
+	SHA256  string // hash of the trace's bytes, in lower-case hex
+	Lines   int64  // number of lines that are ops
 	Span    int64  // ns from the first line to the last
-	Size    int    // of the largest value
+	Size    int    // bytes of the largest value
 	Verbs   [driver.NumVerbs]int64
 	Ops     map[string]int64 // lines by the trace's name for the op, for lines that are ops
 	LeftOut map[string]int64 // the same for other lines
 }
 
-// Read reads all of a trace and returns what it holds; timed says whether times matter.
+// Read reads all of a trace and returns facts about it; timed says whether times matter.
 func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	sum := sha256.New()
 	t, err := NewReader(io.TeeReader(r, sum), form, timed)

@@ -55,7 +55,7 @@ var simple = map[string]kind{
 	}}),
 }
 
-// text is the kind of values that are texts without characters that JSON escapes.
+// text returns the kind of texts without characters that JSON escapes.
 func text(bound int, plain writer) kind {
 	return kind{
 		json: form{bound + len(`""`), func(dst []byte, r random) []byte {
@@ -126,7 +126,7 @@ func uuidText(dst []byte, r random) []byte {
 	return dst
 }
 
-// uuidWithin is a UUID in a text that has %s in its place.
+// uuidWithin returns the kind of a UUID within a text that has %s in its place.
 func uuidWithin(format string) (kind, error) {
 	before, after, found := strings.Cut(format, "%s")
 	if !found || strings.Contains(before+after, "%") || len(format) > maxText || !utf8.ValidString(format) {
@@ -148,7 +148,7 @@ func uuidWithin(format string) (kind, error) {
 	return k, nil
 }
 
-// namespaces is how many there are of qualified names.
+// namespaces is the number of namespaces of qualified names.
 const namespaces = 16
 
 // qname appends a qualified name.
@@ -167,7 +167,7 @@ func localName(dst []byte, r *random) []byte {
 	return append(dst, second[1:]...)
 }
 
-// wholeNumber is a number between the two arguments, or between the limits of its type, which has that many bytes.
+// wholeNumber returns the kind of a number between the two arguments, or between the limits of its type, which has size bytes.
 func wholeNumber(args []string, least, most int64, size int) (kind, error) {
 	from, to := least, most
 	if len(args) > 0 {
@@ -180,7 +180,7 @@ func wholeNumber(args []string, least, most int64, size int) (kind, error) {
 			return kind{}, fmt.Errorf("the range (%.60s); write two whole numbers from %d to %d, the smaller first", strings.Join(args, ", "), least, most)
 		}
 	}
-	span := uint64(to) - uint64(from) + 1 // 0: all 64 bits
+	span := uint64(to) - uint64(from) + 1 // 0 for all 64 bits
 	number := func(r *random) int64 {
 		x := r.word()
 		if span != 0 {
@@ -201,7 +201,7 @@ func wholeNumber(args []string, least, most int64, size int) (kind, error) {
 	}, nil
 }
 
-// lorem is running text.
+// lorem returns the kind of running text.
 func lorem(args []string) (kind, error) {
 	words := uint64(8)
 	if len(args) > 0 {

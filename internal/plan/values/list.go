@@ -9,14 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// texts are what a list chooses from.
+// texts are the texts that a list chooses from.
 type texts struct {
 	n                   uint64
 	longest, longestRaw int // bytes of the longest, as JSON and as plain text
 	json, plain         func(dst []byte, i uint64) []byte
 }
 
-// list is one of the arguments or, with a single argument n, one of n words; or several of these, if it begins with how many.
+// list returns the kind of one of the arguments or, with a single argument n, of one of n words; or of several of these, if the arguments begin with
+// their number.
 func list(name string, args []string) (kind, error) {
 	if len(args) == 0 {
 		return kind{}, fmt.Errorf("a list of nothing; write how many texts it has, or the texts themselves, as in list(draft, live)")
@@ -42,7 +43,7 @@ func list(name string, args []string) (kind, error) {
 	return t.several(several), nil
 }
 
-// choices returns what a list's arguments name.
+// choices returns the texts that a list's arguments name.
 func choices(name string, args []string) (texts, error) {
 	if len(args) == 1 {
 		if n, err := strconv.ParseUint(args[0], 10, 32); err == nil {
@@ -94,7 +95,7 @@ func (t *texts) packed(dst []byte, i uint64) []byte {
 // numberBytes is the length of the largest number of a text.
 func (t *texts) numberBytes() int { return (max(1, bits.Len64(t.n-1)) + 6) / 7 }
 
-// one is the kind of a single text.
+// one returns the kind of a single text.
 func (t texts) one() kind {
 	drawn := func(write func(dst []byte, i uint64) []byte) writer {
 		return func(dst []byte, r random) []byte { return write(dst, r.below(t.n)) }
@@ -107,7 +108,7 @@ func (t texts) one() kind {
 	}
 }
 
-// several is the kind of a list of k different texts.
+// several returns the kind of a list of k different texts.
 func (t texts) several(k uint64) kind {
 	n := int(k)
 	drawn := func(write func(dst []byte, i uint64) []byte) writer {

@@ -52,8 +52,8 @@ const (
 	maxFields  = 256
 	maxText    = 256       // bytes of a name, and of a text in a list
 	maxList    = 1_000_000 // generated texts of a list
-	maxWords   = 200_000   // of running text: more than 1 MB
-	maxSeveral = 1000      // texts of a list that several are chosen from
+	maxWords   = 200_000   // words of running text: more than 1 MB
+	maxSeveral = 1000      // texts of a list from which several are chosen
 )
 
 // The encodings of a record.
@@ -68,32 +68,32 @@ type Record struct {
 	fields   []field
 	json     bool
 	bound    int
-	grows    int                  // most bytes that each further element takes; 0: no field grows
+	grows    int                  // the most bytes that each further element takes; 0 if no field grows
 	compress *compress.Compressor // nil for none
 }
 
 // writer appends a value.
 type writer func(dst []byte, r random) []byte
 
-// form is how values of a type are written in an encoding.
+// form says how values of a type are written in an encoding.
 type form struct {
-	bound int // bytes of the longest
+	bound int // bytes of the longest value
 	write writer
 }
 
 // kind makes the values of a type. All of its writers make the same value of the same random source.
 type kind struct {
 	json, packed form
-	dictionary   form   // without write: packed
-	plain        writer // without JSON's syntax; nil: json has none
+	dictionary   form   // if it has no write, packed is used
+	plain        writer // without JSON's syntax; nil if json has none
 }
 
 // field makes one field's name and value.
 type field struct {
 	kind
-	as    form // what records have
+	as    form // the form used in records
 	name  string
-	grows bool   // its value is a list of values that kind makes
+	grows bool   // the value is a list of values that kind makes
 	lead  string // text before the value: brace or comma, and name
 }
 

@@ -1,4 +1,4 @@
-// Package workload decides what each stream sends: its seeded ops, with verb, key and value.
+// Package workload draws the ops that each stream sends, with verb, key and value, from seeds.
 //
 // It is pure. The ops of a stream are a function of the plan, the phase, the step and the stream's number alone. So the multiset of
 // ops over all streams does not depend on the number of workers or event loops, nor on the order in which streams are driven.

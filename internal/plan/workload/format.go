@@ -27,7 +27,7 @@ type keyFormat struct {
 	upper  uint64 // the upper word for number 0
 	digits uint64 // mask of the bytes in upper that are digits
 
-	listed *keyfile.Set // a file's keys, by number; the other fields are then unused. nil: keys are generated
+	listed *keyfile.Set // a file's keys, by number; the other fields are then unused. nil if keys are generated
 }
 
 // formatOf returns the key format of a dataset.
@@ -146,7 +146,7 @@ func (f *keyFormat) appendAny(dst []byte, number uint64) []byte {
 	if f.listed != nil {
 		return f.listed.Append(dst, number)
 	}
-	var digits [20]byte // of 2⁶⁴ − 1 in base 10
+	var digits [20]byte // the digits of 2⁶⁴ − 1 in base 10
 	d := strconv.AppendUint(digits[:0], number, f.base)
 	dst = append(dst, f.prefix...)
 	for range f.width - len(d) {

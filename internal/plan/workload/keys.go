@@ -18,7 +18,7 @@ const numbers = 1e12
 // insert that many.
 const absent = 1e13
 
-// pick is how a key is chosen from a space or a pool.
+// pick is a way to choose a key from a space or a pool.
 type pick uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	hotspot
 	ycsb
 	latest
-	stride // op n takes the n-th key of those that are the session's to write
+	stride // op n takes the n-th of the keys that the session writes
 	owned  // a write goes to a key of the session
 )
 
@@ -36,17 +36,17 @@ const (
 type keySpace struct {
 	format     keyFormat
 	pick       pick
-	drawn      pick   // owned: how the keys are drawn that gets go to
-	writers    uint64 // if each key has one writer: the number of sessions. Session s writes the keys whose index is s modulo that
+	drawn      pick   // for owned: how the keys of gets are drawn
+	writers    uint64 // the number of sessions, if each key has one writer: session s writes the keys whose index is s modulo this number
 	count      uint64 // indices in the space, or in each session's pool
 	perSession bool
 	origin     uint64 // number of index 0, of session 0
-	wrap       uint64 // numbers are modulo this
+	wrap       uint64 // modulus of key numbers
 	zipf       zipf
 	scramble   permutation
 	growth     growth // for latest
-	hot        uint64 // hotspot: number of hot keys
-	hotOps     uint64 // hotspot: 2⁶⁴ × the share of ops on them; the largest number for all
+	hot        uint64 // for hotspot: number of hot keys
+	hotOps     uint64 // for hotspot: 2⁶⁴ × the share of ops on hot keys; the largest number if all ops are
 }
 
 // newKeySpace returns the keys of a step.
@@ -142,7 +142,7 @@ func (k *keySpace) divide(sessions int) error {
 	return nil
 }
 
-// nearest returns the index nearest to another one that is a session's to write.
+// nearest returns the index, among those that the session writes, that is nearest to the given one.
 func (k *keySpace) nearest(index, session uint64) uint64 {
 	index += session - index%k.writers
 	if index >= k.count {
@@ -203,7 +203,7 @@ func (k *keySpace) appendKey(dst []byte, pool, index uint64) []byte {
 // number returns the number of the key with the given index in the pool that starts at the given number.
 func (k *keySpace) number(pool, index uint64) uint64 {
 	number := pool + index
-	if number >= k.wrap { // once is enough: origin and what is added to it are each below wrap
+	if number >= k.wrap { // once is enough: origin and the number added to it are each below wrap
 		number -= k.wrap
 	}
 	return number

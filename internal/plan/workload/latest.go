@@ -15,7 +15,7 @@ type growth struct {
 	turns   uint64 // T, the number of steps of all loads on the dataset
 }
 
-// newGrowth returns what a step of phase ph inserts at the given level.
+// newGrowth returns the inserts of a step of phase ph at the given level.
 func newGrowth(p *plan.Plan, ph *plan.Phase, level int) (growth, error) {
 	if most := ph.Levels(); level >= most {
 		return growth{}, fmt.Errorf("level %d of a phase that has %d", level, most)
@@ -48,7 +48,7 @@ func (g *growth) number(stream uint32, insert uint64) uint64 {
 // first.
 type newest struct {
 	inserted  uint64  // number of keys inserted by the stream
-	top, span float64 // of the zipf over all ranks
+	top, span float64 // top and span of the zipf over all ranks
 }
 
 // insert returns the index of a new key.

@@ -11,7 +11,7 @@ import (
 
 // mixture draws verbs by weight.
 type mixture struct {
-	n     int // verbs in use
+	n     int // number of verbs in use
 	verbs [driver.NumVerbs]driver.Verb
 	upto  [driver.NumVerbs]uint64 // 2⁶⁴ × the share of verbs[0..i]; unused for the last verb
 }

@@ -55,7 +55,7 @@ func (s *Source) setScenarios(p *plan.Plan, ph *plan.Phase, supplies map[string]
 	return nil
 }
 
-// Scenarios returns how many scenarios sessions draw from; 0: they draw ops.
+// Scenarios returns how many scenarios sessions draw from; 0 if they draw ops.
 func (s *Source) Scenarios() int { return len(s.scenarios) }
 
 // Longest returns the number of ops in the longest scenario.

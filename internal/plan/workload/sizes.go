@@ -12,8 +12,8 @@ type sizer interface {
 	of(seed uint64) int
 }
 
-// newSizer returns the sizer of values, nil if they are of one size, or if a size is known only once a value is made. listed holds the values of
-// a file.
+// newSizer returns the sizer of values; nil if they all have the same size, or if a value's size is known only once it is made. listed holds the
+// values of a file.
 func newSizer(v *plan.Values, listed *keyfile.Set) (sizer, error) {
 	switch {
 	case v.File != nil:

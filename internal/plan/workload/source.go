@@ -21,20 +21,20 @@ const unbounded = math.MaxUint64
 type Source struct {
 	streams  int
 	sessions int
-	seed     uint64 // of the step
-	chance   uint64 // seed of what the executor draws
+	seed     uint64 // seed of the step
+	chance   uint64 // seed of the executor's draws
 	limit    uint64 // ops per stream, unless its part of a walk is shorter; or unbounded
 	mix      mixture
-	supply              // of the phase's own dataset
+	supply              // the phase's own dataset
 	grows    bool       // its values are records that grow by an element with each put of a stream
 	batch    int        // keys per op
 	misses   bool       // some gets ask for keys that are never put
-	hits     uint64     // 2⁶⁴ × the share of gets that do not
-	shape    pace.Shape // of an open load
+	hits     uint64     // 2⁶⁴ × the share of gets that ask for other keys
+	shape    pace.Shape // rate over time of an open load
 	poisson  bool
 	arrivals uint64 // seed of the arrivals
 
-	scenarios []scenario // streams draw from these instead of mix; none: they draw ops
+	scenarios []scenario // streams draw from these instead of mix; empty if they draw ops
 	upto      []uint64   // 2⁶⁴ × the share of scenarios[0..i]; unused for the last
 	longest   int        // ops of the longest scenario
 }
@@ -56,10 +56,11 @@ type Step struct {
 	Level int        // from 0, for a load with several levels, each with its own ops
 	Shape pace.Shape // rate over time of a load with a schedule
 
-	// Repetition is whose draws a load's are, from 1; 0 is 1. The other kinds make the dataset, which is the same in all repetitions.
+	// Repetition is the number of the repetition, from 1, whose draws a load makes; 0 stands for 1. The other kinds make the dataset, which is the
+	// same in all repetitions.
 	Repetition int
 
-	Files map[string]Files // by dataset, for those that have files
+	Files map[string]Files // by dataset, for datasets with files
 }
 
 // New returns the source of one step of phase ph of plan p. It fails if the phase has no such step, or if its keys would not be
@@ -152,10 +153,10 @@ func weightsOf(ph *plan.Phase, kind Kind) ([]plan.Weight, bool) {
 	return nil, false
 }
 
-// Chance returns the seed of what the executor draws itself: which replicas an op reads, and which ops are kept.
+// Chance returns the seed of the executor's own draws: which replicas an op reads, and which ops are kept.
 func (s *Source) Chance() uint64 { return s.chance }
 
-// Value returns what all values have in common.
+// Value returns the fields that all values have in common.
 func (s *Source) Value() driver.Value { return s.value }
 
 // Draws reports whether a step without scenarios may draw the verb.
@@ -164,7 +165,7 @@ func (s *Source) Draws(verb driver.Verb) bool { return slices.Contains(s.mix.ver
 // Stores reports whether ops of a step without scenarios may store values.
 func (s *Source) Stores() bool { return slices.ContainsFunc(s.mix.verbs[:s.mix.n], driver.Verb.Stores) }
 
-// Falls draws whether an event of a probability befalls an op, independently of all else that is drawn.
+// Falls draws whether an event of the given probability happens to an op, independently of all other draws.
 func (s *Source) Falls(stream uint32, n uint64, probability float64) bool {
 	r := generator(s.chance^uint64(stream)<<32, int(n))
 	return float64(r.Uint64()>>11)/(1<<53) < probability
@@ -240,15 +241,15 @@ func (s *Source) Stream(i int) Stream {
 type Stream struct {
 	source *Source
 	number uint32
-	n      uint64 // of the next op
+	n      uint64 // number of the next op
 	end    uint64 // number of ops, or unbounded
 	pool   uint64 // number of the key with index 0
-	from   uint64 // of a walk or a stride: index of op 0
+	from   uint64 // for a walk or a stride: index of op 0
 	random rand.PCG
 	newest newest
-	reach  [2]uint64 // if gets go only to keys of some sessions: those from the first on, below the second
-	base   uint64    // of growing records: what their seeds have in common
-	puts   uint32    // of growing records: how often one was stored
+	reach  [2]uint64 // if gets go only to keys of some sessions: the first of these sessions, and the one after the last
+	base   uint64    // for growing records: the common part of their seeds
+	puts   uint32    // for growing records: how often one was stored
 }
 
 // Ended reports whether the stream has no op left.
@@ -287,7 +288,7 @@ func (st *Stream) fill(o *op.Op, index uint64) {
 	s := st.source
 	o.Index = index
 	if s.misses && o.Verb == driver.Get && st.random.Uint64() >= s.hits {
-		o.Index += absent // a different key, which may live on another endpoint
+		o.Index += absent // a different key, which may be on another endpoint
 		o.Key = s.keys.appendAbsent(o.Key[:0], st.pool, index)
 	} else {
 		o.Key = s.keys.appendKey(o.Key[:0], st.pool, index)
@@ -363,8 +364,8 @@ func (st *Stream) other(verb driver.Verb) uint64 {
 	return st.recent()
 }
 
-// single picks a key's index where each key has one writer: what the dataset's own way picks or, for a write, the key nearest to that which is the
-// session's.
+// single picks a key's index where each key has one writer. It picks in the dataset's own way; for a write, it then takes the nearest key that the
+// session writes.
 func (st *Stream) single(verb driver.Verb) uint64 {
 	s := st.source
 	index := s.draw(&st.random)
@@ -379,11 +380,11 @@ func (st *Stream) single(verb driver.Verb) uint64 {
 	return index
 }
 
-// Reach keeps the stream's gets to keys that some sessions write, from ≤ session < to, if each key has one writer: a key of another session is replaced
-// by one of theirs that is near. Only then do a stream's ops depend on how sessions are divided between workers and loops.
+// Reach restricts the stream's gets to keys that certain sessions write, from ≤ session < to, if each key has one writer. A key of another session is
+// replaced by a near key of these sessions. Only then do a stream's ops depend on how sessions are divided between workers and loops.
 func (st *Stream) Reach(from, to int) { st.reach = [2]uint64{uint64(from), uint64(to)} }
 
-// vary sets the size of a value. A record's size is known only once it is made: it is made in the spare room after the key.
+// vary sets the size of a value. A record's size is known only once the record is made, so vary makes it in the spare capacity after the key.
 func (s *supply) vary(v *driver.Value, key *[]byte, index uint64) {
 	if s.paired {
 		v.Seed = index

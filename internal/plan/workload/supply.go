@@ -13,13 +13,13 @@ import (
 // supply is the source of keys and values: a dataset, in one step of a phase.
 type supply struct {
 	keys   keySpace
-	value  driver.Value // what all values have in common
-	varied bool         // values are of different sizes
-	sizes  sizer        // of values; nil: a record's length is its size
+	value  driver.Value // the fields that all values have in common
+	varied bool         // values have different sizes
+	sizes  sizer        // sizes of values; nil if they are the lengths of records
 	paired bool         // a value's seed is its key's index
 }
 
-// Files is what a dataset takes from files; nil: it is generated.
+// Files holds the keys and values that a dataset takes from files; nil for those that are generated.
 type Files struct{ Keys, Values *keyfile.Set }
 
 // newSupply returns the supply of a dataset that a phase uses.

@@ -17,8 +17,8 @@ import (
 // DB is a connection to a database with the schema. One goroutine may use it at a time.
 type DB struct {
 	conn   *pgconn.PgConn
-	within time.Duration // of a transaction
-	secret []string      // what errors must not contain
+	within time.Duration // time limit of a transaction
+	secret []string      // texts that errors must not contain
 }
 
 // Open connects to the database that a URL names (postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…; anything missing comes from PGPASSWORD,
@@ -41,7 +41,7 @@ func Open(ctx context.Context, address string, within time.Duration) (*DB, error
 	return db, nil
 }
 
-// polite is how long the server may take to end a transaction or the connection.
+// polite is the time in which the server may end a transaction or the connection in an orderly way.
 const polite = 5 * time.Second
 
 // Close ends the connection.
@@ -60,7 +60,8 @@ func parse(address string) (*pgconn.Config, error) {
 	}
 	config, err := pgconn.ParseConfig(address)
 	if err == nil && u.Query().Get("sslmode") == "" && os.Getenv("PGSSLMODE") == "" && !near(config) {
-		// Nothing of the URL is written anew: libpq's rules for it are not those of net/url. The last of several settings counts.
+		// The URL is kept as written and only appended to, because libpq's rules for it differ from those of net/url. The last of several settings
+		// counts.
 		separator := "?"
 		if u.RawQuery != "" {
 			separator = "&"
@@ -74,7 +75,7 @@ func parse(address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// near says whether every address that a connection may be made to is this machine's.
+// near reports whether every address to which a connection may be made is on this machine.
 func near(config *pgconn.Config) bool {
 	hosts := []string{config.Host}
 	for _, f := range config.Fallbacks {
@@ -86,7 +87,7 @@ func near(config *pgconn.Config) bool {
 	})
 }
 
-// secrets are the forms in which a password may appear.
+// secrets returns the forms in which a password may appear.
 func secrets(address, password string) (list []string) {
 	if u, err := url.Parse(address); err == nil {
 		if written, ok := u.User.Password(); ok {
@@ -110,7 +111,7 @@ func (db *DB) plain(err error) error {
 	return errors.New(text)
 }
 
-// inTransaction calls f in a transaction. The server has a timeout for the transaction, in case this end never ends it.
+// inTransaction calls f in a transaction. The server also has a timeout for the transaction, in case this side never ends it.
 func (db *DB) inTransaction(ctx context.Context, f func() error) error {
 	limit := db.within.Milliseconds()
 	err := db.script(ctx, fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d", limit, limit))
@@ -123,7 +124,7 @@ func (db *DB) inTransaction(ctx context.Context, f func() error) error {
 	return db.script(ctx, "COMMIT")
 }
 
-// rollBack ends a failed transaction. If the connection was lost, or cut in the middle of an answer, there is none left.
+// rollBack ends a failed transaction. If the connection was lost, or cut in the middle of an answer, there is no transaction left.
 func (db *DB) rollBack(ctx context.Context) error {
 	if db.conn.IsClosed() {
 		return nil

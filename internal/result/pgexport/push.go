@@ -12,7 +12,7 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// Push writes a run. It returns false if the run is there already; a different run of the same name is an error. planJSON may be nil.
+// Push writes a run. It returns false if the database already has the run; a different run of the same name is an error. planJSON may be nil.
 func (db *DB) Push(ctx context.Context, r *run.Run, planJSON []byte) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()
@@ -92,7 +92,7 @@ func (db *DB) isSame(ctx context.Context, table, id string, startedAt time.Time)
 	return nil
 }
 
-// rowsOf are rows for a table.
+// rowsOf holds rows for a table.
 type rowsOf struct {
 	name    string
 	columns []string
@@ -178,7 +178,7 @@ type figure struct {
 	value any
 }
 
-// split returns the values for columnsOf, and the other metrics of t: none that are null, counts of 0, or said by others.
+// split returns the values for columnsOf, and the other metrics of t, except those that are null, counts of 0, or follow from others.
 func split[T any](t *T, metrics []metric.Of[T], with []string) (columns []any, others []figure) {
 	for _, m := range metrics {
 		value := m.Exact(t)
@@ -192,7 +192,7 @@ func split[T any](t *T, metrics []metric.Of[T], with []string) (columns []any, o
 	return columns, others
 }
 
-// PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if it is there already.
+// PushExperiment writes how an experiment's variants compare; push its runs separately. It returns false if the database already has the experiment.
 func (db *DB) PushExperiment(ctx context.Context, x *run.Experiment) (added bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.within)
 	defer cancel()

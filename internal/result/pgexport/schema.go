@@ -179,7 +179,7 @@ CREATE TABLE loadgen.series_figures (
 );`,
 }
 
-// onlyOne is the advisory lock for migrations: "loadgen" as a number.
+// onlyOne is the key of the advisory lock for migrations: "loadgen" as a number.
 const onlyOne = 0x6c6f616467656e
 
 // migrate brings the schema up to date. It writes nothing to a current schema, so a user who may only insert can push.
@@ -195,7 +195,7 @@ func (db *DB) migrate(ctx context.Context) error {
 		if _, err := db.exec(ctx, `SELECT pg_advisory_xact_lock($1)`, onlyOne); err != nil {
 			return err
 		}
-		version, err := db.version(ctx) // another process may have been faster
+		version, err := db.version(ctx) // another process may have migrated the schema in the meantime
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (db *DB) migrate(ctx context.Context) error {
 
 // version returns the version of the schema; 0 if there is none.
 func (db *DB) version(ctx context.Context) (version int, err error) {
-	// Not to_regclass: it may use a cached answer, from before the lock, that there is none.
+	// to_regclass is not used, because it may give a cached answer from before the lock.
 	const look = `SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'loadgen' AND tablename = 'migrations'`
 	there, err := db.number(ctx, look)
 	if err != nil || there == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Values are sent in PostgreSQL's text format, whose few types needed here the server parses itself. pgx's conversion of every PostgreSQL type (package
-// pgtype) would be a tenth of the program.
+// Values are sent in PostgreSQL's text format. The server parses the few types that are needed here. pgx's conversion of every PostgreSQL type
+// (package pgtype) would be a tenth of the program.
 
 // text appends a value as PostgreSQL reads it; ok is false for NULL.
 func text(dst []byte, value any) (_ []byte, ok bool, err error) {
