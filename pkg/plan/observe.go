@@ -283,7 +283,7 @@ const (
 	maxObserves  = 100
 	maxFields    = 200 // of an observation
 	maxProbe     = time.Minute
-	leastBetween = 20 * time.Millisecond // between two probes
+	leastBetween = 10 * time.Millisecond // between two probes
 	maxSelector  = 1024                  // bytes
 )
 
@@ -296,7 +296,7 @@ func (v *validator) observe(o *Observe) {
 	v.oneOf(at, "kind", o.Kind, observeKinds...)
 	inner := at.in(o.Kind)
 	if o.Every != 0 && o.Every < leastBetween || o.Every > maxDuration {
-		v.fault(fmt.Sprintf("%s: every = %q", at.where, o.Every), `Write "20ms" or more, or "0s" for before and after each phase only.`, at.path+".every")
+		v.fault(fmt.Sprintf("%s: every = %q", at.where, o.Every), `Write "10ms" or more, or "0s" for before and after each phase only.`, at.path+".every")
 	}
 	if o.Timeout <= 0 || o.Timeout > maxProbe {
 		v.fault(fmt.Sprintf("%s: timeout = %q", at.where, o.Timeout), `Write more than 0 and at most "1m": a phase can wait so long for the probe before it.`, at.path+".timeout")

@@ -20,7 +20,7 @@ observe "both" {
   process { pid = 1 }
 }
 observe "fast" {
-  every   = "10ms"
+  every   = "5ms"
   timeout = "2m"
   directory { path = "/" }
 }
