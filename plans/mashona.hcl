@@ -18,6 +18,7 @@ variable "threads" { default = 1 }
 variable "sync" { default = "msync" } # or "map_sync"
 variable "dax" { default = false }    # the file system has DAX: use "map_sync", or fail the run
 variable "quick" { default = false }
+variable "twice" { default = true } # false: without DAX, leave out what needs MAP_SYNC
 
 locals {
   duration = var.quick ? "100ms" : "3s"
@@ -58,6 +59,7 @@ experiment {
   repeat   = 5
   baseline = "layout=raw,size=1024,threads=1,sync=msync"
   bound    = { layout = "raw" }
+  when     = var.sync == "msync" || var.dax || var.twice
   matrix {
     layout  = ["append", "channel", "array", "raw"]
     size    = [1024, 1801, 1048576]
