@@ -28,18 +28,18 @@ type index struct {
 
 // A part is a study on the page.
 type part struct {
-	Title, Question, Source string
-	Weak                    []string
-	Parts                   []done
+	ID, Title, Question, Source string
+	Weak                        []string
+	Parts                       []done
 }
 
 // done is an execution that has ended.
 type done struct {
-	How, Page, Verdict string
-	LeftOut            string
-	Took               time.Duration
-	Answers            []told
-	Chart              template.HTML
+	How, Page string
+	LeftOut   string
+	Took      time.Duration
+	Answers   []told
+	Chart     template.HTML
 }
 
 // missing is a study that was begun and has no answers.

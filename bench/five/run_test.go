@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -44,7 +45,7 @@ func TestFive(t *testing.T) {
 		var begun, ended bool
 		passed := t.Run(s.name, func(t *testing.T) {
 			begun = true
-			p := part{Title: s.title, Question: s.question, Source: s.source, Weak: s.weak}
+			p := part{ID: s.name, Title: s.title, Question: s.question, Source: s.source, Weak: s.weak}
 			args, workers := partsOf(t, s.name)
 			for i := range s.plans {
 				e := &s.plans[i]
@@ -74,6 +75,8 @@ func TestFive(t *testing.T) {
 // partsOf starts the servers of a study, and returns the arguments that name them, and those that a worker needs.
 func partsOf(t *testing.T, name string) (args, workers []string) {
 	switch name {
+	case "mashona":
+		args = []string{"-var", "twice=false"}
 	case "aldica", "nuxeo", "valkyrie":
 		database := servertest.Postgres(t, "max_connections=200") // nuxeo.hcl has 128 sessions
 		u, err := url.Parse(database)
@@ -87,8 +90,12 @@ func partsOf(t *testing.T, name string) (args, workers []string) {
 		switch name {
 		case "aldica":
 			args = append(args, "-var", "redis="+servertest.Redis(t))
+			if servertest.IgniteInstalled() == nil {
+				args = append(args, "-var", "ignite="+servertest.StartIgniteNode(t))
+			}
 		case "valkyrie":
-			args = []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host)}
+			redis := servertest.Redis(t, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru") // as many files as five seconds save
+			args = []string{"-var", fmt.Sprintf("postgres=[%q]", u.Host), "-var", fmt.Sprintf("redis=[%q]", redis), "-var", "scale=10"}
 		}
 	}
 	return args, workers
@@ -131,8 +138,7 @@ func (p *execution) run(t *testing.T, page *index, dir string, fleet bool, args,
 		t.Log(a.Text)
 	}
 	return done{
-		How: how, Page: filepath.Base(own), Verdict: strings.ToUpper(string(x.Verdict.Validity)), LeftOut: strings.Join(x.LeftOut, ", "),
-		Took: time.Since(began).Round(time.Second), Answers: answers, Chart: chart,
+		How: how, Page: filepath.Base(own), LeftOut: tables.Some(x.LeftOut, "variant"), Took: time.Since(began).Round(time.Second), Answers: answers, Chart: chart,
 	}
 }
 

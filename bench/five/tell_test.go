@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/result/exit"
@@ -21,10 +22,13 @@ type told struct {
 	Validity     run.Validity // of the runs
 }
 
-// tell finds the answers of an execution in its experiment.
+// tell finds the answers of an execution in its experiment, but for those of rows that were left out.
 func (p *execution) tell(x *run.Experiment, loadgen, runs string) (all []told, err error) {
 	for i := range p.answers {
 		a := &p.answers[i]
+		if slices.Contains(x.LeftOut, a.row) {
+			continue
+		}
 		figure, validity := "", run.Valid
 		if a.row != "" {
 			figure, validity, err = inTable(x, a)
@@ -45,7 +49,8 @@ func unknown(why string) string { return "an unknown number (" + why + ")" }
 // withInterval writes a figure and the ends of its interval.
 func withInterval(value, lo, hi string) string { return fmt.Sprintf("%s (%s to %s)", value, lo, hi) }
 
-// inTable returns an answer's figure from the plan's first table, with its interval, which is in the cell itself or in two others.
+// inTable returns an answer's figure from the first of the plan's tables that has its row, with its interval, which is in the cell itself or in two
+// others.
 func inTable(x *run.Experiment, a *answer) (figure string, validity run.Validity, err error) {
 	validity = run.Valid
 	for _, r := range x.Runs {
@@ -54,12 +59,15 @@ func inTable(x *run.Experiment, a *answer) (figure string, validity run.Validity
 		}
 	}
 	cells := map[string]run.Cell{}
-	for _, row := range x.Tables[0].Rows {
-		for i, c := range x.Tables[0].Columns {
-			if row.Name == a.row {
-				cells[c.Name] = row.Cells[i]
-			}
+	for _, t := range x.Tables {
+		at := slices.IndexFunc(t.Rows, func(r run.TableRow) bool { return r.Name == a.row })
+		if at < 0 {
+			continue
 		}
+		for i, c := range t.Columns {
+			cells[c.Name] = t.Rows[at].Cells[i]
+		}
+		break
 	}
 	c, there := cells[a.column]
 	switch {

@@ -49,6 +49,24 @@ func StartIgniteNodes(t testing.TB, shows Certificate) *IgniteNodes {
 	return n
 }
 
+// IgniteInstalled returns nil if make test-servers has installed Ignite.
+func IgniteInstalled() error {
+	_, err := igniteClasses()
+	return err
+}
+
+// StartIgniteNode starts one real node, a cluster of its own, with the SQL engine, and returns the address of its client connector once it takes requests.
+// It is killed at the end of the test.
+func StartIgniteNode(t testing.TB) (addr string) {
+	t.Helper()
+	classes, err := igniteClasses()
+	Require(t, "ignite", err)
+	dir, port := t.TempDir(), freePort(t)
+	s := &Server{t: t, Addr: "127.0.0.1:" + port, done: make(chan struct{})}
+	startIgnite(s, classes, dir, "client="+port, "discovery="+freePort(t), "dir="+dir)
+	return s.Addr
+}
+
 // Join starts a third node, in a JVM of its own, which makes a cluster with the first. It returns once the node takes requests; its copies of what was
 // there before come later.
 func (n *IgniteNodes) Join() *Server {
