@@ -215,6 +215,9 @@ func (d *disk) show(w io.Writer, r *run.Run) error {
 		row = append(row, cell(op.Service.Max, "service.max", quantity.Duration), met)
 		row = append(row, deviceCells(ph)...)
 		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+		if ph.Log.Failure != "" {
+			caveats = append(caveats, one.Title+": a log failed: "+ph.Log.Failure)
+		}
 		for _, c := range append(slices.Clone(ph.Log.Caveats), unknownOf(ph)...) {
 			if !slices.Contains(caveats, c) {
 				caveats = append(caveats, c)

@@ -69,6 +69,7 @@ func (b *block) constants(body *hclsyntax.Body, into reflect.Type, reported map[
 		out.Attributes[a.Name] = &c
 	}
 	for _, bl := range body.Blocks {
+		b.r.Places[b.Path+".config."+bl.Type] = bl.DefRange()
 		c := *bl
 		c.Body = b.constants(bl.Body, fields[bl.Type], reported)
 		out.Blocks = append(out.Blocks, &c)

@@ -35,6 +35,9 @@ func (c *fakeConfig) Validate() error {
 	if c.Prefix == "bad" {
 		errs = append(errs, errors.New(`prefix is "bad": write another`))
 	}
+	if c.Proxy != nil && c.Proxy.Name == "bad" {
+		errs = append(errs, errors.New(`proxy with name = "bad": write another`))
+	}
 	return errors.Join(errs...)
 }
 

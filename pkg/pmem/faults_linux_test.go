@@ -141,6 +141,7 @@ func TestWhatTheKernelRefusesFailsCreate(t *testing.T) {
 			}
 			require.ErrorIs(t, err, errFault, "%s: %s", mode, k.failed)
 			require.ErrorContains(t, err, "create "+path)
+			require.Equal(t, k.failed == "sync", errors.Is(err, ErrPoisoned), "the zeros, and what is beneath the file system does not take them: %s", k.failed)
 			require.Nil(t, f)
 			require.NoFileExists(t, path, "%s: %s", mode, k.failed)
 			require.Empty(t, held(t, path), "%s: %s", mode, k.failed)

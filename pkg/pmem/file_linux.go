@@ -255,12 +255,20 @@ func (f *File) fill(ctx context.Context, size, atOnce int64) error {
 		off += int64(n)
 		progressed(ctx, int64(n))
 		if off%unsynced == 0 {
-			if err := f.kernel.sync(f.file); err != nil {
+			if err := f.filled(); err != nil {
 				return err
 			}
 		}
 	}
-	return f.kernel.sync(f.file)
+	return f.filled()
+}
+
+// filled makes the zeros durable that were written. The file system had room for them, so an error is of what is beneath it.
+func (f *File) filled() error {
+	if err := f.kernel.sync(f.file); err != nil {
+		return fmt.Errorf("%w: %w", ErrPoisoned, pathless(err))
+	}
+	return nil
 }
 
 // piece returns how many bytes to write at once to a new file for entries of a size. The kernel keeps them together from then on. A store to a clean

@@ -32,8 +32,11 @@ func (c *Config) sharing(name string) (errs []error) {
 	if !slices.Contains([]pmem.Mode{pmem.Auto, pmem.Fdatasync, pmem.Msync}, pmem.Mode(c.Sync)) {
 		errs = append(errs, fmt.Errorf("%s with sync = %q, which has no sync to share; write sync = %q or %q, or leave %s out", name, c.Sync, pmem.Fdatasync, pmem.Msync, name))
 	}
-	if c.Order != string(pmlog.Strict) || c.Commit != string(pmlog.ByChecksum) {
-		errs = append(errs, fmt.Errorf("%s with order = %q and commit = %q; leave these out, or %s", name, c.Order, c.Commit, name))
+	if c.Order != string(pmlog.Strict) {
+		errs = append(errs, fmt.Errorf("%s with order = %q; leave that out, or %s", name, c.Order, name))
+	}
+	if c.Commit != string(pmlog.ByChecksum) {
+		errs = append(errs, fmt.Errorf("%s with commit = %q; leave that out, or %s", name, c.Commit, name))
 	}
 	return errs
 }

@@ -1069,6 +1069,15 @@ func TestNoSpaceNamesARemedy(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// TestAFileThatItsDeviceDoesNotTakeNamesARemedy: the file system has room for it.
+func TestAFileThatItsDeviceDoesNotTakeNamesARemedy(t *testing.T) {
+	disk, at := servertest.NewDisk(t), siteOf(t, 1)
+	at.Root = disk.Dir
+	disk.Break()
+	_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Sync = "fdatasync" }), at)
+	require.ErrorContains(t, err, "fill with zeros: a write was lost, nothing more is written: input/output error; see what the kernel says of the device (dmesg)")
+}
+
 // TestShortOfMemoryNamesWhatFits has too little memory for files in memory, and checks that the error names the most that fits.
 func TestShortOfMemoryNamesWhatFits(t *testing.T) {
 	const have = 50 << 20

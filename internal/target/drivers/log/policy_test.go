@@ -123,7 +123,7 @@ func TestSyncEveryThatCannotBe(t *testing.T) {
 		{"100", "leave one of them out", func(c *Config) { c.GroupCommit = &GroupCommit{} }},
 		{"100", `sync_every with sync = "none", which has no sync to share; write sync = "fdatasync" or "msync"`, func(c *Config) { c.Sync = "none" }},
 		{"100", `sync_every is for the layouts ["append" "channel"]; leave it out with "raw"`, func(c *Config) { c.Layout = layoutRaw }},
-		{"100", `sync_every with order = "relaxed" and commit = "checksum"; leave these out`, func(c *Config) { c.Order = "relaxed" }},
+		{"100", `sync_every with order = "relaxed"; leave that out`, func(c *Config) { c.Order = "relaxed" }},
 	} {
 		cfg := Driver{}.NewConfig().(*Config)
 		cfg.SyncEvery = c.every

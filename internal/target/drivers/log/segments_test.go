@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
 // TestSegmentsThatCannotBe are refused, with what to write.
@@ -138,6 +139,46 @@ func rotateUntilKilled(t *testing.T, dir string) {
 		require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
 		_, err := tally.WriteAt(binary.LittleEndian.AppendUint64(nil, s.sessions[0].acked), 0)
 		require.NoError(t, err)
+	}
+}
+
+// TestABrokenDiskRotatesNothingAway breaks the device of a log in segments, after the first entry of one, and where the next entry needs another. What
+// the device holds then, as after a loss of power, is what was acknowledged: as much of it as before, in files whose names were durable.
+func TestABrokenDiskRotatesNothingAway(t *testing.T) {
+	for _, c := range []struct {
+		prealloc string
+		group    *GroupCommit
+	}{{prealloc: "recycle"}, {prealloc: "recycle", group: &GroupCommit{}}, {prealloc: "fallocate"}, {prealloc: "zero"}} {
+		for _, full := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, grouped %t, full %t", c.prealloc, c.group != nil, full), func(t *testing.T) {
+				disk, at := servertest.NewDisk(t), siteOf(t, 1)
+				at.Root = disk.Dir
+				s := open(t, config(t, func(is *Config) {
+					is.Sync, is.FileSize, is.Full, is.Prealloc, is.GroupCommit = "fdatasync", 12<<10, rotate, c.prealloc, c.group
+				}), at)
+				_, one, err := s.form.fileSize(12 << 10)
+				require.NoError(t, err)
+				n := 3*int(one) + 1
+				if full {
+					n = 4 * int(one)
+				}
+				require.NoError(t, do(s.sessions[0], driver.Append, n, 0))
+				require.EqualValues(t, 3, s.Log().Resets)
+				disk.Break()
+				require.ErrorContains(t, do(s.sessions[0], driver.Append, 1, 0), "; see what the kernel says of the device (dmesg), or write another --log-root")
+				_, err = s.Close()
+				require.NoError(t, err)
+				require.NoError(t, s.root.Leave())
+				s.root, err = localfile.Enter(disk.Remains().Dir, "")
+				require.NoError(t, err)
+				claim, err := s.claim()
+				require.NoError(t, err)
+				proof, err := Driver{}.Verify(claim)
+				require.NoError(t, err)
+				whole(t, proof)
+				require.EqualValues(t, n-2*int(one), proof.Acknowledged)
+			})
+		}
 	}
 }
 

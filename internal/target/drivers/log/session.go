@@ -117,7 +117,7 @@ func remedy(err error) string {
 	switch {
 	case !errors.Is(err, pmem.ErrPoisoned) && errors.Is(err, syscall.ENOSPC): // no room for a segment
 		return "; make room on its file system, which others fill too, or write a smaller file_size, or another --log-root"
-	case !errors.Is(err, pmem.ErrPoisoned):
+	case !errors.Is(err, pmem.ErrPoisoned) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EROFS): // a file system that failed is read-only
 		return ""
 	case errors.Is(err, pmem.ErrTruncated):
 		return "; let nobody else change files below --log-root"

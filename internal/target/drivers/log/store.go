@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -121,6 +122,8 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 	var err error
 	f.volume, f.regions, err = s.form.open(ctx, s.root.Root, f.name, size, s.cfg.mode())
 	switch {
+	case errors.Is(err, pmem.ErrPoisoned), errors.Is(err, syscall.EIO):
+		return fmt.Errorf("%w%s", err, remedy(err))
 	case err != nil && f.fresh:
 		return localfile.Unmade(err, s.root.Name())
 	case err != nil:

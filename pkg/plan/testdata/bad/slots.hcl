@@ -31,6 +31,11 @@ dataset "many" {
   values { size = "128B" }
 }
 
+dataset "drawn" {
+  keys { count = 10 }
+  values { size = "uniform(32B, 64B)" }
+}
+
 dataset "own" {
   keys {
     count = 10
@@ -115,5 +120,12 @@ phase "i" {
   target  = target.bytes
   dataset = dataset.many
   ops     = { read = 1 }
+  closed { iterations = 1 }
+}
+
+phase "j" {
+  target  = target.bytes
+  dataset = dataset.drawn
+  ops     = { append = 1 }
   closed { iterations = 1 }
 }

@@ -148,3 +148,9 @@ phase "sockets" {
   ops     = { get = 1 }
   closed { iterations = 1 }
 }
+
+target "driver-says-of-a-block" {
+  driver    = "redis"
+  endpoints = ["a:1"]
+  proxy { name = "bad" }
+}
