@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bench is what all cells share.
+// bench holds the state that all cells share.
 type bench struct {
 	w       io.Writer
 	o       options
-	root    string // of the module, where clients run
-	dir     string // for temporary files
+	root    string // directory of the module, where clients run
+	dir     string // directory for temporary files
 	clients []client
-	others  []string // says why the other peers are not among the clients
+	others  []string // why the other peers are not among the clients
 	peers   []peer
 
 	serverOn, clientOn []string // prefixes that pin a process to its processor
 	running            *server
-	shares             []float64 // of the processor time of the build to compare with: one per round of each cell
+	shares             []float64 // ratios of processor time to that of the build to compare with, one per round of each cell
 }
 
 // newBench builds loadgen and looks for its peers. The caller must close it.
@@ -123,7 +123,7 @@ type figures struct {
 	hits float64 // share of gets that found their key, as the server reports; 1 if there were none
 }
 
-// execute runs a client on its processor, under a tool if one is to watch it, and returns its output and how it ended.
+// execute runs a client on its processor, under the given tool if any, and returns its output and its final state.
 func (b *bench) execute(ctx context.Context, cl *client, args []string, behind ...string) (string, *os.ProcessState, error) {
 	argv := slices.Concat(b.clientOn, behind, []string{cl.exe}, args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -168,7 +168,7 @@ func (b *bench) measure(ctx context.Context, cl *client, c *cell, ops int64) (fi
 	return f, err
 }
 
-// count returns how many ops a client has done that was asked for a number of them.
+// count returns how many ops a client has done: told, the number that it was asked for, unless its output says otherwise.
 func (cl *client) count(output string, told int64) (float64, error) {
 	if cl.done == nil {
 		return float64(told), nil
@@ -205,7 +205,7 @@ type entrant struct {
 	client
 	rounds []figures
 	calls  float64 // system calls per op; negative if they could not be counted
-	err    error   // why it no longer takes part
+	err    error   // why the client no longer takes part
 }
 
 // cell runs and reports one comparison.

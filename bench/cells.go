@@ -15,7 +15,7 @@ const (
 type cell struct {
 	server   string // "redis", "memcached", "postgres" or "web"; also the name of loadgen's driver
 	op       string // "get" or "put"
-	size     int    // of values, bytes
+	size     int    // bytes of a value
 	pipeline int
 }
 

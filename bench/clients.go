@@ -16,7 +16,7 @@ import (
 type client struct {
 	name string
 	exe  string
-	// args returns the arguments for that many ops on a server; nil if the client cannot do a cell's work.
+	// args returns the arguments for a number of ops on a server; nil if the client cannot do a cell's work.
 	args func(c *cell, port string, ops int64) []string
 	// fill returns the arguments that put the client's keys, if they are not those that loadgen has put.
 	fill func(c *cell, port string) []string
@@ -24,14 +24,14 @@ type client struct {
 	rate func(output string) (float64, error)
 	// done reads the number of ops from the output, if the client runs for a time instead of a number of ops.
 	done func(output string) (float64, error)
-	// cpu reads the processor time per op in ns from the output, if the whole process' does not count.
+	// cpu reads the processor time per op in ns from the output, for clients whose whole process must not be counted.
 	cpu func(output string) (float64, error)
 }
 
-// peer is a client that people would use instead.
+// peer is a client that people could use instead of loadgen.
 type peer struct {
 	client
-	version []string // arguments that make it print its version; nil: its build information has it
+	version []string // arguments that make it print its version; nil if its build information has it
 }
 
 func loadgen(name, exe, dir string) client {
@@ -53,7 +53,7 @@ func loadgen(name, exe, dir string) client {
 	}
 }
 
-// resultIn returns where a run of loadgen puts its result.
+// resultIn returns the path of the result of a run of loadgen.
 func resultIn(dir string) string { return filepath.Join(dir, "run.json") }
 
 // rateOfRun reads a result: all ops of one phase, from its first start to its last end.
@@ -87,7 +87,7 @@ func floorOf(exe string) client {
 	return client{
 		name: "floor", exe: exe,
 		args: func(c *cell, port string, ops int64) []string {
-			if c.server == "postgres" || c.server == "web" { // it cannot log in to the one, nor write the other's requests
+			if c.server == "postgres" || c.server == "web" { // it cannot log in to PostgreSQL, nor write web requests
 				return nil
 			}
 			return []string{
@@ -133,7 +133,7 @@ func redisBenchmark() peer {
 	}}
 }
 
-// memtier gets keys as long as the others', by counting from a twelve-digit number.
+// memtier uses keys of the same length as the others, by counting from a twelve-digit number.
 func memtier() peer {
 	common := func(c *cell, port string) []string {
 		protocol := map[string]string{"redis": "redis", "memcached": "memcache_text"}[c.server]

@@ -21,18 +21,18 @@ const logFile = 64 << 20
 // logCell is the work of one comparison of log files: one thread appends entries of one size to one file.
 type logCell struct {
 	peer   string // "fio" or "mashona"
-	layout string // loadgen's
+	layout string // layout of loadgen's log
 	sync   string
-	size   int    // of entries, bytes
+	size   int    // bytes of an entry
 	place  string // "memory", or "disk" for the file system of temporary files
-	engine string // fio's, with the option that makes it force
+	engine string // fio's engine, with the option that makes it force each write
 }
 
 func (c logCell) String() string {
 	return fmt.Sprintf("%s/%s/%s/%d/%s", c.peer, c.layout, c.sync, c.size, c.place)
 }
 
-// logCells returns all of them.
+// logCells returns all comparisons of log files.
 func logCells() (all []logCell) {
 	for _, place := range []string{"memory", "disk"} {
 		for _, size := range []int{1024, 1801, 1 << 20} {
@@ -57,10 +57,10 @@ type writer struct {
 	pace func(output string) (pace, error)
 }
 
-// pace is how many entries a second a program wrote.
+// pace is the number of entries per second that a program wrote.
 type pace struct {
-	op    float64 // over the reported time of its writes
-	whole float64 // over the whole time
+	op    float64 // entries per second over the reported time of its writes
+	whole float64 // entries per second over the whole time
 }
 
 // ownWriter returns the writer for a build of loadgen.
@@ -145,8 +145,8 @@ func paceOfMashona(output string) (p pace, err error) {
 	return p, err
 }
 
-// paceOfFio reads fio's output. The time of a write includes the sync that it waited for. fio reads the processor's time stamp, which does not wait
-// for stores still under way after an SFENCE: with libpmem, compare only the pace over the whole time.
+// paceOfFio reads fio's output. The time of a write includes the sync that it waited for. fio reads the processor's time stamp counter, which does
+// not wait for stores that are still in progress after an SFENCE: with libpmem, compare only the pace over the whole time.
 func paceOfFio(output string) (pace, error) {
 	type times struct {
 		Latency struct {

@@ -34,17 +34,17 @@ func main() {
 	}
 }
 
-// options are the command line's.
+// options are the options on the command line.
 type options struct {
 	cells    string
 	pairs    int
-	duration time.Duration // of one client's run
-	ops      int64         // of one client's run; 0: as many as fit in the duration
+	duration time.Duration // length of one client's run
+	ops      int64         // ops of one client's run; 0 for as many as fit in the duration
 	quick    bool
-	open     bool          // how late ops of open loads start, instead of cells
-	spin     time.Duration // the loop's spin time for open loads; negative: loadgen's own default
-	logs     bool          // log files, instead of cells
-	against  string        // another build of loadgen, instead of other clients
+	open     bool          // measure how late ops of open loads start, instead of cells
+	spin     time.Duration // the loop's spin time for open loads; negative for loadgen's own default
+	logs     bool          // compare log files, instead of cells
+	against  string        // path of another build of loadgen to compare with, instead of other clients
 }
 
 func compare(ctx context.Context, args []string, w io.Writer) error {

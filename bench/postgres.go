@@ -31,7 +31,7 @@ func postgresProgram() string {
 	return "postgres"
 }
 
-// unprivileged is the prefix of commands that do not run as root.
+// unprivileged returns the prefix for commands that must not run as root.
 func unprivileged() []string {
 	if os.Geteuid() == 0 {
 		return []string{"setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"}

@@ -14,7 +14,7 @@ import (
 	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
-// preamble prints what is compared, and where.
+// preamble prints the programs that are compared, and the machine.
 func (b *bench) preamble(ctx context.Context) {
 	env := machine.Read(os.DirFS("/"))
 	fmt.Fprintf(b.w, "machine: %s, %d processors, Linux %s", env.CPUModel, env.CPUs, env.Kernel)
@@ -46,7 +46,7 @@ func (b *bench) preamble(ctx context.Context) {
 	}
 }
 
-// firstLine returns the first line that a program prints, or why there is none.
+// firstLine returns the first line that a program prints, or the reason why there is none.
 func firstLine(ctx context.Context, exe string, args ...string) string {
 	out, err := exec.CommandContext(ctx, exe, args...).CombinedOutput()
 	line, _, _ := strings.Cut(string(out), "\n")

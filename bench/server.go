@@ -18,12 +18,12 @@ import (
 // server is a running redis-server, memcached, postgres or nginx.
 type server struct {
 	kind string
-	size int // of the values put
+	size int // bytes of the values put
 	port string
-	dir  string // of its files
+	dir  string // directory of its files
 	cmd  *exec.Cmd
 
-	asked float64 // of a web server: how many requests were for its own figures
+	asked float64 // for a web server: how many requests were for its own figures
 }
 
 // allocator is the environment variable that configures jemalloc, Redis' allocator. Servers inherit it from bench.
@@ -44,7 +44,7 @@ func serverArgs(kind, port, dir string) []string {
 		return append(prefix, "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	}
 	args := []string{"memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-m", "1024", "-t", "1"}
-	if os.Geteuid() == 0 { // it does not run as root
+	if os.Geteuid() == 0 { // memcached refuses to run as root
 		args = append(args, "-u", "nobody")
 	}
 	return args

@@ -43,7 +43,7 @@ func webArgs(dir string) []string {
 	return []string{nginxProgram(), "-p", webDir(dir), "-c", filepath.Join(webDir(dir), "nginx.conf")}
 }
 
-// nginxConf has one process serve static files, and log what is not a hit. Its paths are relative to webDir.
+// nginxConf makes one process serve static files, and log requests that are not hits. Its paths are relative to webDir.
 const nginxConf = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -161,7 +161,7 @@ func vegetaProgram() string {
 	return built
 }
 
-// vegetaReport is what is read from vegeta's own report.
+// vegetaReport holds the fields that are read from vegeta's own report.
 type vegetaReport struct {
 	Requests   float64 `json:"requests"`
 	Throughput float64 `json:"throughput"` // successes per second, to the last end

@@ -1,8 +1,8 @@
-// Package five runs the five published benchmarks that loadgen began with, each as a plan on real servers, and makes one page of them: what each asked,
-// its own figures beside ours, and what its numbers could not carry.
+// Package five runs the five published benchmarks that loadgen began with, each as a plan on real servers, and makes one page of them: the question
+// of each, its own figures beside ours, and the conclusions that its numbers could not support.
 //
 //	make five                  all five; about half an hour
 //	make five ONLY=hydra       one of them
 //
-// The servers are those of the tests; what is missing is left out, and said.
+// The servers are those of the tests. A benchmark whose servers are missing is left out, and the page says so.
 package five

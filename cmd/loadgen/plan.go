@@ -200,7 +200,7 @@ and the run's plan digest is their hash.`,
 // means are the limits of this process.
 type means struct {
 	files  int64
-	memory int64 // bytes; 0: unknown
+	memory int64 // bytes of memory; 0 if unknown
 
 	logRoot string // as given by --log-root
 }

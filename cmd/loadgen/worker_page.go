@@ -15,7 +15,7 @@ import (
 type shownWorker struct {
 	worker.Worker
 	local rpc.Local
-	feed  *prom.Feed // of the run; nil: none assigned
+	feed  *prom.Feed // feed of the run; nil if none is assigned
 }
 
 // showOn returns a worker that does what local does, in one run, and shows its counts by the collector.

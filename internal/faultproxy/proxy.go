@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Fault is what a proxy does to bytes. The zero Fault does nothing.
+// Fault says what a proxy does to bytes. The zero Fault does nothing.
 type Fault struct {
 	Down     bool          // the address is unreachable: new connections are reset
 	DropUp   bool          // what the client sends is swallowed
 	DropDown bool          // what the server sends is swallowed
 	Delay    time.Duration // each way: half of a round trip
-	Rate     int           // bytes per second, each way of each connection; 0: unlimited
+	Rate     int           // bytes per second, each way of each connection; 0 for no limit
 }
 
 // Proxy forwards connections to one address. Its methods are safe for concurrent use.

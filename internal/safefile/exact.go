@@ -14,8 +14,8 @@ type exact struct {
 	left int64
 }
 
-// Exact returns a reader of the next length bytes of r, which must be all that is left of it. If r ends earlier or goes on, the reader returns
-// [ErrLength] instead of io.EOF. It never passes on a byte beyond length.
+// Exact returns a reader of the next length bytes of r, which must be the last ones. If r ends earlier or later, the reader returns [ErrLength]
+// instead of io.EOF. It never passes on a byte beyond length.
 func Exact(r io.Reader, length int64) io.Reader { return &exact{r, length} }
 
 func (e *exact) Read(p []byte) (int, error) {

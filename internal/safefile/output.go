@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Check checks in advance whether the file that a flag names could be written, and leaves nothing behind. It does not try a pipe, whose reader would
-// take the attempt for all of it. An empty path is fine: the flag was not given.
+// Check checks in advance whether the file that a flag names could be written, and leaves nothing behind. It does not open a pipe, whose reader would
+// take the attempt for the whole output. An empty path is fine: the flag was not given.
 func Check(flag, path string) error {
 	if path == "" || isDevice(path) {
 		return nil
@@ -49,7 +49,7 @@ func isDevice(path string) bool {
 type output struct {
 	file  *os.File
 	asked string // the user's name for it
-	path  string // its final path; "": it has that already
+	path  string // its final path; "" if the file is already there
 }
 
 // begin creates a file, under a temporary name until it is kept.
@@ -62,7 +62,7 @@ func begin(path string) (*output, error) {
 	mode := os.FileMode(0o644)
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // the file is new, or what follows reports the error
+	case err != nil: // the file is new, or a later call reports the error
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory: write the name of a file", path)
 	default:

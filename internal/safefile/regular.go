@@ -30,7 +30,7 @@ func open(path, name string, stat func(string) (fs.FileInfo, error), openFile fu
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = check(path, info) // it may be another file by now
+		err = check(path, info) // another file may have taken its place
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -61,7 +61,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
-		if len(b) == cap(b) { // it is longer than its size said
+		if len(b) == cap(b) { // the file is longer than its size said
 			b = append(b, 0)[:len(b)]
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// RedisCluster starts a Redis Cluster on the loopback with that many masters, and that many replicas of each, with persistence off and the given
+// RedisCluster starts a Redis Cluster on the loopback with the given numbers of masters and of replicas of each, with persistence off and the given
 // further options. It returns the nodes, masters first, once each of them sees the whole cluster.
 func RedisCluster(t testing.TB, masters, replicas int, options ...string) []*Server {
 	t.Helper()

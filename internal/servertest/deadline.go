@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// hangs is how long a test with a deadline may take: some ten times the slowest with -race on a machine with two busy processors.
+// hangs is the longest that a test with a deadline may take: about ten times as long as the slowest with -race on a machine with two busy processors.
 const hangs = 3 * time.Minute
 
 // Deadline ends the test program if t is not over after three minutes, which are virtual if it is called in a synctest bubble. It names t and prints

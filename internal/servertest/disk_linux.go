@@ -136,7 +136,7 @@ const (
 	thaw   = 0xC0045878
 )
 
-// Stall makes all writes to the disk wait that long.
+// Stall makes all writes to the disk wait for the given time.
 func (d *Disk) Stall(wait time.Duration) {
 	d.t.Helper()
 	dir, err := os.Open(d.Dir)
@@ -154,7 +154,7 @@ func (d *Disk) Stall(wait time.Duration) {
 	}
 }
 
-// Remains mounts a copy of the device's contents as after a loss of power: without what was not yet written.
+// Remains mounts a copy of the device's contents as after a power loss: without the data that had not been written yet.
 func (d *Disk) Remains() *Disk {
 	d.t.Helper()
 	after := &Disk{t: d.t}

@@ -63,7 +63,7 @@ func NewGuests(t testing.TB, files map[string]string) *Guests {
 	return g
 }
 
-// divide makes blank.
+// divide makes the image blank: persistent memory with an empty namespace.
 func (g *Guests) divide() {
 	g.t.Helper()
 	if g.blank != "" {
@@ -90,7 +90,7 @@ echo $P > $N/drivers/nd_pmem/bind
 sync
 `
 
-// guestParts finds what a guest needs.
+// guestParts finds the kernel and the programs that a guest needs.
 func guestParts() (kernel, root string, err error) {
 	for _, exe := range []string{"qemu-system-x86_64", "busybox", "mkfs.ext4", "mkfs.xfs", "mount"} {
 		if _, err := exec.LookPath(exe); err != nil {
@@ -170,7 +170,7 @@ poweroff -f
 `
 }
 
-// What a guest does before its boot's script.
+// Commands that a guest runs before its boot's script.
 const (
 	awaitMemory = "i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done\n"
 	// joinNetwork takes the address and the router that QEMU's user network provides.

@@ -170,7 +170,7 @@ func text(dst []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint32(append(dst, 9), uint32(len(s))), s...)
 }
 
-// igniteRequest is what is left of a request.
+// igniteRequest is the unread rest of a request.
 type igniteRequest struct {
 	b   []byte
 	bad bool // it was cut short
@@ -261,7 +261,7 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 	return 0, s.one(op, cache.objects, r)
 }
 
-// noEngine is what a node without ignite-indexing says of SQL.
+// noEngine is the error message for SQL from a node without ignite-indexing.
 const noEngine = "50000: Failed to execute query because indexing is disabled and no query engine is configured (consider adding module ignite-indexing " +
 	"to classpath or moving it from 'optional' to 'libs' folder or configuring any query engine with " +
 	"IgniteConfiguration.SqlConfiguration.QueryEnginesConfiguration property)."

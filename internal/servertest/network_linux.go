@@ -26,7 +26,7 @@ type Machine struct {
 
 	t         testing.TB
 	namespace string
-	port      string // on the bridge
+	port      string // the machine's port on the bridge
 }
 
 // NewNetwork makes a network of n machines, which ends with the test.

@@ -18,8 +18,8 @@ type WebServer struct {
 	log string
 }
 
-// Nginx starts an nginx on a free loopback port. It stores bodies of PUT as files, and closes a connection after that many requests; 0: never. It
-// speaks TLS if it is given a certificate. It is killed at the end of the test.
+// Nginx starts an nginx on a free loopback port. It stores bodies of PUT as files, and closes a connection after the given number of requests; never
+// if that is 0. It speaks TLS if it is given a certificate. It is killed at the end of the test.
 func Nginx(t testing.TB, requests int, shows *Certificate) *WebServer {
 	t.Helper()
 	exe, err := exec.LookPath("nginx")

@@ -25,8 +25,8 @@ func Prometheus(t testing.TB, config string) (addr string) {
 	}
 }
 
-// RemoteWrite starts a prometheus with native histograms that scrapes nothing and takes what is written to it. again starts it once it was killed, on the
-// same port and with what it had stored.
+// RemoteWrite starts a prometheus with native histograms that scrapes nothing and accepts remote writes. again starts it after it was killed, on the
+// same port and with its stored data.
 func RemoteWrite(t testing.TB) (s *Server, again func()) {
 	t.Helper()
 	dir := t.TempDir()

@@ -45,7 +45,8 @@ func Sentinel(t testing.TB, server string, lines ...string) (addr string) {
 	return sentinel(t, "port", nil, server, lines)
 }
 
-// SentinelTLS is Sentinel for one that speaks only TLS, with clients and the server, and requires a certificate signed by the authority from its clients.
+// SentinelTLS starts a Sentinel that speaks only TLS, with clients and the server, and requires a certificate signed by the authority from its
+// clients.
 func SentinelTLS(t testing.TB, a *Authority, shows Certificate, server string) (addr string) {
 	t.Helper()
 	return sentinel(t, "tls-port", a.Client(), server, []string{
@@ -53,7 +54,7 @@ func SentinelTLS(t testing.TB, a *Authority, shows Certificate, server string) (
 	})
 }
 
-// sentinel starts a Sentinel whose port is that of an option.
+// sentinel starts a Sentinel. option is the name of the setting for its port.
 func sentinel(t testing.TB, option string, secure *tls.Config, server string, lines []string) (addr string) {
 	t.Helper()
 	exe, err := exec.LookPath("redis-server")

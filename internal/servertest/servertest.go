@@ -83,7 +83,7 @@ func Memcached(t testing.TB, options ...string) (addr string) {
 func StartMemcached(t testing.TB, options ...string) *Server {
 	t.Helper()
 	args := []string{"-l", "127.0.0.1", "-U", "0", "-m", "64"}
-	if os.Geteuid() == 0 { // it does not run as root
+	if os.Geteuid() == 0 { // memcached refuses to run as root
 		args = append(args, "-u", "nobody")
 	}
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n"}, options)
@@ -125,9 +125,9 @@ func SocketPath(t testing.TB) string {
 type kind struct {
 	part, exe string
 	port      string      // the option that names the port
-	args      []string    // further ones
+	args      []string    // further arguments
 	ask       string      // a question that a server answers once it is ready
-	tls       *tls.Config // of a client; nil for plain TCP
+	tls       *tls.Config // settings of a client; nil for plain TCP
 }
 
 func startKind(t testing.TB, k kind, options []string) *Server {
@@ -230,11 +230,11 @@ func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
 // Kill ends the server and returns when it is gone. It may be called again.
 func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // it may be gone already
+	_ = s.cmd.Process.Kill() // it may have ended already
 	<-s.done
 }
 
-// Demanded reports whether the environment requires the part by its name. "all" stands for everything but what takes long.
+// Demanded reports whether the environment requires the part by its name. "all" does not include parts that take long.
 func Demanded(part string) bool {
 	return slices.Contains(strings.Split(os.Getenv(RequireVariable), ","), part)
 }

@@ -39,7 +39,7 @@ func NewAuthority(t testing.TB) *Authority {
 	if err != nil {
 		t.Fatalf("make an authority: %v", err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system clears what is left
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the system clears files that are left
 	a := &Authority{t: t, dir: dir}
 	template := a.template("loadgen test authority", time.Hour)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
@@ -140,7 +140,7 @@ func StartMemcachedTLS(t testing.TB, a *Authority, shows Certificate, options ..
 		"-l", "127.0.0.1", "-U", "0", "-m", "64", "-Z",
 		"-o", "ssl_chain_cert=" + shows.Cert + ",ssl_key=" + shows.Key + ",ssl_ca_cert=" + a.CA + ",ssl_verify_mode=2",
 	}
-	if os.Geteuid() == 0 { // it does not run as root
+	if os.Geteuid() == 0 { // memcached refuses to run as root
 		args = append(args, "-u", "nobody")
 	}
 	return startKind(t, kind{part: "memcached", exe: "memcached", port: "-p", args: args, ask: "version\r\n", tls: a.Client()}, options)

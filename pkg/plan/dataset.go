@@ -27,7 +27,7 @@ type Keys struct {
 	HotKeys float64 `json:"hot_keys,omitempty"` // of hotspot: share of keys that are hot
 	Count   int64   `json:"count"`              // keys in the space, or in each session's pool
 	Scope   string  `json:"scope"`              // sharedKeys or ownKeys
-	Writers string  `json:"writers,omitempty"`  // oneWriter, or "": any session may put any key of the space
+	Writers string  `json:"writers,omitempty"`  // oneWriter, or "" if any session may put any key of the space
 	Format  string  `json:"format"`             // with one integer verb, e.g. key:%012d; unused with File
 
 	File *EntryFile `json:"file,omitempty"` // nil if Format makes the keys

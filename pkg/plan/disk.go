@@ -5,7 +5,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
-// Kept is what a phase keeps on a worker that carries out all of it.
+// Kept says what a phase keeps on a worker that carries out all of it.
 type Kept struct {
 	Disk   int64 // bytes of log files, including those that earlier phases made for later ones
 	Memory int64 // bytes beside them, on top of [Load.Memory]

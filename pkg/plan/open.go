@@ -19,7 +19,7 @@ type Open struct {
 	Trace    *Trace        `json:"trace"`       // source of ops and due times, and of Rate and Duration; nil for none
 }
 
-// Schedule is what open, stages and search have in common: how ops arrive, and which sessions take them.
+// Schedule is the common part of open, stages and search: how ops arrive, and which sessions take them.
 type Schedule struct {
 	Arrivals string        `json:"arrivals"` // constantArrivals or poissonArrivals
 	Sessions int           `json:"sessions"`

@@ -34,7 +34,7 @@ const (
 	spareFiles      = 64       // open files that are not connections: standard streams, pollers, logs, the control plane
 )
 
-// Load is what a phase, or all of them, will do and need, as far as that is known before the run. Several workers share it.
+// Load says what a phase, or all phases, will do and need, as far as that is known before the run. Several workers share the load.
 type Load struct {
 	Name          string         // the phase's name; "" for all phases
 	Ops           *int64         // of the load itself; for an open load the expected number; nil when only the run can tell

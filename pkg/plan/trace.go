@@ -29,7 +29,7 @@ type Trace struct {
 	Loop    bool         `json:"loop,omitempty"`   // closed load: start again at the trace's end
 	Even    bool         `json:"even"`             // ops are due at even intervals, at the load's rate, instead of at the trace's times
 	SHA256  string       `json:"sha256"`           // of the file, in lower-case hex
-	Length  int64        `json:"length,omitempty"` // of the file, in bytes; 0: unknown, in older plans
+	Length  int64        `json:"length,omitempty"` // length of the file, in bytes; 0 if unknown, as in older plans
 	Lines   int64        `json:"lines"`            // that are ops
 	Ops     []TraceCount `json:"ops"`              // lines by the trace's name for the op
 	LeftOut []TraceCount `json:"left_out"`         // the same for lines whose op has no equivalent here

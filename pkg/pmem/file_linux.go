@@ -60,7 +60,7 @@ type Form struct {
 	Entry int64 // the usual size of a write in bytes; 0 if unknown
 	Mode  Mode
 
-	Prealloc Prealloc // "": Zeroed
+	Prealloc Prealloc // "" for Zeroed
 }
 
 // CreateIn is Create for a file in root, which name cannot escape. If ctx ends before the file is made, the error is its cause.

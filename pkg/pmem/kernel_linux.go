@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel is what creating, opening and writing a file need from the operating system. Tests substitute one that fails.
+// kernel lists the system calls for creating, opening and writing a file. Tests substitute one that fails.
 type kernel interface {
 	flock(fd int) error
 	fstat(fd int, stat *unix.Stat_t) error
@@ -22,7 +22,7 @@ type kernel interface {
 	unmap(p []byte) error
 	advise(p []byte, advice int) error
 	reopen(fd, flags int) (*os.File, error)         // as another open file
-	alignment(fd int) (int64, error)                // that direct writes want; 0: there are none; 1: unknown
+	alignment(fd int) (int64, error)                // alignment that direct writes need; 0 if the file takes none; 1 if unknown
 	syncDirectory(root *os.Root, name string) error // makes its names durable
 }
 

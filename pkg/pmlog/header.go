@@ -34,7 +34,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is what a log records about itself beside its records.
+// header is a log's description of itself, stored beside its records.
 type header struct {
 	layout  layout
 	relaxed bool

@@ -2,7 +2,7 @@ package pmlog
 
 import "fmt"
 
-// Shape is what the header of a log says about it.
+// Shape holds the facts in the header of a log.
 type Shape struct {
 	Layout  string   // append, array or channel
 	Clean   bool     // the log was closed properly

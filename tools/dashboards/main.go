@@ -1,7 +1,7 @@
 // Command dashboards writes the dashboards in grafana/dashboards: go run -C tools/dashboards . ../../grafana/dashboards
 //
-// It builds them with Grafana's own SDK, in whose types there is no field that Grafana does not know. It is a module of its own so that loadgen does not
-// depend on that.
+// It builds them with Grafana's own SDK, whose types have only fields that Grafana knows. It is a module of its own so that loadgen does not depend
+// on the SDK.
 package main
 
 import (

@@ -39,8 +39,8 @@ var (
 	coordinators = regexp.MustCompile(`^loadgen_(worker_|observed|event|assert|phase_validity|run_(completeness|validity|assertions))`)
 )
 
-// ofRun puts the labels of the run into an expression's selectors that are {} or begin with a comma. What only coordinators know is the same whichever
-// job is looked at.
+// ofRun puts the labels of the run into an expression's selectors that are {} or begin with a comma. Metrics that only coordinators have are the same
+// for every chosen job.
 func ofRun(expr string) string {
 	return selector.ReplaceAllStringFunc(expr, func(s string) string {
 		name, end := s[:len(s)-2], s[len(s)-1:]
@@ -55,12 +55,12 @@ func ofRun(expr string) string {
 // q returns a query in ranges of time.
 func q(expr, legend string) query { return query{ofRun(expr), legend} }
 
-// quantile is one of what a native histogram, or the series of it that a selector names, took in each moment, by labels.
+// quantile returns an expression for a quantile of a native histogram at each point in time, by labels; the selector may choose some of its series.
 func quantile(of, by, histogram, selector string) string {
 	return "histogram_quantile(" + of + ", sum by (" + by + ") (rate(" + histogram + selector + "[$__rate_interval])))"
 }
 
-// share is how much of what one counter counts another one does, by a label, in each moment in which there is any.
+// share returns an expression for the ratio of two counters' rates, by a label, at each point in time at which the whole is above 0.
 func share(part, whole, by string) string {
 	return "sum by (" + by + ") (rate(" + part + "[$__rate_interval])) / (sum by (" + by + ") (rate(" + whole + "[$__rate_interval])) > 0)"
 }
@@ -68,7 +68,7 @@ func share(part, whole, by string) string {
 // good selects the ops that ended ok or miss.
 const good = `{,class=~"ok|miss"}`
 
-// asked is a query as a data source takes it, under a name.
+// asked returns a query in the form of the data source, with a name.
 func asked(one query, name string, format prometheus.PromQueryFormat) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Expr(one.expr).LegendFormat(one.legend).RefId(name).Datasource(source(prom)).Format(format)
 }
@@ -104,7 +104,8 @@ func limit(p *timeseries.PanelBuilder, values ...float64) *timeseries.PanelBuild
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 }
 
-// Patterns of what asserts compare with constants: a figure by its path in the result, below a phase, or below an op or a scenario of one.
+// Patterns for the figures that asserts compare with constants: the path of a figure in the result, below a phase, or below an op or a scenario of a
+// phase.
 const (
 	path    = `phase[^ */+]+[.]`
 	ofAnOp  = `phase[.][^ .*/+]+[.](total|(op|scenario)[.[][^ .*/+]+)[.]`
@@ -143,10 +144,10 @@ func density(title, how string, width uint32, expr string) *heatmap.PanelBuilder
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Turbo").Steps(64).Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5))
 }
 
-// word is how a value is shown.
+// word is the text and color that show a value.
 type word struct{ text, color string }
 
-// words map values, from a first one on.
+// words maps consecutive values, from first on, to words.
 func words(first int, list ...word) []dashboard.ValueMapping {
 	all := map[string]dashboard.ValueMappingResult{}
 	for i, w := range list {
@@ -220,12 +221,14 @@ func mark(name, color, expr, text string) *dashboard.AnnotationQueryBuilder {
 		Expr(ofRun(expr)).TitleFormat(name).TextFormat(text).Step("1s")
 }
 
-// lately is the greatest value of a gauge since the last point in time that is looked at. Over hours those are minutes apart.
+// lately returns an expression for the greatest value of a gauge since the previous point in time of a chart. In a chart of hours, these are minutes
+// apart.
 func lately(gauge string) string {
 	return "max_over_time(" + gauge + "[$__interval]) or " + gauge
 }
 
-// judged is above 0 when phases have just been found to be of a validity, for some seconds. A run may end with that, and its series with it.
+// judged returns an expression that is above 0 for some seconds after phases were found to have a validity. The run, and its series, may end with
+// that.
 func judged(validity int) string {
 	return "max by (phase) ((last_over_time(loadgen_phase_validity{}[$__rate_interval]) == " + number(validity) +
 		") + 1 unless last_over_time(loadgen_phase_validity{}[$__rate_interval] offset $__rate_interval) >= 0)"

@@ -7,7 +7,7 @@ import (
 // ofPlans selects runs, r, of the plans and the time that are chosen.
 const ofPlans = `r.plan IN (${plan:sqlstring}) AND $__timeFilter(r.started_at)`
 
-// experiments is the dashboard of what loadgen runs push has written.
+// experiments returns the dashboard of the runs that "loadgen runs push" has written.
 func experiments() *dashboard.DashboardBuilder {
 	const plans = `SELECT DISTINCT plan FROM loadgen.runs ORDER BY plan`
 	figureOf := func(figure string) string {

@@ -13,7 +13,7 @@ var (
 	goesOn   = words(0, word{"", "transparent"}, word{"active", "blue"})
 )
 
-// runs is the dashboard of what was offered and what came of it.
+// runs returns the dashboard of the offered load and its outcome.
 func runs() *dashboard.DashboardBuilder {
 	return ofOneRun("loadgen-run", "Run", "What a run offers, and what comes of it.").
 		WithPanel(figure("Run", "The run's state; the counts are final once it has ended.", 4, words(0, word{"ended", "text"}, word{"goes on", "blue"}), q(`max(loadgen_run_active{})`, "run"))).
@@ -61,7 +61,7 @@ func runs() *dashboard.DashboardBuilder {
 			q(`max by (assert, figure) (loadgen_assert_limit{})`, "{{assert}}: {{figure}}")))
 }
 
-// fleet is the dashboard of the workers.
+// fleet returns the dashboard of the workers.
 func fleet() *dashboard.DashboardBuilder {
 	return ofOneRun("loadgen-fleet", "Fleet", "Whether the workers do what they should, so that the figures are the target's.").
 		WithPanel(figure("Take part", "Workers that take part now.", 3, nil, q(`sum(loadgen_worker_up{})`, "workers")).Height(8)).
@@ -94,7 +94,7 @@ func fleet() *dashboard.DashboardBuilder {
 			q(`sum(rate(loadgen_errors_total{}[$__rate_interval]))`, "errors")))
 }
 
-// target is the dashboard of the target's side, beside the load.
+// target returns the dashboard of the target's side, beside the load.
 func target() *dashboard.DashboardBuilder {
 	return ofOneRun("loadgen-target", "Target", "What the target does, on the time axis of the load.").
 		WithPanel(series("Load", "Ops per second that were due and that ended ok: compare when they part with when the figures below bend.", "ops", 12,

@@ -74,7 +74,7 @@ func requestFor(files linker.Files, names []string) *pluginpb.CodeGeneratorReque
 	return request
 }
 
-// run has a plugin write its files into dir.
+// run makes a plugin write its files into dir.
 func run(plugin string, request []byte, dir string) error {
 	cmd := exec.Command("go", "tool", plugin)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr

@@ -23,7 +23,7 @@ import (
 	"github.com/olric-data/olric/config"
 )
 
-// leaveTimeout is how long a node may take to say goodbye.
+// leaveTimeout is the time in which a node must leave the others.
 const leaveTimeout = 3 * time.Second
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 
 const host = "127.0.0.1"
 
-// configure returns what all nodes have in common, and the addresses of one.
+// configure returns the settings that all nodes share, with the addresses of one node.
 func configure(port, node, nodes int) *config.Config {
 	c := config.New("local")
 	c.BindAddr, c.BindPort = host, port+node
@@ -73,7 +73,7 @@ func run(c *config.Config) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- db.Start() }() // ends with Shutdown
-	var look <-chan time.Time           // nil: not to be asked yet, or no more
+	var look <-chan time.Time           // nil before and after the time in which the node is asked
 	for {
 		select {
 		case err := <-ended:
@@ -92,7 +92,7 @@ func run(c *config.Config) error {
 	}
 }
 
-// complete reports whether the node knows where each partition's copies are to be, so that no quorum fails for want of nodes.
+// complete reports whether the node knows the nodes for each partition's copies, so that no quorum fails because nodes are missing.
 func complete(ctx context.Context, db *olric.Olric, c *config.Config) bool {
 	table, err := db.NewEmbeddedClient().RoutingTable(ctx)
 	if err != nil || len(table) != int(c.PartitionCount) {
@@ -106,7 +106,7 @@ func complete(ctx context.Context, db *olric.Olric, c *config.Config) bool {
 	return true
 }
 
-// leave has the others take over what the node has.
+// leave makes the other nodes take over the data of this one.
 func leave(db *olric.Olric) error {
 	bounded, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	advance, line = 7.83, 17 // of a character of 13 pixels, and from one line to the next; pixels
+	advance, line = 7.83, 17 // width of a character of 13 pixels, and distance of lines, in pixels
 	margin        = 16
 	plain, dim    = "#d7dae0", "#8b93a5"
 	green, blue   = "#9ece6a", "#7fb4ff"
@@ -67,7 +67,7 @@ func draw(command, text string) string {
 // escape writes text for XML to a buffer, whose writes do not fail.
 func escape(b *bytes.Buffer, text string) { _ = xml.EscapeText(b, []byte(text)) }
 
-// colour returns that of a line: the command, a heading, a note, or what was measured.
+// colour returns the colour of a line: the command, a heading, a note, or measured values.
 func colour(i int, l string) string {
 	switch {
 	case i == 0:

@@ -91,7 +91,7 @@ func write(w io.Writer, path string) error {
 	return e.Encode(d)
 }
 
-// module is what is in the binary for a module: its replacement where there is one. Its hash is that of go.sum.
+// module returns the component for a module, or for its replacement if it has one. Its hash is that of go.sum.
 func module(m *debug.Module) (component, error) {
 	if m.Replace != nil {
 		m = m.Replace

@@ -123,7 +123,7 @@ func (m *Measured) stood(ph *plan.Phase) (code, evidence string) {
 	return byStalls, fmt.Sprintf("the server stood still: in %d of %s that failed it answered nothing for up to %s", still, quantity.Count(failed, "level"), quantity.Duration(seconds(longest)))
 }
 
-// strain is what was observed while the target was overloaded.
+// strain holds the observations from the time in which the target was overloaded.
 type strain struct {
 	rows  []run.Probe
 	spans [][2]float64 // when it was overloaded: on the run clock, in seconds

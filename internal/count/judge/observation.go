@@ -34,7 +34,7 @@ type Observation struct {
 	sums        map[string]*sum
 }
 
-// sum is what all probes say about a field.
+// sum holds what all probes say about a field.
 type sum struct {
 	n                    int
 	last, min, max, mean float64

@@ -93,7 +93,7 @@ func (b Bounds) Next(tries []Try, last bool) (rate float64, end End) {
 	return s.clamp(s.next()), GoOn
 }
 
-// state is what the tries have shown.
+// state holds what the tries have shown.
 type state struct {
 	Bounds
 	closed   float64 // the rate that the closed load reached; 0 if unknown

@@ -33,7 +33,7 @@ type Generator struct {
 	MachineUnknown string   `json:"-"` // why Machine is nil
 }
 
-// Spent is what a client's process used for its load, as time(1) prints it for a command.
+// Spent holds the resources that a client's process used for its load, as time(1) prints them for a command.
 type Spent struct {
 	CPUUserSeconds   float64 `json:"cpu_user_seconds"`
 	CPUSystemSeconds float64 `json:"cpu_system_seconds"`

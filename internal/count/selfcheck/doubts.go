@@ -15,17 +15,17 @@ type Doubt struct {
 
 // Thresholds above or below which something becomes a doubt.
 const (
-	manyOthers  = 0.1              // processors
-	muchStolen  = 0.002            // share of their time
-	fewFiles    = 4096             // open at once
-	littleSpace = 512 << 20        // bytes of memory
-	slowClock   = 200              // ns to read it
+	manyOthers  = 0.1              // processors that others use
+	muchStolen  = 0.002            // share of processors' time that the hypervisor takes
+	fewFiles    = 4096             // open files at the same time
+	littleSpace = 512 << 20        // bytes of available memory
+	slowClock   = 200              // ns to read the clock
 	lateTimer   = time.Millisecond // p99 by which a sleep is too long
 	muchTaken   = 0.01             // share of a thread's time
 	longTaken   = 5 * time.Millisecond
 )
 
-// Doubt lists what would disturb a measurement here, and what to do about it.
+// Doubt lists the facts about the machine that would disturb a measurement, and what to do about them.
 func (r *Result) Doubt() {
 	r.Doubts = []Doubt{}
 	m, l := &r.Machine, &r.Lags
@@ -67,7 +67,7 @@ func (r *Result) Doubt() {
 	}
 }
 
-// value returns a number that may be missing; then 0.
+// value returns a number that may be missing; 0 if it is.
 func value[T float64 | int64 | uint64](p *T) float64 {
 	if p == nil {
 		return 0

@@ -11,8 +11,8 @@ import (
 
 // Lags are a machine's timing overheads.
 type Lags struct {
-	ClockNS      float64 `json:"clock_ns"`          // to read the clock
-	TimerP50     float64 `json:"timer_p50_seconds"` // by which a sleep of 100 µs is too long
+	ClockNS      float64 `json:"clock_ns"`          // time to read the clock
+	TimerP50     float64 `json:"timer_p50_seconds"` // time by which a sleep of 100 µs is too long
 	TimerP99     float64 `json:"timer_p99_seconds"`
 	Taken        float64 `json:"taken"`                 // share of the time that a busy thread was kept off its processor
 	LongestTaken float64 `json:"longest_taken_seconds"` // longest such gap

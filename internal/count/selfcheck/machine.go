@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what matters for measurements on this machine. A null could not be read.
+// Machine holds facts about this machine that matter for measurements. A fact that could not be read is null.
 type Machine struct {
 	CPUModel       string   `json:"cpu_model"`
 	CPUs           int      `json:"cpus"`
@@ -18,7 +18,7 @@ type Machine struct {
 	SMT            *bool    `json:"smt"` // two threads share a core
 	CgroupCPUs     *float64 `json:"cgroup_cpus"`
 	FDSoft         *int64   `json:"fd_soft"`
-	AvailableBytes *int64   `json:"available_bytes"` // of memory
+	AvailableBytes *int64   `json:"available_bytes"` // bytes of available memory
 	SwappedBytes   *int64   `json:"swapped_bytes"`
 	OtherCPUs      *float64 `json:"other_cpus"` // processors that other programs used during the check
 	StolenShare    *float64 `json:"stolen"`     // share of all processors' time that the hypervisor took
@@ -64,7 +64,7 @@ func fields(root fs.FS, name, separator string) map[string]float64 {
 	return found
 }
 
-// Ticks is how all processors together spent their time, in hundredths of a second: the first line of proc/stat. See proc(5).
+// Ticks says how all processors together have spent their time, in hundredths of a second, from the first line of proc/stat. See proc(5).
 type Ticks struct{ busy, stolen, all float64 }
 
 // ReadTicks reads the current counts.
@@ -97,7 +97,7 @@ func ReadTicks(root fs.FS) (Ticks, error) {
 	return t, nil
 }
 
-// Between sets what the processors did between two readings; own is how many seconds of it the check itself used.
+// Between sets how the processors spent the time between two readings; own is the number of processor seconds that the check itself used.
 func (m *Machine) Between(from, to Ticks, own float64) {
 	all := to.all - from.all
 	if all <= 0 {

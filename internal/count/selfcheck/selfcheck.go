@@ -1,23 +1,23 @@
-// Package selfcheck compares what loadgen measures with known answers, and says what on a machine would disturb measurements. It runs nothing itself:
-// the load comes from a plan, which its caller runs like any other.
+// Package selfcheck compares loadgen's measurements with known answers, and says what would disturb measurements on a machine. It runs no load
+// itself: the load comes from a plan, which the caller runs like any other.
 //
-// A target with known service times should measure as those times plus the floor: what the same load measures, in the same process, on a target that
-// takes no time. For independent quantities, the sum's distribution is their convolution. The quantiles are then compared one by one. A figure may be
-// off by 20 µs, or by a share of the expected value if that is more.
+// On a target with known service times, measured times should be these times plus the floor, which the same load measures, in the same process, on a
+// target that takes no time. For independent quantities, the distribution of the sum is their convolution. The quantiles are then compared one by
+// one. A figure may be off by 20 µs, or by a share of the expected value if that is more.
 package selfcheck
 
 import (
-	_ "embed" // for the plan
+	_ "embed" // for plan.hcl
 	"fmt"
 	"time"
 
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// margin is how far any figure may be off: about what waking a thread takes.
+// margin is the tolerance of every figure: about the time that it takes to wake a thread.
 const margin = 20 * time.Microsecond
 
-// quantiles are the ones compared.
+// quantiles are the quantiles that are compared.
 var quantiles = [...]float64{0.5, 0.9, 0.99}
 
 // Result is everything a self-check has found.
@@ -30,7 +30,7 @@ type Result struct {
 	OK      bool    `json:"ok"` // every answer is as expected
 }
 
-// Floors are what an op costs when there is nothing to do.
+// Floors are the costs of an op for which the target has nothing to do.
 type Floors struct {
 	GeneratorNS float64 `json:"generator_ns"` // processor time of an op without a target
 	P50         float64 `json:"p50_seconds"`  // response time of a built-in node that answers at once, one op at a time
@@ -43,7 +43,7 @@ type Check struct {
 	Figures []Figure `json:"figures"`
 	OK      bool     `json:"ok"`
 	Attempt int      `json:"attempt"` // the attempt that gave these figures, from 1
-	Queued  float64  `json:"queued"`  // share of the time, at most, that the generator had no processor during it
+	Queued  float64  `json:"queued"`  // the largest share of the attempt's time in which the generator had no processor
 }
 
 // Figure is one measured number and its expected value. Times are in seconds.
@@ -51,8 +51,8 @@ type Figure struct {
 	Name     string  `json:"name"`
 	Measured float64 `json:"measured"`
 	Expected float64 `json:"expected"`
-	Within   float64 `json:"within"` // how far they may be apart
-	Time     bool    `json:"time"`   // otherwise a count
+	Within   float64 `json:"within"` // how far the two may be apart
+	Time     bool    `json:"time"`   // the values are times; otherwise counts
 }
 
 // OK says whether the figure is as expected.
@@ -69,8 +69,8 @@ func NewCheck(name string, figures ...Figure) Check {
 	return c
 }
 
-// Compare compares the quantiles of a measured and an expected distribution, both in nanoseconds. share is how far they may be apart relative to the
-// expected value, if that is more than the margin.
+// Compare compares the quantiles of a measured and an expected distribution, both in nanoseconds. share is the tolerance relative to the expected
+// value, used if it is more than the margin.
 func Compare(name string, measured, expected *hist.Hist, share float64) Check {
 	var figures []Figure
 	for _, q := range quantiles {

@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/hist"
 )
 
-// Visit is one request at a single-server queue, as the server reports it: when it arrived, and its service time. Nanoseconds.
+// Visit is one request at a single-server queue, as the server reports it: its time of arrival and its service time, in nanoseconds.
 type Visit struct{ Arrival, Service int64 }
 
 // ParseVisits parses a built-in node's answer to INFO queue. It fails if the node has not kept all visits.

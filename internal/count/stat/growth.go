@@ -9,8 +9,8 @@ import (
 type Bin struct {
 	From, To float64 // ordinals From < n ≤ To
 	Count    float64 // answered ops
-	Time     float64 // seconds that all of these took
-	Median   float64 // median of their seconds; NaN: unknown
+	Time     float64 // seconds that all of these ops took
+	Median   float64 // median of their seconds; NaN if unknown
 }
 
 // middle is the ordinal in the middle of the bin.
@@ -58,13 +58,13 @@ func Spent(bins []Bin, n float64) (seconds float64) {
 type Growth struct {
 	Order Estimate
 
-	last   float64  // ordinal
-	spent  float64  // seconds, of all ops
+	last   float64  // the last ordinal
+	spent  float64  // seconds that all ops took
 	level  Estimate // seconds that an op at the ordinal centre takes
-	centre float64  // ordinal
+	centre float64  // the ordinal to which level belongs
 }
 
-// LeastForOrder is how many bins the second half needs for a fit.
+// LeastForOrder is the number of bins that the second half needs for a fit.
 const LeastForOrder = 24
 
 const (
@@ -100,7 +100,7 @@ func FitGrowth(bins []Bin, resolution float64) (Growth, bool) {
 	levels := make([]float64, len(half))                                 // seconds of an op at the centre, by the mean of each bin
 	g.centre = math.Exp(median(slices.Clone(x)))
 	for i := range half {
-		y[i] -= order * x[i] // what is left are errors
+		y[i] -= order * x[i] // the residuals
 		tilt[i], even[i] = (x[i]-middle)/squares, 1/float64(len(half))
 		levels[i] = half[i].Time / half[i].Count * math.Pow(g.centre/half[i].middle(), order)
 	}
@@ -120,7 +120,7 @@ func limit(errors []float64) {
 		far[i] = math.Abs(e - middle)
 	}
 	most := math.Sqrt(math.Pi) * 1.4826 * median(far)
-	if most == 0 { // most errors are alike, and no scale for the others
+	if most == 0 { // most errors are equal, so there is no scale for the others
 		return
 	}
 	for i, e := range errors {
@@ -166,10 +166,10 @@ func margin(weights, errors []float64) float64 {
 	return StudentLimit(uncovered, tails) * math.Sqrt(factor*variance)
 }
 
-// likeness returns how much the errors around a line resemble those before them, and rather too much than too little: the estimate plus its standard
-// error, and 1 if that is close to 1. Of few errors, a series that returns to its line and one that does not look the same; taking one for the other
-// makes intervals far too short (Perron and Yabu, Estimating deterministic trends with an integrated or stationary noise component, Journal of
-// Econometrics 151, 2009).
+// likeness returns the correlation between errors around a line and those just before them. It errs on the high side: it is the estimate plus its
+// standard error, and 1 if that is close to 1. Of few errors, a series that returns to its line and one that does not look the same; taking one for
+// the other makes intervals far too short (Perron and Yabu, Estimating deterministic trends with an integrated or stationary noise component, Journal
+// of Econometrics 151, 2009).
 //
 // The estimate is the autocorrelation at lag 1 or, if it is larger and not by chance, the root of that at lag 2: noise of single bins on top of a
 // wandering cost makes the former too small. A line fitted to n errors takes about (2 + 4φ)/n from the former and (3 + 4φ)/n from the latter.
@@ -214,7 +214,7 @@ func secondHalf(bins []Bin) (half []Bin) {
 }
 
 // SecondsTo returns how many seconds of ops it takes to carry out n of them: those already run, plus what the fitted curve says for the rest. It is
-// the sum of what ops took, one after another. What the order and the level add to the interval is independent.
+// the sum of the ops' times, one after another. The contributions of the order and the level to the interval are independent.
 func (g *Growth) SecondsTo(n float64) Estimate {
 	more := func(order, level float64) float64 { return level * g.more(order, n) }
 	rest := more(g.Order.Value, g.level.Value)
@@ -234,10 +234,10 @@ func (g *Growth) more(order, n float64) float64 {
 	return g.centre / (order + 1) * (power(n) - power(g.last))
 }
 
-// pairs is all pairs of points at x, which ascends.
+// pairs holds all pairs of points at x, which ascends.
 type pairs struct {
 	x      []float64
-	slopes []float64 // room for them
+	slopes []float64 // room for their slopes
 }
 
 func newPairs(x []float64) *pairs {

@@ -8,8 +8,8 @@ type Line struct {
 	Half       float64 // half of the slope's confidence interval; +Inf with fewer than three points
 }
 
-// LineThrough returns the line through points, of which at least two have different x. Its interval misses the true slope with probability p, if what
-// is off the line is normal and independent (Student's t with n − 2 degrees of freedom).
+// LineThrough returns the line through points, of which at least two have different x. Its interval misses the true slope with probability p, if the
+// deviations from the line are normal and independent (Student's t with n − 2 degrees of freedom).
 func LineThrough(x, y []float64, p float64) Line {
 	mx, my := Mean(x), Mean(y)
 	var xx, xy float64

@@ -2,8 +2,8 @@ package stat
 
 import "math"
 
-// Mean returns the mean of values, NaN if there are none. For equal values it is exactly their value, which their sum divided by their number need
-// not be; so values that do not vary have a variance of 0.
+// Mean returns the mean of values, NaN if there are none. For equal values it is exactly their value, unlike their sum divided by their number, so
+// that values that do not vary have a variance of 0.
 func Mean(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

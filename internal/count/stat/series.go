@@ -10,14 +10,15 @@ import (
 // batch is the number of observations in a batch of MSER-5.
 const batch = 5
 
-// WarmUp returns how many observations at the beginning of a series differ from the rest, a multiple of 5. If they are more than the share longest,
-// the series has not settled.
+// WarmUp returns how many observations at the beginning of a series differ from the rest, a multiple of 5. If they are more than the share longest of
+// the series, it has not settled.
 //
 // MSER-5 considers all cuts in the first half of the batch means z, and takes the d that minimises Σ_{i>d} (z_i − mean)² / (k − d)² (White, Cobb and
 // Spratt, A comparison of five steady-state truncation heuristics for simulation, WSC 2000). On pure noise that d is random, and after a real warm-up
-// it is often later than necessary. So the end of what it cuts is kept if it is like the rest, both its first batch and all of it: if the mean
-// differs by no more than the share least, or by no more than chance explains in one series of a hundred (Student's t, with Bonferroni's correction
-// for the number of comparisons). If MSER-5 would cut more than longest, and the rest still rises or falls, the series is cut where MSER-5 says.
+// it is often later than necessary. So the last batches before the cut are kept if they are like the rest, both their first batch and all of them
+// together: if the mean differs by no more than the share least, or by no more than chance explains in all but one of a hundred series (Student's t,
+// with Bonferroni's correction for the number of comparisons). If MSER-5 would cut more than longest, and the rest still rises or falls, the series
+// is cut where MSER-5 says.
 func WarmUp(series []float64, least, longest float64) int {
 	z := means(series, batch)
 	cut := mser(z)
@@ -91,7 +92,7 @@ func spread(x []float64) (mean, squares float64) {
 type Trend struct {
 	Mean      float64
 	Effective float64 // number of independent observations of equal worth, at most the length of the series; NaN if the series is too short to tell
-	HalfWidth float64 // of the 95 % confidence interval of the mean, by Student's t over Effective; NaN if that is
+	HalfWidth float64 // half the width of the 95 % confidence interval of the mean, by Student's t over Effective; NaN if Effective is
 	Drift     float64 // change from the beginning to the end, by Sen's slope
 	P         float64 // probability of a trend as strong as this by chance
 }
@@ -99,15 +100,15 @@ type Trend struct {
 // most bounds the points that are compared in pairs. Longer series are first averaged down.
 const most = 512
 
-// LeastForMean is how many observations it takes to tell how much neighbours are alike, and thus how well the mean is known.
+// LeastForMean is the number of observations needed to estimate the correlation of neighbours, and thus the precision of the mean.
 const LeastForMean = 30
 
 // Describe describes a series of at least 5 observations.
 //
-// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is from byChance. Effective is from
-// inefficiency, of what remains without the drift. It takes [LeastForMean] observations, and has to come to three. In simulations of 30 to 120
-// points the interval then contains the mean in 93 to 97 % of series with a correlation of 0, 0.3 or 0.6 between neighbours; with 0.8, in 87 % of those
-// of 30 points and 94 % of 60.
+// Drift is the median of the slopes between all pairs of points (Sen, 1968), times the length. P is from byChance. Effective is from inefficiency, of
+// the series without the drift. It requires [LeastForMean] observations, and must be at least three. In simulations of 30 to 120 points the interval
+// then contains the mean in 93 to 97 % of series with a correlation of 0, 0.3 or 0.6 between neighbours; with 0.8, in 87 % of those of 30 points and
+// 94 % of 60.
 func Describe(series []float64) Trend {
 	group := (len(series) + most - 1) / most
 	x := means(series, group)
@@ -151,8 +152,8 @@ func sen(x []float64) float64 {
 }
 
 // inefficiency returns how many observations are worth one independent one, at least 1, if neighbours have a correlation of ρ^k at a distance of k:
-// the variance of the mean, in that of a mean of independent ones. ρ is that of neighbours, corrected for its bias and taken half a standard error
-// above its estimate, since what few observations show is more often too little than too much.
+// the variance of the mean divided by that of a mean of independent observations. ρ is the correlation of neighbours, corrected for its bias and
+// taken half a standard error above its estimate, since few observations show too little correlation more often than too much.
 func inefficiency(x []float64) float64 {
 	mean, squares := spread(x)
 	if squares == 0 {

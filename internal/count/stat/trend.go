@@ -7,12 +7,12 @@ import (
 
 // byChance returns the two-sided probability that a series of at least 5 observations without a trend shows one as strong by chance.
 //
-// It is Spearman's test, a straight line through the ranks over time, so one odd second neither makes a trend nor hides one. The slope divided by its
-// standard error is taken as Student's t with n − 2 degrees of freedom. The error and its estimate both allow for autocorrelated neighbours, with a
-// correlation of ρ^k at a distance of k, since these, too, drift up and down. ρ is the correlation of neighbours in the residuals, corrected for its
-// bias there of −(2 + 4ρ)/n (Matalas and Sankarasubramanian, Water Resources Research 39, 2003), and taken at the upper end of its 95 % interval,
-// since a short series hardly determines it. In simulations of 10 to 120 points the probability is below 1 % in less than 1 % of series with ρ = 0 or
-// 0.3; with ρ = 0.6 in 3.5 % of those of 10 points, 2 % of 20 and 1 % from 30 on.
+// It is Spearman's test, a straight line through the ranks over time, so that one outlying second neither makes a trend nor hides one. The slope
+// divided by its standard error is taken as Student's t with n − 2 degrees of freedom. The error and its estimate both allow for autocorrelated
+// neighbours, with a correlation of ρ^k at a distance of k, since these, too, drift up and down. ρ is the correlation of neighbours in the residuals,
+// corrected for its bias there of −(2 + 4ρ)/n (Matalas and Sankarasubramanian, Water Resources Research 39, 2003), and taken at the upper end of its
+// 95 % interval, since a short series hardly determines it. In simulations of 10 to 120 points the probability is below 1 % in less than 1 % of
+// series with ρ = 0 or 0.3; with ρ = 0.6 in 3.5 % of those of 10 points, 2 % of 20 and 1 % from 30 on.
 func byChance(series []float64) float64 {
 	l := fit(ranks(series))
 	if l.slope == 0 {
@@ -25,7 +25,7 @@ func byChance(series []float64) float64 {
 	return Student(t, float64(len(series)-2))
 }
 
-// ranks returns each value's rank, from 0; equal values share the middle of theirs.
+// ranks returns each value's rank, from 0; equal values share the mean of their ranks.
 func ranks(x []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	r := make([]float64, len(x))
@@ -81,7 +81,7 @@ func (l line) likeness() float64 {
 }
 
 // error returns the standard error of the slope if neighbours have a correlation of rho. The variance σ² of an observation is the sum of squares
-// divided by its expectation for σ² = 1, which is n less what mean and slope take up.
+// divided by its expectation for σ² = 1, which is n less the part that mean and slope take up.
 func (l line) error(rho float64) float64 {
 	n := len(l.rest)
 	ofMean, ofSlope, power := 1.0, 1.0, 1.0

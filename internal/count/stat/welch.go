@@ -2,11 +2,11 @@ package stat
 
 import "math"
 
-// Welch is Welch's t test (Biometrika 34, 1947) between two sides, each of at least two values. Differences within Blur are none: the null hypothesis
-// is that the true one is at most that.
+// Welch is Welch's t test (Biometrika 34, 1947) between two sides, each of at least two values. Differences up to Blur count as no difference: the
+// null hypothesis is that the true one is at most Blur.
 type Welch struct {
 	At   float64 // difference of the means
-	SE   float64 // standard error of At; 0: neither side varies
+	SE   float64 // standard error of At; 0 if neither side varies
 	Free float64 // degrees of freedom
 	Blur float64
 }

@@ -62,7 +62,7 @@ type Probe interface {
 	Close()
 }
 
-// Config is what a run needs.
+// Config holds the parameters of a run.
 type Config struct {
 	Header      run.Header
 	Environment run.Environment
@@ -89,7 +89,7 @@ type Config struct {
 	Replace       func(ctx context.Context) (worker.Member, error)
 	ReplaceWithin time.Duration
 
-	// Lease is how long a worker may load without hearing from the coordinator; 0: until this process ends. It is recorded for [Recover].
+	// Lease is how long a worker may load without hearing from the coordinator; 0 for as long as this process runs. It is recorded for [Recover].
 	Lease time.Duration
 }
 

@@ -37,7 +37,7 @@ type beginning struct {
 	Header      run.Header      `json:"header"`
 	Environment run.Environment `json:"environment"`
 	Fleet       []run.Worker    `json:"fleet"`
-	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0: until the coordinator ends
+	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0 for as long as the coordinator runs
 	Abort       bool            `json:"abort"`   // end the run when a worker is lost
 	Replace     bool            `json:"replace"` // other workers may take the places of lost ones
 }

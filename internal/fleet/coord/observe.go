@@ -67,7 +67,7 @@ type watcher struct {
 	err     error
 }
 
-// probed is what a probe returns.
+// probed is the result of a probe.
 type probed struct {
 	value   map[string]float64
 	missing map[string]string

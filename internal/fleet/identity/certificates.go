@@ -263,7 +263,7 @@ func CheckBound(proof credentials.AuthInfo, name string) error {
 	return nil
 }
 
-// validName is what a worker's name must match. It serves as a label, in file records, names of files and sentences.
+// validName is the pattern of a worker's name. It serves as a label, in file records, names of files and sentences.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckName says what is wrong with the name of a worker.

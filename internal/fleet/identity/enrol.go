@@ -48,7 +48,7 @@ type enrolAnswer struct {
 // Enrolment is the outcome of a connection that asked a coordinator for a certificate. It is an error so that gRPC never sees the connection.
 type Enrolment struct {
 	By      string // what the worker showed: a token, by its ID, or a certificate
-	Refused error  // nil: a certificate was issued
+	Refused error  // why enrolment was refused; nil if a certificate was issued
 }
 
 func (e *Enrolment) Error() string {

@@ -146,7 +146,7 @@ func (l *locked) Close() error { return errors.Join(l.Listener.Close(), l.place.
 // sameUser accepts the other end of a Unix socket if the kernel says that it belongs to the user of this process.
 type sameUser struct{}
 
-// userInfo is what is known about an end of a Unix socket.
+// userInfo describes the process at an end of a Unix socket.
 type userInfo struct{ credentials.CommonAuthInfo }
 
 // AuthType names how the end was identified.

@@ -155,7 +155,7 @@ type session struct {
 	stream  streamState
 }
 
-// streamState is what the current stream has to send besides envelopes.
+// streamState holds what the current stream has to send besides envelopes.
 type streamState struct {
 	beat   bool   // send a heartbeat now, ahead of time
 	taken  uint64 // number to acknowledge, unless told says it was

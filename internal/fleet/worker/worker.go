@@ -45,7 +45,7 @@ type Member struct {
 	Attend func(ctx context.Context) *Loss
 }
 
-// Status is what is known of a worker during a run.
+// Status describes a worker during a run.
 type Status struct {
 	Name    string
 	Metrics string        // host:port of its metrics page; "" for none
@@ -58,7 +58,7 @@ type Status struct {
 	CPU         time.Duration // user and system time of its process
 }
 
-// Assignment is what a worker is told once, before its first step.
+// Assignment holds the facts that a worker gets once, before its first step.
 type Assignment struct {
 	RunID   string
 	Plan    []byte              // canonical JSON

@@ -1,12 +1,12 @@
 // Package bareclient drives a server blindly, to find the cost that no client can avoid.
 //
 // A blind client sends the same bytes again and again and counts the bytes that come back. It chooses no keys, makes no requests, reads no replies,
-// takes no timestamps and keeps no records, so an op costs it what the kernel takes to carry one: the floor under every client that uses epoll. A
-// client's cost per op in multiples of the floor shows what it could still save.
+// takes no timestamps and keeps no records. So an op costs only the time that the kernel needs for it: a lower bound for every client that uses
+// epoll, here called the floor. A client's cost per op in multiples of the floor shows how much it could still save.
 //
 // Each session has one connection; all get or put the same key. A session writes the requests of its whole pipeline in one system call, and the next
 // ones once all bytes of their replies have come: the fewest calls possible with this pipeline. It learns the length of a reply from one request on
-// each connection, whose reply it does read.
+// each connection, the only one whose reply it reads.
 package bareclient
 
 import (
@@ -27,14 +27,14 @@ type Config struct {
 	Endpoint string // host:port
 	Codec    driver.Codec
 	Verb     driver.Verb // Get or Put
-	Key      string      // must exist if Verb is Get
-	Size     int         // of the values put, bytes
-	Sessions int         // connections, > 0
+	Key      string      // a key that must exist if Verb is Get
+	Size     int         // bytes of the values put
+	Sessions int         // number of connections, > 0
 	Pipeline int         // requests in flight on each, > 0
-	Ops      int64       // over all sessions, > 0
+	Ops      int64       // number of ops over all sessions, > 0
 }
 
-// Validate returns an error for a config that no client could carry out.
+// Validate returns an error for a config that cannot be carried out.
 func (c *Config) Validate() error {
 	switch {
 	case c.Verb != driver.Get && c.Verb != driver.Put:
@@ -47,20 +47,20 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Result is what the exchange cost, without making the connections.
+// Result is the cost of the exchange, without that of making the connections.
 type Result struct {
 	Ops           int64   `json:"ops"`
 	Seconds       float64 `json:"seconds"`
-	UserSeconds   float64 `json:"user_seconds"` // of the process
+	UserSeconds   float64 `json:"user_seconds"` // processor time of the process
 	SystemSeconds float64 `json:"system_seconds"`
 	Waits         int64   `json:"waits"` // system calls: epoll_pwait, and epoll_ctl when a socket is full
 	Reads         int64   `json:"reads"`
 	Writes        int64   `json:"writes"`
 }
 
-// Run connects, carries the ops out and returns what that cost. It works in the calling goroutine, locked to its thread, with the garbage collector
-// off. When ctx ends, it returns ctx's error within 100 ms. It raises GOMAXPROCS to at least 2, so that the goroutine that ends ctx can run: the
-// exchange never gives its processor back.
+// Run connects, carries the ops out and returns their cost. It works in the calling goroutine, locked to its thread, with the garbage collector off.
+// When ctx ends, it returns ctx's error within 100 ms. It raises GOMAXPROCS to at least 2, so that the goroutine that ends ctx can run: the exchange
+// never gives its processor back.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return Result{}, err

@@ -12,10 +12,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// openWithin is how long a connection may take to be made and to bring its first replies.
+// openWithin is the time in which a connection must be made and receive its first replies.
 const openWithin = 10 * time.Second
 
-// client is the connections of all sessions, and what they have done.
+// client holds the connections of all sessions, and their progress.
 type client struct {
 	poll     int // epoll's descriptor, -1 before there is one
 	sessions []session
@@ -30,11 +30,11 @@ type client struct {
 // session is one connection.
 type session struct {
 	fd     int
-	token  int32  // its index
+	token  int32  // the session's index
 	unsent []byte // the rest of what is being written
-	full   bool   // the socket took no more
+	full   bool   // the socket's buffer is full
 	due    int    // bytes of replies that have not come
-	ops    int64  // that these replies answer
+	ops    int64  // number of ops that these replies answer
 }
 
 // open makes the connections. The caller closes the client, also after an error.

@@ -13,8 +13,8 @@ import (
 const (
 	readSize  = 64 << 10
 	maxEvents = 256
-	look      = 100 * time.Millisecond // the longest until halt is seen
-	silence   = 10 * time.Second       // without any reply, until the server is given up
+	look      = 100 * time.Millisecond // the longest time until halt is noticed
+	silence   = 10 * time.Second       // the time without any reply after which the server is given up
 )
 
 // exchange carries the ops out until all replies have come or halt is set.
@@ -49,7 +49,7 @@ func (c *client) exchange(halt *atomic.Bool) error {
 	return nil
 }
 
-// serve moves the bytes that a socket is ready for.
+// serve reads and writes as far as a socket is ready.
 func (c *client) serve(s *session, events uint32, buf []byte) error {
 	if events&unix.EPOLLOUT != 0 {
 		if err := c.write(s); err != nil {
@@ -93,7 +93,7 @@ func (c *client) next(s *session) error {
 	return c.write(s)
 }
 
-// write sends what the socket takes, and has epoll report when it takes more.
+// write sends as much as the socket takes, and makes epoll report when it takes more.
 func (c *client) write(s *session) error {
 	c.result.Writes++
 	n, err := transfer(unix.SYS_WRITE, s.fd, s.unsent)
@@ -108,7 +108,7 @@ func (c *client) write(s *session) error {
 	return nil
 }
 
-// watch sets what epoll reports of a session.
+// watch sets the events that epoll reports for a session.
 func (c *client) watch(s *session) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: s.token}
 	if s.full {

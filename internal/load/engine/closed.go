@@ -10,7 +10,7 @@ type closedFeed struct {
 	pipeline int
 	ramp     time.Duration // how much later than the first the phase's last session starts
 	sessions int           // the phase's sessions on all workers
-	lasts    int64         // how long ops may start, from the step's start; 0: until streams end
+	lasts    int64         // time in which ops may start, from the step's start; 0 if only the streams' ends count
 	stopAt   int64         // the end of that time, on the run clock
 	live     int           // slots that may still start an op
 }

@@ -26,8 +26,8 @@ const (
 	mostNew   = 8           // the most nodes that may join during a phase
 )
 
-// cluster is what a worker knows of a target that is a cluster: its nodes, a few of which may join during a phase, and which node has which slot. Its
-// refresher reads the map again; loops adopt the new map at their next turn.
+// cluster holds what a worker knows about a target that is a cluster: its nodes, a few of which may join during a phase, and the node of each slot.
+// Its refresher reads the map again; loops adopt the new map at their next turn.
 type cluster struct {
 	*refresher
 	side   *side

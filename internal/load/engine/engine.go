@@ -32,12 +32,12 @@ type Config struct {
 	Drivers []driver.Driver
 	Secrets func(name string) (string, error)
 	Allow   Allow
-	Policy  *policy.Policy // what this worker may do, whatever is asked of it; nil: anything
-	Budget  *policy.Budget // what the policy's rates still allow this process, in all its runs; nil: the engine makes its own
-	Loops   int            // 0: one less than there are processors, at least one, and no more than CPUs to keep to
-	Spin    time.Duration  // how long loops watch the clock instead of sleeping before an op of an open load is due; 0: 50 µs, pinned 200 µs; negative: never
-	Pin     []int          // CPUs that loops run on: loop i on the i-th, wrapping around; none: where the kernel puts them
-	Keep    []int          // CPUs that loops keep to, each on any of them; none: where the kernel puts them. Pin goes before it
+	Policy  *policy.Policy // limits on what this worker may do, whatever the coordinator asks; nil for none
+	Budget  *policy.Budget // what the policy's rates still allow this process, in all its runs; nil if the engine is to make its own
+	Loops   int            // number of event loops; 0 for one less than there are processors, at least one, and no more than the CPUs in Keep
+	Spin    time.Duration  // time before an op of an open load in which loops watch the clock and do not sleep; 0 for 50 µs, or 200 µs if pinned; negative for none
+	Pin     []int          // CPUs that loops run on: loop i on the i-th, wrapping around; empty if the kernel chooses
+	Keep    []int          // CPUs that loops keep to, each on any of them; empty if the kernel chooses. Pin takes precedence
 	Logger  *slog.Logger
 
 	// LogRoot returns the existing directory that log files go below. If nil, a plan with a log target is refused.
@@ -50,7 +50,7 @@ type Config struct {
 	// Verify checks, in another process, whether a claim about a driver's log files is true (localfile.Driver).
 	Verify func(ctx context.Context, driver string, claim []byte) (localfile.Proof, error)
 
-	// Suspended returns how long this machine has been suspended since it booted; nil: machine.Suspended. It must not block.
+	// Suspended returns how long this machine has been suspended since it booted. It must not block. nil stands for machine.Suspended.
 	Suspended func() time.Duration
 
 	// Sleep waits on behalf of loops without sockets. If nil, their threads sleep, which a testing/synctest bubble does not see.

@@ -43,7 +43,7 @@ type follower struct {
 	staleness *staleness     // nil if staleness is not measured
 }
 
-// followed is what the follower keeps of an op in flight.
+// followed is the follower's record of an op in flight.
 type followed struct {
 	session, row int32  // the session of this loop that writes the key, and the key's index among that session's keys; −1 if none of them writes it
 	version      uint64 // a write's own version; for a get whose staleness is measured, the newest version that was acknowledged

@@ -13,7 +13,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// lane is what a loop has for one of its phase's targets: the transport to it, and the program of the ops that go there. A request may go to another
+// lane is a loop's side of one of the phase's targets: the transport to it, and the program of the ops that go there. A request may go to another
 // target than its op's, such as the put of a get that fills another target. It is sent, counted and answered in its own target's lane, and its end is
 // reported to the op's program.
 type lane struct {

@@ -28,7 +28,7 @@ type files struct {
 	log    *slog.Logger
 }
 
-// localTarget is what a run knows of a target that is this machine's own files.
+// localTarget holds a run's state of a target that consists of files on this machine.
 type localTarget struct {
 	had    map[int]bool      // sessions that have loaded it
 	held   map[string]bool   // datasets that it was loaded with

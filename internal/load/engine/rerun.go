@@ -21,7 +21,7 @@ type rerunFeed struct {
 	l        *loop
 	pipeline int
 	ramp     time.Duration // how much later than the first the last session starts
-	lasts    int64         // how long ops may start, from the step's start; 0: until the trace ends
+	lasts    int64         // time in which ops may start, from the step's start; 0 if only the trace's end counts
 	stopAt   int64         // the end of that time, on the run clock
 	free     []int         // by session: slots that may start an op and have none
 	idle     int           // their sum

@@ -346,7 +346,7 @@ func (x *side) dialIn(ctx context.Context, end *sockets.Endpoint, n int) (net.Co
 	return x.connect.To(ctx, end)
 }
 
-// link is what codecs and sessions are made from; its endpoint is "" if connections share a codec.
+// link returns the link from which codecs and sessions are made; its endpoint is "" if connections share a codec.
 func (x *side) link(endpoint string) driver.Link {
 	others := make([]string, len(x.endpoints))
 	for i := range x.endpoints {

@@ -6,7 +6,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// replyEnd is what every skipped reply ends with.
+// replyEnd is the end of every skipped reply.
 const replyEnd = "\r\n"
 
 // skipped is a reply of known length whose value is not looked at: its bytes are counted as they come and not kept.

@@ -286,7 +286,7 @@ func (p *tape) used() bool {
 	return true
 }
 
-// load makes c the current chunk; nil: there are no more.
+// load makes c the current chunk; nil if there are no more.
 func (p *tape) load(c *chunk) { p.at, p.pos, p.over = c, 0, c == nil }
 
 func (p *tape) head() *traced { return &p.at.ops[p.pos] }

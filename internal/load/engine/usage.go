@@ -84,7 +84,7 @@ func tidy() {
 	}
 }
 
-// spending is what the process has used since it began.
+// spending holds the processor time and other resources that the process has used since it began.
 type spending struct {
 	at        time.Time
 	user      int64  // nanoseconds
@@ -159,7 +159,7 @@ func taken() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// joined is what all loops of a worker used in a step.
+// joined holds what all loops of a worker together used in a step.
 type joined struct {
 	busy, waited float64 // the largest share of any loop
 	waitKnown    bool

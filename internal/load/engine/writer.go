@@ -44,7 +44,7 @@ const usual = 16
 // once, and then keys and values are stamped onto them.
 type sheet struct {
 	fits     bool   // the step's ops fit a sheet
-	requests []byte // sheetSize of them, or one if values are not worth copying twice; nil: not made yet
+	requests []byte // sheetSize requests, or one if values are not worth copying twice; nil until they are made
 	size     int    // of one request
 	keyAt    int
 	key      int // length of the key

@@ -39,7 +39,7 @@ func Halves(root fs.FS) (loops, servers []int) {
 	return loops, servers
 }
 
-// cores groups CPUs by their core. One whose core the kernel does not name has its own.
+// cores groups CPUs by their core. A CPU whose core the kernel does not name forms a group of its own.
 func cores(root fs.FS, cpus []int) (all [][]int) {
 	at := map[string]int{}
 	for _, cpu := range cpus {
@@ -58,7 +58,7 @@ func cores(root fs.FS, cpus []int) (all [][]int) {
 	return all
 }
 
-// Confine restricts the calling thread, to which its goroutine must be locked, to some CPUs. undo gives it back those that it had.
+// Confine restricts the calling thread, to which its goroutine must be locked, to some CPUs. undo restores the previous ones.
 func Confine(cpus []int) (undo func() error, err error) {
 	var before, only unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -73,7 +73,8 @@ func Confine(cpus []int) (undo func() error, err error) {
 	return func() error { return unix.SchedSetaffinity(0, &before) }, nil
 }
 
-// On calls f on a thread that may use only these CPUs; if there are none, any. Processes that f starts inherit that; goroutines do not.
+// On calls f on a thread that may use only these CPUs, or any CPU if the list is empty. Processes that f starts inherit the restriction; goroutines
+// do not.
 func On(cpus []int, f func() error) error {
 	if len(cpus) == 0 {
 		return f()

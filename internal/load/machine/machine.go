@@ -51,7 +51,7 @@ type environment struct {
 	nulls map[string]null
 }
 
-// null is why a fact is missing.
+// null is the reason why a fact is missing.
 type null struct {
 	text      string
 	unlimited bool // the machine sets no limit

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Available returns how much memory this process may use, in bytes: what the kernel could give without swapping, or less if a control group or
-// GOMEMLIMIT limits it. It does not subtract what a group already uses, since much of that is reclaimable cache. It is 0 if unknown. root is as in
-// [Read].
+// Available returns how much memory this process may use, in bytes: the memory that the kernel could give without swapping, or less if a control
+// group or GOMEMLIMIT limits it. It does not subtract what a group already uses, since much of that is reclaimable cache. It is 0 if unknown. root is
+// as in [Read].
 func Available(root fs.FS) int64 {
 	least := unused(root)
 	_ = eachMemoryGroup(root, func(g memoryGroup) { least = min(least, g.limit) }) // a group that cannot be read sets no limit
@@ -22,8 +22,8 @@ func Available(root fs.FS) int64 {
 	return max(least, 1)
 }
 
-// Room returns how many more bytes this process can use before the kernel has to swap or kill: what the machine has left, or less if a control group
-// or one of its ancestors has less left for everything in it. File caches count as left. It is false if unknown.
+// Room returns how many more bytes this process can use before the kernel has to swap or kill: the memory that the machine has left, or less if a
+// control group or one of its ancestors has less left for all of its processes. File caches count as left. It is false if unknown.
 func Room(root fs.FS) (int64, bool) {
 	least := unused(root)
 	_ = eachMemoryGroup(root, func(g memoryGroup) { least = min(least, g.limit-g.used(root)) })
@@ -33,7 +33,7 @@ func Room(root fs.FS) (int64, bool) {
 	return max(least, 0), true
 }
 
-// unused is what the kernel could give without swapping; math.MaxInt64 if unknown.
+// unused returns the bytes that the kernel could give without swapping; math.MaxInt64 if unknown.
 func unused(root fs.FS) int64 {
 	r := environment{root: root, nulls: map[string]null{}}
 	kB, err := strconv.ParseInt(strings.TrimSuffix(r.field("available", "proc/meminfo", "MemAvailable"), " kB"), 10, 64)
@@ -71,7 +71,7 @@ func eachMemoryGroup(root fs.FS, visit func(memoryGroup)) error {
 	})
 }
 
-// used is what the group uses and cannot give back; 0 if unknown.
+// used returns the bytes that the group uses and cannot give back; 0 if unknown.
 func (g memoryGroup) used(root fs.FS) int64 {
 	used, ok := number(root, path.Join(g.dir, g.usage))
 	stat, err := fs.ReadFile(root, path.Join(g.dir, "memory.stat"))

@@ -31,7 +31,7 @@ func NodeCPUs(root fs.FS, node int) ([]int, error) {
 	name := "sys/devices/system/node/node" + strconv.Itoa(node) + "/cpulist"
 	text, err := fs.ReadFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		there, _ := fs.ReadFile(root, "sys/devices/system/node/online") // none: no NUMA
+		there, _ := fs.ReadFile(root, "sys/devices/system/node/online") // missing without NUMA
 		return nil, fmt.Errorf("NUMA node %d does not exist; there are %s", node, cmp.Or(strings.TrimSpace(string(there)), "none"))
 	}
 	if err != nil {

@@ -27,17 +27,17 @@ type Watch struct {
 	places  []place
 }
 
-// place is some processors, and how they had been used when the watch began.
+// place is a set of processors, with their counters at the beginning of the watch.
 type place struct {
 	cpus  []int
 	began processors
-	spent int64 // by this process and the target, in ticks
+	spent int64 // ticks spent by this process and the target
 }
 
-// processors is how some processors spent their time since boot, in ticks.
+// processors says how a set of processors has spent its time since boot, in ticks.
 type processors struct{ all, idle, used int64 }
 
-// self stands for this process where processes have their numbers.
+// self stands for this process in place of its number.
 const self = 0
 
 // NewWatch begins to watch. servers are the target's processes on this machine, as found by [Servers].
@@ -67,7 +67,7 @@ func (w *Watch) add(cpus []int) {
 	}
 }
 
-// read tells how each place has been used until now.
+// read calls tell with the current counters of each place.
 func (w *Watch) read(tell func(p *place, now processors, spent int64)) error {
 	own, err := w.own()
 	if err != nil {
@@ -90,9 +90,9 @@ func (w *Watch) read(tell func(p *place, now processors, spent int64)) error {
 	return nil
 }
 
-// Stop says who used the processors since the watch began; of several places, it is that with most reason for doubt. Interrupt time belongs to nobody;
-// time that a hypervisor took belongs to others. A process that may also run elsewhere is taken to have spent all of its time at a place, so that others
-// are never said to have had more than they had.
+// Stop says who used the processors since the watch began. Of several places, it reports the one with most reason for doubt. Interrupt time is
+// attributed to no process; time that a hypervisor took counts as others'. A process of ours that may also run elsewhere counts as if it had spent
+// all of its time at the place, so that the share of others is never overstated.
 func (w *Watch) Stop() (measure.Machine, error) {
 	var worst measure.Machine
 	short := false
@@ -119,7 +119,7 @@ func (w *Watch) Stop() (measure.Machine, error) {
 	return worst, nil
 }
 
-// Boot returns the id that this machine, and every container on it, has from its start to its end; "" if it has none.
+// Boot returns the id that the kernel gives to this machine, and to every container on it, until it is restarted; "" if there is none.
 func Boot(root fs.FS) string {
 	host := environment{root: root, nulls: map[string]null{}}
 	return host.line("host", "proc/sys/kernel/random/boot_id")
@@ -172,7 +172,7 @@ func readProcessors(root fs.FS, cpus []int) (p processors, err error) {
 	return p, nil
 }
 
-// own returns what this process and each of the target's, with its descendants, have used since they started, in ticks.
+// own returns the ticks that this process and each process of the target, with its descendants, have used since they started.
 func (w *Watch) own() (map[int]int64, error) {
 	me, err := readProcess(w.root, "self")
 	own := map[int]int64{self: me.used}
@@ -214,7 +214,7 @@ func ancestor(every map[int]process, pid int, servers []int) (int, bool) {
 // process is what the kernel says about a process. Times are in ticks.
 type process struct {
 	pid, parent    int
-	used, children int64 // children: those it has waited for
+	used, children int64 // children is the time of the children that it has waited for
 }
 
 // readProcess reads proc/PID/stat. Field 1 is the PID, field 2 the name in parentheses, which may contain anything, field 4 the parent. Fields 14 to

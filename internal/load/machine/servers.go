@@ -85,8 +85,9 @@ func (s socket) serves(e Endpoint) bool {
 // listening lists listening sockets of this network namespace, at least those that serve the endpoints. A missing file means none: a kernel may lack
 // IPv6.
 //
-// The kernel's tables list listening sockets first. To list the others takes milliseconds, and there may be a hundred thousand. So a table is read only
-// while an endpoint is not served, up to the first of the others. IPv4 comes first: a server that listens on both may be asked by either.
+// The kernel's tables list listening sockets first. Listing the other sockets takes milliseconds, since there may be a hundred thousand. So the
+// tables are read only until every endpoint has a server, and each only up to the first socket that does not listen. IPv4 comes first: a server that
+// listens on both may be asked by either.
 func listening(root fs.FS, endpoints []Endpoint) (all []socket, err error) {
 	unserved := func(e Endpoint) bool {
 		return !slices.ContainsFunc(all, func(s socket) bool { return s.serves(e) })
@@ -126,7 +127,7 @@ func listening(root fs.FS, endpoints []Endpoint) (all []socket, err error) {
 // table is a file of proc/net. Lines of listening sockets contain mark; the others are not parsed.
 type table struct {
 	name  string
-	paths bool // of Unix sockets
+	paths bool // the table lists Unix sockets
 	mark  string
 	parse func(words []string) (socket, bool)
 }

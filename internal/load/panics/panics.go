@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	mostFrames = 4       // that the text of a panic names
+	mostFrames = 4       // functions that the text of a panic names
 	mostStack  = 8 << 10 // bytes of a stack that are kept
 )
 
 // Error is a panic in a driver's code that an executor called.
 type Error struct {
-	Value string // what it panicked with
+	Value string // the value of the panic
 	Where string // file and line of the innermost few functions, innermost first
-	Stack []byte // of the goroutine, truncated
+	Stack []byte // stack of the goroutine, truncated
 }
 
 // Error puts the place before the value: long texts are cut where errors are counted by text.

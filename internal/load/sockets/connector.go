@@ -19,9 +19,9 @@ import (
 // Connector connects to endpoints, over TLS if the target wants it.
 type Connector struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	tls  *tls.Config // nil: plain TCP
+	tls  *tls.Config // nil for plain TCP
 
-	Allow func(to netip.AddrPort, socket string) error // checks a connection's far end before anything is said; nil: nothing to check
+	Allow func(to netip.AddrPort, socket string) error // checks a connection's far end before anything is sent; nil if there is nothing to check
 }
 
 // NewConnector reads the files that t names; t is nil for plain TCP.
@@ -91,7 +91,7 @@ func (c Connector) To(ctx context.Context, end *Endpoint) (net.Conn, error) {
 	}
 	conn, err := c.Dial(ctx, network, addr)
 	if err != nil {
-		var what *net.OpError // it repeats the address
+		var what *net.OpError // its text repeats the address
 		if errors.As(err, &what) {
 			err = what.Err
 		}
@@ -176,7 +176,7 @@ func (c Connector) refusal() string {
 	return "the server does not take the client's certificate: it must be signed by an authority that the server trusts, and not be over"
 }
 
-// led returns a connection's far end.
+// led returns the address of a connection's far end.
 func led(conn net.Conn) (to netip.AddrPort, socket string, err error) {
 	switch at := conn.RemoteAddr().(type) {
 	case *net.TCPAddr:
@@ -198,7 +198,7 @@ func (c Connector) admit(conn net.Conn) error {
 		err = c.Allow(to, socket)
 	}
 	if err != nil {
-		_ = conn.Close() // nothing has been said on it
+		_ = conn.Close() // nothing has been sent on it
 	}
 	return err
 }

@@ -13,10 +13,10 @@ import (
 type Endpoint struct {
 	Name string // n0, n1, …
 	Text string // as the plan has it
-	Path string // of its Unix socket; "" if it has an address
+	Path string // path of its Unix socket; "" if it has an address
 	Addr netip.AddrPort
 
-	Addrs []netip.AddrPort // that clients divide among themselves, if its name has several; Addr is one of them
+	Addrs []netip.AddrPort // the name's addresses, if it has several, which clients divide among themselves; Addr is one of them
 }
 
 // NewEndpoint returns the endpoint that a plan's text names. Its address is not known yet.
@@ -28,7 +28,7 @@ func NewEndpoint(name, text string) Endpoint {
 // String returns the name and the plan's text.
 func (e Endpoint) String() string { return e.Name + " (" + e.Text + ")" }
 
-// morePorts is what to do when no local port is left to connect from.
+// morePorts says what to do when no local port is left to connect from.
 const morePorts = "keep connections open, load from fewer sessions or more machines, use more endpoints or addresses, or widen net.ipv4.ip_local_port_range"
 
 // Explain adds to an error of connecting what to do about it.
@@ -55,7 +55,7 @@ func (e *Endpoint) Explain(err error) error {
 	return &explainedError{err, remedy}
 }
 
-// explainedError is an error with what to do about it, which is said once.
+// explainedError is an error with its remedy, which its text states once.
 type explainedError struct {
 	err    error
 	remedy string

@@ -20,9 +20,9 @@ const ErrAgain = unix.EAGAIN
 type Epoll struct {
 	fd     int
 	events []unix.EpollEvent
-	limit  unix.Timespec // of the wait under way
+	limit  unix.Timespec // limit of the wait in progress
 
-	vector  []unix.Iovec // of writev
+	vector  []unix.Iovec // arguments of writev
 	message unix.Msghdr
 }
 
@@ -31,11 +31,11 @@ const (
 	maxEvents = 256
 )
 
-// RawWait is how long a wait keeps the thread's processor before it goes on through the scheduler.
+// RawWait is the time for which a wait keeps the thread's processor before it continues through the scheduler.
 const RawWait = 5 * time.Millisecond
 
-// mostUnsent is how many unsent bytes the kernel takes for a connection beyond what the other end has room for. The kernel sends them when the server
-// has read something. On loopback it does so on the server's processor, which then has less time for the server.
+// mostUnsent is the number of unsent bytes that the kernel accepts for a connection beyond those for which the other end has room. The kernel sends
+// them when the server has read something. On loopback it does so on the server's processor, which then has less time for the server.
 const mostUnsent = 64 << 10
 
 // NewEpoll returns a poller without sockets.
@@ -114,7 +114,7 @@ func (p *Epoll) begin(fd int, addr unix.Sockaddr, token int32) error {
 	return nil
 }
 
-// tune sets the options of a TCP socket; other sockets do without.
+// tune sets the options of a TCP socket. Other sockets need none.
 func tune(fd int) error {
 	for _, option := range []struct {
 		name         string
@@ -210,10 +210,10 @@ func (p *Epoll) Writev(fd int, parts [][]byte) (int, error) {
 	}
 }
 
-// Traffic returns what the kernel has counted on a connection since it was opened; zero if it does not say.
+// Traffic returns the kernel's counts for a connection since it was opened; zero if there are none.
 func (p *Epoll) Traffic(fd int) Traffic { return trafficOf(fd) }
 
-// trafficOf returns what the kernel has counted on a socket; zero if it does not say. It allocates nothing: connections are lost by the thousand
+// trafficOf returns the kernel's counts for a socket; zero if there are none. It allocates nothing, because thousands of connections may be lost
 // while the garbage collector is off.
 func trafficOf(fd int) Traffic {
 	var info unix.TCPInfo

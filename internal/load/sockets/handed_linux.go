@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostHanding is how many connections to hand over are made at a time.
+// mostHanding is the number of connections that are made at the same time.
 const mostHanding = 64
 
 // Handed is an Epoll whose sockets begin with an exchange that blocks: each connection is made on its own goroutine, which hands the socket over when
@@ -23,7 +23,7 @@ type Handed struct {
 	group sync.WaitGroup
 
 	mu     sync.Mutex
-	making map[int]*handing // by descriptor
+	making map[int]*handing // connections being made, by descriptor
 }
 
 // handing is a connection that is being made or has failed. The mutex of Handed guards it.
@@ -76,7 +76,7 @@ func (p *Handed) hand(fd int, token int32, x *handing, conn net.Conn, err error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if conn != nil {
-		defer conn.Close() // fd is then a descriptor of the same socket
+		defer conn.Close() // fd has become a descriptor of the same socket
 	}
 	if p.making[fd] != x { // Close was called
 		return

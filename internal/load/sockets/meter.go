@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Meter makes the connections of one client and counts what goes over them. Its methods may be called from any goroutine.
+// Meter makes the connections of one client and counts the bytes on them. Its methods may be called from any goroutine.
 type Meter struct {
 	to   func(ctx context.Context) (net.Conn, error)
 	in   atomic.Uint64
@@ -19,7 +19,7 @@ type Meter struct {
 
 	mu    sync.Mutex
 	open  map[*metered]struct{}
-	ended Traffic // of connections that are closed
+	ended Traffic // traffic of connections that are closed
 }
 
 // NewMeter returns a meter of the connections that to makes.
@@ -48,7 +48,7 @@ func (m *Meter) Bytes() (in, out uint64) { return m.in.Load(), m.out.Load() }
 // Made returns how many connections were made.
 func (m *Meter) Made() uint64 { return m.made.Load() }
 
-// Traffic returns what the kernel has counted on all connections since they were opened.
+// Traffic returns the kernel's counts for all connections since they were opened.
 func (m *Meter) Traffic() Traffic {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *Meter) Traffic() Traffic {
 	return all
 }
 
-// Cut closes what is open without a farewell that could block. Reads and writes in progress return.
+// Cut closes the open connections without sending a farewell, which could block. Reads and writes in progress return.
 func (m *Meter) Cut() {
 	m.mu.Lock()
 	var open []*metered
@@ -73,7 +73,7 @@ func (m *Meter) Cut() {
 	}
 }
 
-// forget adds up what was counted on a connection that is about to be closed.
+// forget adds the counts of a connection that is about to be closed.
 func (m *Meter) forget(c *metered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,11 +87,11 @@ func (m *Meter) forget(c *metered) {
 type metered struct {
 	net.Conn
 	meter *Meter
-	raw   syscall.RawConn // nil: it is no socket
+	raw   syscall.RawConn // nil if it is not a socket
 
 	look  func(fd uintptr) // poll
 	asked [1]unix.PollFd
-	ended bool // as poll has found
+	ended bool // the result of poll
 }
 
 // Ended reports whether the far end has closed the connection, or will send nothing more on it. It neither waits nor reads, so bytes that have
@@ -146,7 +146,7 @@ func (c *metered) Close() error {
 	return c.Conn.Close()
 }
 
-// traffic returns what the kernel has counted on a connection; zero if it does not say.
+// traffic returns the kernel's counts for a connection; zero if there are none.
 func (c *metered) traffic() (t Traffic) {
 	if c.raw != nil {
 		_ = c.raw.Control(func(fd uintptr) { t = trafficOf(int(fd)) }) // the counts of a closed connection are gone

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// RecordSize is the most bytes that a TLS record holds, and how many a pipe's goroutine asks for in one read.
+// RecordSize is the largest number of bytes in a TLS record, and the number that a pipe's goroutine asks for in one read.
 const RecordSize = 16 << 10
 
-// Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes: how the blocking executor carries a
-// codec. The goroutines move bytes, note the time and know nothing of requests. A socket's descriptor is its token.
+// Pipes is a poller whose sockets are blocking connections, each with a goroutine that reads and one that writes. The blocking executor uses it for
+// codecs. The goroutines move bytes and take timestamps; they do not deal with requests. A socket's descriptor is its token.
 type Pipes struct {
 	now   func() int64         // run clock
-	over  func(now int64) bool // the lease is over: nothing more may be written
+	over  func(now int64) bool // reports whether the lease is over, so that nothing more may be written
 	dial  func(ctx context.Context, token int32) (net.Conn, error)
 	group sync.WaitGroup
 	timer *time.Timer
@@ -32,27 +32,27 @@ type Pipes struct {
 // pipe is a connection between the calls of Connect and Close. The mutex of Pipes guards it.
 type pipe struct {
 	token  int32
-	cancel context.CancelFunc // of the attempt to connect
-	conn   net.Conn           // once it is made; until then nil
-	failed error              // why it could not be made
+	cancel context.CancelFunc // ends the attempt to connect
+	conn   net.Conn           // nil until the connection is made
+	failed error              // why the connection could not be made
 	closed bool
-	queued bool // in Pipes.ready
+	queued bool // the pipe is in Pipes.ready
 
-	in    []byte // read, and not yet taken by the loop
-	at    int64  // when it was read
-	took  int64  // likewise, for what the loop took last
-	ended error  // why nothing more will come after in
+	in    []byte // bytes that were read and not yet taken by the loop
+	at    int64  // time at which in was read
+	took  int64  // time at which the bytes that the loop took last were read
+	ended error  // why no bytes will come after in
 	taken sync.Cond
 
-	out    []byte // handed over by the loop
+	out    []byte // bytes handed over by the loop
 	cuts   []int  // offsets in out where another write begins
 	stage  writeStage
-	began  int64 // when its write began
+	began  int64 // time at which the write of out began
 	wants  bool  // the loop waits for room
 	handed sync.Cond
 }
 
-// writeStage is how far the bytes last handed over have come.
+// writeStage is the state of the bytes last handed over.
 type writeStage uint8
 
 const (
@@ -62,7 +62,7 @@ const (
 )
 
 // NewPipes returns a poller whose connections are made by dial, each on its own goroutine. dial's context ends when dial returns or the connection is
-// closed. Timestamps are from now; once over is true of one, nothing more is written. Any goroutine may call both.
+// closed. Timestamps are from now. Once over returns true for one of them, nothing more is written. Any goroutine may call both.
 func NewPipes(now func() int64, over func(now int64) bool, dial func(ctx context.Context, token int32) (net.Conn, error)) *Pipes {
 	return &Pipes{
 		now: now, over: over, dial: dial,
@@ -126,7 +126,7 @@ func (p *Pipes) receive(x *pipe, conn net.Conn) {
 	}
 }
 
-// send writes what is handed over, part by part. It is called with the mutex, and releases it only while it writes.
+// send writes the bytes handed over, part by part. It is called with the mutex, and releases it only while it writes.
 func (p *Pipes) send(x *pipe, conn net.Conn) {
 	for {
 		for x.stage != isHanded && !x.closed {
@@ -280,7 +280,8 @@ func (p *Pipes) Read(fd int, b []byte) (int, error) {
 // Write implements [Poller].
 func (p *Pipes) Write(fd int, b []byte) (int, error) { return p.Hand(fd, b, nil) }
 
-// Hand is Write for bytes with cuts. It takes all of b, or nothing while earlier bytes are still unwritten: what gathers meanwhile leaves together.
+// Hand is Write for bytes with cuts. It takes all of b, or nothing while earlier bytes are still unwritten. So bytes that gather in the meantime are
+// written together.
 func (p *Pipes) Hand(fd int, b []byte, cuts []int) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,14 +297,14 @@ func (p *Pipes) Hand(fd int, b []byte, cuts []int) (int, error) {
 	return len(b), nil
 }
 
-// Arrived returns when the bytes that Read returned last came in.
+// Arrived returns the time at which the bytes that Read returned last came in.
 func (p *Pipes) Arrived(fd int) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.slots[int32(fd)].took
 }
 
-// Began returns when the write of what was handed over last began; false if it has not.
+// Began returns the time at which the write of the bytes handed over last began; false if it has not begun.
 func (p *Pipes) Began(fd int) (at int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +312,7 @@ func (p *Pipes) Began(fd int) (at int64, ok bool) {
 	return x.began, x.stage != isHanded
 }
 
-// Withdraw takes back what was handed over last, unless its write has begun. It reports whether it did.
+// Withdraw takes back the bytes handed over last, unless their write has begun. It reports whether it did.
 func (p *Pipes) Withdraw(fd int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,7 +327,7 @@ func (p *Pipes) Withdraw(fd int) bool {
 // Lapsed reports whether a write did not begin because the lease was over. Any goroutine may call it.
 func (p *Pipes) Lapsed() bool { return p.lapsed.Load() }
 
-// Close ends a connection, or the attempt to make one, without a farewell that could block.
+// Close ends a connection, or the attempt to make one, without sending a farewell, which could block.
 func (p *Pipes) Close(fd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -344,10 +345,10 @@ func (p *Pipes) Close(fd int) {
 // Release waits for the goroutines of all connections, which must be closed.
 func (p *Pipes) Release() { p.group.Wait() }
 
-// abort closes what a connection runs over. A TLS connection would first say goodbye, to a server that may not be listening.
+// abort closes the socket below a connection. A TLS connection would first send a farewell, to a server that may not read it.
 func abort(conn net.Conn) {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = over.NetConn()
 	}
-	_ = conn.Close() // its error is of no use any more
+	_ = conn.Close() // its error no longer matters
 }

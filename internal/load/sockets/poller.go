@@ -2,8 +2,8 @@ package sockets
 
 import "time"
 
-// Poller is the sockets of one loop. Only Wait blocks. A socket is named by the caller's token and by file descriptor. Errors are those of the system
-// calls; ErrAgain means that nothing could be moved now.
+// Poller holds the sockets of one loop. Only Wait blocks. A socket is named by the caller's token and by file descriptor. Errors are those of the
+// system calls; ErrAgain means that nothing could be moved now.
 type Poller interface {
 	// Wait fills ready with sockets that can move bytes, waiting up to d for the first.
 	Wait(ready []Readiness, d time.Duration) (int, error)
@@ -11,8 +11,8 @@ type Poller interface {
 	Connect(to *Endpoint, token int32) (fd int, err error)
 	// Connected returns the error of a connection attempt that has ended.
 	Connected(fd int) error
-	// Watch asks for readability, and for writability too if write is set. Each may be reported only once: when bytes come, not again because some
-	// are left, and likewise for room.
+	// Watch asks for readability, and for writability too if write is set. Each may be reported only once: readability when bytes come, not again
+	// because some are left; writability when room appears, not again because some is left.
 	Watch(fd int, token int32, write bool) error
 	// Read returns 0 at the end of the stream.
 	Read(fd int, p []byte) (int, error)
@@ -26,11 +26,11 @@ type Gatherer interface {
 	Writev(fd int, parts [][]byte) (int, error)
 }
 
-// Traffic is what the kernel has counted on connections.
+// Traffic holds the kernel's counts for connections.
 type Traffic struct {
-	BytesSent          uint64 // including retransmitted ones
+	BytesSent          uint64 // bytes sent, including retransmitted ones
 	BytesRetransmitted uint64
-	Retransmits        uint64 // segments
+	Retransmits        uint64 // retransmitted segments
 }
 
 // Add adds the counts of other connections.
@@ -40,7 +40,7 @@ func (t *Traffic) Add(o Traffic) {
 	t.Retransmits += o.Retransmits
 }
 
-// Since returns what was counted after an earlier state o of the counts.
+// Since returns the counts since an earlier state o.
 func (t Traffic) Since(o Traffic) Traffic {
 	return Traffic{
 		BytesSent:          t.BytesSent - o.BytesSent,

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Witness is a connection that remembers the first bytes from its far end. They tell what answers there if it is not what the target's driver speaks
-// to.
+// Witness is a connection that remembers the first bytes from its far end. They identify the far end if it does not speak the protocol of the
+// target's driver.
 type Witness struct {
 	net.Conn
-	first []byte // no more than mostFirst
+	first []byte // the first bytes, at most mostFirst
 }
 
 const mostFirst = 8
@@ -49,7 +49,7 @@ func (w *Witness) cut(err error) bool {
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
 		return true
 	}
-	_, err = w.Conn.Read(make([]byte, 1)) // returns the same again
+	_, err = w.Conn.Read(make([]byte, 1)) // returns the same error again
 	var waited net.Error
 	return err != nil && !(errors.As(err, &waited) && waited.Timeout())
 }

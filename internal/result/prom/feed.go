@@ -19,10 +19,10 @@ type Feed struct {
 
 	mu    sync.Mutex
 	view  View
-	step  worker.Step // in progress
-	phase *Phase      // the step's, in view; nil: none in progress
-	hands int         // workers carrying the step out
-	share float64     // of the phase's sessions that they drive
+	step  worker.Step // the step in progress
+	phase *Phase      // the step's phase in view; nil if no step is in progress
+	hands int         // number of workers that carry the step out
+	share float64     // share of the phase's sessions that these workers drive
 	steps float64     // ops per arrival
 }
 

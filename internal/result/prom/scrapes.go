@@ -12,12 +12,12 @@ import (
 // and is forgotten when that closes.
 type scrapes struct {
 	mu    sync.Mutex
-	got   map[string]*shown // by the scraper's address
-	last  *shown            // most recent view that anybody fetched; nil: nobody ever scraped
-	moved chan struct{}     // closed when got changes; nil: nobody waits
+	got   map[string]*shown // the view that each scraper fetched last, by its address
+	last  *shown            // most recent view that any scraper fetched; nil if none has scraped
+	moved chan struct{}     // closed when got changes; nil if no goroutine waits for that
 }
 
-// note records that a scraper has fetched a view; nil: it is gone.
+// note records that a scraper has fetched a view; nil if the scraper is gone.
 func (s *scrapes) note(from string, got *shown) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

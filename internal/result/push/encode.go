@@ -28,7 +28,7 @@ const (
 // message is an encoded WriteRequest.
 type message []byte
 
-// Size and MarshalToSizedBuffer are what client_golang asks a message for.
+// Size and MarshalToSizedBuffer are the methods that client_golang requires of a message.
 func (m message) Size() int { return len(m) }
 
 func (m message) MarshalToSizedBuffer(to []byte) (int, error) { return copy(to, m), nil }

@@ -9,8 +9,8 @@ import (
 // QuantileDigits is the most digits that a quantile's name has: p999999.
 const QuantileDigits = 6
 
-// Quantile returns the share that a quantile's name stands for: p95 is 0.95, p9999 is 0.9999. A name is "p" and 2 to 6 digits, the last of them 0 only
-// in two: p50, never p500.
+// Quantile returns the share that a quantile's name stands for: p95 is 0.95, p9999 is 0.9999. A name is "p" and 2 to 6 digits, of which the last may
+// be 0 only if there are two: p50, never p500.
 func Quantile(name string) (share float64, ok bool) {
 	digits, p := strings.CutPrefix(name, "p")
 	if !p || len(digits) < 2 || len(digits) > QuantileDigits || strings.Trim(digits, "0123456789") != "" {

@@ -21,7 +21,7 @@ const (
 // JSONLines gets these as JSON. After a failed write it writes no more: nothing depends on it. One goroutine at a time may use it.
 type Progress struct {
 	w       io.Writer
-	columns func() int // nil: no terminal
+	columns func() int // width of the terminal; nil if there is none
 	run     string
 	last    run.Update // the last one written
 	drawn   []int      // columns of each line on the terminal

@@ -48,7 +48,7 @@ type Experiment struct {
 	Tables   []Table         `json:"tables"`             // the plan's, then one for each phase, op and metric
 	Charts   []chart         `json:"charts"`             // the plan's
 
-	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "": it was, or it was made here
+	Unverified string `json:"unverified"` // why it could not be verified when it was imported; "" if it was verified, or was made here
 }
 
 // Stop says why a variant's runs, or one run, went no further.

@@ -45,7 +45,7 @@ type Probes struct {
 	Series     []ProbeRow  `json:"series"`
 }
 
-// ProbeRow is what one probe returned.
+// ProbeRow is the answer of one probe.
 type ProbeRow struct {
 	T     float64             `json:"t"`     // seconds since the phase's origin; negative before the load
 	Value map[string]*float64 `json:"value"` // by field

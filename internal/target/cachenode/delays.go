@@ -21,7 +21,7 @@ type delays struct {
 
 	mu     sync.Mutex
 	random *rand.PCG
-	log    *bufio.Writer // nil: no log
+	log    *bufio.Writer // nil for no log
 	line   []byte
 	err    error // why the log is incomplete
 }

@@ -13,7 +13,7 @@ type scanOrder struct {
 // place is the place of a key, present or gone.
 type place struct {
 	number uint64
-	entry  *entry // nil: the key is gone
+	entry  *entry // nil if the key is gone
 }
 
 func (o *scanOrder) reset() { *o = scanOrder{last: o.last} }

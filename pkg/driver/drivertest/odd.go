@@ -65,7 +65,7 @@ func (o Odd) DialRESP(t testing.TB) func() (net.Conn, error) { return o.dial(t, 
 // DialMemcached is DialRESP for memcached's protocol.
 func (o Odd) DialMemcached(t testing.TB) func() (net.Conn, error) { return o.dial(t, o.serveMemcached) }
 
-// stock is what a server stores.
+// stock holds the values that a server stores.
 type stock struct {
 	mu     sync.Mutex
 	values map[string]string

@@ -16,7 +16,7 @@ type Former interface {
 	ShowForm(config any, f driver.Form, sample *driver.Request, run string) string
 }
 
-// Wording is what is known about a form before it is used.
+// Wording holds the facts about a form that are known before it is used.
 type Wording struct {
 	Stores   bool             // its requests contain a value, or a part of one
 	Keyed    bool             // its requests contain the key

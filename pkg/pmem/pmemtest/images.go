@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Image is what a crash may leave of all files of a trace, concatenated. Its bytes are valid until the next image is made.
+// Image holds bytes that a crash may leave in all files of a trace, concatenated. Its bytes are valid until the next image is made.
 type Image struct {
 	Bytes []byte
 	Hash  uint64 // equal for equal bytes, in this process

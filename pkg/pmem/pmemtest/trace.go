@@ -24,7 +24,7 @@ import (
 // lineSize is how many bytes become durable together: a cache line.
 const lineSize = 64
 
-// ErrPower is what all calls return after a Kill.
+// ErrPower is the error of all calls after a Kill.
 var ErrPower = errors.New("the power is gone")
 
 // Trace is a number of files that lose their power together. It is not safe for concurrent use, but OnStep can make goroutines take turns.

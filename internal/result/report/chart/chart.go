@@ -21,7 +21,7 @@ const (
 	keyLetters          = 40 // of a name in it
 )
 
-// Chart is what [Chart.SVG] draws.
+// Chart holds the data and settings that [Chart.SVG] draws.
 type Chart struct {
 	Name  string // for screen readers
 	X, Y  Scale

@@ -97,7 +97,7 @@ func asked(ph *run.Phase, t float64) float64 {
 	return ramped(0, ph.Load.Rate, ph.Load.RampSeconds, t)
 }
 
-// overTime is what one column shows: quantiles and, if it is known, the maximum.
+// overTime holds the values of one column: quantiles and, if it is known, the maximum.
 type overTime struct {
 	from, to float64
 	times    []float64

@@ -22,7 +22,7 @@ type Doubt struct {
 // seen is a reason at a place, in a run of an experiment if it is of one.
 type seen struct {
 	place string // phase or stage; "" for the only one
-	op    string // "": all
+	op    string // "" for all ops
 	text  string
 	run   *run.ExperimentRun
 }
