@@ -136,9 +136,6 @@ func (moodyClients) Name() string { return "moody" }
 
 func (d moodyClients) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
 	time.Sleep(37 * time.Microsecond)
-	if d.isDown() {
-		return nil, errors.New("nobody is there")
-	}
 	c := &moodyClient{d.moody, link.Endpoint, nil}
 	if d.wired {
 		conn, err := link.Dial(ctx)
@@ -146,6 +143,9 @@ func (d moodyClients) Dial(ctx context.Context, link driver.Link) (driver.Sessio
 			return nil, err
 		}
 		c.conn = conn
+	}
+	if d.isDown() { // which leaves the connection to the executor
+		return nil, errors.New("nobody is there")
 	}
 	return c, nil
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +19,6 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/op"
-	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -43,33 +42,6 @@ func (c slowClient) Do(ctx context.Context, _ *driver.Request, _ *driver.Reply) 
 }
 
 func (c slowClient) Close() error { return nil }
-
-// TestRequestsThatWaitTooLongCostNoClient hands eight requests at a time to a client that carries out two within their timeout. The others time out.
-// The one in progress then costs the client; those that still waited do not.
-func TestRequestsThatWaitTooLongCostNoClient(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		p := nullPlan(t, 1, onBlocking+`timeout = "25ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 80\n pipeline = 8\n}")
-		b := newPipedBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n iterations = 1\n}"), "load", 0)
-		b.g.plan, b.g.phase, b.g.target = p, p.Phase("load"), p.Target("t")
-		var dials, used atomic.Int64
-		tr := &blocking{
-			l: b.l, lane: &b.l.lane, link: b.g.link, endpoints: b.g.endpoints[:1], clients: 1, limit: backlog, timeout: b.g.target.Timeout,
-			dial: func(context.Context, driver.Link) (driver.Session, error) {
-				dials.Add(1)
-				return slowClient{10 * time.Millisecond, &used}, nil
-			},
-		}
-		b.l.tr.close()
-		b.l.tr, b.l.lane.tr = tr, tr
-		defer tr.close()
-		require.NoError(t, tr.open(b.l.clock.now()+int64(time.Second)))
-		get := b.run(worker.Load).Ops[driver.Get]
-		require.Positive(t, get.Outcomes[driver.OK])
-		require.Equal(t, get.Due, get.Outcomes[driver.OK]+get.Outcomes[driver.Timeout]+get.Outcomes[driver.Error])
-		require.LessOrEqual(t, used.Load(), int64(get.Outcomes[driver.OK])+dials.Load(), "one request for each client is its last")
-		require.Less(t, dials.Load(), int64(get.Outcomes[driver.Timeout])/2)
-	})
-}
 
 // dialed is a driver that brings its own client, which a test makes.
 type dialed struct {
@@ -103,7 +75,7 @@ func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context,
 	defer e.Close()
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now().Add(-time.Hour), Workers: 1}))
 	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load)); err != nil {
 		return worker.Final{}, err
 	}
@@ -218,15 +190,23 @@ func TestTargetOfClientsDies(t *testing.T) {
 	}
 }
 
-// TestClientsThatAreGoneGetNoCalls loses one of a session's two clients for good. The other carries out what is due from then on.
+// TestClientsThatAreGoneGetNoCalls loses one of a session's two clients for good. The other carries out what is due from then on, and what it says of one
+// call is kept though it begins the next at once.
 func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
 		var calls, dials atomic.Int64
-		client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
-			if calls.Add(1) == 1 {
+		words := []byte("no room")
+		client := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error {
+			n := calls.Add(1)
+			if n == 1 {
 				return errors.New("it hung up")
 			}
+			clear(words)
 			time.Sleep(time.Millisecond)
+			if n%10 == 0 {
+				copy(words, "no room")
+				reply.Outcome, reply.Message = driver.Error, words
+			}
 			return nil
 		})
 		dial := func(context.Context, string) (driver.Session, error) {
@@ -239,7 +219,8 @@ func TestClientsThatAreGoneGetNoCalls(t *testing.T) {
 		require.NoError(t, err)
 		get := final.Totals.Ops[driver.Get]
 		require.Greater(t, dials.Load(), int64(2))
-		require.EqualValues(t, 1, get.Outcomes[driver.Error])
+		require.EqualValues(t, 1, get.Causes[op.Lost])
+		require.Equal(t, get.Outcomes[driver.Error]-1, maps.Collect(final.Totals.Errors.All())["no room"])
 		require.Zero(t, get.Outcomes[driver.Timeout])
 		require.Greater(t, get.Outcomes[driver.OK], uint64(300))
 	})
@@ -310,30 +291,16 @@ func TestClientsThatAnswerTooLate(t *testing.T) {
 	})
 }
 
-// TestWhatACallKeeps is its own copy of a key and a value, whose memory the next op takes.
+// TestWhatACallKeeps is its own copy of a value that is given in bytes, whose memory the next op takes.
 func TestWhatACallKeeps(t *testing.T) {
 	var call blockingCall
 	for _, text := range []string{"first", "the second", "3"} {
 		passing := &op.Verbatim{Bytes: []byte(text)}
-		key, value := []byte("key:"+text), driver.Value{Size: len(text), Maker: passing}
-		call.req = driver.Request{Key: key, Value: &value}
+		call.req.Value = &driver.Value{Size: len(text), Maker: passing}
 		call.keep()
-		copy(key, "xxxxxxxxxx")
-		copy(passing.Bytes, "xxxxxxxxxx")
-		value.Size = 2
-		require.Equal(t, "key:"+text, string(call.req.Key))
+		clear(passing.Bytes)
 		require.Equal(t, text, string(call.req.Value.AppendTo(nil)))
-		require.Same(t, passing, value.Maker)
 	}
-	value := driver.Value{Size: 10, Seed: 1}
-	want := string(value.AppendTo(nil))
-	call.req = driver.Request{Value: &value}
-	call.keep()
-	value.Seed = 2
-	require.Equal(t, want, string(call.req.Value.AppendTo(nil)))
-	call.req = driver.Request{}
-	call.keep()
-	require.Nil(t, call.req.Value)
 }
 
 // A client that stays with a request after its deadline has that request's key and value to the end, whatever ops have begun meanwhile.
@@ -508,75 +475,39 @@ func oneClient(t *testing.T) (*blocking, *blockingConn, *opState) {
 // setClock sets the time of a clock that stands still.
 func (b *blocking) setClock(at int64) { b.l.clock.(*virtualClock).t = at }
 
-// A client takes up a call unless the loop has taken it back or may not load its target any more.
-func TestWhichCallsAClientTakesUp(t *testing.T) {
-	for _, tt := range []struct{ over, back, want bool }{{false, false, true}, {false, true, false}, {true, false, false}, {true, true, false}} {
-		tr, c, _ := oneClient(t)
-		tr.setClock(5)
-		tr.l.lease = &lease{suspended: func() time.Duration { return 0 }}
-		tr.l.lease.until.Store(never)
-		if tt.over {
-			tr.l.lease.set(1)
-		}
-		call := &blockingCall{conn: c, req: driver.Request{Verb: driver.Get}, handed: 5}
-		if tt.back {
-			require.True(t, call.take())
-		}
-		c.calls <- call
-		close(c.calls)
-		var done atomic.Int64
-		tr.serve(t.Context(), c, doing(func(context.Context, *driver.Request, *driver.Reply) error {
-			done.Add(1)
-			return nil
-		}))
-		require.Equal(t, tt.want, done.Load() == 1, "%+v", tt)
-		require.Equal(t, tt.want, len(tr.returned) == 1, "%+v", tt)
-		require.Equal(t, !tt.want && !tt.back, call.take(), "%+v: the loop can take it back", tt)
-	}
-}
-
-// A client has for a call what is left of its timeout, and never sees one that has waited for too long behind others.
-func TestTimeThatAClientHas(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		tr, c, _ := oneClient(t)
-		calling, release := newCallContext(t.Context())
-		defer release()
-		for waited, left := range map[time.Duration]time.Duration{
-			0: time.Second, 300 * time.Millisecond: 700 * time.Millisecond, time.Second + 1: 0, time.Hour: 0,
-		} {
-			const now = int64(2 * time.Hour)
-			tr.setClock(now)
-			call := blockingCall{conn: c, handed: now - int64(waited)}
-			var had time.Duration
-			require.True(t, tr.do(calling, &call, doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
+// TestCallsBehindAClientThatStays has a client ignore its first deadline. Calls wait behind: the client has for each what is left of its timeout, and never
+// sees one that has waited for too long, or whose turn comes when the lease is over.
+func TestCallsBehindAClientThatStays(t *testing.T) {
+	const timeout, ms = 100 * time.Millisecond, time.Millisecond
+	for _, tt := range []struct {
+		stays, lease time.Duration
+		left         []time.Duration // of the first calls
+	}{
+		{620 * ms, time.Hour, []time.Duration{timeout, 80 * ms, timeout}}, // after half a second more, nobody waits for the first call
+		{700 * ms, time.Hour, []time.Duration{timeout, timeout, timeout}},
+		{750 * ms, time.Hour, []time.Duration{timeout, 50 * ms, timeout}},
+		{620 * ms, 610 * ms, []time.Duration{timeout}},
+	} {
+		servertest.Bubble(t, func(t *testing.T) {
+			var left []time.Duration
+			client := doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
 				by, _ := ctx.Deadline()
-				had = time.Until(by)
+				left = append(left, time.Until(by))
+				time.Sleep(map[bool]time.Duration{true: tt.stays, false: ms}[len(left) == 1])
 				return nil
-			})), "the client can be used again")
-			require.Equal(t, left, had, "after %v", waited)
-			if left == 0 {
-				require.Equal(t, blockingCall{conn: c, handed: call.handed, end: now, failed: op.RequestTimeout, cause: context.DeadlineExceeded}, call)
-			}
-		}
-	})
-}
-
-// What a client says is kept as it was when the client returned, whatever becomes of the client's buffer.
-func TestWhatAClientSaysIsKept(t *testing.T) {
-	tr, c, _ := oneClient(t)
-	calling, release := newCallContext(t.Context())
-	defer release()
-	call := blockingCall{conn: c, handed: tr.l.clock.now()}
-	for _, text := range []string{"the first", "another", "3"} {
-		value, words := []byte(text), []byte("about "+text)
-		require.True(t, tr.do(calling, &call, doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error {
-			reply.Value, reply.Message = value, words
-			return nil
-		})))
-		clear(value)
-		clear(words)
-		require.Equal(t, text, string(call.reply.Value))
-		require.Equal(t, "about "+text, string(call.reply.Message))
+			})
+			p := nullPlan(t, 1, onBlocking+`timeout = "100ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1s\"\n}")
+			e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{dialed{null.Driver{}, always(client)}}, Sleep: time.Sleep}, p)
+			_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+			require.NoError(t, err)
+			e.SetLease(tt.lease)
+			final, err := e.Run(t.Context(), e.now(), takeAll)
+			require.NoError(t, err)
+			require.Zero(t, final.Totals.Reconnects, "a call that waits costs no client")
+			require.Nil(t, final.Generator.TCP, "it has no connections")
+			require.Equal(t, tt.lease < tt.stays, len(left) == 1)
+			require.Equal(t, tt.left, left[:len(tt.left)])
+		})
 	}
 }
 
@@ -600,179 +531,14 @@ func TestClientsAreClosed(t *testing.T) {
 	})
 }
 
-// openConn is a connection that only notes that it was closed.
-type openConn struct {
-	net.Conn
-	closed bool
-}
-
-func (c *openConn) Close() error {
-	c.closed = true
-	return nil
-}
-
-// connectsTo makes a connection that the test has.
-func connectsTo(conn net.Conn) func(context.Context, int, int) (net.Conn, error) {
-	return func(context.Context, int, int) (net.Conn, error) { return conn, nil }
-}
-
-// The connection of a client that could not be made after all is closed.
-func TestConnectionOfAClientThatIsNotMade(t *testing.T) {
-	for _, fails := range []error{nil, errors.New("no such user")} {
-		tr, c, _ := oneClient(t)
-		conn := new(openConn)
-		tr.connect = connectsTo(conn)
-		tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
-			_, err := link.Dial(ctx)
-			require.NoError(t, err)
-			return doing(nil), fails
-		}
-		_, err := tr.client(t.Context(), c)
-		require.Equal(t, fails, err)
-		require.Equal(t, fails != nil, conn.closed)
-	}
-}
-
-// A client's connections after its first count as made again, once each; those that could not be made do not.
-func TestWhichConnectionsWereMadeAgain(t *testing.T) {
-	tr, c, _ := oneClient(t)
-	refused := errors.New("refused")
-	for i, tt := range []struct {
-		err  error
-		want uint64
-	}{{refused, 0}, {nil, 0}, {refused, 0}, {nil, 1}, {nil, 2}, {refused, 2}} {
-		tr.connect = func(context.Context, int, int) (net.Conn, error) { return new(openConn), tt.err }
-		_, err := c.meter.Dial(t.Context())
-		require.Equal(t, tt.err, err)
-		require.False(t, tr.collect(nil), "no call has come back")
-		require.Equal(t, tt.want, tr.l.rec.Reconnects, "attempt %d", i)
-	}
-}
-
-// Clients are made by the deadline, whenever that is on the run clock.
-func TestClientsAreMadeByTheDeadline(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		tr, _, _ := oneClient(t)
-		tr.l.clock = &wallClock{zero: time.Now().Add(-time.Hour)}
-		tr.dial = func(ctx context.Context, _ driver.Link) (driver.Session, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}
-		began := time.Now()
-		require.ErrorIs(t, tr.open(tr.l.clock.now()+int64(3*time.Second)), context.DeadlineExceeded)
-		require.Equal(t, 3*time.Second, time.Since(began))
-		tr.close()
-	})
-}
-
-// No client waits to return a call: there is room for all that they may have, and for two of each that are no longer awaited.
-func TestRoomForCallsThatComeBack(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		tr, _, _ := oneClient(t)
-		tr.clients = 3
-		tr.dial = func(context.Context, driver.Link) (driver.Session, error) { return doing(nil), nil }
-		require.NoError(t, tr.open(tr.l.clock.now()+int64(time.Second)))
-		for range 3 * (tr.limit + 2) {
-			tr.give(t.Context(), new(blockingCall))
-		}
-		tr.close()
-	})
-}
-
-// A call goes to the client with the fewest calls of those that its session has of its endpoint, are connected and have room.
-func TestWhichClientGetsACall(t *testing.T) {
-	const gone, none = -1, -1
-	for _, tt := range []struct {
-		calls [3]int // of each client
-		want  int
-	}{
-		{[3]int{0, 0, 0}, 0},
-		{[3]int{1, 0, 2}, 0},
-		{[3]int{2, 1, 3}, 1},
-		{[3]int{1, 2, 2}, 1},
-		{[3]int{gone, 2, 1}, 1},
-		{[3]int{gone, 2, 3}, 2},
-		{[3]int{3, 3, 2}, 2},
-		{[3]int{3, 3, 3}, none},
-		{[3]int{3, gone, 3}, none},
-		{[3]int{gone, gone, gone}, none},
-	} {
-		b := &blocking{endpoints: make([]sockets.Endpoint, 2), clients: 3, limit: 3, conns: make([]*blockingConn, 2*2*3)}
-		for i := range b.conns { // the last are those of the second session's second endpoint
-			c := b.newConn(i / b.clients % 2)
-			c.up.Store(true)
-			if i >= 9 {
-				c.up.Store(tt.calls[i-9] != gone)
-				c.handed = make([]*blockingCall, max(0, tt.calls[i-9]))
-			}
-			b.conns[i] = c
-		}
-		got := none
-		if c := b.pick(&session{index: 1}, 1); c != nil {
-			got = len(c.handed)
-			require.GreaterOrEqual(t, slices.Index(b.conns, c), 9, "%v: its own", tt.calls)
-		}
-		require.Equal(t, tt.want, got, "%v", tt.calls)
-	}
-}
-
-// A request for which there is no room leaves no garbage.
-func TestRefusedCallsAllocateNothing(t *testing.T) {
+// The executor keeps a call until its client has it, and an answer until the loop has seen it.
+func TestHowLongTheExecutorKeepsAnswers(t *testing.T) {
 	tr, c, st := oneClient(t)
-	for range tr.limit { // calls that were given up, and that the client has not come to
-		c.calls <- new(blockingCall)
-	}
-	req := driver.Request{Verb: driver.Get, Key: []byte("key")}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if tr.send(st.session, st, &req) {
-			t.Error("it has no room")
-		}
-	}))
-	require.Empty(t, c.handed)
-}
-
-// The executor keeps a call until its client, if it is free, has it, and an answer until the loop has seen it. A client without a call waits for the
-// executor, except while the loop has nothing to do and before its first call in a step.
-func TestHowLongTheExecutorKeepsCalls(t *testing.T) {
-	tr, c, st := oneClient(t)
-	send := func(at int64) *blockingCall {
-		tr.setClock(at)
-		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
-		return <-c.calls
-	}
-	back := func(call *blockingCall, start, end, seen int64) {
-		call.start, call.end, call.ok = start, end, true
-		tr.finish(call, seen)
-	}
-	for _, tt := range []struct {
-		idle, handed, start, end, seen int64
-		want                           int64
-		why                            string
-	}{
-		{0, 100, 110, 150, 170, 10 + 20, "on the way there and back"},
-		{30, 250, 250, 300, 300, 80 - 30, "until the loop sent another, of which it was idle for some"},
-		{20, 320, 320, 330, 330, 0, "the loop was idle until then"},
-		{30, 340, 340, 350, 347, 0, "the clock was read at different times"},
-		{3, 350, 0, 400, 450, 0, "the client never had it"},
-		{100, 547, 548, 560, 560, 200 - 103 + 1, "since it had the last one"},
-	} {
-		tr.idle += tt.idle
-		before := tr.late
-		back(send(tt.handed), tt.start, tt.end, tt.seen)
-		require.Equal(t, tt.want, tr.late-before, tt.why)
-	}
-
-	first := send(560)
-	before := tr.late
-	second := send(563)
-	back(first, 565, 600, 620)
-	require.EqualValues(t, 5, tr.late-before, "on the way there; the client has another to do")
-	back(second, 602, 640, 650)
-	require.EqualValues(t, 5+2+10, tr.late-before, "the client was busy with the first until 600")
-
-	tr.own(0)
-	back(send(1000), 1000, 1010, 1010)
-	require.Zero(t, tr.late, "the first of a step")
+	require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
+	call := <-c.calls
+	call.start, call.end, call.ok = call.handed+10, call.handed+50, true
+	tr.finish(call, call.handed+70)
+	require.EqualValues(t, 10+20, tr.late)
 }
 
 // What comes back after the end of an interval counts in the next one. Once the lease is over nothing is sealed before the rest of the step: what has
@@ -799,92 +565,45 @@ func TestCallsThatComeBackAfterAnInterval(t *testing.T) {
 	}
 }
 
-// A call that no client takes up ends at its deadline, and none does so later. One that a client has may take half a second more, and then its
-// connection is cut.
-func TestWhenCallsAreGivenUp(t *testing.T) {
-	const now, second, half = int64(time.Hour), int64(time.Second), int64(time.Second / 2)
-	for _, tt := range []struct {
-		age   int64
-		taken bool
-		left  int64 // until it is given up; 0: it is
-		cause error
-	}{
-		{age: second - 1, left: 1},
-		{age: second / 4, left: 3 * second / 4},
-		{age: second, cause: context.DeadlineExceeded},
-		{age: second - 1, taken: true, left: 1},
-		{age: second, taken: true, left: half},
-		{age: second + half - 1, taken: true, left: 1},
-		{age: second + half, taken: true, cause: errOverdue},
-	} {
-		tr, c, st := oneClient(t)
-		conn := new(openConn)
-		tr.connect = connectsTo(conn)
-		_, err := c.meter.Dial(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, now+second, tr.sweep(now), "calls of now end then")
-		tr.setClock(now - tt.age)
-		require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
-		call := c.handed[0]
-		if tt.taken {
-			require.True(t, call.take())
-		}
-		next := tr.sweep(now)
-		require.Equal(t, tt.cause == errOverdue, conn.closed, "%+v", tt)
-		if tt.left > 0 {
-			require.Equal(t, now+tt.left, next, "%+v", tt)
-			require.Len(t, c.handed, 1, "%+v", tt)
-			continue
-		}
-		require.Equal(t, now+second, next, "%+v", tt)
-		require.Empty(t, c.handed, "%+v", tt)
-		require.False(t, call.take(), "%+v: no client begins it any more", tt)
-		require.EqualValues(t, 1, tr.l.rec.Request(0, driver.Get).Timeout, "%+v", tt)
-		for text := range tr.l.rec.Errors.All() {
-			require.Contains(t, text, tt.cause.Error())
-		}
-		call.ok = true
-		tr.finish(call, now)
-		require.EqualValues(t, 1, tr.l.rec.LateReplies, "%+v: it comes back all the same", tt)
-	}
+// linked is a driver whose clients make connections.
+type linked struct {
+	driver.Driver // of whose other methods it has none
+	dial          func(ctx context.Context, link driver.Link) (driver.Session, error)
 }
 
-// Closing ends the contexts of clients and waits until they return, up to a second and a half. Then it cuts their connections and waits no longer.
-func TestClosingWaitsForClients(t *testing.T) {
-	for name, tt := range map[string]struct {
-		do   func(ctx context.Context, conn net.Conn)
-		want time.Duration
-	}{
-		"returns at once":           {func(ctx context.Context, _ net.Conn) { <-ctx.Done() }, 0},
-		"returns a little later":    {func(ctx context.Context, _ net.Conn) { <-ctx.Done(); time.Sleep(time.Second) }, time.Second},
-		"waits for its connection":  {func(_ context.Context, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, 1500 * time.Millisecond},
-		"returned long before that": {func(context.Context, net.Conn) {}, 0},
-	} {
-		servertest.Bubble(t, func(t *testing.T) {
-			tr, _, st := oneClient(t)
-			tr.l.clock = &wallClock{zero: time.Now()}
-			here, there := net.Pipe()
-			defer there.Close()
-			tr.connect = connectsTo(here)
-			returned := make(chan bool, 1)
-			tr.dial = func(ctx context.Context, link driver.Link) (driver.Session, error) {
-				conn, err := link.Dial(ctx)
-				return doing(func(ctx context.Context, _ *driver.Request, _ *driver.Reply) error {
-					tt.do(ctx, conn)
-					returned <- true
-					return nil
-				}), err
-			}
-			tr.timeout = time.Hour
-			require.NoError(t, tr.open(int64(time.Second)))
-			require.True(t, tr.send(st.session, st, &driver.Request{Verb: driver.Get}))
-			synctest.Wait()
-			began := time.Now()
-			tr.close()
-			require.Equal(t, tt.want, time.Since(began), name)
-			<-returned
-		})
-	}
+func (d linked) Dial(ctx context.Context, link driver.Link) (driver.Session, error) {
+	return d.dial(ctx, link)
+}
+
+// A client that waits for its connection, whatever becomes of its context, ends when that is cut, a second and a half after its phase.
+func TestClosingCutsConnections(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		returned := make(chan bool, 1)
+		d := linked{null.Driver{}, func(ctx context.Context, link driver.Link) (driver.Session, error) {
+			conn, err := link.Dial(ctx)
+			return doing(func(context.Context, *driver.Request, *driver.Reply) error {
+				_, err := conn.Read(make([]byte, 1))
+				returned <- true
+				return err
+			}), err
+		}}
+		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{d}, Sleep: time.Sleep}, nullPlan(t, 1, onBlocking+`timeout = "1h"`, "ops = { get = 1 }\nclosed { iterations = 1 }"))
+		here, there := net.Pipe()
+		defer there.Close()
+		e.dial = func(context.Context, string, string) (net.Conn, error) { return here, nil }
+		step := stepOf(e.plan.Phases[0], worker.Load)
+		step.Last = false
+		_, err := e.Prepare(t.Context(), step)
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, e.Drain)
+		_, err = e.Run(t.Context(), e.now(), takeAll)
+		require.NoError(t, err)
+		require.Empty(t, returned)
+		began := time.Now()
+		e.Close()
+		<-returned
+		require.Equal(t, closeWithin, time.Since(began))
+	})
 }
 
 // What the kernel has counted is known if any client has made a connection, and is told once.

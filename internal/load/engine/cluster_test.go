@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -68,6 +69,7 @@ func TestClusterRoutes(t *testing.T) {
 		require.Equal(t, 4, *b.server(2).got["PING"], "one connection for each session, made when it was needed")
 		require.GreaterOrEqual(t, get.Service[measure.ClassMiss].Max(), int64(2*time.Millisecond), "an op's time has its redirects in it")
 		require.Zero(t, totals.Reconnects)
+		require.Empty(t, b.g.cluster.doubt, "only single requests are asked for elsewhere")
 	})
 	t.Run("asked, and answered late and in pieces", func(t *testing.T) {
 		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-ASK 7 127.0.0.1:%d\r\n", firstPort+2)}, func(b *bench) {
@@ -113,18 +115,21 @@ func TestClusterRoutes(t *testing.T) {
 		require.Equal(t, [2]int{4 + int(n), 4}, [2]int{*b.server(0).got["PING"], *b.server(1).got["PING"]}, "each is an error of the connection on which they came")
 	})
 	t.Run("moved", func(t *testing.T) {
-		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 127.0.0.1:%d\r\n", firstPort+2)})
+		b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 127.0.0.1:%d\r\n", firstPort+2)})
+		require.Len(t, b.g.cluster.doubt, 1, "others may have moved")
 		require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])
 		moved := totals.Request(0, driver.Get)
 		require.Equal(t, measure.Requests{Sent: moved.Sent, Moved: moved.Sent}, *moved)
 		require.Less(t, moved.Sent, uint64(200), "a slot that has moved is looked for there from then on: 100 keys, each a few times at once")
 		require.Greater(t, totals.Request(2, driver.Get).Answered, uint64(300))
 	})
-	for name, words := range map[string]string{
-		"moved to a node that has joined": "-MOVED 7 127.0.0.1:%d\r\n", "moved to one at another port of the same host": "-MOVED 7 :%d\r\n",
+	for name, words := range map[string][2]string{
+		"moved to a node that has joined":               {"-MOVED 7 127.0.0.1:%d\r\n", "-MOVED 7 127.0.0.1:%d\r\n"},
+		"moved to one at another port of the same host": {"-MOVED 7 :%d\r\n", "-MOVED 7 :%d\r\n"},
+		"moved to an IPv6 address in two forms":         {"-MOVED 7 [::1]:%d\r\n", "-MOVED 7 ::1:%d\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf(words, joinedPort), 1: fmt.Sprintf(words, joinedPort)})
+			b, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf(words[0], joinedPort), 1: fmt.Sprintf(words[1], joinedPort)})
 			require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])
 			joined := totals.Request(3, driver.Get)
 			require.Equal(t, measure.Requests{Sent: 1000, Answered: 1000}, *joined)
@@ -132,6 +137,24 @@ func TestClusterRoutes(t *testing.T) {
 			require.Less(t, totals.Request(0, driver.Get).Moved, uint64(200))
 		})
 	}
+	t.Run("moved to more nodes than may join", func(t *testing.T) {
+		b, totals := clusterLoad(t, nil, func(b *bench) {
+			for i := range mostNew + 1 {
+				b.net.server(uint16(joinedPort+i), time.Millisecond)
+			}
+			s, moved := b.server(0), 0
+			s.took = func() {
+				s.words = fmt.Appendf(nil, "-MOVED 7 127.0.0.1:%d\r\n", joinedPort+moved%(mostNew+1))
+				moved++
+			}
+		})
+		require.Len(t, b.g.cluster.known.Load().joined, mostNew)
+		require.Equal(t, totals.Ops[driver.Get].Outcomes[driver.Error], maps.Collect(totals.Errors.All())[string(strangeNode)])
+		require.Positive(t, totals.Errors.Total())
+		for i := range mostNew {
+			require.Positive(t, *b.net.servers[uint16(joinedPort+i)].got["GET"])
+		}
+	})
 	t.Run("on another port of the same host", func(t *testing.T) {
 		_, totals := clusterLoad(t, map[int]string{0: fmt.Sprintf("-MOVED 7 :%d\r\n", firstPort+1)})
 		require.EqualValues(t, 1000, totals.Ops[driver.Get].Outcomes[driver.Miss])
@@ -161,108 +184,6 @@ func TestClusterRoutes(t *testing.T) {
 			}
 			require.Len(t, b.g.cluster.doubt, 1, "the map is to be read again")
 		})
-	}
-}
-
-// TestClusterPlaces enters nodes that join, under all forms of their address, until there is no place left.
-func TestClusterPlaces(t *testing.T) {
-	first := sockets.NewEndpoint("n0", "[::1]:7001")
-	c := newCluster(&side{endpoints: []sockets.Endpoint{first}}, nil)
-	c.name(0, "[::1]:7001")
-	require.Equal(t, 0, c.place("::1:7001"), "as a redirect has it")
-	c.enter(op.NewSlots(c.places()), []driver.Node{{Addr: "10.0.0.3:1"}}) // which has no slots, and gets no place
-	require.Equal(t, 1, c.place("::1:7002", "cache.example.org:7002"))
-	require.Equal(t, "[::1]:7002", c.newcomer(1).Text)
-	require.Equal(t, 0, c.place("[::1]:7001", "first.example.org:7001"), "a node that is known has a new name")
-	knows := func(endpoint int, names ...string) {
-		for _, name := range names {
-			at, known := c.knows(name)
-			require.True(t, known, name)
-			require.Equal(t, endpoint, at, name)
-		}
-	}
-	knows(1, "[::1]:7002", "::1:7002", "cache.example.org:7002")
-	knows(0, "[::1]:7001", "::1:7001", "first.example.org:7001")
-	require.Equal(t, 1, c.place("[::1]:7002", "first.example.org:7001"), "a name has moved")
-	knows(1, "first.example.org:7001")
-	before := c.known.Load()
-	require.Equal(t, 1, c.place("[::1]:7002", "first.example.org:7001", "cache.example.org:7002"))
-	require.Same(t, before, c.known.Load(), "there is nothing new")
-	for _, none := range []string{"", ":7001", "::1", "10.0.0.1", "10.0.0.1:x", "cache.example.org:7003"} {
-		require.Equal(t, -1, c.place(none), none)
-	}
-	for i := 1; i < mostNew; i++ {
-		require.Equal(t, 1+i, c.place(fmt.Sprintf("10.0.0.1:%d", i)))
-	}
-	require.Equal(t, -1, c.place("10.0.0.2:1"), "there is no place left")
-	_, known := c.knows("10.0.0.2:1")
-	require.False(t, known)
-	require.Equal(t, mostNew, c.place("10.0.0.1:7"))
-
-	slots := op.NewSlots(c.places())
-	c.enter(slots, []driver.Node{
-		{Addr: "10.0.0.1:7", Slots: [][2]int{{0, op.NumSlots - 2}}},
-		{Addr: "10.0.0.2:1", Slots: [][2]int{{op.NumSlots - 1, op.NumSlots - 1}}},
-		{Addr: "10.0.0.3:1"},
-	})
-	require.Equal(t, op.NumSlots-1, slots.Held(mostNew))
-	require.Equal(t, 1, slots.Missing())
-}
-
-// signpost is a codec whose errors lead where a test says.
-type signpost struct {
-	driver.Codec
-	to      string
-	ask, ok bool
-}
-
-func (signpost) ParseAsking([]byte) (int, error)        { return 0, nil }
-func (s signpost) Redirect([]byte) ([]byte, bool, bool) { return []byte(s.to), s.ask, s.ok }
-
-// A redirect leads to the node that its address names, which may be another port of the host that it came from. Only one that is for a single request
-// leaves the map beyond doubt.
-func TestWhereRedirectsLead(t *testing.T) {
-	for _, tt := range []struct {
-		signpost
-		endpoint int
-		doubt    bool
-		joins    string // the node's address, if it is a new one
-	}{
-		{signpost{to: "10.0.0.2:1", ok: true}, 1, true, ""},
-		{signpost{to: "10.0.0.2:1", ok: true, ask: true}, 1, false, ""},
-		{signpost{to: ":2", ok: true}, 2, true, "10.0.0.2:2"},
-		{signpost{to: "10.0.0.3:1", ok: true, ask: true}, 2, false, "10.0.0.3:1"},
-		{signpost{to: "::1:1", ok: true, ask: true}, 2, false, "[::1]:1"},
-		{signpost{to: "", ok: true}, -1, true, ""},
-		{signpost{to: "", ok: true, ask: true}, -1, false, ""},
-		{signpost{to: "cache.example.org:1", ok: true}, -1, true, ""},
-	} {
-		c := newCluster(&side{endpoints: []sockets.Endpoint{sockets.NewEndpoint("n0", "10.0.0.1:1"), sockets.NewEndpoint("n1", "10.0.0.2:1")}}, nil)
-		c.name(0, "10.0.0.1:1")
-		c.name(1, "10.0.0.2:1")
-		r := &routes{cluster: c, codec: newGuarded(tt.signpost, new(hold))}
-		to, err := r.redirect(1, nil)
-		require.NoError(t, err)
-		require.Equal(t, &op.Redirect{Endpoint: tt.endpoint, Ask: tt.ask}, to, "%+v", tt)
-		require.Equal(t, tt.doubt, len(c.doubt) > 0, "%+v", tt)
-		if tt.joins != "" {
-			require.Equal(t, tt.joins, c.newcomer(2).Text)
-		}
-	}
-	for _, ask := range []bool{false, true} { // which means nothing without a redirect
-		c := newCluster(&side{}, nil)
-		to, err := (&routes{cluster: c, codec: newGuarded(signpost{ask: ask}, new(hold))}).redirect(0, nil)
-		require.NoError(t, err)
-		require.Nil(t, to)
-		require.Len(t, c.doubt, 1, "any other error is reason for doubt")
-	}
-}
-
-// An op that ends at a redirect says why.
-func TestWhyRedirectsEnd(t *testing.T) {
-	require.Equal(t, "redirected to a node that has joined and is known by its name only, or after 8 others", string(ending(&op.Redirect{Endpoint: -1})))
-	for endpoint := range 2 {
-		require.Equal(t, fmt.Sprintf("redirected more than %d times", op.MaxRedirects), string(ending(&op.Redirect{Endpoint: endpoint})))
 	}
 }
 

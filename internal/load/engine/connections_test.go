@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"runtime"
 	"syscall"
 	"testing"
@@ -22,7 +21,6 @@ import (
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers"
-	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -130,30 +128,30 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// TestMessagesBetweenReplies has servers send unasked messages: allowed ones are skipped, whole or in pieces, and others are errors.
+// TestMessagesBetweenReplies has servers send unasked messages behind replies: allowed ones are skipped, whole or in pieces, and others lose the
+// connection.
 func TestMessagesBetweenReplies(t *testing.T) {
 	for _, c := range []struct {
-		protocol          int
-		said, left, wrong string
+		protocol, piece int
+		said, wrong     string
 	}{
-		{3, ">1\r\n+a\r\n", "", ""},
-		{3, ">1\r\n+a\r\n>2\r\n:1\r\n$", ">2\r\n:1\r\n$", ""},
-		{3, ">1\r\n+a\r\n+OK\r\n", "", errUnasked.Error() + `: got "+OK`},
-		{3, "$-1\r\n", "", errUnasked.Error() + `: got "$-1`},
-		{3, ">x\r\n", "", "not a number"},
-		{2, ">1\r\n+a\r\n", "", errUnasked.Error() + `: ">1`},
-		{2, "+OK\r\n", "", errUnasked.Error() + `: "+OK`},
+		{3, 0, ">1\r\n+a\r\n", ""},
+		{3, 3, ">1\r\n+a\r\n>2\r\n:1\r\n:2\r\n", ""},
+		{3, 0, ">1\r\n+a\r\n+OK\r\n", errUnasked.Error() + `: got "+OK`},
+		{3, 0, "$-1\r\n", errUnasked.Error() + `: got "$-1`},
+		{3, 0, ">x\r\n", "not a number"},
+		{2, 0, ">1\r\n+a\r\n", errUnasked.Error() + `: ">1`},
+		{2, 0, "+OK\r\n", errUnasked.Error() + `: "+OK`},
 	} {
-		codec, err := redis.Driver{}.NewCodec(driver.Link{Config: &redis.Config{Protocol: c.protocol}})
-		require.NoError(t, err)
-		w := newWire(&lane{l: new(loop), side: new(side)}, nil, codec)
-		rest, err := w.parse(&wireConn{state: isUp, codec: w.codec}, []byte(c.said), 0)
-		if c.wrong != "" {
-			require.ErrorContains(t, err, c.wrong, "RESP%d: %q", c.protocol, c.said)
-			continue
+		b := newBench(t, redisPlan(t, 1, fmt.Sprintf("protocol = %d", c.protocol), "ops = { put = 1 }\nmax_bad = 1\nclosed {\n sessions = 1\n iterations = 20\n}"), "load", time.Millisecond)
+		b.server(0).words, b.server(0).piece = []byte("+OK\r\n"+c.said), c.piece
+		got := b.run(worker.Load)
+		require.Equal(t, c.wrong == "", got.Ops[driver.Put].Outcomes[driver.OK] == 20, "%+v", c)
+		require.Equal(t, c.wrong != "", got.Reconnects > 0, "%+v", c)
+		for text := range got.Errors.All() {
+			require.Contains(t, text, c.wrong, "%+v", c)
 		}
-		require.NoError(t, err, "RESP%d: %q", c.protocol, c.said)
-		require.Equal(t, c.left, string(rest), "RESP%d: %q", c.protocol, c.said)
+		require.Equal(t, c.wrong != "", got.Errors.Total() > 0, "%+v", c)
 	}
 }
 
@@ -191,31 +189,26 @@ func TestWhoGivesAPollerUp(t *testing.T) {
 	b.l.tr.close() // a network that nobody gives up
 }
 
-// metered is a network whose kernel counts: on each connection a hundred bytes for each number of its descriptor, from 1.
-type metered struct{ *virtualNet }
-
-func (n metered) Traffic(fd int) sockets.Traffic {
-	return sockets.Traffic{BytesSent: uint64(100 * (fd + 1)), Retransmits: 1}
+// metered is a network whose kernel counts the bytes that are written to each connection.
+type metered struct {
+	*virtualNet
+	sent map[int]uint64
 }
 
-// What the kernel counted on a connection is not lost with it, and is reported once.
-func TestTrafficOfLostConnections(t *testing.T) {
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"), "load", 0)
-	b.equip(worker.Load)
-	w := b.l.tr.(*wire)
-	w.poll = metered{b.net}
-	first, second := uint64(100*(w.conns[0].fd+1)), uint64(100*(w.conns[1].fd+1))
-	got, known := w.traffic()
-	require.True(t, known)
-	require.Equal(t, sockets.Traffic{BytesSent: first + second, Retransmits: 2}, got)
-	w.lose(w.conns[0], io.EOF)
-	got, _ = w.traffic()
-	require.Zero(t, got, "nothing was sent since")
-	w.dial(w.conns[0])
-	again := uint64(100 * (w.conns[0].fd + 1))
-	got, _ = w.traffic()
-	require.Equal(t, sockets.Traffic{BytesSent: again, Retransmits: 1}, got)
+func (n metered) Write(fd int, p []byte) (int, error) {
+	took, err := n.virtualNet.Write(fd, p)
+	n.sent[fd] += uint64(took)
+	return took, err
 }
+
+func (n metered) all() (sum uint64) {
+	for _, sent := range n.sent {
+		sum += sent
+	}
+	return sum
+}
+
+func (n metered) Traffic(fd int) sockets.Traffic { return sockets.Traffic{BytesSent: n.sent[fd]} }
 
 // A loop with many connections makes some at a time, as many as may be.
 func TestConnectionsAreMadeSomeAtATime(t *testing.T) {
@@ -249,118 +242,20 @@ func newSlotlessBench(t *testing.T) (*bench, *wire) {
 	return b, b.l.tr.(*wire)
 }
 
-// Opening ends when all connections are made or one cannot be made, when its time is over, or when the step is abandoned.
-func TestHowOpeningEnds(t *testing.T) {
-	const late = "connect to n0 (127.0.0.1:7001): no answer in time; 0 of 3 connections were made"
-	for name, tt := range map[string]struct {
-		mute    bool
-		allow   func(netip.AddrPort, string) error
-		halt    int32
-		fails   map[string]error
-		want    string
-		after   time.Duration
-		dialled int
-	}{
-		"made": {dialled: 3},
-		"refused": {
-			fails: map[string]error{"connect": errors.New("no way")}, want: "connect to n0 (127.0.0.1:7001): no way",
-			after: time.Duration(maxSleep), dialled: 1, // it is noticed after the next wait
-		},
-		"not allowed": {
-			allow: func(netip.AddrPort, string) error { return errors.New("not there") }, want: "connect to n0 (127.0.0.1:7001): not there",
-			after: time.Duration(maxSleep),
-		},
-		"lost":      {fails: map[string]error{"write": errors.New("no way")}, want: "connect to n0 (127.0.0.1:7001): write: no way", dialled: 3},
-		"in vain":   {mute: true, want: late, after: 1020 * time.Millisecond, dialled: 3},
-		"abandoned": {mute: true, halt: abandon, want: late, dialled: 3},
-	} {
-		b, w, n := newWireBench(t, 3)
-		w = newWire(&b.l.lane, n, w.codec.codec)
-		b.l.tr, n.fails, b.server(0).mute, b.g.connect.Allow = w, tt.fails, tt.mute, tt.allow
-		b.e.halt.Store(tt.halt)
-		begun := b.net.clock.t
-		err := w.open(begun + int64(1020*time.Millisecond))
-		require.EqualValues(t, tt.after, b.net.clock.t-begun, name)
-		var calls []string
-		for _, call := range n.calls {
-			if call == "connect 0" || call == "connect 1" || call == "connect 2" {
-				calls = append(calls, call)
-			}
-		}
-		require.Len(t, calls, tt.dialled, name)
-		require.NotContains(t, n.calls, "close 0", "what was not made is not closed")
-		require.EqualValues(t, never, b.l.timers.next(), "nothing is tried again")
-		require.False(t, w.opening)
-		if tt.want == "" {
-			require.NoError(t, err)
-			require.Equal(t, [2]int{3, 0}, [2]int{w.up, w.inMaking})
-			continue
-		}
-		require.EqualError(t, err, tt.want, name)
-		require.Zero(t, w.up)
+// A connection that cannot be made, watched, written to or read from is lost, with the reason, and made again.
+func TestConnectionsThatFail(t *testing.T) {
+	for call, want := range map[string]string{"connect": "no way", "connected": "no way", "watch": "no way", "write": "write: no way", "read": "read: no way"} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { put = 1 }\nmax_bad = 1\nclosed {\n sessions = 2\n pipeline = 4\n duration = \"1s\"\n}"), "load", time.Millisecond)
+		b.after(300*time.Millisecond, func() {
+			b.net.fails = map[string]error{call: errors.New("no way")}
+			b.server(0).sever()
+		})
+		b.after(400*time.Millisecond, func() { b.net.fails = nil })
+		got := b.run(worker.Load)
+		require.Greater(t, got.Ops[driver.Put].Outcomes[driver.OK], uint64(6000), call)
+		require.EqualValues(t, 2, got.Reconnects, call)
+		require.Contains(t, maps.Collect(got.Errors.All()), "n0 (127.0.0.1:7001): "+want, call)
 	}
-}
-
-// A connection that fails while it begins is lost, with the reason, and nothing more is done with it.
-func TestConnectionsThatFailAsTheyBegin(t *testing.T) {
-	for fails, tt := range map[string]struct {
-		codec func(driver.Codec) driver.Codec
-		want  string
-	}{
-		"connected": {want: "no way"},
-		"watch":     {want: "no way"},
-		"write":     {want: "write: no way"},
-		"greeting":  {func(c driver.Codec) driver.Codec { return &brittle{Codec: c, in: "greet", left: 1} }, "driver panicked at guard_test.go:"},
-	} {
-		b, w, n := newWireBench(t, 2)
-		c := w.conns[0]
-		w.lose(c, io.EOF)
-		w.dial(c)
-		fd := c.fd
-		b.l.rec.Errors = measure.Errors{}
-		n.calls, n.fails = nil, map[string]error{fails: errors.New("no way")}
-		if tt.codec != nil {
-			*w.codec = *newGuarded(tt.codec(w.codec.codec), w.codec.hold)
-		}
-		w.connected(c)
-		require.Equal(t, isDown, c.state, fails)
-		require.Equal(t, [2]int{1, 0}, [2]int{w.up, w.inMaking}, fails)
-		require.Equal(t, fmt.Sprint("close ", fd), n.calls[len(n.calls)-1], fails)
-		require.EqualValues(t, 1, b.l.rec.Errors.Total(), fails)
-		for text := range b.l.rec.Errors.All() {
-			require.Contains(t, text, "n0 (127.0.0.1:7001): "+tt.want, fails)
-		}
-		require.Nil(t, c.out, fails)
-	}
-}
-
-// tacit is a codec that begins no connection with a greeting.
-type tacit struct{ driver.Codec }
-
-func (tacit) Greet(dst []byte) ([]byte, int) { return dst, 0 }
-
-// A connection without a greeting is up once it is made. What waits for it is the first that is written.
-func TestConnectionsWithoutAGreeting(t *testing.T) {
-	b, w, n := newWireBench(t, 2)
-	c := w.conns[0]
-	w.lose(c, io.EOF)
-	w.dial(c)
-	*w.codec = *newGuarded(tacit{w.codec.codec}, w.codec.hold)
-	c.held = []byte("get")
-	w.recycle(make([]byte, 0, 4096))
-	n.calls = nil
-	kept := w.kept
-	w.connected(c)
-	require.Equal(t, isUp, c.state)
-	require.Equal(t, [2]int{2, 0}, [2]int{w.up, w.inMaking})
-	require.EqualValues(t, 1, b.l.rec.Reconnects)
-	require.Equal(t, kept, w.kept, "the buffer of the greeting is given back")
-	require.Equal(t, []string{fmt.Sprint("connected ", c.fd), fmt.Sprint("watch ", c.fd, " false")}, n.calls)
-	w.touch(c)
-	require.Len(t, w.dirty, 1)
-	w.flush()
-	require.Equal(t, fmt.Sprint("write ", c.fd, " get"), n.calls[2])
-	require.Nil(t, c.held)
 }
 
 // An attempt to connect has as long as a request, and at least a second, from when it began.
@@ -394,13 +289,6 @@ func (e *endings) failed(_ *wireConn, p *pending, kind op.EventKind, _ int64) {
 		e.then = nil
 		then()
 	}
-}
-
-func (e *endings) settle(c *wireConn, got *answers, _ int64) {
-	for _, r := range got.runs {
-		e.told = append(e.told, fmt.Sprintf("%d of %d %v, %d bytes", r.n, got.n, r.outcome, got.bytes))
-	}
-	c.queue.take(got.n)
 }
 
 // fill gives a connection five entries of requests, which can be told apart by how many they stand for: first, and one more each. The first has timed

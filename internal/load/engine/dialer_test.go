@@ -243,6 +243,9 @@ func TestDialersConnectionsAreTheExecutors(t *testing.T) {
 				} else {
 					require.GreaterOrEqual(t, final.Generator.TCP.BytesSent, get.Out)
 				}
+				if c.name == "plain" {
+					require.Equal(t, get.Out, final.Generator.TCP.BytesSent-final.Generator.TCP.BytesRetransmitted, "and nothing of before")
+				}
 			})
 		}
 	}

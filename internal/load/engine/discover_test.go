@@ -148,7 +148,7 @@ func TestClusterIsReadAnew(t *testing.T) {
 	r.renew()
 	require.Equal(t, op.NumSlots, r.slots.Held(first))
 
-	answer, fail = []driver.Node{{Addr: "10.0.0.1:7001", Slots: [][2]int{{0, half - 1}}}}, true
+	answer, fail = []driver.Node{{Addr: "10.0.0.9:1"}, {Addr: "10.0.0.1:7001", Aliases: []string{"cache.example.org:7001"}, Slots: [][2]int{{0, half - 1}}}}, true
 	x.cluster.keep(x.cluster.reread)
 	defer x.cluster.close()
 	began := time.Now()
@@ -161,7 +161,9 @@ func TestClusterIsReadAnew(t *testing.T) {
 		return r.slots.Held(2) > 0
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, [2]int{half, half}, [2]int{r.slots.Held(first), r.slots.Held(2)})
-	require.Equal(t, "10.0.0.1:7001", x.cluster.newcomer(2).Text)
+	require.Equal(t, "10.0.0.1:7001", x.cluster.newcomer(2).Text, "one without slots gets no place")
+	at, known := x.cluster.knows("cache.example.org:7001")
+	require.Equal(t, [2]any{2, true}, [2]any{at, known})
 
 	r.suspect() // the next node is asked, some time later
 	require.Equal(t, x.endpoints[0].Text, <-asked)

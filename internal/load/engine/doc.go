@@ -5,20 +5,24 @@
 //
 // # Executors
 //
-// The same loop runs over four transports:
+// The same loop runs over five transports:
 //
 //   - wire, for a driver.Wire. Over epoll, with non-blocking sockets and a locked OS thread, this is the event loop executor. Over pipes, with a
 //     goroutine that reads and one that writes for each connection, it is the blocking executor, and carries TLS. Package sockets has both.
 //   - blocking, for a driver.Dialer: one goroutine for each client, to which the loop hands requests. This is the blocking executor.
 //   - thread, for a localfile.Driver: the loop's own thread works on the files.
 //   - timed, for a driver.Timed: nothing is sent; the loop's own timers complete requests. Either executor can carry it.
+//   - inside, for a cache that another target is read through: it is in the loop, which answers from it in its next wait.
+//
+// If a phase has several targets, a joint combines their transports.
 //
 // # Ways
 //
 // A way carries an op out from start to end. Each step has one, chosen when the step is prepared (way.go):
 //
 //   - programs: each op has a state, and its program decides what to ask and how the op ends. Any op over any transport; the reference.
-//   - runs, for plain ops over wire: a place in the queue of replies, and no state.
+//   - runs, for plain ops over wire: a place in the queue of replies, and no state. Followed runs are the same for ops whose results are compared with
+//     what was acknowledged.
 //   - quorum, for ops over epoll that ask all endpoints of their key at once: those that a session starts together share a batch.
 //   - thread, which is its own transport: every op is one request there.
 //

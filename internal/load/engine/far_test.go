@@ -19,6 +19,8 @@ type farEnd struct {
 	deaf    chan struct{} // when set, nothing more is read until it is closed
 	pieces  bool          // replies come a byte at a time
 	twice   bool          // every reply comes twice
+	broken  int           // reads so far that did not end with a request
+	most    int           // bytes so far of a read of several requests
 }
 
 // dial connects to a scripted server in memory. The server's goroutines end when either end is closed.
@@ -55,7 +57,7 @@ type farReply struct {
 func (s *virtualServer) hear(conn net.Conn, replies chan<- farReply) {
 	defer close(replies)
 	var pending []byte
-	buf := make([]byte, 4096)
+	buf := make([]byte, 64<<10) // more than is written at a time
 	for {
 		s.far.Lock()
 		deaf := s.far.deaf
@@ -68,7 +70,8 @@ func (s *virtualServer) hear(conn net.Conn, replies chan<- farReply) {
 			return
 		}
 		pending = append(pending, buf[:n]...)
-		for {
+		requests := 0
+		for ; ; requests++ {
 			args, count, used, err := split(pending)
 			if err != nil {
 				break
@@ -88,6 +91,14 @@ func (s *virtualServer) hear(conn net.Conn, replies chan<- farReply) {
 			}
 			pending = pending[used:]
 		}
+		s.far.Lock()
+		if len(pending) > 0 || n == 0 {
+			s.far.broken++
+		}
+		if requests > 1 {
+			s.far.most = max(s.far.most, n)
+		}
+		s.far.Unlock()
 	}
 }
 

@@ -120,10 +120,13 @@ func TestConnectionsThatAreNotMade(t *testing.T) {
 		loops int
 		says  string
 		takes time.Duration // at most
+		fails map[string]error
 	}{
-		"no poller": {2, "no descriptor left", 0},
-		"no answer": {1, "no answer in time; 0 of 2 connections were made", 10 * time.Second},
-		"cancelled": {1, "no answer in time; 0 of 2 connections were made", 2 * time.Second},
+		"no poller": {2, "no descriptor left", 0, nil},
+		"refused":   {1, "connect to n0 (127.0.0.1:7001): no way", time.Duration(maxSleep), map[string]error{"connect": errors.New("no way")}},
+		"lost":      {1, "connect to n0 (127.0.0.1:7001): write: no way", time.Duration(maxSleep), map[string]error{"write": errors.New("no way")}},
+		"no answer": {1, "no answer in time; 0 of 2 connections were made", 10 * time.Second, nil},
+		"cancelled": {1, "no answer in time; 0 of 2 connections were made", 2 * time.Second, nil},
 	} {
 		e, n := virtually(t, Config{Loops: tt.loops}, acquainted{}, 1, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 1\n}"))
 		poller := &releasing{virtualNet: n}
@@ -134,7 +137,7 @@ func TestConnectionsThatAreNotMade(t *testing.T) {
 			}
 			return poller, nil
 		}
-		n.servers[firstPort].mute = true
+		n.servers[firstPort].mute, n.fails = true, tt.fails
 		ctx, cancel := context.WithCancel(t.Context())
 		if name == "cancelled" {
 			n.at(time.Second, func() {
@@ -157,16 +160,20 @@ func TestConnectionsThatAreNotMade(t *testing.T) {
 func TestPreparedConnections(t *testing.T) {
 	var said strings.Builder
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	e, n := virtually(t, cfg, acquainted{}, 2, redisPlan(t, 2, "", "ops = { get = 1 }\nclosed {\n sessions = 3\n iterations = 1\n}"))
-	e.newPoller = func() (sockets.Poller, error) { return metered{n}, nil }
+	e, n := virtually(t, cfg, acquainted{}, 2, redisPlan(t, 2, "", "ops = { get = 1 }\nclosed {\n sessions = 3\n iterations = 100\n}"))
+	kernel := metered{n, map[int]uint64{}}
+	e.newPoller = func() (sockets.Poller, error) { return kernel, nil }
 	ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
 	require.NoError(t, err)
 	require.Equal(t, 6, ready.Connections)
-	require.EqualValues(t, 3, ready.Ops)
+	require.EqualValues(t, 300, ready.Ops)
 	require.Contains(t, said.String(), "msg=connected phase=load sessions=3 endpoints=2 loops=1")
+	before := kernel.all()
+	n.at(time.Duration(n.clock.t)+50*time.Millisecond, n.servers[firstPort].sever)
 	final, err := e.Run(t.Context(), e.now(), takeAll)
 	require.NoError(t, err)
-	require.Equal(t, &measure.TCP{}, final.Generator.TCP, "all that was counted had been before")
+	require.EqualValues(t, 3, final.Totals.Reconnects)
+	require.Equal(t, &measure.TCP{BytesSent: kernel.all() - before}, final.Generator.TCP, "with connections that were lost, and without what had been before")
 }
 
 // A loop may have as large a part of the ops in flight as it has of the sessions, and always one.

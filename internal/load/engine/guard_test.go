@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,12 +25,17 @@ import (
 // brittle is a codec that panics in one of its methods, on its first calls.
 type brittle struct {
 	driver.Codec
-	in   string
-	left int
+	in    string
+	left  int
+	each  int // each so manieth call panics, too; 0: none
+	calls int
 }
 
 func (c *brittle) panics(in string) {
-	if c.in == in && c.left > 0 {
+	if c.in != in {
+		return
+	}
+	if c.calls++; c.left > 0 || c.each > 0 && c.calls%c.each == 0 {
 		c.left--
 		var none []int
 		_ = none[len(in)]
@@ -116,8 +120,9 @@ func TestPanicOfACodec(t *testing.T) {
 		values    string
 		in        []string
 	}{
-		"plain":   {1, "", "size = 100", []string{"request", "offsets", "parse", "skim"}},
+		"plain":   {1, "", "size = 100", []string{"request", "offsets", "parse", "skim", "greet", "parse greeting"}},
 		"large":   {1, "", "size = 10000", []string{"request", "offsets", "skim", "outline"}},
+		"alike":   {1, "", "size = 100", []string{"request", "offsets"}},
 		"several": {4, "", "size = 100", []string{"request", "offsets", "parse", "skim"}},
 		"quorum":  {3, nwr321, "size = 100\n checked = true", []string{"request", "offsets", "parse"}},
 	}
@@ -128,10 +133,17 @@ func TestPanicOfACodec(t *testing.T) {
 					continue // only the direct way has them
 				}
 				t.Run(fmt.Sprintf("%s/%s/indirect=%v", name, in, indirect), func(t *testing.T) {
-					b := newBench(t, redisPlanOf(t, shape.endpoints, shape.values, shape.target, load), "load", 100*time.Microsecond)
+					text := load
+					if name == "alike" {
+						text = strings.Replace(load, "get = 1, ", "", 1)
+					}
+					b := newBench(t, redisPlanOf(t, shape.endpoints, shape.values, shape.target, text), "load", 100*time.Microsecond)
 					b.indirect = indirect
 					if in == "outline" { // of replies of which only the beginning is there
 						b.server(0).piece = 3000
+					}
+					if strings.Contains(in, "greet") {
+						b.after(5*time.Millisecond, b.server(0).sever)
 					}
 					b.breakCodec(in, 2)
 					totals := b.run(worker.Load)
@@ -165,60 +177,27 @@ func TestPanicOfACodecAgainAndAgain(t *testing.T) {
 	require.Less(t, b.net.clock.t-b.l.origin, int64(time.Minute))
 }
 
-// A driver that seldom panics does not.
+// A driver that seldom panics does not: three times within a minute are not too many. The first three panics are logged.
 func TestPanicOfACodecNowAndThen(t *testing.T) {
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1h\"\n}"), "load", 100*time.Microsecond)
-	b.l.panics = map[*session][]int64{}
-	for i := range int64(100) {
-		b.l.panicked(b.l.sessions[0], &panics.Error{}, i*panicWindow/mostPanics)
+	for each, often := range map[int]bool{20: false, 19: true} {
+		b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\nmax_bad = 1\nclosed {\n sessions = 1\n think = \"1s\"\n iterations = 600\n}"), "load", time.Millisecond)
+		var logged strings.Builder
+		b.l.log = slog.New(slog.NewTextHandler(&logged, nil))
+		w := b.l.tr.(*wire)
+		*w.codec = *newGuarded(&brittle{Codec: w.codec.codec, in: "parse", each: each}, w.codec.hold)
+		w.codec.skimmer = nil
+		totals := b.run(worker.Load)
+		n, _ := panicsOf(&totals)
+		require.Equal(t, 3, strings.Count(logged.String(), `msg="driver panicked" session=0 value="runtime error: index out of range`), logged.String())
+		if often {
+			require.EqualValues(t, mostPanics+1, n)
+			require.Error(t, b.l.fault)
+			continue
+		}
+		require.EqualValues(t, 600/each, n)
+		require.NoError(t, b.l.fault)
+		require.Len(t, b.l.panics[b.l.sessions[0]], mostPanics)
 	}
-	require.NoError(t, b.l.fault)
-	require.Len(t, b.l.panics[b.l.sessions[0]], mostPanics)
-}
-
-// The window is the last minute, wherever it is in a run, and the first session that fails for its panics is the one that is named. The first three
-// panics are logged.
-func TestPanicsOfSeveralSessions(t *testing.T) {
-	const late = 10 * int64(time.Minute)
-	var halt atomic.Int32
-	var logged strings.Builder
-	a, b := &session{id: 4}, &session{id: 5}
-	l := &loop{halt: &halt, log: slog.New(slog.NewTextHandler(&logged, nil))}
-	for i := range int64(mostPanics) {
-		l.panicked(a, fmt.Errorf("read: %w", &panics.Error{Value: "index out of range"}), late+i)
-	}
-	l.panicked(a, errors.New("read: connection reset"), late+10)
-	require.NoError(t, l.fault, "only panics count")
-	require.Equal(t, goOn, halt.Load())
-	l.panicked(a, &panics.Error{}, late+panicWindow-1)
-	require.ErrorContains(t, l.fault, "session 4: ")
-	require.Equal(t, drain, halt.Load())
-	l.log = nil // nobody listens
-	for i := range int64(mostPanics + 1) {
-		l.panicked(b, &panics.Error{}, late+i)
-	}
-	require.ErrorContains(t, l.fault, "session 4: ")
-	require.Equal(t, 3, strings.Count(logged.String(), `msg="driver panicked" session=4 value="index out of range"`), logged.String())
-	require.Equal(t, 3, strings.Count(logged.String(), "\n"), logged.String())
-
-	quiet := &loop{halt: &halt}
-	quiet.panicked(a, &panics.Error{}, late)
-	require.Len(t, quiet.panics[a], 1)
-}
-
-// A loop that is held when the driver panics is let go: the runtime ends a process that panics while it is held.
-func TestPanicWhileTheLoopIsHeld(t *testing.T) {
-	h := hold{may: true}
-	h.before(0, 0)
-	require.True(t, h.held)
-	g := newGuarded(&brittle{in: "parse", left: 1}, &h)
-	_, err := g.parse(nil, driver.Get, nil)
-	require.ErrorContains(t, err, "driver panicked at guard_test.go:")
-	require.False(t, h.held)
-	time.Sleep(time.Millisecond) // which a held one must not do
-	h.before(0, 0)
-	require.True(t, h.held)
-	h.release()
 }
 
 // bustling is a codec with everything that a codec may have. Each of its methods waits, which nothing may do while held, and panics if told to.

@@ -207,8 +207,12 @@ func (b *bench) runStep(step worker.Step) measure.Totals {
 	b.t.Helper()
 	parts := b.equipStep(step)
 	b.l.run()
-	seq := uint64(0)
+	seq, number, sum := uint64(0), uint64(0), measure.Counters{}
 	c := collector{g: b.g, begin: b.l.origin, seq: &seq, sink: func(s *measure.Snapshot) {
+		number++
+		sum.Add(&s.Delta)
+		require.Equal(b.t, [2]uint64{number, number}, [2]uint64{s.SeqFirst, s.SeqLast})
+		require.Equal(b.t, sum, s.Running)
 		b.snaps = append(b.snaps, *s)
 		if b.seen != nil {
 			b.seen(s)

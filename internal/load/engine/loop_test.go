@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -541,41 +542,53 @@ func TestRepliesOfSeveralServersShareWrites(t *testing.T) {
 	require.LessOrEqual(t, net.writes, 3*(net.answered/16+5))
 }
 
-// narrowNet takes a part of every third write, and the rest a millisecond later. Everything that leaves has a timestamp.
-type narrowNet struct {
-	*virtualNet
-	t      *testing.T
-	w      *wire
-	writes int
-}
-
-func (n *narrowNet) Write(fd int, p []byte) (int, error) {
-	for _, c := range n.w.conns {
-		if c.fd == fd {
-			require.Zero(n.t, c.fresh, "requests of connection %d without a start", c.index)
+// TestSocketsThatTakeFewBytes has sockets take a part of what is written, and more of it in the turn in which other servers' replies to the same session
+// come. Whatever part that is, requests leave whole and in order, large values lent to them in their places; those that are gathered meanwhile leave along,
+// with their timestamp.
+func TestSocketsThatTakeFewBytes(t *testing.T) {
+	for _, c := range []struct{ values, ops string }{
+		{"size = 100", "ops = { put = 1 }"},
+		{"size = \"9KiB\"", "ops = { get = 1, put = 3 }"},
+		{"size = \"uniform(100B, 20KiB)\"", "ops = { get = 1, put = 3 }"},
+		{"size = \"4KiB\"", "ops = { get = 1, put = 1 }\nbatch = 4"},
+	} {
+		p := redisPlanOf(t, 3, c.values, "timeout = \"1h\"", c.ops+"\nmax_bad = 1\nclosed {\n sessions = 1\n pipeline = 64\n iterations = 120\n}")
+		play := func(takes func(n int) int) (got measure.Totals, held []map[string][]byte) {
+			b := newBench(t, p, "load", time.Millisecond)
+			defer b.g.close()
+			if w := b.l.tr.(*wire); takes != nil {
+				b.net.takes = func(fd, n int) int {
+					at := slices.IndexFunc(w.conns, func(c *wireConn) bool { return c.fd == fd })
+					require.Zero(t, w.conns[at].fresh, "requests of connection %d without a start", at)
+					return takes(n)
+				}
+			}
+			got = b.run(worker.Load)
+			for i := range 3 {
+				held = append(held, b.server(i).keys)
+			}
+			return got, held
+		}
+		want, kept := play(nil)
+		writes := 0
+		for name, takes := range map[string]func(n int) int{
+			"half of every third": func(n int) int {
+				if writes++; writes%3 == 0 {
+					return (n + 1) / 2
+				}
+				return n
+			},
+			"700 bytes":    func(n int) int { return min(n, 700) },
+			"50,000 bytes": func(n int) int { return min(n, 50_000) },
+		} {
+			got, held := play(takes)
+			require.Equal(t, want.Digest, got.Digest, "%v, %s", c, name)
+			for v, o := range want.Ops {
+				require.Equal(t, o.Ledger().Due, got.Ops[v].Ledger().Outcomes[driver.OK]+got.Ops[v].Ledger().Outcomes[driver.Miss], "%v, %s", c, name)
+			}
+			require.True(t, reflect.DeepEqual(kept, held), "%v, %s", c, name)
 		}
 	}
-	if n.writes++; n.writes%3 == 0 {
-		p = p[:(len(p)+1)/2]
-		n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
-	}
-	return n.virtualNet.Write(fd, p)
-}
-
-// TestRoomToWriteAmongReplies has sockets take more in the turn in which other servers' replies to the same session come: requests gathered then
-// leave along, with their timestamp.
-func TestRoomToWriteAmongReplies(t *testing.T) {
-	b := newBench(t, redisPlan(t, 3, "", `
-		ops = { put = 1 }
-		closed {
-			sessions = 2
-			pipeline = 8
-			iterations = 500
-		}`), "load", time.Millisecond)
-	w := b.l.tr.(*wire)
-	w.poll = &narrowNet{virtualNet: b.net, t: t, w: w}
-	got := b.run(worker.Load)
-	require.EqualValues(t, 1000, got.Ops[driver.Put].Outcomes[driver.OK])
 }
 
 // What a loop counts is sealed at the end of each interval of the run clock, beginning with the interval in which its step begins.

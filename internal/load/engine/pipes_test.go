@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +25,7 @@ func inBubble(t *testing.T, endpoints int, target, phase string, test func(b *be
 	servertest.Bubble(t, func(t *testing.T) {
 		b := newPipedBench(t, redisPlan(t, endpoints, target+onBlocking, phase), "load", time.Millisecond)
 		test(b)
+		require.Nil(t, b.g.traffic(), "the kernel's counts of these are not known")
 		b.g.close()
 		time.Sleep(time.Minute) // until servers have found that nobody listens any more
 	})
@@ -271,58 +271,28 @@ func TestWhatWasHandedOverIsTakenBack(t *testing.T) {
 	})
 }
 
-// TestWritesEndBetweenRequests gathers requests of several sizes: none is cut, and none shares a write with others that would make it longer
-// than a TLS record.
+// TestWritesEndBetweenRequests has requests of several sizes leave by a pipe, which TLS goes through, however they are made: none is cut, and none shares a
+// write with others that would make it longer than a TLS record.
 func TestWritesEndBetweenRequests(t *testing.T) {
-	const small, large = 1000, 40_000
-	var c wireConn
-	sizes := slices.Concat([]int{small, large, small, small, large, large}, slices.Repeat([]int{small}, 40))
-	for _, size := range sizes {
-		before := len(c.out)
-		c.out = append(c.out, make([]byte, size)...)
-		c.split(before, size)
+	for name, values := range map[string]string{"by programs": "size = 6000", "alone": "size = \"uniform(1000B, 40000B)\"", "as a sheet": "size = 6000", "large": "size = 20000"} {
+		servertest.Bubble(t, func(t *testing.T) {
+			p := redisPlanOf(t, 1, values, "timeout = \"1h\"\n"+onBlocking, "ops = { put = 1 }\nclosed {\n sessions = 2\n pipeline = 16\n iterations = 100\n}")
+			b := newPipedBench(t, p, "load", time.Millisecond)
+			b.indirect = name == "by programs"
+			got := b.run(worker.Load)
+			b.g.close()
+			time.Sleep(time.Minute) // until servers have found that nobody listens any more
+			require.EqualValues(t, 200, got.Ops[driver.Put].Outcomes[driver.OK], name)
+			far := &b.server(0).far
+			far.Lock()
+			defer far.Unlock()
+			require.Zero(t, far.broken, name)
+			require.LessOrEqual(t, far.most, sockets.RecordSize, name)
+			if name != "alone" {
+				require.Equal(t, name != "large", far.most > sockets.RecordSize/2, name)
+			}
+		})
 	}
-	var parts []int
-	from := 0
-	for _, to := range append(c.cuts, len(c.out)) {
-		parts = append(parts, to-from)
-		from = to
-	}
-	require.Equal(t, []int{small, large, 2 * small, large, large, 16 * small, 16 * small, 8 * small}, parts)
-}
-
-// A request begins another write if it would not fit in a record with those since the last cut. None is cut itself, and none is empty.
-func TestWhereAnOutputIsCut(t *testing.T) {
-	const most = sockets.RecordSize
-	for _, tt := range []struct{ sizes, want []int }{
-		{[]int{most}, nil},
-		{[]int{most + 1}, nil},
-		{[]int{most / 2, most / 2}, nil},
-		{[]int{most / 2, most/2 + 1}, []int{most / 2}},
-		{[]int{1, most - 1, 1}, []int{most}},
-		{[]int{most, 1, 1}, []int{most}},
-		{[]int{most + 1, most - 1, 1, most}, []int{most + 1, 2*most + 1}},
-		{[]int{most, most, most}, []int{most, 2 * most}},
-	} {
-		var c wireConn
-		for _, size := range tt.sizes {
-			before := len(c.out)
-			c.out = append(c.out, make([]byte, size)...)
-			c.split(before, size)
-		}
-		require.Equal(t, tt.want, c.cuts, "%v", tt.sizes)
-	}
-}
-
-// Only writes to pipes, which TLS goes through, are cut.
-func TestOnlyPipesCutWrites(t *testing.T) {
-	cuts := func(b *bench) int {
-		c := &wireConn{out: make([]byte, 40_000)}
-		b.l.tr.(*wire).split(c, 0, 1000)
-		return len(c.cuts)
-	}
-	inBubble(t, 1, "", getsForASecond, func(b *bench) { require.Equal(t, 2, cuts(b)) })
-	require.Zero(t, cuts(newBench(t, redisPlan(t, 1, "", getsForASecond), "load", 0)))
 }
 
 // Requests that were handed over count as sent when their write began, and their op starts then, unless another of its requests left earlier.

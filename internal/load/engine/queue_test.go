@@ -67,7 +67,12 @@ func TestQueueIsAList(t *testing.T) {
 				for at := range moved {
 					require.Equal(t, moved[at], *q.at(at))
 				}
-				q.back(i)
+				if rapid.Bool().Draw(t, "back") {
+					q.back(i)
+					return
+				}
+				q.take(int(want[i].n))
+				want, dead = slices.Delete(want, i, i+1), max(0, dead-1)
 			},
 			"": func(*rapid.T) {
 				require.Equal(t, len(want), q.len())

@@ -12,7 +12,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/pkg/driver"
 )
 
 // readAll carries out gets of 100 keys whose replies are drawn from a seed and come in pieces. It returns what was counted, and separately the number
@@ -78,61 +77,4 @@ func FuzzSkip(f *testing.F) {
 		require.Equal(t, errors, again)
 		require.Equal(t, whole, skipped)
 	})
-}
-
-// What has come of a skipped reply is done with, except for its end.
-func TestWhatAnOutlineTakes(t *testing.T) {
-	for _, tt := range []struct{ size, there, took, left int }{
-		{0, 0, 0, 0}, {0, 5, 0, 0}, {20, 0, 0, 18}, {20, 5, 5, 13}, {20, 18, 18, 0}, {20, 19, 18, 0}, {20, 25, 18, 0}, {2, 1, 0, 0},
-	} {
-		c := new(wireConn)
-		require.Equal(t, tt.took, c.outline(tt.size, tt.there), "%+v", tt)
-		require.Equal(t, skipped{tt.size, tt.left}, c.skipped, "%+v", tt)
-	}
-}
-
-// A skipped reply is settled when its end is there, and only if it is the end. One to a request that has timed out is late.
-func TestTheEndOfASkippedReply(t *testing.T) {
-	b, w, _ := newWireBench(t, 1)
-	ends := &endings{l: b.l}
-	w.use(ends)
-	c := w.conns[0]
-	skip := func(bytes string, took int, whole bool) {
-		t.Helper()
-		n, all, err := w.skip(c, []byte(bytes), 7)
-		require.NoError(t, err)
-		require.Equal(t, []any{took, whole}, []any{n, all}, bytes)
-	}
-	for dead, late := range map[bool]uint64{false: 0, true: 2} {
-		b.l.rec.LateReplies, ends.told = 0, nil
-		for range 2 {
-			c.queue.push(pending{n: 1, verb: driver.Get, dead: dead})
-		}
-		if dead {
-			c.queue.dead = 2
-		}
-		require.Equal(t, 2, c.outline(8, 2))
-		skip("cd", 2, false)
-		skip("ef\r", 2, false)
-		skip("\r\n+more", 2, true)
-		require.Zero(t, c.skipped.size)
-		require.Equal(t, 1, c.queue.len())
-		require.Equal(t, 5, c.outline(8, 5))
-		skip("f\r\n", 3, true)
-		require.Zero(t, c.queue.len())
-		require.Zero(t, c.queue.owed)
-		require.Equal(t, late, b.l.rec.LateReplies)
-		require.Len(t, ends.told, 2-int(late))
-		for _, told := range ends.told {
-			require.Equal(t, "1 of 1 ok, 8 bytes", told)
-		}
-	}
-
-	c.queue.push(pending{n: 1, verb: driver.Get})
-	c.outline(8, 0)
-	n, whole, err := w.skip(c, []byte("abcdefgh\r\n"), 7)
-	require.EqualError(t, err, `reply of 8 bytes goes on after its end: got "gh"`)
-	require.False(t, whole)
-	require.Equal(t, 6, n)
-	require.Equal(t, 1, c.queue.len())
 }

@@ -71,71 +71,19 @@ func (b *bench) bySecond() (measure.Totals, []endedBy) {
 	return c.collect(parts), list
 }
 
-// TestALongStandstillIsNoFloodOfIntervals has a loop stand still for an hour.
+// TestALongStandstillIsNoFloodOfIntervals has a loop stand still. How long it does decides into how many rows that is divided, not when.
 func TestALongStandstillIsNoFloodOfIntervals(t *testing.T) {
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", time.Millisecond)
-	defer b.g.close()
-	b.net.at(1500*time.Millisecond, func() { b.net.clock.t += int64(time.Hour) })
-	_, seconds := b.bySecond()
-	require.LessOrEqual(t, len(seconds), mostIdle+3)
-	require.Greater(t, seconds[len(seconds)-1].to, int64(time.Hour))
-}
-
-// collecting returns a collector of the bench's loop, for a step that begins at a time, and what it passes on.
-func (b *bench) collecting(begin int64) (c *collector, passed *[]measure.Snapshot) {
-	seq := uint64(7)
-	passed = new([]measure.Snapshot)
-	return &collector{g: b.g, begin: begin, seq: &seq, sink: func(s *measure.Snapshot) {
-		require.NoError(b.t, s.CheckValid())
-		*passed = append(*passed, *s)
-	}}, passed
-}
-
-// gets is a part of a step in which so many gets ended.
-func gets(begin, upTo int64, n uint64, final bool) part {
-	p := part{upTo: upTo, totals: measure.NewTotals(begin, 1), final: final}
-	for range n {
-		p.totals.AddDue(driver.Get)
+	for _, begin := range []time.Duration{0, 1000 * time.Second} {
+		for still, rows := range map[time.Duration]int{40 * time.Second: 40, time.Hour: mostIdle} {
+			b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", time.Millisecond)
+			b.net.clock.t = int64(begin)
+			b.net.at(begin+1500*time.Millisecond, func() { b.net.clock.t += int64(still) })
+			_, seconds := b.bySecond()
+			b.g.close()
+			require.InDelta(t, rows, len(seconds), 3, "%v after %v", still, begin)
+			require.Greater(t, seconds[len(seconds)-1].to, int64(begin+still))
+		}
 	}
-	if n > 0 {
-		p.totals.RecordN(&measure.Sample{Verb: driver.Get, Due: begin, Start: begin, End: upTo - 1}, n)
-	}
-	return p
-}
-
-// hand gives a collector parts.
-func hand(list ...part) <-chan part {
-	parts := make(chan part, len(list))
-	for _, p := range list {
-		parts <- p
-	}
-	return parts
-}
-
-// The length of a standstill decides into how many rows it is divided, not when it was.
-func TestALateStandstill(t *testing.T) {
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", 0)
-	const begin = 1000 * interval
-	c, passed := b.collecting(begin)
-	stood := gets(begin, begin+interval, 1, false)
-	stood.still = begin + 41*interval
-	c.collect(hand(stood, gets(begin, begin+42*interval, 1, true)))
-	require.Len(t, *passed, 42)
-}
-
-// Each snapshot has the next number and the sum of all up to it.
-func TestSumsOfSnapshots(t *testing.T) {
-	b := newBench(t, redisPlan(t, 1, "", "ops = { get = 1 }\n"+closedLoad), "load", 0)
-	c, _ := b.collecting(0)
-	var sums, numbers []uint64
-	c.sink = func(s *measure.Snapshot) {
-		require.Equal(t, s.SeqFirst, s.SeqLast)
-		sums, numbers = append(sums, s.Running.Ops[driver.Get].Due), append(numbers, s.SeqFirst)
-	}
-	totals := c.collect(hand(gets(0, interval, 5, false), gets(0, 2*interval, 20, false), gets(0, 3*interval, 30, false), gets(0, 4*interval, 1, true)))
-	require.Equal(t, []uint64{5, 25, 55, 56}, sums)
-	require.Equal(t, []uint64{8, 9, 10, 11}, numbers)
-	require.EqualValues(t, 56, totals.Ops[driver.Get].Due)
 }
 
 // A recorder whose counts were passed on is used again, empty.

@@ -598,26 +598,3 @@ func TestShake(t *testing.T) {
 		})
 	}
 }
-
-// TestTaggedQueue moves entries to the front and back.
-func TestTaggedQueue(t *testing.T) {
-	var q queue
-	for id := range uint32(5) {
-		q.push(pending{id: id, n: 1})
-	}
-	ids := func() (got []uint32) {
-		for i := range q.len() {
-			got = append(got, q.at(i).id)
-		}
-		return got
-	}
-	q.front(3)
-	require.Equal(t, []uint32{3, 0, 1, 2, 4}, ids())
-	q.back(3)
-	require.Equal(t, []uint32{0, 1, 2, 3, 4}, ids())
-	q.front(0)
-	q.back(0)
-	q.front(4)
-	q.take(1)
-	require.Equal(t, []uint32{0, 1, 2, 3}, ids())
-}

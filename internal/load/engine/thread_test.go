@@ -134,46 +134,6 @@ func (t *thread) begin(n int) int {
 	return t.start(t.l.sessions[0], &t.l.sessions[0].stream, n, 0, t.l.clock.now())
 }
 
-// A thread begins ops for a millisecond at a time, unless the step is abandoned or the lease ends meanwhile. The loop has planned for the time that
-// they take, however long. Neither that nor the time asleep is the loop's own.
-func TestTurnsOfAThread(t *testing.T) {
-	const takes = 400 * time.Microsecond
-	for name, c := range map[string]struct {
-		second func(l *loop) // what happens meanwhile
-		turns  []int         // how many ops each has
-	}{
-		"as many as fit": {func(*loop) {}, []int{3, 3, 1}},
-		"abandoned":      {func(l *loop) { l.halt.Store(abandon) }, []int{2}},
-		"the lease ends": {func(l *loop) { l.lease.set(1) }, []int{2}},
-	} {
-		done := 0
-		l, tr := newThread(t, 7, func(l *loop, _ *driver.Reply) {
-			l.clock.sleep(takes)
-			if done++; done == 2 {
-				c.second(l)
-			}
-		})
-		require.Equal(t, 7, tr.begin(10), "the stream has no more")
-		for turn, want := range c.turns {
-			before := done
-			l.planned = 0
-			require.True(t, tr.wait(time.Hour))
-			require.Equal(t, want, done-before, "%s: turn %d", name, turn)
-			require.EqualValues(t, time.Duration(want)*takes, l.planned, "%s: turn %d", name, turn)
-		}
-		if name != "as many as fit" {
-			continue
-		}
-		began := l.clock.now()
-		for wait := range int64(3) {
-			require.False(t, tr.wait(time.Duration(wait)), "there is nothing to do")
-			began += wait
-			require.Equal(t, began, l.clock.now())
-		}
-		require.EqualValues(t, 1000, tr.own(l.clock.now()+1000))
-	}
-}
-
 // What a thread has done takes no room.
 func TestRoomOfAThread(t *testing.T) {
 	_, tr := newThread(t, 1000, func(*loop, *driver.Reply) {})
@@ -182,22 +142,6 @@ func TestRoomOfAThread(t *testing.T) {
 		require.True(t, tr.wait(0))
 	}
 	require.Less(t, cap(tr.calls), 10)
-}
-
-// What a thread has not begun is in flight until it is taken back.
-func TestOpsThatAThreadTakesBack(t *testing.T) {
-	l, tr := newThread(t, 3, func(l *loop, _ *driver.Reply) { l.halt.Store(abandon) })
-	require.Equal(t, 3, tr.begin(3))
-	require.True(t, tr.wait(0))
-	outstanding := func() measure.Requests {
-		into := make([]measure.Requests, driver.NumVerbs)
-		tr.outstanding(into)
-		return into[driver.Put]
-	}
-	require.Equal(t, measure.Requests{InFlight: 2}, outstanding())
-	tr.recall()
-	require.Zero(t, outstanding())
-	require.Equal(t, measure.Requests{Sent: 1, Answered: 1, Refused: 2}, *l.rec.Request(0, driver.Put))
 }
 
 // Each op of a thread has its own bytes and its own error. Only values that are stored are sent.

@@ -375,21 +375,6 @@ func TestLookingInVainIsNotWork(t *testing.T) {
 	}
 }
 
-// What the kernel counts is not known of connections that it does not show this process as sockets, nor where there are none.
-func TestTrafficThatNobodyCounts(t *testing.T) {
-	require.Nil(t, new(group).traffic())
-	_, known := (&wire{out: new(piped)}).traffic()
-	require.False(t, known)
-	g := &group{loops: []*loop{{lanes: []*lane{{tr: &wire{out: new(piped)}}}}}}
-	require.Nil(t, g.traffic())
-
-	b := newBench(t, redisPlan(t, 2, "", "ops = { get = 1 }\nclosed { iterations = 1 }"), "load", 0)
-	b.l.tr.(*wire).poll = metered{b.net}
-	require.NotNil(t, b.g.traffic())
-	b.g.endpoints[1].Path = "/socket"
-	require.Nil(t, b.g.traffic(), "one of the endpoints is a Unix socket")
-}
-
 // Of the time that a thread waits for a processor, what waking up takes each time counts for nothing.
 func TestWaitingBeyondWaking(t *testing.T) {
 	earlier := queueing{waited: 1_000_000, times: 10}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"hash/crc32"
 	"io"
 	"strconv"
@@ -32,9 +33,12 @@ type virtualNet struct {
 	socks   []*virtualSock // by descriptor
 	events  []virtualEvent // a heap
 	seq     uint64
-	ready   []int // descriptors that have something to read or to say
-	making  int   // connections that are being made
-	most    int   // at a time, so far
+	ready   []int               // descriptors that have something to read or to say
+	making  int                 // connections that are being made
+	most    int                 // at a time, so far
+	takes   func(fd, n int) int // when set, how many of n bytes a socket takes; it takes more a millisecond later
+	lists   int                 // writes from several places
+	fails   map[string]error    // what fails, and why
 }
 
 // virtualServer answers requests of the Redis protocol.
@@ -94,7 +98,7 @@ func newVirtualNet(tick int64) *virtualNet {
 }
 
 func (n *virtualNet) server(port uint16, latency time.Duration) *virtualServer {
-	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int), "WAIT": new(int)}, latency: func(int) time.Duration { return latency }}
+	s := &virtualServer{net: n, keys: map[string][]byte{}, got: map[string]*int{"PING": new(int), "ASKING": new(int), "GET": new(int), "SET": new(int), "DEL": new(int), "MGET": new(int), "MSET": new(int), "WAIT": new(int), "HELLO": new(int)}, latency: func(int) time.Duration { return latency }}
 	n.servers[port] = s
 	return s
 }
@@ -157,6 +161,9 @@ func (n *virtualNet) wake(fd int) {
 
 func (n *virtualNet) Connect(to *sockets.Endpoint, token int32) (int, error) {
 	server := n.servers[to.Addr.Port()]
+	if err := n.fails["connect"]; err != nil {
+		return -1, err
+	}
 	s := &virtualSock{server: server, token: token, open: true}
 	if server.down {
 		s.failed = unix.ECONNREFUSED
@@ -169,9 +176,12 @@ func (n *virtualNet) Connect(to *sockets.Endpoint, token int32) (int, error) {
 	return fd, nil
 }
 
-func (n *virtualNet) Connected(fd int) error { return n.socks[fd].failed }
+func (n *virtualNet) Connected(fd int) error { return cmp.Or(n.fails["connected"], n.socks[fd].failed) }
 
 func (n *virtualNet) Watch(fd int, _ int32, write bool) error {
+	if err := n.fails["watch"]; err != nil {
+		return err
+	}
 	if !n.socks[fd].made {
 		n.making--
 	}
@@ -181,6 +191,9 @@ func (n *virtualNet) Watch(fd int, _ int32, write bool) error {
 
 func (n *virtualNet) Read(fd int, p []byte) (int, error) {
 	s := n.socks[fd]
+	if err := n.fails["read"]; err != nil {
+		return 0, err
+	}
 	if len(s.in) == 0 {
 		if s.ended {
 			return 0, nil
@@ -200,6 +213,15 @@ func (n *virtualNet) Write(fd int, p []byte) (int, error) {
 	if s.ended {
 		return 0, syscall.EPIPE
 	}
+	if err := n.fails["write"]; err != nil {
+		return 0, err
+	}
+	if n.takes != nil {
+		if took := n.takes(fd, len(p)); took < len(p) {
+			p = p[:took]
+			n.at(time.Duration(n.clock.t)+time.Millisecond, func() { n.wake(fd) })
+		}
+	}
 	s.pending = append(s.pending, p...)
 	rest := s.pending
 	for {
@@ -214,13 +236,16 @@ func (n *virtualNet) Write(fd int, p []byte) (int, error) {
 }
 
 func (n *virtualNet) Writev(fd int, parts [][]byte) (int, error) {
+	n.lists++
 	size := 0
 	for _, part := range parts {
 		took, err := n.Write(fd, part)
 		if err != nil {
 			return 0, err
 		}
-		size += took
+		if size += took; took < len(part) {
+			break
+		}
 	}
 	return size, nil
 }
@@ -340,6 +365,8 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 		if reply = pong; s.mute {
 			latency = -1
 		}
+	case "HELLO": // of a connection that speaks RESP3
+		reply = []byte("%1\r\n+proto\r\n:3\r\n")
 	case "GET":
 		latency = s.latency(*s.got["GET"] + *s.got["SET"])
 		if reply = s.keys[string(args[1])]; reply == nil {
@@ -369,7 +396,7 @@ func (s *virtualServer) reply(args [][]byte) (reply []byte, latency time.Duratio
 	case "ASKING":
 		reply = stored
 	}
-	if command := string(args[0]); command == "PING" || command == "ASKING" || command == "WAIT" {
+	if command := string(args[0]); command == "PING" || command == "HELLO" || command == "ASKING" || command == "WAIT" {
 		return reply, latency
 	}
 	if s.words != nil {

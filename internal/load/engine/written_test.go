@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
@@ -55,7 +54,7 @@ func TestLentValuesLeaveInTheirPlaces(t *testing.T) {
 		w.out, w.writer = newOutlet(w, sock), newWriter(w.codec, true)
 		var want []byte
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
-			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%012d", len(want))}
+			o := op.Op{Verb: driver.Put, Key: fmt.Appendf(nil, "key:%d", len(want))}
 			o.Value = driver.Value{
 				Size: rapid.SampledFrom([]int{10, leastLent, leastLent, leastLent, 70_000}).Draw(t, "size"), Seed: rapid.Uint64().Draw(t, "seed"),
 			}
@@ -199,25 +198,6 @@ func TestAWriteOfManyParts(t *testing.T) {
 	w.write(c)
 	require.Equal(t, []string{"writev 3", "writev 3", "write 3 end"}, []string{n.calls[0][:8], n.calls[1][:8], strings.Join(n.calls[2:], ", ")})
 	require.Nil(t, c.out)
-}
-
-// A connection that cannot be written to is lost, with the reason and without its output. So is one that cannot be watched for room.
-func TestAWriteThatFails(t *testing.T) {
-	for fails, want := range map[string]string{"write": "write: no way", "watch": "no way"} {
-		b, w, n := newWireBench(t, 1)
-		n.fails, n.takes = map[string]error{fails: errors.New("no way")}, []int{1}
-		c := w.conns[0]
-		c.out = append(w.buffer(), "get"...)
-		spare := len(w.bufs)
-		w.write(c)
-		require.Equal(t, isDown, c.state, fails)
-		require.Equal(t, "close 0", n.calls[len(n.calls)-1], fails)
-		require.Len(t, w.bufs, spare+1, "%s: its buffer and no other is given back", fails)
-		for text := range b.l.rec.Errors.All() {
-			require.Equal(t, "n0 (127.0.0.1:7001): "+want, text)
-		}
-		require.EqualValues(t, 1, b.l.rec.Errors.Total(), fails)
-	}
 }
 
 // Only what stands in several places is gathered for a write. It is whole if the socket took all of it.
@@ -407,38 +387,4 @@ func TestRequestsWaitForAFirstConnection(t *testing.T) {
 	require.Nil(t, c.held)
 	require.Zero(t, c.fresh)
 	require.Positive(t, c.queue.at(0).sent)
-}
-
-// However requests are made, those that would not fit in a TLS record with the ones before them begin another write.
-func TestRequestsAreCutHoweverTheyAreMade(t *testing.T) {
-	const size = 6000 // of which two fit
-	key := []byte("key:000000000001")
-	for name, gather := range map[string]func(w *wire, s *session, c *wireConn){
-		"by programs": func(w *wire, s *session, _ *wireConn) {
-			for range 5 {
-				require.True(t, w.send(s, new(opState), &driver.Request{Verb: driver.Put, Key: key, Value: &driver.Value{Size: size}}))
-			}
-		},
-		"alone": func(w *wire, _ *session, c *wireConn) {
-			w.touch(c)
-			for range 5 {
-				w.put(c, &op.Op{Verb: driver.Put, Key: key, Value: driver.Value{Size: size}})
-			}
-		},
-		"as a sheet": func(w *wire, s *session, c *wireConn) {
-			require.True(t, w.writer.laidOut(s.stream))
-			got, _ := w.stamp(c, &s.stream, 5, 0)
-			require.Equal(t, 5, got)
-		},
-	} {
-		p := redisPlanOf(t, 1, fmt.Sprintf("size = %d", size), "", "ops = { put = 1 }\nclosed {\n sessions = 1\n iterations = 5\n}")
-		b := newBench(t, p, "load", 0)
-		b.equip(worker.Load)
-		w := b.l.tr.(*wire)
-		w.records = true
-		c := w.conns[0]
-		gather(w, b.l.sessions[0], c)
-		each := len(c.out) / 5
-		require.Equal(t, []int{2 * each, 4 * each}, c.cuts, name)
-	}
 }
