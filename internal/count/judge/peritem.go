@@ -108,7 +108,7 @@ func (c *census) read(o *Observation) {
 		c.why = gone
 		return
 	case *first > 0:
-		c.code, c.why = reason.NotApplicable, fmt.Sprintf("the store was not empty: it held %s", quantity.Count(uint64(*first), "item"))
+		c.code, c.why = reason.NotApplicable, fmt.Sprintf("the store was not empty: it held %s: fill a new one, or remove them before the phase, by a clear or in the store itself", quantity.Count(uint64(*first), "item"))
 		return
 	}
 	for _, lost := range c.fields.Lost {

@@ -61,7 +61,7 @@ func TestWhatAnItemTakes(t *testing.T) {
 // TestNothingAboutItemsWithoutAnEmptyStore: the reason says why, and what to write.
 func TestNothingAboutItemsWithoutAnEmptyStore(t *testing.T) {
 	for why, p := range map[string]*run.Phase{
-		"the store was not empty: it held 500 items":                                                                                        filling(500, 20_000, "used_memory", "db0_keys"),
+		"the store was not empty: it held 500 items: fill a new one, or remove them before the phase, by a clear or in the store itself":    filling(500, 20_000, "used_memory", "db0_keys"),
 		"whether the store was empty is not known: observe its number of items, too (db*_keys)":                                             filling(0, 20_000, "used_memory"),
 		"4 usable probes while the store filled, of 5 needed: write a shorter every, populate { sessions = 1, pipeline = 1 }, or more keys": filling(0, 2000, "used_memory", "db0_keys"),
 	} {

@@ -115,7 +115,7 @@ func (codec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, error)
 	}
 	code := firstWord(line)
 	if isError(code) {
-		reply.Outcome, reply.Message = driver.Error, line
+		reply.Outcome, reply.Message = driver.Error, told(line)
 		return n, nil
 	}
 	known := false

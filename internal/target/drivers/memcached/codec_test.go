@@ -51,7 +51,7 @@ var replies = []struct {
 	{driver.Put, "NS\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NS: not stored")}},
 	{driver.Put, "EX\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("EX: not stored, the item has changed")}},
 	{driver.Put, "NF\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NF: not stored, there is no such item")}},
-	{driver.Put, "SERVER_ERROR object too large for cache\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR object too large for cache")}},
+	{driver.Put, "SERVER_ERROR object too large for cache\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR object too large for cache: start the server with a larger -I, or put smaller values")}},
 	{driver.Delete, "HD\r\n", driver.Reply{Outcome: driver.OK}},
 	{driver.Delete, "NF\r\n", driver.Reply{Outcome: driver.Miss}},
 	{driver.Delete, "NS\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NS: not deleted")}},

@@ -57,6 +57,20 @@ func isError(word []byte) bool {
 	return false
 }
 
+// told returns the words of an error, with what to do about it if that is known.
+func told(line []byte) []byte {
+	if says, known := remedies[string(line)]; known {
+		return says
+	}
+	return line
+}
+
+// remedies are what is said instead of a server's own words: the same, and what to do about it.
+var remedies = map[string][]byte{
+	"SERVER_ERROR object too large for cache":   []byte("SERVER_ERROR object too large for cache: start the server with a larger -I, or put smaller values"),
+	"SERVER_ERROR out of memory storing object": []byte("SERVER_ERROR out of memory storing object: start the server with more memory (-m), or put fewer or smaller values"),
+}
+
 // readValue reads a value into reply: b begins with the n bytes of its line, "VA", the value's size and perhaps flags.
 func readValue(b, line []byte, n int, reply *driver.Reply) (int, error) {
 	size, err := readSize(line)

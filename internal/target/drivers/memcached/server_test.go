@@ -86,7 +86,7 @@ func TestServerErrors(t *testing.T) {
 	small := driver.Request{Verb: driver.Put, Key: key, Value: &driver.Value{Size: 200}}
 	get := driver.Request{Verb: driver.Get, Key: key}
 	replies := x.Do(t, large, get, small, get)
-	require.Equal(t, driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR object too large for cache")}, replies[0])
+	require.Equal(t, driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR object too large for cache: start the server with a larger -I, or put smaller values")}, replies[0])
 	require.Equal(t, driver.Miss, replies[1].Outcome)
 	require.Equal(t, driver.OK, replies[2].Outcome)
 	require.Len(t, replies[3].Value, 200)

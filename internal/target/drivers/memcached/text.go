@@ -100,7 +100,7 @@ func (c textCodec) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, 
 	known := false
 	switch {
 	case isError(word):
-		reply.Outcome, reply.Message, known = driver.Error, line, true
+		reply.Outcome, reply.Message, known = driver.Error, told(line), true
 	case verb == driver.Put:
 		known = settle(setWords[:], word, reply)
 	case verb == driver.Delete:
@@ -159,7 +159,7 @@ func readItem(b []byte, reply *driver.Reply) (n int, more bool, err error) {
 	}
 	switch word := firstWord(line); {
 	case isError(word):
-		reply.Outcome, reply.Message = driver.Error, line
+		reply.Outcome, reply.Message = driver.Error, told(line)
 		return n, false, nil
 	case string(line) == "END":
 		reply.Outcome = driver.Miss

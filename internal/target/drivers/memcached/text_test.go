@@ -52,7 +52,7 @@ var textReplies = []struct {
 	{driver.Put, "NOT_STORED\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("NOT_STORED")}},
 	{driver.Put, "EXISTS\r\n", driver.Reply{Outcome: driver.Conflict}},
 	{driver.Put, "NOT_FOUND\r\n", driver.Reply{Outcome: driver.Conflict}},
-	{driver.Put, "SERVER_ERROR out of memory storing object\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR out of memory storing object")}},
+	{driver.Put, "SERVER_ERROR out of memory storing object\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("SERVER_ERROR out of memory storing object: start the server with more memory (-m), or put fewer or smaller values")}},
 	{driver.Delete, "DELETED\r\n", driver.Reply{Outcome: driver.OK}},
 	{driver.Delete, "NOT_FOUND\r\n", driver.Reply{Outcome: driver.Miss}},
 	{driver.Delete, "CLIENT_ERROR bad command line format\r\n", driver.Reply{Outcome: driver.Error, Message: []byte("CLIENT_ERROR bad command line format")}},

@@ -28,14 +28,24 @@ const asking = "*1\r\n$6\r\nASKING\r\n"
 // strayed replaces the words of a redirect that is not followed, so that they are the same for every slot.
 var strayed = []byte("the server is a node of a cluster and does not have the key: write cluster = true in the target")
 
-// told returns an error's words, or strayed for a redirect that is not followed.
+// told returns an error's words, with what to do about it if that is known, or strayed for a redirect that is not followed.
 func (c *codec) told(words []byte) []byte {
 	if !c.cluster {
 		if _, _, redirected := c.Redirect(words); redirected {
 			return strayed
 		}
 	}
+	if says, known := remedies[string(words)]; known {
+		return says
+	}
 	return words
+}
+
+// remedies are what is said instead of a server's own words: the same, and what to do about it.
+var remedies = map[string][]byte{
+	"OOM command not allowed when used memory > 'maxmemory'.":           []byte("OOM command not allowed when used memory > 'maxmemory': give the server more, or put fewer or smaller values"),
+	"ERR Protocol error: invalid bulk length":                           []byte("ERR Protocol error: invalid bulk length: raise the server's proto-max-bulk-len, or put smaller values"),
+	"WRONGTYPE Operation against a key holding the wrong kind of value": []byte("WRONGTYPE Operation against a key holding the wrong kind of value, which others have put: write keys { format } for keys of your own, or another database"),
 }
 
 // Clustered reports whether the config, a *Config, asks for a cluster, or for a master and its replicas, which count as a cluster with a single

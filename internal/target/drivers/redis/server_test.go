@@ -103,7 +103,7 @@ func TestServerErrors(t *testing.T) {
 	get := driver.Request{Verb: driver.Get, Key: []byte("k")}
 	replies := x.Do(t, put, get)
 	require.Equal(t, driver.Error, replies[0].Outcome)
-	require.Equal(t, "OOM command not allowed when used memory > 'maxmemory'.", string(replies[0].Message))
+	require.Equal(t, "OOM command not allowed when used memory > 'maxmemory': give the server more, or put fewer or smaller values", string(replies[0].Message))
 	require.Equal(t, driver.Miss, replies[1].Outcome)
 }
 
