@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +21,7 @@ type address struct {
 	tls      bool
 	user     string
 	password string // in the URL, which other users of this machine can read; "" for none
-	database string
+	database string // ignite: the data region
 	path     string // of an HTTP request, with its query
 	sslmode  string // of postgres
 }
@@ -36,25 +38,52 @@ func schemeOf(name string) (scheme, bool) {
 		"redis": {"redis", "6379", false}, "rediss": {"redis", "6379", true}, "valkey": {"redis", "6379", false},
 		"memcached": {"memcached", "11211", false},
 		"postgres":  {"postgres", "5432", false}, "postgresql": {"postgres", "5432", false},
-		"http": {"web", "80", false}, "https": {"web", "443", true},
+		"ignite": {"ignite", "10800", false},
+		"http":   {"web", "80", false}, "https": {"web", "443", true},
 	}[name]
 	return s, ok
 }
 
-const writeAddress = "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres://, http:// or https://"
+// servers are those that a command knows.
+type servers struct {
+	drivers []string
+	write   string // what an address is, in words
+	others  string // what to do about other servers
+}
 
-// parseAddress reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat text that may hold a password.
-func parseAddress(text, driver string) (*address, error) {
+// loadable are the servers of capacity and bench.
+func loadable() servers {
+	return servers{
+		drivers: []string{"redis", "memcached", "postgres", "web"},
+		write:   "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres://, http:// or https://",
+		others:  "for the others, loadgen plan init --driver NAME writes a plan",
+	}
+}
+
+// sizable are the servers of size.
+func sizable() servers {
+	return servers{
+		drivers: []string{"redis", "memcached", "postgres", "ignite"},
+		write:   "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres:// or ignite://",
+		others:  "of the others, a plan that fills them and observes their processes says what their items take (docs/size.md#other-servers)",
+	}
+}
+
+// parse reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat text that may hold a password.
+func (known servers) parse(text, driver string) (*address, error) {
 	name, _, isURL := strings.Cut(text, "://")
 	if !isURL || name == "unix" {
-		return bareAddress(text, driver)
+		return known.bare(text, driver)
 	}
-	s, known := schemeOf(strings.ToLower(name))
-	if !known {
-		return nil, fmt.Errorf("%.40q is no scheme of a server that loadgen knows: %s", name+"://", writeAddress)
+	s, is := schemeOf(strings.ToLower(name))
+	if !is {
+		return nil, fmt.Errorf("%.40q is no scheme of a server that loadgen knows: %s", name+"://", known.write)
 	}
 	if driver != "" && driver != s.driver {
 		return nil, fmt.Errorf("--driver %s: %s:// already says that it is %s: leave --driver out", driver, name, s.driver)
+	}
+	if !slices.Contains(known.drivers, s.driver) {
+		return nil, fmt.Errorf("%s://: %s: %s", name, known.write, known.others)
 	}
 	_, rest, _ := strings.Cut(text, "://")
 	_, beyond, _ := strings.Cut(rest, "/")
@@ -63,7 +92,7 @@ func parseAddress(text, driver string) (*address, error) {
 		err = errors.New("the host ends before an @")
 	}
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
-		return nil, fmt.Errorf("the address is no URL of a host: %s; in a password, write %%XX for characters such as @, / and %%", writeAddress)
+		return nil, fmt.Errorf("the address is no URL of a host: %s; in a password, write %%XX for characters such as @, / and %%", known.write)
 	}
 	a := &address{driver: s.driver, tls: s.tls, user: u.User.Username()}
 	a.password, _ = u.User.Password()
@@ -93,6 +122,8 @@ func (a *address) rest(u *url.URL) error {
 			return fmt.Errorf("/%.40s: after the host of a redis:// URL comes the number of a database, such as /0", within)
 		}
 		a.database = within
+	case "ignite":
+		a.database = within
 	case "postgres":
 		a.database, a.sslmode = within, u.Query().Get("sslmode")
 		if q := u.Query(); len(q) > 1 || len(q) == 1 && a.sslmode == "" {
@@ -110,15 +141,12 @@ func (a *address) rest(u *url.URL) error {
 	return nil
 }
 
-// bareAddress reads HOST:PORT or unix:///PATH.
-func bareAddress(text, driver string) (*address, error) {
-	a := &address{driver: driver}
-	if driver == "" {
-		a.driver = "redis"
-	}
-	if names := []string{"redis", "memcached", "postgres", "web"}; !strings.Contains(" redis memcached postgres web ", " "+a.driver+" ") {
-		remedy := "write one of " + strings.Join(names, ", ")
-		if near := dialect.DidYouMean(a.driver, names); near != "" {
+// bare reads HOST:PORT or unix:///PATH.
+func (known servers) bare(text, driver string) (*address, error) {
+	a := &address{driver: cmp.Or(driver, "redis")}
+	if !slices.Contains(known.drivers, a.driver) {
+		remedy := "write one of " + strings.Join(known.drivers, ", ") + "; " + known.others
+		if near := dialect.DidYouMean(a.driver, known.drivers); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
 		return nil, fmt.Errorf("--driver %s: %s", a.driver, remedy)
@@ -135,7 +163,7 @@ func bareAddress(text, driver string) (*address, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
-		return nil, fmt.Errorf("%.80q is no address: %s", text, writeAddress)
+		return nil, fmt.Errorf("%.80q is no address: %s", text, known.write)
 	}
 	a.endpoint, err = endpointOf(host, port)
 	return a, err

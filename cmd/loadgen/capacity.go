@@ -133,7 +133,7 @@ func (f *quickFlags) share(set *pflag.FlagSet, names ...string) {
 
 // run writes the plan and runs it.
 func (f *quickFlags) run(cmd *cobra.Command, at string) error {
-	a, err := parseAddress(at, f.driver)
+	a, err := loadable().parse(at, f.driver)
 	if err != nil {
 		return err
 	}
@@ -295,8 +295,11 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 		Path: quoted(escaped(a.path)), Table: "loadgen_" + id, Prefix: "loadgen-" + id + ":",
 		Size: quoted(f.size), Sessions: cmp.Or(f.sessions, 50), Pipeline: f.pipeline, Duration: f.duration.String(), Budget: f.budget.String(), Rate: f.rate,
 	}
-	if a.driver == "postgres" {
+	switch a.driver {
+	case "postgres":
 		q.Database, q.Sessions = quoted(a.database), cmp.Or(f.sessions, 16)
+	case "ignite":
+		q.Database = quoted(a.database)
 	}
 	q.Fields = map[string]string{
 		"redis":     `"used_cpu_user_main_thread", "used_cpu_sys_main_thread", "io_threads_active", "evicted_keys", "rejected_connections"`,
@@ -309,7 +312,7 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	if err := f.fits(a); err != nil {
 		return nil, err
 	}
-	if q.User != "" && !secret && a.driver == "redis" {
+	if q.User != "" && !secret && a.driver != "postgres" {
 		return nil, fmt.Errorf("user %s has no password: set LOADGEN_SECRET_TARGET, or use --password-file", q.User)
 	}
 	var err error
@@ -368,8 +371,8 @@ func (f *quickFlags) fits(a *address) error {
 		return errors.New("--ops: a web server gets GETs of the URL: leave it out, or write a plan (docs/web.md)")
 	case f.ca != "" && !a.tls:
 		return errors.New("--ca is for rediss:// and https://: of postgres, PGSSLROOTCERT names the file")
-	case f.user != "" && (a.driver == "memcached" || a.driver == "web"):
-		return fmt.Errorf("--user: %s has no users here: leave it out", a.driver)
+	case cmp.Or(f.user, a.user) != "" && (a.driver == "memcached" || a.driver == "web"):
+		return fmt.Errorf("a user: %s has none here: leave it out", a.driver)
 	case f.sessions < 0 || f.pipeline < 1:
 		return errors.New("--sessions and --pipeline: write numbers above 0")
 	case f.command == "capacity" && f.budget < 5*time.Second:

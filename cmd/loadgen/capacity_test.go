@@ -141,21 +141,27 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 	small := servertest.Redis(t, "--maxmemory", "3mb")
 	locked := servertest.Redis(t, "--requirepass", "well-kept")
 	silent, full := mute(t, false), mute(t, true)
-	for name, c := range map[string]struct{ address, want string }{
-		"nobody is there":       {"redis://127.0.0.1:1", "refused"},
-		"no word":               {"redis://" + silent, ": no answer in time\n"},
-		"no page":               {"http://" + silent + "/a%20page", "GET /a%20page: "},
-		"no connection":         {"redis://" + full, ": no answer in time\n"},
-		"no connection of HTTP": {"http://" + full, "timeout"},
-		"a replica":             {replica, "is a replica: load its primary"},
-		"too little room":       {small, "use fewer --keys, or a smaller --size"},
-		"other keys":            {primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
-		"no password":           {locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
-		"a wrong password":      {"redis://:never-said@" + locked, "WRONGPASS"},
+	plain, indexed := servertest.StartIgnite(t), servertest.StartIgnite(t)
+	indexed.Indexed = true
+	for name, c := range map[string]struct{ args, want string }{
+		"nobody is there":       {"capacity redis://127.0.0.1:1", "refused"},
+		"no word":               {"capacity redis://" + silent, ": no answer in time\n"},
+		"no page":               {"capacity http://" + silent + "/a%20page", "GET /a%20page: "},
+		"no connection":         {"capacity redis://" + full, ": no answer in time\n"},
+		"no connection of HTTP": {"capacity http://" + full, "timeout"},
+		"a replica":             {"capacity " + replica, "is a replica: load its primary"},
+		"too little room":       {"capacity " + small, "use fewer --keys, or a smaller --size"},
+		"other keys":            {"capacity " + primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
+		"other keys to size":    {"size " + primary, "holds 1 key already: what these items take could not be told apart: write the address of an empty server"},
+		"no word of its memory": {"size ignite://" + plain.Addr, "put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process"},
+		"no such region":        {"size ignite://" + indexed.Addr + "/none", `has no data region "none": write the name of one that it has`},
+		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", "use a smaller --sample, or a smaller --value"},
+		"no password":           {"capacity " + locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
+		"a wrong password":      {"capacity redis://:never-said@" + locked, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, command(t, "capacity", c.address))
+			p := start(t, command(t, strings.Fields(c.args)...))
 			require.Equal(t, 6, p.wait(30*time.Second), "%s", &p.stderr)
 			require.Contains(t, p.stderr.String(), c.want)
 			require.NotContains(t, p.stderr.String(), "never-said")

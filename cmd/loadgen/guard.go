@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,14 @@ var askable = map[string][]string{
 	"redis":     {"slave_read_only", "cluster_enabled", "used_memory", "maxmemory", "total_commands_processed"},
 	"memcached": {"curr_items", "bytes", "limit_maxbytes", "cmd_get", "cmd_set"},
 	"postgres":  {"connections", "xact_commit"},
+	"ignite":    {"TotalServerNodes", "TotalUsedSize", "MaxSize"},
+}
+
+// limited are the figures of a server's memory and of its limit, by driver.
+var limited = map[string][2]string{
+	"redis":     {"used_memory", "maxmemory"},
+	"memcached": {"bytes", "limit_maxbytes"},
+	"ignite":    {"TotalUsedSize", "MaxSize"},
 }
 
 // databases is how many of Redis' databases are searched for other keys.
@@ -125,11 +134,20 @@ func (q *quick) refuse(told map[string]float64) error {
 	if told["cluster_enabled"] > 0 {
 		return failed("%s is a node of a cluster: load all of it by a plan with cluster = true (docs/plans.md)", q.at)
 	}
-	room, limited := told["maxmemory"]-told["used_memory"], told["maxmemory"] > 0
-	if q.Driver == "memcached" {
-		room, limited = told["limit_maxbytes"]-told["bytes"], told["limit_maxbytes"] > 0
+	_, asked := told["TotalServerNodes"]
+	_, sized := told["TotalUsedSize"]
+	switch {
+	case q.Driver != "ignite":
+	case asked && !sized:
+		return failed("%s has no data region %s: write the name of one that it has, as in ignite://HOST/REGION", q.at, cmp.Or(q.Database, `"default"`))
+	case !sized:
+		return failed("%s does not say how much of its data region is in use: put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process (docs/size.md#other-servers)", q.at)
+	case told["TotalServerNodes"] > 1:
+		return failed("%s is one of %.0f nodes, and tells of its own memory only: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
 	}
-	if need := float64(q.Keys) * float64(q.bytes+perKey); limited && need > room {
+	of := limited[q.Driver]
+	limit, room := told[of[1]], told[of[1]]-told[of[0]]
+	if need := float64(q.Keys) * float64(q.bytes+perKey); limit > 0 && need > room {
 		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
 			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer())
 	}
@@ -144,9 +162,17 @@ func (q *quick) fewer() string {
 	return "fewer --keys, or a smaller --size"
 }
 
+// alone returns what to do if the server is not this command's alone.
+func (q *quick) alone() string {
+	if q.Fillings != nil {
+		return "what these items take could not be told apart: write the address of an empty server that nobody uses, such as one started for this"
+	}
+	return "if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
+}
+
 // others returns an error if a server holds other keys, or if other clients use it.
 func (q *quick) others(before, after map[string]float64, within time.Duration) error {
-	const remedy = ": if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
+	remedy := ": " + q.alone()
 	keys := after["curr_items"]
 	for i := range databases {
 		keys += after[fmt.Sprintf("db%d_keys", i)]
@@ -161,6 +187,9 @@ func (q *quick) others(before, after map[string]float64, within time.Duration) e
 	}
 	if more > othersMay*within.Seconds() {
 		return failed("others use %s: it carried out %.0f commands in a second%s", q.at, more/within.Seconds(), remedy)
+	}
+	if grown := after["TotalUsedSize"] - before["TotalUsedSize"]; grown != 0 {
+		return failed("others use %s: its data region grew by %.0f bytes in a second%s", q.at, grown, remedy)
 	}
 	if len(after) == 0 {
 		return errors.New("it tells nothing of itself" + remedy)

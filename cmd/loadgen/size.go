@@ -46,23 +46,25 @@ func newSize() *cobra.Command {
 		Use:   "size URL|HOST:PORT",
 		Short: "Say what an item takes in a server's memory, and how many fit",
 		Long: `Say how many bytes an item takes in a server, how much memory more items would take, and how many a memory has room for, each with a 95 %
-interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's table on disk.
+interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's table on disk, what is in use of the data region
+of an Ignite node, which needs ignite-indexing for that.
 
-The address is a URL (redis://, rediss://, memcached://, postgres://) or HOST:PORT with --driver. A password comes from LOADGEN_SECRET_TARGET in the
+The address is a URL (redis://, rediss://, memcached://, postgres://, ignite://HOST/REGION) or HOST:PORT with --driver. A password comes from LOADGEN_SECRET_TARGET in the
 environment, or from --password-file.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run: six fills, 120,000 items and 64 MiB at most, with a look at the server after
-each. Its keys have a prefix of this run alone, and it deletes them by name at the end; PostgreSQL gets a table of its own. It refuses a server that
+each. Its keys have a prefix of this run alone, and it deletes them by name at the end; PostgreSQL gets a table of its own, Ignite a cache. It refuses a server that
 holds other keys or is in use, since their memory could not be told apart.`,
 		Example: `  loadgen size redis://127.0.0.1:6379 --value 200B --items 10M
   loadgen size redis://127.0.0.1:6379 --value 1KiB --maxmemory 4GiB
-  loadgen size 127.0.0.1:11211 --driver memcached --value 200B --key 40`,
+  loadgen size 127.0.0.1:11211 --driver memcached --value 200B --key 40
+  loadgen size ignite://127.0.0.1 --value 200B --items 1M`,
 		Args: one("address"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
 	}
 	f := c.Flags()
 	flags.share(f, "runs", "out", "progress", "label", "loops", "strict")
-	f.StringVar(&flags.driver, "driver", "", "the `NAME` of the protocol, if the address is no URL: redis, memcached or postgres (default redis)")
+	f.StringVar(&flags.driver, "driver", "", "the `NAME` of the protocol, if the address is no URL: redis, memcached, postgres or ignite (default redis)")
 	f.StringVar(&flags.size, "value", "200B", "values have this `SIZE`")
 	f.IntVar(&flags.key, "key", leastKey, "keys have `N` bytes, 24 or more")
 	f.StringVar(&flags.items, "items", "", "say what `N` items would take, such as 10M")
@@ -78,14 +80,11 @@ holds other keys or is in use, since their memory could not be told apart.`,
 
 // run writes the plan, runs it, and prints the answer.
 func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
-	a, err := parseAddress(at, f.driver)
+	a, err := sizable().parse(at, f.driver)
 	if err != nil {
 		return err
 	}
-	fields, known := footprint.Of(a.driver)
-	if !known {
-		return fmt.Errorf("a server of driver %s does not say what its items take: write the address of redis, memcached or postgres", a.driver)
-	}
+	fields, _ := footprint.Of(a.driver)
 	words := f.wordsOn(cmd.ErrOrStderr())
 	if err := errors.Join(f.checkProgress(), f.loops.check(), f.secretOf(a, words)); err != nil {
 		return err

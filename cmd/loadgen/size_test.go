@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,19 +83,23 @@ func TestSizeForetellsRedis(t *testing.T) {
 	require.Greater(t, *seen["used_memory_rss"].PerItem+*seen["used_memory_rss"].PerItemCI95, *used.PerItem)
 }
 
-// An item takes about its bytes and what a server needs beside, in memcached and in PostgreSQL, too, whether a store is looked at between fills or while it
+// An item takes about its bytes and what a server needs beside, in memcached, PostgreSQL and Ignite, too, whether a store is looked at between fills or while it
 // is filled.
 func TestSizeOfServers(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(servertest.Postgres(t))
 	require.NoError(t, err)
 	memcached := servertest.Memcached(t)
+	ignite := servertest.StartIgnite(t)
+	ignite.Indexed = true
+	t.Cleanup(func() { require.NotContains(t, strings.Join(ignite.Caches(), " "), "loadgen") })
 	for name, c := range map[string]struct {
 		address, target, fields string
 		items                   int
 	}{
-		"bytes":      {"memcached://" + memcached, fmt.Sprintf("driver = \"memcached\"\nendpoints = [%q]", memcached), `"bytes", "curr_items"`, 20_000},
-		"table_size": {u.String(), fmt.Sprintf("driver = \"postgres\"\nendpoints = [%q]\nuser = \"loadgen\"\ndatabase = \"postgres\"\npassword = secret(\"PG\")", u.Host), `"table_size", "table_rows"`, 5000},
+		"bytes":         {"memcached://" + memcached, fmt.Sprintf("driver = \"memcached\"\nendpoints = [%q]", memcached), `"bytes", "curr_items"`, 20_000},
+		"table_size":    {u.String(), fmt.Sprintf("driver = \"postgres\"\nendpoints = [%q]\nuser = \"loadgen\"\ndatabase = \"postgres\"\npassword = secret(\"PG\")", u.Host), `"table_size", "table_rows"`, 5000},
+		"TotalUsedSize": {"ignite://" + ignite.Addr, fmt.Sprintf("driver = \"ignite\"\nendpoints = [%q]\ncache_name = \"items\"", ignite.Addr), `"TotalUsedSize", "OffHeapPrimaryEntriesCount"`, 20_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

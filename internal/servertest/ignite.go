@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 type Ignite struct {
 	Addr    string
 	Shuffle bool // answer requests that came together in any order, as real nodes do; set it before the first connection
+	Indexed bool // answer questions for versions and metrics, as a node with ignite-indexing does; likewise
 
 	mu     sync.Mutex
 	names  []string                // of caches, in order
@@ -70,6 +73,13 @@ func (s *Ignite) Count(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[what]
+}
+
+// Caches returns the names of the caches.
+func (s *Ignite) Caches() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.names)
 }
 
 type igniteCache struct {
@@ -232,13 +242,18 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 		}
 		return 0, nil
 	case 2004:
+		if s.Indexed {
+			return 0, s.query(string(r.b))
+		}
 		return 1, text(nil, noEngine)
-	case 1000, 1001, 1002, 1003, 1004, 1010, 1011, 1013, 1016, 1020, 1055:
+	case 1000, 1001, 1002, 1003, 1004, 1010, 1011, 1013, 1016, 1020, 1055, 1056:
 	default:
 		return 2, text(nil, fmt.Sprintf("Invalid request op code: %d", op))
 	}
 	id := r.word()
-	r.take(1)
+	if op != 1056 {
+		r.take(1)
+	}
 	if r.bad {
 		return 0, nil
 	}
@@ -247,6 +262,10 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 		return 1000, text(nil, fmt.Sprintf("Cache does not exist [cacheId= %d]", int32(id)))
 	}
 	switch op {
+	case 1056:
+		delete(s.caches, id)
+		s.names = slices.DeleteFunc(s.names, func(name string) bool { return name == cache.name })
+		return 0, nil
 	case 1003, 1004:
 		return 0, s.many(op == 1004, cache.objects, r)
 	case 1013:
@@ -265,6 +284,36 @@ func (s *Ignite) execute(op uint16, r *igniteRequest) (status uint32, body []byt
 const noEngine = "50000: Failed to execute query because indexing is disabled and no query engine is configured (consider adding module ignite-indexing " +
 	"to classpath or moving it from 'optional' to 'libs' folder or configuring any query engine with " +
 	"IgniteConfiguration.SqlConfiguration.QueryEnginesConfiguration property)."
+
+// query answers SQL: the version, or metrics of the caches that it names. An item takes 100 bytes of the region beside its key and value.
+func (s *Ignite) query(statement string) []byte {
+	if strings.Contains(statement, "NODES") {
+		return append(text(table(1, 1), "2.17.0"), 0)
+	}
+	used, rows := 16<<20, [][2]string{{"cluster.TotalServerNodes", "1"}}
+	for _, c := range s.caches {
+		for key, value := range c.objects {
+			used += len(key) + len(value) + 100
+		}
+		if strings.Contains(statement, "'cache."+c.name+".'") {
+			rows = append(rows, [2]string{"cache." + c.name + ".OffHeapPrimaryEntriesCount", strconv.Itoa(len(c.objects))})
+		}
+	}
+	if strings.Contains(statement, "'io.dataregion.default.'") {
+		used := strconv.Itoa((used + 4095) / 4096 * 4096)
+		rows = append(rows, [2]string{"io.dataregion.default.MaxSize", "268435456"}, [2]string{"io.dataregion.default.TotalUsedSize", used})
+	}
+	body := table(2, len(rows))
+	for _, row := range rows {
+		body = text(text(body, row[0]), row[1])
+	}
+	return append(body, 0)
+}
+
+// table is what precedes the cells of an answer to SQL: a cursor, and how many columns and rows there are. Whether there is more follows them.
+func table(columns, rows int) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(make([]byte, 8), uint32(columns)), uint32(rows))
+}
 
 // one carries out an op on a key.
 func (s *Ignite) one(op uint16, cache map[string][]byte, r *igniteRequest) []byte {

@@ -117,7 +117,9 @@ func TestRealIgnite(t *testing.T) {
 		}
 		after := asked(t, nodes.Addr, small)
 		require.EqualValues(t, 16, after["items"])
-		require.GreaterOrEqual(t, after["TotalUsedPages"]-before["TotalUsedPages"], 16*100_000/4096.0)
+		require.GreaterOrEqual(t, after["TotalUsedSize"]-before["TotalUsedSize"], 16*100_000.0)
+		require.EqualValues(t, servertest.IgniteSmall, after["MaxSize"])
+		require.EqualValues(t, 1, after["TotalServerNodes"])
 		other := &ignite.Config{CacheName: "few", Region: "default"}
 		again, err := dial()
 		require.NoError(t, err)
@@ -129,6 +131,32 @@ func TestRealIgnite(t *testing.T) {
 		defer fresh.Close()
 		err = d.Prepare(t.Context(), fresh, driver.Link{Config: &ignite.Config{CacheName: "none", Region: "none"}})
 		require.ErrorContains(t, err, `make cache "none" in data region "none", which each node must have`)
+	})
+	t.Run("a temporary cache", func(t *testing.T) {
+		own := driver.Link{Config: &ignite.Config{CacheName: "own", Temporary: true}}
+		asks := func(do func(ctx context.Context, conn net.Conn, link driver.Link) error) {
+			conn, err := dial()
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, do(t.Context(), conn, own))
+		}
+		there := func() (is bool) {
+			asks(func(ctx context.Context, conn net.Conn, link driver.Link) error {
+				id, err := d.Identify(ctx, conn, link)
+				_, is = id["mode"]
+				return err
+			})
+			return is
+		}
+		asks(d.Prepare)
+		x := overExecutor(t, d, own.Config.(*ignite.Config), nodes.Addr, plan.EventLoop, nil)
+		x.Do(t, driver.Request{Verb: driver.Put, Key: []byte("k"), Value: &driver.Value{Size: 3}})
+		asks(d.CleanUp)
+		require.True(t, there(), "it is not empty")
+		x.Do(t, driver.Request{Verb: driver.Delete, Key: []byte("k")})
+		asks(d.CleanUp)
+		require.False(t, there())
+		asks(d.CleanUp)
 	})
 	t.Run("what an item takes", func(t *testing.T) {
 		require.InEpsilon(t, igniteItem(t, nodes.Addr, 8000), igniteItem(t, nodes.Addr, 16_000), 0.05)
@@ -229,6 +257,7 @@ func testTwoNodes(t *testing.T, nodes *servertest.IgniteNodes) {
 	}
 	require.Eventually(t, func() bool { return missed(copied, joined.Addr) == keys && missed(single, joined.Addr) > 0 }, time.Minute, 100*time.Millisecond,
 		"it has its share of the keys, and a copy of all")
+	require.EqualValues(t, 2, asked(t, addrs[1], single)["TotalServerNodes"])
 
 	before := sum(single)
 	all(single, addrs[0], "two", driver.Put)
@@ -280,7 +309,7 @@ func igniteItem(t *testing.T, addr string, items int) float64 {
 		observe "node" {
 			server {
 				target = target.t
-				fields = ["TotalAllocatedSize", "OffHeapPrimaryEntriesCount"]
+				fields = ["TotalUsedSize", "OffHeapPrimaryEntriesCount"]
 			}
 		}
 		phase "fill" {
@@ -321,7 +350,7 @@ func igniteItem(t *testing.T, addr string, items int) float64 {
 	}
 	seen.End(look())
 	r := judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: target.Endpoints, Load: new(measure.Totals), Observed: map[string]*judge.Observation{"node": seen}})
-	each := r.Observe["node"]["TotalAllocatedSize"].PerItem
+	each := r.Observe["node"]["TotalUsedSize"].PerItem
 	require.NotNil(t, each, "%v", r.Nulls)
 	return *each
 }

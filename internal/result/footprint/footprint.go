@@ -52,7 +52,7 @@ func Of(driver string) (f Fields, known bool) {
 		return Fields{Memory: "table_size", Items: "table_rows"}, true
 	case "ignite":
 		return Fields{
-			Memory: "TotalAllocatedSize", Items: "OffHeapPrimaryEntriesCount", Lost: []string{"CacheEvictions"}, Process: resident,
+			Memory: "TotalUsedSize", Items: "OffHeapPrimaryEntriesCount", Limit: "MaxSize", Lost: []string{"CacheEvictions"}, Process: resident,
 			Still: "set metricsEnabled for its data region",
 		}, true
 	}
@@ -128,7 +128,11 @@ func New(r *run.Run, observation string, phases []string, items []int64, f Field
 		p.Beside, p.Besides = l.Slope, l.Half
 	}
 	if p.Item-p.ItemHalf <= 0 {
-		return nil, fmt.Errorf("%s does not grow with the items: from %s to %s", f.Memory, quantity.Bytes(int64(p.Memory[0])), quantity.Bytes(int64(p.Memory[len(p.Memory)-1])))
+		still := ""
+		if f.Still != "" {
+			still = ": " + f.Still
+		}
+		return nil, fmt.Errorf("%s does not grow with the items: from %s to %s%s", f.Memory, quantity.Bytes(int64(p.Memory[0])), quantity.Bytes(int64(p.Memory[len(p.Memory)-1])), still)
 	}
 	return p, nil
 }

@@ -23,6 +23,7 @@ const (
 	opGetOrCreate   = 1052
 	opMake          = 1054 // get or create a cache, with a configuration
 	opConfiguration = 1055
+	opDestroy       = 1056
 	opSQL           = 2004
 )
 
@@ -49,6 +50,7 @@ const (
 type codec struct {
 	cache          uint32
 	name, region   string
+	temporary      bool
 	user, password string
 
 	seed    maphash.Seed
@@ -103,12 +105,21 @@ func (c *codec) ParseGreeting(b []byte, _ int) (int, error) {
 		binary.LittleEndian.Uint16(body), binary.LittleEndian.Uint16(body[2:]), binary.LittleEndian.Uint16(body[4:]), text)
 }
 
-// appendHead appends the head of every request to a cache.
-func (c *codec) appendHead(dst []byte, op uint16, id uint64) []byte {
+// appendOp appends the head of every request.
+func appendOp(dst []byte, op uint16, id uint64) []byte {
 	dst = append(dst, 0, 0, 0, 0) // room for the length, which ended fills in
-	dst = binary.LittleEndian.AppendUint16(dst, op)
-	dst = binary.LittleEndian.AppendUint64(dst, id)
-	return append(binary.LittleEndian.AppendUint32(dst, c.cache), 0)
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(dst, op), id)
+}
+
+// appendHead appends the head of a request to a cache.
+func (c *codec) appendHead(dst []byte, op uint16, id uint64) []byte {
+	return append(binary.LittleEndian.AppendUint32(appendOp(dst, op, id), c.cache), 0)
+}
+
+// appendSize appends the request for the number of keys in the cache.
+func (c *codec) appendSize(dst []byte, id uint64) []byte {
+	at := len(dst)
+	return ended(append(c.appendHead(dst, opSize, id), 0, 0, 0, 0), at) // with no peek modes
 }
 
 // ended writes the length of the message that begins at an offset into its first bytes.

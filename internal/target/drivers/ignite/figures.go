@@ -24,9 +24,12 @@ var figures = [...]driver.Figure{
 	{Name: "CacheRemovals", Counter: true},
 	{Name: "CacheEvictions", Counter: true},
 	{Name: "TotalAllocatedSize", Unit: "bytes"},
+	{Name: "TotalUsedSize", Unit: "bytes"},
+	{Name: "MaxSize", Unit: "bytes"},
 	{Name: "SizeUsedByData", Unit: "bytes"},
 	{Name: "TotalUsedPages"},
 	{Name: "PagesFillFactor"},
+	{Name: "TotalServerNodes"},
 }
 
 // Figures lists figures of the cache and its region.
@@ -59,13 +62,12 @@ func (Driver) AppendQuestion(dst []byte, link driver.Link) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := len(dst)
-	dst = ended(append(c.appendHead(dst, opSize, askSize), 0, 0, 0, 0), at) // with no peek modes
+	dst = c.appendSize(dst, askSize)
 	region := c.region
 	if region == "" {
 		region = defaultRegion
 	}
-	var where []string
+	where := []string{"NAME = 'cluster.TotalServerNodes'"}
 	for _, prefix := range []string{"cache." + c.name + ".", "io.dataregion." + region + "."} {
 		where = append(where, fmt.Sprintf("left(NAME, %d) = '%s'", len([]rune(prefix)), strings.ReplaceAll(prefix, "'", "''")))
 	}
@@ -78,11 +80,10 @@ const mostRows = 4096
 // appendSQL appends a query of the system's views.
 func appendSQL(dst []byte, id uint64, query string) []byte {
 	at := len(dst)
-	dst = binary.LittleEndian.AppendUint16(append(dst, 0, 0, 0, 0), opSQL)
-	dst = binary.LittleEndian.AppendUint64(dst, id)
-	dst = appendObject(append(dst, 0, 0, 0, 0, 0), typeString, "SYS") // no cache
-	dst = binary.LittleEndian.AppendUint32(dst, mostRows)             // rows of a page
-	dst = append(dst, 0xff, 0xff, 0xff, 0xff)                         // all rows
+	dst = append(appendOp(dst, opSQL, id), 0, 0, 0, 0, 0) // no cache
+	dst = appendObject(dst, typeString, "SYS")
+	dst = binary.LittleEndian.AppendUint32(dst, mostRows) // rows of a page
+	dst = append(dst, 0xff, 0xff, 0xff, 0xff)             // all rows
 	dst = appendObject(dst, typeString, query)
 	return ended(append(dst, make([]byte, 4+1+6+8+1)...), at) // no arguments, any statement, no options, no timeout, no names of columns
 }

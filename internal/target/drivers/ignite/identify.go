@@ -108,6 +108,34 @@ func (Driver) Prepare(ctx context.Context, conn net.Conn, link driver.Link) erro
 	return nil
 }
 
+// CleanUp destroys a temporary cache that is empty: of the workers that clear it, the last one does.
+func (Driver) CleanUp(ctx context.Context, conn net.Conn, link driver.Link) error {
+	c, err := newCodec(link)
+	if err != nil || !c.temporary {
+		return err
+	}
+	err = driver.Interruptible(ctx, conn, func() error {
+		if err := c.shake(conn); err != nil {
+			return err
+		}
+		status, body, err := ask(conn, c.appendSize(nil, 1))
+		if err == nil && status == 0 {
+			if len(body) != 8 || binary.LittleEndian.Uint64(body) > 0 {
+				return nil
+			}
+			status, body, err = ask(conn, ended(binary.LittleEndian.AppendUint32(appendOp(nil, opDestroy, 2), c.cache), 0))
+		}
+		if err == nil && status != 0 && status != noCache {
+			err = said(status, body)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("destroy cache %q: %w", c.name, err)
+	}
+	return nil
+}
+
 // Properties of a cache.
 const (
 	propertyName   = 0
@@ -120,7 +148,7 @@ func (c *codec) making() []byte {
 	if c.region != "" {
 		op = opMake
 	}
-	b := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(make([]byte, lengthSize), op), 1)
+	b := appendOp(nil, op, 1)
 	if c.region == "" {
 		return ended(appendObject(b, typeString, c.name), 0)
 	}

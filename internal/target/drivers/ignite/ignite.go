@@ -44,14 +44,15 @@ var (
 	_ driver.Batcher    = Driver{}
 	_ driver.Informant  = Driver{}
 	_ driver.Identifier = Driver{}
-	_ driver.Preparer   = Driver{}
+	_ driver.Cleaner    = Driver{}
 )
 
 // Config holds what an ignite target takes beside the common attributes.
 type Config struct {
-	CacheName string         `hcl:"cache_name,optional" json:"cache_name"` // created with the cluster's defaults if it does not exist
-	Region    string         `hcl:"region,optional" json:"region"`         // the data region of a cache that the driver creates; "" for the cluster's default
-	User      string         `hcl:"user,optional" json:"user"`             // "" for none
+	CacheName string         `hcl:"cache_name,optional" json:"cache_name"`         // created with the cluster's defaults if it does not exist
+	Region    string         `hcl:"region,optional" json:"region"`                 // the data region of a cache that the driver creates; "" for the cluster's default
+	Temporary bool           `hcl:"temporary,optional" json:"temporary,omitempty"` // destroyed after a completed clear phase, if it is empty
+	User      string         `hcl:"user,optional" json:"user"`                     // "" for none
 	Password  *driver.Secret `hcl:"password,optional" json:"password,omitempty"`
 }
 
@@ -107,7 +108,7 @@ func newCodec(link driver.Link) (*codec, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("ignite: %w", err)
 	}
-	c := &codec{cache: hashCode(cfg.CacheName), name: cfg.CacheName, region: cfg.Region, user: cfg.User, seed: maphash.MakeSeed(), repeats: map[uint32][]uint64{}}
+	c := &codec{cache: hashCode(cfg.CacheName), name: cfg.CacheName, region: cfg.Region, temporary: cfg.Temporary, user: cfg.User, seed: maphash.MakeSeed(), repeats: map[uint32][]uint64{}}
 	if cfg.Password != nil {
 		var err error
 		if c.password, err = link.Secrets(cfg.Password.Name); err != nil {
