@@ -28,7 +28,7 @@ func verifyFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "verify.unread", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Unread) }),
-			Says: "whose get failed: what became of them is not known",
+			Says: "whose get failed, so that it is not known whether they are lost",
 		},
 	}
 }

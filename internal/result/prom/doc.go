@@ -19,12 +19,12 @@
 //	                            at most
 //	run                               4   1 of them on a worker's page
 //	assert                            2   on the coordinator's page only
-//	observation                      30   likewise; a field each
+//	observation                      30   on the coordinator's page only; a field each
 //	phase                            40   9, 8 more with a setup, and 2 for each endpoint
 //	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
 //	further target of a phase        22   2 for each endpoint; 5 more for each op there
 //	scenario of a phase              36   9 counters and gauges, 3 histograms of 9; a phase has at most 32
-//	step of a scenario               36   likewise
+//	step of a scenario               36   9 counters and gauges, 3 histograms of 9
 //	worker                            5
 //
 // [Series] and [PartSeries] add them up for a plan. With more than 7 endpoints, those from the 7th on share the name "other".

@@ -40,7 +40,7 @@ func Handler(c *Collector) http.Handler {
 	}
 	mux.HandleFunc("GET /sd", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_ = json.NewEncoder(w).Encode(groups(c.workers())) // likewise
+		_ = json.NewEncoder(w).Encode(groups(c.workers())) // an error means that the client is gone
 	})
 	return mux
 }

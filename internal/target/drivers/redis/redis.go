@@ -20,8 +20,8 @@
 //
 //	commands that a plan words itself:
 //	null             miss, unless the plan expects otherwise
-//	:0               miss for a delete, likewise
-//	of any kind      ok, likewise; aggregates are read whole, however deep
+//	:0               miss for a delete, unless the plan expects otherwise
+//	of any kind      ok, unless the plan expects otherwise; aggregates are read whole, however deep
 //	an error within  error, with the words of the first one
 //
 // Anything else is not an answer to the request. The stream of replies can then no longer be trusted, and Parse returns an error. The format is the
