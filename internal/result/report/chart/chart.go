@@ -90,7 +90,7 @@ func (c *Chart) SVG() string {
 	}
 	for _, m := range c.Moments {
 		d.add(`<line class="mark" x1="%[1]s" x2="%[1]s" y1="%[2]d" y2="%[3]d"/>`, c.x(m.X), top, top+plotHigh)
-		d.text("note", left+plotWide*c.X.at(m.X)+3, 1, m.Text)
+		d.text("note", left+plotWide*c.X.at(m.X)+3, 1-16./plotHigh, m.Text) // below the legend
 	}
 	for _, l := range c.Lines {
 		d.line(c, &l)
