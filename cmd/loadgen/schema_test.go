@@ -195,6 +195,9 @@ phase "later" {
   dataset = dataset.d
   ops     = { append = 1 }
   closed { iterations = 40 }
+}
+assert "one op in ten waits for a sync" {
+  that = phase.later.op.append.sync.count == 40 && phase.later.op.append.sync.min == 0 && phase.later.op.append.sync.max > 0
 }`
 
 // ofFiles has keys and values from files, scenarios over two targets, and a trace from which a line is left out.

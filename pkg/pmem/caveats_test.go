@@ -28,6 +28,19 @@ func TestMountWithoutBarriersIsNamed(t *testing.T) {
 	}
 }
 
+// TestFencesAreTimedWhereTheyWaitForADevice, and elsewhere it says why not.
+func TestFencesAreTimedWhereTheyWaitForADevice(t *testing.T) {
+	disk := Place{FileSystem: "ext4", Device: "/dev/sda1"}
+	for mode, says := range map[Mode]string{
+		Msync: "", Fdatasync: "", None: "nothing waits until it is durable", ODsync: `"o_dsync", one call writes an entry and waits`, ODirect: `"o_direct", one call`,
+		CLWB: `"clwb", waiting takes hardly longer than reading the clock`, MapSync: `"map_sync", waiting takes`,
+	} {
+		require.Equal(t, says == "", Untimed(mode, disk) == "", mode)
+		require.Contains(t, Untimed(mode, disk), says)
+	}
+	require.Equal(t, "on tmpfs, which lives in memory, a sync takes hardly longer than reading the clock", Untimed(Msync, Place{FileSystem: "tmpfs", Device: "none"}))
+}
+
 // TestEachFileSystemHasItsCaveat, whatever the mode, and each mode has its own beside it.
 func TestEachFileSystemHasItsCaveat(t *testing.T) {
 	for system, says := range map[string]string{

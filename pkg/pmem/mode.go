@@ -1,6 +1,10 @@
 package pmem
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Mode says what makes a write durable. The package comment has the table.
 type Mode string
@@ -67,4 +71,27 @@ type Medium interface {
 	Flush(off, n int64) error
 	// Fence returns once everything flushed on this Medium is durable, or an error if some of it may never be.
 	Fence() error
+}
+
+// Timed is a Medium that measures how long its fences take.
+type Timed interface {
+	Medium
+	// Waited returns how long all fences on this Medium have taken so far.
+	Waited() time.Duration
+}
+
+// Untimed says why the fences of files in a mode and place are not measured; "" if they are. Those that wait for a device are. For others, reading the
+// clock twice would take a good part of the time measured.
+func Untimed(mode Mode, place Place) string {
+	switch {
+	case mode == None:
+		return `with sync = "none", nothing waits until it is durable`
+	case mode.opened():
+		return fmt.Sprintf("with sync = %q, one call writes an entry and waits until it is durable", mode)
+	case !mode.Syncs():
+		return fmt.Sprintf("with sync = %q, waiting takes hardly longer than reading the clock", mode)
+	case place.Volatile():
+		return fmt.Sprintf("on %s, which lives in memory, a sync takes hardly longer than reading the clock", place.FileSystem)
+	}
+	return ""
 }

@@ -79,6 +79,11 @@ func TestWritesAreThereWhenOpenedAgain(t *testing.T) {
 				require.NoError(t, w.Flush(8, 8))
 				require.NoError(t, w.Fence())
 				require.NoError(t, f.Check())
+				timed, is := w.(Timed)
+				require.Equal(t, name == "ordinary" && (mode == Msync || mode == Fdatasync), is)
+				if is {
+					require.Positive(t, timed.Waited())
+				}
 				require.NoError(t, f.Close())
 				require.ErrorIs(t, f.Close(), os.ErrClosed)
 				require.ErrorIs(t, w.Fence(), os.ErrClosed)

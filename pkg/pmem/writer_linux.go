@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +33,35 @@ type writer struct {
 	_      [2*line - 8*8]byte
 }
 
-// Writer returns a new Medium. Each goroutine needs its own: a fence waits only for what was flushed on the same Medium.
+// timedWriter is the Medium of a File whose fences wait for a device.
+type timedWriter struct {
+	writer
+	waited time.Duration
+}
+
+// Fence implements Medium.
+func (w *timedWriter) Fence() error {
+	began := time.Now()
+	err := w.writer.Fence()
+	w.waited += time.Since(began)
+	return err
+}
+
+// Waited implements Timed.
+func (w *timedWriter) Waited() time.Duration { return w.waited }
+
+// Writer returns a new Medium, which is a Timed one unless [Untimed] says why not. Each goroutine needs its own: a fence waits only for what was flushed
+// on the same Medium.
 func (f *File) Writer() Medium {
-	w := &writer{file: f}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.writers = append(f.writers, w)
+	if Untimed(f.mode, f.place) != "" {
+		w := &writer{file: f}
+		f.writers = append(f.writers, w)
+		return w
+	}
+	w := &timedWriter{writer: writer{file: f}}
+	f.writers = append(f.writers, &w.writer)
 	return w
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -192,13 +193,17 @@ func (l *Append) Fits(n int64) bool {
 
 // AppendWriter appends to a log. One goroutine at a time may use it; it allocates nothing.
 type AppendWriter struct {
-	log  *Append
-	m    pmem.Medium
-	head [recordHeader]byte
+	log    *Append
+	m      pmem.Medium
+	head   [recordHeader]byte
+	waited time.Duration // for groups
 }
 
 // Writer returns a new writer.
 func (l *Append) Writer() *AppendWriter { return &AppendWriter{log: l, m: l.region.Writer()} }
+
+// Waited returns how long all calls of Append so far have waited for durability. Without a group, it is 0 unless mediums are [pmem.Timed].
+func (w *AppendWriter) Waited() time.Duration { return w.waited + waited(w.m) }
 
 // Append adds a record and returns its sequence number once it is durable. Numbers rise by one, even across a Clear. It returns ErrFull and
 // ErrTooLarge unwrapped; after any other error nothing more can be appended.
@@ -258,7 +263,10 @@ func (w *AppendWriter) grouped(p []byte) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.group.wait(l.group.stored); err != nil {
+	began := time.Now()
+	err = l.group.wait(l.group.stored)
+	w.waited += time.Since(began)
+	if err != nil {
 		return 0, fmt.Errorf("append record %d, %d bytes: %w", seq, len(p), err)
 	}
 	return seq, nil

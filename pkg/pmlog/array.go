@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -136,6 +137,9 @@ type ArrayWriter struct {
 
 // Writer returns a new writer.
 func (l *Array) Writer() *ArrayWriter { return &ArrayWriter{log: l, m: l.region.Writer()} }
+
+// Waited returns how long all calls of Write so far have waited for durability; 0 unless mediums are [pmem.Timed].
+func (w *ArrayWriter) Waited() time.Duration { return waited(w.m) }
 
 // Write sets the value of a slot to p; an empty p empties the slot. Until it returns, a crash leaves the old value or p. It returns ErrTooLarge
 // unwrapped.

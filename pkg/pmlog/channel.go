@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -30,7 +31,8 @@ type Channel struct {
 	group      *group // nil unless appends wait together
 
 	mu    sync.Mutex
-	m     pmem.Medium // of data
+	m     pmem.Medium   // of data
+	timed [2]pmem.Timed // m, and that of the side file; nil unless both are
 	heads *headers
 	end   int64
 	turn  int64      // number of the entry to write next, 0 or 1
@@ -66,7 +68,12 @@ func OpenChannel(data, side Region) (*Channel, error) {
 }
 
 func newChannel(data, side Region, heads *headers) *Channel {
-	return &Channel{data: data, side: side, oneForce: oneForce, m: data.Writer(), heads: heads}
+	l := &Channel{data: data, side: side, oneForce: oneForce, m: data.Writer(), heads: heads}
+	m, ok := l.m.(pmem.Timed)
+	if beside, both := heads.m.(pmem.Timed); ok && both {
+		l.timed = [2]pmem.Timed{m, beside}
+	}
+	return l
 }
 
 // entry records that a piece was appended.
@@ -215,18 +222,27 @@ func (l *Channel) whole(e entry) (bool, error) {
 // Append adds p and returns its offset once it is durable. It returns ErrFull and ErrTooLarge unwrapped; after any other error nothing more can be
 // appended. It allocates nothing.
 func (l *Channel) Append(p []byte) (off int64, err error) {
+	off, _, err = l.append(p)
+	return off, err
+}
+
+// append is Append. It also returns how long it waited for durability.
+func (l *Channel) append(p []byte) (off int64, waits time.Duration, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := int64(len(p))
 	if l.group != nil {
 		if off, err = l.store(p); err == nil {
+			began := time.Now()
 			err = l.sync()
+			waits = time.Since(began)
 		}
-		return off, err
+		return off, waits, err
 	}
+	before := l.waited()
 	switch err = l.place(n); {
 	case err != nil:
-		return 0, err
+		return 0, 0, err
 	case n == 0: // nothing to write
 	case n <= l.oneForce:
 		err = l.small(p)
@@ -235,11 +251,41 @@ func (l *Channel) Append(p []byte) (off int64, err error) {
 	}
 	if err != nil {
 		l.lost = fmt.Errorf("append %d bytes at %d: %w", n, l.end, err)
-		return 0, l.lost
+		return 0, 0, l.lost
 	}
 	off, l.end = l.end, l.end+n
-	return off, nil
+	return off, l.waited() - before, nil
 }
+
+// waited returns how long fences on both regions have taken so far; 0 if they do not measure that.
+func (l *Channel) waited() time.Duration {
+	if l.timed[0] == nil {
+		return 0
+	}
+	return l.timed[0].Waited() + l.timed[1].Waited()
+}
+
+// ChannelWriter appends to a channel, as its own methods do, and knows how long it has waited. One goroutine at a time may use it.
+type ChannelWriter struct {
+	log    *Channel
+	waited time.Duration
+}
+
+// Writer returns a new writer.
+func (l *Channel) Writer() *ChannelWriter { return &ChannelWriter{log: l} }
+
+// Append is Channel.Append.
+func (w *ChannelWriter) Append(p []byte) (off int64, err error) {
+	off, waits, err := w.log.append(p)
+	w.waited += waits
+	return off, err
+}
+
+// Store is Channel.Store.
+func (w *ChannelWriter) Store(p []byte) (off int64, err error) { return w.log.Store(p) }
+
+// Waited returns how long all calls of Append so far have waited for durability. Without a group, it is 0 unless mediums are [pmem.Timed].
+func (w *ChannelWriter) Waited() time.Duration { return w.waited }
 
 // place returns an error if there is no room for n bytes.
 func (l *Channel) place(n int64) error {

@@ -41,10 +41,18 @@ func (m slowMedium) Fence() error {
 	return nil
 }
 
-// joint returns a grouped append log, and a channel, each with its region of data.
-func joint(t *testing.T, limit Group) map[string]func() (write func(writer int) error, data *slowly, sizes func() GroupSizes) {
-	return map[string]func() (func(int) error, *slowly, func() GroupSizes){
-		"append": func() (func(int) error, *slowly, func() GroupSizes) {
+// together is a log whose writers share syncs.
+type together struct {
+	write  func(writer int) error
+	data   *slowly
+	sizes  func() GroupSizes
+	waited func(writer int) time.Duration
+}
+
+// joint returns a grouped append log, and a channel.
+func joint(t *testing.T, limit Group) map[string]func() together {
+	return map[string]func() together{
+		"append": func() together {
 			data := &slowly{Memory: &pmemtest.Memory{Bytes: make([]byte, dataStart+64<<10)}}
 			l, err := CreateAppend(data, AppendOptions{Order: Grouped})
 			require.NoError(t, err)
@@ -52,50 +60,62 @@ func joint(t *testing.T, limit Group) map[string]func() (write func(writer int) 
 			s, err := appendSubject(l, nil)
 			require.NoError(t, err)
 			data.fences = 0
-			return func(writer int) error { return s.write(writer, 0, bytes.Repeat([]byte{1}, 104)) }, data, l.Groups
+			return together{
+				func(writer int) error { return s.write(writer, 0, bytes.Repeat([]byte{1}, 104)) }, data, l.Groups,
+				func(writer int) time.Duration { return s.(*appends).w[writer].Waited() },
+			}
 		},
-		"channel": func() (func(int) error, *slowly, func() GroupSizes) {
+		"channel": func() together {
 			data := &slowly{Memory: &pmemtest.Memory{Bytes: make([]byte, 64<<10)}}
 			l, err := CreateChannel(data, &pmemtest.Memory{Bytes: make([]byte, SideSize)})
 			require.NoError(t, err)
 			l.Group(limit)
-			return func(int) error {
-				_, err := l.Append(bytes.Repeat([]byte{1}, 128))
+			w := [writers]*ChannelWriter{}
+			for i := range w {
+				w[i] = l.Writer()
+			}
+			return together{func(writer int) error {
+				_, err := w[writer].Append(bytes.Repeat([]byte{1}, 128))
 				return err
-			}, data, l.Groups
+			}, data, l.Groups, func(writer int) time.Duration { return w[writer].Waited() }}
 		},
 	}
 }
 
-// Writers that come at the same time share syncs: the first syncs for itself at once, and the second one of those that came meanwhile for all.
+// Writers that come at the same time share syncs: the first syncs for itself at once, and the second one of those that came meanwhile for all. Each
+// knows how long it has waited.
 func TestWritersOfAGroupShareSyncs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit Group
 		sizes GroupSizes
 		took  time.Duration
+		first time.Duration // the wait of the first writer; the others wait until the end
 	}{
-		{"at once", Group{}, GroupSizes{0: 1, 1: 1}, 2 * time.Millisecond},
-		{"after a delay", Group{MaxDelay: 5 * time.Millisecond}, GroupSizes{2: 1}, 6 * time.Millisecond},
-		{"after bytes enough", Group{MaxDelay: time.Hour, MaxBytes: 3 * 128}, GroupSizes{2: 1}, time.Millisecond},
+		{"at once", Group{}, GroupSizes{0: 1, 1: 1}, 2 * time.Millisecond, time.Millisecond},
+		{"after a delay", Group{MaxDelay: 5 * time.Millisecond}, GroupSizes{2: 1}, 6 * time.Millisecond, 6 * time.Millisecond},
+		{"after bytes enough", Group{MaxDelay: time.Hour, MaxBytes: 3 * 128}, GroupSizes{2: 1}, time.Millisecond, time.Millisecond},
 	} {
 		for layout, make := range joint(t, c.limit) {
 			servertest.Bubble(t, func(t *testing.T) {
-				write, data, sizes := make()
+				l := make()
 				began := time.Now()
 				var wait sync.WaitGroup
 				for writer := range writers {
 					wait.Go(func() {
-						if err := write(writer); err != nil {
+						if err := l.write(writer); err != nil {
 							t.Error(err)
 						}
 					})
 					synctest.Wait()
 				}
 				wait.Wait()
-				require.Equal(t, c.sizes, sizes(), "%s, %s", layout, c.name)
+				require.Equal(t, c.sizes, l.sizes(), "%s, %s", layout, c.name)
 				require.Equal(t, c.took, time.Since(began), "%s, %s", layout, c.name)
-				require.Equal(t, int(c.took%(5*time.Millisecond)/time.Millisecond), data.fences, "%s, %s", layout, c.name)
+				require.Equal(t, int(c.took%(5*time.Millisecond)/time.Millisecond), l.data.fences, "%s, %s", layout, c.name)
+				for writer, want := range [writers]time.Duration{c.first, c.took, c.took} {
+					require.Equal(t, want, l.waited(writer), "%s, %s, writer %d", layout, c.name, writer)
+				}
 			})
 		}
 	}
@@ -105,20 +125,20 @@ func TestWritersOfAGroupShareSyncs(t *testing.T) {
 func TestAFailedSyncFailsItsGroup(t *testing.T) {
 	for layout, make := range joint(t, Group{}) {
 		servertest.Bubble(t, func(t *testing.T) {
-			write, data, _ := make()
-			data.fails = 2
+			l := make()
+			l.data.fails = 2
 			var wait sync.WaitGroup
 			errs := [writers]error{}
 			for writer := range writers {
-				wait.Go(func() { errs[writer] = write(writer) })
+				wait.Go(func() { errs[writer] = l.write(writer) })
 				synctest.Wait()
 			}
 			wait.Wait()
 			require.NoError(t, errs[0], layout)
-			for _, err := range append(errs[1:], write(0)) {
+			for _, err := range append(errs[1:], l.write(0)) {
 				require.ErrorIs(t, err, errWornOut, layout)
 			}
-			require.Equal(t, 2, data.fences, layout)
+			require.Equal(t, 2, l.data.fences, layout)
 		})
 	}
 }

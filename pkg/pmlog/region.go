@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
@@ -36,6 +37,14 @@ func persist(m pmem.Medium, off int64, p []byte) error {
 		return err
 	}
 	return m.Fence()
+}
+
+// waited returns how long the fences on a medium have taken so far; 0 if the medium does not measure that.
+func waited(m pmem.Medium) time.Duration {
+	if t, ok := m.(pmem.Timed); ok {
+		return t.Waited()
+	}
+	return 0
 }
 
 // keep flushes the bytes that a recovery has found, so that a fence makes them durable before anything is built on them. A process that was killed

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 )
 
 // The names of a log's segments: the one being written, the full one before it, and the one to write next.
@@ -237,12 +238,13 @@ func (s *Segments) release() error {
 
 // SegmentsWriter appends to a log in segments. One goroutine at a time may use it; it allocates nothing but at a rotation.
 type SegmentsWriter struct {
-	log *Segments
-	to  *AppendWriter
+	log    *Segments
+	to     *AppendWriter
+	waited time.Duration // in earlier segments
 }
 
 // Writer returns a new writer.
-func (s *Segments) Writer() *SegmentsWriter { return &SegmentsWriter{s, s.current.Writer()} }
+func (s *Segments) Writer() *SegmentsWriter { return &SegmentsWriter{log: s, to: s.current.Writer()} }
 
 // Append is AppendWriter.Append to the current segment. It returns ErrFull if that is full: Rotate makes room.
 func (w *SegmentsWriter) Append(p []byte) (uint64, error) { return w.writer().Append(p) }
@@ -250,8 +252,12 @@ func (w *SegmentsWriter) Append(p []byte) (uint64, error) { return w.writer().Ap
 // Store is AppendWriter.Store to the current segment.
 func (w *SegmentsWriter) Store(p []byte) (uint64, error) { return w.writer().Store(p) }
 
+// Waited is AppendWriter.Waited for all segments so far.
+func (w *SegmentsWriter) Waited() time.Duration { return w.waited + w.to.Waited() }
+
 func (w *SegmentsWriter) writer() *AppendWriter {
 	if w.to.log != w.log.current {
+		w.waited += w.to.Waited()
 		w.to = w.log.current.Writer()
 	}
 	return w.to

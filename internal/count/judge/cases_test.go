@@ -318,6 +318,7 @@ func (g *given) duration(text string) int64 {
 // ops counts n ops of each of so many sessions, the s-th of which begins s·ramp after from. An op is due every so long, starts late after that and no
 // earlier than gap after the one before it started, and takes so long, or long if it is one in each. One in each ends with an outcome, and the others
 // are ok. room=no: those that started late had waited for a free slot. scenario=i step=j: it is the j-th step of the i-th scenario. in: bytes of a reply.
+// sync: of each that is ok, the wait for its sync.
 func (g *given) ops(a args) {
 	verb := driver.Get
 	if name := a.of["verb"]; name != "" {
@@ -366,6 +367,9 @@ func (g *given) ops(a args) {
 				}
 			}
 			count(g.load, a, &o)
+			if a.of["sync"] != "" && o.Outcome == driver.OK {
+				g.load.Split(o.Verb, lasts, a.duration("sync"))
+			}
 			if a.of["growth"] != "" {
 				g.nth++
 				g.load.Grow(&o, g.nth)

@@ -233,6 +233,9 @@ func (b *builder) op(at string, verb driver.Verb, t, settled *measure.Op) *run.O
 		all := settled.AckAll(k)
 		r.Acks = append(r.Acks, b.times(fmt.Sprintf("%s.acks.%d", at, k-1), &all, "no op got "+good, "never got "+good))
 	}
+	if write, sync := settled.SplitAll(); sync.Count() > 0 {
+		r.Write, r.Sync = new(b.times(at+".write", &write, "", "failed")), new(b.times(at+".sync", &sync, "", "failed"))
+	}
 	for i := range settled.Kinds {
 		name, k := op.KindName(uint8(i+1)), &settled.Kinds[i]
 		path, none := at+".kind."+name, "no "+verb.String()+" ended so"

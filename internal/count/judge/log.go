@@ -7,6 +7,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -61,7 +62,7 @@ func merge(l, o *worker.Log) {
 		}
 	}
 	l.GroupCommit, l.Batches = joint(l.GroupCommit, o.GroupCommit), localfile.AddBatches(l.Batches, o.Batches)
-	l.AtRisk = l.AtRisk.Add(o.AtRisk)
+	l.AtRisk, l.Untimed = l.AtRisk.Add(o.AtRisk), joint(l.Untimed, o.Untimed)
 	l.Files += o.Files
 	l.FileBytes = max(l.FileBytes, o.FileBytes)
 	l.Entries, l.Bytes, l.Forces, l.Resets = l.Entries+o.Entries, l.Bytes+o.Bytes, l.Forces+o.Forces, l.Resets+o.Resets
@@ -104,6 +105,9 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 		if verb.Stores() && o.Rate != nil {
 			rate += *o.Rate
 		}
+		if verb.Stores() {
+			p.undivided("op."+p.words.Name(verb), o, l.Untimed)
+		}
 	}
 	if l.AtRisk != nil && rate > 0 { // at most until the end of the last sync
 		rate *= p.Seconds / (p.Seconds + l.AtRisk.LastSyncSeconds)
@@ -144,4 +148,28 @@ func (p *phase) nullable(to **float64, f float64, path string, code reason.Code,
 		return
 	}
 	*to = number(f)
+}
+
+// undivided records why the parts of an op's service times are null, if they are.
+func (p *phase) undivided(at string, o *run.Op, untimed string) {
+	why := reason.Why{Code: reason.NotCounted, Text: untimed}
+	switch {
+	case untimed != "":
+	case o.Sync != nil:
+		return
+	case o.OK == 0:
+		why = reason.Why{Code: reason.NoOps, Text: "no op ended ok"}
+	default:
+		why.Text = "its driver does not tell"
+	}
+	b := builder{phase: p}
+	for path, part := range map[string]**run.Latency{at + ".write": &o.Write, at + ".sync": &o.Sync} {
+		for old := range p.Nulls {
+			if strings.HasPrefix(old, path+".") { // of the workers that know it
+				p.known(old)
+			}
+		}
+		*part = new(b.times(path, &measure.Times{}, why.Text, ""))
+		p.explain(path, why)
+	}
 }

@@ -84,7 +84,12 @@ func (a *accounted) add(o *Op) {
 	for i := range o.acks() {
 		sum(o.Acks[i].Print())
 	}
-	weight = firstKind // fixed, since the number of acks differs between parts
+	weight = firstSplit // fixed, since the number of acks differs between parts, as that of kinds does
+	if o.Split != nil {
+		sum(o.Split.Write.Print())
+		sum(o.Split.Sync.Print())
+	}
+	weight = firstKind
 	for i := range o.kinds() {
 		sum(o.Kinds[i].Service.Print())
 		sum(o.Kinds[i].Response.Print())
@@ -101,8 +106,9 @@ func (a *accounted) add(o *Op) {
 
 // The first weights of fields that not every op has.
 const (
-	firstKind = 1 << 10
-	firstStep = 1 << 11
+	firstSplit = 1<<10 - 2
+	firstKind  = 1 << 10
+	firstStep  = 1 << 11
 )
 
 // weightOf returns a factor that differs for each place. It is odd, so that no factor makes different counts equal.

@@ -108,6 +108,12 @@ func (o *Op) check(name fmt.Stringer) error {
 	if sorted > ended {
 		errs = append(errs, fmt.Errorf("%s: %d are of a kind, but %d ended", name, sorted, ended))
 	}
+	if o.Split != nil {
+		same("parts of service times before a sync", o.Split.Write.Count(), "parts in one", o.Split.Sync.Count())
+		if n := o.Split.Sync.Count(); n > classes[ClassOK] {
+			errs = append(errs, fmt.Errorf("%s: %d waited for a sync, but %d ended ok", name, n, classes[ClassOK]))
+		}
+	}
 	if err := o.Keys.check(name); err != nil {
 		errs = append(errs, fmt.Errorf("keys of %w", err))
 	}

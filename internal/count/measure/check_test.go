@@ -87,6 +87,8 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 			k.Response.RecordN(1, 7)
 			t.Ops[driver.Delete].Kinds = []Kind{k}
 		}, "are of a kind, but "},
+		{"half a part", func(t *Totals) { t.Ops[driver.Put].splits().Write.Record(1) }, "put: parts of service times before a sync 1, but parts in one 0"},
+		{"parts of nothing", func(t *Totals) { t.Split(driver.Put, 3, 1); t.Split(driver.Put, 3, 1) }, "put: 2 waited for a sync, but 1 ended ok"},
 		{"scenario", func(t *Totals) { t.AddScenario(1) }, "scenario 2: due 2, but"},
 		{"latencies of a scenario", func(t *Totals) { t.Scenarios[1].Lag.Record(1) }, "scenario 2: lags 2, but ended 1"},
 		{"step", func(t *Totals) { t.AddStep(Step{1, 0}) }, "scenario 2, step 1: due 1, but"},

@@ -357,7 +357,7 @@ func (r *reader) op(o *Op) {
 	r.kinds(o)
 	r.allBins(&o.Bins)
 	r.allBins(&o.Turns)
-	rare := r.set(2, "kinds of what few ops have")
+	rare := r.set(3, "kinds of what few ops have")
 	if rare&hasKeys != 0 {
 		o.Keys.Ledger = r.ledger()
 		r.allBins(&o.Keys.Bins)
@@ -368,6 +368,13 @@ func (r *reader) op(o *Op) {
 	}
 	if rare&hasGrowth != 0 {
 		r.growth(o)
+	}
+	if rare&hasSplit != 0 {
+		r.hist(&o.splits().Write)
+		r.hist(&o.Split.Sync)
+		if o.Split.empty() {
+			r.Fail("parts of service times that are written, but empty")
+		}
 	}
 }
 

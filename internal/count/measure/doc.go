@@ -105,7 +105,7 @@
 //	+----------+----+-------------------+-------------------+---------+----------------------+
 //	| outcomes 1B   | per outcome: Bins | the same by turns | rare 1B | Keys, if bit 0 is set |
 //	+---------------+-------------------+-------------------+---------+----------------------+
-//	| Growth, if bit 1 is set                                                                |
+//	| Growth, if bit 1 is set | Split, if bit 2 is set: write Hist, sync Hist                |
 //	+----------------------------------------------------------------------------------------+
 //
 // Keys:
@@ -128,5 +128,6 @@
 //
 // Scenarios, and the steps of one, are sets like that of verbs: one number each.
 //
-// The version, 12, changes with the form, so also whenever a verb, an outcome, a cause or a class is added.
+// The version, 13, changes with the form, so also whenever a verb, an outcome, a cause or a class is added. It does not when a bit of rare is: forms
+// without what it stands for stay as they are, and decoders refuse a bit that they do not know.
 package measure

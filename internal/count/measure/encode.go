@@ -287,6 +287,7 @@ func appendHist(b []byte, h *hist.Hist) []byte {
 const (
 	hasKeys = 1 << iota
 	hasGrowth
+	hasSplit
 )
 
 func (o *Op) appendRare(b []byte) []byte {
@@ -299,7 +300,11 @@ func (o *Op) appendRare(b []byte) []byte {
 	}
 	if o.Growth.Ended() > 0 {
 		b[at] |= hasGrowth
-		return o.Growth.append(b)
+		b = o.Growth.append(b)
+	}
+	if !o.Split.empty() {
+		b[at] |= hasSplit
+		b = appendHist(appendHist(b, &o.Split.Write), &o.Split.Sync)
 	}
 	return b
 }

@@ -80,6 +80,8 @@ func counted() (all []field) {
 	return append(
 		all,
 		field{name: "Acks", count: func(t *Totals) { t.Ack(driver.Put, 2, 500) }},
+		field{name: "Split.Write", count: func(t *Totals) { t.of(driver.Put).splits().Write.Record(500) }},
+		field{name: "Split.Sync", count: func(t *Totals) { t.of(driver.Put).splits().Sync.Record(500) }},
 		field{name: "Errors", count: func(t *Totals) { t.Errors.Add([]byte("ERR")) }},
 		field{name: "Away", count: func(t *Totals) { t.AddAway(0, 7) }},
 		field{name: "Span", count: func(t *Totals) { t.Span.Session(1, 2) }},

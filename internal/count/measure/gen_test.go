@@ -79,7 +79,12 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	default:
 		s := drawSample(t)
-		return []event{start(s.Verb, n), end(s)}
+		return []event{start(s.Verb, n), func(t *Totals) {
+			end(s)(t)
+			if s.Outcome == driver.OK && n%2 == 0 {
+				t.Split(s.Verb, s.End-s.Start, (s.End-s.Start)/3)
+			}
+		}}
 	case 8:
 		i, s := rapid.IntRange(0, MaxScenarios-1).Draw(t, "scenario"), drawSample(t)
 		turn, at := anyTime.Draw(t, "before"), Step{i, rapid.IntRange(0, MaxSteps-1).Draw(t, "step")}

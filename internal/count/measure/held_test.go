@@ -65,9 +65,9 @@ func TestBucketBombs(t *testing.T) {
 
 // TestEachHistogramIsHeld: each histogram of an op counts when it alone grows.
 func TestEachHistogramIsHeld(t *testing.T) {
-	o := Op{Kinds: make([]Kind, 2), Acks: make([]hist.Hist, 1), Growth: &Growth{Bins: make([]GrowthBin, 1)}, Steps: []*Op{{}}}
+	o := Op{Kinds: make([]Kind, 2), Acks: make([]hist.Hist, 1), Growth: &Growth{Bins: make([]GrowthBin, 1)}, Steps: []*Op{{}}, Split: new(Split)}
 	hists := o.hists()
-	all := append(hists[:], &o.Kinds[0].Service, &o.Kinds[1].Response, &o.Acks[0], &o.Growth.Bins[0].Answered, &o.Steps[0].Lag)
+	all := append(hists[:], &o.Kinds[0].Service, &o.Kinds[1].Response, &o.Acks[0], &o.Growth.Bins[0].Answered, &o.Steps[0].Lag, &o.Split.Write, &o.Split.Sync)
 	for i, h := range all {
 		before, of := o.held(), h.Bytes()
 		h.Record(math.MaxInt64)

@@ -89,6 +89,7 @@ type Op struct {
 	Turns    [driver.NumOutcomes]*Bins // by when the turns of their slots began
 	Keys     Keys                      // of multi-key ops; empty if each op has one key
 	Growth   *Growth                   // nil unless ops are also counted by ordinal
+	Split    *Split                    // nil unless the driver measures how long ops wait for durability
 	Kinds    []Kind                    // by the kind that the op's program set, less 1; Service and Response include them
 	Steps    []*Op                     // of a scenario: the ops of each step, by step number
 }
@@ -98,6 +99,9 @@ type Kind struct{ Service, Response hist.Hist }
 
 // MaxKinds is the most kinds that a program can sort its ops into.
 const MaxKinds = 8
+
+// Split is the service times of ops that ended ok, in two parts: each op's wait for durability is in Sync, the rest of its service time in Write.
+type Split struct{ Write, Sync hist.Hist }
 
 // Keys is the ledger of the keys of multi-key ops, which balances as that of ops does, and when the keys ended.
 type Keys struct {
@@ -184,6 +188,13 @@ func (t *Totals) AckN(v driver.Verb, k int, ns int64, n uint64) {
 	o.Acks[k-1].RecordN(ns, n)
 }
 
+// Split divides the service time of an op that ended ok, in addition to Record: sync of its service ns were a wait for durability.
+func (t *Totals) Split(v driver.Verb, service, sync int64) {
+	s := t.of(v).splits()
+	s.Write.Record(service - sync)
+	s.Sync.Record(sync)
+}
+
 // Record counts an op that ended. A negative duration counts as 0. Record allocates at the first use of a verb and of an outcome, and when a latency
 // exceeds all before it ([hist.Hist.Record]). It does not touch Span.
 func (t *Totals) Record(s *Sample) { t.RecordN(s, 1) }
@@ -256,3 +267,14 @@ func (o *Op) kind(k int) *Kind {
 	}
 	return &o.Kinds[k-1]
 }
+
+// splits returns the parts of service times, creating them at first use.
+func (o *Op) splits() *Split {
+	if o.Split == nil {
+		o.Split = new(Split)
+	}
+	return o.Split
+}
+
+// empty says whether nothing was counted.
+func (s *Split) empty() bool { return s == nil || s.Write.Count() == 0 && s.Sync.Count() == 0 }

@@ -124,7 +124,7 @@ func (o *Op) idle() bool {
 			return false
 		}
 	}
-	return o.Keys.empty() && len(o.Growth.Used()) == 0
+	return o.Keys.empty() && len(o.Growth.Used()) == 0 && o.Split.empty()
 }
 
 // empty says whether no key was counted. Bins hold nothing that the outcomes do not.
@@ -160,6 +160,11 @@ func (o *Op) merge(from *Op) {
 	o.growAcks(len(acks))
 	for i := range acks {
 		o.Acks[i].Merge(&acks[i])
+	}
+	if !from.Split.empty() {
+		s := o.splits()
+		s.Write.Merge(&from.Split.Write)
+		s.Sync.Merge(&from.Split.Sync)
 	}
 	mergeBins(&o.Bins, &from.Bins)
 	mergeBins(&o.Turns, &from.Turns)
@@ -244,6 +249,10 @@ func (o *Op) reset() {
 	for i := range o.Kinds {
 		o.Kinds[i].Service.Reset()
 		o.Kinds[i].Response.Reset()
+	}
+	if o.Split != nil {
+		o.Split.Write.Reset()
+		o.Split.Sync.Reset()
 	}
 	for _, step := range o.Steps {
 		step.reset()

@@ -52,6 +52,14 @@ func (o *Op) ServiceAll() Times { return Times{Answered: answered(&o.Service), F
 // ResponseAll returns the response times of a whole step.
 func (o *Op) ResponseAll() Times { return Times{Answered: answered(&o.Response), Failed: o.failed()} }
 
+// SplitAll returns both parts of the service times of a whole step; empty ones if the parts are not known.
+func (o *Op) SplitAll() (write, sync Times) {
+	if o.Split.empty() {
+		return write, sync
+	}
+	return Times{Answered: o.Split.Write, Failed: o.failed()}, Times{Answered: o.Split.Sync, Failed: o.failed()}
+}
+
 // AckAll returns the times to the k-th good answer. Ops that never got that many count as failed.
 func (o *Op) AckAll(k int) Times {
 	t := Times{}

@@ -240,6 +240,33 @@ func TestLogOpsBeyondTheTimeout(t *testing.T) {
 	require.EqualValues(t, 100, final.Log.Proof.Verified)
 }
 
+// TestWaitsForSyncsAreTimedApart from the rest of what an op takes. A delay before each sync is known to be in them.
+func TestWaitsForSyncsAreTimedApart(t *testing.T) {
+	e, _ := localEngine(t, parsePlan(t, `
+		target "wal" {
+			driver    = "log"
+			sync      = "fdatasync"
+			file_size = "1MiB"
+			group_commit { max_delay = "5ms" }
+		}
+		dataset "d" {
+			keys { count = 8 }
+			values { size = 100 }
+		}
+		`+logPhase("write", "ops = { append = 1 }\n closed { iterations = 20 }")))
+	final := carryOut(t, e, "write", nil)
+	o := final.Totals.Ops[driver.Append]
+	require.Empty(t, final.Log.Untimed)
+	require.EqualValues(t, 20, o.Split.Sync.Count())
+	require.GreaterOrEqual(t, o.Split.Sync.Min(), int64(5*time.Millisecond))
+	require.Equal(t, o.Service[measure.ClassOK].Sum(), o.Split.Write.Sum()+o.Split.Sync.Sum())
+
+	e, _ = localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { iterations = 20 }")))
+	final = carryOut(t, e, "write", nil)
+	require.NotEmpty(t, final.Log.Untimed)
+	require.Nil(t, final.Totals.Ops[driver.Append].Split)
+}
+
 // TestDrainedAndAbandonedLogs end soon, and their contents are verified unless there is no time for it.
 func TestDrainedAndAbandonedLogs(t *testing.T) {
 	p := logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed { duration = \"1h\" }"))

@@ -21,6 +21,7 @@ type thread struct {
 	l        *loop
 	store    localfile.Store
 	sessions []localfile.Session // by session.index; nil once a session has failed
+	timed    []localfile.Timed   // by session.index; nil for a session that does not measure its waits
 	calls    []*opState          // ops that have not begun; from head on, the oldest first
 	head     int
 	req      driver.Request // the current request
@@ -43,7 +44,13 @@ func (t *thread) open(int64) error {
 		}); err != nil {
 			return err
 		}
-		t.sessions = append(t.sessions, session)
+		timed, _ := session.(localfile.Timed)
+		if timed != nil {
+			if _, measured := timed.Waited(); !measured {
+				timed = nil
+			}
+		}
+		t.sessions, t.timed = append(t.sessions, session), append(t.timed, timed)
 	}
 	return nil
 }
@@ -110,6 +117,8 @@ func (t *thread) carry(st *opState) (end int64) {
 		req.Value = &st.Value
 	}
 	*reply = driver.Reply{}
+	timed := t.timed[st.session.index]
+	before := waited(timed)
 	start, err := t.work(session, req, reply)
 	st.start = start
 	end = l.clock.now()
@@ -124,9 +133,21 @@ func (t *thread) carry(st *opState) (end int64) {
 	case end-start > t.timeout:
 		t.ended(st, driver.Timeout, op.RequestTimeout, end)
 	default:
+		if timed != nil && st.Verb.Stores() && reply.Outcome == driver.OK {
+			l.rec.Split(st.Verb, end-start, int64(waited(timed)-before))
+		}
 		t.answered(st, reply, end)
 	}
 	return end
+}
+
+// waited returns how long all ops of a session so far have waited for durability; 0 without a session.
+func waited(session localfile.Timed) time.Duration {
+	if session == nil {
+		return 0
+	}
+	all, _ := session.Waited()
+	return all
 }
 
 // work makes a session carry a request out, and returns when that began. A panic becomes an error.

@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -189,8 +190,17 @@ type part[T, Part any] struct {
 	compared Compared // at most
 }
 
-// Figures lists the figures that ops of a verb, scenarios and their steps have. Latencies have these quantiles besides the usual ones.
-func Figures(quantiles ...string) []Of[run.Figures] {
+// parts lists the two parts of the service times of ops that store entries or values in files.
+func parts() []part[run.Op, run.Latency] {
+	none := new(run.Latency)
+	return []part[run.Op, run.Latency]{
+		{"write", func(o *run.Op) *run.Latency { return cmp.Or(o.Write, none) }, IfNamed},
+		{"sync", func(o *run.Op) *run.Latency { return cmp.Or(o.Sync, none) }, IfNamed},
+	}
+}
+
+// latencyWith lists the figures of a latency, with these quantiles besides the usual ones.
+func latencyWith(quantiles []string) []Of[run.Latency] {
 	times := Latency()
 	for _, name := range quantiles {
 		_, ok := quantity.Quantile(name)
@@ -198,6 +208,12 @@ func Figures(quantiles ...string) []Of[run.Figures] {
 			times = append(times, quantile(name))
 		}
 	}
+	return times
+}
+
+// Figures lists what there is of every kind of op: of a verb, of scenarios and of a step of one. Latencies have these quantiles besides the usual ones.
+func Figures(quantiles ...string) []Of[run.Figures] {
+	times := latencyWith(quantiles)
 	all := named("", Ledger(), func(f *run.Figures) *run.Ledger { return &f.Ledger }, NotCompared)
 	all = slices.Insert(all, 1, Of[run.Figures]{Name: "sent", Unit: "ops", Counted: func(f *run.Figures) uint64 { return f.Sent }, Says: "started: due − shed"})
 	all = append(all, named("causes.", Causes(), func(f *run.Figures) *run.Causes { return &f.Causes }, NotCompared)...)
@@ -241,6 +257,12 @@ func Op(quantiles ...string) []Of[run.Op] {
 		}
 		m.Unit, m.Only = "keys", (*run.Op).Batched
 		all = append(all, m)
+	}
+	for _, p := range parts() {
+		for _, m := range named(p.path+".", latencyWith(quantiles), p.of, p.compared) {
+			m.Only = func(o *run.Op) bool { return o.Sync != nil }
+			all = append(all, m)
+		}
 	}
 	return append(all,
 		Of[run.Op]{

@@ -6,10 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
 )
 
@@ -40,4 +42,16 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 | fill | verified | 19/20 entries that had to be there, by another process |
 | fill | caveat | tmpfs lives in memory |
 `, logs)
+}
+
+// TestServiceHasTwoParts if it is known for how long ops waited for a sync.
+func TestServiceHasTwoParts(t *testing.T) {
+	p, r, s := samplePlan(), run.New(header, environment), simulate(4).closed(driver.Put, 3, 1000)
+	for range 10_000 {
+		s.totals.Split(driver.Put, 120*µs, 100*µs)
+	}
+	r.Add("put", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: endpoints(4), Load: s.totals, Generators: []measure.Generator{event}}))
+	var b strings.Builder
+	require.NoError(t, Text(&b, r, Options{}))
+	require.Regexp(t, `service +.*\n +write .* 20\.0 .*\n +sync .* 100\.0 .*\n +lag`, b.String())
 }

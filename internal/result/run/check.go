@@ -262,7 +262,7 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario, apart bool
 		case o == nil:
 			return fmt.Errorf("%s is null", verb)
 		}
-		if err := cmp.Or(o.check(o.Acks...), o.checkHits()); err != nil {
+		if err := cmp.Or(o.check(o.apart()...), o.checkHits()); err != nil {
 			return fmt.Errorf("%s: %w", verb, err)
 		}
 	}
@@ -278,6 +278,17 @@ func checkFigures(ops map[string]*Op, scenarios map[string]*Scenario, apart bool
 		}
 	}
 	return nil
+}
+
+// apart lists the latencies that not every op has.
+func (o *Op) apart() []Latency {
+	all := slices.Clone(o.Acks)
+	for _, part := range []*Latency{o.Write, o.Sync} {
+		if part != nil {
+			all = append(all, *part)
+		}
+	}
+	return all
 }
 
 // checkSteps checks that the order names every step, and that each is complete.
@@ -309,7 +320,7 @@ func (f *Figures) checkLedger() error {
 }
 
 // check checks that rates come in both units, and that latencies are complete.
-func (f *Figures) check(acks ...Latency) error {
+func (f *Figures) check(apart ...Latency) error {
 	const rounding = 1e-9
 	switch {
 	case (f.Rate == nil) != (f.RatePerMinute == nil) || (f.Rate == nil) != (f.Answered == nil):
@@ -324,7 +335,7 @@ func (f *Figures) check(acks ...Latency) error {
 	for _, c := range []class{f.Latency.OK, f.Latency.Miss, f.Latency.Bad} {
 		latencies = append(latencies, c.Response, c.Service)
 	}
-	for _, l := range append(latencies, acks...) {
+	for _, l := range append(latencies, apart...) {
 		if err := l.check(); err != nil {
 			return err
 		}

@@ -147,6 +147,9 @@ type Op struct {
 	Keys     keyLedger `json:"keys"`
 	Acks     []Latency `json:"acks"` // k-1: start of the op to its k-th good answer
 
+	Write *Latency `json:"write,omitempty"` // the part of Service that is not Sync; absent: the op stores nothing in files
+	Sync  *Latency `json:"sync,omitempty"`  // the part of Service that is the wait for durability; absent as Write
+
 	Kind map[string]class `json:"kind,omitempty"` // by kind of ok gets that read through a cache: hit, filled, waited or source
 }
 

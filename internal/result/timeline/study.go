@@ -151,6 +151,9 @@ func (s *Study) Latency(variant, phase, verb string, path ...string) *measure.Ti
 	for k := range o.Acks {
 		all["acks."+strconv.Itoa(k)] = o.AckAll(k + 1)
 	}
+	if write, sync := o.SplitAll(); sync.Count() > 0 {
+		all["write"], all["sync"] = write, sync
+	}
 	if t, ok := all[strings.Join(path, ".")]; ok {
 		return &t
 	}

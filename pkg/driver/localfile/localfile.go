@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -82,6 +83,13 @@ type Session interface {
 	Do(req *driver.Request, reply *driver.Reply) error
 }
 
+// Timed is a Session that may measure how long its ops wait for durability.
+type Timed interface {
+	Session
+	// Waited returns how long all ops so far have waited; false if that is not measured. Log.Untimed then says why.
+	Waited() (all time.Duration, measured bool)
+}
+
 // Placed is a Store that knows the block device that its files are on.
 type Placed interface{ Device() Device }
 
@@ -115,6 +123,7 @@ type Log struct {
 	Forces      uint64   `json:"forces"`     // how often something was made durable and waited for
 	Batches     []Batch  `json:"batches"`    // with group commit, syncs by the number of entries that they made durable, ascending
 	AtRisk      *AtRisk  `json:"at_risk"`    // nil unless ops end before their entries are durable
+	Untimed     string   `json:"untimed"`    // why the waits of ops for durability are not measured; "" if they are
 	Resets      uint64   `json:"resets"`     // how often a full log was cleared or began again from the front
 	Failure     string   `json:"failure"`    // why the first op failed permanently; "" if none did
 }

@@ -40,6 +40,13 @@ func quantileCurves(ph *run.Phase, st *timeline.Step) (figure, *chart.Chart) {
 			prefix, class = verb+" ", "c"+strconv.Itoa(i)
 		}
 		curves = append(curves, named{prefix + "response", "c" + strconv.Itoa(i), new(o.ResponseAll())}, named{prefix + "service", class + " thin", new(o.ServiceAll())})
+		if write, sync := o.SplitAll(); sync.Count() > 0 {
+			parts := [...]string{"c2 thin", "c3 thin"}
+			if len(present) > 1 {
+				parts = [...]string{class + " d2", class + " d3"}
+			}
+			curves = append(curves, named{prefix + "write", parts[0], &write}, named{prefix + "sync", parts[1], &sync})
+		}
 	}
 	return figure{Title: "Quantiles of latency", Note: quantileNote}, quantileChart("latency (log)", curves)
 }
@@ -69,6 +76,9 @@ func quantileChart(label string, curves []named) *chart.Chart {
 		line := chart.Line{Name: n.name, Class: n.class}
 		for i := range curveSize + 1 {
 			v := supported(n.of, at(i))
+			if v == 0 { // it has no place on a logarithmic axis
+				v = math.NaN()
+			}
 			line.Points = append(line.Points, chart.Point{X: at(i), Y: v})
 			if v > 0 {
 				r.add(v)

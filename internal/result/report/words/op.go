@@ -177,6 +177,9 @@ type Row struct {
 func (d Done) Rows() []Row {
 	at, o, ph := d.At, d, d.ph
 	rows := []Row{{"response", o.Response, at + ".response", ph}, {"service", o.Service, at + ".service", ph}}
+	if o.Op != nil && o.Op.Sync != nil {
+		rows = append(rows, Row{"  write", *o.Op.Write, at + ".write", ph}, Row{"  sync", *o.Op.Sync, at + ".sync", ph})
+	}
 	if o.Latency.Miss.Response.Count > 0 && o.Latency.OK.Response.Count > 0 {
 		rows = append(rows, Row{"  ok", o.Latency.OK.Service, at + ".latency.ok.service", ph},
 			Row{"  miss", o.Latency.Miss.Service, at + ".latency.miss.service", ph})

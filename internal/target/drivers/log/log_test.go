@@ -817,6 +817,35 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 }
 
 // TestOneForceAnAppend counts fences of a log that commits by checksum and has room.
+// Each op that waits for a device adds to how long its session has waited, in each layout, and across segments. Where nothing waits, it says so.
+func TestSessionsKnowHowLongTheyWaited(t *testing.T) {
+	for layout, change := range map[string]func(c *Config){
+		"append": nil, "raw": func(c *Config) { c.Layout = layoutRaw }, "channel": func(c *Config) { c.Layout = layoutChannel },
+		"array": func(c *Config) { c.Layout = layoutArray }, "segments": func(c *Config) { c.Full, c.Prealloc, c.FileSize = rotate, recycle, 12<<10 },
+	} {
+		s := open(t, config(t, func(c *Config) {
+			if c.Sync = "fdatasync"; change != nil {
+				change(c)
+			}
+		}), siteOf(t, 1))
+		before := time.Duration(0)
+		for range 100 {
+			require.NoError(t, do(s.sessions[0], driver.Append, 1, 0))
+			all, measured := s.sessions[0].Waited()
+			require.True(t, measured, layout)
+			require.Greater(t, all, before, layout)
+			before = all
+		}
+		require.Equal(t, layout == "segments", s.files[0].resets.Load() > 0)
+		require.Empty(t, s.Log().Untimed)
+		whole(t, verify(t, s))
+	}
+	s := open(t, config(t, nil), siteOf(t, 1))
+	_, measured := s.sessions[0].Waited()
+	require.False(t, measured)
+	require.Equal(t, `with sync = "none", nothing waits until it is durable`, s.Log().Untimed)
+}
+
 func TestOneForceAnAppend(t *testing.T) {
 	for layout, forces := range map[string]uint64{layoutAppend: 100, layoutArray: 100, layoutRaw: 100, layoutChannel: 200} {
 		s := open(t, config(t, func(c *Config) { c.Layout = layout }), siteOf(t, 1))

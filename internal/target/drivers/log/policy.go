@@ -146,8 +146,8 @@ func (p *policy) pass(now time.Time) {
 	p.since = now
 }
 
-// took records an acknowledged entry of n bytes, and syncs if one is due.
-func (p *policy) took(n int) error {
+// took records an acknowledged entry of n bytes, and syncs if one is due. It returns the duration of the sync, 0 without one.
+func (p *policy) took(n int) (synced time.Duration, err error) {
 	p.mu.Lock()
 	now := time.Now()
 	p.pass(now)
@@ -164,9 +164,10 @@ func (p *policy) took(n int) error {
 	}
 	p.mu.Unlock()
 	if due {
-		return p.force()
+		err = p.force()
+		synced = time.Since(now)
 	}
-	return nil
+	return synced, err
 }
 
 // force syncs. Afterwards, entries acknowledged before the call are no longer at risk.
@@ -196,13 +197,19 @@ func (p *policy) force() error {
 type lazyWriter struct {
 	storing
 	policy *policy
+	waited time.Duration
 }
 
 // Append implements appender.
-func (w lazyWriter) Append(p []byte) (uint64, error) {
+func (w *lazyWriter) Append(p []byte) (uint64, error) {
 	n, err := w.Store(p)
 	if err == nil {
-		err = w.policy.took(len(p))
+		var synced time.Duration
+		synced, err = w.policy.took(len(p))
+		w.waited += synced
 	}
 	return n, err
 }
+
+// Waited implements waiter. An entry that no sync follows waits for none.
+func (w *lazyWriter) Waited() time.Duration { return w.waited }

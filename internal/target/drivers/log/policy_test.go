@@ -39,6 +39,9 @@ func TestSyncEvery(t *testing.T) {
 				require.Equal(t, c.entries, l.AtRisk.EntriesMax)
 				require.Equal(t, 100*c.entries, l.AtRisk.BytesMax)
 			}
+			waited, measured := s.sessions[0].Waited()
+			require.True(t, measured)
+			require.Equal(t, cfg.SyncEvery == "10" || cfg.SyncEvery == "1KiB", waited > 0, "an op that no sync follows waits for none")
 			require.LessOrEqual(t, l.AtRisk.EntriesMean, float64(l.AtRisk.EntriesMax))
 			require.Positive(t, l.AtRisk.EntriesMean)
 			require.Positive(t, l.AtRisk.SecondsMax)
@@ -89,7 +92,7 @@ func TestWhatIsNotAtRiskSurvives(t *testing.T) {
 				}
 				for range 20 {
 					issued++
-					_, err := lazyWriter{w.(storing), p}.Append(bytes.Repeat([]byte{byte(issued)}, size))
+					_, err := (&lazyWriter{storing: w.(storing), policy: p}).Append(bytes.Repeat([]byte{byte(issued)}, size))
 					require.NoError(t, err)
 					if issued%8 == 0 && every.every > 0 {
 						require.NoError(t, p.force()) // as its thread does

@@ -127,11 +127,11 @@ type segmentsVolume struct {
 	of *folder
 }
 
-func (v segmentsVolume) writer(int, int) (any, error) { return v.Writer(), nil }
-func (v segmentsVolume) reader(int, int) reader       { return segmentsReader{v.Reader()} }
-func (v segmentsVolume) room(int) bool                { return true }
-func (v segmentsVolume) clear() error                 { return v.Rotate() }
-func (v segmentsVolume) close() error                 { return v.Close() }
+func (v segmentsVolume) writer(int, int) (waiter, error) { return v.Writer(), nil }
+func (v segmentsVolume) reader(int, int) reader          { return segmentsReader{v.Reader()} }
+func (v segmentsVolume) room(int) bool                   { return true }
+func (v segmentsVolume) clear() error                    { return v.Rotate() }
+func (v segmentsVolume) close() error                    { return v.Close() }
 
 type segmentsReader struct{ *pmlog.SegmentsReader }
 

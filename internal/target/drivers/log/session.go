@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/pmem"
@@ -21,6 +22,7 @@ type session struct {
 	make   *maker
 	entry  []byte // the current entry, whose number is in number
 	number uint64
+	waits  waiter      // its writer
 	log    appender    // for a layout without slots
 	slots  *slotWriter // for a layout with slots
 	turns  *turns      // for a raw file, else nil
@@ -45,10 +47,11 @@ func newSession(s *store, f *file, id, i, n int) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	one.log, _ = w.(appender)
 	if f.policy != nil {
-		one.log = lazyWriter{w.(storing), f.policy}
+		w = &lazyWriter{storing: w.(storing), policy: f.policy}
 	}
+	one.waits = w
+	one.log, _ = w.(appender)
 	one.slots, _ = w.(*slotWriter)
 	if raw, ok := w.(*rawWriter); ok {
 		one.turns = &raw.turns
@@ -100,6 +103,11 @@ func (s *session) Do(req *driver.Request, reply *driver.Reply) (err error) {
 		return fmt.Errorf("a log knows no %s", req.Verb)
 	}
 	return s.fail(err)
+}
+
+// Waited implements localfile.Timed.
+func (s *session) Waited() (all time.Duration, measured bool) {
+	return s.waits.Waited(), s.store.account.Untimed == ""
 }
 
 // fail records err, if any, as an error after which the session cannot go on.

@@ -245,6 +245,9 @@ func (s *store) describe() {
 	if first.Mode() == pmem.MapSync || first.Mode().Syncs() {
 		s.account.Durable = place.Keeps() && s.cfg.SyncEvery == ""
 	}
+	if s.form.Group == nil { // with one, writers wait for each other, which takes long enough
+		s.account.Untimed = pmem.Untimed(first.Mode(), place)
+	}
 	if p := s.files[0].policy; p != nil {
 		s.account.SyncUsed += " " + p.String()
 	}

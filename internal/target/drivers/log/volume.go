@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
@@ -17,7 +18,7 @@ import (
 // volume is a log in one of the layouts, in its file or files.
 type volume interface {
 	// writer returns the writer of the i-th of the n sessions on the log: a *slotWriter, or an appender.
-	writer(i, n int) (any, error)
+	writer(i, n int) (waiter, error)
 	// reader returns the reader of the i-th of the n sessions on the log, for the whole log or for the session's part of a raw file. It is nil for an
 	// array, whose slots are read by number.
 	reader(i, n int) reader
@@ -34,6 +35,9 @@ type groups interface {
 	Groups() pmlog.GroupSizes
 	Sync() error
 }
+
+// waiter is a writer that knows how long it has waited for durability, as far as that is measured.
+type waiter interface{ Waited() time.Duration }
 
 // appender writes for one session.
 type appender interface {
@@ -238,11 +242,11 @@ func either[T any](first bool, a, b func() (T, error)) (T, error) {
 // appendVolume is one log for all its sessions.
 type appendVolume struct{ *pmlog.Append }
 
-func (v appendVolume) writer(int, int) (any, error) { return v.Writer(), nil }
-func (v appendVolume) reader(int, int) reader       { return appendReader{v.Reader()} }
-func (v appendVolume) room(size int) bool           { return v.Fits(int64(size)) }
-func (v appendVolume) clear() error                 { return v.Clear() }
-func (v appendVolume) close() error                 { return v.Close() }
+func (v appendVolume) writer(int, int) (waiter, error) { return v.Writer(), nil }
+func (v appendVolume) reader(int, int) reader          { return appendReader{v.Reader()} }
+func (v appendVolume) room(size int) bool              { return v.Fits(int64(size)) }
+func (v appendVolume) clear() error                    { return v.Clear() }
+func (v appendVolume) close() error                    { return v.Close() }
 
 type appendReader struct{ *pmlog.Reader }
 
@@ -257,22 +261,22 @@ type channelVolume struct {
 	kind *kind
 }
 
-func (v channelVolume) writer(int, int) (any, error) { return channelWriter{v.Channel}, nil }
-func (v channelVolume) reader(int, int) reader       { return &pieces{of: v, kind: v.kind} }
-func (v channelVolume) room(size int) bool           { return v.Fits(int64(size)) }
-func (v channelVolume) clear() error                 { return v.Clear() }
-func (v channelVolume) close() error                 { return v.Close() }
+func (v channelVolume) writer(int, int) (waiter, error) { return channelWriter{v.Writer()}, nil }
+func (v channelVolume) reader(int, int) reader          { return &pieces{of: v, kind: v.kind} }
+func (v channelVolume) room(size int) bool              { return v.Fits(int64(size)) }
+func (v channelVolume) clear() error                    { return v.Clear() }
+func (v channelVolume) close() error                    { return v.Close() }
 
-type channelWriter struct{ *pmlog.Channel }
+type channelWriter struct{ *pmlog.ChannelWriter }
 
 func (w channelWriter) Append(p []byte) (uint64, error) {
-	off, err := w.Channel.Append(p)
+	off, err := w.ChannelWriter.Append(p)
 	return uint64(off), err
 }
 
 // Store implements storing.
 func (w channelWriter) Store(p []byte) (uint64, error) {
-	off, err := w.Channel.Store(p)
+	off, err := w.ChannelWriter.Store(p)
 	return uint64(off), err
 }
 
@@ -345,7 +349,7 @@ type arrayVolume struct {
 	slots int
 }
 
-func (v arrayVolume) writer(i, n int) (any, error) {
+func (v arrayVolume) writer(i, n int) (waiter, error) {
 	return &slotWriter{ArrayWriter: v.Writer(), slot: i, first: i, apart: n, slots: v.slots}, nil
 }
 
@@ -384,7 +388,7 @@ func (v rawVolume) part(i, n int) (from, to int64) {
 	return pieces * int64(i) / int64(n) * largest, pieces * int64(i+1) / int64(n) * largest
 }
 
-func (v rawVolume) writer(i, n int) (any, error) {
+func (v rawVolume) writer(i, n int) (waiter, error) {
 	from, to := v.part(i, n)
 	w, err := v.Writer(from, to)
 	t := turns{from: from, to: to, first: 1}
