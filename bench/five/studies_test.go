@@ -110,7 +110,7 @@ var studies = []study{
 			"The peaks are the largest averages since the start, which differ from the averages by the noise of the first seconds.",
 		},
 		plans: []execution{{
-			plan: "aldica.hcl", how: "Redis and, if there is one, Ignite in front of a real PostgreSQL, 10,000 nodes of three records each; Ignite’s JVM has 192 MiB and starts sooner than it gets fast (C1 only)", chart: "Nodes a second, of the first load and of the second", fleet: true,
+			plan: "aldica.hcl", how: "Redis and, if there is one, Ignite in front of a real PostgreSQL, 8,000 nodes of three records each; Ignite’s JVM has 192 MiB and starts sooner than it gets fast (C1 only)", chart: "Nodes a second, of the first load and of the second", fleet: true,
 			answers: []answer{
 				{text: "The properties of a node take %s bytes in Redis as JSON (mean ± 99.9 %%).", theirs: "1,074, on the heap", row: "json", column: "properties"},
 				{text: "Packed, its three records take %s times as much.", theirs: "1.13, on the heap and off", row: "packed", column: "node"},

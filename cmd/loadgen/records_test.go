@@ -23,7 +23,7 @@ func TestLoadsThroughACache(t *testing.T) {
 		{nil, run.Pass},
 		{[]string{"--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random"}, run.Fail},
 	} {
-		r := beginExample(t, "aldica.hcl", "--variant", "json", "--repetition", "1", "-var", "scale=0.5", "-var", "endpoints="+u.Host,
+		r := beginExample(t, "aldica.hcl", "--variant", "json", "--repetition", "1", "-var", "scale=0.625", "-var", "endpoints="+u.Host,
 			"-var", "redis="+servertest.Redis(t, c.options...)).whole()
 		require.Equal(t, c.asserts, r.Verdict.Assertions, r.Verdict.Reasons)
 		first, second := r.Phase["first"].Cache, r.Phase["second"].Cache
