@@ -121,7 +121,7 @@ func TestNoAllocationPerOp(t *testing.T) {
 				pipeline = 16
 			}`},
 	}
-	warm := 50_000
+	warm := 20_000
 	if !servertest.Whole() {
 		warm = 5_000
 	}
@@ -146,7 +146,7 @@ func TestNoAllocationPerOp(t *testing.T) {
 func TestPostgresAllocatesNothing(t *testing.T) {
 	value := driver.Value{Size: 100, Checked: true, Writer: 1, Version: 1}
 	const bound, done, ready = "2\x00\x00\x00\x04", "C\x00\x00\x00\x0dSELECT 1\x00", "Z\x00\x00\x00\x05I"
-	enough := 50_000
+	enough := 20_000
 	if !servertest.Whole() {
 		enough = 5_000
 	}
@@ -198,7 +198,7 @@ func TestNullTargetAllocatesNothing(t *testing.T) {
 		}`), "load", 0)
 	b.equip(worker.Load)
 	b.l.enter()
-	warm := 50_000
+	warm := 20_000
 	if !servertest.Whole() {
 		warm = 5_000
 	}

@@ -251,45 +251,6 @@ func TestShortWaitsForSocketsAreNone(t *testing.T) {
 	}
 }
 
-// A flush writes what was gathered, once, on the connections that can take it; on others it waits. If nothing was gathered, the clock is not read.
-func TestWhatAFlushWrites(t *testing.T) {
-	b, w, n := newWireBench(t, 3)
-	b.net.clock.tick = 10
-	before := b.net.clock.t
-	w.flush()
-	require.Equal(t, before, b.net.clock.t)
-	free, blocked, down := w.conns[0], w.conns[1], w.conns[2]
-	blocked.blocked, down.state = true, isDown
-	for _, c := range w.conns {
-		w.recycle(make([]byte, 0, 4096))
-		w.touch(c)
-		require.Equal(t, 4096, cap(c.out), "a buffer that was used before")
-		c.dirty = false
-		w.dirty = w.dirty[:len(w.dirty)-1]
-		c.out = append(c.out, "get"...)
-		w.touch(c)
-		w.touch(c)
-		require.Equal(t, "get", string(c.out))
-		c.queue.push(pending{n: 1})
-		c.fresh = 1
-	}
-	require.Len(t, w.dirty, 3)
-	w.flush()
-	w.flush()
-	require.Equal(t, []string{fmt.Sprintf("write %d get", free.fd)}, n.calls)
-	require.Empty(t, w.dirty)
-	for _, c := range w.conns {
-		require.Greater(t, c.queue.at(0).sent, before)
-		require.Zero(t, c.fresh)
-		require.False(t, c.dirty)
-	}
-	require.Equal(t, "get get", string(blocked.out)+" "+string(down.out))
-	w.touch(free)
-	b.e.SetLease(0)
-	w.flush()
-	require.Len(t, n.calls, 1, "the lease is over")
-}
-
 // What has not left when the lease is over was refused, and not sent. What has timed out has ended already.
 func TestRequestsThatHaveNotLeftAreTakenBack(t *testing.T) {
 	b, w, _ := newWireBench(t, 1)
@@ -332,27 +293,6 @@ func TestRequestsThatHaveNotLeftAreTakenBack(t *testing.T) {
 // Entries of the queue that have not left are those that were gathered, those that wait for a pipe, and those that a pipe has not begun to write.
 func TestWhatIsUnwritten(t *testing.T) {
 	require.Equal(t, 421, (&wireConn{fresh: 1, behind: 20, handed: 400}).unwritten())
-}
-
-// A connection takes as many requests of programs as may be outstanding. Each counts with its bytes.
-func TestRequestsOutstandingAreBounded(t *testing.T) {
-	b, w, _ := newWireBench(t, 1)
-	w.limit = 3
-	s, c := b.l.sessions[0], w.conns[0]
-	st := &opState{Op: op.Op{Verb: driver.Get, Key: []byte("key:000000000001")}}
-	send := func() bool { return w.send(s, st, &driver.Request{Verb: driver.Get, Key: st.Key}) }
-	const size = len("*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000001\r\n")
-	for range 3 {
-		require.True(t, send())
-	}
-	require.False(t, send())
-	require.Len(t, c.out, 3*size)
-	require.EqualValues(t, 3*size, st.out)
-	require.Equal(t, [2]uint64{0, 3 * uint64(size)}, [2]uint64{b.l.rec.Ops[driver.Get].In, b.l.rec.Ops[driver.Get].Out})
-	require.Equal(t, [3]int{3, 3, 3}, [3]int{c.queue.len(), c.queue.owed, c.fresh})
-	c.queue.take(1)
-	require.True(t, send())
-	require.False(t, send())
 }
 
 // The part of a batch that goes to an endpoint is a batch, though it may have a single key.
