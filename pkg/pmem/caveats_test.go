@@ -9,25 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMountWithoutBarriersIsNamed where a sync relies on them.
-func TestMountWithoutBarriersIsNamed(t *testing.T) {
-	place := Place{FileSystem: "ext4", Device: "none", Options: "rw,nobarrier"}
-	for mode, want := range map[Mode]bool{Msync: true, Fdatasync: true, None: false} {
-		require.Equal(t, want, strings.Contains(strings.Join(Caveats(mode, place), "\n"), "mounted with nobarrier"), mode)
-	}
-	place.Options = "rw"
-	require.Empty(t, Caveats(Msync, place))
-	for says, place := range map[string]Place{
-		"so that nothing is called durable":              {FileSystem: "overlay", Options: "rw"},
-		"it passes no sync on":                           {FileSystem: "overlay", Options: "rw,volatile", Beneath: "ext4"},
-		"overlay: each file is on the ext4 beneath":      {FileSystem: "overlay", Beneath: "ext4"},
-		"overlay over tmpfs lives in memory":             {FileSystem: "overlay", Beneath: "tmpfs"},
-		"unknown file system: what the file is on benea": {FileSystem: "unknown file system", Device: "0:99"},
-	} {
-		require.Contains(t, Caveats(Msync, place)[0], says)
-	}
-}
-
 // TestFencesAreTimedWhereTheyWaitForADevice, and elsewhere it says why not.
 func TestFencesAreTimedWhereTheyWaitForADevice(t *testing.T) {
 	disk := Place{FileSystem: "ext4", Device: "/dev/sda1"}
@@ -39,29 +20,6 @@ func TestFencesAreTimedWhereTheyWaitForADevice(t *testing.T) {
 		require.Contains(t, Untimed(mode, disk), says)
 	}
 	require.Equal(t, "on tmpfs, which lives in memory, a sync takes hardly longer than reading the clock", Untimed(Msync, Place{FileSystem: "tmpfs", Device: "none"}))
-}
-
-// TestEachFileSystemHasItsCaveat, whatever the mode, and each mode has its own beside it.
-func TestEachFileSystemHasItsCaveat(t *testing.T) {
-	for system, says := range map[string]string{
-		"btrfs": "btrfs writes what is changed to another place", "zfs": "zfs writes what is changed to another place",
-		"nfs": "nfs: what a sync promises is the server's matter", "nfs4": "nfs4: what a sync promises", "9p": "9p: what a sync promises", "fuse": "fuse: what a sync promises",
-		"tmpfs": "tmpfs lives in memory",
-		"ext4":  "", "xfs": "", "nfs5": "",
-	} {
-		for mode, more := range map[Mode]string{
-			None: "nothing is forced", CLWB: "instructions without MAP_SYNC", Msync: "", Fdatasync: "", MapSync: "",
-		} {
-			list := Caveats(mode, Place{FileSystem: system, Device: "none"})
-			for _, want := range []string{says, more} {
-				if want != "" {
-					require.Contains(t, list[0], want, "%s, %s", system, mode)
-					list = list[1:]
-				}
-			}
-			require.Empty(t, list, "%s, %s", system, mode)
-		}
-	}
 }
 
 // A device's cache is as the kernel reports it; a partition has its disk's.

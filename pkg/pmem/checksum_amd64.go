@@ -3,9 +3,7 @@ package pmem
 import "golang.org/x/sys/cpu"
 
 // canFold reports whether this processor has the instructions of fold.
-var canFold = folds(cpu.X86.HasAVX512VPCLMULQDQ, cpu.X86.HasAVX512VL, cpu.X86.HasSSE42)
-
-func folds(carryless, narrow, crc bool) bool { return carryless && narrow && crc }
+var canFold = cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasAVX512VL && cpu.X86.HasSSE42
 
 // fold takes the inverted CRC32C of the bytes before p, which has at least 64 bytes, and returns it extended by p. It multiplies 256 bytes at once by
 // powers of x modulo the polynomial, which keeps their remainder (Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ

@@ -112,7 +112,7 @@ func openIn(k kernel, root *os.Root, name string, mode Mode) (*File, error) {
 	if !named.Mode().IsRegular() { // opening a device may have side effects
 		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
 	}
-	file, err := root.OpenFile(name, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	file, err := k.open(root, name, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, pathless(err))
 	}
@@ -602,6 +602,6 @@ func (f *File) failed() error {
 	return nil
 }
 
-func (f *File) fdatasync(_, _ int64) error { return unix.Fdatasync(f.fd()) }
+func (f *File) fdatasync(_, _ int64) error { return f.kernel.fdatasync(f.fd()) }
 
 func (f *File) fd() int { return int(f.file.Fd()) }

@@ -10,6 +10,7 @@ import (
 
 // kernel lists the system calls for creating, opening and writing a file. Tests substitute one that fails.
 type kernel interface {
+	open(root *os.Root, name string, flags int) (*os.File, error)
 	flock(fd int) error
 	fstat(fd int, stat *unix.Stat_t) error
 	fstatfs(fd int, stat *unix.Statfs_t) error
@@ -18,6 +19,8 @@ type kernel interface {
 	allocate(fd int, off, n int64) error
 	writeAt(file *os.File, p []byte, off int64) (int, error)
 	sync(file *os.File) error
+	fdatasync(fd int) error
+	msync(p []byte) error // of whole pages, but for the last
 	mapped(fd int, size int64, flags int) ([]byte, error)
 	unmap(p []byte) error
 	advise(p []byte, advice int) error
@@ -36,11 +39,17 @@ func (linux) readFile(path string) ([]byte, error)      { return os.ReadFile(pat
 func (linux) truncate(f *os.File, size int64) error     { return f.Truncate(size) }
 func (linux) allocate(fd int, off, n int64) error       { return unix.Fallocate(fd, 0, off, n) }
 func (linux) sync(f *os.File) error                     { return f.Sync() }
+func (linux) fdatasync(fd int) error                    { return unix.Fdatasync(fd) }
+func (linux) msync(p []byte) error                      { return unix.Msync(p, unix.MS_SYNC) }
 func (linux) advise(p []byte, advice int) error         { return unix.Madvise(p, advice) }
 func (linux) unmap(p []byte) error                      { return unmap(p) }
 
 func (linux) writeAt(f *os.File, p []byte, off int64) (int, error) { return f.WriteAt(p, off) }
 func (linux) mapped(fd int, size int64, flags int) ([]byte, error) { return mapped(fd, size, flags) }
+
+func (linux) open(root *os.Root, name string, flags int) (*os.File, error) {
+	return root.OpenFile(name, flags, 0)
+}
 
 func (linux) reopen(fd, flags int) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), flags, 0)

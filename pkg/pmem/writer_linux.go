@@ -266,7 +266,7 @@ func (w *writer) foreseen() []byte {
 
 // msync waits for the write-back of a range.
 func (f *File) msync(lo, hi int64) error {
-	return unix.Msync(f.data[lo-lo%f.page:hi], unix.MS_SYNC)
+	return f.kernel.msync(f.data[lo-lo%f.page : hi])
 }
 
 // writable returns an error if n bytes at off cannot be written: the file is closed, poisoned or shorter.
