@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,5 +100,70 @@ func TestPipeKeepsReading(t *testing.T) {
 		require.EqualError(t, p.Connected(other), "nobody there")
 		p.Close(other)
 		p.Release()
+	})
+}
+
+// TestPipeWritesInParts has what was handed over with cuts leave in as many writes, and the error of one end the connection.
+func TestPipeWritesInParts(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		p := NewPipes(stopwatch(), func(int64) bool { return false }, func(context.Context, int32) (net.Conn, error) { return near, nil })
+		fd, err := p.Connect(new(Endpoint), 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		n, err := p.Hand(fd, []byte("onetwo"), []int{3})
+		require.NoError(t, err)
+		require.Equal(t, 6, n)
+		synctest.Wait()
+		_, err = p.Write(fd, []byte("more"))
+		require.Equal(t, ErrAgain, err, "the first is still being written")
+		at, begun := p.Began(fd)
+		require.True(t, begun)
+		require.Equal(t, int64(time.Second), at)
+		require.NoError(t, p.Watch(fd, 0, true))
+		b := make([]byte, 64)
+		for _, want := range []string{"one", "two"} {
+			n, err := far.Read(b)
+			require.NoError(t, err)
+			require.Equal(t, want, string(b[:n]))
+		}
+		synctest.Wait()
+		ready := make([]Readiness, 1)
+		n, err = p.Wait(ready, 0)
+		require.NoError(t, err)
+		require.Equal(t, []Readiness{{Write: true}}, ready[:n], "there is room")
+
+		require.NoError(t, near.SetWriteDeadline(time.Now()))
+		n, err = p.Hand(fd, []byte("threefour"), []int{5})
+		require.NoError(t, err)
+		require.Equal(t, 9, n)
+		synctest.Wait()
+		_, err = p.Write(fd, []byte("five"))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		_, err = p.Read(fd, b)
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		p.Notify()
+		_, err = p.Wait(nil, time.Hour)
+		require.NoError(t, err)
+		p.Close(fd)
+		p.Release()
+	})
+}
+
+// TestPipeThatIsClosedFirst gives up the attempt to connect, and closes what it made.
+func TestPipeThatIsClosedFirst(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		p := NewPipes(stopwatch(), func(int64) bool { return false }, func(ctx context.Context, token int32) (net.Conn, error) {
+			<-ctx.Done()
+			return near, nil
+		})
+		fd, err := p.Connect(new(Endpoint), 0)
+		require.NoError(t, err)
+		p.Close(fd)
+		p.Release()
+		_, err = far.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
 	})
 }

@@ -183,6 +183,15 @@ func TestRampByHand(t *testing.T) {
 	require.Equal(t, int64(time.Second), down.due(250))
 	require.Equal(t, int64(2*time.Second), down.due(400))
 	require.InDelta(t, 200, down.At(time.Second), 1e-9)
+	for _, c := range []struct {
+		from, to time.Duration
+		want     float64
+	}{{0, 2 * time.Second, 200}, {time.Second, 3 * time.Second, 275}, {2 * time.Second, 4 * time.Second, 150}, {time.Second, time.Second, 0}, {2, 1, 0}} {
+		require.InDelta(t, c.want, up.Between(c.from, c.to), 1e-9, "%v", c)
+	}
+	for until, want := range map[time.Duration]int64{-1: 0, 0: 0, time.Second: 150, 2 * time.Second: 400, time.Hour: 700} {
+		require.Equal(t, want, up.Until(int64(until)), "%v", until)
+	}
 }
 
 // The rate is what the expected number of ops grows by.

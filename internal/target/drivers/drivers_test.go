@@ -33,6 +33,19 @@ func TestAll(t *testing.T) {
 	require.Contains(t, names, "null")
 }
 
+// A built-in node speaks the protocol of a driver on a wire, if it has one.
+func TestProtocol(t *testing.T) {
+	for name, want := range map[string]string{"redis": "resp", "memcached": "memcached", "hydra": "hydra", "ignite": ""} {
+		got, err := Protocol(name)
+		require.NoError(t, err)
+		require.Equal(t, want, got, name)
+	}
+	for _, name := range []string{"log", "nobody"} {
+		_, err := Protocol(name)
+		require.ErrorContains(t, err, "is not in this build, or nothing on a wire")
+	}
+}
+
 func TestNullConformance(t *testing.T) {
 	for _, cfg := range []null.Config{
 		{Latency: "0s", Spread: "none"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -207,6 +208,97 @@ func TestIdentify(t *testing.T) {
 	require.NotContains(t, id, "n")
 }
 
+// answering returns a connection whose far end answers one request after another, and then closes it.
+func answering(t *testing.T, answers ...string) net.Conn {
+	near, far := net.Pipe()
+	require.NoError(t, near.SetDeadline(time.Now().Add(10*time.Second)))
+	go func() {
+		defer far.Close()
+		for _, answer := range answers {
+			if _, err := far.Read(make([]byte, 4096)); err != nil {
+				return
+			}
+			if _, err := far.Write([]byte(answer)); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = near.Close() })
+	return near
+}
+
+func ok(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nServer: hydra/1.0\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// What answers otherwise than Hydra Cache is named by its answer.
+func TestServersThatAreNoHydra(t *testing.T) {
+	for answer, says := range map[string]string{
+		"":                                       "/registry: the server closed the connection: is it Hydra Cache?",
+		"-ERR unknown command\r\n":               "/registry: hydra: not an HTTP response",
+		"HTTP/1.1 OK\r\n\r\n":                    "not an HTTP response",
+		"HTTP/1.1 2x0 OK\r\n\r\n":                "not an HTTP response",
+		"HTTP/1." + strings.Repeat("x", maxHead): "not an HTTP response",
+		"HTTP/1.1 200 OK\r\n\r\n":                "a response without a Content-Length",
+		"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n":           "a response without a Content-Length",
+		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n":        "a response without a Content-Length",
+		"HTTP/1.1 200 OK\r\nContent-Length: 536870913\r\n\r\n": "a response of more than 512 MiB",
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n":  "/registry: the server answers 404 Not Found: is it Hydra Cache?",
+		ok("<html>"): `/registry: no list of nodes, but "<html>": is it Hydra Cache?`,
+		ok(strings.Repeat(" ", maxAnswer+1))[:maxAnswer+8]: "/registry: an answer of more than 1 MiB",
+	} {
+		var answers []string
+		if answer != "" {
+			answers = []string{answer}
+		}
+		_, err := Driver{}.Identify(t.Context(), answering(t, answers...), driver.Link{Config: Driver{}.NewConfig()})
+		require.ErrorContains(t, err, "ask Hydra Cache what it is: ")
+		require.ErrorContains(t, err, says)
+	}
+	_, err := Driver{}.Identify(t.Context(), answering(t, ok("[]"), ok("<html>")), driver.Link{Config: Driver{}.NewConfig()})
+	require.ErrorContains(t, err, `/storage: no figures, but "<html>": is it Hydra Cache?`)
+	id, err := Driver{}.Identify(t.Context(), answering(t, ok("[]"), ok(`{"maxMemory": 5e9}`)), driver.Link{Config: Driver{}.NewConfig()})
+	require.NoError(t, err)
+	require.Equal(t, "5000000000", id["max_memory"], "a number is as good as a text")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Driver{}.Identify(ctx, answering(t, ok("[]")), driver.Link{Config: Driver{}.NewConfig(), Others: []string{"127.0.0.1:1"}})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Statuses and bodies that no server of Hydra's should send are errors of their op, in words, or of the connection if the reply cannot be read.
+func TestRepliesThatAreNoSuccess(t *testing.T) {
+	for _, c := range []struct {
+		verb   driver.Verb
+		reply  string
+		want   driver.Outcome
+		says   string
+		broken error
+	}{
+		{driver.Get, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 3\r\n\r\nbad", driver.Error, "bad", nil},
+		{driver.Get, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", driver.Error, "503 Service Unavailable", nil},
+		{driver.Put, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", driver.Error, "404 Not Found", nil},
+		{driver.Put, "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 47\r\n\r\nNot enough members participated - received[9999", driver.QuorumFailed, "received[9999", nil},
+		{driver.Get, ok("short"), driver.OK, "", errNoFrame},
+		{driver.Get, ok(strings.Repeat("x", frameSize)), driver.OK, "", errNoFrame},
+		{driver.Get, "ftp", driver.OK, "", errNoHTTP},
+	} {
+		shared, err := Driver{}.NewCodec(driver.Link{Config: Driver{}.NewConfig()})
+		require.NoError(t, err)
+		own, err := shared.(driver.Stateful).Connection("127.0.0.1:1", 1)
+		require.NoError(t, err)
+		var reply driver.Reply
+		n, err := own.Parse([]byte(c.reply), c.verb, &reply)
+		require.Equal(t, c.broken, err)
+		if c.broken == nil {
+			require.Equal(t, len(c.reply), n)
+			require.Equal(t, c.want, reply.Outcome, c.reply)
+			require.Contains(t, string(reply.Message), c.says)
+		}
+	}
+}
+
 // TestDeletesOfEarlyServers: servers of 2009 know none, and the error says what to do.
 func TestDeletesOfEarlyServers(t *testing.T) {
 	n := serve(t, cachenode.Space{N: 1, W: 1, R: 1, Early: true})
@@ -220,6 +312,12 @@ func TestDeletesOfEarlyServers(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	for _, config := range []any{nil, &Config{Points: 2}} {
+		_, err := Driver{}.NewCodec(driver.Link{Config: config})
+		require.ErrorContains(t, err, "hydra: ")
+		_, err = Driver{}.Identify(t.Context(), answering(t), driver.Link{Config: config})
+		require.ErrorContains(t, err, "hydra: ")
+	}
 	require.ErrorContains(t, (&Config{Points: 2}).Validate(), "points = 2: write 1")
 	require.ErrorContains(t, (&Config{Points: 1, Ready: time.Minute}).Validate(), "write a duration from 0s to 25s")
 	require.NoError(t, Driver{}.CheckAddress("127.0.0.1:8080"))

@@ -2,6 +2,7 @@ package ignite
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -256,6 +257,152 @@ func TestFiguresWithoutSQL(t *testing.T) {
 	}
 }
 
+// reply returns what answers a request.
+func reply(id uint64, status uint32, objects string) string {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(replyHead+len(objects)))
+	b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, id), status)
+	return string(b) + objects
+}
+
+func text(s string) string { return string(appendObject(nil, typeString, s)) }
+
+// table returns the rows of an answer to SQL.
+func table(columns int, rows ...[]string) string {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 8), uint32(columns))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(rows)))
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell == "" {
+				b = append(b, typeNull)
+				continue
+			}
+			b = appendObject(b, typeString, cell)
+		}
+	}
+	return string(append(b, 0))
+}
+
+// answering returns a connection whose far end greets, answers one request after another, and then closes it.
+func answering(t *testing.T, answers ...string) net.Conn {
+	near, far := net.Pipe()
+	require.NoError(t, near.SetDeadline(time.Now().Add(10*time.Second)))
+	go func() {
+		defer far.Close()
+		for _, answer := range append([]string{"\x01\x00\x00\x00\x01"}, answers...) {
+			if _, err := far.Read(make([]byte, 4096)); err != nil {
+				return
+			}
+			if _, err := io.WriteString(far, answer); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = near.Close() })
+	return near
+}
+
+// Identify names the version and the nodes where they can be asked for, and says what it was told otherwise.
+func TestWhatServersSayOfThemselves(t *testing.T) {
+	configuration := func(words ...uint32) string {
+		var b []byte
+		for _, w := range append([]uint32{0}, words...) {
+			b = binary.LittleEndian.AppendUint32(b, w)
+		}
+		return string(append(b, 0)) + text("large")
+	}
+	link := driver.Link{Config: &Config{CacheName: "items"}}
+	id, err := Driver{}.Identify(t.Context(), answering(t, reply(1, 0, configuration(0, 2, 9)), reply(2, 0, table(1, []string{"2.17.0#2025"}, []string{"2.17.0#2025"}))), link)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"server": "ignite", "cache": "items", "mode": "9", "atomicity": "transactional", "backups": "2", "region": "large", "version": "2.17.0", "nodes": "2",
+	}, id)
+	for says, answers := range map[string][]string{
+		"the server closed the connection: is it the port of clientConnectorConfiguration": nil,
+		"status 5: not now":                {reply(1, 5, text("not now"))},
+		"a reply with other objects":       {reply(1, 0, "short")},
+		"ignite: a reply of 4 bytes":       {"\x04\x00\x00\x00"},
+		"an answer of more than 1048576 b": {reply(1, 0, strings.Repeat("x", mostAnswer+9))[:mostAnswer+1]},
+		"closed the connection":            {reply(1, 0, configuration(0, 2, 9))},
+	} {
+		_, err := Driver{}.Identify(t.Context(), answering(t, answers...), link)
+		require.ErrorContains(t, err, "ask ignite what it is: ")
+		require.ErrorContains(t, err, says)
+	}
+	near, far := net.Pipe()
+	require.NoError(t, far.Close())
+	require.ErrorContains(t, Driver{}.Prepare(t.Context(), near, link), `make cache "items": handshake: `)
+	require.EqualError(t, Driver{}.Prepare(t.Context(), answering(t, reply(1, 1, text("no"))), link), `make cache "items": status 1: no`)
+	link.Config = &Config{CacheName: "items", Region: "large"}
+	require.EqualError(t, Driver{}.Prepare(t.Context(), answering(t, reply(1, 1, text("no"))), link),
+		`make cache "items" in data region "large", which each node must have: status 1: no`)
+}
+
+// Figures are the last words of their names, whatever the order of the answers.
+func TestFiguresBySQL(t *testing.T) {
+	size := reply(askSize, 0, "\x07\x00\x00\x00\x00\x00\x00\x00")
+	metrics := reply(askMetrics, 0, table(2, []string{"cache.items.CacheGets", "12"}, []string{"io.dataregion.default.TotalUsedPages", ""}))
+	for _, both := range []string{size + metrics, metrics + size} {
+		told, n, err := Driver{}.ParseFigures([]byte(both))
+		require.NoError(t, err)
+		require.Len(t, both, n)
+		require.Equal(t, map[string]string{"items": "7", "CacheGets": "12", "TotalUsedPages": ""}, told)
+	}
+	for _, c := range []struct{ answer, says string }{
+		{reply(askSize, 7, text("not now")), "size of the cache: status 7: not now"},
+		{reply(askSize, 0, "short"), errObjects.Error()},
+		{reply(askMetrics, 0, table(3)), errObjects.Error()},
+		{reply(askMetrics, 0, table(2, []string{"one"})), errObjects.Error()},
+		{reply(askMetrics, 0, "short"), errObjects.Error()},
+	} {
+		_, _, err := Driver{}.ParseFigures([]byte(c.answer))
+		require.EqualError(t, err, c.says)
+	}
+	for name, want := range map[string]driver.Figure{
+		"CacheGets": {Counter: true}, "CacheTxCommits": {Counter: true}, "CacheSize": {}, "OffHeapSize": {Unit: "bytes"}, "SizeUsedByData": {Unit: "bytes"},
+	} {
+		want.Name = name
+		require.Equal(t, want, Driver{}.Describe(name))
+	}
+}
+
+// A reply that does not have what its request asked for ends the connection; words of a node that lacks memory say what helps.
+func TestRepliesThatDoNotFit(t *testing.T) {
+	c := made(t, &Config{CacheName: "items"})
+	value := string(appendObject(nil, typeBytes, "v"))
+	for name, one := range map[string]struct {
+		verb    driver.Verb
+		objects string
+	}{
+		"two values": {driver.Get, value + "x"}, "half a value": {driver.Get, value[:len(value)-1]}, "null and more": {driver.Get, "\x65\x65"}, "nothing": {driver.Get, ""},
+		"an answer to a put": {driver.Put, "x"}, "none to a delete": {driver.Delete, ""},
+	} {
+		_, err := c.Parse([]byte(reply(1, 0, one.objects)), one.verb, new(driver.Reply))
+		require.ErrorIs(t, err, errObjects, name)
+	}
+	one := "\x01\x00\x00\x00"
+	for name, many := range map[string]struct {
+		verb    driver.Verb
+		objects string
+	}{
+		"no count": {driver.Get, "x"}, "no key": {driver.Get, one + value}, "no value": {driver.Get, one + text("k")}, "half a value": {driver.Get, one + text("k") + value[:3]},
+		"more": {driver.Get, one + text("k") + value + "x"}, "an answer to puts": {driver.Put, "x"},
+	} {
+		_, err := c.ParseBatch([]byte(reply(1, 0, many.objects)), many.verb, make([]driver.Reply, 2))
+		require.ErrorIs(t, err, errObjects, name)
+	}
+	for _, b := range []string{"\xff\xff\xff\xff", "\x00\x00\x00\x00"} {
+		_, err := c.Parse([]byte(b), driver.Get, new(driver.Reply))
+		require.ErrorContains(t, err, "ignite: a reply of")
+		_, err = c.ParseBatch([]byte(b), driver.Get, make([]driver.Reply, 2))
+		require.ErrorContains(t, err, "ignite: a reply of")
+	}
+	var r driver.Reply
+	_, err := c.Parse([]byte(reply(1, 1<<20, text("Failed to update keys (retry …): [k]"))), driver.Put, &r)
+	require.NoError(t, err)
+	require.Contains(t, string(r.Message), "make the data region larger")
+	require.EqualValues(t, 65535, r.Code)
+}
+
 func TestHandshakesThatFail(t *testing.T) {
 	c := made(t, &Config{CacheName: "items"})
 	for _, e := range recorded(t, "refusals.txt")[:2] {
@@ -263,7 +410,7 @@ func TestHandshakesThatFail(t *testing.T) {
 		require.ErrorContains(t, err, "which speaks version 1.7.0")
 		require.ErrorContains(t, err, "Unsupported version")
 	}
-	for _, other := range []string{"-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"} {
+	for _, other := range []string{"\x00\x00\x00\x00", "\x02\x00\x00\x00\x00x", "-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"} {
 		_, err := c.ParseGreeting([]byte(other), 0)
 		require.ErrorIs(t, err, errNoIgnite)
 	}
@@ -272,6 +419,16 @@ func TestHandshakesThatFail(t *testing.T) {
 func TestConfig(t *testing.T) {
 	require.NoError(t, Driver{}.NewConfig().(*Config).Validate())
 	require.ErrorContains(t, (&Config{}).Validate(), `cache_name = "": write the name of a cache, or leave it out for "loadgen"`)
+	require.ErrorContains(t, (&Config{CacheName: "c", Region: "a\nb"}).Validate(), `region = "a\nb": write the name of a data region`)
+	for _, config := range []any{nil, &Config{}} {
+		link := driver.Link{Config: config}
+		_, made := Driver{}.NewCodec(link)
+		_, told := Driver{}.Identify(t.Context(), nil, link)
+		_, asked := Driver{}.AppendQuestion(nil, link)
+		for _, err := range []error{made, told, asked, Driver{}.Prepare(t.Context(), nil, link)} {
+			require.ErrorContains(t, err, "ignite: ")
+		}
+	}
 	require.ErrorContains(t, (&Config{CacheName: "c", User: "u"}).Validate(), "user and password belong together")
 	_, err := newCodec(driver.Link{Config: &Config{CacheName: "c", User: "u", Password: &driver.Secret{Name: "P"}}, Secrets: func(string) (string, error) { return "", errors.New("not set") }})
 	require.EqualError(t, err, "password of ignite: not set")
