@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +26,11 @@ import (
 // probe makes the probe of an observe block named x, of the target t at the endpoints.
 func probe(t *testing.T, driver, endpoints, block string) observe.Probe {
 	t.Helper()
-	text := fmt.Sprintf(`
+	return probeOf(t, planOf(driver, endpoints, block))
+}
+
+func planOf(driver, endpoints, block string) string {
+	return fmt.Sprintf(`
 plan "p" {}
 target "t" {
 	driver    = %q
@@ -43,10 +48,25 @@ phase "fill" {
 observe "x" {
 	%s
 }`, driver, endpoints, block)
-	return probeOf(t, text)
 }
 
 func probeOf(t *testing.T, text string) observe.Probe {
+	t.Helper()
+	return probeBy(t, means, text)
+}
+
+var means = observe.Means{
+	Drivers: drivers.All(), Dial: dial,
+	Secrets: func(string) (string, error) { return "correct", nil },
+	Hook: func(_ context.Context, name string) (string, error) {
+		if name == "fails" {
+			return "", errors.New("exit status 3")
+		}
+		return "live_bytes 12\nratio=0.5\nwords: three\n\n# a remark\n", nil
+	},
+}
+
+func probeBy(t *testing.T, means observe.Means, text string) observe.Probe {
 	t.Helper()
 	file, diags := plan.Parse([]byte(text), "plan.hcl", drivers.All())
 	require.Empty(t, diags)
@@ -58,16 +78,7 @@ func probeOf(t *testing.T, text string) observe.Probe {
 	if target != nil {
 		endpoints = target.Endpoints
 	}
-	made := observe.Means{
-		Drivers: drivers.All(), Dial: dial,
-		Secrets: func(string) (string, error) { return "correct", nil },
-		Hook: func(_ context.Context, name string) (string, error) {
-			if name == "fails" {
-				return "", errors.New("exit status 3")
-			}
-			return "live_bytes 12\nratio=0.5\nwords: three\n\n# a remark\n", nil
-		},
-	}.New(o, target, endpoints)
+	made := means.New(o, target, endpoints)
 	t.Cleanup(made.Close)
 	return made
 }
@@ -235,6 +246,76 @@ func TestMemcached(t *testing.T) {
 	require.Contains(t, missing[""], b.Addr)
 }
 
+// saying is a server that answers a ping, and everything else with the same words; without words, it hangs up.
+func saying(t *testing.T, words string) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // ends with its connection, which the probe closes
+				defer conn.Close()
+				for b := make([]byte, 1000); ; {
+					n, err := conn.Read(b)
+					if err != nil || words == "" {
+						return
+					}
+					answer := words
+					if strings.Contains(string(b[:n]), "PING") {
+						answer = "+PONG\r\n"
+					}
+					if _, err := io.WriteString(conn, answer); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-ended })
+	return l.Addr().String()
+}
+
+// The figures of a target's servers are combined as the plan says, each server once, however many names lead to it.
+func TestFiguresAreCombined(t *testing.T) {
+	info := func(memory string) string { return strings.Repeat("$13\r\nused_memory:"+memory+"\r\n", 2) }
+	five, seven := saying(t, info("5")), saying(t, info("7"))
+	endpoints := fmt.Sprintf("%q, %q", five, seven)
+	for how, want := range map[string]float64{"sum": 12, "mean": 6, "min": 5, "max": 7} {
+		one := means
+		block := fmt.Sprintf(`server {
+			target  = target.t
+			fields  = ["used_memory"]
+			combine = %q
+		}`, how)
+		for _, same := range []bool{false, true} {
+			if same {
+				want = 5
+				one.Same = func(endpoints []string, facts map[string]map[string]string) [][]string {
+					require.Equal(t, five, facts[five]["address"])
+					return [][]string{endpoints}
+				}
+			}
+			value, missing := take(t, probeBy(t, one, planOf("redis", endpoints, block)))
+			require.Empty(t, missing)
+			require.Equal(t, map[string]float64{"used_memory": want}, value, how)
+		}
+	}
+	for words, says := range map[string]string{
+		"":        "the server closed the connection",
+		"+OK\r\n": `INFO: want a text, server says "OK"`,
+		"$9999999\r\n" + strings.Repeat("x", 5<<20): "the answer goes on beyond 4194304 bytes",
+	} {
+		value, missing := take(t, probe(t, "redis", fmt.Sprintf("%q", saying(t, words)), "server { target = target.t }"))
+		require.Empty(t, value)
+		require.Contains(t, missing[""], says)
+	}
+}
+
 // A server that accepts connections and says nothing costs a probe its timeout.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -308,11 +389,28 @@ func TestProcessOnAllAddresses(t *testing.T) {
 	require.Greater(t, value["rss_bytes"], 1e6)
 }
 
+// A process that listens on a socket is found by its path.
+func TestProcessOnASocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	p := probe(t, "redis", fmt.Sprintf("%q", "unix://"+path), "process { target = target.t }")
+	require.Equal(t, "who listens on unix://"+path, p.Of())
+	value, missing := take(t, p)
+	require.Empty(t, missing)
+	require.Greater(t, value["rss_bytes"], 1e6)
+	_, missing = take(t, probe(t, "redis", fmt.Sprintf("%q", "unix://"+path+"x"), "process { target = target.t }"))
+	require.Equal(t, "nobody listens on unix://"+path+"x on this machine", missing[""])
+}
+
 func TestProcessElsewhere(t *testing.T) {
 	value, missing := take(t, probe(t, "redis", `"192.0.2.1:6379"`, "process { target = target.t }"))
 	require.Empty(t, value)
 	require.Equal(t, "192.0.2.1:6379 is not on this machine, and a process can be observed only where the coordinator runs", missing[""])
-	value, missing = take(t, probe(t, "null", `"a"`, "process { pid = 4194304 }"))
+	p := probe(t, "null", `"a"`, "process { pid = 4194304 }")
+	require.Equal(t, "process 4194304", p.Of())
+	value, missing = take(t, p)
 	require.Empty(t, value)
 	require.Equal(t, "there is no process 4194304 on this machine", missing[""])
 }
