@@ -89,6 +89,7 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 		}, "are of a kind, but "},
 		{"half a part", func(t *Totals) { t.Ops[driver.Put].splits().Write.Record(1) }, "put: parts of service times before a sync 1, but parts in one 0"},
 		{"parts of nothing", func(t *Totals) { t.Split(driver.Put, 3, 1); t.Split(driver.Put, 3, 1) }, "put: 2 waited for a sync, but 1 ended ok"},
+		{"ordinals", func(t *Totals) { t.Grow(&Sample{Verb: driver.Put}, 4) }, "put: ends by ordinal 1, but ended 6"},
 		{"scenario", func(t *Totals) { t.AddScenario(1) }, "scenario 2: due 2, but"},
 		{"latencies of a scenario", func(t *Totals) { t.Scenarios[1].Lag.Record(1) }, "scenario 2: lags 2, but ended 1"},
 		{"step", func(t *Totals) { t.AddStep(Step{1, 0}) }, "scenario 2, step 1: due 1, but"},
@@ -106,9 +107,9 @@ func TestCheckValidFindsEachDefect(t *testing.T) {
 // The earliest last start may be that of a session that started nothing more, or that ended at once.
 func TestBoundsOfASpan(t *testing.T) {
 	for _, out := range []int64{10, 11, 19, 20} {
-		var s Span
-		s.Busy(10, out, 20, 1)
-		require.NoError(t, s.check(), "%d", out)
+		var totals Totals
+		totals.Span.Busy(10, out, 20, 1)
+		require.NoError(t, totals.CheckValid(), "%d", out)
 	}
 }
 

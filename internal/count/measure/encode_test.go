@@ -2,9 +2,9 @@ package measure
 
 import (
 	"encoding"
-	"encoding/binary"
 	"encoding/hex"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -179,7 +179,7 @@ func TestEncodeRefusesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The maximum numbers of endpoints, acks, kinds, steps and bins of ordinals survive encoding and decoding.
+// The most endpoints, acks, kinds, steps, bins of ordinals and error texts survive encoding and decoding, as does the last possible end.
 func TestTheMostThatThereCanBeTravels(t *testing.T) {
 	for name, change := range map[string]func(t *Totals){
 		"endpoints": func(t *Totals) { t.Merge(NewTotals(testOrigin, maxEndpoints)) },
@@ -188,6 +188,9 @@ func TestTheMostThatThereCanBeTravels(t *testing.T) {
 		"kinds":     func(t *Totals) { t.of(driver.Put).kind(MaxKinds).Response.Record(1) },
 		"steps":     func(t *Totals) { t.AddStep(Step{MaxScenarios - 1, MaxSteps - 1}) },
 		"ordinals":  func(t *Totals) { t.Grow(&Sample{Verb: driver.Put}, math.MaxUint64) },
+		"the end":   func(t *Totals) { t.Record(&Sample{Verb: driver.Put, End: math.MaxInt64}) },
+		"texts":     func(t *Totals) { addTexts(t, maxTexts) },
+		"no text":   func(t *Totals) { addTexts(t, maxTexts+1) }, // the last has displaced all others
 	} {
 		totals := NewTotals(testOrigin, 1)
 		change(totals)
@@ -199,51 +202,10 @@ func TestTheMostThatThereCanBeTravels(t *testing.T) {
 	}
 }
 
-// With more errors than there is room for, there may be no text: each was dropped when another came.
-func TestErrorsThatHaveLostTheirTexts(t *testing.T) {
-	for n, want := range map[uint64]string{0: "", maxTexts: "32 errors without a text", maxTexts + 1: "", math.MaxUint64: ""} {
-		e, r := Errors{}, reader{}
-		r.Rest = append(binary.AppendUvarint(nil, n), 0)
-		r.errors(&e)
-		if want != "" {
-			require.EqualError(t, r.Err, want)
-			continue
-		}
-		require.NoError(t, r.Err, "%d", n)
-		require.Equal(t, n, e.Total())
+func addTexts(t *Totals, n int) {
+	for i := range n {
+		t.Errors.Add(fmt.Appendf(nil, "error %02d", i))
 	}
-}
-
-// As many texts as there is room for are accepted, and no more.
-func TestAsManyTextsAsThereIsRoomForTravel(t *testing.T) {
-	for n, want := range map[int]string{maxTexts: "", maxTexts + 1: "33 error texts, want at most 32"} {
-		e, r := Errors{}, reader{}
-		r.Rest = append(binary.AppendUvarint(nil, uint64(n)), byte(n))
-		for i := range n {
-			r.Rest = append(r.Rest, 2, '0'+byte(i/10), '0'+byte(i%10), 1)
-		}
-		r.errors(&e)
-		if want != "" {
-			require.EqualError(t, r.Err, want)
-			continue
-		}
-		require.NoError(t, r.Err)
-		require.Empty(t, r.Rest)
-		require.Equal(t, n, e.kept)
-	}
-}
-
-// The widest bins hold the last possible time.
-func TestWidestBinsTravel(t *testing.T) {
-	totals := count(start(driver.Put, 1), end(Sample{Verb: driver.Put, Due: testOrigin, Start: testOrigin, End: math.MaxInt64}))
-	totals.Origin = 0
-	totals.Ops[driver.Put].Bins[driver.OK].Add(math.MaxInt64)
-	b := bytesOf(t, totals)
-	require.EqualValues(t, maxShift, totals.Ops[driver.Put].Bins[driver.OK].Shift())
-	var into Totals
-	_, err := into.Decode(b)
-	require.NoError(t, err)
-	require.Equal(t, b, bytesOf(t, &into))
 }
 
 // Each case is a form that AppendBinary does not write.

@@ -54,10 +54,13 @@ func TestErrorsAgainstAMap(t *testing.T) {
 		counts := map[string]uint64{}
 		for _, s := range texts {
 			parts[rapid.IntRange(0, 3).Draw(t, "part")].Add([]byte(s))
-			printable := string(appendPrintable(make([]byte, 0, maxText), []byte(s)))
-			require.True(t, utf8.ValidString(printable))
-			require.LessOrEqual(t, len(printable), maxText)
-			counts[printable]++
+			var one Errors
+			one.Add([]byte(s))
+			for printable := range one.All() {
+				require.True(t, utf8.ValidString(printable))
+				require.LessOrEqual(t, len(printable), maxText)
+				counts[printable]++
+			}
 		}
 		var sum Errors
 		for _, i := range rapid.Permutation([]int{0, 1, 2, 3}).Draw(t, "order") {
@@ -120,10 +123,7 @@ func TestRoomForATextCostsAllOthers(t *testing.T) {
 	for range 3 {
 		e.Add([]byte("another"))
 	}
-	kept := map[string]uint64{}
-	for i := range e.kept {
-		kept[string(e.texts[i].bytes())] = e.texts[i].n
-	}
+	kept := maps.Collect(e.All())
 	for i := range maxTexts {
 		require.EqualValues(t, 10+i-3, kept[fmt.Sprintf("text %02d", i)], "text %d", i)
 	}

@@ -17,6 +17,7 @@ type field struct {
 	name  string
 	count func(t *Totals)
 	bins  bool // an Account does not hold them
+	grows bool // it takes memory of its own, in an op
 }
 
 // counted lists everything that a Totals of one verb, one scenario and one endpoint counts.
@@ -36,10 +37,12 @@ func counted() (all []field) {
 		v := at(shape())
 		switch reflect.New(v.Type()).Elem().Interface().(type) {
 		case hist.Hist:
-			all = append(all, field{name: name, count: func(t *Totals) { at(t).Addr().Interface().(*hist.Hist).Record(12_345) }})
+			grows := !strings.Contains(name, "Versions")
+			all = append(all, field{name: name, grows: grows, count: func(t *Totals) { at(t).Addr().Interface().(*hist.Hist).Record(12_345) }})
 			return
 		case *Bins:
-			all = append(all, field{name: name, bins: true, count: func(t *Totals) {
+			grows := strings.Contains(name, "Ops") || strings.Contains(name, "Scenarios")
+			all = append(all, field{name: name, bins: true, grows: grows, count: func(t *Totals) {
 				b := new(Bins)
 				b.Add(3 * binWidth)
 				at(t).Set(reflect.ValueOf(b))
@@ -77,20 +80,42 @@ func counted() (all []field) {
 		}
 		return reflect.ValueOf(t).Elem()
 	})
+	for k := 1; k <= 3; k++ {
+		put, scenario := func(t *Totals) *Op { return t.of(driver.Put) }, func(t *Totals) *Op { return t.scenario(0) }
+		for name, of := range map[string]func(*Totals) *Op{"put": put, "scenario": scenario, "step": func(t *Totals) *Op { return t.step(Step{0, 1}) }} {
+			all = append(
+				all,
+				field{name: fmt.Sprintf("ack %d of a %s", k, name), grows: true, count: func(t *Totals) { o := of(t); o.growAcks(k); o.Acks[k-1].Record(5) }},
+				field{name: fmt.Sprintf("service of kind %d of a %s", k, name), grows: true, count: func(t *Totals) { of(t).kind(k).Service.Record(5) }},
+				field{name: fmt.Sprintf("response of kind %d of a %s", k, name), grows: true, count: func(t *Totals) { of(t).kind(k).Response.Record(5) }},
+			)
+		}
+	}
 	return append(
 		all,
-		field{name: "Acks", count: func(t *Totals) { t.Ack(driver.Put, 2, 500) }},
-		field{name: "Split.Write", count: func(t *Totals) { t.of(driver.Put).splits().Write.Record(500) }},
-		field{name: "Split.Sync", count: func(t *Totals) { t.of(driver.Put).splits().Sync.Record(500) }},
+		field{name: "Split.Write", grows: true, count: func(t *Totals) { t.of(driver.Put).splits().Write.Record(500) }},
+		field{name: "Split.Sync", grows: true, count: func(t *Totals) { t.of(driver.Put).splits().Sync.Record(500) }},
+		field{name: "Growth", grows: true, count: func(t *Totals) { t.Grow(&Sample{Verb: driver.Put, End: 5}, 1) }},
+		field{name: "Growth of what failed", count: func(t *Totals) { t.Grow(&Sample{Verb: driver.Put, Outcome: driver.Error}, 2) }},
+		field{name: "Growth of a scenario", grows: true, count: func(t *Totals) { t.GrowScenario(0, &Sample{End: 5}, 1) }},
+		field{name: "Growth of a scenario that failed", count: func(t *Totals) { t.GrowScenario(0, &Sample{Outcome: driver.Error}, 2) }},
+		field{name: "Steps", grows: true, count: func(t *Totals) { t.AddStep(Step{0, 2}) }},
 		field{name: "Errors", count: func(t *Totals) { t.Errors.Add([]byte("ERR")) }},
 		field{name: "Away", count: func(t *Totals) { t.AddAway(0, 7) }},
 		field{name: "Span", count: func(t *Totals) { t.Span.Session(1, 2) }},
 	)
 }
 
-// TestEveryFieldIsCarried counts one thing at a time: no other field stands in for it when it is encoded, merged, compared or reset.
+// TestEveryFieldIsCarried counts one thing at a time: no other field stands in for it when it is encoded, merged, compared or reset, and what takes
+// memory counts in what a Joiner holds.
 func TestEveryFieldIsCarried(t *testing.T) {
 	nothing := bytesOf(t, NewTotals(testOrigin, 1))
+	held := func(totals *Totals) int {
+		j := NewJoiner(2, 0)
+		j.Add(0, 1, false, totals)
+		return j.Held()
+	}
+	seen := map[string]*Account{"nothing": accountOf(NewTotals(testOrigin, 1))}
 	for _, f := range counted() {
 		t.Run(f.name, func(t *testing.T) {
 			one := NewTotals(testOrigin, 1)
@@ -104,8 +129,22 @@ func TestEveryFieldIsCarried(t *testing.T) {
 			require.Equal(t, b, bytesOf(t, &decoded), "decoded")
 			require.Equal(t, b, bytesOf(t, merged(NewTotals(testOrigin, 1), one)), "merged")
 			require.NotEqual(t, nothing, bytesOf(t, merged(one, one)), "merged again")
+			if f.grows {
+				room, more := NewTotals(testOrigin, 1), NewTotals(testOrigin, 1)
+				for _, t := range []*Totals{room, more} {
+					t.AddDue(driver.Put)
+					t.AddScenario(0)
+					t.AddStep(Step{0, 1})
+				}
+				f.count(more)
+				require.Greater(t, held(more), held(room), "held")
+			}
 			if !f.bins {
-				require.False(t, accountOf(one).Equal(accountOf(NewTotals(testOrigin, 1))), "accounted for")
+				mine := accountOf(one)
+				for name, other := range seen {
+					require.False(t, mine.Equal(other), "accounted for as %s", name)
+				}
+				seen[f.name] = mine
 			}
 			one.Reset()
 			require.Equal(t, nothing, bytesOf(t, one), "reset")

@@ -71,6 +71,13 @@ func drawSample(t *rapid.T) Sample {
 	}
 }
 
+// grow counts every put by an ordinal, on all scales.
+func grow(t *Totals, s *Sample) {
+	if s.Verb == driver.Put {
+		t.Grow(s, uint64(s.Due-testOrigin))
+	}
+}
+
 // anyEvents draws what one thing that happens to a load counts: one event, or two that may fall into different intervals.
 var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 	v := anyVerb.Draw(t, "verb")
@@ -81,6 +88,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 		s := drawSample(t)
 		return []event{start(s.Verb, n), func(t *Totals) {
 			end(s)(t)
+			grow(t, &s)
 			if s.Outcome == driver.OK && n%2 == 0 {
 				t.Split(s.Verb, s.End-s.Start, (s.End-s.Start)/3)
 			}
@@ -98,6 +106,7 @@ var anyEvents = rapid.Custom(func(t *rapid.T) []event {
 				t.AddInFlight(s.Verb, -1)
 				t.AddStepInFlight(at, -1)
 				t.RecordStep(at, &s, s.Due-turn)
+				grow(t, &s)
 			},
 			func(t *Totals) { t.AddStep(at); t.ShedStep(at) },
 		}

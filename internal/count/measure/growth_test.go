@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/pkg/driver"
 )
@@ -42,35 +41,23 @@ func TestGrowthCoarsens(t *testing.T) {
 		}
 		require.EqualValues(t, largest*1000, b.Answered.Max())
 	}
-	g = grown(1, 128).Ops[driver.Put].Growth
-	require.Zero(t, g.Shift, "128 ordinals fit")
-	g = grown(1, 129).Ops[driver.Put].Growth
-	require.EqualValues(t, 1, g.Shift)
-	g = grown(math.MaxUint64).Ops[driver.Put].Growth
-	require.EqualValues(t, maxOrdinalShift, g.Shift)
-	require.Len(t, g.Used(), NumOrdinals)
-}
-
-// TestOrdinalsBeginAtOne: an op without an ordinal counts as the first.
-func TestOrdinalsBeginAtOne(t *testing.T) {
-	for _, n := range []uint64{0, 1} {
-		g := grown(n).Ops[driver.Put].Growth
-		require.Zero(t, g.Shift)
-		require.Len(t, g.Used(), 1)
-		require.EqualValues(t, 1, g.Ended())
+	for _, c := range []struct {
+		ordinals []uint64
+		shift    uint8
+		bins     int
+	}{
+		{[]uint64{0}, 0, 1}, // an op without an ordinal counts as the first
+		{[]uint64{1}, 0, 1},
+		{[]uint64{2}, 0, 2},
+		{[]uint64{1, 128}, 0, 128},
+		{[]uint64{1, 129}, 1, 65},
+		{[]uint64{math.MaxUint64}, maxOrdinalShift, NumOrdinals},
+	} {
+		g := grown(c.ordinals...).Ops[driver.Put].Growth
+		require.Equal(t, c.shift, g.Shift, "%v", c.ordinals)
+		require.Len(t, g.Used(), c.bins, "%v", c.ordinals)
+		require.EqualValues(t, len(c.ordinals), g.Ended())
 	}
-	require.Len(t, grown(2).Ops[driver.Put].Growth.Used(), 2)
-}
-
-// TestGrowthBeginsFineAgain once it was emptied.
-func TestGrowthBeginsFineAgain(t *testing.T) {
-	totals := grown(1, 1000)
-	require.NotZero(t, totals.Ops[driver.Put].Growth.Shift)
-	totals.Reset()
-	totals.Grow(&Sample{Verb: driver.Put}, 1)
-	totals.Grow(&Sample{Verb: driver.Put}, 128)
-	require.Zero(t, totals.Ops[driver.Put].Growth.Shift)
-	require.Len(t, totals.Ops[driver.Put].Growth.Used(), 128)
 }
 
 // Ordinals that stand alone, as in a snapshot of another version, are not lost.
@@ -83,50 +70,4 @@ func TestGrowthAloneIsKept(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, into.Ops[driver.Put].Growth.Ended())
 	}
-}
-
-// TestGrowthOfAnyPartition encodes to the same bytes, whichever part counted which op, and decodes.
-func TestGrowthOfAnyPartition(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ordinals := rapid.SliceOfN(rapid.Map(anyTime, func(n int64) uint64 { return uint64(n) + 1 }), 1, 40).Draw(t, "ordinals")
-		whole := grown(ordinals...)
-		parts := make([]*Totals, rapid.IntRange(1, 4).Draw(t, "parts"))
-		dealt := make([][]uint64, len(parts))
-		for _, n := range ordinals {
-			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
-			dealt[i] = append(dealt[i], n)
-		}
-		for i := range parts {
-			parts[i] = grown(dealt[i]...)
-		}
-		sum := merged(rapid.Permutation(parts).Draw(t, "order")...)
-		require.Equal(t, bytesOf(t, whole), bytesOf(t, sum))
-		require.NoError(t, sum.CheckValid())
-		require.True(t, accountOf(whole).Equal(accountOf(parts...)))
-
-		into := grown(rapid.SliceOfN(rapid.Uint64Range(1, 5000), 0, 9).Draw(t, "before")...)
-		_, err := into.Decode(bytesOf(t, sum))
-		require.NoError(t, err)
-		require.Equal(t, bytesOf(t, whole), bytesOf(t, into))
-	})
-}
-
-func TestGrowthOfOtherOpsIsInvalid(t *testing.T) {
-	totals := grown(1, 2, 3)
-	totals.Grow(&Sample{Verb: driver.Put}, 4)
-	require.ErrorContains(t, totals.CheckValid(), "put: ends by ordinal 4, but ended 3")
-}
-
-func TestGrowthAllocatesNothingOnceUsed(t *testing.T) {
-	totals := grown(1, 500, 1000)
-	s := Sample{Verb: driver.Put, Due: testOrigin, Start: testOrigin, End: testOrigin + 400_000}
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		totals.Grow(&s, 1000)
-		totals.Reset()
-		totals.Grow(&s, 900)
-	}))
-}
-
-func TestAccountTellsGrowthApart(t *testing.T) {
-	require.False(t, accountOf(grown(1, 2)).Equal(accountOf(grown(1, 3))))
 }

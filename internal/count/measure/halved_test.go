@@ -100,14 +100,3 @@ func TestHalvedSeries(t *testing.T) {
 		}
 	})
 }
-
-// TestNarrowest is the smallest sufficient width.
-func TestNarrowest(t *testing.T) {
-	for _, c := range []struct {
-		least    uint8
-		position uint64
-		want     uint8
-	}{{0, 0, 0}, {0, 7, 0}, {0, 8, 1}, {0, 15, 1}, {0, 16, 2}, {3, 16, 3}, {3, 1<<64 - 1, 61}} {
-		require.Equal(t, c.want, narrowest(c.least, c.position, 8), "%+v", c)
-	}
-}

@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/hist"
 )
 
 // bomb counts, for each verb, one op in as many ack histograms as possible, each as wide as it gets: 15 MB per verb, in a form of some kilobytes.
@@ -33,6 +31,20 @@ func bomb(t *testing.T, verbs ...driver.Verb) []byte {
 	return b
 }
 
+// bombOfBins counts an op of each outcome in many steps: bins of 1,024 ends for each, of which one is not 0.
+func bombOfBins(t *testing.T) []byte {
+	var all Totals
+	for i := range 20 * MaxSteps {
+		for o := range driver.Shed {
+			all.RecordStep(Step{i / MaxSteps, i % MaxSteps}, &Sample{Outcome: o, End: 1}, 0)
+		}
+	}
+	b, err := all.append(nil)
+	require.NoError(t, err)
+	require.Less(t, len(b), 512<<10)
+	return b
+}
+
 // inUse returns the live heap.
 func inUse() int64 {
 	runtime.GC()
@@ -48,12 +60,14 @@ func TestBucketBombs(t *testing.T) {
 	for v := range driver.Verb(12) {
 		forms, verbs = append(forms, bomb(t, v)), append(verbs, v)
 	}
-	whole := bomb(t, verbs...)
+	whole, steps := bomb(t, verbs...), bombOfBins(t)
 	before := inUse()
 	var all Totals
 	_, err := all.Decode(whole)
 	require.ErrorContains(t, err, "histograms that take more than 128 MiB")
 	require.Less(t, inUse()-before, int64(mostHeld+16<<20))
+	_, err = new(Totals).Decode(steps)
+	require.ErrorContains(t, err, "histograms that take more than 128 MiB")
 	for _, form := range forms {
 		_, err := all.Decode(form)
 		require.NoError(t, err)
@@ -63,69 +77,8 @@ func TestBucketBombs(t *testing.T) {
 	runtime.KeepAlive(&all)
 }
 
-// TestEachHistogramIsHeld: each histogram of an op counts when it alone grows.
-func TestEachHistogramIsHeld(t *testing.T) {
-	o := Op{Kinds: make([]Kind, 2), Acks: make([]hist.Hist, 1), Growth: &Growth{Bins: make([]GrowthBin, 1)}, Steps: []*Op{{}}, Split: new(Split)}
-	hists := o.hists()
-	all := append(hists[:], &o.Kinds[0].Service, &o.Kinds[1].Response, &o.Acks[0], &o.Growth.Bins[0].Answered, &o.Steps[0].Lag, &o.Split.Write, &o.Split.Sync)
-	for i, h := range all {
-		before, of := o.held(), h.Bytes()
-		h.Record(math.MaxInt64)
-		require.Greater(t, h.Bytes(), of)
-		require.Equal(t, before+h.Bytes()-of, o.held(), "%d", i)
-	}
-}
-
 func TestSizes(t *testing.T) {
 	require.EqualValues(t, reflect.TypeFor[Op]().Size(), opBytes)
 	require.EqualValues(t, reflect.TypeFor[Bins]().Size(), binsBytes)
 	require.EqualValues(t, reflect.TypeFor[Requests]().Size(), requestsBytes)
-}
-
-// The limit itself is granted, and not a byte more.
-func TestMemoryThatADecoderGives(t *testing.T) {
-	var r reader
-	r.take(mostHeld - 1)
-	r.take(1)
-	require.NoError(t, r.Err)
-	r.take(1)
-	require.EqualError(t, r.Err, "histograms that take more than 128 MiB: fewer scenarios, steps or replicas would do")
-}
-
-// Memory of an op other than histograms counts, too: its bins and its steps.
-func TestBinsAndStepsAreHeld(t *testing.T) {
-	var o Op
-	require.Zero(t, (*Op)(nil).held())
-	require.Equal(t, opBytes, o.held())
-	for i, all := range []*[driver.NumOutcomes]*Bins{&o.Bins, &o.Turns, &o.Keys.Bins, &o.Keys.Turns} {
-		all[i] = new(Bins)
-		require.Equal(t, opBytes+(i+1)*binsBytes, o.held())
-	}
-	o.Steps = []*Op{{}, {}}
-	require.Equal(t, 3*opBytes+4*binsBytes, o.held())
-	all := Totals{Scenarios: []*Op{{}}}
-	all.Ops[driver.Get] = &o
-	require.Equal(t, o.held()+opBytes, all.held())
-	all.Requests = make([]Requests, 2)
-	require.Equal(t, all.held()+2*requestsBytes, all.bytes())
-}
-
-// A decoder counts the steps that it makes, including those before the one written, and bins.
-func TestBinsAndStepsThatADecoderGives(t *testing.T) {
-	var totals Totals
-	totals.AddStep(Step{0, MaxSteps - 1})
-	steps, err := appendSteps(nil, totals.Scenarios[0].Steps)
-	require.NoError(t, err)
-	r := reader{Reader: varint.Reader{Rest: steps}}
-	r.steps(new(Op))
-	require.NoError(t, r.Err)
-	require.Equal(t, MaxSteps*opBytes, r.held)
-
-	var bins, into [driver.NumOutcomes]*Bins
-	madeBins(&bins, driver.OK).Add(1)
-	madeBins(&bins, driver.Error).Add(1)
-	r = reader{Reader: varint.Reader{Rest: appendBins(nil, &bins)}}
-	r.allBins(&into)
-	require.NoError(t, r.Err)
-	require.Equal(t, 2*binsBytes, r.held)
 }

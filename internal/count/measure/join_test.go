@@ -179,11 +179,11 @@ func TestSecondsThatWaitedForASourceComeOneByOne(t *testing.T) {
 func TestJoinerKeepsNoMoreThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	seconds(j, 0, 0, 3600)
-	require.LessOrEqual(t, len(j.waiting), mostWaiting)
-	require.LessOrEqual(t, len(j.free), mostWaiting)
-	j.Add(1, 3600e9, true, &Totals{})
-	sum, at := 0, 0
-	for _, row := range rows(j) {
+	j.Add(1, 1e9, true, &Totals{})
+	sum, at, all := 0, 0, rows(j)
+	require.LessOrEqual(t, len(all), mostWaiting)
+	require.Greater(t, len(all), mostWaiting/4)
+	for _, row := range all {
 		require.Greater(t, row[0], at)
 		at, sum = row[0], sum+row[1]
 	}
@@ -258,27 +258,20 @@ func TestASourceDoesNotGoBack(t *testing.T) {
 func TestJoinerKeepsNoMoreBytesThanItMay(t *testing.T) {
 	j := NewJoiner(2, 0)
 	j.Most = 256 << 10
-	spare := func() (n int) {
-		for _, t := range j.free {
-			n += t.bytes()
-		}
-		return n
-	}
 	for s := range 60 {
 		part := NewTotals(0, 1)
 		part.AddDue(driver.Put)
 		part.Record(&Sample{Verb: driver.Put, End: 1 << s})
 		j.Add(0, int64(s+1)*1e9, false, part)
 		require.LessOrEqual(t, j.Held(), j.Most)
-		require.LessOrEqual(t, spare(), j.Most/2)
 	}
-	require.Less(t, len(j.waiting), 10)
-	j.Add(1, 60e9, true, &Totals{})
-	sum, at := uint64(0), int64(0)
+	j.Add(1, 1e9, true, &Totals{})
+	sum, at, n := uint64(0), int64(0), 0
 	for i, ok := j.Next(); ok; i, ok = j.Next() {
 		require.Equal(t, at, i.From)
-		at, sum = i.To, sum+i.Delta.Ops[driver.Put].Due
+		at, sum, n = i.To, sum+i.Delta.Ops[driver.Put].Due, n+1
 	}
+	require.Less(t, n, 10)
 	require.EqualValues(t, 60e9, at)
 	require.EqualValues(t, 60, sum)
 }
@@ -299,29 +292,18 @@ func TestTheLastIntervalIsTheFinalOne(t *testing.T) {
 // As many intervals and bytes wait as are allowed; with one more, they are joined.
 func TestWhatMayWaitIsNotJoined(t *testing.T) {
 	require.Equal(t, 256<<20, NewJoiner(1, 0).Most)
-	of := func(most, intervals int) *Joiner {
+	of := func(most, intervals int) (held, waited int) {
 		j := NewJoiner(2, 0)
 		j.Most = most
 		seconds(j, 0, 0, intervals)
-		return j
+		held = j.Held()
+		j.Add(1, 1e9, true, &Totals{})
+		return held, len(rows(j))
 	}
-	require.Len(t, of(math.MaxInt, 128).waiting, 128)
-	require.Len(t, of(math.MaxInt, 129).waiting, 65)
-	whole := of(math.MaxInt, 3).Held()
-	require.Len(t, of(whole, 3).waiting, 3)
-	require.Len(t, of(whole-1, 3).waiting, 2)
-}
-
-// TestJoinerKeepsUpToHalfToBeUsedAgain: exactly half is kept, and not a byte more.
-func TestJoinerKeepsUpToHalfToBeUsedAgain(t *testing.T) {
-	size := sampleTotals().bytes()
-	for _, c := range []struct{ most, kept int }{{2 * size, 1}, {2*size - 2, 0}, {4*size - 2, 1}} {
-		j := NewJoiner(1, 0)
-		j.Most = c.most
-		j.recycle(sampleTotals())
-		require.Len(t, j.free, c.kept, "%d of %d", c.most, size)
-		j.recycle(sampleTotals())
-		require.LessOrEqual(t, len(j.free), 1)
+	whole, _ := of(math.MaxInt, 3)
+	for _, c := range []struct{ most, intervals, want int }{{math.MaxInt, 128, 128}, {math.MaxInt, 129, 65}, {whole, 3, 3}, {whole - 1, 3, 2}} {
+		_, waited := of(c.most, c.intervals)
+		require.Equal(t, c.want, waited, "%+v", c)
 	}
 }
 
@@ -333,9 +315,10 @@ func TestJoinerSaysWhatHasNoRoom(t *testing.T) {
 		part := NewTotals(0, 1)
 		part.Record(&Sample{Verb: driver.Verb(s), End: math.MaxInt64})
 		j.Add(0, int64(s+1)*1e9, false, part)
-		require.Len(t, j.waiting, 1)
 		require.Greater(t, j.Held(), j.Most)
 	}
+	j.Add(1, 1e9, true, &Totals{})
+	require.Equal(t, [][2]int{{3, 0}}, rows(j))
 }
 
 func b2i(b bool) int {

@@ -3,7 +3,6 @@ package measure
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +50,12 @@ func TestRecord(t *testing.T) {
 		require.Equal(t, c.min, c.h.Min(), c.name)
 		require.Equal(t, c.max, c.h.Max(), c.name)
 	}
+	all, bad, failed := totals.Ended()
+	require.Equal(t, []uint64{4, 2, 2}, []uint64{all, bad, failed})
+	totals.Record(&Sample{Verb: driver.Put, Outcome: driver.Conflict})
+	all, bad, failed = totals.Ended()
+	require.Equal(t, []uint64{5, 3, 2}, []uint64{all, bad, failed}, "a conflict is no failure of the target's")
+
 	n, _ := o.Bins[driver.OK].Between(0, 1<<minShift)
 	require.EqualValues(t, 1, n, "bins count from the origin")
 	require.Nil(t, o.Bins[driver.Conflict])
@@ -91,6 +96,7 @@ func TestNoAllocationOnceUsed(t *testing.T) {
 		{"Record", func() { totals.Record(&s) }},
 		{"RecordN", func() { totals.RecordN(&s, 7) }},
 		{"Ack", func() { totals.Ack(driver.Put, 3, 350_000) }},
+		{"Grow", func() { totals.Grow(&s, 1000); totals.Grow(&s, 900) }},
 		{"Shed", func() { totals.Shed(driver.Put, 2) }},
 		{"Request", func() { totals.Request(2, driver.Put).Sent++ }},
 		{"Errors.Add", func() { totals.Errors.Add(known) }},
@@ -119,15 +125,6 @@ func TestOpDigest(t *testing.T) {
 	} {
 		require.Empty(t, seen[d], "differs in %s only", name)
 		seen[d] = name
-	}
-}
-
-// TestDigestKeys are as their comment says, so that digests of all builds agree: the first 64 bits of the fractional parts of √2, √3, √5 and √7.
-func TestDigestKeys(t *testing.T) {
-	for i, n := range []int64{2, 3, 5, 7} {
-		root := new(big.Int).Lsh(big.NewInt(n), 128)
-		root.Sqrt(root) // 2^64·√n, without its fractional part
-		require.Equal(t, digestKeys[i], new(big.Int).And(root, new(big.Int).SetUint64(math.MaxUint64)).Uint64(), "√%d", n)
 	}
 }
 

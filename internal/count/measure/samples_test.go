@@ -126,7 +126,14 @@ func TestDrawIsSeeded(t *testing.T) {
 			d.Enter(op(i), nil, 1)
 		}
 	}
-	require.InDelta(t, 100*(1+math.Log(10_000)), len(d.Taken()), 200)
+	taken := d.Taken()
+	require.InDelta(t, 100*(1+math.Log(10_000)), len(taken), 200)
+	var ranks []uint64
+	for _, o := range taken { // each is among the smallest so far
+		at, _ := slices.BinarySearch(ranks, o.rank)
+		require.Less(t, at, 100)
+		ranks = slices.Insert(ranks, at, o.rank)
+	}
 	require.Len(t, drawn(100, 0, 60, 1, 1, 7).Ops(), 60, "all of a few")
 }
 
@@ -139,48 +146,6 @@ func TestSetIsBounded(t *testing.T) {
 	}
 }
 
-// TestPassingIsCheap tells of ops that are skipped, as the fast paths do.
-func TestPassingIsCheap(t *testing.T) {
-	d := NewDraw(10, 1, 1)
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		for range 100 {
-			d.skip = 1 << 40
-			if !d.Passes(3) {
-				t.Error("not passed")
-			}
-		}
-	}))
-}
-
-// TestASetIsSortedNowAndThen: surplus ops are dropped once there are twice as many as are kept.
-func TestASetIsSortedNowAndThen(t *testing.T) {
-	s := &Samples{}
-	for n := 1; n < 20; n++ {
-		s.Add(10, []DrawnOp{{rank: uint64(100 - n)}})
-		require.Len(t, s.ops, n)
-	}
-	s.Add(10, []DrawnOp{{rank: 1000}})
-	require.Len(t, s.ops, 10)
-	require.EqualValues(t, 81, s.ops[0].rank)
-	require.EqualValues(t, 90, s.ops[9].rank)
-}
-
-// TestADrawMayPassAllOps: if the largest kept rank is almost 0, no op of a run will have a smaller one.
-func TestADrawMayPassAllOps(t *testing.T) {
-	for _, rank := range []uint64{0, 1, 4} {
-		d := NewDraw(1, 1, 1)
-		d.ranks = []uint64{rank}
-		for range 100 {
-			require.GreaterOrEqual(t, d.next(), uint64(1)<<50)
-			require.LessOrEqual(t, d.next(), uint64(1)<<62)
-		}
-	}
-	d := NewDraw(1, 1, 1)
-	d.ranks = []uint64{0}
-	require.EqualValues(t, 1<<62, d.next())
-	require.Zero(t, NewDraw(1, 1, 1).next(), "the first is taken")
-}
-
 // Taken ops are handed over once.
 func TestTakenOpsAreHandedOverOnce(t *testing.T) {
 	d := NewDraw(10, 1, 1)
@@ -189,20 +154,6 @@ func TestTakenOpsAreHandedOverOnce(t *testing.T) {
 	require.Empty(t, d.Taken())
 	d.Enter(op(2), nil, 1)
 	require.Len(t, d.Taken(), 1)
-}
-
-// Once the draw is full, the next op must rank below its largest rank.
-func TestTheLargestRankIsInFront(t *testing.T) {
-	for seed := range uint64(20) {
-		d := NewDraw(9, seed, 1)
-		for n := range 50 {
-			d.skip = 0
-			d.Enter(&DrawnOp{}, nil, 1)
-			if n >= 8 {
-				require.Equal(t, slices.Max(d.ranks), d.ranks[0], "seed %d, %d ops", seed, n+1)
-			}
-		}
-	}
 }
 
 // Ops told together are skipped and taken as they would be one by one.
@@ -225,8 +176,7 @@ func TestADrawTakesTheSameOfGroups(t *testing.T) {
 // Ops are ordered by start, and by end if the start is the same.
 func TestSamplesAreInTheOrderOfTheirStarts(t *testing.T) {
 	var s Samples
-	for i, o := range []DrawnOp{{Start: 2, End: 3}, {Start: 1, End: 9}, {Start: 2, End: 2}, {Start: 1, End: 8}} {
-		o.rank = uint64(i)
+	for _, o := range []DrawnOp{{Start: 2, End: 3}, {Start: 1, End: 9}, {Start: 2, End: 2}, {Start: 1, End: 8}} {
 		s.Add(4, []DrawnOp{o})
 	}
 	var starts, ends []int64
@@ -276,21 +226,26 @@ func TestBinary(t *testing.T) {
 	}
 }
 
+func samplesOf(most int, ops ...DrawnOp) *Samples {
+	s := &Samples{}
+	s.Add(most, ops)
+	return s
+}
+
 func TestFormsThatCannotBe(t *testing.T) {
 	one := func(change func(o *DrawnOp)) string {
 		o := *op(5)
 		change(&o)
-		return form(&Samples{most: 5, ops: []DrawnOp{o}})
+		return form(samplesOf(5, o))
 	}
-	two := &Samples{most: 5, ops: []DrawnOp{{rank: 2, Verb: driver.Get}, {rank: 1}}}
-	ascending := form(two)
+	ascending := form(drawn(5, 0, 2, 1, 1, 1))
 	at := 2
 	size := (len(ascending) - at) / 2
 	for want, b := range map[string]string{
 		"3 samples of at most 2":               "\x02\x03" + strings.Repeat("\x00", 3*leastBytes),
 		"0 samples of at most 0":               "\x00\x00" + strings.Repeat("\x00", leastBytes),
-		"want some of at most 100000":          form(&Samples{most: MostSamples + 1, ops: []DrawnOp{*op(1)}}),
-		"0 samples":                            form(&Samples{most: 5}),
+		"want some of at most 100000":          form(samplesOf(MostSamples+1, *op(1))),
+		"0 samples":                            form(samplesOf(5)),
 		"it ends early: 2 samples in 20 bytes": "\x05\x02" + strings.Repeat("\x00", 20),
 		"ended as 6":                           one(func(o *DrawnOp) { o.Outcome = driver.Shed }),
 		"a sample of verb":                     one(func(o *DrawnOp) { o.Verb = driver.Verb(driver.NumVerbs) }),
@@ -315,17 +270,15 @@ func TestFormsThatJustCanBe(t *testing.T) {
 		"the last verb":       func(o *DrawnOp) { o.Verb = driver.Verb(driver.NumVerbs - 1) },
 		"the last that ended": func(o *DrawnOp) { o.Outcome = driver.Shed - 1 },
 		"the last moment":     func(o *DrawnOp) { o.Due, o.Start, o.End = math.MinInt64, 0, math.MaxInt64 },
-		"the largest rank":    func(o *DrawnOp) { o.rank = math.MaxUint64 },
 	} {
 		o := *op(5)
 		change(&o)
-		was := &Samples{most: 5, ops: []DrawnOp{o}}
+		was := samplesOf(5, o)
 		got, err := decode(form(was))
 		require.NoError(t, err, name)
 		require.Equal(t, was, got, name)
 	}
-	most := &Samples{most: MostSamples, ops: []DrawnOp{*op(1)}}
-	_, err := decode(form(most))
+	_, err := decode(form(samplesOf(MostSamples, *op(1))))
 	require.NoError(t, err)
 	for _, b := range []string{ // bytes that AppendBinary makes for no op
 		"\x05\x01" + strings.Repeat("\x00", 8) + "\x00\x00\x00\x00\x00" + "\x81\x80\x80\x80\x80\x80\x80\x80\x80\x01" + "\x00\x00\x00",
