@@ -64,6 +64,12 @@ func TestFootprintOfAStore(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, item, p.Item, 1e-6)
 	require.InDelta(t, fixed, p.Fixed, 1)
+	for _, doubling := range []float64{1 << 14, 1 << 18, 1 << 23} { // a full table doubles with the next item
+		for n, slots := range map[float64]float64{doubling - 1: doubling, doubling: doubling, doubling + 1: 2 * doubling} {
+			bytes, _ := p.Of(n)
+			require.InDelta(t, fixed+item*n+8*slots, bytes, 100, n)
+		}
+	}
 	bytes, half := p.Of(10e6)
 	require.InDelta(t, exact(10e6), bytes, 100)
 	require.InDelta(t, 0, half, 100)
