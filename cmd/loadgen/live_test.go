@@ -157,7 +157,7 @@ func TestLivePageInABrowser(t *testing.T) {
 	b.Until(`document.querySelector("#link").textContent === "the run has ended"`)
 	require.Equal(t, "null", b.Eval(`document.querySelector(".now")`))
 	require.Equal(t, there, b.Eval(top))
-	require.NotContains(t, b.Console, "exceptionThrown")
+	require.NotContains(t, strings.Join(b.Console, "\n"), "exceptionThrown")
 	const words = `document.querySelector("article").textContent.replace(/\s+/g, "")`
 	shown := b.Eval(words)
 	metrics, err := fetch(proxy.Addr(), "/metrics")
