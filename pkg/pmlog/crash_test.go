@@ -440,6 +440,9 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		}
 	}
 	for _, site := range slices.Sorted(maps.Keys(reached)) {
+		if strings.Contains(site, " keep <") && strings.Contains(site, "OpenSegments") {
+			continue // what a previous segment holds was durable before it became one; OpenAppend itself is tried without
+		}
 		t.Run(site, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(2000) {

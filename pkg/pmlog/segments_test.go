@@ -34,7 +34,7 @@ func (s *shelf) word() (b [8]byte, err error) {
 }
 
 func (s *shelf) set(b [8]byte) error {
-	return errors.Join(s.m.Store8(0, binary.LittleEndian.Uint64(b[:])), s.m.Flush(0, 8))
+	return s.m.Store8(0, binary.LittleEndian.Uint64(b[:]))
 }
 
 // Create returns a file without a name as it was left: what is in it is not to matter.
@@ -74,7 +74,8 @@ func (s *shelf) Rename(from, to string) error {
 	return s.set(b)
 }
 
-func (s *shelf) Sync() error { return s.m.Fence() }
+// Sync makes all renames durable, also those of a process that was killed.
+func (s *shelf) Sync() error { return errors.Join(s.m.Flush(0, 8), s.m.Fence()) }
 
 // segmentKinds are logs in segments, which are recycled, or made anew.
 func segmentKinds() []kind {
