@@ -110,7 +110,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.planFlags.add(set)
 	set.StringVar(&f.runs, "runs", "", "keep runs in `DIR` (default: in the user's state directory)")
 	set.StringVar(&f.out, "out", "", "also write the result as JSON to `FILE`, overwriting it; - is standard output, and the text goes to standard error")
-	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it, or likewise to - (other formats: loadgen report)")
+	set.StringVar(&f.report, "report", "", "also write an HTML page on the run or experiment to `FILE`, overwriting it; - is standard output (other formats: loadgen report)")
 	f.loops.add(set)
 	addFull(set, &f.full)
 	set.BoolVar(&f.strict, "strict", false, "treat suspect figures as invalid (exit code 4)")

@@ -83,7 +83,6 @@ func TestRealIgnite(t *testing.T) {
 			require.Equal(t, since["items"], since["OffHeapEntriesCount"])
 		})
 	})
-	t.Run("with a second node", func(t *testing.T) { testTwoNodes(t, nodes) })
 	t.Run("keys that a getAll repeats count once there", func(t *testing.T) {
 		figures := asked(t, nodes.Addr, items)
 		_, final, err := driveLines(t, Config{Loops: 1, Drivers: drivers.All()}, strings.Replace(
@@ -94,6 +93,7 @@ func TestRealIgnite(t *testing.T) {
 		require.LessOrEqual(t, gets, ours/2, "of four keys")
 		require.Positive(t, gets)
 	})
+	t.Run("with a second node", func(t *testing.T) { testTwoNodes(t, nodes) })
 	t.Run("figures of a region", func(t *testing.T) {
 		small := &ignite.Config{CacheName: "few", Region: "small"}
 		link := driver.Link{Config: small}
