@@ -32,12 +32,13 @@ func Reopen(root, id string) (d *Dir, torn int64, err error) {
 }
 
 func (d *Dir) reopen() (torn int64, err error) {
-	for name, why := range map[string]string{
-		resultFile: "it has its result: there is nothing to recover", experimentFile: "it is an experiment: its runs are recovered one by one, or it goes on with loadgen run --resume",
+	for _, done := range [...]struct{ file, why string }{
+		{resultFile, "it has its result: there is nothing to recover"},
+		{experimentFile, "it is an experiment: its runs are recovered one by one, or it goes on with loadgen run --resume"},
 	} {
-		switch _, err := os.Lstat(filepath.Join(d.path, name)); {
+		switch _, err := os.Lstat(filepath.Join(d.path, done.file)); {
 		case err == nil:
-			return 0, errors.New(why)
+			return 0, errors.New(done.why)
 		case !errors.Is(err, fs.ErrNotExist):
 			return 0, err
 		}
