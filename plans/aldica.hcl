@@ -300,19 +300,19 @@ table "aldica" {
     title = "nodeAspectsCache, an item"
     unit  = "B"
     value = phase["item-aspects"].observe.cache.used_memory.per_item
-    error = true
+    error = 0.95
   }
   column "properties" {
     title = "nodePropertiesCache, an item"
     unit  = "B"
     value = phase["item-properties"].observe.cache.used_memory.per_item
-    error = true
+    error = 0.95
   }
   column "content" {
     title = "contentDataCache, an item"
     unit  = "B"
     value = phase["item-content"].observe.cache.used_memory.per_item
-    error = true
+    error = 0.95
   }
   column "node" {
     title = "the three together ÷ the baseline's"
@@ -460,19 +460,19 @@ table "ignite" { # its region keeps the pages of what was removed: an item is wh
     title = "nodeAspectsCache, an item"
     unit  = "B"
     value = phase["item-aspects"].observe.cache.SizeUsedByData.delta / phase["item-aspects"].op.put.ok
-    error = true
+    error = 0.95
   }
   column "properties" {
     title = "nodePropertiesCache, an item"
     unit  = "B"
     value = phase["item-properties"].observe.cache.SizeUsedByData.delta / phase["item-properties"].op.put.ok
-    error = true
+    error = 0.95
   }
   column "content" {
     title = "contentDataCache, an item"
     unit  = "B"
     value = phase["item-content"].observe.cache.SizeUsedByData.delta / phase["item-content"].op.put.ok
-    error = true
+    error = 0.95
   }
   column "node" {
     title = "the three together ÷ ignite-json's"

@@ -13,14 +13,14 @@ type Table struct {
 
 // Column is a figure of each variant.
 type Column struct {
-	Name  string
-	Title string // Name by default
-	Unit  string // "" for none
-	Value string // an expression over the result, like an assert's
-	Error bool   // show half of the 99.9 % confidence interval beside the mean of several runs
-	Ratio string // RatioToBaseline or RatioToBound shows the figure as a multiple of that variant's; "" shows the figure itself
-	File  string
-	Line  int
+	Name       string
+	Title      string  // Name by default
+	Unit       string  // "" for none
+	Value      string  // an expression over the result, like an assert's
+	Confidence float64 // show half of the interval of this confidence beside the mean of several runs: 0.95; 0 for none
+	Ratio      string  // RatioToBaseline or RatioToBound shows the figure as a multiple of that variant's; "" shows the figure itself
+	File       string
+	Line       int
 }
 
 // The variants that a column's ratio may refer to.

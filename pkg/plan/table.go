@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 )
@@ -79,7 +80,7 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 	b.Expect([]string{"title", "unit", "value", "error", "ratio"}, nil)
 	b.Text("title", &c.Title)
 	b.Text("unit", &c.Unit)
-	b.Flag("error", &c.Error)
+	c.Confidence = confidence(b)
 	if b.Text("ratio", &c.Ratio); b.Has("ratio") {
 		r.ratio(b, &c)
 	}
@@ -91,6 +92,31 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 	return c
 }
 
+// confidence reads which interval a column shows beside its mean; 0 for none.
+func confidence(b *block) (share float64) {
+	const write = `Write a share from 0.5 to 0.9999, such as 0.95, or true for 0.999.`
+	v, ok := b.Value("error")
+	if !ok {
+		return 0
+	}
+	if on, err := convert.Convert(v, cty.Bool); err == nil {
+		if on.True() {
+			return 0.999
+		}
+		return 0
+	}
+	if v.Type() != cty.Number {
+		b.Bad("error", dialect.Describe(v), write)
+		return 0
+	}
+	share, _ = v.AsBigFloat().Float64()
+	if share < 0.5 || share > 0.9999 {
+		b.Bad("error", fmt.Sprintf("%g is no confidence", share), write)
+		return 0
+	}
+	return share
+}
+
 // ratio checks a column that shows a ratio.
 func (r *resolver) ratio(b *block, c *Column) {
 	e := r.compared()
@@ -99,7 +125,7 @@ func (r *resolver) ratio(b *block, c *Column) {
 		b.Bad("ratio", "unknown variant "+dialect.Quote(c.Ratio), `Write "baseline", or "bound" for the variant's own bound.`)
 	case c.Ratio == RatioToBound && e != nil && len(e.Bound) == 0:
 		b.Bad("ratio", "the experiment has no bound", `Write bound = { VARIABLE = VALUE } in it, or ratio = "baseline".`)
-	case c.Error:
+	case c.Confidence > 0:
 		b.Bad("error", "a ratio has an interval of its own", "Leave it out.")
 	case c.Unit != "" && c.Unit != "x":
 		b.Bad("unit", dialect.Quote(c.Unit)+" of a ratio", "Leave it out.")

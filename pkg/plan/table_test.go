@@ -23,8 +23,13 @@ table "t" {
     title = "GET"
     unit  = "/min"
     value = phase.p.op.get.rate
+    error = 0.95
   }
   column "gain" { value = rate / baseline.rate }
+  column "jmh" {
+    value = rate
+    error = true
+  }
   column "times" {
     value = rate
     ratio = "baseline"
@@ -35,7 +40,10 @@ table "t" {
 	require.Len(t, tables, 1)
 	require.True(t, tables[0].Transpose)
 	require.Equal(t, []bool{false, true}, []bool{tables[0].Shows("w=1"), tables[0].Shows("w=2")})
-	require.Equal(t, []string{plan.RatioToBaseline, "x"}, []string{tables[0].Columns[2].Ratio, tables[0].Columns[2].Unit})
+	require.Equal(t, []string{plan.RatioToBaseline, "x"}, []string{tables[0].Columns[3].Ratio, tables[0].Columns[3].Unit})
+	for i, want := range []float64{0.95, 0, 0.999, 0} {
+		require.Equal(t, want, tables[0].Columns[i].Confidence, i)
+	}
 	rate, gain := tables[0].Columns[0], tables[0].Columns[1]
 	require.Equal(t, []string{"rate", "GET", "/min", "phase.p.op.get.rate", "plan.hcl"}, []string{rate.Name, rate.Title, rate.Unit, rate.Value, rate.File})
 	require.Equal(t, []string{"gain", "gain", "", "rate / baseline.rate"}, []string{gain.Name, gain.Title, gain.Unit, gain.Value})
@@ -55,6 +63,11 @@ func TestMistakesInTables(t *testing.T) {
 		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"bound\"\n}\n}", `table "t", column "a": ratio: the experiment has no bound`},
 		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"baseline\"\n error = true\n}\n}", `table "t", column "a": error: a ratio has an interval of its own`},
 		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n ratio = \"baseline\"\n unit = \"ms\"\n}\n}", `table "t", column "a": unit: "ms" of a ratio`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n error = 0\n}\n}", `table "t", column "a": error: 0 is no confidence`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n error = 0.05\n}\n}", `table "t", column "a": error: 0.05 is no confidence`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n error = 1\n}\n}", `table "t", column "a": error: 1 is no confidence`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n error = 95\n}\n}", `table "t", column "a": error: 95 is no confidence`},
+		{twoVariants + "table \"t\" {\n column \"a\" {\n value = 1\n error = \"x\"\n}\n}", `table "t", column "a": error: a value of type string`},
 		{twoVariants + "table \"t\" {\n column { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"baseline\" { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"a\" {}\n}", `table "t", column "a": value is missing`},

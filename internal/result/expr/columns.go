@@ -80,7 +80,7 @@ func checkColumn(p *plan.Plan, c plan.Column, ctx *hcl.EvalContext) hcl.Diagnost
 		return diags
 	}
 	got := v.Type()
-	if got == cty.String && c.Unit == "" && !c.Error {
+	if got == cty.String && c.Unit == "" && c.Confidence == 0 {
 		return nil
 	}
 	if got != cty.Number && got != cty.DynamicPseudoType {
@@ -260,7 +260,7 @@ func Fill(t plan.Table, variants []Variant, base int) run.Table {
 				for name, why := range notOthers {
 					excuse(&cell, c, "variant", why, name)
 				}
-				if c.Error && cell.Value != nil {
+				if c.Confidence > 0 && cell.Value != nil {
 					cell.Text += interval(c, v, ctx, cell.Value)
 				}
 			}
@@ -454,7 +454,7 @@ func none(row map[string]cty.Value) map[string]cty.Value {
 	return all
 }
 
-// interval returns the 99.9 % confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two have the figure. It
+// interval returns the confidence interval of a figure's mean over a variant's runs, by Student's t; "" if fewer than two have the figure. It
 // writes half of the interval's width or, for a time whose interval would reach below 0, the interval from 0 on.
 func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) string {
 	var values []float64
@@ -468,7 +468,7 @@ func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) str
 	if len(values) < 2 {
 		return ""
 	}
-	_, half := stat.MeanWithin(values, 0.001)
+	_, half := stat.MeanWithin(values, 1-c.Confidence)
 	if figure, diags := parseColumn(c); mean != nil && half > *mean && !diags.HasErrors() && v.Plan != nil && kindOf(v.Plan, figure) == times {
 		return " (0 to " + Format(*mean+half, c.Unit) + ")"
 	}
@@ -478,8 +478,8 @@ func interval(c plan.Column, v Variant, ctx *hcl.EvalContext, mean *float64) str
 // headed returns a column's title, with its unit and the kind of interval that follows its figures.
 func headed(c plan.Column) string {
 	switch {
-	case c.Error:
-		return titled(c) + " ± 99.9 %"
+	case c.Confidence > 0:
+		return fmt.Sprintf("%s ± %.6g %%", titled(c), 100*c.Confidence)
 	case c.Ratio != "":
 		return titled(c) + " (95 %)"
 	}

@@ -24,9 +24,9 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	columns := []plan.Column{
 		{Name: "model", Value: "phase.get.model"},
 		{Name: "sessions", Value: "phase.get.load.sessions"},
-		{Name: "score", Value: "phase.get.op.get.rate_wall", Unit: "/s", Error: true},
+		{Name: "score", Title: "score", Value: "phase.get.op.get.rate_wall", Unit: "/s", Confidence: 0.999},
 		{Name: "share", Value: "score / bound.score", Unit: "%"},
-		{Name: "takes", Value: "phase.get.op.get.response.p99", Unit: "ms", Error: true},
+		{Name: "takes", Title: "takes", Value: "phase.get.op.get.response.p99", Unit: "ms", Confidence: 0.95},
 	}
 	require.Empty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: columns}}, nil))
 	variants := []Variant{
@@ -37,14 +37,16 @@ func TestColumnsOfTextErrorAndBound(t *testing.T) {
 	}
 	none := variants[3].Runs[2].Phase["get"].Op["get"]
 	none.RateWall, none.Response.P99 = nil, nil
-	rows := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0).Rows
+	table := Fill(plan.Table{Name: "t", Columns: columns}, variants, 0)
+	require.Equal(t, []string{"score /s ± 99.9 %", "takes ms ± 95 %"}, []string{table.Columns[2].Title, table.Columns[4].Title})
+	rows := table.Rows
 	require.Equal(t, []string{"closed", "1", "500", "50.0 %", "250"}, texts(rows[0]), "one run has no interval")
-	// t(0.9995; 2) = 31.599, and the standard error is 10/√3: Student's table. No time is below zero.
-	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %", "3.33 (0 to 56.0)"}, texts(rows[1]))
+	// Student's table: t(0.9995; 2) = 31.599, and the standard error is 10/√3; t(0.975; 2) = 4.303, and it is 1.667 ms. No time is below zero.
+	require.Equal(t, []string{"closed", "1", "1,000 ± 182", "100 %", "3.33 (0 to 10.5)"}, texts(rows[1]))
 	require.Equal(t, []string{"closed", "1", "100", "", "450"}, texts(rows[2]))
 	require.Contains(t, rows[2].Cells[3].Reason, "null")
 	require.Equal(t, []string{"closed", "1", "", "", ""}, texts(rows[3]), "no interval without a mean")
-	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Error: true}, {Name: "x", Value: "bound.y"}} {
+	for _, wrong := range []plan.Column{{Name: "x", Value: "phase.get.model", Unit: "/s"}, {Name: "x", Value: "phase.get.model", Confidence: 0.95}, {Name: "x", Value: "bound.y"}} {
 		require.NotEmpty(t, CheckTables(p, []plan.Table{{Name: "t", Columns: []plan.Column{wrong}}}, nil), wrong)
 	}
 }
