@@ -1,8 +1,11 @@
 package redis
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +108,32 @@ func TestServerErrors(t *testing.T) {
 	require.Equal(t, driver.Error, replies[0].Outcome)
 	require.Equal(t, "OOM command not allowed when used memory > 'maxmemory': give the server more, or put fewer or smaller values", string(replies[0].Message))
 	require.Equal(t, driver.Miss, replies[1].Outcome)
+}
+
+// TestServerErrorsSayWhatToDo has a server refuse a value beyond its limit, and a get of a list.
+func TestServerErrorsSayWhatToDo(t *testing.T) {
+	dial, codec := dialer(servertest.Redis(t, "--proto-max-bulk-len", "1mb")), newTestCodec(t, Config{Protocol: 2})
+	for requests, want := range map[string]string{
+		"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n": "ERR Protocol error: invalid bulk length: raise the server's proto-max-bulk-len, or put smaller values",
+		"RPUSH k x\r\nGET k\r\n": "WRONGTYPE Operation against a key holding the wrong kind of value, which others have put: " +
+			"write keys { format } for keys of your own, or another database",
+	} {
+		conn, err := dial()
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(conn, requests)
+		require.NoError(t, err)
+		line := ""
+		for in := bufio.NewReader(conn); !strings.HasPrefix(line, "-"); {
+			line, err = in.ReadString('\n')
+			require.NoError(t, err)
+		}
+		var got driver.Reply
+		_, err = codec.Parse([]byte(line), driver.Get, &got)
+		require.NoError(t, err)
+		require.Equal(t, driver.Reply{Outcome: driver.Error, Message: []byte(want)}, got)
+	}
 }
 
 // TestConformanceWithOddServers loads servers with unusual behaviour.
