@@ -74,9 +74,9 @@ func anyObserve(t *rapid.T, name string) *plan.Observe {
 	}
 	switch o.Kind = rapid.SampledFrom([]string{"process", "directory", "prometheus", "hook"}).Draw(t, "kind"); o.Kind {
 	case plan.ObserveProcess:
-		o.Port, o.Fields = rapid.IntRange(1, 65535).Draw(t, "port"), fixed(plan.ObserveProcess)
+		o.Port, o.Fields = rapid.IntRange(1, 65535).Draw(t, "port"), usual(plan.ObserveProcess)
 	case plan.ObserveDirectory:
-		o.Path, o.Fields, o.Every = rapid.StringMatching("/[a-z <>&]{1,9}").Draw(t, "path"), fixed(plan.ObserveDirectory), 0
+		o.Path, o.Fields, o.Every = rapid.StringMatching("/[a-z <>&]{1,9}").Draw(t, "path"), usual(plan.ObserveDirectory), 0
 	case plan.ObservePrometheus:
 		o.URL = "https://host:1/metrics?a=b&c"
 		o.Fields = []plan.Field{{Name: "gc", Unit: "s", Counter: true, Series: `gc_seconds_sum{zone="a<b", code="\\"}`}}

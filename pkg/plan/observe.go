@@ -51,21 +51,30 @@ const (
 	ObserveHook       = "hook"       // what a command prints
 )
 
-// FixedFields returns the fields that every observation of this kind has; nil where the plan chooses them.
-func (o *Observe) FixedFields() []Field {
+// GroupField is the memory of the control group that a process is in, which a plan has to ask for.
+const GroupField = "cgroup_bytes"
+
+// processFields returns the fields that a process can have.
+func processFields() []Field {
+	return []Field{
+		{Name: "rss_bytes", Unit: "bytes"},
+		{Name: "cpu_seconds", Unit: "s", Counter: true},
+		{Name: "cpu_user_seconds", Unit: "s", Counter: true},
+		{Name: "cpu_system_seconds", Unit: "s", Counter: true},
+		{Name: "minor_faults", Counter: true},
+		{Name: "major_faults", Counter: true},
+		{Name: "read_bytes", Unit: "bytes", Counter: true},
+		{Name: "write_bytes", Unit: "bytes", Counter: true},
+		{Name: "threads"},
+		{Name: GroupField, Unit: "bytes"},
+	}
+}
+
+// UsualFields returns the fields that an observation of this kind has if its plan chooses none; nil where it has to.
+func (o *Observe) UsualFields() []Field {
 	switch o.Kind {
 	case ObserveProcess:
-		return []Field{
-			{Name: "rss_bytes", Unit: "bytes"},
-			{Name: "cpu_seconds", Unit: "s", Counter: true},
-			{Name: "cpu_user_seconds", Unit: "s", Counter: true},
-			{Name: "cpu_system_seconds", Unit: "s", Counter: true},
-			{Name: "minor_faults", Counter: true},
-			{Name: "major_faults", Counter: true},
-			{Name: "read_bytes", Unit: "bytes", Counter: true},
-			{Name: "write_bytes", Unit: "bytes", Counter: true},
-			{Name: "threads"},
-		}
+		return slices.DeleteFunc(processFields(), func(f Field) bool { return f.Name == GroupField })
 	case ObserveDirectory:
 		return []Field{
 			{Name: "used_bytes", Unit: "bytes"},
@@ -144,20 +153,24 @@ func (b *block) observed(o *Observe, targets map[string]*Target) {
 		b.combine(o)
 		b.serverFields(o, targets[o.Target])
 	case ObserveProcess:
-		b.Expect([]string{"target", "port", "pid", "combine"}, nil)
+		b.Expect([]string{"target", "port", "pid", "combine", "fields"}, nil)
 		if b.Has("target") {
 			o.Target = b.Named("target")
 			b.combine(o)
 		}
 		dialect.Integer(b.Block, "port", &o.Port)
 		dialect.Integer(b.Block, "pid", &o.PID)
-		o.Fields = o.FixedFields()
+		if b.Has("fields") {
+			b.fields(o, processField)
+		} else {
+			o.Fields = o.UsualFields()
+		}
 	case ObserveDirectory:
 		b.Expect([]string{"path"}, nil)
 		if b.Require("path", `Write path = "/var/lib/…", a directory on the coordinator's machine.`) {
 			b.Text("path", &o.Path)
 		}
-		o.Fields, o.Every, o.Timeout = o.FixedFields(), 0, 5*time.Second
+		o.Fields, o.Every, o.Timeout = o.UsualFields(), 0, 5*time.Second
 	case ObservePrometheus:
 		b.Expect([]string{"url", "series"}, nil)
 		if b.Require("url", `Write url = "http://127.0.0.1:9100/metrics".`) {
@@ -237,6 +250,22 @@ func (b *block) series(o *Observe) {
 		f.Name, f.Series = name, texts[0]
 		o.Fields = append(o.Fields, f)
 	}
+}
+
+// processField returns the field of a process with this name.
+func processField(name string) Field {
+	fields := processFields()
+	if i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name }); i >= 0 {
+		return fields[i]
+	}
+	return Field{Name: name} // validation says so
+}
+
+func processFieldNames() (names []string) {
+	for _, f := range processFields() {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // describeByName derives a figure's unit and kind from its name's suffix, by Prometheus' naming rules.
@@ -332,7 +361,7 @@ func (v *validator) foreign(o *Observe, at part) {
 	}
 }
 
-// fields checks names and series. Processes and directories have fixed fields.
+// fields checks names and series. Directories have fixed fields, processes some of a list.
 func (v *validator) fields(o *Observe, at part) {
 	path := at.path + ".fields"
 	if o.Kind == ObservePrometheus {
@@ -342,14 +371,16 @@ func (v *validator) fields(o *Observe, at part) {
 		v.fault(fmt.Sprintf("%s: %d fields", at.where, len(o.Fields)), fmt.Sprintf("Write 1 to %d of them.", maxFields), path, at.path+".target")
 		return
 	}
-	if fixed := o.FixedFields(); fixed != nil && !slices.Equal(o.Fields, fixed) {
-		v.fault(fmt.Sprintf("%s: other fields than a %s has", at.where, o.Kind), "Leave fields out.", path)
+	if o.Kind == ObserveDirectory && !slices.Equal(o.Fields, o.UsualFields()) {
+		v.fault(at.where+": other fields than a directory has", "Leave fields out.", path)
 		return
 	}
 	seen := map[string]bool{}
 	for _, f := range o.Fields {
 		_, err := dialect.ParseSelector(f.Series)
 		switch {
+		case o.Kind == ObserveProcess && !slices.Contains(processFields(), f):
+			v.fault(fmt.Sprintf("%s: a process has no field %s", at.where, dialect.Quote(f.Name)), dialect.Instead(f.Name, processFieldNames(), "%q"), path)
 		case !fieldPattern.MatchString(f.Name):
 			v.fault(fmt.Sprintf("%s: a field named %s", at.where, dialect.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
 		case seen[f.Name]:

@@ -46,6 +46,12 @@ observe "hook" {
 observe "process" {
 	process { port = 6379 }
 }
+observe "group" {
+	process {
+		port   = 6379
+		fields = ["cgroup_bytes", "threads"]
+	}
+}
 `), plan.Vars{})
 	require.NotNil(t, p.Target("cache"), "an observed target is in the plan, whether a phase uses it or not")
 	second := time.Second
@@ -61,9 +67,10 @@ observe "process" {
 			{Name: "gc", Unit: "s", Counter: true, Series: "jvm_gc_seconds_sum"},
 			{Name: "heap", Unit: "bytes", Series: `jvm_memory_used_bytes{area="heap"}`},
 		}},
-		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: fixed(plan.ObserveDirectory)},
+		{Name: "disk", Kind: "directory", Path: "/data", Timeout: 5 * second, Fields: usual(plan.ObserveDirectory)},
 		{Name: "hook", Kind: "hook", Hook: "jmap", Timeout: 10 * second, Fields: []plan.Field{{Name: "live_bytes", Unit: "bytes"}, {Name: "objects"}}},
-		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: fixed(plan.ObserveProcess)},
+		{Name: "process", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: usual(plan.ObserveProcess)},
+		{Name: "group", Kind: "process", Port: 6379, Every: second, Timeout: second, Fields: []plan.Field{{Name: "cgroup_bytes", Unit: "bytes"}, {Name: "threads"}}},
 	}, p.Observes)
 	require.Equal(t, []string{"jmap"}, p.Hooks())
 	b, err := p.Canonical()
@@ -84,5 +91,5 @@ func FuzzParseSelector(f *testing.F) {
 	})
 }
 
-// fixed are the figures of an observation of a kind that has its own.
-func fixed(kind string) []plan.Field { return (&plan.Observe{Kind: kind}).FixedFields() }
+// usual are the figures of an observation of a kind that has its own.
+func usual(kind string) []plan.Field { return (&plan.Observe{Kind: kind}).UsualFields() }

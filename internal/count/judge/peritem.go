@@ -27,17 +27,19 @@ func (p *phase) perItem(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 	counted := censusOf(whole, ph.Target, fields, all)
 	for _, effective := range []bool{false, true} { // the memory in use first, since a process takes at least that
 		for _, o := range whole.Observes {
-			name := fields.Memory
+			names := []string{fields.Memory}
 			switch {
 			case o.Target != ph.Target, o.Kind == plan.ObserveProcess && (!effective || counted.field == ""):
 				continue
 			case effective && o.Kind == plan.ObserveProcess:
-				name = fields.Process
+				names = fields.Process
 			case effective:
-				name = fields.Beside
+				names = []string{fields.Beside}
 			}
-			if f, observed := p.Observe[o.Name][name]; observed {
-				p.Observe[o.Name][name] = p.fieldPerItem(f, o, name, counted, all[o.Name])
+			for _, name := range names {
+				if f, observed := p.Observe[o.Name][name]; observed {
+					p.Observe[o.Name][name] = p.fieldPerItem(f, o, name, counted, all[o.Name])
+				}
 			}
 		}
 	}

@@ -11,13 +11,14 @@ import (
 )
 
 // filling is the result of a populate on a Redis server that takes 300 bytes an item, 1 MB without any, and its table of keys, of which it has two while
-// it moves its entries. It is probed every 250 items.
+// it moves its entries. It is probed every 250 items, and so is its process.
 func filling(had, items float64, fields ...string) *run.Phase {
 	p := testPlan()
 	p.Observes = []*plan.Observe{{Name: "server", Kind: plan.ObserveServer, Target: p.Targets[0].Name}}
 	for _, name := range fields {
 		p.Observes[0].Fields = append(p.Observes[0].Fields, plan.Field{Name: name})
 	}
+	p.Observes = append(p.Observes, &plan.Observe{Name: "process", Kind: plan.ObserveProcess, Target: p.Targets[0].Name, Fields: []plan.Field{{Name: "rss_bytes"}, {Name: "cgroup_bytes"}}})
 	at := func(n float64) *run.Probe {
 		full := math.Exp2(math.Ceil(math.Log2(max(n, 4))))
 		table := 8 * full
@@ -31,21 +32,28 @@ func filling(had, items float64, fields ...string) *run.Phase {
 		}
 		return &run.Probe{At: n, Value: told}
 	}
-	o := &Observation{}
+	takes := func(n float64) *run.Probe {
+		return &run.Probe{At: n, Value: map[string]float64{"rss_bytes": 2e6 + 320*n, "cgroup_bytes": 3e6 + 330*n}}
+	}
+	o, process := &Observation{}, &Observation{}
 	o.Begin(at(had))
+	process.Begin(takes(had))
 	for n := had + 250; n < items; n += 250 {
 		o.Add(at(n))
+		process.Add(takes(n))
 	}
 	o.End(at(items))
+	process.End(takes(items))
 	ph := closedPhase()
 	ph.Target, ph.Closed, ph.Populate = p.Targets[0].Name, nil, &plan.Populate{}
-	return NewPhase(p, ph, Measured{Endpoints: endpoints[:1], Load: openLoad(1000, 0), Observed: map[string]*Observation{"server": o}})
+	return NewPhase(p, ph, Measured{Endpoints: endpoints[:1], Load: openLoad(1000, 0), Observed: map[string]*Observation{"server": o, "process": process}})
 }
 
 // TestWhatAnItemTakes: the slope is that of the items alone, however many there are.
 func TestWhatAnItemTakes(t *testing.T) {
 	for items, table := range map[float64]float64{20_000: 8 * 32768, 100_000: 8 * 131072} {
-		seen := filling(0, items, "used_memory", "used_memory_rss", "db0_keys", "evicted_keys").Observe["server"]
+		all := filling(0, items, "used_memory", "used_memory_rss", "db0_keys", "evicted_keys").Observe
+		seen := all["server"]
 		m := seen["used_memory"]
 		require.InDelta(t, 300, *m.PerItem, 1e-6)
 		require.InDelta(t, 0, *m.PerItemCI95, 1e-6)
@@ -55,6 +63,8 @@ func TestWhatAnItemTakes(t *testing.T) {
 		require.InDelta(t, 310, *rss.PerItem, 1e-6)
 		require.Nil(t, rss.KeyTable)
 		require.Nil(t, seen["db0_keys"].PerItem)
+		require.InDelta(t, 320, *all["process"]["rss_bytes"].PerItem, 1e-6)
+		require.InDelta(t, 330, *all["process"]["cgroup_bytes"].PerItem, 1e-6)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // Fields names the figures of a server that show how much memory its items take.
@@ -31,28 +32,30 @@ type Fields struct {
 	Lost   []string // counters that must not move
 	Table  bool     // it has a hash table of keys of known size
 
-	Process string // the figure of an observed process that shows its memory; "" if its items are not in one process
-	Still   string // what to do if its memory does not grow; "" if no remedy is known
+	Process []string // the figures of an observed process that show its memory; nil if its items are not in one process
+	Still   string   // what to do if its memory does not grow; "" if no remedy is known
 }
 
-// resident is the field of a process's resident memory.
-const resident = "rss_bytes"
+// ofProcess are the fields of an observed process's memory.
+func ofProcess() []string { return []string{"rss_bytes", plan.GroupField} }
 
-// Effective reports whether a figure is the memory of a store's process, and not the memory that the store itself counts.
-func Effective(figure string) bool { return figure == resident || figure == "used_memory_rss" }
+// Effective reports whether a figure is the memory of a store's process or container, and not the memory that the store itself counts.
+func Effective(figure string) bool {
+	return figure == "used_memory_rss" || slices.Contains(ofProcess(), figure)
+}
 
 // Of returns the figures of a driver's servers; false if they have none.
 func Of(driver string) (f Fields, known bool) {
 	switch driver {
 	case "redis":
-		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true, Process: resident}, true
+		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true, Process: ofProcess()}, true
 	case "memcached":
-		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}, Process: resident}, true
+		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}, Process: ofProcess()}, true
 	case "postgres":
 		return Fields{Memory: "table_size", Items: "table_rows"}, true
 	case "ignite":
 		return Fields{
-			Memory: "TotalUsedSize", Items: "OffHeapPrimaryEntriesCount", Limit: "MaxSize", Lost: []string{"CacheEvictions"}, Process: resident,
+			Memory: "TotalUsedSize", Items: "OffHeapPrimaryEntriesCount", Limit: "MaxSize", Lost: []string{"CacheEvictions"}, Process: ofProcess(),
 			Still: "set metricsEnabled for its data region",
 		}, true
 	}

@@ -13,6 +13,7 @@
 //	minor_faults, major_faults   pages mapped without and with I/O    /proc/PID/stat minflt, majflt
 //	read_bytes, write_bytes      from and to storage                  /proc/PID/io
 //	threads                      at the moment                        /proc/PID/stat num_threads
+//	cgroup_bytes                 memory of its control group          memory.current, or memory.usage_in_bytes, of the group in /proc/PID/cgroup
 //
 // and of a directory used_bytes (blocks allocated), size_bytes (lengths of files), files, and free_bytes of its file system.
 //

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -338,7 +339,7 @@ func TestProcessByPort(t *testing.T) {
 		p := probe(t, "redis", fmt.Sprintf("%q", s.Addr), block)
 		before, missing := take(t, p)
 		require.Empty(t, missing)
-		require.Len(t, before, len((&plan.Observe{Kind: plan.ObserveProcess}).FixedFields()))
+		require.Len(t, before, len((&plan.Observe{Kind: plan.ObserveProcess}).UsualFields()))
 		require.Greater(t, before["rss_bytes"], 1e6)
 		require.GreaterOrEqual(t, before["threads"], 1.0)
 		talk(t, s.Addr, "DEBUG SLEEP 0\r\n")
@@ -353,6 +354,33 @@ func TestProcessByPort(t *testing.T) {
 	value, missing := take(t, p)
 	require.Empty(t, value)
 	require.Equal(t, "nobody listens on "+s.Addr+" on this machine", missing[""])
+}
+
+// TestProcessInAControlGroup has a server in loadgen's own control group, and in another.
+func TestProcessInAControlGroup(t *testing.T) {
+	s := servertest.StartRedis(t)
+	p := probe(t, "redis", fmt.Sprintf("%q", s.Addr), "process {\n target = target.t\n fields = [\"cgroup_bytes\"]\n}")
+	root := "/sys/fs/cgroup/memory" // version 1
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		root = "/sys/fs/cgroup"
+	}
+	dir := filepath.Join(root, fmt.Sprintf("loadgen-test-observe-%d", os.Getpid()))
+	servertest.Require(t, "memory-cgroup", os.Mkdir(dir, 0o755))
+	t.Cleanup(func() {
+		s.Kill()
+		require.Eventually(t, func() bool { return os.Remove(dir) == nil }, 10*time.Second, 10*time.Millisecond)
+	})
+	value, missing := take(t, p)
+	require.Empty(t, value)
+	require.Contains(t, missing["cgroup_bytes"], "loadgen is in its control group, too (/")
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(s.Pid())), 0o600))
+	before, missing := take(t, p)
+	require.Empty(t, missing)
+	talk(t, s.Addr, "SETBIT k 160000000 1\r\n") // 20 MB
+	after, missing := take(t, p)
+	require.Empty(t, missing)
+	require.Greater(t, after["cgroup_bytes"]-before["cgroup_bytes"], 19e6)
 }
 
 // Two endpoints of one process count as one process; those of two processes are summed.

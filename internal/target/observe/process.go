@@ -23,10 +23,11 @@ const ticks = 100
 
 // process reads what the kernel counts for the processes that listen somewhere, or for one process given by its PID.
 type process struct {
-	proc  string // path of procfs
-	o     *plan.Observe
-	where []string // host:port, or unix:// and a path, that the processes listen on; empty for a PID
-	found []known  // the processes found by the last take; looked up again when one of them is gone
+	proc    string // path of procfs
+	o       *plan.Observe
+	grouped bool     // their control groups are wanted
+	where   []string // host:port, or unix:// and a path, that the processes listen on; empty for a PID
+	found   []known  // the processes found by the last take; looked up again when one of them is gone
 }
 
 // known is a process that was found. Another process may get its PID later, but not with the same start time.
@@ -38,6 +39,7 @@ type known struct {
 
 func newProcess(proc string, o *plan.Observe, endpoints []string) *process {
 	p := &process{proc: proc, o: o, where: endpoints}
+	p.grouped = slices.ContainsFunc(o.Fields, func(f plan.Field) bool { return f.Name == plan.GroupField })
 	if o.Port != 0 {
 		p.where = []string{fmt.Sprintf(":%d", o.Port)}
 	}
@@ -72,6 +74,7 @@ func (p *process) Take(ctx context.Context) (value map[string]float64, missing m
 func (p *process) read() (value map[string]float64, missing map[string]string, ok bool) {
 	var all []figures
 	var names []string
+	groups := map[string]bool{}
 	for _, k := range p.found {
 		stat, err := readStat(p.proc, k.pid)
 		if err != nil || stat.start != k.start {
@@ -80,6 +83,9 @@ func (p *process) read() (value map[string]float64, missing map[string]string, o
 		}
 		f := stat.figures()
 		readIO(p.proc, k.pid, f)
+		if p.grouped {
+			readGroup(p.proc, k.pid, groups, f)
+		}
 		all, names = append(all, f), append(names, fmt.Sprintf("process %d", k.pid))
 	}
 	if len(all) == 0 {

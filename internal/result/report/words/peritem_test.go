@@ -14,7 +14,7 @@ func TestPerItem(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
 	ph := &run.Phase{
 		Observe: map[string]map[string]run.Observed{
-			"a":     {"rss_bytes": {PerItem: f(320), PerItemCI95: f(15)}, "threads": {}},
+			"a":     {"rss_bytes": {PerItem: f(320), PerItemCI95: f(15)}, "cgroup_bytes": {PerItem: f(330), PerItemCI95: f(20)}, "threads": {}},
 			"cache": {"used_memory": {PerItem: f(304), PerItemCI95: f(0.5), KeyTable: f(262144)}, "used_memory_rss": {}},
 			"other": {"used_memory": {}},
 		},
@@ -23,6 +23,7 @@ func TestPerItem(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"304 B ± 0.50 used (cache.used_memory) and 262 kB for the table of keys",
+		"330 B ± 20.0 effective (a.cgroup_bytes)",
 		"320 B ± 15.0 effective (a.rss_bytes)",
 		"effective (cache.used_memory_rss) not known: it had room",
 	}, PerItem(ph))

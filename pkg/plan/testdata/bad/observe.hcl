@@ -82,3 +82,9 @@ observe "slip" {
 observe "path" {
   directory { path = "/" }
 }
+observe "resident" {
+  process {
+    port   = 6379
+    fields = ["rss_byte"]
+  }
+}
