@@ -53,9 +53,9 @@ var studies = []study{
 			{
 				name: "hydra-server", plan: "hydra-server.hcl", how: "Servers that copy by themselves: built-in nodes that answer as Hydra's were recorded to; the three builds are one here", chart: "PUT over time",
 				answers: []answer{
-					{text: "The same build again has %s of the first one's GETs a minute: what chance alone makes.", theirs: "0.73, of another build", of: "identity", than: "baseline", metric: "get get rate"},
-					{text: "And once more: %s of them.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
-					{text: "Of the PUTs: %s.", theirs: "1.22, of another build", of: "guards", than: "baseline", metric: "put put rate"},
+					{text: "The same build, run again, serves %s times as many GETs a minute: that is chance alone.", theirs: "0.73, of another build", of: "identity", than: "baseline", metric: "get get rate"},
+					{text: "Run a third time, %s times as many as the first.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
+					{text: "And %s times as many PUTs.", theirs: "1.22, of another build", of: "guards", than: "baseline", metric: "put put rate"},
 				},
 			},
 		},
@@ -70,9 +70,10 @@ var studies = []study{
 		plans: []execution{{
 			plan: "nuxeo.hcl", how: "Caches that loadgen keeps, in front of a real PostgreSQL", chart: "Pages a second by sessions, with too little memory",
 			answers: []answer{
-				{text: "With room for all rows, the shared cache asks the database %s times as many queries for a page.", theirs: "0.81", row: "shared", column: "fewer"},
-				{text: "With too little memory, %s times as many.", theirs: "0.66", row: "shared-pressed", column: "fewer"},
+				{text: "With room for all rows, the shared cache serves %s times as many pages a second.", theirs: "1.00", row: "shared", column: "faster"},
+				{text: "It sends the database %s times as many queries for a page.", theirs: "0.81", row: "shared", column: "fewer"},
 				{text: "With too little memory, it serves %s times as many pages a second.", theirs: "1.25", row: "shared-pressed", column: "faster"},
+				{text: "It then sends %s times as many queries for a page.", theirs: "0.66", row: "shared-pressed", column: "fewer"},
 			},
 		}},
 	},
@@ -87,7 +88,7 @@ var studies = []study{
 			plan: "valkyrie.hcl", how: "PostgreSQL, Redis, files, and Fedora 4 if there is one", chart: "Members of a work: what a save costs, by its number",
 			answers: []answer{
 				{
-					text: "A work of its own on PostgreSQL: the n-th save costs n to the power of %s.", theirs: "“flat”",
+					text: "A work of its own on PostgreSQL: the n-th save costs n to the power of %s. 0 is flat, 1 in proportion.", theirs: "“flat”",
 					row: "test=collections,backend=postgres,count=1000", column: "order", lo: "order_lo", hi: "order_hi",
 				},
 				{
@@ -103,7 +104,7 @@ var studies = []study{
 	},
 	{
 		name: "aldica", title: "aldica", source: "aldica's developers, 30 June 2020, on Apache Ignite in Alfresco",
-		question: "What does a record take in a cache, by how it is written, and how much faster is a second load?",
+		question: "What does a record take in a cache, by how it is written, and is it loaded faster the second time if it takes less?",
 		weak: []string{
 			"Each variant ran once, so that 426 and 442 nodes a second in the first load, or 1,605 and 1,913 in the second, come without any idea of what chance makes.",
 			"Memory was read from a heap dump and from regions of fixed pages: it is known to the page, and includes what other caches of the application hold.",
@@ -113,13 +114,13 @@ var studies = []study{
 			plan: "aldica.hcl", how: "Redis and, if there is one, Ignite in front of a real PostgreSQL, 8,000 nodes of three records each; Ignite’s JVM has 192 MiB and starts sooner than it gets fast (C1 only)", chart: "Nodes a second, of the first load and of the second", fleet: true,
 			answers: []answer{
 				{text: "The properties of a node take %s bytes in Redis as JSON (mean ± 95 %%).", theirs: "1,074, on the heap", row: "json", column: "properties"},
-				{text: "Packed, its three records take %s times as much.", theirs: "1.13, on the heap and off", row: "packed", column: "node"},
-				{text: "With words as numbers, %s times as much.", theirs: "0.60", row: "dictionary", column: "node"},
+				{text: "Packed, its three records take %s times what they take as JSON.", theirs: "1.13, on the heap and off", row: "packed", column: "node"},
+				{text: "With numbers for common words, %s times.", theirs: "0.60", row: "dictionary", column: "node"},
 				{text: "The second load of packed records is %s times as fast as that of JSON.", theirs: "1.26", row: "packed", column: "faster"},
-				{text: "With words as numbers, %s times as fast.", theirs: "1.50", row: "dictionary", column: "faster"},
+				{text: "With numbers for common words, %s times as fast.", theirs: "1.50", row: "dictionary", column: "faster"},
 				{text: "In Ignite, the write-up’s cache, the properties of a node take %s bytes as JSON (mean ± 95 %%).", theirs: "1,181, “min”", row: "ignite-json", column: "properties"},
-				{text: "With words as numbers, three records take %s times as much of Ignite.", theirs: "0.53, “max” by “min”", row: "ignite-dictionary", column: "node"},
-				{text: "The second load is %s times as fast then.", theirs: "1.19, “max” by “min”", row: "ignite-dictionary", column: "faster"},
+				{text: "With numbers for common words, three records take %s times what JSON takes in Ignite.", theirs: "0.53, “max” by “min”", row: "ignite-dictionary", column: "node"},
+				{text: "Their second load is %s times as fast.", theirs: "1.19, “max” by “min”", row: "ignite-dictionary", column: "faster"},
 			},
 		}},
 	},
@@ -127,7 +128,7 @@ var studies = []study{
 		name: "mashona", title: "Mashona's log writers", source: "Mashona's README, 2020, on Intel Optane persistent memory",
 		question: "How near to the hardware's own speed do logs in mapped memory write?",
 		weak: []string{
-			"The bound is of 10 MiB chunks with several threads, the logs of 1 MiB entries with one and four; MB and MiB are mixed.",
+			"The bound is of several threads, how many is not said, and the log's 0.75 of it is of one; the program's chunks are of 10 MiB by now, and MB and MiB are mixed.",
 			"Of append and channel only the order is said, not a figure.",
 			"Optane modules are no longer made. Here the logs are on a disk's file system, and sync by msync.",
 		},
@@ -135,15 +136,15 @@ var studies = []study{
 			plan: "mashona.hcl", how: "Files of 128 MiB on this machine's disk, without DAX", chart: "MB/s by threads, entries of 1 MiB",
 			answers: []answer{
 				{
-					text: "An array of slots of 1 MiB, one thread, writes %s times as many as a loop that only writes.", theirs: "0.75, by MAP_SYNC",
+					text: "With one thread, an array of slots of 1 MiB is written at %s times the speed of a loop that only writes.", theirs: "0.75, by MAP_SYNC",
 					of: "layout=array,size=1048576,threads=1,sync=msync", than: "layout=raw,size=1048576,threads=1,sync=msync", metric: "write append rate",
 				},
 				{
-					text: "Four threads write %s times as many as one.", theirs: "1.21, by MAP_SYNC",
+					text: "Four threads write it %s times as fast as one.", theirs: "1.21, by MAP_SYNC",
 					of: "layout=array,size=1048576,threads=4,sync=msync", than: "layout=array,size=1048576,threads=1,sync=msync", metric: "write append rate",
 				},
 				{
-					text: "An append-only log writes entries of 1 KiB %s times as often as that loop.", theirs: "not given",
+					text: "An append-only log writes entries of 1 KiB %s times as fast as that loop.", theirs: "not given",
 					of: "layout=append,size=1024,threads=1,sync=msync", than: "layout=raw,size=1024,threads=1,sync=msync", metric: "write append rate",
 				},
 			},
