@@ -128,6 +128,15 @@ func testDashboards(t *testing.T, db database, id string) {
 	}
 }
 
+// testLost awaits that the dashboard of the workers shows the one that has left the run, and that the alert on it is about to fire.
+func testLost(t *testing.T, db database, id, worker string) {
+	db.t = t
+	b := dashboards(t)["fleet.json"]
+	at := slices.IndexFunc(b.Panels, func(p panel) bool { return p.Title == "Lost" })
+	db.await(variablesOf(id, "loadgen").Replace(b.Panels[at].Targets[0].Expr), 1)
+	db.await(fmt.Sprintf("max(ALERTS{alertname=\"LoadgenWorkerLost\",run=%q,worker=%q})", id, worker), 1)
+}
+
 // drawn returns what an expression yields once that can be drawn: a rate takes two samples, and the load may have stood still for lack of a processor.
 func (db database) drawn(expr string) (result []series) {
 	db.t.Helper()
@@ -235,7 +244,7 @@ func shownOf(r *run.Run) *shown {
 			s.add(panel, line, limit)
 		}
 	}
-	s.add("fleet.json: Lost", "workers", float64(len(r.Losses)))
+	s.add("fleet.json: Lost", "workers", 0) // the run is over
 	for name, ph := range r.Phase {
 		s.phase(name, ph)
 	}

@@ -167,9 +167,12 @@ func TestAgainstPrometheus(t *testing.T) {
 		require.True(t, strings.Contains(page.page(), words), words)
 	}
 
+	tm.workers[2].signal(syscall.SIGTERM)
+	t.Run("lost", func(t *testing.T) { testLost(t, db, id, "w3") })
 	tm.signal(syscall.SIGINT)
 	result := tm.result(60 * time.Second)
 	require.Equal(t, run.Aborted, result.Verdict.Completeness, result.Verdict.Reasons)
+	require.Len(t, result.Losses, 1)
 	for _, w := range tm.workers {
 		require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
 	}
@@ -179,7 +182,7 @@ func TestAgainstPrometheus(t *testing.T) {
 		due += dueOf(result.Phase["mixed"], verb)
 	}
 	require.Positive(t, due)
-	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen-workers",phase="mixed"}[1m]))`, float64(due))
+	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen-workers",phase="mixed"}[10m]))`, float64(due))
 	db.await(`sum(last_over_time(loadgen_ops_due_total{job="loadgen",phase="mixed"}[1m]))`, float64(due))
 	db.await(`max(last_over_time(loadgen_run_active[1m]))`, 0)
 	t.Run("workers sum to the coordinator", func(t *testing.T) { testSums(t, db) })
@@ -434,7 +437,7 @@ func testSums(t *testing.T, db database) {
 		"loadgen_scenarios_total": "phase, scenario, outcome", "loadgen_scenarios_due_total": "phase, scenario",
 		"loadgen_steps_total": "phase, scenario, step, target, outcome", "loadgen_steps_due_total": "phase, scenario, step, target",
 	} {
-		sum := fmt.Sprintf(`sum by (%s) (last_over_time(%s{job="%%s"}[1m]))`, by, name)
+		sum := fmt.Sprintf(`sum by (%s) (last_over_time(%s{job="%%s"}[10m]))`, by, name)
 		whole, parts := db.byLabels(fmt.Sprintf(sum, "loadgen")), db.byLabels(fmt.Sprintf(sum, "loadgen-workers"))
 		require.Len(t, parts, len(whole))
 		for labels, s := range whole {
@@ -447,7 +450,7 @@ func testSums(t *testing.T, db database) {
 func (db database) buckets(name, job string) map[string]uint64 {
 	db.t.Helper()
 	all := map[string]uint64{}
-	for _, s := range db.ask("matrix", fmt.Sprintf(`%s{job=%q}[1m]`, name, job)) {
+	for _, s := range db.ask("matrix", fmt.Sprintf(`%s{job=%q}[10m]`, name, job)) {
 		labels := fmt.Sprint(s.Metric["phase"], s.Metric["op"], s.Metric["scenario"], s.Metric["step"], s.Metric["class"], s.Metric["k"])
 		count := func(of string, n any) {
 			number, err := strconv.ParseUint(fmt.Sprint(n), 10, 64)

@@ -162,8 +162,10 @@ func work(parent context.Context, cfg rpc.JoinConfig, shown *prom.Page, parentPi
 	}
 	err := rpc.Join(ctx, cfg)
 	if shown != nil {
-		if err := shown.Close(ctx); err != nil {
-			cfg.Logger.Debug("end metrics", "err", err)
+		again, cancel := signal.NotifyContext(parent, endings()...) // an interrupted worker is scraped, too; the next interrupt ends the wait for that
+		defer cancel()
+		if err := shown.Close(again); err != nil {
+			cfg.Logger.Warn("end metrics", "err", err)
 		}
 	}
 	if err != nil {
