@@ -10,12 +10,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/result/live"
 	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/servertest"
 )
 
 func TestHandler(t *testing.T) {
@@ -131,6 +135,36 @@ func TestEveryScraperGetsTheLastCounts(t *testing.T) {
 	defer last.Wait()
 	last.Go(rarely)
 	require.NoError(t, await(10*time.Second))
+}
+
+// cramped is a door whose connections hold few bytes on their way.
+type cramped struct{ port *bufconn.Listener }
+
+func (d cramped) Listener() net.Listener { return d.port }
+func (cramped) Guard(*http.Server)       {}
+func (cramped) Words() string            { return "" }
+
+// TestTheEndOfTheServerEndsStreamsThatNobodyReads: it gives a watcher of the live page 5 s to take the report, and then hangs up.
+func TestTheEndOfTheServerEndsStreamsThatNobodyReads(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		const bytes = 64
+		door, feed := cramped{bufconn.Listen(bytes)}, live.New(func(*http.Request) {})
+		p := prom.Serve(door, with(), slog.New(slog.DiscardHandler), map[string]http.Handler{"GET /stream": feed})
+		watcher, err := door.port.Dial()
+		require.NoError(t, err)
+		_, err = io.WriteString(watcher, "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.True(t, feed.Watched())
+
+		feed.Close("the report", false)
+		began := time.Now()
+		require.ErrorIs(t, p.Close(t.Context()), context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), 5*time.Second)
+		late, err := io.ReadAll(watcher)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(late), bytes)
+	})
 }
 
 // serve serves c until the end of the test and returns the address.
