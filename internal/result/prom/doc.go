@@ -21,7 +21,7 @@
 //	assert                            2   on the coordinator's page only
 //	observation                      30   on the coordinator's page only; a field each
 //	phase                            40   9, 8 more with a setup, and 2 for each endpoint
-//	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7
+//	phase and op                    100   16 counters and gauges, 7 histograms of 9, an ack of 3 for each of the first 7; logs have 2 more histograms, and no acks
 //	further target of a phase        22   2 for each endpoint; 5 more for each op there
 //	scenario of a phase              36   9 counters and gauges, 3 histograms of 9; a phase has at most 32
 //	step of a scenario               36   9 counters and gauges, 3 histograms of 9
@@ -31,7 +31,7 @@
 //
 // # Histograms
 //
-// Response (also of scenarios and their steps), service and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one
+// Response (also of scenarios and their steps), service, its parts write and sync, and lag are classic (6 bounds and +Inf) and native histograms at the same time, in one
 // family; acks are native, with their sum and count. A bucket of pkg/hist counts in the first exported bucket whose bound is not below its own upper
 // bound, which is where its largest value belongs. The choice depends only on the bucket, so counts add up exactly: the workers' histograms sum to
 // the coordinator's bucket by bucket.

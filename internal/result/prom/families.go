@@ -66,6 +66,8 @@ const (
 	sent
 	response
 	service
+	writePart
+	syncPart
 	lag
 	ack
 
@@ -152,6 +154,8 @@ var families = [numFamilies]family{
 	sent:             {"loadgen_sent_bytes_total", counter, "Bytes sent; absent for a driver whose own client does not count them.", ofOp},
 	response:         {"loadgen_response_seconds", histogram, "From the time an op was due to its end, by class of outcome.", ofClass},
 	service:          {"loadgen_service_seconds", histogram, "From the start of an op to its end, by class of outcome.", ofClass},
+	writePart:        {"loadgen_write_seconds", histogram, "The part of an op's service that is not its wait for durability; of ops that ended ok and store in logs with a sync of their own (msync or fdatasync).", ofOp},
+	syncPart:         {"loadgen_sync_seconds", histogram, "The part of an op's service that is its wait for durability; with loadgen_write_seconds, and empty as that is where the worker cannot tell them apart, as in memory.", ofOp},
 	lag:              {"loadgen_lag_seconds", histogram, "From the time an op was due to its start.", ofOp},
 	ack:              {"loadgen_ack_seconds", histogram, "From the start of a replicated op to its k-th good answer.", []string{"run", "phase", "op", "k"}},
 

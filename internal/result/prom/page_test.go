@@ -106,7 +106,7 @@ func TestHistogramsAreBothKinds(t *testing.T) {
 	c := sampleCollector(t, 3)
 	families := gather(t, c)
 	for name, classic := range map[string]int{
-		"loadgen_response_seconds": 6, "loadgen_service_seconds": 6, "loadgen_lag_seconds": 6, "loadgen_ack_seconds": 0, "loadgen_scenario_response_seconds": 6,
+		"loadgen_response_seconds": 6, "loadgen_service_seconds": 6, "loadgen_lag_seconds": 6, "loadgen_write_seconds": 6, "loadgen_sync_seconds": 6, "loadgen_ack_seconds": 0, "loadgen_scenario_response_seconds": 6,
 	} {
 		require.NotEmpty(t, families[name].GetMetric(), name)
 		for _, m := range families[name].GetMetric() {

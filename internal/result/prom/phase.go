@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -159,6 +160,11 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		p.histogram(response, &o.Response[i], classicBounds[:], run, phase, name, class)
 		p.histogram(service, &o.Service[i], classicBounds[:], run, phase, name, class)
 	}
+	if p.ph.divides(verb) {
+		split := cmp.Or(o.Split, &measure.Split{})
+		p.histogram(writePart, &split.Write, classicBounds[:], run, phase, name)
+		p.histogram(syncPart, &split.Sync, classicBounds[:], run, phase, name)
+	}
 	for k := range min(p.ph.Copies, maxAcks) {
 		h := &hist.Hist{}
 		if k < len(o.Acks) {
@@ -167,6 +173,9 @@ func (p *phasePage) op(verb driver.Verb, load *measure.Totals) {
 		p.histogram(ack, h, nil, run, phase, name, strconv.Itoa(k+1))
 	}
 }
+
+// divides says whether service times of a verb are divided into two parts, where the worker can tell these apart.
+func (ph *Phase) divides(verb driver.Verb) bool { return ph.Syncs && verb.Stores() }
 
 // saysSent says whether the bytes sent for a verb are known. Drivers with their own clients do not count them: requests without any bytes reveal
 // that.

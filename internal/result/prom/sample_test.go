@@ -16,8 +16,8 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, one that reads through a cache, an open one
-// with two ops, and a populate.
+// samplePlan has a closed phase with a setup, one with scenarios, one whose scenario goes to two targets, one that reads through a cache, one on a log,
+// an open one with two ops, and a populate.
 const samplePlan = `
 plan "sample" {}
 target "space" {
@@ -41,6 +41,10 @@ target "front" {
     memory = "1MiB"
   }
 }
+target "wal" {
+  driver = "log"
+  sync   = "fdatasync"
+}
 dataset "pools" {
   keys {
     count = 10
@@ -50,6 +54,10 @@ dataset "pools" {
 }
 dataset "shared" {
   keys { count = 1000 }
+  values { size = 100 }
+}
+dataset "entries" {
+  keys { count = 1 }
   values { size = 100 }
 }
 phase "fill" {
@@ -99,6 +107,12 @@ phase "cached" {
   target  = target.front
   dataset = dataset.shared
   ops     = { get = 1 }
+  closed { iterations = 1000 }
+}
+phase "logged" {
+  target  = target.wal
+  dataset = dataset.entries
+  ops     = { append = 9, read = 1 }
   closed { iterations = 1000 }
 }
 phase "mixed" {
@@ -157,6 +171,9 @@ func counted(verbs []driver.Verb, seconds, endpoints, copies int) *measure.Total
 				due := n * 1e7
 				start := due + n*n%70_000
 				end := start + 80_000 + 13_000*(n%40)
+				if v == driver.Append && outcome == driver.OK {
+					t.Split(v, end-start, (end-start)*9/10)
+				}
 				t.Record(&measure.Sample{Verb: v, Outcome: outcome, Cause: 1, Due: due, Start: start, End: end})
 				t.EndKeys(v, outcome, 4, due, end)
 				t.AddBytes(v, 110, 31)
@@ -237,6 +254,8 @@ func sampleView(p *plan.Plan, seconds int) prom.View {
 	cached.Load.Cache = measure.Cache{
 		Gets: 8, Hits: 6, Misses: 2, Loads: 1, LoadTime: 5e8, Coalesced: 1, Uncached: 3, Evictions: 4, Cleared: 2, Entries: 7, Bytes: 900,
 	}
+	logged := v.Phase("logged")
+	logged.Load = asked(logged, 1)
 	mixed := v.Phase("mixed")
 	mixed.Offered = 2000
 	mixed.Load = counted(mixed.Verbs, seconds, 1, 0)

@@ -24,6 +24,7 @@ const (
 	workerSeries    = 5
 	histogramSeries = len(classicBounds) + 3 // +Inf, sum and count
 	ackSeries       = 3
+	partHistograms  = 2                        // write and sync
 	histograms      = 1 + 2*measure.NumClasses // lag; service and response of each class
 )
 
@@ -50,7 +51,10 @@ func PartSeries(p *plan.Plan) int { return runSeries + phasesSeries(p) }
 
 func phasesSeries(p *plan.Plan) (n int) {
 	for _, ph := range NewView("", p).Phases {
-		n += ph.series() + len(ph.Verbs)*ph.opSeries()
+		n += ph.series()
+		for _, verb := range ph.Verbs {
+			n += ph.opSeries(verb)
+		}
 		for _, s := range ph.Scenarios {
 			n += (1 + len(s.Steps)) * scenarioSeries
 		}
@@ -73,11 +77,14 @@ func (ph *Phase) series() int {
 	return n
 }
 
-// opSeries returns how many samples one op of the phase has.
-func (ph *Phase) opSeries() int {
+// opSeries returns how many samples the ops of a verb have.
+func (ph *Phase) opSeries(verb driver.Verb) int {
 	n := 0
 	if ph.Batch > 1 {
 		n = keySeries
+	}
+	if ph.divides(verb) {
+		n += partHistograms * histogramSeries
 	}
 	return n + opSeries + histograms*histogramSeries + min(ph.Copies, maxAcks)*ackSeries
 }

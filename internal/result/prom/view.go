@@ -56,6 +56,7 @@ type Phase struct {
 	Cached    bool            // gets may read through a cache
 	Batch     int             // keys per op
 	Files     bool            // the target is files on the workers' machines: reading them sends nothing
+	Syncs     bool            // ops that store wait for a sync of their own
 	Copies    int             // the largest N of targets with client-side replication; 0 if there are none
 	Offered   float64         // current ops per second; 0 in a closed phase, and while none are offered
 	Setup     *measure.Totals // untimed puts before the load, cumulative; nil before the first
@@ -109,6 +110,9 @@ func NewView(runID string, p *plan.Plan) View {
 
 func newPhase(p *plan.Plan, ph *plan.Phase) Phase {
 	out := Phase{Name: ph.Name, HasSetup: len(ph.Setup) > 0, Cached: len(ph.Behind) > 0, Batch: ph.Batch, Files: p.Target(ph.Target).Executor == plan.Thread, Words: p.Words()}
+	if c, ok := p.Target(ph.Target).Config.(interface{ Syncs() bool }); ok {
+		out.Syncs = c.Syncs()
+	}
 	verbs := func(mix []plan.Weight) (list []driver.Verb) {
 		for _, w := range mix {
 			if verb, ok := out.Words.Verb(w.Op); ok {

@@ -29,7 +29,7 @@ func (c *Config) sharing(name string) (errs []error) {
 	if !slices.Contains([]string{layoutAppend, layoutChannel}, c.Layout) {
 		errs = append(errs, fmt.Errorf("%s is for the layouts %q; leave it out with %q", name, []string{layoutAppend, layoutChannel}, c.Layout))
 	}
-	if !slices.Contains([]pmem.Mode{pmem.Auto, pmem.Fdatasync, pmem.Msync}, pmem.Mode(c.Sync)) {
+	if !c.Syncs() {
 		errs = append(errs, fmt.Errorf("%s with sync = %q, which has no sync to share; write sync = %q or %q, or leave %s out", name, c.Sync, pmem.Fdatasync, pmem.Msync, name))
 	}
 	if c.Order != string(pmlog.Strict) {
@@ -39,6 +39,11 @@ func (c *Config) sharing(name string) (errs []error) {
 		errs = append(errs, fmt.Errorf("%s with commit = %q; leave that out, or %s", name, c.Commit, name))
 	}
 	return errs
+}
+
+// Syncs says whether an op may wait for a sync of what it has stored, which takes far longer than to store it.
+func (c *Config) Syncs() bool {
+	return slices.Contains([]pmem.Mode{pmem.Auto, pmem.Fdatasync, pmem.Msync}, pmem.Mode(c.Sync))
 }
 
 // validate says what is wrong with the block.
