@@ -65,7 +65,7 @@ func (p *Plan) site(ph *Phase, sessions int) localfile.Site {
 	d := p.Dataset(ph.Dataset)
 	sizes, _ := d.Values.Drawn(localfile.StampSize) // mistakes in them are reported elsewhere
 	return localfile.Site{
-		Name: ph.Target, To: sessions, Fresh: true, Value: driver.Value{Size: d.Values.Size}, Sizes: sizes,
+		Name: ph.Target, To: sessions, Sessions: ph.Sessions(), Fresh: true, Value: driver.Value{Size: d.Values.Size}, Sizes: sizes,
 		Keys: d.Keys.Count, Pools: d.Keys.PerSession(),
 	}
 }

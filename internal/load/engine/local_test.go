@@ -505,9 +505,9 @@ func TestWhatAStoreIsTold(t *testing.T) {
 	require.Equal(t, []int{3, 3}, []int{d.closed, d.removed})
 	epochs := map[uint64]bool{}
 	for i, want := range []localfile.Site{
-		{Root: "/logs", Name: "t", From: 1, To: 3, Fresh: true, Had: map[int]bool{}, Value: driver.Value{Size: 100}, Keys: 20},
-		{Root: "/logs", Name: "t", From: 1, To: 4, Had: map[int]bool{1: true, 2: true}, Value: driver.Value{Size: 50}, Keys: 8, Pools: true},
-		{Root: "/logs", Name: "t", From: 0, To: 4, Had: map[int]bool{1: true, 2: true, 3: true}, Held: true, Value: driver.Value{Size: 100}, Keys: 20},
+		{Root: "/logs", Name: "t", From: 1, To: 3, Sessions: 3, Fresh: true, Had: map[int]bool{}, Value: driver.Value{Size: 100}, Keys: 20},
+		{Root: "/logs", Name: "t", From: 1, To: 4, Sessions: 5, Had: map[int]bool{1: true, 2: true}, Value: driver.Value{Size: 50}, Keys: 8, Pools: true},
+		{Root: "/logs", Name: "t", From: 0, To: 4, Sessions: 4, Had: map[int]bool{1: true, 2: true, 3: true}, Held: true, Value: driver.Value{Size: 100}, Keys: 20},
 	} {
 		got := d.sites[i]
 		epochs[got.Epoch] = true

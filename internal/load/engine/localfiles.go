@@ -76,7 +76,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 		}
 	}
 	site := localfile.Site{
-		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Fresh: fresh, Had: of.had, Held: of.held[g.phase.Dataset],
+		Root: root, Name: g.target.Name, Worker: e.run.Index, From: step.From, To: step.To, Sessions: g.phase.Sessions(), Fresh: fresh, Had: of.had, Held: of.held[g.phase.Dataset],
 		Epoch:  epochOf(e.run.RunID, g.phase.Name),
 		Value:  value,
 		Sizes:  sizes,

@@ -14,7 +14,7 @@ import (
 
 // local checks a driver of files: what its sessions store is visible to a later reader, and no file stays behind.
 func (s *Suite) local(t *testing.T, d localfile.Driver) {
-	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: localfile.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
+	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 2, Sessions: 2, Epoch: 1, Fresh: true, Value: driver.Value{Size: localfile.StampSize}, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	for phase := range uint64(2) {
 		site.Epoch, site.Fresh = phase+1, phase == 0
 		store, err := d.Open(t.Context(), s.Config, site)
@@ -66,7 +66,7 @@ func (s *Suite) localSession(t *testing.T, d localfile.Driver, store localfile.S
 
 // overStore returns an executor for a session in its own store, for a driver that stores values by key.
 func (s *Suite) overStore(t testing.TB, d localfile.Driver) Executor {
-	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 1, Epoch: 1, Fresh: true, Keys: 4, Memory: func() int64 { return 1 << 30 }}
+	site := localfile.Site{Root: t.TempDir(), Name: "conformance", To: 1, Sessions: 1, Epoch: 1, Fresh: true, Keys: 4, Memory: func() int64 { return 1 << 30 }}
 	store, err := d.Open(t.Context(), s.Config, site)
 	require.NoError(t, err)
 	t.Cleanup(func() {

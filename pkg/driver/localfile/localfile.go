@@ -35,21 +35,22 @@ const StampSize = 16
 
 // Site says where a worker's sessions work, and describes their values.
 type Site struct {
-	Root   string        // an existing directory that they stay within
-	Name   string        // the target's name, which prefixes the names of files
-	Worker int           // this worker's number
-	From   int           // the worker's sessions of the phase are From ≤ i < To
-	To     int           //
-	Epoch  uint64        // distinguishes what this phase of this run writes from anything else
-	Fresh  bool          // the run has not opened the target before: existing files are another run's
-	Held   bool          // an earlier phase of this run loaded the target with the same keys and values
-	Had    map[int]bool  // the sessions that earlier phases had on this worker; nil for the same as now
-	Value  driver.Value  // what all values have in common, with the largest of their sizes
-	Sizes  *driver.Sizes // the sizes of entries; nil if all have one size
-	Keys   int64         // number of keys
-	Pools  bool          // Keys counts per session
-	Memory func() int64  // bytes that the process may still take; 0 if unknown
-	Wrote  func(int64)   // receives the number of bytes written during preparation, so that a caller can tell slow from stuck; may be nil
+	Root     string        // an existing directory that they stay within
+	Name     string        // the target's name, which prefixes the names of files
+	Worker   int           // this worker's number
+	From     int           // the worker's sessions of the phase are From ≤ i < To
+	To       int           //
+	Sessions int           // of the phase, on all workers
+	Epoch    uint64        // distinguishes what this phase of this run writes from anything else
+	Fresh    bool          // the run has not opened the target before: existing files are another run's
+	Held     bool          // an earlier phase of this run loaded the target with the same keys and values
+	Had      map[int]bool  // the sessions that earlier phases had on this worker; nil for the same as now
+	Value    driver.Value  // what all values have in common, with the largest of their sizes
+	Sizes    *driver.Sizes // the sizes of entries; nil if all have one size
+	Keys     int64         // number of keys
+	Pools    bool          // Keys counts per session
+	Memory   func() int64  // bytes that the process may still take; 0 if unknown
+	Wrote    func(int64)   // receives the number of bytes written during preparation, so that a caller can tell slow from stuck; may be nil
 }
 
 // Need lists the needs of a worker's sessions.

@@ -83,7 +83,7 @@ func (c *Config) group() *pmlog.Group {
 	switch {
 	case c.GroupCommit != nil:
 		return &pmlog.Group{MaxDelay: c.GroupCommit.MaxDelay, MaxBytes: int64(c.GroupCommit.MaxBytes)}
-	case c.SyncEvery != "":
+	case c.SyncEvery != nil:
 		return &pmlog.Group{}
 	}
 	return nil

@@ -58,6 +58,7 @@ func TestGroupCommitThatCannotBe(t *testing.T) {
 		`group_commit is for the layouts ["append" "channel"]; leave it out with "array"`:                                    func(c *Config) { c.Layout = layoutArray },
 		`group_commit with sync = "none", which has no sync to share; write sync = "fdatasync" or "msync"`:                   func(c *Config) { c.Sync = "none" },
 		`group_commit with sync = "map_sync", which has no sync to share`:                                                    func(c *Config) { c.Sync = "map_sync" },
+		`group_commit with share = "session", where no two sessions store in one log`:                                        func(c *Config) { c.Share = "session" },
 		`group_commit with order = "relaxed"; leave that out`:                                                                func(c *Config) { c.Order = "relaxed" },
 		`group_commit with commit = "length"; leave that out`:                                                                func(c *Config) { c.Commit = "length" },
 		`group_commit with max_delay = "-1ns"; write a time up to "10s"`:                                                     func(c *Config) { c.GroupCommit.MaxDelay = -1 },

@@ -64,8 +64,8 @@ type Config struct {
 	// GroupCommit makes sessions that append to one log share syncs of what they have stored; nil if they do not.
 	GroupCommit *GroupCommit `hcl:"group_commit,block" json:"group_commit,omitempty"`
 	// SyncEvery lets ops end before their entries are durable. A sync follows after a time, "100ms", a number of bytes, "1MiB", or a number of
-	// entries, "100"; "" if ops wait until their entries are durable.
-	SyncEvery string `hcl:"sync_every,optional" json:"sync_every,omitempty"`
+	// entries, "100"; nil if ops wait until their entries are durable.
+	SyncEvery *string `hcl:"sync_every,optional" json:"sync_every,omitempty"`
 }
 
 // The layouts, in the order of all lists.
@@ -120,6 +120,10 @@ func (c *Config) Validate() error {
 		only(fmt.Sprintf("sync = %q", bound), c.Sync == string(bound), layoutRaw)
 	}
 	only(`clear = "rotate"`, c.Full == rotate, layoutAppend)
+	for _, full := range []string{"outside", "never"} {
+		only(fmt.Sprintf("clear = %q", full), c.Full == full, layoutAppend, layoutChannel)
+	}
+	only("padding", c.Padding != 64, layoutAppend, layoutArray)
 	if c.Prealloc == recycle && c.Full != rotate {
 		errs = append(errs, fmt.Errorf(`prealloc is "recycle", which writes the files again that clear = "rotate" leaves, and clear is %q: there are none; write clear = "rotate", or prealloc = %q`,
 			c.Full, pmem.Zeroed))
@@ -141,10 +145,13 @@ func (c *Config) Validate() error {
 	if c.GroupCommit != nil {
 		errs = append(errs, c.sharing("group_commit")...)
 		errs = append(errs, c.GroupCommit.validate()...)
+		if c.Share == "session" {
+			errs = append(errs, errors.New(`group_commit with share = "session", where no two sessions store in one log and could share its syncs; leave one of them out`))
+		}
 	}
-	if c.SyncEvery != "" {
+	if c.SyncEvery != nil {
 		errs = append(errs, c.sharing("sync_every")...)
-		if _, err := oftenOf(c.SyncEvery); err != nil {
+		if _, err := oftenOf(*c.SyncEvery); err != nil {
 			errs = append(errs, err)
 		}
 		if c.GroupCommit != nil {

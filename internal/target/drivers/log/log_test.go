@@ -42,7 +42,7 @@ func config(t testing.TB, change func(c *Config)) *Config {
 
 // siteOf returns a site for n sessions of a worker, in a directory of the test.
 func siteOf(t testing.TB, n int) localfile.Site {
-	return localfile.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
+	return localfile.Site{Root: t.TempDir(), Name: "wal", From: 3, To: 3 + n, Sessions: n, Epoch: 77, Fresh: true, Value: driver.Value{Size: 100}, Keys: 10, Memory: func() int64 { return 1 << 30 }}
 }
 
 func open(t testing.TB, c *Config, at localfile.Site) *store {
@@ -788,13 +788,16 @@ func TestConfigs(t *testing.T) {
 		"erase is for":     func(c *Config) { c.Erase = true },
 		`sync = "o_dsync" is for the layouts ["raw"]; leave it out with "append"`: func(c *Config) { c.Sync = "o_dsync" },
 		`sync = "o_direct" is for the layouts ["raw"]`:                            func(c *Config) { c.Sync, c.Layout = "o_direct", layoutArray },
-		`sync_every with sync = "o_direct", which has no sync to share`:           func(c *Config) { c.Layout, c.Sync, c.SyncEvery = layoutRaw, "o_direct", "100" },
+		`sync_every with sync = "o_direct", which has no sync to share`:           func(c *Config) { c.Layout, c.Sync, c.SyncEvery = layoutRaw, "o_direct", new("100") },
 		`prealloc is "none", which wants sync = "fdatasync": `:                    func(c *Config) { c.Layout, c.Sync, c.Prealloc = layoutRaw, "o_dsync", "none" },
-		"crc is for":    func(c *Config) { c.CRC = true },
-		"order is for":  func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
-		"commit is for": func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
-		`commit is "length", which wants order = "strict"`:    func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
-		`commit is "length", which wants padding = 64 or 256`: func(c *Config) { c.Padding, c.Commit = 8, "length" },
+		"padding is for the layouts":                                              func(c *Config) { c.Layout, c.Padding = layoutRaw, 256 },
+		`clear = "never" is for the layouts`:                                      func(c *Config) { c.Layout, c.Full = layoutRaw, "never" },
+		`clear = "outside" is for the layouts`:                                    func(c *Config) { c.Layout, c.Full = layoutArray, "outside" },
+		"crc is for":                                                              func(c *Config) { c.CRC = true },
+		"order is for":                                                            func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
+		"commit is for":                                                           func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
+		`commit is "length", which wants order = "strict"`:                        func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
+		`commit is "length", which wants padding = 64 or 256`:                     func(c *Config) { c.Padding, c.Commit = 8, "length" },
 	} {
 		c := Driver{}.NewConfig().(*Config)
 		change(c)

@@ -83,8 +83,8 @@ func (c *Config) design(site localfile.Site) (design, error) {
 	case c.Layout == layoutRaw && d.entries < n:
 		err = fmt.Errorf("%d entries fit into the file, and it has %d sessions; write a larger file_size, or fewer sessions", d.entries, n)
 	}
-	if c.Prealloc == string(pmem.Extending) && d.sharing > 1 {
-		err = errors.Join(err, fmt.Errorf(`%d sessions share a file, and prealloc is "none": only one can extend it; write share = "session"`, d.sharing))
+	if c.Prealloc == string(pmem.Extending) && c.Share != "session" && site.Sessions > 1 {
+		err = errors.Join(err, fmt.Errorf(`%d sessions share a file, and prealloc is "none": only one can extend it; write share = "session"`, site.Sessions))
 	}
 	return d, err
 }

@@ -28,7 +28,7 @@ func TestSyncEvery(t *testing.T) {
 	} {
 		t.Run(c.layout+" "+c.every, func(t *testing.T) {
 			t.Parallel()
-			cfg := config(t, func(to *Config) { to.Layout, to.Sync, to.SyncEvery = c.layout, "auto", c.every })
+			cfg := config(t, func(to *Config) { to.Layout, to.Sync, to.SyncEvery = c.layout, "auto", &c.every })
 			s := open(t, cfg, siteOf(t, 1))
 			require.NoError(t, do(s.sessions[0], driver.Append, 301, 0))
 			l := s.Log()
@@ -41,7 +41,7 @@ func TestSyncEvery(t *testing.T) {
 			}
 			waited, measured := s.sessions[0].Waited()
 			require.True(t, measured)
-			require.Equal(t, cfg.SyncEvery == "10" || cfg.SyncEvery == "1KiB", waited > 0, "an op that no sync follows waits for none")
+			require.Equal(t, c.every == "10" || c.every == "1KiB", waited > 0, "an op that no sync follows waits for none")
 			require.LessOrEqual(t, l.AtRisk.EntriesMean, float64(l.AtRisk.EntriesMax))
 			require.Positive(t, l.AtRisk.EntriesMean)
 			require.Positive(t, l.AtRisk.SecondsMax)
@@ -116,6 +116,7 @@ func TestSyncEveryThatCannotBe(t *testing.T) {
 		every, says string
 		change      func(c *Config)
 	}{
+		{"", form, nil},
 		{"often", form, nil},
 		{"0", form, nil},
 		{"-1", form, nil},
@@ -129,7 +130,7 @@ func TestSyncEveryThatCannotBe(t *testing.T) {
 		{"100", `sync_every with order = "relaxed"; leave that out`, func(c *Config) { c.Order = "relaxed" }},
 	} {
 		cfg := Driver{}.NewConfig().(*Config)
-		cfg.SyncEvery = c.every
+		cfg.SyncEvery = &c.every
 		if c.change != nil {
 			require.NoError(t, cfg.Validate())
 			c.change(cfg)

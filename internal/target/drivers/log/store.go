@@ -133,8 +133,8 @@ func (s *store) openFile(ctx context.Context, d *design, from int) error {
 	if err := s.form.Kind.fits(f.regions[0].Alignment()); err != nil {
 		return fmt.Errorf("%s on %s: %w", f.name, f.regions[0].Place(), err)
 	}
-	if s.cfg.SyncEvery != "" {
-		every, err := oftenOf(s.cfg.SyncEvery)
+	if s.cfg.SyncEvery != nil {
+		every, err := oftenOf(*s.cfg.SyncEvery)
 		if err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (s *store) describe() {
 		Prealloc: s.cfg.Prealloc, Files: len(s.files), FileBytes: first.Size(), GroupCommit: s.cfg.GroupCommit.String(), Batches: []localfile.Batch{},
 	}
 	if first.Mode() == pmem.MapSync || first.Mode().Syncs() {
-		s.account.Durable = place.Keeps() && s.cfg.SyncEvery == ""
+		s.account.Durable = place.Keeps() && s.cfg.SyncEvery == nil
 	}
 	if s.form.Group == nil { // with one, writers wait for each other, which takes long enough
 		s.account.Untimed = pmem.Untimed(first.Mode(), place)
@@ -367,7 +367,7 @@ func (s *store) Close() ([]byte, error) {
 	failed := s.failure != ""
 	s.mu.Unlock()
 	switch err := errors.Join(errs...); {
-	case failed && s.cfg.SyncEvery != "": // entries that were at risk may be missing, and it is unknown which ones were
+	case failed && s.cfg.SyncEvery != nil: // entries that were at risk may be missing, and it is unknown which ones were
 		return nil, nil
 	case !failed && err != nil:
 		return nil, err
