@@ -25,7 +25,10 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// mill is the driver of a target that counts what it gets, and answers after 10 ms and a little.
+// took is how long a mill takes for an answer. No multiple of it is a boundary of intervals.
+const took = 50_021 * time.Microsecond
+
+// mill is the driver of a target that counts what it gets.
 type mill struct {
 	mu    sync.Mutex
 	epoch time.Time
@@ -45,7 +48,7 @@ func (m *mill) Reply(_ any, _ *driver.Request, reply *driver.Reply) time.Duratio
 	m.got++
 	m.last = time.Since(m.epoch)
 	*reply = driver.Reply{}
-	return 10_007 * time.Microsecond // no multiple of it is a boundary of intervals
+	return took
 }
 
 func (m *mill) seen() (got int, last time.Duration) {
@@ -288,8 +291,11 @@ func (f *fleet) got() (sum int) {
 	return sum
 }
 
-// config is of a run whose only phase is a closed load of 6 sessions.
+// config is of a run whose only phase is a closed load, of 6 sessions unless it says otherwise.
 func config(t testing.TB, load string, members []worker.Member) coord.Config {
+	if !strings.Contains(load, "sessions") {
+		load += "\nsessions = 6"
+	}
 	text := fmt.Sprintf(`
 plan "test" {}
 target "t" {
@@ -306,7 +312,6 @@ phase "load" {
 	dataset = dataset.d
 	ops     = { put = 1 }
 	closed {
-		sessions = 6
 		%s
 	}
 }`, load)

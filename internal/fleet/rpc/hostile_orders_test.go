@@ -33,7 +33,7 @@ var (
 )
 
 // many is how many elements a hostile list or map has.
-const many = 100_000
+const many = 10_000
 
 // corrupt puts such values into some fields of a message and of its submessages.
 func (p *pen) corrupt(m protoreflect.Message) {

@@ -71,10 +71,10 @@ func benchmarkFleet(b *testing.B, at string, loads time.Duration) {
 	}
 }
 
-// TestFleetOfFifty puts the benchmark's coordinator and fifty of its workers into one process, for two seconds: the result has all that they
+// TestFleetOfTwenty puts the benchmark's coordinator and twenty of its workers into one process, for two seconds: the result has all that they
 // counted, and the run's directory, too.
-func TestFleetOfFifty(t *testing.T) {
-	const workers, loads = 50, 2 * time.Second
+func TestFleetOfTwenty(t *testing.T) {
+	const workers, loads = 20, 2 * time.Second
 	cost := operate(t, "127.0.0.1:0", workers, loads, func(t testing.TB, place identity.Place, _ string, workers int, loads time.Duration) (end func() time.Duration) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var all sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 // TestEchoFromBeforeASleepRenewsNothing suspends a worker's machine for longer than its lease, while its clock hardly moves. The echo of a heartbeat
 // sent before arrives afterwards: the load ends at once. After a short sleep it goes on.
 func TestEchoFromBeforeASleepRenewsNothing(t *testing.T) {
-	for slept, ends := range map[time.Duration]time.Duration{11 * time.Second: 5500 * time.Millisecond, 2 * time.Second: 30 * time.Second} {
+	for slept, ends := range map[time.Duration]time.Duration{11 * time.Second: 5500 * time.Millisecond, 2 * time.Second: 20 * time.Second} {
 		t.Run(slept.String(), func(t *testing.T) {
 			servertest.Bubble(t, func(t *testing.T) {
 				f := newFleet(t)

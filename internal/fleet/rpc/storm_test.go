@@ -73,7 +73,7 @@ func memory(t testing.TB) string {
 }
 
 // TestManyEnrolAtOnce lets in whom the token is for.
-func TestManyEnrolAtOnce(t *testing.T) { storm(t, 60) }
+func TestManyEnrolAtOnce(t *testing.T) { storm(t, 20) }
 
 // BenchmarkJoinStorm measures how long it takes until 1,000 workers have enrolled with a token and joined. They share this process' processors with
 // the coordinator.

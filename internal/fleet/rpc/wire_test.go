@@ -123,43 +123,6 @@ func TestReadyIsChecked(t *testing.T) {
 	}
 }
 
-func TestGeneratorIsChecked(t *testing.T) {
-	const most = float64(maxRunTime/time.Second) * 1024
-	half, above := 0.5, math.Nextafter(1, 2)
-	for name, c := range map[string]struct {
-		m  *pb.Generator
-		ok bool
-	}{
-		"none":                      {nil, true},
-		"nothing":                   {&pb.Generator{}, true},
-		"as much as can be":         {&pb.Generator{CpuSeconds: most, ProductiveSeconds: most, GcPauseMaxSeconds: most, SchedLatencyP99Seconds: most, Busy: 1, RunQueueWait: &half}, true},
-		"processor time":            {&pb.Generator{CpuSeconds: -1}, false},
-		"productive time":           {&pb.Generator{ProductiveSeconds: math.NaN()}, false},
-		"pause":                     {&pb.Generator{GcPauseMaxSeconds: most * 2}, false},
-		"scheduling latency":        {&pb.Generator{SchedLatencyP99Seconds: math.Inf(1)}, false},
-		"busier than all the time":  {&pb.Generator{Busy: above}, false},
-		"negative memory":           {&pb.Generator{MaxRssBytes: -1}, false},
-		"waiting more than always":  {&pb.Generator{RunQueueWait: &above}, false},
-		"throttled":                 {&pb.Generator{Throttled: &pb.Throttled{Seconds: -1}}, false},
-		"interrupted":               {&pb.Generator{Interrupted: &pb.Interrupted{Seconds: -1}}, false},
-		"interrupted at most":       {&pb.Generator{Interrupted: &pb.Interrupted{MaxSeconds: -1}}, false},
-		"others":                    {&pb.Generator{Interrupted: &pb.Interrupted{OthersSeconds: -1}}, false},
-		"a machine":                 {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.5, Seconds: most}}, true},
-		"fewer than no others":      {&pb.Generator{Machine: &pb.Machine{OthersShare: -1}}, false},
-		"less than never idle":      {&pb.Generator{Machine: &pb.Machine{IdleShare: -1}}, false},
-		"others more than always":   {&pb.Generator{Machine: &pb.Machine{OthersShare: above}}, false},
-		"idle more than always":     {&pb.Generator{Machine: &pb.Machine{IdleShare: above}}, false},
-		"more than all the time":    {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.6}}, false},
-		"negative processor time":   {&pb.Generator{Machine: &pb.Machine{Seconds: -1}}, false},
-		"bad before its machine":    {&pb.Generator{Busy: 2, Machine: &pb.Machine{}}, false},
-		"bad first, then good":      {&pb.Generator{Busy: 2, RunQueueWait: &half, Throttled: &pb.Throttled{}, Interrupted: &pb.Interrupted{}}, false},
-		"throttled and interrupted": {&pb.Generator{Throttled: &pb.Throttled{Seconds: 1}, Interrupted: &pb.Interrupted{Seconds: 1}}, true},
-	} {
-		_, ok := decodeGenerator(c.m)
-		require.Equal(t, c.ok, ok, name)
-	}
-}
-
 func TestTimeIsChecked(t *testing.T) {
 	for ns, ok := range map[int64]bool{
 		0: true, -1: true, int64(maxRunTime) - 1: true, 1 - int64(maxRunTime): true,
@@ -290,30 +253,52 @@ func TestMostThatMayBeSaid(t *testing.T) {
 	require.ErrorContains(t, err, "no line of up to")
 }
 
-// TestEachFigureOfAGeneratorIsChecked sets one figure after another to an impossible value.
-func TestEachFigureOfAGeneratorIsChecked(t *testing.T) {
-	const most = float64(maxRunTime/time.Second) * 1024
-	figures := map[string]func(*pb.Generator, float64){
-		"cpu":            func(g *pb.Generator, f float64) { g.CpuSeconds = f },
-		"user":           func(g *pb.Generator, f float64) { g.CpuUserSeconds = f },
-		"system":         func(g *pb.Generator, f float64) { g.CpuSystemSeconds = f },
-		"elapsed":        func(g *pb.Generator, f float64) { g.ElapsedSeconds = f },
-		"productive":     func(g *pb.Generator, f float64) { g.ProductiveSeconds = f },
-		"pause":          func(g *pb.Generator, f float64) { g.GcPauseMaxSeconds = f },
-		"scheduling":     func(g *pb.Generator, f float64) { g.SchedLatencyP99Seconds = f },
-		"throttled":      func(g *pb.Generator, f float64) { g.Throttled = &pb.Throttled{Seconds: f} },
-		"interrupted":    func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{Seconds: f} },
-		"at most":        func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{MaxSeconds: f} },
-		"others":         func(g *pb.Generator, f float64) { g.Interrupted = &pb.Interrupted{OthersSeconds: f} },
-		"of the machine": func(g *pb.Generator, f float64) { g.Machine = &pb.Machine{Seconds: f} },
+// TestGeneratorIsChecked sets one figure after another to what is impossible, among others that are good, and to what is just possible.
+func TestGeneratorIsChecked(t *testing.T) {
+	const long = float64(maxRunTime/time.Second) * 1024
+	figures := map[string]struct {
+		most float64
+		set  func(*pb.Generator, float64)
+	}{
+		"cpu":            {long, func(g *pb.Generator, f float64) { g.CpuSeconds = f }},
+		"user":           {long, func(g *pb.Generator, f float64) { g.CpuUserSeconds = f }},
+		"system":         {long, func(g *pb.Generator, f float64) { g.CpuSystemSeconds = f }},
+		"elapsed":        {long, func(g *pb.Generator, f float64) { g.ElapsedSeconds = f }},
+		"productive":     {long, func(g *pb.Generator, f float64) { g.ProductiveSeconds = f }},
+		"pause":          {long, func(g *pb.Generator, f float64) { g.GcPauseMaxSeconds = f }},
+		"scheduling":     {long, func(g *pb.Generator, f float64) { g.SchedLatencyP99Seconds = f }},
+		"throttled":      {long, func(g *pb.Generator, f float64) { g.Throttled.Seconds = f }},
+		"interrupted":    {long, func(g *pb.Generator, f float64) { g.Interrupted.Seconds = f }},
+		"at most":        {long, func(g *pb.Generator, f float64) { g.Interrupted.MaxSeconds = f }},
+		"others":         {long, func(g *pb.Generator, f float64) { g.Interrupted.OthersSeconds = f }},
+		"of the machine": {long, func(g *pb.Generator, f float64) { g.Machine.Seconds = f }},
+		"busy":           {1, func(g *pb.Generator, f float64) { g.Busy = f }},
+		"rate":           {1, func(g *pb.Generator, f float64) { g.PolicyRateWait = f }},
+		"bytes":          {1, func(g *pb.Generator, f float64) { g.PolicyBytesWait = f }},
+		"waiting":        {1, func(g *pb.Generator, f float64) { g.RunQueueWait = &f }},
+		"others' share":  {1, func(g *pb.Generator, f float64) { g.Machine.OthersShare = f }},
+		"idle":           {1, func(g *pb.Generator, f float64) { g.Machine.IdleShare = f }},
 	}
-	for name, set := range figures {
-		for f, good := range map[float64]bool{0: true, most: true, -1e-300: false, math.Nextafter(most, math.Inf(1)): false, math.NaN(): false} {
-			var g pb.Generator
-			set(&g, f)
-			_, ok := decodeGenerator(&g)
+	for name, c := range figures {
+		for f, good := range map[float64]bool{0: true, c.most: true, -1e-300: false, math.Nextafter(c.most, math.Inf(1)): false, math.NaN(): false} {
+			none := 0.0
+			g := &pb.Generator{RunQueueWait: &none, Throttled: &pb.Throttled{}, Interrupted: &pb.Interrupted{}, Machine: &pb.Machine{}}
+			c.set(g, f)
+			_, ok := decodeGenerator(g)
 			require.Equal(t, good, ok, "%s %v", name, f)
 		}
+	}
+	for name, c := range map[string]struct {
+		m  *pb.Generator
+		ok bool
+	}{
+		"none":                   {nil, true},
+		"negative memory":        {&pb.Generator{MaxRssBytes: -1}, false},
+		"half others, half idle": {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.5}}, true},
+		"more than all the time": {&pb.Generator{Machine: &pb.Machine{OthersShare: 0.5, IdleShare: 0.6}}, false},
+	} {
+		_, ok := decodeGenerator(c.m)
+		require.Equal(t, c.ok, ok, name)
 	}
 }
 
