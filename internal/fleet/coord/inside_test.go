@@ -108,7 +108,8 @@ func TestQuantilesOfUpdates(t *testing.T) {
 		s := stepOf(t, "closed {\n sessions = 4\n duration = \"30s\"\n}", 1)
 		delta := of(time.Millisecond, map[driver.Outcome]int{driver.Error: c.failed})
 		for i := range c.answered {
-			delta.Merge(of(time.Duration(i+1)*time.Millisecond, map[driver.Outcome]int{driver.Outcome(i % 2): 1})) // ok and miss
+			delta.AddDue(driver.Put) // ok and miss in turn
+			delta.Record(&measure.Sample{Verb: driver.Put, Outcome: driver.Outcome(i % 2), Due: delta.Origin, Start: delta.Origin, End: delta.Origin + int64(i+1)*1e6})
 		}
 		u := s.update(measure.Interval{From: 3e9, To: 7e9, Delta: delta})
 		for want, is := range map[*int]time.Duration{&c.p50: u.P50, &c.p99: u.P99} {

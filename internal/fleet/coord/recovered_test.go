@@ -205,7 +205,7 @@ func upTo(t *testing.T, records []kept) (at time.Duration) {
 }
 
 // TestRecoveredIsWhatTheRunCameTo compares, for each kind of run, the coordinator's own result with the one recovered from its records. It also
-// recovers a result from every prefix of them.
+// recovers a result from prefixes of them.
 func TestRecoveredIsWhatTheRunCameTo(t *testing.T) {
 	for name, of := range kindsOfRuns() {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestRecoveredIsWhatTheRunCameTo(t *testing.T) {
 				require.Equal(t, 1, nodes.flushed, "by the phase that clears them")
 			}
 			records := cfg.Store.(*memory).records
-			for n := 0; n < len(records); n += 1 + len(records)/20 {
+			for n := 0; n < len(records); n += 1 + len(records)/6 {
 				_, err := coord.Recover(ofKept(cfg, records[:n]))
 				if !errors.Is(err, coord.ErrNothingKept) {
 					require.NoError(t, err, "%d of %d records", n, len(records))
