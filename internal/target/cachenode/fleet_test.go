@@ -49,37 +49,34 @@ func play(role string) (exitCode int) {
 		}
 		fmt.Println(strings.Join(fleet.Endpoints(), " "))
 		time.Sleep(time.Minute)
-	case "dies":
-		fmt.Fprintln(os.Stderr, strings.Repeat("x", 10_000)+" port in use")
-		return 6
-	case "babbles":
-		fmt.Println("hello")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "shouts":
-		fmt.Println("ready 127.0.0.1:1")
-		fmt.Println(strings.Repeat("x", 1<<20))
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "mute":
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "mad":
-		fmt.Println("ready 127.0.0.1:1")
-		lines := bufio.NewScanner(os.Stdin)
-		for lines.Scan() {
-			fmt.Println("what?")
-		}
-	case "slow":
-		fmt.Println("ready 127.0.0.1:1")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "stays":
-		fmt.Println("ready 127.0.0.1:1")
-		time.Sleep(time.Minute)
 	}
 	return 0
 }
 
+// Scripts are children that are no nodes. They start sooner than this binary does.
+const (
+	ready  = "echo ready 127.0.0.1:1; "
+	dies   = "head -c 10000 /dev/zero | tr '\\0' x >&2; echo ' port in use' >&2; exit 6"
+	mute   = "cat >/dev/null"
+	shouts = ready + "head -c 1048576 /dev/zero | tr '\\0' x; " + mute
+	mad    = ready + "while read line; do echo 'what?'; done"
+	stays  = ready + "exec sleep 60"
+)
+
+func startScript(ctx context.Context, script string, n int) (*Fleet, error) {
+	return Start(ctx, "/bin/sh", []string{"-c", script}, n)
+}
+
+// startFleet starts nodes of a role of this binary, or children that carry out a script.
 func startFleet(t *testing.T, role string, n int) *Fleet {
 	t.Helper()
-	fleet, err := Start(context.Background(), os.Args[0], []string{"role=" + role}, n)
+	var fleet *Fleet
+	var err error
+	if strings.HasPrefix(role, ready) {
+		fleet, err = startScript(t.Context(), role, n)
+	} else {
+		fleet, err = Start(t.Context(), os.Args[0], []string{"role=" + role}, n)
+	}
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = fleet.Close() }) // tests that care look at it themselves
 	return fleet
@@ -112,6 +109,9 @@ func TestFleet(t *testing.T) {
 	fleet := startFleet(t, "node", 3)
 	endpoints := fleet.Endpoints()
 	require.Len(t, endpoints, 3)
+	group, err := syscall.Getpgid(fleet.nodes[0].cmd.Process.Pid)
+	require.NoError(t, err)
+	require.NotEqual(t, syscall.Getpgrp(), group, "an interrupt from the terminal, which goes to the foreground process group, does not reach the nodes")
 	for i, addr := range endpoints {
 		require.Equal(t, "+OK\r\n", ask(t, addr, "SET", "k", fmt.Sprint(i)))
 	}
@@ -144,16 +144,6 @@ func TestFleet(t *testing.T) {
 	require.Empty(t, fleet.Exited(), "nodes that were let go")
 }
 
-// TestFleetIsOutOfTheTerminalsReach pins that an interrupt from the terminal, which goes to the foreground process group, does not reach the nodes.
-func TestFleetIsOutOfTheTerminalsReach(t *testing.T) {
-	fleet := startFleet(t, "node", 1)
-	pid := fleet.nodes[0].cmd.Process.Pid
-	group, err := syscall.Getpgid(pid)
-	require.NoError(t, err)
-	require.Equal(t, pid, group)
-	require.NotEqual(t, syscall.Getpgrp(), group)
-}
-
 func TestFleetReportsExits(t *testing.T) {
 	fleet := startFleet(t, "node", 3)
 	require.NoError(t, syscall.Kill(fleet.nodes[1].cmd.Process.Pid, syscall.SIGKILL))
@@ -176,24 +166,24 @@ func TestFleetReportsExits(t *testing.T) {
 }
 
 func TestStartErrors(t *testing.T) {
-	start := func(role string, timeout time.Duration) error {
+	start := func(script string, timeout time.Duration) error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		_, err := Start(ctx, os.Args[0], []string{"role=" + role}, 2)
+		_, err := startScript(ctx, script, 2)
 		return err
 	}
-	err := start("dies", time.Minute)
+	err := start(dies, time.Minute)
 	require.ErrorContains(t, err, "ended: exit status 6; it said ")
 	require.ErrorContains(t, err, " port in use")
 	require.Less(t, len(err.Error()), 3000, "what a node said is bounded")
-	require.ErrorContains(t, start("babbles", time.Minute), `cache node 0: first line is "hello", want "ready " and its address`)
-	require.ErrorContains(t, start("mute", 200*time.Millisecond), "cache node 0 is not ready: context deadline exceeded")
+	require.ErrorContains(t, start("echo hello; "+mute, time.Minute), `cache node 0: first line is "hello", want "ready " and its address`)
+	require.ErrorContains(t, start(mute, 200*time.Millisecond), "cache node 0 is not ready: context deadline exceeded")
 	_, err = Start(context.Background(), "/nonexistent/loadgen", nil, 1)
 	require.ErrorContains(t, err, "start cache node 0: fork/exec /nonexistent/loadgen: no such file")
 }
 
 func TestFleetKillsWhatStays(t *testing.T) {
-	fleet := startFleet(t, "stays", 2)
+	fleet := startFleet(t, stays, 2)
 	start := time.Now()
 	err := fleet.Close()
 	require.ErrorContains(t, err, "cache node 0 (127.0.0.1:1) had to be killed")
@@ -204,17 +194,17 @@ func TestFleetKillsWhatStays(t *testing.T) {
 
 func TestFleetWithMadNodes(t *testing.T) {
 	ctx := context.Background()
-	mad := startFleet(t, "mad", 1)
+	mad := startFleet(t, mad, 1)
 	require.ErrorContains(t, mad.Command(ctx, 0, "flush"), `it answered "what?"`)
 	require.ErrorContains(t, mad.Command(ctx, 0, "flush"), `it answered "what?"`, "no later answer is trusted")
 
-	slow := startFleet(t, "slow", 1)
+	slow := startFleet(t, ready+mute, 1)
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	require.ErrorContains(t, slow.Command(short, 0, "flush"), "no answer: context deadline exceeded")
 	require.ErrorContains(t, slow.Command(ctx, 0, "flush"), "an earlier answer is missing")
 
-	shouts := startFleet(t, "shouts", 1)
+	shouts := startFleet(t, shouts, 1)
 	select {
 	case err := <-shouts.Exited():
 		require.ErrorContains(t, err, "signal: killed")

@@ -89,7 +89,7 @@ func TestAnnouncementsCostNothing(t *testing.T) {
 // TestValuesBeingSentCount has clients request large values and not read them, while others replace, delete and flush those values. What is being
 // sent stays within the bound, and its room is given back.
 func TestValuesBeingSentCount(t *testing.T) {
-	const size, bound = 1 << 20, 8 << 20
+	const size, bound = 1 << 18, 2 << 20
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		t.Run("delay="+delay.String(), func(t *testing.T) {
 			n := startNode(t, Config{Memory: bound, Delay: fixed(delay)})

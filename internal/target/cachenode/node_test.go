@@ -56,8 +56,7 @@ func TestConformance(t *testing.T) {
 		driver redis.Config
 	}{
 		{"plain", Config{}, redis.Config{Protocol: 2}},
-		{"password and database", Config{Password: "s3cret"}, redis.Config{Protocol: 2, Password: &driver.Secret{Name: "cache"}, Database: 3}},
-		{"user", Config{Password: "s3cret"}, redis.Config{Protocol: 2, Username: "default", Password: &driver.Secret{Name: "cache"}}},
+		{"user and database", Config{Password: "s3cret"}, redis.Config{Protocol: 2, Username: "default", Password: &driver.Secret{Name: "cache"}, Database: 3}},
 		{"delay", Config{Delay: fixed(time.Millisecond)}, redis.Config{Protocol: 2}},
 	}
 	for _, test := range tests {

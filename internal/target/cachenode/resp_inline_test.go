@@ -91,7 +91,7 @@ func TestInlineAgainstRedis(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	want, got := dialed(), open(t, n)
 	refused := 0
-	for range 3000 {
+	for range 1000 {
 		var line strings.Builder
 		line.WriteString("PING ")
 		for range rnd.IntN(8) {
@@ -109,7 +109,7 @@ func TestInlineAgainstRedis(t *testing.T) {
 			refused++
 		}
 	}
-	require.Greater(t, refused, 100)
+	require.Greater(t, refused, 30)
 }
 
 // TestInlineAmongArrays mixes both forms in one write.
