@@ -126,18 +126,18 @@ func TestFeedWhileScraped(t *testing.T) {
 	var hands sync.WaitGroup
 	for range 2 {
 		hands.Go(func() {
-			for i := range int64(20) {
+			for i := range int64(8) {
 				f.Add(counted([]driver.Verb{driver.Get}, 1, 1, 0), i*1e9)
 			}
 		})
 		hands.Go(func() {
-			for range 20 {
+			for range 8 {
 				page(t, c)
 			}
 		})
 	}
 	hands.Wait()
-	require.EqualValues(t, 4000, value(t, gather(t, c)["loadgen_ops_due_total"], "phase=mixed", "op=get"))
+	require.EqualValues(t, 1600, value(t, gather(t, c)["loadgen_ops_due_total"], "phase=mixed", "op=get"))
 }
 
 // TestOfferedIsOfOps: a schedule says when scenarios are due; the page shows how many ops they bring.
