@@ -233,6 +233,67 @@ func TestWhatALatencyHas(t *testing.T) {
 	require.NoError(t, rate(figure(0), figure(0), figure(3)))
 }
 
+// TestCountsThatContradictEachOther breaks each rule for what a phase says of caches, events, stale gets and lost writes.
+func TestCountsThatContradictEachOther(t *testing.T) {
+	happened := &Event{HappenedSeconds: figure(2), Before: Window{ToSeconds: 2}, During: Window{FromSeconds: 2, ToSeconds: 3}, After: Window{FromSeconds: 3, ToSeconds: 9}}
+	for want, checks := range map[string][]interface{ check() error }{
+		"": {
+			(*Cache)(nil), (*Staleness)(nil), (*Verify)(nil), &Event{}, happened,
+			&Cache{Gets: 4, Hits: 3, Misses: 1, HitRatio: figure(0.75), LRUHitRatio: figure(1)},
+			&Staleness{Gets: 10, Stale: 10, ByOne: 1, ByTwo: 2, ByThree: 3, ByMore: 4, Ratio: figure(1)},
+			&Verify{Keys: 6, Lost: 3, Missing: 1, Older: 2, Newer: 2, Unread: 1, Examples: make([]LostWrite, 3)},
+		},
+		"4 gets, but 2 hits and 1 misses":                   {&Cache{Gets: 4, Hits: 2, Misses: 1}},
+		"hit_ratio 0.5, but 3 hits of 4 gets":               {&Cache{Gets: 4, Hits: 3, Misses: 1, HitRatio: figure(0.5)}},
+		"lru_hit_ratio NaN":                                 {&Cache{LRUHitRatio: figure(math.NaN())}},
+		"lru_hit_ratio 1.1":                                 {&Cache{LRUHitRatio: figure(1.1)}},
+		"11 of 10 gets":                                     {&Staleness{Gets: 10, Stale: 11}},
+		"2 stale, but by one version 1, two 0":              {&Staleness{Gets: 10, Stale: 2, ByOne: 1}},
+		"a ratio of 10 gets":                                {&Staleness{Gets: 10}},
+		"a ratio of 0 gets":                                 {&Staleness{Ratio: figure(0)}},
+		"3 lost, but 1 missing and 1 older":                 {&Verify{Keys: 9, Lost: 3, Missing: 1, Older: 1}},
+		"of 3 keys 2 lost, 1 newer and 1 unread":            {&Verify{Keys: 3, Lost: 2, Missing: 2, Newer: 1, Unread: 1}},
+		"2 examples of 1 that are lost":                     {&Verify{Keys: 3, Lost: 1, Older: 1, Examples: make([]LostWrite, 2)}},
+		"figures from 2 s to 1 s":                           {&Event{Before: Window{FromSeconds: 2, ToSeconds: 1}}},
+		"figures from 1 s on, and of the time before up to": {&Event{HappenedSeconds: figure(2), Before: Window{ToSeconds: 2}, During: Window{FromSeconds: 1, ToSeconds: 3}}},
+		"an event that did not happen":                      {&Event{RecoveredSeconds: figure(1)}, &Event{After: Window{ToSeconds: 1}}},
+	} {
+		for _, c := range checks {
+			if err := c.check(); want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+			}
+		}
+	}
+}
+
+// TestQuantilesByName sets the usual quantiles and those that a plan names, and reads both.
+func TestQuantilesByName(t *testing.T) {
+	var l Latency
+	require.Equal(t, []string{"p50", "p90", "p95", "p99", "p999"}, l.Shown())
+	l.SetQuantiles([]string{"p95", "p9999"}, func(share float64, path string) *float64 {
+		if path == "p999" {
+			return nil
+		}
+		return &share
+	})
+	require.Equal(t, []string{"p95", "p9999"}, l.Shown(), "those that a plan names")
+	require.Equal(t, []*float64{figure(0.5), figure(0.95), figure(0.9999), nil, nil},
+		[]*float64{l.Quantile("p50"), l.Quantile("p95"), l.Quantile("p9999"), l.Quantile("p999"), l.Quantile("p98")})
+	require.NoError(t, l.quantiles().check())
+	l.P95 = figure(0.9)
+	require.ErrorContains(t, l.quantiles().check(), "two different p95")
+	l.Quantiles["p100"] = nil
+	delete(l.Quantiles, "p95")
+	require.ErrorContains(t, l.quantiles().check(), `a quantile named "p100"`)
+
+	var r RowResponse
+	r.SetQuantiles([]string{"p25"}, func(share float64, path string) *float64 { return &share })
+	require.Equal(t, []*float64{figure(0.99), figure(0.25), nil}, []*float64{r.Quantile("p99"), r.Quantile("p25"), r.Quantile("p90")})
+	require.Equal(t, []string{"p25"}, r.Shown())
+}
+
 // TestFinerRowsRise: each row ends after the one before it, and the first after the beginning.
 func TestFinerRowsRise(t *testing.T) {
 	for _, c := range []struct {
