@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -44,16 +45,11 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	as := unprivileged(t, dir)
-	secret := filepath.Join(dir, "password")
-	if err := errors.Join(os.WriteFile(secret, []byte(PostgresPassword), 0o644), os.Chmod(dir, 0o755)); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "loadgen", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync", "--locale=C", "-E", "UTF8")
-	cmd.SysProcAttr, cmd.Dir = as, dir
-	if words, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, words)
-	}
+	duplicate(t, emptyCluster(t, bin, dir, as), data)
 	port := freePort(t)
 	s := &Server{t: t, done: make(chan struct{}), Addr: net.JoinHostPort("127.0.0.1", port)}
 	args := []string{"-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"}
@@ -63,7 +59,7 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 	if shows != nil {
 		args = append(args, "-c", "ssl=on", "-c", "ssl_cert_file="+shows.Cert, "-c", "ssl_key_file="+ownKey(t, dir, shows.Key, as))
 	}
-	cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
+	cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
 	cmd.SysProcAttr, cmd.Dir = as, dir
 	s.start(cmd)
 	t.Cleanup(func() { // before it is killed, so that it releases its shared memory
@@ -83,6 +79,55 @@ func postgres(t testing.TB, shows *Certificate, settings ...string) (url string)
 			t.Fatalf("postgres does not answer at %s: %v\n%s", s.Addr, err, &s.output)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// emptyCluster returns the directory of a cluster without data, in the user's cache. The first server of a version makes it: that takes as long as twenty
+// copies. dir is a directory that the server's user can enter.
+func emptyCluster(t testing.TB, bin, dir string, as *syscall.SysProcAttr) string {
+	t.Helper()
+	version, err := exec.Command(filepath.Join(bin, "postgres"), "--version").Output() // such as "postgres (PostgreSQL) 15.14 (Debian 15.14-0)"
+	if words := strings.Fields(string(version)); err != nil || len(words) < 3 {
+		t.Fatalf("postgres --version: %v\n%s", err, version)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "loadgen")
+	kept := filepath.Join(cache, "postgres-"+strings.Fields(string(version))[2])
+	if _, err := os.Stat(kept); err == nil {
+		return kept
+	}
+	made, secret := filepath.Join(dir, "empty"), filepath.Join(dir, "password")
+	if err := os.WriteFile(secret, []byte(PostgresPassword), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", made, "-U", "loadgen", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync", "--locale=C", "-E", "UTF8")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	if words, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, words)
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	beside, err := os.MkdirTemp(cache, "postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(beside)
+	duplicate(t, made, filepath.Join(beside, "data"))
+	if err := os.Rename(filepath.Join(beside, "data"), kept); err != nil { // another test was first
+		return made
+	}
+	return kept
+}
+
+// duplicate copies a directory with its owners and modes.
+func duplicate(t testing.TB, from, to string) {
+	t.Helper()
+	if words, err := exec.Command("cp", "-Rp", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v\n%s", err, words)
 	}
 }
 

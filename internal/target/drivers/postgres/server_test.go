@@ -66,17 +66,36 @@ func admin(t *testing.T, address, sql string) []*pgconn.Result {
 	return results
 }
 
-func TestConformance(t *testing.T) {
-	l := server(t, servertest.Postgres(t), nil)
+// TestOnAServer carries out what one server is enough for, one after the other, each with an empty schema.
+func TestOnAServer(t *testing.T) {
+	address := servertest.Postgres(t)
+	for name, test := range map[string]func(t *testing.T, address string){
+		"conformance":                           conformance,
+		"values of both columns":                valuesOfBothColumns,
+		"tables are made once":                  tablesAreMadeOnce,
+		"tables are dropped once":               tablesAreDroppedOnce,
+		"what is not the drivers stays":         whatIsNotTheDriversStays,
+		"settings of the URL arrive as written": settingsOfTheURLArriveAsWritten,
+		"poolers in transaction mode":           poolersInTransactionMode,
+		"sockets":                               sockets,
+		"identify":                              identify,
+		"forms of a plan":                       formsOfAPlan,
+	} {
+		admin(t, address, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+		t.Run(name, func(t *testing.T) { test(t, address) })
+	}
+}
+
+func conformance(t *testing.T, address string) {
+	l := server(t, address, nil)
 	drivertest.Run(t, drivertest.Suite{
 		Driver: Driver{}, Config: l.Config, Secrets: secrets,
 		Dial: func() (net.Conn, error) { return net.Dial("tcp", l.Endpoint) },
 	})
 }
 
-// TestValuesOfBothColumns: bytes as they were put, and JSON that grows.
-func TestValuesOfBothColumns(t *testing.T) {
-	address := servertest.Postgres(t)
+// valuesOfBothColumns: bytes as they were put, and JSON that grows.
+func valuesOfBothColumns(t *testing.T, address string) {
 	text := func(s string) *driver.Value { return &driver.Value{Size: len(s), Maker: words(s)} }
 	for column, want := range map[string][]string{bytea: {`{"a": 1}`, `{"a": 1}[2]`}, jsonb: {`{"a": 1}`, `[{"a": 1}, [2]]`}} {
 		l := server(t, address, func(c *Config) { c.Column, c.Table = column, "of_"+column })
@@ -99,9 +118,8 @@ type words string
 
 func (w words) Append(dst []byte, _ uint64) []byte { return append(dst, w...) }
 
-// TestTablesAreMadeOnce, by any number of workers at a time; an existing table must have the right form.
-func TestTablesAreMadeOnce(t *testing.T) {
-	address := servertest.Postgres(t)
+// tablesAreMadeOnce, by any number of workers at a time; an existing table must have the right form.
+func tablesAreMadeOnce(t *testing.T, address string) {
 	l := server(t, address, nil)
 	var all sync.WaitGroup
 	errs := make([]error, 8)
@@ -114,9 +132,8 @@ func TestTablesAreMadeOnce(t *testing.T) {
 		"table loadgen_values has the columns (key bytea, value bytea), not (key bytea, value jsonb): write another table or column, or drop it (DROP TABLE loadgen_values)")
 }
 
-// TestTablesAreDroppedOnce by the last of several concurrent CleanUps; a connection with statements on it delays all of them.
-func TestTablesAreDroppedOnce(t *testing.T) {
-	address := servertest.Postgres(t)
+// tablesAreDroppedOnce by the last of several concurrent CleanUps; a connection with statements on it delays all of them.
+func tablesAreDroppedOnce(t *testing.T, address string) {
 	l := server(t, address, nil)
 	require.NoError(t, prepare(t, l))
 	loading, err := shake(t, l)
@@ -146,9 +163,8 @@ func TestTablesAreDroppedOnce(t *testing.T) {
 	require.Equal(t, "1", tables(t, address), "made again")
 }
 
-// TestWhatIsNotTheDriversStays: a table of the user's, and a table with values in it.
-func TestWhatIsNotTheDriversStays(t *testing.T) {
-	address := servertest.Postgres(t)
+// whatIsNotTheDriversStays: a table of the user's, and a table with values in it.
+func whatIsNotTheDriversStays(t *testing.T, address string) {
 	for _, change := range []string{
 		"INSERT INTO loadgen_values VALUES ('k', 'v')",
 		"DROP TABLE loadgen_values; CREATE TABLE loadgen_values (key bytea PRIMARY KEY, value bytea NOT NULL)",
@@ -197,10 +213,9 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err, "a server without TLS may be loaded without")
 }
 
-// TestSettingsOfTheURLArriveAsWritten, by libpq's rules, which are not those of forms.
-func TestSettingsOfTheURLArriveAsWritten(t *testing.T) {
+// settingsOfTheURLArriveAsWritten, by libpq's rules, which are not those of forms.
+func settingsOfTheURLArriveAsWritten(t *testing.T, address string) {
 	show := driver.Form{Verb: 7, Name: "show", Words: &Form{Request: Request{SQL: "SELECT current_setting($1)", Parameters: []string{"{key}"}}}}
-	address := servertest.Postgres(t)
 	for url, want := range map[string][2]string{
 		"postgres://@/?options=-c%20jit%3Doff":                                  {"jit", "off"},
 		"postgres://@/?application_name=a%20b%2Bc":                              {"application_name", "a b+c"},
@@ -214,9 +229,9 @@ func TestSettingsOfTheURLArriveAsWritten(t *testing.T) {
 	}
 }
 
-// TestPoolersInTransactionMode give every connection's statements to one of the server's.
-func TestPoolersInTransactionMode(t *testing.T) {
-	l := server(t, servertest.Postgres(t), nil)
+// poolersInTransactionMode give every connection's statements to one of the server's.
+func poolersInTransactionMode(t *testing.T, address string) {
+	l := server(t, address, nil)
 	require.NoError(t, prepare(t, l))
 	pg, err := login(t.Context(), dial(t, l), l)
 	require.NoError(t, err)
@@ -245,9 +260,8 @@ func TestFullDisk(t *testing.T) {
 	require.Len(t, r[1].Value, 64<<10)
 }
 
-// TestSockets dials Unix sockets by their path, which the login takes for a libpq host.
-func TestSockets(t *testing.T) {
-	address := servertest.Postgres(t)
+// sockets dials Unix sockets by their path, which the login takes for a libpq host.
+func sockets(t *testing.T, address string) {
 	l := server(t, address, nil)
 	_, port, err := net.SplitHostPort(l.Endpoint)
 	require.NoError(t, err)
@@ -277,8 +291,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func TestIdentify(t *testing.T) {
-	l := server(t, servertest.Postgres(t), nil)
+func identify(t *testing.T, address string) {
+	l := server(t, address, nil)
 	id, err := Driver{}.Identify(t.Context(), dial(t, l), l)
 	require.NoError(t, err)
 	require.Equal(t, "postgres", id["server"])
@@ -296,9 +310,8 @@ func mapValues(m map[string]string) (all []string) {
 	return all
 }
 
-// TestFormsOnAServer: a statement that cannot be prepared is named with the server's position; others are executed.
-func TestFormsOnAServer(t *testing.T) {
-	address := servertest.Postgres(t)
+// formsOfAPlan: a statement that cannot be prepared is named with the server's position; others are executed.
+func formsOfAPlan(t *testing.T, address string) {
 	admin(t, address, "CREATE TABLE visits (page text PRIMARY KEY, n int NOT NULL)")
 	visit := func(sql string, parameters ...string) driver.Form {
 		return driver.Form{Verb: 7, Name: "visit", Words: &Form{Request: Request{SQL: sql, Parameters: parameters}}}
