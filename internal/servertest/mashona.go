@@ -15,7 +15,8 @@ func Mashona(t testing.TB, source string, args ...string) string {
 	t.Helper()
 	path, err := mashonaPath()
 	Require(t, "mashona", err)
-	output, err := exec.Command("java", append([]string{"-cp", path, source}, args...)...).CombinedOutput()
+	quick := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path, source} // most of the time goes into starting and compiling
+	output, err := exec.Command("java", append(quick, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("java %s: %v\n%s", source, err, output)
 	}

@@ -49,8 +49,8 @@ func TestAppendedRecordsAreThereWhenOpenedAgain(t *testing.T) {
 			w, reader := l.Writer(), l.Reader()
 			var want [][]byte
 			for round := range 3 {
-				for n := range 300 {
-					p := bytes.Repeat([]byte{byte(n)}, n%100)
+				for n := range 100 {
+					p := bytes.Repeat([]byte{byte(n)}, n)
 					seq, err := w.Append(p)
 					require.NoError(t, err)
 					want = append(want, p)
@@ -70,7 +70,7 @@ func TestAppendedRecordsAreThereWhenOpenedAgain(t *testing.T) {
 					require.ErrorIs(t, err, os.ErrClosed)
 					l, err = OpenAppend(reopen(t, path))
 					require.NoError(t, err)
-					require.Equal(t, Recovery{Clean: true, Records: 300}, l.Recovered())
+					require.Equal(t, Recovery{Clean: true, Records: 100}, l.Recovered())
 					w, reader = l.Writer(), l.Reader()
 					for range want {
 						_, _, err := reader.Next()
@@ -81,7 +81,7 @@ func TestAppendedRecordsAreThereWhenOpenedAgain(t *testing.T) {
 			require.NoError(t, l.region.Close()) // as if the process had died
 			l, err = OpenAppend(reopen(t, path))
 			require.NoError(t, err)
-			require.Equal(t, Recovery{Records: 900, Walked: 300}, l.Recovered())
+			require.Equal(t, Recovery{Records: 300, Walked: 100}, l.Recovered())
 			require.Equal(t, want, records(t, l))
 			require.NoError(t, l.Clear())
 			require.Empty(t, records(t, l))
@@ -125,7 +125,7 @@ func TestAppendUntilFull(t *testing.T) {
 func TestLogsEndAnywhere(t *testing.T) {
 	for _, o := range forms() {
 		for more := range int64(64) {
-			for payload := range 42 {
+			for _, payload := range []int{0, 1, 7, 8, 9, 23, 24, 25, 39, 40, 41} {
 				r := &pmemtest.Memory{Bytes: make([]byte, dataStart+256+more)}
 				l, err := CreateAppend(r, o)
 				require.NoError(t, err)

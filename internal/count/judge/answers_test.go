@@ -152,10 +152,10 @@ type shown struct {
 
 // search carries a search out, to a precision of 3 %.
 func (c known) search(seed uint64) (*plan.Phase, Measured) {
-	ph := searchPhase()
+	ph, most := searchPhase(), c.most()
 	ph.Search.From, ph.Search.Precision, ph.Search.Arrivals = 10, 0.03, "poisson"
 	ph.Search.Sessions, ph.Search.Pipeline, ph.Search.InFlight = 50, 4, 200
-	ph.Search.StepDuration, ph.Search.Budget = time.Second, max(2*time.Minute, time.Duration(4e5/c.most())*time.Second)
+	ph.Search.StepDuration, ph.Search.Budget = time.Second, max(2*time.Minute, time.Duration(4e5/most)*time.Second)
 	ph.Search.SLOs[0].ResponseP99 = time.Duration(c.limit * 1e9)
 	m, spent := Measured{Endpoints: endpoints}, time.Duration(0)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -165,7 +165,7 @@ func (c known) search(seed uint64) (*plan.Phase, Measured) {
 			return ph, m
 		}
 		const sent = 1e9
-		again := uint64(sent * c.resent * min(1, shape.Rate/c.most()))
+		again := uint64(sent * c.resent * min(1, shape.Rate/most))
 		step := Measured{Endpoints: endpoints, Shape: pace.Shape(shape), Generators: []measure.Generator{{
 			Executor: plan.EventLoop, Loops: 1, Busy: 0.2, TCP: &measure.TCP{BytesSent: sent, BytesRetransmitted: again},
 		}}}
@@ -257,7 +257,7 @@ func TestKnownAnswers(t *testing.T) {
 		of.resent = 0.04
 		return of
 	}
-	for _, rate := range []float64{250, 1000, 5000, 20_000} {
+	for _, rate := range []float64{250, 5000} {
 		s, tail := 1/rate, max(5e-3, 20/rate)
 		every, still := max(1, 500/rate), max(0.04, 50/rate)
 		targets = append(targets,
@@ -273,7 +273,7 @@ func TestKnownAnswers(t *testing.T) {
 			known{"evictions: one get in five misses and takes four times as long", server{servers: 1, service: either(0.2, s/1.6, 4*s/1.6)}, tail, thread(0.6, evicts), byMemory},
 		)
 	}
-	require.Len(t, targets, 40)
+	require.Len(t, targets, 20)
 	right, named := 0, 0
 	for i, c := range targets {
 		ph, m := c.search(uint64(i))
@@ -291,8 +291,8 @@ func TestKnownAnswers(t *testing.T) {
 		t.Logf("%s: %.0f/s found, %.0f/s to %.0f/s, truth %.0f/s: %+.1f %%; held %d of %d, %d levels, %s after %.0f s; %s", c.name,
 			*found.Rate, *found.Low, *found.High, truth, 100*off, found.Held, found.Tries, len(m.Levels), found.End, m.Levels[len(m.Levels)-1].StartSeconds, found.Evidence)
 	}
-	require.GreaterOrEqual(t, right, 38)
-	require.GreaterOrEqual(t, named, 36)
+	require.GreaterOrEqual(t, right, 19)
+	require.GreaterOrEqual(t, named, 18)
 }
 
 // What gave out first is named only if the observations of the servers show it.

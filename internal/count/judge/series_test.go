@@ -49,9 +49,10 @@ func TestSeriesWithoutSplinters(t *testing.T) {
 	require.Equal(t, []run.Row{{T: 1, Due: 2, Sent: 2}, {T: 2, Due: 2, Sent: 2}, {T: 3, Due: 1, Sent: 1}}, s.Rows())
 }
 
-// TestLongSeriesJoinsRows counts three hours second by second: rows then have four seconds, and each equals one Totals of these.
+// TestLongSeriesJoinsRows counts second by second, three times as many as there may be rows: rows then have four seconds, and each equals one Totals of
+// these.
 func TestLongSeriesJoinsRows(t *testing.T) {
-	const seconds = 3 * 3600
+	const most, seconds = 360, 3 * 360
 	counted := func(i int) *measure.Totals {
 		delta := measure.NewTotals(origin, 1)
 		delta.AddInFlight(driver.Get, int64(i%3-1))
@@ -61,11 +62,11 @@ func TestLongSeriesJoinsRows(t *testing.T) {
 		}
 		return delta
 	}
-	s := Series{Quantiles: []string{"p40", "p50"}}
+	s := Series{Quantiles: []string{"p40", "p50"}, Most: most}
 	for i := range seconds {
 		s.Add(0.5+float64(i), counted(i))
-		if i%mostRows < 2 { // before and after rows are joined
-			require.LessOrEqual(t, len(s.Rows()), mostRows)
+		if i%most < 2 { // before and after rows are joined
+			require.LessOrEqual(t, len(s.Rows()), most)
 		}
 	}
 	rows := s.Rows()

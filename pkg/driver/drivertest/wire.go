@@ -352,7 +352,7 @@ func garbage(t *testing.T, x *overConn) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	alphabet := []byte("\r\n$*+-:0123456789 \x00\xffVHEND")
 	refused := 0
-	for range 20_000 {
+	for range 5000 {
 		e := x.replies[rnd.IntN(len(x.replies))]
 		b := slices.Clone(e.bytes[:min(len(e.bytes), 40)])
 		for range 1 + rnd.IntN(4) {
@@ -379,7 +379,7 @@ func skim(t *testing.T, x *overConn, sk driver.Skimmer) {
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
 	all := 0
-	for range 2000 {
+	for range 500 {
 		verb, row := driver.Verb(rnd.IntN(int(wireVerbs))), []byte(nil)
 		for len(row) < 400 {
 			if e := x.replies[rnd.IntN(len(x.replies))]; e.verb == verb {
@@ -423,7 +423,7 @@ func outline(t *testing.T, x *overConn, sk driver.Skimmer) {
 	}
 	require.NotZero(t, told, "no reply had an outline")
 	rnd := rand.New(rand.NewPCG(5, 6))
-	for range 20_000 {
+	for range 5000 {
 		e := x.replies[rnd.IntN(len(x.replies))]
 		b := slices.Clone(e.bytes[:rnd.IntN(min(len(e.bytes), 20))])
 		if len(b) > 0 && rnd.IntN(2) == 0 {

@@ -76,6 +76,9 @@ func TestParseAtEverySplit(t *testing.T) {
 	for _, test := range replies {
 		in := []byte(test.in) // copied once: some are long
 		for cut := range in {
+			if cut > 100 && cut < len(in)-100 {
+				continue // all alike
+			}
 			got := driver.Reply{Value: []byte("left over")}
 			n, err := c.Parse(in[:cut:cut], test.verb, &got)
 			require.NoError(t, err, "%q", test.in[:cut])
