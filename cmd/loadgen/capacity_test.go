@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -141,6 +142,10 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 	small := servertest.Redis(t, "--maxmemory", "3mb")
 	locked := servertest.Redis(t, "--requirepass", "well-kept")
 	silent, full := mute(t, false), mute(t, true)
+	other := serve(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 100))
+		_, _ = io.WriteString(conn, "ERROR\r\n")
+	})
 	plain, indexed := servertest.StartIgnite(t), servertest.StartIgnite(t)
 	indexed.Indexed = true
 	for name, c := range map[string]struct{ args, want string }{
@@ -149,14 +154,18 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		"no page":               {"capacity http://" + silent + "/a%20page", "GET /a%20page: "},
 		"no connection":         {"capacity redis://" + full, ": no answer in time\n"},
 		"no connection of HTTP": {"capacity http://" + full, "timeout"},
+		"another server":        {"capacity " + other, "if it is another kind of server, write a URL, such as memcached://" + other},
 		"a replica":             {"capacity " + replica, "is a replica: load its primary"},
+		"a replica to size":     {"size " + replica, "is a replica: write the address of its primary"},
+		"a cluster to size":     {"size " + servertest.RedisNode(t).Addr, "is a node of a cluster: fill all of it by a plan"},
 		"too little room":       {"capacity " + small, "use fewer --keys, or a smaller --size"},
+		"too little to size":    {"size " + small, "use --sample "},
 		"other keys":            {"capacity " + primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
 		"other keys to size":    {"size " + primary, "holds 1 key already: what these items take could not be told apart: write the address of an empty server"},
 		"no word of its memory": {"size ignite://" + plain.Addr, "put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process"},
 		"no such region":        {"size ignite://" + indexed.Addr + "/none", `has no data region "none": write the name of one that it has`},
-		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", "use a smaller --sample, or a smaller --value"},
-		"no password":           {"capacity " + locked, "set LOADGEN_SECRET_TARGET or use --password-file"},
+		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", ", or a smaller --value"},
+		"no password":           {"capacity " + locked, "NOAUTH Authentication required: if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"},
 		"a wrong password":      {"capacity redis://:never-said@" + locked, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,11 +117,15 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 	defer cancel()
 	told, missing := probe.Take(ctx)
 	if why := missing[""]; why != "" {
-		remedy := ""
-		if lower := strings.ToLower(why); !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")) {
-			remedy = ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
+		why = strings.TrimPrefix(why, q.at+": ")
+		switch lower := strings.ToLower(why); {
+		case !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")):
+			why, _, _ = strings.Cut(why, " (write ") // which says what to do in a plan
+			why = strings.TrimSuffix(why, ".") + ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
+		case strings.Contains(why, "not RESP2"):
+			why += ": if it is another kind of server, write a URL, such as memcached://" + q.at
 		}
-		return nil, failed("%s at %s: %s%s", q.Driver, q.at, strings.TrimPrefix(why, q.at+": "), remedy)
+		return nil, failed("%s at %s: %s", q.Driver, q.at, why)
 	}
 	return told, nil
 }
@@ -129,9 +133,15 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 // refuse returns why a server should not be filled, or nil.
 func (q *quick) refuse(told map[string]float64) error {
 	if _, replica := told["slave_read_only"]; replica {
+		if q.Fillings != nil {
+			return failed("%s is a replica: write the address of its primary", q.at)
+		}
 		return failed("%s is a replica: load its primary, and read from this one by a plan", q.at)
 	}
 	if told["cluster_enabled"] > 0 {
+		if q.Fillings != nil {
+			return failed("%s is a node of a cluster: fill all of it by a plan with cluster = true, and observe the sum (docs/size.md#in-a-plan)", q.at)
+		}
 		return failed("%s is a node of a cluster: load all of it by a plan with cluster = true (docs/plans.md)", q.at)
 	}
 	_, asked := told["TotalServerNodes"]
@@ -149,17 +159,25 @@ func (q *quick) refuse(told map[string]float64) error {
 	limit, room := told[of[1]], told[of[1]]-told[of[0]]
 	if need := float64(q.Keys) * float64(q.bytes+perKey); limit > 0 && need > room {
 		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
-			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer())
+			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer(room))
 	}
 	return nil
 }
 
-// fewer says which flags fill a server less.
-func (q *quick) fewer() string {
-	if q.Fillings != nil {
-		return "a smaller --sample, or a smaller --value"
+// fewer says which flags fill a server less, so that it has room.
+func (q *quick) fewer(room float64) string {
+	if q.Fillings == nil {
+		return "fewer --keys, or a smaller --size"
 	}
-	return "fewer --keys, or a smaller --size"
+	fit := int64(0.8 * room / float64(q.bytes+perKey))
+	if fit < leastSample {
+		return "a smaller --value, or a server with more memory"
+	}
+	digits := int64(1)
+	for fit/digits >= 100 {
+		digits *= 10
+	}
+	return fmt.Sprintf("--sample %d, or a smaller --value", fit/digits*digits)
 }
 
 // alone returns what to do if the server is not this command's alone.

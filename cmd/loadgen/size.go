@@ -138,7 +138,10 @@ func (q *quick) unfilled(words io.Writer, result *run.Run) {
 		return
 	}
 	fmt.Fprintf(words, "%s at %s was not filled: %s", q.Driver, q.at, result.Verdict.Reasons[0])
-	if result.Verdict.Completeness == run.Failed {
+	switch {
+	case strings.Contains(result.Verdict.Reasons[0], "NOPERM"):
+		fmt.Fprint(words, ". Let its user write and delete keys that begin with loadgen-")
+	case result.Verdict.Completeness == run.Failed:
 		fmt.Fprintf(words, ". If values of %d bytes are beyond its limit, write a smaller --value", q.bytes)
 	}
 	fmt.Fprintln(words)

@@ -120,8 +120,16 @@ func TestSizeOfServers(t *testing.T) {
 // TestSizeOfValuesThatAreRefused: why there are no figures is said, and what to write.
 func TestSizeOfValuesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	redis := servertest.Redis(t, "--proto-max-bulk-len", "1mb")
-	p := start(t, command(t, "size", "--progress", "none", "--sample", "200", "--value", "2MiB", "redis://"+redis))
-	require.Equal(t, 6, p.wait(time.Minute))
-	require.Regexp(t, `redis at \S+ was not filled: .*If values of 2097152 bytes are beyond its limit, write a smaller --value`, p.stderr.String())
+	for size, want := range map[string]string{
+		"2MiB": "If values of 2097152 bytes are beyond its limit, write a smaller --value",
+		"200B": "Let its user write and delete keys that begin with loadgen-",
+	} {
+		redis := servertest.Redis(t, "--proto-max-bulk-len", "1mb")
+		if size == "200B" {
+			require.Equal(t, "OK", ask(t, redis, "ACL", "SETUSER", "default", "resetkeys", "~app:*"))
+		}
+		p := start(t, command(t, "size", "--progress", "none", "--sample", "200", "--value", size, "redis://"+redis))
+		require.Equal(t, 6, p.wait(time.Minute))
+		require.Regexp(t, `redis at \S+ was not filled: .*`+want, p.stderr.String())
+	}
 }

@@ -92,6 +92,13 @@ in its 64.0 MiB   210,893 items, 210,893 to 210,893
 	require.NoError(t, err)
 	require.InDelta(t, item, p.Item, p.ItemHalf)
 	require.Greater(t, p.ItemHalf, 0.1)
+
+	r, phases = filled(points, fields, exact, func(n float64) float64 { return 5e6 + 200*n }, 0)
+	p, err = footprint.New(r, "server", phases, points, fields)
+	require.NoError(t, err)
+	text.Reset()
+	require.NoError(t, p.Text(&text, 0, 0))
+	require.Contains(t, text.String(), "used_memory_rss grew by less than the items take: there was room already\n")
 }
 
 // What cannot be told is an error that says why.

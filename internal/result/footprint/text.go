@@ -68,6 +68,8 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 		"%s, 95 %% confidence: the slope of %s over %d fills, up to %s", with(p.Item, p.ItemHalf), p.fields.Memory, len(p.Items), quantity.Count(uint64(p.Items[last]), "item"))}}
 	switch {
 	case math.IsNaN(p.Beside):
+	case p.Beside > 0 && p.Beside+p.Besides < p.Item-p.ItemHalf:
+		lines = append(lines, [2]string{"", p.fields.Beside + " grew by less than the items take: there was room already"})
 	case p.Beside-p.Besides > 0:
 		lines = append(lines, [2]string{"", fmt.Sprintf("%s %s (%s)", with(p.Beside, p.Besides), p.fields.Says, p.fields.Beside)})
 	default:
