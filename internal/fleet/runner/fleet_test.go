@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
@@ -112,8 +113,11 @@ func TestAPlaceThatIsNone(t *testing.T) {
 
 // TestMain lets the test binary be a fleet's child process that ends without a word.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "end-at-once" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "end-at-once":
 		os.Exit(1)
+	case len(os.Args) > 1 && os.Args[1] == hook.Command:
+		os.Exit(hook.Supervise(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

@@ -1,24 +1,32 @@
 package runner
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/observe"
@@ -135,6 +143,85 @@ func TestWhatCannotBeKeptFailsTheRun(t *testing.T) {
 	c.Root = filepath.Join(c.Root, "a\x00b")
 	_, _, err = Run(t.Context(), c, resolved(t, parsed(t, "iterations = 1", ""), ""), "")
 	require.Error(t, err, "there is no directory, and no result")
+}
+
+// door is a port that is open to everybody.
+type door struct{ at net.Listener }
+
+func (d door) Listener() net.Listener { return d.at }
+func (door) Guard(*http.Server)       {}
+func (door) Words() string            { return "" }
+
+// TestARunIsWatched: page, stream and metrics show a run, its event and its verdict, until the configuration ends them. Hooks are told what they are for.
+func TestARunIsWatched(t *testing.T) {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := config(t, &shown{})
+	note := filepath.Join(t.TempDir(), "note")
+	c.Allowed = map[string]hook.Hook{}
+	c.Allowed["note"], err = hook.Parse("note=sh -c 'echo $LOADGEN_EVENT $LOADGEN_VAR_sessions $LOADGEN_RUN >>" + note + "'")
+	require.NoError(t, err)
+	c.Restart = Restart{Hook: "note", Within: time.Minute, Values: map[string]string{"sessions": "1"}}
+	c.Page = func() (prom.Door, error) { return door{at}, nil }
+	c.Source = func(id string) (timeline.Source, error) {
+		r, err := rundir.Load(c.Root, id)
+		return timeline.Source{Run: r}, err
+	}
+	var end func(context.Context)
+	c.Stay = func(f func(context.Context)) { end = f }
+	drain := make(chan struct{})
+	c.Drain = drain
+	p := resolved(t, parsed(t, `duration = "10m"
+    think    = "10ms"
+  }
+  event "noted" {
+    at   = "100ms"
+    do   = "hook"
+    hook = hook.note`, ""), "")
+
+	client := &http.Client{Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	get := func(path string) *http.Response {
+		answer, err := client.Get("http://" + at.Addr().String() + path)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		return answer
+	}
+	text := func(path string) string {
+		answer := get(path)
+		defer answer.Body.Close()
+		all, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return string(all)
+	}
+	watched := make(chan string, 1)
+	go func() { // from the load's first second until its end
+		answer := get("/stream")
+		defer answer.Body.Close()
+		all := ""
+		for lines := bufio.NewScanner(answer.Body); !strings.Contains(all, "event: end") && lines.Scan(); {
+			if all += lines.Text() + "\n"; strings.Contains(all, "noted") && c.Drain != nil {
+				c.Drain = nil
+				close(drain)
+			}
+		}
+		watched <- all
+	}()
+	r, _, err := Run(t.Context(), c, p, "")
+	require.NoError(t, err)
+	require.Equal(t, exit.Aborted, r.ExitCode, r.Verdict.Reasons)
+	require.Contains(t, <-watched, "ABORTED")
+	told, err := os.ReadFile(note)
+	require.NoError(t, err)
+	require.Equal(t, "1 "+r.ID+"\nnoted "+r.ID+"\n", string(told), "the restart, and the event")
+
+	require.Contains(t, text("/"), "<title>")
+	metrics := text("/metrics")
+	require.Regexp(t, fmt.Sprintf(`(?m)^loadgen_ops_total\{.*outcome="miss".*\} %d$`, r.Phase["get"].Op["get"].Miss), metrics)
+	require.Regexp(t, `(?m)^loadgen_event\{event="noted".*\} 0$`, metrics, "its phase is over")
+	end(t.Context())
+	_, err = client.Get("http://" + at.Addr().String() + "/")
+	require.Error(t, err)
 }
 
 // An endless load ends with its limit, or when the user says so, and the result tells which it was.
