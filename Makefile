@@ -1,4 +1,4 @@
-# What a developer does here, one target each. They want Go and a POSIX shell; test-servers says what the rest of the tests want.
+# What a developer does here, one target each. They need Go and a POSIX shell; test-servers says what the other tests need.
 
 .DEFAULT_GOAL := help
 .PHONY: help build release test test-servers lint fmt fuzz mutants bench five gobench golden
@@ -20,7 +20,7 @@ release: ## dist: static binaries for linux on amd64 and arm64, what they are ma
 test: ## vet and test every package; with -race where a C compiler is found
 	@sh tools/test.sh
 
-test-servers: ## install what the tests want beside Go (apt-get), or say what to install
+test-servers: ## install what the tests need besides Go (apt-get), or say what to install
 	@sh tools/test-servers.sh
 
 lint: ## gofumpt and staticcheck (versions in tools/go.mod), go.mod tidy
