@@ -8,7 +8,7 @@ func cacheFigures() []Of[run.Phase] {
 	return []Of[run.Phase]{
 		{
 			Name: "cache.caches", Unit: "caches", Float: of(func(c *run.Cache) *float64 { return number(c.Caches) }),
-			Says: "that loadgen keeps: one for each session, or for each worker; 0 for a remote cache, or none",
+			Says: "caches that loadgen keeps: one for each session, or for each worker; 0 for a remote cache, or none",
 		},
 		{
 			Name: "cache.gets", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Gets) }),
@@ -16,7 +16,7 @@ func cacheFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "cache.hits", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Hits) }),
-			Says: "whose value the cache had",
+			Says: "gets whose value the cache had",
 		},
 		{
 			Name: "cache.misses", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Misses) }),
@@ -32,11 +32,11 @@ func cacheFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "cache.loads", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Loads) }),
-			Says: "that asked the source",
+			Says: "gets that asked the source",
 		},
 		{
 			Name: "cache.load_seconds", Unit: "s", Kind: Time, Float: of(func(c *run.Cache) *float64 { return &c.LoadSeconds }),
-			Says: "that all loads took together",
+			Says: "time that all loads took together",
 		},
 		{
 			Name: "cache.most_loads", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.MostLoads) }),
@@ -44,31 +44,31 @@ func cacheFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "cache.coalesced", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Coalesced) }),
-			Says: "that missed, waited for another get's load, and did not ask the source",
+			Says: "gets that missed, waited for another get's load, and did not ask the source",
 		},
 		{
 			Name: "cache.blocked", Unit: "gets", Float: of(func(c *run.Cache) *float64 { return number(c.Blocked) }),
-			Says: "that found a load of their key under way, with `coalesce`",
+			Says: "gets that found a load of their key under way, with `coalesce`",
 		},
 		{
 			Name: "cache.blocked_seconds", Unit: "s", Kind: Time, Float: of(func(c *run.Cache) *float64 { return &c.BlockedSeconds }),
-			Says: "from finding that load until it had ended, or until the get gave up; of all of them",
+			Says: "time from finding that load until it had ended or the get gave up, summed over these gets",
 		},
 		{
 			Name: "cache.uncached", Unit: "values", Float: of(func(c *run.Cache) *float64 { return number(c.Uncached) }),
-			Says: "that the cache refused",
+			Says: "values that the cache refused",
 		},
 		{
 			Name: "cache.entries", Unit: "entries", Float: of(func(c *run.Cache) *float64 { return number(c.Entries) }),
-			Says: "at the phase's end, in all caches that loadgen keeps",
+			Says: "entries at the phase's end, in all caches that loadgen keeps",
 		},
 		{
 			Name: "cache.bytes", Unit: "bytes", Float: of(func(c *run.Cache) *float64 { return number(c.Bytes) }),
-			Says: "of their keys and values",
+			Says: "size of the keys and values of these entries",
 		},
 		{
 			Name: "cache.evictions", Unit: "entries", Float: of(func(c *run.Cache) *float64 { return number(c.Evictions) }),
-			Says: "that made room for others",
+			Says: "entries that made room for others",
 		},
 		{
 			Name: "cache.cleared", Unit: "times", Float: of(func(c *run.Cache) *float64 { return number(c.Cleared) }),
@@ -81,15 +81,15 @@ func cacheFigures() []Of[run.Phase] {
 func rowCacheFigures() []Of[run.Row] {
 	of := within(func(r *run.Row) *run.RowCache { return r.Cache })
 	return []Of[run.Row]{
-		{Name: "cache.gets", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Gets) }), Says: "that read through a cache"},
-		{Name: "cache.hits", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Hits) }), Says: "whose value the cache had"},
-		{Name: "cache.loads", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Loads) }), Says: "that asked the source"},
+		{Name: "cache.gets", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Gets) }), Says: "gets that read through a cache"},
+		{Name: "cache.hits", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Hits) }), Says: "gets whose value the cache had"},
+		{Name: "cache.loads", Unit: "gets", Float: of(func(c *run.RowCache) *float64 { return number(c.Loads) }), Says: "gets that asked the source"},
 		{
 			Name: "cache.load_seconds", Unit: "s", Kind: Time, Float: of(func(c *run.RowCache) *float64 { return &c.LoadSeconds }),
-			Says: "that loads took which ended in it: divided by its length, how many were under way on average",
+			Says: "time taken by loads that ended in that time; divided by its length, it is how many were under way on average",
 		},
-		{Name: "cache.evictions", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Evictions) }), Says: "that made room for others"},
-		{Name: "cache.entries", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Entries) }), Says: "at its end, in all caches that loadgen keeps"},
-		{Name: "cache.bytes", Unit: "bytes", Float: of(func(c *run.RowCache) *float64 { return number(c.Bytes) }), Says: "of their keys and values"},
+		{Name: "cache.evictions", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Evictions) }), Says: "entries that made room for others"},
+		{Name: "cache.entries", Unit: "entries", Float: of(func(c *run.RowCache) *float64 { return number(c.Entries) }), Says: "entries at its end, in all caches that loadgen keeps"},
+		{Name: "cache.bytes", Unit: "bytes", Float: of(func(c *run.RowCache) *float64 { return number(c.Bytes) }), Says: "size of the keys and values of these entries"},
 	}
 }

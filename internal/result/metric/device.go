@@ -8,19 +8,19 @@ func deviceFigures() []Of[run.Phase] {
 	return []Of[run.Phase]{
 		{
 			Name: "device.bytes", Unit: "bytes", Float: of(func(d *run.Device) *float64 { return d.Bytes }),
-			Says: "written, by whoever; null with the reason if it is not known, or if others wrote much just before ([how](logs.md#what-reaches-the-device))",
+			Says: "bytes written by any program; null with the reason if they are not known, or if others wrote much just before ([how](logs.md#what-reaches-the-device))",
 		},
 		{
 			Name: "device.flushes", Unit: "flushes", Float: of(func(d *run.Device) *float64 { return d.Flushes }),
-			Says: "of the write cache of the whole disk, by whoever",
+			Says: "flushes of the write cache of the whole disk, for any program",
 		},
 		{
 			Name: "device.bytes_per_op", Unit: "bytes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.BytesPerOp }),
-			Says: "per op that changed something and ended ok",
+			Says: "bytes per op that changed something and ended ok",
 		},
 		{
 			Name: "device.flushes_per_op", Unit: "flushes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.FlushesPerOp }),
-			Says: "per op that changed something and ended ok",
+			Says: "flushes per op that changed something and ended ok",
 		},
 		{
 			Name: "device.amplification", Unit: "bytes", Kind: Share, Float: of(func(d *run.Device) *float64 { return d.Amplification }),

@@ -90,21 +90,21 @@ func Ledger() []Of[run.Ledger] {
 	return []Of[run.Ledger]{
 		{
 			Name: "due", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Due },
-			Says: "due by the schedule: ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight",
+			Says: "ops due by the schedule: ok + miss + conflict + quorum_failed + timeout + error + shed + in_flight",
 		},
-		{Name: "ok", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.OK }, Says: "done as asked"},
-		{Name: "miss", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Miss }, Says: "whose key did not exist"},
-		{Name: "conflict", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Conflict }, Says: "refused because of a newer version"},
+		{Name: "ok", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.OK }, Says: "ops done as asked"},
+		{Name: "miss", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Miss }, Says: "ops whose key did not exist"},
+		{Name: "conflict", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Conflict }, Says: "ops refused because of a newer version"},
 		{
 			Name: "quorum_failed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.QuorumFailed },
-			Says: "that did not get W or R good answers",
+			Says: "ops that did not get W or R good answers",
 		},
-		{Name: "timeout", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Timeout }, Says: "without an answer in time"},
-		{Name: "error", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Error }, Says: "that ended in an error reply or a lost connection"},
-		{Name: "shed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Shed }, Says: "due and never started"},
+		{Name: "timeout", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Timeout }, Says: "ops without an answer in time"},
+		{Name: "error", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Error }, Says: "ops that ended in an error reply or a lost connection"},
+		{Name: "shed", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return l.Shed }, Says: "ops due and never started"},
 		{
 			Name: "in_flight", Unit: "ops", Counted: func(l *run.Ledger) uint64 { return uint64(l.InFlight) },
-			Says: "started and not ended; 0 after a phase that ran to its end",
+			Says: "ops started and not ended; 0 after a phase that ran to its end",
 		},
 	}
 }
@@ -139,7 +139,7 @@ func Latency() []Of[run.Latency] {
 		{
 			Name: "failed", Unit: "ops", Counted: func(l *run.Latency) uint64 { return l.Failed },
 			Says: "ops without a sample, which count as slower than any: those that ended in conflict, quorum_failed, timeout or error, were shed, or " +
-				"had not ended; for `acks`, those that never got that many answers; 0 in `lag` and `latency`, which describe only what there is. If " +
+				"had not ended; for `acks`, those that never got that many answers; 0 in `lag` and `latency`, which cover only ops with samples. If " +
 				"it is not 0, mean, sd and max are null, and so is each quantile whose rank among all ops is that of a failed one",
 		},
 		{Name: "mean", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.Mean }, Compared: Usually, Says: "mean, exact"},
@@ -148,7 +148,7 @@ func Latency() []Of[run.Latency] {
 		{
 			Name: "p50", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P50 }, Compared: Usually,
 			Says: "median. Quantiles are nearest ranks, given as the upper bound of their bucket: less than 0.8 % above the sample. A quantile with " +
-				"fewer than 10 samples beyond it is null: p50 takes 20, p99 1,000, p99.9 10,000",
+				"fewer than 10 samples beyond it is null: p50 needs 20, p99 1,000, p99.9 10,000",
 		},
 		{Name: "p90", Unit: "s", Kind: Time, Float: func(l *run.Latency) *float64 { return l.P90 }, Compared: IfNamed, Says: "90 % took no longer"},
 		{
@@ -215,7 +215,7 @@ func latencyWith(quantiles []string) []Of[run.Latency] {
 func Figures(quantiles ...string) []Of[run.Figures] {
 	times := latencyWith(quantiles)
 	all := named("", Ledger(), func(f *run.Figures) *run.Ledger { return &f.Ledger }, NotCompared)
-	all = slices.Insert(all, 1, Of[run.Figures]{Name: "sent", Unit: "ops", Counted: func(f *run.Figures) uint64 { return f.Sent }, Says: "started: due − shed"})
+	all = slices.Insert(all, 1, Of[run.Figures]{Name: "sent", Unit: "ops", Counted: func(f *run.Figures) uint64 { return f.Sent }, Says: "ops started: due − shed"})
 	all = append(all, named("causes.", Causes(), func(f *run.Figures) *run.Causes { return &f.Causes }, NotCompared)...)
 	all = append(all,
 		Of[run.Figures]{
@@ -279,11 +279,11 @@ func Op(quantiles ...string) []Of[run.Op] {
 		},
 		Of[run.Op]{
 			Name: "bytes_out", Unit: "bytes", Float: func(o *run.Op) *float64 { return counted(o.BytesOut) }, Line: VolumeLine, Text: "out",
-			Says: "sent for these ops; null if the driver has a client of its own, which does not say",
+			Says: "bytes sent for these ops; null if the driver has a client of its own, which does not count them",
 		},
 		Of[run.Op]{
 			Name: "bytes_in", Unit: "bytes", Counted: func(o *run.Op) uint64 { return o.BytesIn }, Line: VolumeLine, Text: "in",
-			Says: "received for these ops; only value bytes if the driver has a client of its own",
+			Says: "bytes received for these ops; only those of values if the driver has a client of its own",
 		},
 		Of[run.Op]{
 			Name: "hit_ratio", Unit: "share", Kind: Share, Float: func(o *run.Op) *float64 { return o.HitRatio }, Line: VolumeLine, Text: "hits", Compared: Usually,
@@ -305,17 +305,17 @@ func Row(quantiles ...string) []Of[run.Row] {
 	all := []Of[run.Row]{
 		{
 			Name: "due", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Due },
-			Says: "started or shed in it: an op that waits for room counts when it gets it, not when it was due",
+			Says: "ops started or shed in that time: an op that waits for a free slot counts when it gets one, not when it was due",
 		},
-		{Name: "sent", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Sent }, Says: "started in it"},
-		{Name: "ok", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.OK }, Says: "ended ok in it"},
-		{Name: "miss", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Miss }, Says: "missed in it"},
-		{Name: "bad", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Bad }, Says: "ended in it in conflict, quorum_failed, timeout or error"},
+		{Name: "sent", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Sent }, Says: "ops started in that time"},
+		{Name: "ok", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.OK }, Says: "ops that ended ok in that time"},
+		{Name: "miss", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Miss }, Says: "ops that missed in that time"},
+		{Name: "bad", Unit: "ops", Counted: func(r *run.Row) uint64 { return r.Bad }, Says: "ops that ended in conflict, quorum_failed, timeout or error in that time"},
 		{
 			Name: "keys_ok", Unit: "keys", Counted: func(r *run.Row) uint64 { return r.KeysOK },
-			Says: "ended ok in it, for ops with several keys ([`batch`](plans.md#batches)); 0 if ops have one each",
+			Says: "keys of ops that ended ok in that time, if ops have several ([`batch`](plans.md#batches)); 0 if they have one each",
 		},
-		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "started and not ended at its end"},
+		{Name: "in_flight", Unit: "ops", Float: func(r *run.Row) *float64 { n := float64(r.InFlight); return &n }, Says: "ops started and not ended at the end of that time"},
 		{Name: "response.mean", Unit: "s", Kind: Time, Float: func(r *run.Row) *float64 { return r.Response.Mean }, Says: "mean"},
 	}
 	says := map[string]string{"p50": "median", "p95": "95 % took no longer; absent in results of an older loadgen", "p99": "99 % took no longer"}
@@ -371,20 +371,20 @@ func Phase(quantiles ...string) []Of[run.Phase] {
 			Name: "expected_lag_p99", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return p.ExpectedLagP99 },
 			Says: "open: the p99 lag of an M/D/1 queue with that cost, as loaded as the busiest loop",
 		},
-		{Name: "reconnects", Unit: "connections", Counted: func(p *run.Phase) uint64 { return p.Reconnects }, Says: "reopened after a loss"},
+		{Name: "reconnects", Unit: "connections", Counted: func(p *run.Phase) uint64 { return p.Reconnects }, Says: "connections reopened after a loss"},
 		{
 			Name: "late_replies", Unit: "replies", Counted: func(p *run.Phase) uint64 { return p.LateReplies },
-			Says: "to requests that had timed out; discarded",
+			Says: "replies to requests that had timed out; discarded",
 		},
 		{
 			Name: "foreign", Unit: "values", Counted: func(p *run.Phase) uint64 { return p.Foreign },
-			Says: "read but not written by loadgen, in a checked dataset",
+			Says: "values read but not written by loadgen, in a checked dataset",
 		},
 		{Name: "stalls", Unit: "times", Counted: func(p *run.Phase) uint64 { return p.Stalls }, Says: "an event loop stood still for more than 250 ms"},
 		{Name: "max_stall_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.MaxStallSeconds }, Says: "the longest of them"},
 		{
 			Name: "away_seconds", Unit: "s", Kind: Time, Float: func(p *run.Phase) *float64 { return &p.AwaySeconds },
-			Says: "for which connections that were lost had not been made again, summed over connections",
+			Says: "time for which lost connections had not been made again, summed over connections",
 		},
 	}...)
 }

@@ -8,11 +8,11 @@ func stalenessFigures() []Of[run.Phase] {
 	return []Of[run.Phase]{
 		{
 			Name: "staleness.gets", Unit: "gets", Float: of(func(s *run.Staleness) *float64 { return number(s.Gets) }),
-			Says: "that ended ok or miss, of keys with a write that had been acknowledged before they began",
+			Says: "gets that ended ok or miss, of keys with a write that had been acknowledged before they began",
 		},
 		{
 			Name: "staleness.stale", Unit: "gets", Float: of(func(s *run.Staleness) *float64 { return number(s.Stale) }),
-			Says: "of these: returned a version older than one that had been acknowledged, or nothing",
+			Says: "those of these gets that returned a version older than one that had been acknowledged, or nothing",
 		},
 		{
 			Name: "staleness.ratio", Unit: "share", Kind: Share, Float: of(func(s *run.Staleness) *float64 { return s.Ratio }),
@@ -44,7 +44,7 @@ func stalenessFigures() []Of[run.Phase] {
 		},
 		{
 			Name: "staleness.backwards", Unit: "gets", Float: of(func(s *run.Staleness) *float64 { return number(s.Backwards) }),
-			Says: "that returned a version older than one that their session had read of the key before they began: reads were not monotonic",
+			Says: "gets that returned a version older than one that their session had read of the key before they began: reads were not monotonic",
 		},
 		{
 			Name: "staleness.age_mean", Unit: "s", Kind: Time, Float: of(func(s *run.Staleness) *float64 { return s.AgeMean }),

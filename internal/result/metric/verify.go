@@ -8,27 +8,27 @@ func verifyFigures() []Of[run.Phase] {
 	return []Of[run.Phase]{
 		{
 			Name: "verify.keys", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Keys) }),
-			Says: "that were put and acknowledged, each read once",
+			Says: "keys that were put and acknowledged, each read once",
 		},
 		{
 			Name: "verify.lost", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Lost) }),
-			Says: "whose last acknowledged write is gone: missing + older",
+			Says: "keys whose last acknowledged write is gone: missing + older",
 		},
 		{
 			Name: "verify.missing", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Missing) }),
-			Says: "that are not there, and should be",
+			Says: "keys that are not there, but should be",
 		},
 		{
 			Name: "verify.older", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Older) }),
-			Says: "whose value is older than the last write that was acknowledged",
+			Says: "keys whose value is older than the last write that was acknowledged",
 		},
 		{
 			Name: "verify.newer", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Newer) }),
-			Says: "not lost: whose value was put after that, by a put that was never acknowledged",
+			Says: "keys that are not lost: their value is from a later put that was never acknowledged",
 		},
 		{
 			Name: "verify.unread", Unit: "keys", Float: of(func(v *run.Verify) *float64 { return number(v.Unread) }),
-			Says: "whose get failed, so that it is not known whether they are lost",
+			Says: "keys whose get failed, so that it is not known whether they are lost",
 		},
 	}
 }
