@@ -1,5 +1,5 @@
-# aldica's memory benchmark: what typed records take in a cache before a database, by how they are written, and how fast a first load through it is and a
-# second. Takes two minutes, with Ignite four.
+# aldica's memory benchmark: how much memory typed records take in a cache before a database, by encoding, and how fast a first and a second load
+# through it are. It takes two minutes, four with Ignite.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/aldica.hcl -var endpoints=127.0.0.1:5432 -var redis=127.0.0.1:6379   # an empty Redis: it is cleared
 #   … -var ignite=127.0.0.1:10800                                                                            # and an Ignite, as in the write-up: its cache "loadgen"
@@ -15,7 +15,7 @@ variable "endpoints" {
 }
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
-variable "redis" { default = "" }  # without it, a built-in node is started, which does not say what it takes
+variable "redis" { default = "" }  # without it, a built-in node is started, which does not report its memory
 variable "ignite" { default = "" } # without one, its variants are left out
 variable "cache" { default = "redis" }
 variable "encoding" { default = "json" }
@@ -24,7 +24,7 @@ variable "scale" { default = 1 } # 8,000 nodes each
 variable "sessions" { default = 6 }
 
 locals {
-  pipeline = var.cache == "redis" ? 1 : 16 # slowly enough for the probes, where an item is the slope of what they see
+  pipeline = var.cache == "redis" ? 1 : 16 # slow enough for the probes, since an item's bytes are the slope of what they see
 }
 
 target "db" {
@@ -144,7 +144,7 @@ phase "save-content" {
   populate {}
 }
 
-# What each cache takes, on its own.
+# How much memory each cache takes by itself.
 
 phase "empty-properties" {
   target  = target[var.cache]
@@ -169,7 +169,7 @@ phase "item-properties" {
   dataset = dataset.properties
   populate {
     sessions = 1
-    pipeline = 1 # the average put is of this phase
+    pipeline = 1 # the average put is measured in this phase
   }
 }
 
@@ -453,7 +453,7 @@ table "aldica" {
   }
 }
 
-table "ignite" { # its region keeps the pages of what was removed: an item is what the filled part of them grows by, divided by the items
+table "ignite" { # its region keeps the pages of removed entries, so an item's bytes are the growth of their filled part, divided by the items
   transpose = true
   variants  = ["ignite-json", "ignite-packed", "ignite-dictionary"]
   column "aspects" {

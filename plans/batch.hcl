@@ -1,4 +1,4 @@
-# What several keys in one op gain: gets of 1, 4, 16 and 64 keys, and puts likewise, on one connection each.
+# What ops with several keys gain: gets of 1, 4, 16 and 64 keys, and likewise puts, on one connection each.
 #
 #   loadgen run plans/batch.hcl
 #   loadgen run plans/batch.hcl --variant sixteen -var endpoints=127.0.0.1:6379

@@ -10,7 +10,7 @@ plan "bench-table" {
   description = "Gets and puts on 100,000 keys by sessions and pipeline"
 }
 
-variable "endpoints" { # of your own server; none: a built-in node
+variable "endpoints" { # your own server's; if empty, a built-in node is started
   type    = list(string)
   default = []
 }

@@ -14,7 +14,7 @@ variable "endpoints" {
 variable "user" { default = "loadgen" }
 variable "database" { default = "postgres" }
 variable "cache" { default = "shared" }
-variable "percent" { default = 10 } # of all keys and values, which fit into the cache
+variable "percent" { default = 10 } # of all keys and values that fit into the cache
 variable "keys" { default = 20000 }
 variable "size" { default = 200 } # bytes of a value
 variable "pick" { default = "zipf(0.99)" }

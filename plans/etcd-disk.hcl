@@ -1,8 +1,8 @@
-# Is a disk quick enough for etcd? Its guide to hardware wants a 99th percentile of fdatasync of at most 10 ms, after writes of about 2 KiB, and
-# tests that by fio --rw=write --ioengine=sync --fdatasync=1 --size=22m --bs=2300. This is the same as a plan: one writer, blocks that fallocate
-# has reserved, a sync after each entry. loadgen disk DIR asks more in one go.
+# Is a disk quick enough for etcd? Its hardware guide asks for a 99th percentile of fdatasync of at most 10 ms, after writes of about 2 KiB, and
+# tests that with fio --rw=write --ioengine=sync --fdatasync=1 --size=22m --bs=2300. This plan does the same: one writer, blocks that fallocate
+# has reserved, a sync after each entry. loadgen disk DIR tests more at once.
 #
-#   loadgen run plans/etcd-disk.hcl --log-root /var/lib            # where etcd's data are to be
+#   loadgen run plans/etcd-disk.hcl --log-root /var/lib            # where etcd's data will be
 #   loadgen run plans/etcd-disk.hcl -var prealloc=none             # a file that is extended instead
 #   loadgen run plans/etcd-disk.hcl -var limit=5ms -var duration=1m
 
@@ -18,7 +18,7 @@ variable "duration" { default = "15s" }
 
 target "wal" {
   driver    = "log"
-  layout    = "raw" # bytes without a form, as fio writes
+  layout    = "raw" # bytes without a format, as fio writes them
   sync      = "fdatasync"
   prealloc  = var.prealloc
   file_size = "22MiB"

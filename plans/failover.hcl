@@ -20,11 +20,11 @@ variable "rate" { default = "1k/s" }
 variable "kill" { default = "3s" }
 variable "duration" { default = "10s" }
 
-target "wait_0" { # as Redis is: a put is acknowledged before a replica has it
+target "wait_0" { # Redis' default: a put is acknowledged before a replica has it
   driver    = "redis"
   endpoints = var.endpoints
   sentinel { master = "main" }
-  # retry { attempts = 3 } # as many clients do: what it adds to the outage
+  # retry { attempts = 3 } # as many clients do; shows what that adds to the outage
 }
 
 target "wait_1" {
@@ -37,7 +37,7 @@ target "wait_1" {
   }
 }
 
-target "wait_2" { # after the failover there is one replica: no put is ok any more
+target "wait_2" { # after the failover there is only one replica, so no put is ok any more
   driver    = "redis"
   endpoints = var.endpoints
   sentinel { master = "main" }
@@ -90,7 +90,7 @@ table "failover" {
   column "away" {
     title = "away"
     unit  = "s"
-    value = phase.load.away_seconds / 64 # for a session
+    value = phase.load.away_seconds / 64 # per session
   }
   column "errors" { value = phase.load.op.put.error + phase.load.op.put.timeout }
   column "quorum" {

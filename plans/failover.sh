@@ -1,12 +1,12 @@
 #!/bin/sh
 # A Redis master with two replicas and three Sentinels, on this machine: the hook of failover.hcl.
 #
-#   failover.sh [PORT [MS]]      as a restart hook: ends what it has started before, and starts everything anew
-#                                as the hook of an event named "kill": has the replicas fall behind, and kills the master
+#   failover.sh [PORT [MS]]      as a restart hook: ends the servers that it has started before, and starts new ones
+#                                as the hook of an event named "kill": makes the replicas fall behind, and kills the master
 #   LOADGEN_EVENT=end failover.sh [PORT]      ends all; a coordinator does this itself, however it ends
 #
-# The servers have ports PORT to PORT+2, the Sentinels PORT+10 to PORT+12; 7100 unless it says otherwise. A Sentinel takes a master for dead that
-# has been silent for MS milliseconds, 1000 unless it says otherwise. If they elect no leader, they try again after 4 s. It needs redis-server and redis-cli.
+# The servers have ports PORT to PORT+2, the Sentinels PORT+10 to PORT+12; PORT is 7100 by default. A Sentinel takes a master for dead after MS
+# milliseconds of silence, 1000 by default. If the Sentinels elect no leader, they try again after 4 s. It needs redis-server and redis-cli.
 set -eu
 port=${1:-7100}
 silent=${2:-1000}
@@ -98,7 +98,8 @@ end)
   rmdir "$dir"
   ;;
 kill)
-  # What a master has sent arrives even if it dies. So its connections to the stopped replicas are closed, and it goes on without them for a moment.
+  # What a master has sent arrives even after it has died. So the script closes its
+  # connections to the stopped replicas, and lets it go on without them for a moment.
   signal STOP $((port + 1)) $((port + 2))
   ask "$port" client kill type replica >/dev/null
   sleep 0.2

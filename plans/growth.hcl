@@ -1,4 +1,4 @@
-# Does a save cost more, the more there are? One session saves one value after another. Half a minute at most.
+# Do saves cost more as their number grows? One session saves one value after another. It takes half a minute at most.
 #
 #   loadgen run plans/growth.hcl
 #   loadgen run plans/growth.hcl -var endpoints=127.0.0.1:6379 -var works=100000
@@ -13,15 +13,15 @@ variable "endpoints" {
   description = "HOST:PORT; without any, a built-in node is started"
 }
 variable "works" {
-  description = "how many are saved, one after another"
+  description = "how many values are saved, one after another"
   default     = 20000
 }
 variable "to" {
-  description = "how many to say the time of"
+  description = "how many saves to predict the time of"
   default     = 50000
 }
 variable "budget" {
-  description = "after which the load ends; what it got stands"
+  description = "the load ends after this time; what was measured counts"
   default     = "10s"
 }
 
@@ -74,7 +74,7 @@ table "growth" {
   column "order_lo" { value = phase.save.op.put.growth.order_lo }
   column "order_hi" { value = phase.save.op.put.growth.order_hi }
   column "to" {
-    title = "as many as asked about would take"
+    title = "time of the number asked about"
     unit  = "s"
     value = phase.save.op.put.growth.seconds_to
   }

@@ -1,11 +1,11 @@
 # Hydra Cache's M4 test on its own servers, which copy values by themselves: PUT and GET on four of them with N = 3, W = 2, R = 1, for three builds. The
-# tables are those of the write-up, with its figures of 2009 beside.
+# tables are those of the write-up, with its figures of 2009 beside them.
 #
-#   loadgen run plans/hydra-server.hcl        # on built-in nodes, which answer as the servers do: the three builds are then one, and a check of the noise
+#   loadgen run plans/hydra-server.hcl        # on built-in nodes, which answer as the servers do: the three builds are then the same, which shows the noise
 #   loadgen run plans/hydra-server.hcl -var baseline='["10.0.0.1:8080", …]' -var identity='["10.0.0.1:8090", …]' -var guards='["10.0.0.1:8100", …]'
 #
-# The second table is of plans/hydra.hcl's kind: caches that know nothing of each other, with loadgen as the coordinator. Its N, W and R count other
-# things, so its figures compare with each other, not with those of the servers.
+# The second table loads caches as plans/hydra.hcl does: they know nothing of each other, and loadgen coordinates. Its N, W and R mean other things,
+# so compare its figures with each other, not with those of the servers.
 
 plan "hydra-server" {
   description = "Hydra Cache M4 on servers that copy: PUT and GET, 4 nodes, N=3 W=2 R=1"

@@ -11,7 +11,7 @@ plan "hydra-table" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "endpoints" { # of your own servers; none: built-in nodes
+variable "endpoints" { # your own servers'; if empty, built-in nodes are started
   type    = list(string)
   default = []
 }

@@ -10,7 +10,7 @@ plan "hydra-m4" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "endpoints" { # of your own servers; none: built-in nodes
+variable "endpoints" { # your own servers'; if empty, built-in nodes are started
   type    = list(string)
   default = []
 }

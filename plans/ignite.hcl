@@ -1,4 +1,4 @@
-# Gets and puts on a cache of Apache Ignite, sixteen under way on each connection, and what its nodes count of them.
+# Gets and puts on a cache of Apache Ignite, sixteen under way on each connection, and what its nodes count.
 #
 # loadgen has no node of Ignite built in. Unpack a binary release of Ignite 2, move libs/optional/ignite-indexing to libs for the nodes' own figures, and
 # start bin/ignite.sh, which needs Java and listens for clients on port 10800.
@@ -14,7 +14,7 @@ variable "endpoints" {
   type    = list(string)
   default = ["127.0.0.1:10800"]
 }
-variable "cache" { default = "loadgen" } # made if it is missing; write statisticsEnabled in its configuration for the counts
+variable "cache" { default = "loadgen" } # created if missing; set statisticsEnabled in its configuration to get counts
 variable "duration" { default = "10s" }
 
 target "cache" {

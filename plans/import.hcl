@@ -5,7 +5,7 @@
 #   loadgen run plans/import.hcl -var endpoints=127.0.0.1:6379 -var file=users.csv
 
 plan "import" {
-  description = "Keys and values of a file"
+  description = "Keys and values from a file"
 }
 
 variable "endpoints" {
@@ -16,7 +16,7 @@ variable "endpoints" {
 
 variable "file" {
   default     = "keys.csv"
-  description = "from where this plan is"
+  description = "path, relative to this plan"
 }
 
 target "cache" {

@@ -4,7 +4,7 @@
 #   loadgen run plans/keys.hcl -var endpoints=127.0.0.1:6379 -var file=users.csv
 
 plan "keys" {
-  description = "Keys of a file"
+  description = "Keys from a file"
 }
 
 variable "endpoints" {
@@ -15,7 +15,7 @@ variable "endpoints" {
 
 variable "file" {
   default     = "keys.csv"
-  description = "from where this plan is"
+  description = "path, relative to this plan"
 }
 
 target "cache" {

@@ -20,8 +20,8 @@ target "wal" {
   sync      = var.sync
   file_size = "64MiB"
 
-  # clear    = "rotate"  # a full log goes on in another file, and
-  # prealloc = "recycle" # that is the old one, under a new name: both for layout append only
+  # clear    = "rotate"  # a full log continues in another file,
+  # prealloc = "recycle" # which is the old one under a new name; both are for layout append only
   # group_commit { max_delay = "0s" } # threads wait together, for one sync
   # sync_every = "100ms"              # ops end before their entries are durable: the report says what is at risk
 }

@@ -5,15 +5,15 @@
 #   loadgen run plans/mashona.hcl -var quick=true                        # anywhere, under two minutes, to see what it does
 #   loadgen run plans/mashona.hcl --log-root /mnt/pmem -var dax=true --pin 0,1,2,3    # threads on CPUs of the memory's node
 #
-# Without DAX, what needs MAP_SYNC runs with msync, as in the write-up: "sync used" says so. Such a row and that of msync beside it
-# measure the same thing twice, and differ only by chance.
+# Without DAX, variants that need MAP_SYNC run with msync, as in the write-up; the column "sync used" says so. Such a row and the msync row beside
+# it measure the same thing, and differ only by chance.
 
 plan "mashona" {
   description = "log writers: throughput by layout, size of entries, threads and durability"
 }
 
 variable "layout" { default = "append" } # append: AppendOnlyLog, channel: MappedFileChannel, array: ArrayStore, raw: SimpleHardware
-variable "size" { default = 1801 }       # of an entry in bytes; the original's default, which is no multiple of anything
+variable "size" { default = 1801 }       # of an entry in bytes; the original's default, not a multiple of anything
 variable "threads" { default = 1 }
 variable "sync" { default = "msync" } # or "map_sync"
 variable "dax" { default = false }    # the file system has DAX: use "map_sync", or fail the run

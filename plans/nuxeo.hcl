@@ -94,7 +94,7 @@ phase "read" {
   closed {
     sessions = var.sessions
     duration = var.duration
-    ramp     = "1s" # sessions that come bring empty caches
+    ramp     = "1s" # new sessions bring empty caches
   }
 }
 

@@ -10,7 +10,7 @@ plan "nwr" {
 
 variable "driver" { default = "redis" } # or "memcached"
 
-variable "endpoints" { # of your own servers; none: built-in nodes
+variable "endpoints" { # your own servers'; if empty, built-in nodes are started
   type    = list(string)
   default = []
 }
@@ -41,7 +41,7 @@ dataset "items" {
   values { size = 200 }
 }
 
-dataset "hot" { # few keys, each with one session that puts it: what a get returns can be compared with what had been acknowledged
+dataset "hot" { # few keys, each put by one session, so that what a get returns can be compared with what had been acknowledged
   keys {
     count   = 40
     writers = "one"
@@ -79,7 +79,7 @@ phase "both" {
   target  = target.space
   dataset = dataset.hot
   ops     = { get = 1, put = 1 }
-  staleness {} # how many gets return less than had been acknowledged?
+  staleness {} # how many gets return older values than had been acknowledged?
   closed {
     sessions = 10
     duration = var.seconds

@@ -26,7 +26,7 @@ target "olric" {
     request { command = ["DM.GET", "items", "{key}"] }
     expect {
       miss          = ["KEYNOTFOUND"]
-      quorum_failed = ["READQUORUM"] # with R = 2, a miss is answered so, too
+      quorum_failed = ["READQUORUM"] # with R = 2, a miss is answered like this, too
     }
   }
   op "put" {

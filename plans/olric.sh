@@ -1,12 +1,12 @@
 #!/bin/sh
 # Four nodes of Olric on this machine, whose values are on three of them: the hook of olric.hcl.
 #
-#   olric.sh [PORT]      as a restart hook: ends what it has started before, and starts four nodes
-#                        as the hook of an event named "three", "two" or "one": a node leaves, and so many stay
+#   olric.sh [PORT]      as a restart hook: ends the nodes that it has started before, and starts four new ones
+#                        as the hook of an event named "three", "two" or "one": a node leaves, so that this many stay
 #   LOADGEN_EVENT=end olric.sh [PORT]      ends all; a coordinator does this itself, however it ends
 #
-# The nodes have ports PORT to PORT+3, and PORT+50 to PORT+53 for each other; 22100 unless it says otherwise. It needs the program that make test-servers
-# builds from tools/olric; if that is not there, it needs Go, and builds it.
+# The nodes have ports PORT to PORT+3, and PORT+50 to PORT+53 for each other; PORT is 22100 by default. The script runs the program that make test-servers
+# builds from tools/olric, or builds it, if Go is installed.
 set -eu
 port=${1:-22100}
 tools=$(cd "$(dirname "$0")/../tools/olric" && pwd)

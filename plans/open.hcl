@@ -9,7 +9,7 @@ plan "open" {
 
 variable "driver" { default = "redis" }
 
-variable "endpoints" { # of your own servers; none: a built-in node
+variable "endpoints" { # your own servers'; if empty, a built-in node is started
   type    = list(string)
   default = []
 }

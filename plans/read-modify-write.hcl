@@ -47,7 +47,7 @@ phase "mixed" {
     step "get" {}
     step "put" {
       key   = "same"
-      think = "100us" # what the application takes to change the value
+      think = "100us" # how long the application takes to change the value
     }
   }
   closed {

@@ -1,6 +1,6 @@
 # A cache is emptied while it is used: what does its source see, and how long until all is as before? The source takes one request at a time, 1 ms
-# each, so that its capacity is known: 1,000 a second. Gets come at 50, 80 and 95 % of that. Eight sessions with a cache each share, if they coalesce, at
-# least their loads. Needs nothing installed, and takes two and a half minutes.
+# each, so that its capacity is known: 1,000 a second. Gets come at 50, 80 and 95 % of that. Eight sessions, each with its own cache, share at
+# least their loads if they coalesce. It needs nothing installed, and takes two and a half minutes.
 #
 #   loadgen run plans/stampede.hcl
 #   … -var pick='zipf(1.2)'     # hotter keys
@@ -124,7 +124,7 @@ table "flush" {
     value = phase.read.event.flush.after.p95
   }
   column "recovered" {
-    title = "as before after"
+    title = "recovered after"
     unit  = "s"
     value = phase.read.event.flush.recovered_seconds
   }

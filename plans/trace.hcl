@@ -16,7 +16,7 @@ variable "endpoints" {
 
 variable "file" {
   default     = "trace.csv"
-  description = "from where this plan is"
+  description = "path, relative to this plan"
 }
 
 variable "speed" { default = 1 }

@@ -1,5 +1,5 @@
-# Each session reads a value from one store and writes one into another, under the key with the same number: a scenario over two targets. It is one span
-# with its own latency, the sum of its steps', which are in the result, too.
+# Each session reads a value from one store and writes one into another, under the key with the same number: a scenario over two targets. It is one span,
+# whose latency is the sum of its steps'; the result has all of them.
 #
 #   loadgen run plans/two-targets.hcl
 #   loadgen run plans/two-targets.hcl -var source='["127.0.0.1:6379"]' -var copy='["127.0.0.1:6380"]'

@@ -1,4 +1,4 @@
-# Does a save cost more, the more there are? Valkyrie's three tests on back ends of your own: works saved one by one, a collection that gets a member
+# Do saves cost more as their number grows? Valkyrie's three tests on back ends of your own: works saved one by one, a collection that gets a member
 # with each save, and files. One session, one save at a time, on PostgreSQL, an LDP repository, Redis and the file system. Three minutes at most.
 #
 #   LOADGEN_SECRET_PG=… loadgen run plans/valkyrie.hcl -var user=loadgen
@@ -56,7 +56,7 @@ target "fedora" {
   op "put" {
     request {
       method = "PUT"
-      path   = "${var.ldp}/valkyrie-{run}/{key}" # a deleted resource leaves a tombstone (410), so each run has a place of its own, which stays
+      path   = "${var.ldp}/valkyrie-{run}/{key}" # a deleted resource leaves a tombstone (410), so each run uses its own path, and leaves it behind
       headers = {
         "Content-Type" = var.test == "files" ? "application/octet-stream" : "application/ld+json"
         "Prefer"       = "handling=lenient; received=\"minimal\"" # otherwise a second PUT of a work would have to repeat what the server has added
@@ -105,7 +105,7 @@ dataset "files" {
   values { size = var.size }
 }
 
-phase "empty" { # removes what an earlier variant left, so that a save is of something new
+phase "empty" { # removes what an earlier variant left, so that each save is a new one
   target  = target[var.backend]
   dataset = dataset[local.saved]
   when    = var.backend != "fedora"
