@@ -1,6 +1,5 @@
 #!/bin/sh
-# Builds what a release has, in dist: for each platform a static, stripped binary and the list of what it is made of (CycloneDX), and a file of
-# checksums. The same commit and Go make the same bytes, whatever GOFLAGS say; the version is that of the commit's tag, or of the commit.
+# Builds a release in dist: for each platform a static, stripped binary and the list of its modules (CycloneDX), and a file of checksums for all. The same commit and Go make the same bytes, whatever GOFLAGS says; the version is the commit's tag, or the commit.
 set -eu
 cd "$(dirname "$0")/.."
 rm -rf dist

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests want beside Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
+# Installs what the tests need besides Go: a redis-server, a memcached and an nginx to drive, nutcracker as a proxy before them, redis-py to drive the
 # built-in node with, zsh and fish to complete commands in, a postgresql to keep runs in, a prometheus to scrape with, a chromium to open
 # reports in, a JDK, the log library Mashona to exchange files with, the repository Fedora and Apache Ignite to load, which Maven fetches, a vegeta to read
 # samples and nodes of Olric to load, which are built, a C compiler for the race detector, a systemd-analyze to check units with, an openssl to make certificates with, ip and nft for networks that fail, and for guests with persistent memory a QEMU, a busybox, mkfs for
@@ -9,7 +9,7 @@ set -eu
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 
-# missing prints the packages that are wanted and not there, by their Debian names.
+# missing prints the packages that are needed and not installed, by their Debian names.
 missing() {
 	command -v redis-server >/dev/null || echo redis-server
 	{ python3 -c 'import redis' || /usr/bin/python3 -c 'import redis'; } 2>/dev/null || echo python3-redis
@@ -45,7 +45,7 @@ install() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
-# archive has Maven fetch one (its file, its coordinates, its SHA-256) to where the tests look for it.
+# archive FILE COORDINATES SHA256 has Maven fetch an archive to where the tests look for it.
 archive() {
 	dir=$cache/loadgen
 	name=$1
@@ -90,7 +90,7 @@ guest_kernel() {
 	)
 }
 
-# build_vegeta builds it from the module that tools/go.mod names, to where the tests and make bench look for it.
+# build_vegeta builds vegeta from the module that tools/go.mod names, to where the tests and make bench look for it.
 build_vegeta() {
 	command -v vegeta >/dev/null || go build -modfile=tools/go.mod -trimpath -o "$cache/loadgen/vegeta" github.com/tsenart/vegeta/v12
 }

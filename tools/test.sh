@@ -1,5 +1,5 @@
 #!/bin/sh
-# Vets and tests every package. Says at the end which parts of this machine the tests wanted, and which of them were missing, so that their tests were
+# Vets and tests every package. Says at the end which parts of this machine the tests need, and which of them were missing, so that their tests were
 # skipped. With LOADGEN_TEST_REQUIRE set to "all" or to a comma-separated list of parts, a missing part is a failure; with "all" or "race" the race
 # detector watches everything that runs on two goroutines.
 set -eu
@@ -23,7 +23,7 @@ compiler() {
 	done
 }
 
-# Package internal/servertest appends a line for each part that a test wants.
+# Package internal/servertest appends a line for each part that a test needs.
 LOADGEN_TEST_PARTS=$(mktemp)
 export LOADGEN_TEST_PARTS
 computed=
@@ -61,18 +61,18 @@ status=0
 go vet ./... || status=$?
 flags='-vet=off -shuffle=on -timeout 20m'
 
-# Nothing in the packages of tools/unraced.txt runs on two goroutines, which internal/lint holds: they are tested without the detector, and it sees their
-# code where that of other packages uses it. They compute, and the other packages wait for time and for servers most of the time: both are tested at
-# once, those that compute with what the others leave of the processors.
+# Nothing in the packages of tools/unraced.txt runs on two goroutines, as internal/lint checks. They are tested without the detector, which sees their
+# code where other packages use it. They compute, while the other packages mostly wait for time and for servers, so both are tested at once, and those
+# that compute get the processor time that the others leave.
 nice -n 19 go test $flags -p 1 $(cat tools/unraced.txt) &
 computed=$!
 
-# The rest are tested with two event loops where they choose no number themselves: with one there is nothing that loops could share. More packages run
-# at once than there are processors, those first that take longest.
+# Tests in the other packages that do not choose a number of event loops get two: with one, there is nothing that loops could share. More packages run at
+# once than there are processors, those that take longest first.
 longest='./internal/load/engine ./internal/fleet/rpc ./internal/target/cachenode'
 shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -e ./bench -f tools/unraced.txt)
 if [ -n "$cc" ]; then
-	# What tests compute on one goroutine the detector need not see.
+	# The detector need not see tests that compute on one goroutine.
 	alone=$(whole)
 	nice -n 19 go test $flags -p 1 -run "^($alone)\$" $(computing | sed 's|^|./|; s|/[^/]*$||' | sort -u) &
 	computed="$computed $!"
@@ -95,9 +95,9 @@ go vet -C tools/olric . || status=$?
 go test -C deploy/manifests ./... || status=$?
 
 if [ -n "${LOADGEN_TEST_REQUIRE:-}" ]; then
-	echo "parts the tests wanted; required: $LOADGEN_TEST_REQUIRE"
+	echo "parts that the tests need; required: $LOADGEN_TEST_REQUIRE"
 else
-	echo "parts the tests wanted; what a missing one is for was skipped"
+	echo "parts that the tests need; tests of a missing part were skipped"
 fi
 sort -u "$LOADGEN_TEST_PARTS" | sed 's/^/  /'
 if grep -q ': missing' "$LOADGEN_TEST_PARTS"; then

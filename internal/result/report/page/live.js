@@ -1,24 +1,25 @@
 
-// Shows what the server sends: a document with places for parts, and the parts, again when they have changed. See package live.
+// Shows what the server sends: a document with places for parts, and the parts themselves, each again whenever it has changed. See package live.
 const main = document.querySelector("main");
 const link = document.querySelector("#link");
-const parts = new Map(); // what is shown, by place
-const pieces = new Map(); // what has come of parts that are not whole
-const fresh = new Set(); // parts that have come since the last rendering was shown
+const parts = new Map(); // the content shown in each place
+const pieces = new Map(); // what has arrived so far of incomplete parts
+const fresh = new Set(); // parts that have arrived since the last rendering
 const lost = "connection lost: trying again";
 let ended = "";
 
-// named says which of an element's children is the same in its next content.
+// named returns a name by which a child of an element is found again in the element's next content.
 function named(node) {
   return node.nodeName + (node.id || node.querySelector?.(":scope > summary, :scope > details > summary")?.textContent);
 }
 
-// turn makes an element's content that of another. What stays the same is left alone, and with it the focus and what is selected, open and scrolled.
+// turn gives an element the content of another. It leaves alone what stays the same, which so keeps its focus, selection and scroll position, and stays
+// open.
 function turn(element, next) {
   const before = new Map();
   for (const node of [...element.childNodes]) {
     if (node.nodeType === Node.TEXT_NODE && !node.data.trim()) {
-      node.remove(); // it would stand between others in another order
+      node.remove(); // blanks would come between other elements once the order changes
       continue;
     }
     const name = named(node);
@@ -41,7 +42,7 @@ function turn(element, next) {
       wire(node);
     } else if (old.nodeType === Node.TEXT_NODE) {
       if (old.data !== node.data) old.data = node.data;
-    } else if (old.nodeName !== "LIVE-PART") { // which has content of its own
+    } else if (old.nodeName !== "LIVE-PART") { // the content of a live-part is a part of its own
       for (const { name, value } of node.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
       for (const { name } of [...old.attributes]) if (!node.hasAttribute(name) && name !== "open") old.removeAttribute(name);
       turn(old, node);
@@ -49,7 +50,7 @@ function turn(element, next) {
   }
 }
 
-// enter fills the places in what is new.
+// enter fills the places in a new node.
 function enter(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return;
   wire(node);
@@ -64,8 +65,8 @@ function put(place) {
   turn(place, next.content);
 }
 
-// hold returns a function that scrolls what the reader looks at back to where it is now: of what is still there, the nearest to the upper quarter of the
-// window. A reader who has not scrolled looks at the top.
+// hold returns a function that scrolls the element that the reader looks at back to where it is now. Of the elements that are still there, it is the one
+// nearest to the upper quarter of the window. A reader who has not scrolled looks at the top.
 function hold() {
   if (scrollY === 0) return () => {};
   const top = (node) => node.getBoundingClientRect().top;
@@ -88,7 +89,7 @@ function show() {
   }
   fresh.clear();
   back();
-  if (focused?.isConnected) focused.focus({ preventScroll: true }); // what is moved loses it
+  if (focused?.isConnected) focused.focus({ preventScroll: true }); // an element that is moved loses the focus
   if (pointer) tell(document.elementFromPoint(pointer.clientX, pointer.clientY));
 }
 

@@ -1,16 +1,16 @@
 
 "use strict";
-// Shows at once what browsers show of a title after a while, and where on the chart it is.
+// Shows the titles in a chart at once, which browsers show only after a while, and marks their place on the chart.
 const tip = document.createElement("div");
 tip.className = "tip";
 tip.hidden = true;
 document.body.append(tip);
 
-const texts = new WeakMap(); // of the places on charts that have one
+const texts = new WeakMap(); // the text of each place on a chart that has one
 let pointer = null; // its last event
-let hair = null; // of the chart below it
+let hair = null; // the hairline of the chart below it
 
-// wire has the charts below an element answer to the pointer.
+// wire makes the charts below an element answer to the pointer.
 function wire(root) {
   for (const hit of root.querySelectorAll("svg.plot .hit")) {
     texts.set(hit, hit.textContent);
@@ -29,7 +29,7 @@ function tell(over) {
   const text = texts.get(over);
   tip.hidden = !text;
   if (!text) return;
-  hair = over.closest("svg").querySelector(".hair"); // ratios have none
+  hair = over.closest("svg").querySelector(".hair"); // charts of ratios have none
   point(over.x.baseVal.value + over.width.baseVal.value / 2);
   tip.textContent = text;
   const right = Math.min(pointer.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 4);
