@@ -79,7 +79,7 @@ var studies = []study{
 	},
 	{
 		name: "valkyrie", title: "Valkyrie", source: "Valkyrie's developers, 29 August 2017, on PostgreSQL and Fedora",
-		question: "Does a save cost more, the more there are?",
+		question: "Does a save cost more as their number grows?",
 		weak: []string{
 			"Each test ran once, up to 59 hours; two runs of Fedora with 100,000 works took 5,601 s and 47,318 s, with another search server beside it.",
 			"Only the time of all saves is given, not how the cost of one grows, so that where it began to hurt cannot be read from it.",

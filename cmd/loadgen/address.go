@@ -77,7 +77,7 @@ func (known servers) parse(text, driver string) (*address, error) {
 	}
 	s, is := schemeOf(strings.ToLower(name))
 	if !is {
-		return nil, fmt.Errorf("%.40q is no scheme of a server that loadgen knows: %s", name+"://", known.write)
+		return nil, fmt.Errorf("%.40q is not the scheme of a server that loadgen knows: %s", name+"://", known.write)
 	}
 	if driver != "" && driver != s.driver {
 		return nil, fmt.Errorf("--driver %s: %s:// already says that it is %s: leave --driver out", driver, name, s.driver)
@@ -163,7 +163,7 @@ func (known servers) bare(text, driver string) (*address, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
-		return nil, fmt.Errorf("%.80q is no address: %s", text, known.write)
+		return nil, fmt.Errorf("%.80q is not an address: %s", text, known.write)
 	}
 	a.endpoint, err = endpointOf(host, port)
 	return a, err

@@ -67,8 +67,8 @@ The address is a URL (redis://, rediss://, memcached://, postgres://, http://, h
 LOADGEN_SECRET_TARGET in the environment, or from --password-file.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run. It fills the server with keys of its own, which have a
-prefix of this run alone and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
-of that URL and nothing else. Before it fills, it refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
+prefix that only this run uses and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
+of that URL and nothing else. Before the fill, the command refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
 that holds other keys or is in use. Ctrl-C ends the search and gives the best rate so far.`,
 		Example: `  loadgen capacity redis://127.0.0.1:6379
   loadgen capacity 127.0.0.1:11211 --driver memcached --slo p99=1ms --size 1KiB
@@ -91,7 +91,7 @@ func newBench() *cobra.Command {
 		Short: "Put one load on a server",
 		Long: `Put one load on a server: ops that arrive at a rate (--rate), or sessions that each wait for their answer (--sessions).
 
-Address, password, the keys that are written and deleted, and what is refused are those of loadgen capacity.`,
+Like loadgen capacity, it takes an address and a password, writes keys of its own and deletes them, and refuses some servers.`,
 		Example: `  loadgen bench redis://127.0.0.1:6379 --rate 10k/s
   loadgen bench 127.0.0.1:11211 --driver memcached --sessions 50 --duration 30s
   loadgen bench http://127.0.0.1:8080/ --rate 500/s`,

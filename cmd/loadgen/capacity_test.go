@@ -161,11 +161,11 @@ func TestServersThatAreNotLoaded(t *testing.T) {
 		"too little room":       {"capacity " + small, "use fewer --keys, or a smaller --size"},
 		"too little to size":    {"size " + small, "use --sample "},
 		"other keys":            {"capacity " + primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
-		"other keys to size":    {"size " + primary, "holds 1 key already: what these items take could not be told apart: write the address of an empty server"},
+		"other keys to size":    {"size " + primary, "holds 1 key already: the memory of these items could not be told from other memory: write the address of an empty server"},
 		"no word of its memory": {"size ignite://" + plain.Addr, "put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process"},
 		"no such region":        {"size ignite://" + indexed.Addr + "/none", `has no data region "none": write the name of one that it has`},
 		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", ", or a smaller --value"},
-		"no password":           {"capacity " + locked, "NOAUTH Authentication required: if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"},
+		"no password":           {"capacity " + locked, "NOAUTH Authentication required: if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"},
 		"a wrong password":      {"capacity redis://:never-said@" + locked, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {

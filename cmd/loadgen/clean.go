@@ -22,7 +22,7 @@ func newClean() *cobra.Command {
 		Use:   "clean RUN",
 		Short: "Delete the keys that a run has left behind",
 		Long: `Delete the keys that a run has left on its servers: carry out the clear phases of its plan, which delete keys by name. A run that came to
-its end has done so itself; one that was killed has not. It does no harm to run it twice.`,
+its end has done so itself; one that was killed has not. Running it twice does no harm.`,
 		Example: "  loadgen clean 20260102-150405-capacity-1a2b",
 		Args:    one("run"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -262,6 +262,6 @@ phase "fill" {
 		"range was answered with 4 B on average, so nearly all replies were empty: this is the speed of keys that are not there",
 	}, r.Phase["absent"].Notes)
 	require.Empty(t, r.Phase["there"].Notes)
-	require.Equal(t, []string{"gets were answered with 108 B on average, replies and all, and the dataset's values have at least 1.00 kB: these are other values"}, r.Phase["other"].Notes)
+	require.Equal(t, []string{"gets were answered with 108 B on average, protocol included, but the dataset's values have at least 1.00 kB: these are other values"}, r.Phase["other"].Notes)
 	require.Contains(t, l.stdout.String(), "  note        profile was answered with 4 B on average")
 }

@@ -72,10 +72,10 @@ func newDisk() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "disk DIR",
 		Short: "Say what a log can do in a directory: how long a sync takes there",
-		Long: `Say how long fdatasync takes in a directory, after each entry of 2 KiB by one writer, where the blocks of the file were written before, are
-reserved, or have to be found: and whether that is quick enough for a log such as etcd's, which wants a 99th percentile of at most 10 ms. Beside it, what
-8 writers do that share their syncs, how much the device writes for each byte of an entry, how many bytes a second it takes in pieces of 1 MiB, and
-on which file system and device the directory is.
+		Long: `Measure how long fdatasync takes in a directory after each entry of 2 KiB from one writer, if the blocks of the file were written before, are
+reserved, or have to be found; and say whether that is quick enough for a log such as etcd's, which needs a 99th percentile of at most 10 ms. Also
+measure 8 writers that share their syncs, how much the device writes for each byte of an entry, and how many bytes a second it takes in pieces of
+1 MiB; and name the directory's file system and device.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run. Its files are in DIR/loadgen-disk and are deleted at the end, also after
 Ctrl-C. They take four times --size, and a directory without room for them is refused. Exit codes: 0 the objective is met with reserved blocks, as etcd
@@ -89,7 +89,7 @@ writes, 1 it is not, others as for loadgen run.`,
 	f := c.Flags()
 	flags.share(f, "runs", "out", "report", "progress", "label", "strict")
 	f.StringArrayVar(&flags.slo, "slo", []string{"p99=10ms"}, "the objective of a write with its sync: `pQ=TIME`, such as p99=10ms or p999=20ms")
-	f.DurationVar(&flags.budget, "budget", 30*time.Second, "load for `DURATION` in all. Making the files comes on top")
+	f.DurationVar(&flags.budget, "budget", 30*time.Second, "load for `DURATION` in all, after making the files")
 	f.StringVar(&flags.size, "size", "256MiB", "each of four files has this `SIZE`")
 	f.StringVar(&flags.plan, "plan", "", "also write the plan to `FILE`; - prints it, and nothing is run")
 	return c

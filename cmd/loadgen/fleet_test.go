@@ -218,7 +218,7 @@ func TestLostBeforeThePlanIsAssigned(t *testing.T) {
 	r, tm := lostBeforeThePlan(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=1s")
 	require.Equal(t, exit.Failed, r.ExitCode, r.Verdict.Reasons)
 	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), "populate: 50 of 100 put ops were done: 50 were never begun")
-	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it sent no load")
 }
 
 // TestTheOtherWorkerDoesItsPart is the same with a plan that populates nothing: the part of the worker that is left is done.
@@ -227,7 +227,7 @@ func TestTheOtherWorkerDoesItsPart(t *testing.T) {
 	node := beginTarget(t)
 	r, tm := lostBeforeThePlan(t, fixedPlan, "-var", nodes(node.addr))
 	require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
-	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it has loaded nothing")
+	require.Contains(t, tm.stdout.String(), "LOST before the first phase: it sent no load")
 	const sessions = 7 - 7/2 // those of the second of two workers
 	p := r.Phase["mix"]
 	require.EqualValues(t, sessions*20, p.Setup.Op["put"].OK)

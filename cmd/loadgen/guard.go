@@ -121,7 +121,7 @@ func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (ma
 		switch lower := strings.ToLower(why); {
 		case !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")):
 			why, _, _ = strings.Cut(why, " (write ") // which says what to do in a plan
-			why = strings.TrimSuffix(why, ".") + ": if it wants a password, set LOADGEN_SECRET_TARGET or use --password-file"
+			why = strings.TrimSuffix(why, ".") + ": if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"
 		case strings.Contains(why, "not RESP2"):
 			why += ": if it is another kind of server, write a URL, such as memcached://" + q.at
 		}
@@ -153,7 +153,7 @@ func (q *quick) refuse(told map[string]float64) error {
 	case !sized:
 		return failed("%s does not say how much of its data region is in use: put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process (docs/size.md#other-servers)", q.at)
 	case told["TotalServerNodes"] > 1:
-		return failed("%s is one of %.0f nodes, and tells of its own memory only: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
+		return failed("%s is one of %.0f nodes, and reports only its own memory: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
 	}
 	of := limited[q.Driver]
 	limit, room := told[of[1]], told[of[1]]-told[of[0]]
@@ -183,7 +183,7 @@ func (q *quick) fewer(room float64) string {
 // alone returns what to do if the server is not this command's alone.
 func (q *quick) alone() string {
 	if q.Fillings != nil {
-		return "what these items take could not be told apart: write the address of an empty server that nobody uses, such as one started for this"
+		return "the memory of these items could not be told from other memory: write the address of an empty server that nobody uses, such as one started for this"
 	}
 	return "if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
 }
@@ -210,7 +210,7 @@ func (q *quick) others(before, after map[string]float64, within time.Duration) e
 		return failed("others use %s: its data region grew by %.0f bytes in a second%s", q.at, grown, remedy)
 	}
 	if len(after) == 0 {
-		return errors.New("it tells nothing of itself" + remedy)
+		return errors.New("it reports nothing about itself" + remedy)
 	}
 	return nil
 }

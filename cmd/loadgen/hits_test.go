@@ -70,10 +70,10 @@ func TestHitRatio(t *testing.T) {
 				suspect := fmt.Sprint(r.Phase["mixed"].Reasons)
 				if fill {
 					require.InDelta(t, 0.9, *get.HitRatio, within)
-					require.NotContains(t, suspect, "hit_ratio = 90 % was asked")
+					require.NotContains(t, suspect, "but hit_ratio is 90 %")
 				} else {
 					require.Less(t, *get.HitRatio, 0.9-within, "keys are there only once a put has come by")
-					require.Contains(t, suspect, "hit_ratio = 90 % was asked, further off than chance")
+					require.Contains(t, suspect, "but hit_ratio is 90 %, and chance does not explain the difference")
 				}
 				require.Contains(t, l.stdout.String(), "hits of 90 % asked")
 			})

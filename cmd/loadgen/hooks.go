@@ -54,6 +54,6 @@ func wanted(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\nHooks: the plan runs hook.%s. Say what they are when it is run: --allow-exec '%s=COMMAND ARGUMENT…'.\n",
+	return fmt.Sprintf("\nHooks: the plan runs hook.%s. Name their commands when you run it: --allow-exec '%s=COMMAND ARGUMENT…'.\n",
 		strings.Join(names, ", hook."), names[0])
 }

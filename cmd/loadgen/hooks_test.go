@@ -81,7 +81,7 @@ func TestRestartFails(t *testing.T) {
 	x := l.experiment(60 * time.Second)
 	require.Equal(t, exit.Failed, x.ExitCode)
 	require.Equal(t, map[string]run.Stop{"one": run.StopFinished, "two": run.StopFailed}, stops(x))
-	require.Contains(t, x.Verdict.Reasons, "two, repetition 1: start the targets anew: hook restart: exit status 3; the last that it printed: no such unit")
+	require.Contains(t, x.Verdict.Reasons, "two, repetition 1: restart the targets: hook restart: exit status 3; the last that it printed: no such unit")
 	for _, one := range x.Runs {
 		require.Contains(t, printed(t, l, one.ID), "trying\n")
 	}
@@ -144,7 +144,7 @@ func TestRestartOfASingleRun(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exit.Failed, "start the targets anew: hook restart: exit status 1", []string{"--variant", "one", "--allow-exec", "restart=false"}},
+		{exit.Failed, "restart the targets: hook restart: exit status 1", []string{"--variant", "one", "--allow-exec", "restart=false"}},
 		{0, "the targets are not restarted: that takes --allow-exec 'restart=COMMAND", []string{"--variant", "one"}},
 		{0, "the plan does not name hook.restart", []string{"--once", "--allow-exec", "restart=false"}},
 	} {

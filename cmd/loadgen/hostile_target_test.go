@@ -186,7 +186,7 @@ phase "gets" {
 			require.Less(t, most, int64(bound))
 			require.NotRegexp(t, "[\x00-\x08\x0b-\x1f\x7f\u202e]", l.stdout.String()+l.stderr.String())
 			if long {
-				require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "all that have not come whole would take more than 128 MiB")
+				require.Contains(t, strings.Join(strings.Fields(l.stdout.String()), " "), "all incomplete replies would take more than 128 MiB")
 			}
 			if r.ExitCode == exit.Invalid {
 				o := r.Phase["gets"].Op["get"]

@@ -38,7 +38,7 @@ func newVerifyLog() *cobra.Command {
 		Use:   "verify FILE",
 		Short: "Check that a log file is whole",
 		Long: `Check that a log file is whole: that no record of it is damaged, and that no entry of a session is missing between others. A record that was
-begun and not completed is what a crash leaves, and no damage. How far a log should reach, the file cannot say.
+begun but not completed is what a crash leaves, not damage. The file cannot say how far the log should reach.
 
 The file is only read. A file that is in use is refused. Exit codes: 0 the log is whole, 1 it is damaged or has gaps, 6 it could not be read.`,
 		Example: "  loadgen log verify ~/.local/state/loadgen/logs/wal-w0.pmlog",

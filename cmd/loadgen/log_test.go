@@ -108,14 +108,14 @@ func TestLogFilesThatCannotBeMade(t *testing.T) {
 	t.Cleanup(func() { _ = used.Close() }) // it was not written to
 	require.NoError(t, errors.Join(used.Truncate(4096), syscall.Flock(int(used.Fd()), syscall.LOCK_EX)))
 	refused(t, []refusal{
-		{"somebody's file", root, "", root + "/wal-w0.pmlog is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target"},
+		{"somebody's file", root, "", root + "/wal-w0.pmlog has the name of a log file and is not one: move it away, or write another --log-root, or another dir in the target"},
 		{"in use", root, "used", "in use by another process: let the other run end, or write another --log-root, or another dir in the target"},
 		{"a file", root, "file", `dir "file": open ` + root + "/file: not a directory: write a dir that can be made below " + root},
 		{"a link", root, "link", `dir "link": open ` + root + `/link: it is a symbolic link: write a dir that can be made below ` + root + ", and that no symbolic link is part of"},
 		{"below a link", root, "link/a", "it is a symbolic link"},
 		{"outside", root, "..", "is not below " + root},
 		{"no root", root + "/none", "", "--log-root: stat " + root + "/none: no such file or directory: make the directory, or write another"},
-		{"root is a file", root + "/file", "", "--log-root: " + root + "/file is no directory: write one"},
+		{"root is a file", root + "/file", "", "--log-root: " + root + "/file is not a directory: write one"},
 	})
 	t.Cleanup(func() {
 		for _, name := range []string{"wal-w0.pmlog", "file"} {
@@ -209,7 +209,7 @@ func TestCorruptedLogIsInvalid(t *testing.T) {
 	r := l.result(60 * time.Second)
 	require.Equal(t, exit.Invalid, r.ExitCode)
 	require.NotEmpty(t, r.Phase["write"].Log.Proof.Wrong)
-	require.Contains(t, l.stdout.String(), "acknowledged entries that had to be there")
+	require.Contains(t, l.stdout.String(), "acknowledged entries that must be there")
 }
 
 // TestLogsOfAKilledRun are looked at: none is changed by that, none is read while it is in use, and a flipped bit is found where it is.
@@ -314,7 +314,7 @@ func TestFilesThatAreNoLogs(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o600))
 	}
 	for name, says := range map[string]string{
-		"notes": "/notes is no file that a log was in",
+		"notes": "/notes is not a log file",
 		"empty": "only regular files are read, and none that is empty",
 		"raw":   "of layout raw, or a channel without its file",
 		"none":  "no such file",
@@ -382,7 +382,7 @@ func TestBrokenDiskEndsALog(t *testing.T) {
 	disk.Break()
 	r := tm.result(60 * time.Second)
 	require.Equal(t, exit.Failed, r.ExitCode)
-	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `target "wal": its files are not to be used any more: they failed in phase "write"`)
+	require.Contains(t, strings.Join(r.Verdict.Reasons, "\n"), `target "wal": its files must not be used any more: they failed in phase "write"`)
 	ph := r.Phase["write"]
 	require.Equal(t, run.Invalid, ph.Validity)
 	require.Regexp(t, `^wal-w0.pmlog: .*: a write was lost, nothing more is written: msync of bytes [0-9]+ to [0-9]+ on ext4 on /dev/loop[0-9]+: `+

@@ -133,7 +133,7 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 		fmt.Fprintf(&b, "  %s: %s\n", v.Name, each)
 	}
 	for _, name := range t.LeftOut {
-		fmt.Fprintf(&b, "  %s: left out, as when is false\n", name)
+		fmt.Fprintf(&b, "  %s: left out, because when is false\n", name)
 	}
 	switch {
 	case open == 0:
@@ -166,7 +166,7 @@ func foretell(b *bytes.Buffer, t *runner.Trial) {
 	fmt.Fprintf(b, "To be found nine times in ten, a difference must be %.2f standard deviations between runs: if runs deviate by 1 %%, about %s.\n",
 		deviations, quantity.Percent(math.Expm1(0.01*deviations)))
 	if most := math.Log1p(t.Matters); t.Matters > 0 {
-		fmt.Fprintf(b, "What matters is %s: that takes runs that deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
+		fmt.Fprintf(b, "To find a difference of %s, which matters, runs must deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
 	}
 }
 
@@ -238,13 +238,13 @@ func predict(w io.Writer, p *plan.Plan, here means) error {
 	}
 	b.WriteString("\nA duration of - is up to the target. Requests are those of an undisturbed run. Memory is an upper estimate for one worker.\n")
 	if slices.ContainsFunc(p.Phases, func(ph *plan.Phase) bool { return ph.Batch > 1 && p.EndpointsOf(ph)[ph.Target] > 1 }) {
-		b.WriteString("A batch is a request to each endpoint that has some of its keys; how many these are, the run will tell.\n")
+		b.WriteString("A batch is a request to each endpoint that has some of its keys; the run shows how many these are.\n")
 	}
 	if kept != nil {
 		b.WriteString("Logs are the files of one worker that has all sessions; in a file system in memory they are memory, too.\n")
 	}
 	if slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Placement == plan.Slots }) {
-		b.WriteString("Of a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
+		b.WriteString("For a cluster, connections and memory are those of the nodes that the plan names; a worker finds the others.\n")
 	}
 	for i, o := range p.Show(drivers.All()) {
 		if i == 0 {
@@ -332,7 +332,7 @@ func warn(b *bytes.Buffer, p *plan.Plan, ph *plan.Phase, here means) {
 	loops, _ := loopsOfEnvironment() // an error is reported when the plan is run
 	loops = min(cmp.Or(loops, engine.DefaultLoops()), ph.Sessions())
 	if most, rate := engine.MostPerLoop*float64(loops), ph.OpsPerSecond(); rate > most {
-		fmt.Fprintf(b, "\nWarning: phase %s wants %.0f ops a second, and a worker with as many event loops as here by default (%d) can send %.0f: use %.0f workers, or at most that rate on one.\n",
+		fmt.Fprintf(b, "\nWarning: phase %s asks for %.0f ops a second, and a worker with as many event loops as here by default (%d) can send %.0f: use %.0f workers, or at most that rate on one.\n",
 			ph.Name, rate, loops, most, math.Ceil(rate/most))
 	}
 }

@@ -159,7 +159,7 @@ func (n *namedFiles) report(w io.Writer) error {
 		return nil
 	}
 	var b bytes.Buffer
-	b.WriteString("\nFiles that were read; a worker elsewhere has to find the same:\n")
+	b.WriteString("\nFiles that were read; a worker elsewhere must find the same ones:\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, key := range n.order {
 		f := n.found[key]

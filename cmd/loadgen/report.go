@@ -142,7 +142,7 @@ func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source 
 	for _, one := range x.Runs {
 		r, err := rundir.Load(root, one.ID)
 		if err != nil {
-			fmt.Fprintf(words, "loadgen: %v: the report goes without this run's charts\n", err)
+			fmt.Fprintf(words, "loadgen: %v: the report leaves out this run's charts\n", err)
 			continue
 		}
 		d, canonical := loadRest(root, r, words)
@@ -167,17 +167,17 @@ func wordsOf(canonical []byte) driver.Words {
 func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
 	canonical, err := rundir.Plan(root, r.ID)
 	if err != nil {
-		fmt.Fprintf(words, "loadgen: %v: the report goes without the plan\n", err)
+		fmt.Fprintf(words, "loadgen: %v: the report leaves out the plan\n", err)
 	}
 	for _, name := range r.PhaseOrder {
 		if r.Phase[name].Steps == nil {
-			fmt.Fprintf(words, "loadgen: run %s was made by an older loadgen, which did not say whose snapshots are whose: the report goes without heatmaps and curves\n", r.ID)
+			fmt.Fprintf(words, "loadgen: run %s was made by an older loadgen, which did not say whose snapshots are whose: the report leaves out heatmaps and curves\n", r.ID)
 			return nil, canonical
 		}
 	}
 	d = timeline.NewRun(r, wordsOf(canonical))
 	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
-		fmt.Fprintf(words, "loadgen: %v: the report goes without heatmaps and curves\n", err)
+		fmt.Fprintf(words, "loadgen: %v: the report leaves out heatmaps and curves\n", err)
 		d = nil
 	}
 	return d, canonical

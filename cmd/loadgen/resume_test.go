@@ -125,7 +125,7 @@ func TestResumeRefuses(t *testing.T) {
 		"another plan":       {strings.Replace(briefExperiment, "count = 10", "count = 11", 1), []string{"--resume", x.ID}, 2, []string{x.PlanDigest, "and this one's is", "leave --resume out"}},
 		"another repeat":     {briefExperiment, []string{"--resume", x.ID}, 2, []string{x.PlanDigest, "and this one's is"}},
 		"no such experiment": {briefExperiment, []string{"--resume", "20261120T173438Z-x-4f2a"}, 6, []string{"no experiment 20261120T173438Z-x-4f2a"}},
-		"a run":              {briefExperiment, []string{"--resume", x.Runs[0].ID}, 6, []string{x.Runs[0].ID + " is no experiment"}},
+		"a run":              {briefExperiment, []string{"--resume", x.Runs[0].ID}, 6, []string{x.Runs[0].ID + " is not an experiment"}},
 		"a way out":          {briefExperiment, []string{"--resume", ".."}, 6, []string{"a name has"}},
 		"no experiment":      {nothing, []string{"--resume", x.ID}, 2, []string{"the plan has none"}},
 		"once":               {briefExperiment, []string{"--resume", x.ID, "--once"}, 2, []string{"use one of them"}},

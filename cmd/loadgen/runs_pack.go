@@ -56,7 +56,7 @@ func newImport(flags *runFlags) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Unpack runs packed by loadgen runs export",
 		Long: `Unpack runs and experiments packed by loadgen runs export; - reads standard input. Everything is checked before anything is kept: names,
-sizes, digests, snapshot checksums, and, as by loadgen runs verify, that each result is what its run has kept. A run of another version of
+sizes, digests, snapshot checksums, and, as loadgen runs verify does, each result against what its run has kept. A run of another version of
 loadgen is imported as not verified, and says so wherever it is shown. Runs that are already there, byte for byte, are skipped; nothing is
 overwritten.`,
 		Example: "  loadgen runs import hydra.tar.gz",

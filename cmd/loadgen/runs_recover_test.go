@@ -146,7 +146,7 @@ func (l *load) requireRecovered() {
 		require.Contains(l.t, again.stderr.String(), "it has its result")
 		return
 	case code == exit.Failed:
-		require.Contains(l.t, again.stderr.String(), "holds nothing to make a result of")
+		require.Contains(l.t, again.stderr.String(), "has nothing to make a result from")
 		require.Empty(l.t, l.counted(id), "there is something")
 		return
 	}

@@ -27,10 +27,10 @@ const mostDifferences = 10
 func newVerifyRun(flags *runFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify RUN|EXPERIMENT...",
-		Short: "Check that results are what their runs have kept",
-		Long: `Make the results of runs again from what their workers and coordinators have kept, and compare: phases, losses, environment, asserts,
-verdict, samples; of an experiment its runs, figures and verdict. Every difference is an error (exit code 6), and so is a run of
-another version of loadgen, which may make other figures of the same counts.
+		Short: "Check results against what their runs have kept",
+		Long: `Compute the results of runs again from what their workers and coordinators have kept, and compare phases, losses, environment, asserts,
+verdict and samples; for an experiment, its runs, figures and verdict. Every difference is an error (exit code 6), and so is a run of
+another version of loadgen, which may compute other figures from the same counts.
 
 This shows that the parts of a run agree with each other. It does not show who made it: whoever can write one part can write all.`,
 		Example: "  loadgen runs verify 20261120T173438Z-hydra-m4-4f2a",
@@ -105,7 +105,7 @@ func verified(root, id string) (check, error) {
 }
 
 func madeBy(other string) string {
-	return fmt.Sprintf("it was made by loadgen %s, and this is %s: only the same version makes the same figures of what was kept", other, version())
+	return fmt.Sprintf("it was made by loadgen %s, and this is %s: only the same version makes the same figures from what was kept", other, version())
 }
 
 func verifiedRun(root, id string, r *run.Run) (check, error) {
@@ -133,7 +133,7 @@ func differing(what string, there, again any) error {
 	if n > mostDifferences {
 		list = append(list[:mostDifferences], fmt.Sprintf("and %d more", n-mostDifferences))
 	}
-	return fmt.Errorf("%s is not what was kept of the run: %s:\n  %s", what, quantity.Count(n, "difference"), strings.Join(list, "\n  "))
+	return fmt.Errorf("%s does not follow from what was kept of the run: %s:\n  %s", what, quantity.Count(n, "difference"), strings.Join(list, "\n  "))
 }
 
 // sameSamples compares the single ops of a run's file with those of its snapshots.
@@ -159,7 +159,7 @@ func sameSamples(root, id string, p *plan.Plan, r *run.Run) error {
 // verifiedExperiment compares an experiment with the comparison that its runs' results give.
 func verifiedExperiment(root string, x *run.Experiment) (check, error) {
 	if !x.Finished {
-		return check{but: ": it is unfinished, and its figures are made as they are shown"}, nil
+		return check{but: ": it is unfinished, and its figures are computed whenever they are shown"}, nil
 	}
 	var runs []*run.Run
 	made, again := run.NewExperiment(x.ID), *x

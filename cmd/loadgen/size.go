@@ -45,15 +45,15 @@ func newSize() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "size URL|HOST:PORT",
 		Short: "Say what an item takes in a server's memory, and how many fit",
-		Long: `Say how many bytes an item takes in a server, how much memory more items would take, and how many a memory has room for, each with a 95 %
-interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's table on disk, what is in use of the data region
-of an Ignite node, which needs ignite-indexing for that.
+		Long: `Say how many bytes an item takes in a server, how much memory more items would take, and how many a given memory has room for, each with a 95 %
+interval. The figure is the server's own: Redis' used_memory, memcached's bytes, the size of PostgreSQL's table on disk, or the used part of an Ignite node's
+data region, which the node reports only with ignite-indexing.
 
 The address is a URL (redis://, rediss://, memcached://, postgres://, ignite://HOST/REGION) or HOST:PORT with --driver. A password comes from
 LOADGEN_SECRET_TARGET in the environment, or from --password-file.
 
 The command writes a plan, shown by --plan, and runs it like loadgen run: six fills, 120,000 items and 64 MiB at most, with a look at the server after
-each. Its keys have a prefix of this run alone, and it deletes them by name at the end; PostgreSQL gets a table of its own, Ignite a cache. It refuses
+each. Its keys have a prefix that only this run uses, and it deletes them by name at the end; PostgreSQL gets a table of its own, Ignite a cache. It refuses
 a server that holds other keys or is in use, since their memory could not be told apart.`,
 		Example: `  loadgen size redis://127.0.0.1:6379 --value 200B --items 10M
   loadgen size redis://127.0.0.1:6379 --value 1KiB --maxmemory 4GiB

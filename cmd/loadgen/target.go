@@ -40,7 +40,7 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a cache node that speaks the protocol of Redis, memcached or Hydra Cache",
 		Long: `Serve a cache node that speaks the Redis protocol (RESP2 and RESP3) or memcached's. Redis tools and client libraries work with it,
-through GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what else they ask of a server. Of memcached it has the meta commands
+through GET SET DEL MGET MSET INCR EXISTS EXPIRE TTL SCAN and what else they ask of a server. For memcached it knows the meta commands
 mg ms md mn and the classic get gets set delete, with version, stats, flush_all and quit.
 
 With --protocol hydra it is a node of Hydra Cache, whose nodes copy values among themselves: PUT, GET and DELETE over HTTP, and /registry,

@@ -176,7 +176,7 @@ func (tr *trial) end() {
 func (tr *trial) recovered(id string) {
 	again := start(tr.t, command(tr.t, "runs", "recover", "--runs", tr.c.runs, id))
 	code := again.wait(60 * time.Second)
-	if strings.Contains(again.stderr.String(), "holds nothing to make a result of") {
+	if strings.Contains(again.stderr.String(), "has nothing to make a result from") {
 		require.Equal(tr.t, exit.Failed, code)
 		require.Empty(tr.t, tr.c.counted(id))
 		return

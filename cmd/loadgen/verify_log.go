@@ -34,7 +34,7 @@ func logRoot(asked string) (string, error) {
 		if info, err := os.Stat(root); err != nil {
 			return "", fmt.Errorf("--log-root: %w: make the directory, or write another", err)
 		} else if !info.IsDir() {
-			return "", fmt.Errorf("--log-root: %s is no directory: write one", root)
+			return "", fmt.Errorf("--log-root: %s is not a directory: write one", root)
 		}
 		return root, nil
 	}

@@ -46,8 +46,8 @@ come from a --token-file, or from LOADGEN_TOKEN in the environment. The worker g
 it, and needs no token when it restarts. Over TCP on the loopback without a token, a key in the state directory proves that both belong
 to the same user.
 
-With --policy the owner of this machine limits what a plan may ask for. What the plan says in advance is refused by name, before any
-load. A load that would exceed its rates waits, and its figures are then invalid.
+With --policy the owner of this machine limits what a plan may ask for. A plan that asks for more is refused before any load, and the limit is
+named. A load that would exceed the policy's rates waits, and its figures are then invalid.
 
 Load stops when the coordinator has been silent for 10 s (its --lease). Ctrl-C, SIGTERM and
 SIGHUP stop at once, SIGHUP unless it was ignored at the start (nohup); the run then continues without this worker.`,

@@ -179,7 +179,7 @@ func TestPolicyIsPrintedAndChecked(t *testing.T) {
 	require.Contains(t, p.stdout.String(), "targets = [\"10.0.0.0/8:6379\"]\nrate = \"1000/s\"\n# sessions: not bounded\n")
 	for text, want := range map[string]string{
 		"rate = \"1k/s\"":                    "targets is missing",
-		"targets = [\"10.0.0.0/8\"]":         "is no place",
+		"targets = [\"10.0.0.0/8\"]":         "is not a place",
 		"targets = []\nfiles = \"/nowhere\"": "/nowhere",
 	} {
 		p := start(t, command(t, "worker", "--policy", writePolicy(t, text)))

@@ -35,7 +35,7 @@ func Require(t testing.TB, part string, err error) {
 	if Required(part) {
 		t.Fatalf("%s is required by %s=%s: %v", part, RequireVariable, os.Getenv(RequireVariable), err)
 	}
-	t.Skipf("%v: %s tests skipped (make test-servers installs what they want)", err, part)
+	t.Skipf("%v: %s tests skipped (make test-servers installs what they need)", err, part)
 }
 
 // Required reports whether the environment forbids skipping tests for lack of the part.

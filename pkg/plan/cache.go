@@ -164,7 +164,7 @@ func (v *validator) cache(t *Target, d driver.Driver, at part) {
 	}
 	if had := *c; c.Scope == NoCache || c.Scope == RemoteCache {
 		if had.drop(); had != *c {
-			v.fault(fmt.Sprintf("%s: what caches of scope %s have no use for", in.where, dialect.Quote(c.Scope)), "Check the plan's text again.", in.path)
+			v.fault(fmt.Sprintf("%s: attributes that caches of scope %s do not use", in.where, dialect.Quote(c.Scope)), "Check the plan's text again.", in.path)
 		}
 		return
 	}
@@ -188,7 +188,7 @@ func (v *validator) reads(t *Target, name, word string, at part) {
 	case other.Retry != nil:
 		v.fault(fmt.Sprintf("%s: its %s %s has retry", at.where, word, dialect.Quote(name)), "Leave retry out there: an op that reads through a cache is tried once.", "target."+name+".retry", at.path+"."+word)
 	case other.Executor == Thread:
-		v.fault(fmt.Sprintf("%s: its %s %s is files", at.where, word, dialect.Quote(name)), "Write a target over a network.", at.path+"."+word)
+		v.fault(fmt.Sprintf("%s: its %s %s writes files", at.where, word, dialect.Quote(name)), "Write a target over a network.", at.path+"."+word)
 	}
 }
 
@@ -232,7 +232,7 @@ func (v *validator) room(ph *Phase, t *Target, path string, at part) {
 			continue
 		}
 		if each := c.Memory / caches; each < int64(d.Values.Size) {
-			v.fault(fmt.Sprintf("%s: each of %d caches of target %s has %s, and a value of dataset %s takes up to %s", at.where, caches, dialect.Quote(t.Name), dialect.SizeText(each), dialect.Quote(name), dialect.SizeText(int64(d.Values.Size))),
+			v.fault(fmt.Sprintf("%s: each of %d caches of target %s has %s, but a value of dataset %s takes up to %s", at.where, caches, dialect.Quote(t.Name), dialect.SizeText(each), dialect.Quote(name), dialect.SizeText(int64(d.Values.Size))),
 				fmt.Sprintf("Write memory = %s or more: all caches of the target share it.", dialect.Quote(dialect.SizeText(int64(d.Values.Size)*caches*2))), path+".memory")
 		}
 	}

@@ -226,7 +226,7 @@ func strict(b []byte, to any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("data behind the plan")
+		return errors.New("data after the plan")
 	}
 	return nil
 }

@@ -266,7 +266,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"driver's own check", `"database":0`, `"database":-1`, "database is negative"},
 		{"no condition", `"that":"1 \u003c 2"`, `"that":"1 \u003c"`, "not canonical"},
 		{"condition", `1 < 2`, `1 <`, "assert \"a\": "},
-		{"nested condition", `1 < 2`, strings.Repeat("(", 200), "100 brackets"},
+		{"nested condition", `1 < 2`, strings.Repeat("(", 200), "nested more than 100 deep"},
 		{"line", `"line":22`, `"line":-1`, "no place"},
 		{"unused target", `"target":"t"`, `"target":"u"`, "neither a phase nor an observation uses it"},
 		{"path as a name", `"name":"x"`, `"name":"../x"`, "a phase named"},

@@ -133,7 +133,7 @@ func (r *resolver) line(body *hclsyntax.Block, c Chart) Column {
 	l := Column{File: c.File}
 	where := "chart " + dialect.Quote(c.Name) + ", line"
 	if len(body.Labels) != 1 || body.Labels[0] == "" || dialect.Printable(body.Labels[0]) != body.Labels[0] {
-		r.Fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it stands in the chart's key.`)
+		r.Fault(body.DefRange(), where+" without a proper name", `Write line "NAME" { … }: it appears in the chart's key.`)
 		return l
 	}
 	l.Name = body.Labels[0]

@@ -49,7 +49,7 @@ func TestMistakesInCharts(t *testing.T) {
 		{twoVariants + "chart \"c\" {\n " + line + " log = 1\n}", `chart "c": log`},
 		{twoVariants + "chart \"c\" {\n line { value = 1 }\n}", `chart "c", line without a proper name`},
 		{twoVariants + "chart \"c\" {\n line \"a\" {}\n}", `chart "c", line "a": value is missing`},
-		{twoVariants + "chart \"c\" {\n line \"a\" { value = local.b }\n}", `chart "c", line "a": local.NAME where only a literal may stand`},
+		{twoVariants + "chart \"c\" {\n line \"a\" { value = local.b }\n}", `chart "c", line "a": local.NAME where only a literal may be`},
 		{twoVariants + "chart \"c\" {\n line \"a\" {\n value = 1\n unit = \"s\"\n}\n}", `chart "c", line "a": unknown attribute "unit"`},
 	} {
 		f, diags := plan.Parse([]byte(experimental(c.blocks)), "plan.hcl", drivers())

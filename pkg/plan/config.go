@@ -98,7 +98,7 @@ func (b *block) driverValue(a *hclsyntax.Attribute, field reflect.Type) (cty.Val
 			at := a.Expr.Range()
 			b.r.Keep(&hcl.Diagnostic{
 				Severity: hcl.DiagError, Subject: &at, Extra: dialect.Concealed{},
-				Summary: fmt.Sprintf("%s: %s: a secret does not stand in a plan", b.Where, a.Name),
+				Summary: fmt.Sprintf("%s: %s: a plan does not contain secrets", b.Where, a.Name),
 				Detail:  strings.Replace(dialect.WriteSecret, "password", a.Name, 1),
 			})
 			return cty.NilVal, false

@@ -136,7 +136,7 @@ func checkKeyFormat(format string) error {
 				ok = keyWidth(rest[1:end], &width)
 			}
 			if !ok {
-				return fmt.Errorf("only %%d, %%0Nd, %%x, %%0Nx and %%%% may stand in it, N from 1 to 64")
+				return fmt.Errorf("only %%d, %%0Nd, %%x, %%0Nx and %%%% may be in it, N from 1 to 64")
 			}
 			verbs, length, rest = verbs+1, length+max(width, 20), rest[end+1:]
 		}

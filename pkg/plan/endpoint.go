@@ -40,7 +40,7 @@ func (v *validator) endpoints(t *Target, d driver.Driver, at part) {
 		} else if err := unfit(d, e); err != nil {
 			v.fault(fmt.Sprintf("%s: endpoint %s: %v", at.where, dialect.Quote(e), err), "", place)
 		} else if seen[e] {
-			v.fault(fmt.Sprintf("%s: endpoint %s stands twice", at.where, dialect.Quote(e)), "Write it once.", place)
+			v.fault(fmt.Sprintf("%s: endpoint %s is there twice", at.where, dialect.Quote(e)), "Write it once.", place)
 		}
 		seen[e] = true
 	}

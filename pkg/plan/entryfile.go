@@ -88,7 +88,7 @@ func (v *validator) entryFile(at part, f *EntryFile, kind string, count int64) {
 	case !whole && (f.Field == "" || len(f.Field) > dialect.MaxString):
 		v.fault(fmt.Sprintf("%s: field = %s", at.where, dialect.Quote(f.Field)), fmt.Sprintf("Write the name of a column or field, or a column's number: field = %q.", field), at.path+".field")
 	case f.SHA256 != "" && (!sha256Pattern.MatchString(f.SHA256) || f.Bytes < count) || f.Length < 0:
-		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path+".file")
+		v.fault(at.where+": impossible attributes of the file", "Check the plan's text again.", at.path+".file")
 	}
 }
 

@@ -213,7 +213,7 @@ func (v *validator) flushEvent(ev *Event, at part) {
 	}
 	_, cleans := driverNamed(v.drivers, t.Driver).(driver.Cleaner) // a clear removes more than keys
 	if t.Builtin == nil && (cleans || t.Executor == Thread) {
-		v.fault(fmt.Sprintf("%s: target %s is no cache", at.where, dialect.Quote(t.Name)),
+		v.fault(fmt.Sprintf("%s: target %s is not a cache", at.where, dialect.Quote(t.Name)),
 			"Write a target that reads through one, or one of driver redis or memcached.", at.path+".target", at.path)
 	}
 }

@@ -40,7 +40,7 @@ func (v *validator) growth(ph *Phase, at part) {
 	switch {
 	case ph.Closed == nil:
 		v.fault(at.where+": growth of a load that is not closed",
-			"Write closed { … }: how long an op takes says what it costs where the next waits for it. Under an open load it waits for others, too.", in.path)
+			"Write closed { … }: an op's time is its cost only if the next op waits for it. In an open load, ops wait for each other, too.", in.path)
 	case ph.Closed.Trace != nil:
 		v.fault(at.where+": growth of a trace", "Leave growth out: whose turn it is in a trace is decided as it goes.", in.path)
 	}
@@ -105,6 +105,6 @@ func (v *validator) grown(ph *Phase, d *Dataset, at part) {
 	case ph.puts() && ph.Closed != nil && (ph.Closed.Iterations == 0 || multiply(ph.Closed.Iterations, int64(ph.putsEach())) > d.Values.Elements):
 		v.fault(fmt.Sprintf("%s: more puts than the %d elements that records grow to", at.where, d.Values.Elements), "Write iterations.", at.path+".closed", at.path)
 	case ph.puts() && ph.Closed == nil && ph.Populate == nil:
-		v.fault(at.where+": a record that grows in a load that is not closed", "Write closed { iterations = … }: how large records get is known then.", at.path)
+		v.fault(at.where+": a record that grows in a load that is not closed", "Write closed { iterations = … }: then it is known how large records get.", at.path)
 	}
 }

@@ -59,7 +59,7 @@ func (v *validator) localRoom(ph *Phase, t *Target, local localfile.Driver, at p
 		return // it depends on the number of workers
 	}
 	what := fmt.Sprintf("%s, target %q", at.where, t.Name)
-	const write = "Write no more keys (of pools, for no more sessions) and no larger values than there, or have the larger phase first, or write another target."
+	const write = "Write no more keys (of pools, for no more sessions) and no larger values than there, or put the larger phase first, or write another target."
 	if need.Slots > has.Slots {
 		v.fault(fmt.Sprintf("%s: %d slots, where phase %q has made %d", what, need.Slots, first.Name, has.Slots), write, "dataset."+d.Name+".keys.count", at.path+".dataset")
 	}

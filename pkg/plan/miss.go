@@ -42,7 +42,7 @@ func (v *validator) onMiss(ph *Phase, at part) {
 	}
 	for _, name := range ph.Targets() {
 		if t := v.plan.Target(name); t != nil && t.Executor == Thread {
-			v.fault(fmt.Sprintf("%s: on_miss, and target %s is files", at.where, dialect.Quote(name)), "Leave on_miss out: it is for caches.", path)
+			v.fault(fmt.Sprintf("%s: on_miss, and target %s writes files", at.where, dialect.Quote(name)), "Leave on_miss out: it is for caches.", path)
 		}
 	}
 	for _, name := range ph.Datasets() {

@@ -384,7 +384,7 @@ func (v *validator) fields(o *Observe, at part) {
 		case !fieldPattern.MatchString(f.Name):
 			v.fault(fmt.Sprintf("%s: a field named %s", at.where, dialect.Quote(f.Name)), "Write a letter or _, then up to 127 letters, digits and _.", path)
 		case seen[f.Name]:
-			v.fault(fmt.Sprintf("%s: field %s stands twice", at.where, dialect.Quote(f.Name)), "Write it once.", path)
+			v.fault(fmt.Sprintf("%s: field %s is there twice", at.where, dialect.Quote(f.Name)), "Write it once.", path)
 		case !slices.Contains([]string{"", "bytes", "s", "us"}, f.Unit):
 			v.fault(fmt.Sprintf("%s: field %s: unit %s", at.where, dialect.Quote(f.Name), dialect.Quote(f.Unit)), `Write "bytes", "s", "us" or "".`, path)
 		case (f.Series != "") != (o.Kind == ObservePrometheus):
@@ -466,6 +466,6 @@ func (v *validator) observedURL(o *Observe, at part) {
 	case err != nil || len(o.URL) > dialect.MaxString || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		v.fault(at.where+": url = "+dialect.Quote(o.URL), `Write "http://HOST:PORT/metrics".`, at.path+".url")
 	case u.User != nil:
-		v.fault(at.where+": url with a user", "Leave user and password out: they would stand in the plan and in every result.", at.path+".url")
+		v.fault(at.where+": url with a user", "Leave user and password out: they would be in the plan and in every result.", at.path+".url")
 	}
 }

@@ -130,7 +130,7 @@ func (v *validator) open(o *Open, at part) {
 	v.schedule(&o.Schedule, at)
 	v.level(o.Rate, o.Duration, o.Ramp, at)
 	if o.Duration > 0 && o.Ramp == o.Duration {
-		v.fault(at.where+": ramp is as long as duration", "Write a shorter ramp, or a longer duration: rates are counted behind the ramp.", at.path+".ramp", at.path+".duration")
+		v.fault(at.where+": ramp is as long as duration", "Write a shorter ramp, or a longer duration: rates are counted after the ramp.", at.path+".ramp", at.path+".duration")
 	}
 	v.warmUp(at, o.WarmUp, o.Duration)
 }

@@ -144,5 +144,5 @@ var labelledBlocks = map[string]string{
 	"scenario": `Write scenario "NAME" { … }.`,
 	"event":    "Write event \"NAME\" { … }, with at = \"5s\" and do = \"flush\" in it.",
 	"op":       `Write op "NAME" { request { … } }.`,
-	"step":     `Write the op behind the word: step "get" {}.`,
+	"step":     `Write the op after the word: step "get" {}.`,
 }

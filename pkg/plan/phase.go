@@ -197,7 +197,7 @@ func (v *validator) bound(ph *Phase, at part) {
 	}
 	for _, p := range []*Phase{ph, v.plan.Phases[j]} {
 		if t := v.plan.Target(p.Target); t != nil && t.Executor != Thread {
-			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is no log", at.where, dialect.Quote(p.Name)), "Leave bound out.", at.path+".bound")
+			v.fault(fmt.Sprintf("%s: bound, and the target of phase %s is not a log", at.where, dialect.Quote(p.Name)), "Leave bound out.", at.path+".bound")
 			return
 		}
 	}
@@ -256,7 +256,7 @@ func (v *validator) phase(ph *Phase) {
 		v.remembered(ph, x.target, x.data, at)
 		if x.target.Replication != nil && !x.data.Values.Checked {
 			v.fault(fmt.Sprintf("%s: replicated values that are not checked", at.where),
-				fmt.Sprintf("Leave checked = false out of dataset %q: versions stand in checked values.", x.data.Name),
+				fmt.Sprintf("Leave checked = false out of dataset %q: checked values hold the versions.", x.data.Name),
 				"dataset."+x.data.Name+".values.checked")
 		}
 	}

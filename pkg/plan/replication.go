@@ -88,7 +88,7 @@ func (v *validator) confirmed(t *Target, at part) {
 	case copies == 0:
 	case within >= t.Timeout && t.Timeout > 0:
 		v.fault(fmt.Sprintf("%s: its servers wait for copies for %s, and timeout = %q", at.where, within, t.Timeout),
-			"Write a longer timeout of the target: else a put that has too few copies is one without an answer.", at.path+".timeout", at.path+".config.timeout", at.path)
+			"Write a longer timeout of the target: otherwise a put with too few copies looks like one without an answer.", at.path+".timeout", at.path+".config.timeout", at.path)
 	case t.Replication != nil:
 		v.fault(at.where+": replication by loadgen, and servers that wait for copies", "Leave one of them out.", at.path+".replication", at.path)
 	case t.Builtin != nil:

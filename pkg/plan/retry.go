@@ -83,7 +83,7 @@ func (v *validator) retries(t *Target, at part) {
 	}
 	for _, o := range t.Ops {
 		if o.Repeat == nil && !o.Repeats() {
-			v.fault(fmt.Sprintf("target %s, op %s: is it to be tried again? Done twice, it may change more than done once", dialect.Quote(t.Name), dialect.Quote(o.Name)),
+			v.fault(fmt.Sprintf("target %s, op %s: may it be tried again? Done twice, it may change more than done once", dialect.Quote(t.Name), dialect.Quote(o.Name)),
 				"Write repeat = true if twice does no harm, or repeat = false for one try.", parent(at.path)+".op."+o.Name, at.path)
 		}
 	}

@@ -419,12 +419,12 @@ func (v *validator) step(ph *Phase, s *Scenario, i int, in part) {
 	case data == nil:
 	case step.Dataset != "" && data.Values.Elements > 0:
 		v.fault(fmt.Sprintf("%s: dataset %s, whose records grow", in.where, dialect.Quote(data.Name)),
-			"Have it as the phase's own dataset: there alone does a session count its puts.", in.path+".dataset")
+			"Make it the phase's own dataset: a session counts its puts only there.", in.path+".dataset")
 	case step.Same() && i > 0:
 		v.sameKey(v.plan.Dataset(s.Steps[i-1].DatasetIn(ph)), data, in)
 	case step.Dataset != "" && (data.Keys.Pick == sequencePick || data.Keys.Pick == latestPick):
 		v.fault(fmt.Sprintf("%s: new keys of dataset %s by %s", in.where, dialect.Quote(data.Name), data.Keys.Pick),
-			fmt.Sprintf(`Write key = "same", or pick = "uniform" in the dataset, or have it as the phase's own: there alone have a session's keys an order. It is %s.`, dialect.Quote(ph.Dataset)),
+			fmt.Sprintf(`Write key = "same", or pick = "uniform" in the dataset, or make it the phase's own: a session's keys have an order only there. It is %s.`, dialect.Quote(ph.Dataset)),
 			in.path+".dataset", "dataset."+data.Name+".keys.pick")
 	}
 }
@@ -469,7 +469,7 @@ func (v *validator) others(ph *Phase, at part) {
 				"Write scenarios for it in a phase of its own: its files are the work of the loops' own threads.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
 		} else if ok && !localfile.Keyed(local) {
 			v.fault(fmt.Sprintf("%s: scenarios on target %s of driver %q", at.where, dialect.Quote(name), t.Driver),
-				"Write ops = { write = 1 }, or another mix, in a phase of its own: the ops of a log stand for themselves.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
+				"Write ops = { write = 1 }, or another mix, in a phase of its own: ops of a log cannot be steps.", at.path+".scenario."+ph.Scenarios[0].Name, at.path)
 		}
 		var first *Dataset
 		for _, of := range ph.DatasetsOn(name) {

@@ -221,7 +221,7 @@ func (v *validator) slo(ph *Phase, slo *SLO, at part) {
 		}
 		if need := wanted(ph, q.Share); ops < need {
 			v.fault(fmt.Sprintf("%s: %s of %.0f ops, which is what the lowest rate brings in a quarter of the budget", at.where, word, ops),
-				fmt.Sprintf("Write a higher from or a longer budget: that quantile wants %.0f ops.", need), at.path+"."+word)
+				fmt.Sprintf("Write a higher from or a longer budget: that quantile needs %.0f ops.", need), at.path+"."+word)
 		}
 	}
 	if len(limits) == 0 {

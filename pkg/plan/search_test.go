@@ -16,9 +16,9 @@ func TestObjectivesOfScenarios(t *testing.T) {
 	twice := "  scenario \"a\" {\n step \"get\" {}\n step \"get\" {}\n }\n"
 	both := "  scenario \"a\" {\n step \"get\" {}\n step \"put\" { key = \"same\" }\n }\n"
 	for _, c := range []struct{ scenarios, enough, few, brings string }{
-		{twice, "250/s", "249/s", "response_p99 of 996 ops, which is what the lowest rate brings in a quarter of the budget. Write a higher from or a longer budget: that quantile wants 1000 ops."},
+		{twice, "250/s", "249/s", "response_p99 of 996 ops, which is what the lowest rate brings in a quarter of the budget. Write a higher from or a longer budget: that quantile needs 1000 ops."},
 		{both, "500/s", "499/s", "response_p99 of 998 ops, "},
-		{twice + "  ops = { get = 1 }\n", "400/s", "398/s", "response_p99 of 1194 ops, which is what the lowest rate brings in a quarter of the budget. Write a higher from or a longer budget: that quantile wants 1196 ops."},
+		{twice + "  ops = { get = 1 }\n", "400/s", "398/s", "response_p99 of 1194 ops, which is what the lowest rate brings in a quarter of the budget. Write a higher from or a longer budget: that quantile needs 1196 ops."},
 	} {
 		good(t, caches+phase("x", "plain", "shared", c.scenarios+search(c.enough)), plan.Vars{})
 		text := caches + phase("x", "plain", "shared", c.scenarios+search(c.few))

@@ -67,7 +67,7 @@ func (r *resolver) column(body *hclsyntax.Block, table string, others []string) 
 	c := Column{File: filepath.Base(r.file.name)}
 	where := "table " + dialect.Quote(table) + ", column"
 	if len(body.Labels) != 1 || !hclsyntax.ValidIdentifier(body.Labels[0]) || slices.Contains([]string{"phase", "baseline", "bound", "variant"}, body.Labels[0]) {
-		r.Fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; NAME stands in later columns, and is not phase, baseline, bound or variant.`)
+		r.Fault(body.DefRange(), where+" without a proper name", `Write column "NAME" { … }; later columns refer to NAME, which is not phase, baseline, bound or variant.`)
 		return c
 	}
 	c.Name = body.Labels[0]

@@ -71,7 +71,7 @@ func TestMistakesInTables(t *testing.T) {
 		{twoVariants + "table \"t\" {\n column { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"baseline\" { value = 1 }\n}", `table "t", column without a proper name`},
 		{twoVariants + "table \"t\" {\n column \"a\" {}\n}", `table "t", column "a": value is missing`},
-		{twoVariants + "table \"t\" {\n column \"a\" { value = local.b }\n}", `table "t", column "a": local.NAME where only a literal may stand`},
+		{twoVariants + "table \"t\" {\n column \"a\" { value = local.b }\n}", `table "t", column "a": local.NAME where only a literal may be`},
 		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" { a = 1 }\n}", `table "t", expected: no source`},
 		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" {\n source = \"s\"\n b = 1\n}\n}", `table "t", expected: the table has no column "b"`},
 		{twoVariants + "table \"t\" {\n " + column + "expected \"e\" {\n source = \"s\"\n a = \"x\"\n}\n}", `table "t", expected: a: `},

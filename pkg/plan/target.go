@@ -175,7 +175,7 @@ func (v *validator) cluster(t *Target, at part) {
 			at.path+".replication")
 	}
 	if t.Builtin != nil {
-		v.fault(at.where+": built-in nodes are no cluster, and have neither replicas nor Sentinels", `Write endpoints = ["HOST:PORT"] of one or more of the servers, or leave out what asks for that.`,
+		v.fault(at.where+": built-in nodes are not a cluster, and have neither replicas nor Sentinels", `Write endpoints = ["HOST:PORT"] of one or more of the servers, or leave out what asks for that.`,
 			at.path+".builtin", at.path+".config.cluster")
 	}
 }

@@ -160,11 +160,11 @@ func (v *validator) trace(ph *Phase, t *Trace, at part) {
 		v.fault(at.where+": speed beside rate", "Write one of them: rate sets the distances between ops, speed keeps those of the trace.", at.path+".speed")
 	}
 	if t.SHA256 != "" && (!sha256Pattern.MatchString(t.SHA256) || t.Lines < 1) || t.Length < 0 || len(t.Ops)+len(t.LeftOut) > 2*maxTraceOps {
-		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", at.path)
+		v.fault(at.where+": impossible attributes of the file", "Check the plan's text again.", at.path)
 	}
 	for _, c := range slices.Concat(t.Ops, t.LeftOut) {
 		if len(c.Op) > maxTraceName || c.Lines < 1 {
-			v.fault(at.where+": what it says of the file's ops cannot be", "Check the plan's text again.", at.path)
+			v.fault(at.where+": impossible attributes of the file's ops", "Check the plan's text again.", at.path)
 		}
 	}
 	if ph.HitRatio != nil {

@@ -33,6 +33,6 @@ func (v *validator) valueFile(at part, d *Values) {
 	case d.Record != nil || d.Sizes != nil || d.Compressibility != nil:
 		v.fault(at.where+": values of a file and other values", "Write one of them.", path)
 	case f.Count < 1 || f.Least < 0 || f.Least > f.Largest || d.Size != d.header()+f.Largest || f.SHA256 != "" && (f.Mean() < float64(f.Least) || f.Mean() > float64(f.Largest)):
-		v.fault(at.where+": what it says of the file cannot be", "Check the plan's text again.", path)
+		v.fault(at.where+": impossible attributes of the file", "Check the plan's text again.", path)
 	}
 }

@@ -153,7 +153,7 @@ func TestWrongVariables(t *testing.T) {
 		{
 			"hostile file", number,
 			plan.Vars{Files: []dialect.VarFile{{Name: "vars.hcl", Text: []byte("width = " + strings.Repeat("[", 1000))}}},
-			`vars.hcl:1: more than 100 brackets within one another.`,
+			`vars.hcl:1: brackets nested more than 100 deep.`,
 		},
 	}
 	for _, c := range cases {

@@ -196,7 +196,7 @@ func (v *validator) followed(d *Dataset, fault func(what, write string, about ..
 		fault("several sessions put a key of dataset "+dialect.Quote(d.Name), `Write writers = "one" in its keys, with scope = "shared": then the order of a key's puts is known.`, data+".keys.writers", data+".keys")
 	}
 	if !d.Values.Checked {
-		fault("values of dataset "+dialect.Quote(d.Name)+" are not checked", "Write checked = true in its values: versions stand in checked values.", data+".values.checked", data+".values")
+		fault("values of dataset "+dialect.Quote(d.Name)+" are not checked", "Write checked = true in its values: checked values hold the versions.", data+".values.checked", data+".values")
 	}
 	if d.Values.TTL > 0 {
 		fault(fmt.Sprintf("values have a ttl of %s", d.Values.TTL), "Leave ttl out: a value that has expired is not lost.", data+".values.ttl")

@@ -39,7 +39,7 @@ func diskOf(disks string, mode Mode, place Place) Disk {
 	}
 	own, err := filepath.EvalSymlinks(filepath.Join(disks, place.Number))
 	if err != nil { // btrfs, whose files have a device number of their own, and network file systems
-		return none(place.String() + " is no single block device of this machine")
+		return none(place.String() + " is not a single block device of this machine")
 	}
 	d := Disk{Device: "/dev/" + strings.ReplaceAll(filepath.Base(own), "!", "/"), Number: place.Number, own: own, whole: own}
 	if _, err := os.Stat(filepath.Join(own, "partition")); err == nil {

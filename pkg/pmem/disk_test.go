@@ -54,8 +54,8 @@ func TestWhatIsKnownOfADisk(t *testing.T) {
 		{Msync, ext4("259:0"), "/dev/old", 25600, 0, "", "has 11 fields: the kernel does not count that"},
 		{Msync, Place{FileSystem: "tmpfs", Device: "tmpfs", Number: "0:21"}, "", 0, 0, "tmpfs lives in memory", "tmpfs lives in memory"},
 		{Msync, Place{FileSystem: "overlay", Number: "0:40"}, "", 0, 0, "what overlay is on is not to be seen from here", "what overlay is on"},
-		{Fdatasync, Place{FileSystem: "btrfs", Device: "/dev/sda1", Number: "0:44"}, "", 0, 0, "btrfs on /dev/sda1 is no single block device of this machine", "btrfs on"},
-		{Fdatasync, Place{FileSystem: "nfs4", Device: "server:/x", Number: "0:45"}, "", 0, 0, "nfs4 on server:/x is no single block device of this machine", "nfs4 on"},
+		{Fdatasync, Place{FileSystem: "btrfs", Device: "/dev/sda1", Number: "0:44"}, "", 0, 0, "btrfs on /dev/sda1 is not a single block device of this machine", "btrfs on"},
+		{Fdatasync, Place{FileSystem: "nfs4", Device: "server:/x", Number: "0:45"}, "", 0, 0, "nfs4 on server:/x is not a single block device of this machine", "nfs4 on"},
 		{MapSync, ext4("8:1"), "", 0, 0, "with map_sync, stores go past the block device", "with map_sync"},
 		{None, ext4("8:1"), "", 0, 0, `with sync = "none", the kernel writes when it likes`, "with sync"},
 	} {

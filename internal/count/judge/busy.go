@@ -39,9 +39,9 @@ func (p *phase) judgeGenerator(d *doubts) {
 	g, busy := p.Generator, quantity.Percent(p.Generator.Busy)
 	switch closed := p.Closed(); {
 	case closed && g.Busy > invalidBusy:
-		d.add(reason.ClientBound, run.Suspect, append(p.each(rateFigures()), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is its own", busy)
+		d.add(reason.ClientBound, run.Suspect, append(p.each(rateFigures()), "steady.rate"), "client-bound: the generator's loop was busy %s of the time, so the rate is loadgen's limit, not the target's", busy)
 	case p.Model == run.ModelSearch && g.Busy > invalidBusy: // a rate that holds would also hold with an idle generator
-		d.add(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies are its own, too", busy)
+		d.add(reason.ClientBound, run.Suspect, p.each(latencyFigures), "client-bound: the generator's loop was busy %s of the time, so latencies include its own delays", busy)
 	case g.Busy > invalidBusy:
 		d.add(reason.ClientBound, run.Invalid, p.all(), "client-bound: the generator's loop was busy %s of the time", busy)
 	case !closed && g.Busy > suspectBusy:
@@ -86,7 +86,7 @@ func (p *phase) judgeGaps(d *doubts) {
 	loops := float64(max(1, g.Loops))
 	long := min(float64(i.Times), math.Floor(i.Seconds/measure.LongGap.Seconds()))
 	met := long * float64(max(1, p.Load.Sessions)*max(1, p.Load.Pipeline)) / loops // how many ops the gaps may have met in flight
-	why := kept(i, "the rest is a stop of the process, a hypervisor's, or work of the loop itself")
+	why := kept(i, "the rest was a stop of the process, a hypervisor, or the loop's own work")
 	switch {
 	case i.Seconds/loops > suspectGaps*p.Seconds:
 		d.add(reason.Interrupted, run.Suspect, p.each(rateFigures(), latencyFigures), "%s", why)
@@ -137,7 +137,7 @@ func (p *phase) judgeMachine(d *doubts) {
 	}
 	if m := g.Machine; m.Doubtful() {
 		d.add(reason.Neighbours, run.Suspect, append(p.each(rateFigures(), latencyFigures), "achieved_rate", "steady"),
-			"processes other than loadgen's and the target's had %s of the processors' time on a worker's machine, and %s of it was idle: loadgen or the target may have wanted it; stop them, or run where they are not",
+			"processes other than loadgen's and the target's had %s of the processors' time on a worker's machine, and %s of it was idle: loadgen or the target may have needed it; stop them, or use another machine",
 			quantity.Percent(m.OthersShare), quantity.Percent(m.IdleShare))
 	}
 	if t := g.TCP; t != nil && t.BytesSent > 0 {

@@ -65,13 +65,13 @@ func simulable(p *plan.Plan, ph *plan.Phase, m *Measured) (c *reuse.Caches, why 
 	counted := &m.Load.Cache
 	switch {
 	case of == nil || ph.Closed == nil && ph.Open == nil || ph.Trace() != nil:
-		return nil, "only closed and open loads of a plan's own draws are simulated"
+		return nil, "only closed and open loads without a trace are simulated"
 	case of.Cache.Scope == plan.NoCache:
 		return nil, "there is no cache"
 	case of.Cache.Scope == plan.RemoteCache:
 		return nil, "how many entries a remote cache has room for is not known"
 	case of.Cache.Wipes():
-		return nil, "a full cache is emptied"
+		return nil, "the cache is emptied when it is full"
 	case of.Cache.TTL > 0:
 		return nil, "entries expire"
 	case len(ph.Events) > 0:

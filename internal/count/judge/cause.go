@@ -33,7 +33,7 @@ const (
 )
 
 // unseen says how to find out what gave out first.
-const unseen = "not visible from here; an observe of the server's process in the plan may tell (process, prometheus or hook)"
+const unseen = "not visible from here; an observe block for the server's process (process, prometheus or hook) may show it"
 
 // cause says what gave out first in a search, as far as the levels that failed show it, or the plan's observations of the target's servers. It says
 // nothing about a search in which no rate failed.
@@ -215,7 +215,7 @@ func (s strain) cause(driver string) (code, evidence string) {
 	case refused > 0:
 		return byConnections, fmt.Sprintf("connections: the server refused %s a second", quantity.Number(refused))
 	case busy >= worn:
-		return byProcessor, fmt.Sprintf("the processor: %s had one for %s of the time", who, quantity.Percent(min(busy, 1)))
+		return byProcessor, fmt.Sprintf("the processor: %s was running for %s of the time", who, quantity.Percent(min(busy, 1)))
 	case evicted > 0:
 		return byMemory, fmt.Sprintf("memory: the server evicted %s keys a second", quantity.Number(evicted))
 	}

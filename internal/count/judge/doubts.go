@@ -115,7 +115,7 @@ func ofScenarios(figure string) bool {
 func newDoubts(p *phase) doubts {
 	d := doubts{}
 	if why := p.counts.Failed; why != "" {
-		d.add(reason.NotCarriedOut, run.Invalid, p.all(), "ended early, by a failure: %s", why)
+		d.add(reason.NotCarriedOut, run.Invalid, p.all(), "ended early because of a failure: %s", why)
 	}
 	p.judgePolicy(&d)
 	p.judgeOffered(&d)
@@ -239,7 +239,7 @@ func (p *phase) judgeClocks(d *doubts) {
 	apart := p.counts.Apart.Seconds()
 	if p.counts.even() > 0 && apart > suspectApart*p.counts.even() {
 		d.add(reason.ClocksApart, run.Suspect, append(p.each(rateFigures()), "offered_rate", "achieved_rate", "steady.rate"),
-			"the clocks of workers may be %s apart, which is %s of the plateau: for so long some may have loaded without the others",
+			"the clocks of workers may be %s apart, which is %s of the plateau: for that long, some workers may have loaded without the others",
 			quantity.Duration(apart), quantity.Percent(apart/p.counts.even()))
 	}
 }
@@ -277,7 +277,7 @@ func (p *phase) judgeHits(d *doubts) {
 	}
 	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
 	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
-		d.add(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits where hit_ratio = %s was asked, further off than chance: were all keys put before, and have none been evicted or put by others?",
+		d.add(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits, but hit_ratio is %s, and chance does not explain the difference: check that all keys were put before, and that none was evicted or put by others",
 			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
 	}
 }
@@ -302,7 +302,7 @@ func (p *phase) judgeOutcomes(d *doubts) {
 		}
 		switch {
 		case o.hits == nil:
-			d.add(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, %s were expected to hit", o.name, quantity.Percent(*ph.ExpectHits))
+			d.add(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: none was answered, but %s should hit", o.name, quantity.Percent(*ph.ExpectHits))
 		case *o.hits < *ph.ExpectHits:
 			d.add(reason.ExpectHits, run.Invalid, []string{o.at}, "%s: %s were hits, fewer than expect_hits = %s", o.name, quantity.Percent(*o.hits), quantity.Percent(*ph.ExpectHits))
 		}
@@ -349,7 +349,7 @@ func (p *phase) judgeSteady(d *doubts) {
 		if *t.Drift < 0 {
 			way = "fell"
 		}
-		d.add(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: it stands for no moment of them",
+		d.add(reason.Drift, run.Suspect, p.each(figures), "%s %s by %s from the beginning to the end of %d s: its mean describes no moment of them",
 			what, way, quantity.Percent(math.Abs(*t.Drift)), p.Steady.Seconds)
 	}
 	drifts("the rate", p.Steady.Rate, suspectDrift, rateFigures())
@@ -364,14 +364,14 @@ func (p *phase) judgeStall(d *doubts) {
 	switch {
 	case s.silent > 0:
 		d.add(reason.Stalled, run.Suspect, p.each(rateFigures(), latencyFigures),
-			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, and latencies have one slow op a slot for it",
+			"nothing ended for %s, %s of the plateau: the target stood still, and the load waited; the rate includes that time, but latencies show it as one slow op per slot only",
 			quantity.Duration(s.silent), quantity.Percent(s.share))
 	case math.Abs(s.byTime-s.byEnds) > suspectHung*s.byEnds:
-		why := "what was under way at its end took far longer than the rest"
+		why := "ops under way at its end took far longer than the rest"
 		if s.byTime > s.byEnds {
-			why = "for part of it, slots had nothing under way, or what began before it or never ended"
+			why = "for part of it, slots had no op under way, or one that began before it or never ended"
 		}
-		d.add(reason.Stalled, run.Suspect, p.each(rateFigures()), "slots hung: %s ended in the plateau; by the time that its ops took it would be %s: %s",
+		d.add(reason.Stalled, run.Suspect, p.each(rateFigures()), "slots hung: %s ended in the plateau, but the times of these ops make it %s: %s",
 			p.arriving(s.byEnds), p.arriving(s.byTime), why)
 	}
 }

@@ -33,7 +33,7 @@ func (p *phase) judgeLog(d *doubts) {
 		d.add(reason.Unverified, run.Invalid, p.all(), "what was written was not verified: %s", l.Unproven)
 	case proof == nil:
 	case len(proof.Wrong) > 0 || proof.Verified != proof.Acknowledged:
-		d.add(reason.LostEntries, run.Invalid, p.all(), "of %s acknowledged entries that had to be there, %s were: %s",
+		d.add(reason.LostEntries, run.Invalid, p.all(), "of %s acknowledged entries that must be there, only %s were: %s",
 			quantity.Number(float64(proof.Acknowledged)), quantity.Number(float64(proof.Verified)), strings.Join(proof.Wrong, "; "))
 	}
 }

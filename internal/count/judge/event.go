@@ -62,9 +62,9 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 		missing(reason.NotApplicable, "it was not undone", "undone_seconds")
 	}
 	if e.HappenedSeconds == nil {
-		why := "the load had ended before"
+		why := "the load ended first"
 		if p.counts.GoesOn {
-			why = "it is not time yet"
+			why = "its time has not come yet"
 		}
 		missing(reason.TooShort, why, "happened_seconds", "recovered_seconds", "before", "during", "after")
 		return
@@ -85,7 +85,7 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 		case w.of.ToSeconds == w.of.FromSeconds:
 			missing(reason.TooShort, "no whole second of the load", w.name)
 		case w.of.P50 == nil || w.of.P95 == nil || w.of.P99 == nil:
-			missing(reason.TooFew, "fewer than 10 ops are beyond that quantile, or it falls on ops that failed", w.name+".p50", w.name+".p95", w.name+".p99")
+			missing(reason.TooFew, "fewer than 10 ops lie beyond that quantile, or it falls on ops that failed", w.name+".p50", w.name+".p95", w.name+".p99")
 		}
 	}
 }
@@ -115,11 +115,11 @@ func (a *aftermath) follow(e *run.Event) (code reason.Code, why string) {
 	back := -1
 	switch p95, known := usual.Quantile(0.95); {
 	case len(before) == 0:
-		code, why = reason.TooShort, "no whole second of the load was before it"
+		code, why = reason.TooShort, "no whole second of the load came before it"
 	case !known:
 		code, why = reason.OpsFailed, "ops failed before it, too"
 	default:
-		code, why = reason.NotRecovered, "not within the load, or not before the next event"
+		code, why = reason.NotRecovered, "the load ended, or the next event happened, first"
 		back = a.recovery(since, *e.Before.Rate, p95)
 	}
 	if back < 0 {

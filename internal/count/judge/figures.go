@@ -55,9 +55,9 @@ func newFigures(c *counts, rates rates) *phase {
 	if t := ph.Trace(); t != nil {
 		r.Trace = newReplayed(t)
 	} else {
-		r.null("trace", reason.NotApplicable, "the phase replays none")
+		r.null("trace", reason.NotApplicable, "the phase replays no trace")
 	}
-	r.null("search", reason.NotApplicable, "the phase is no search")
+	r.null("search", reason.NotApplicable, "the phase is not a search")
 	if ph.Search != nil {
 		r.null("search", reason.SearchEnded, "no rate was tried")
 	}
@@ -113,7 +113,7 @@ func (p *phase) count(ph *plan.Phase, m *Measured) {
 		p.finer(t, len(m.Series))
 	}
 	if slices.ContainsFunc(p.Series, func(row run.Row) bool { return row.Response.P99 == nil }) {
-		p.null("series", reason.TooFew, "no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not")
+		p.null("series", reason.TooFew, "no op ended ok or miss in that second, or fewer than 10 lie beyond that quantile; or ops failed, which count as slower than any that did not")
 	}
 	if m.Setup == nil {
 		p.null("setup", reason.NotApplicable, "the phase has no setup")

@@ -12,14 +12,14 @@ import (
 func (p *phase) generator() {
 	g := &p.Generator
 	if g.RunQueueWait == nil {
-		why := "no kernel of a worker says: /proc/thread-self/schedstat is not there"
+		why := "no worker's kernel counts it: /proc/thread-self/schedstat is missing"
 		if g.Executor == plan.Blocking {
 			why = "loops of the blocking executor have no threads of their own: see sched_latency_p99_seconds"
 		}
 		p.null("generator.run_queue_wait", reason.NotCounted, why)
 	}
 	if g.Throttled == nil {
-		p.null("generator.throttled", reason.NotCounted, "no kernel of a worker says: /proc/self/cgroup is not there")
+		p.null("generator.throttled", reason.NotCounted, "no worker's kernel counts it: /proc/self/cgroup is missing")
 	}
 	if g.Interrupted == nil {
 		p.null("generator.interrupted", reason.NotCounted, "it is counted for open and closed loads on event loops, where the kernel has /proc/thread-self/schedstat")
@@ -28,7 +28,7 @@ func (p *phase) generator() {
 		p.null("generator.tcp", reason.NotCounted, "the load had no TCP connections, or its driver made them itself")
 	}
 	if g.Machine == nil {
-		p.null("generator.machine", reason.NotCounted, cmp.Or(g.MachineUnknown, "it is read while a load is measured, and no worker says"))
+		p.null("generator.machine", reason.NotCounted, cmp.Or(g.MachineUnknown, "it is read while a load is measured, and no worker reported it"))
 	}
 }
 

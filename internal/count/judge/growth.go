@@ -29,7 +29,7 @@ func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 		b.null(at, reason.NotApplicable, "each op has its own")
 		return
 	case b.scenic && (strings.HasPrefix(at, "op.") || strings.Contains(at, ".step.")):
-		b.null(at, reason.NotApplicable, "the phase has scenarios, which are what it is of")
+		b.null(at, reason.NotApplicable, "growth is measured for the scenarios of the phase")
 		return
 	}
 	g := &run.Growth{Ops: t.Growth.Ended(), To: b.growth.To, Course: []run.GrowthRow{}}
@@ -39,7 +39,7 @@ func (b *builder) grow(at string, r *run.Figures, t *measure.Op) {
 		g.Course = append(g.Course, rowOf(uint64(bins[i].To), &c))
 	}
 	if slices.ContainsFunc(g.Course, func(row run.GrowthRow) bool { return row.Mean == nil || row.P99 == nil }) {
-		b.null(at+".course", reason.TooFew, "no op of these ordinals ended ok or miss, or fewer than 10 lie beyond that quantile; or some failed, which are slower than any that did not")
+		b.null(at+".course", reason.TooFew, "no op of these ordinals ended ok or miss, or fewer than 10 lie beyond that quantile; or some failed, which count as slower than any that did not")
 	}
 	b.drift(at+".drift", g, bins)
 	fit, why := b.fit(g, bins)
@@ -96,13 +96,13 @@ func failures(g *run.Growth) (why reason.Why) {
 	if failed == 0 {
 		return reason.Why{}
 	}
-	return because(reason.OpsFailed, "%s of %s failed: nobody knows what they would have taken", quantity.Thousands(failed), quantity.Count(g.Ops, "op"))
+	return because(reason.OpsFailed, "%s of %s failed, and how long they would have taken is not known", quantity.Thousands(failed), quantity.Count(g.Ops, "op"))
 }
 
 // few returns the reason why there are too few ops for a fit; none if there are enough.
 func few(g *run.Growth) (why reason.Why) {
 	if g.Ops < leastForGrowth {
-		return because(reason.TooFew, "%s; it takes %d", quantity.Count(g.Ops, "op"), leastForGrowth)
+		return because(reason.TooFew, "%s; at least %d are needed", quantity.Count(g.Ops, "op"), leastForGrowth)
 	}
 	return reason.Why{}
 }
@@ -144,7 +144,7 @@ func (b *builder) secondsTo(g *run.Growth, bins []stat.Bin, fit stat.Growth, unf
 	wall, to := b.phase.Seconds/spent, float64(g.To)
 	switch {
 	case g.To == 0:
-		return because(reason.NotApplicable, "growth has no to")
+		return because(reason.NotApplicable, "growth has no attribute to")
 	case b.kinds > 1:
 		return because(reason.SharedTime, "several kinds of op share the phase's time")
 	case failures(g).Text != "":

@@ -113,7 +113,7 @@ func TestWhyThereIsNoGrowth(t *testing.T) {
 		}
 		return linear(n)
 	}
-	const failed = "1 of 2,000 ops failed: nobody knows what they would have taken"
+	const failed = "1 of 2,000 ops failed, and how long they would have taken is not known"
 	for name, c := range map[string]struct {
 		load   *measure.Totals
 		to     int64
@@ -121,12 +121,12 @@ func TestWhyThereIsNoGrowth(t *testing.T) {
 		want   map[string]string // by figure; "": it is there
 	}{
 		"nobody asked":                      {growing(2000, linear), 0, func(ph *plan.Phase) { ph.Growth = nil }, map[string]string{"": "the phase has no growth block"}},
-		"few ops":                           {growing(99, linear), 50, nil, map[string]string{".drift": "99 ops; it takes 100", ".order": "99 ops; it takes 100", ".seconds_to": ""}},
-		"few ops, and more are asked about": {growing(99, linear), 100, nil, map[string]string{".seconds_to": "99 ops; it takes 100"}},
-		"enough ops":                        {growing(100, linear), 0, nil, map[string]string{".drift": "", ".order": "", ".seconds_to": "growth has no to"}},
+		"few ops":                           {growing(99, linear), 50, nil, map[string]string{".drift": "99 ops; at least 100 are needed", ".order": "99 ops; at least 100 are needed", ".seconds_to": ""}},
+		"few ops, and more are asked about": {growing(99, linear), 100, nil, map[string]string{".seconds_to": "99 ops; at least 100 are needed"}},
+		"enough ops":                        {growing(100, linear), 0, nil, map[string]string{".drift": "", ".order": "", ".seconds_to": "growth has no attribute to"}},
 		"one failed":                        {growing(2000, oneFails), 100, nil, map[string]string{".drift": failed, ".order": "", ".seconds_to": failed}},
 		"all failed": {growing(2000, allFail), 100, nil, map[string]string{
-			".drift": "2,000 of 2,000 ops failed: nobody knows what they would have taken",
+			".drift": "2,000 of 2,000 ops failed, and how long they would have taken is not known",
 			".order": "fewer than 24 groups of the second half of the ops have a median that did not fail",
 		}},
 		"the second half failed": {growing(2000, lastFail), 100, nil, map[string]string{".order": "fewer than 24 groups of the second half of the ops have a median that did not fail"}},
@@ -173,7 +173,7 @@ func TestGrowthIsOfScenarios(t *testing.T) {
 	p := newPhase(ph, load)
 	require.NotNil(t, p.Scenario["visit"].Growth)
 	require.Nil(t, p.Op["get"].Growth)
-	require.Equal(t, "the phase has scenarios, which are what it is of", p.Nulls["op.get.growth"])
+	require.Equal(t, "growth is measured for the scenarios of the phase", p.Nulls["op.get.growth"])
 	for name, step := range p.Scenario["visit"].Step {
 		require.Nil(t, step.Growth)
 		require.NotEmpty(t, p.Nulls["scenario.visit.step."+name+".growth"])

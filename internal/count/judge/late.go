@@ -131,7 +131,7 @@ func (p *phase) absence(share float64) string {
 	if i == nil || i.Times == 0 || i.Seconds*catchUp < share*p.Load.DurationSeconds {
 		return ""
 	}
-	return "; " + kept(i, "the rest is a hypervisor's or an interrupt's")
+	return "; " + kept(i, "the rest went to a hypervisor or to interrupts")
 }
 
 // kept says how often and for how long loops were kept from their processors, and by what. rest is added if other threads account for less than half

@@ -41,7 +41,7 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 		return l
 	}
 	l := run.Latency{Count: h.Count(), Failed: t.Failed, Min: number(seconds(h.Min()))}
-	slower := fmt.Sprintf("%s of %s %s, which counts as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
+	slower := fmt.Sprintf("%s of %s %s; these count as slower than any other", quantity.Number(float64(t.Failed)), quantity.Count(t.Count(), "op"), failed)
 	if t.Failed == 0 {
 		l.Mean, l.SD, l.Max = number(seconds(h.Mean())), number(seconds(h.SD())), number(seconds(h.Max()))
 	} else {
@@ -54,7 +54,7 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 		switch more := beyond(t.Count(), share); {
 		case v != nil:
 		case more < leastBeyond:
-			b.null(at+"."+path, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile takes %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+			b.null(at+"."+path, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile needs %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
 		default:
 			b.null(at+"."+path, reason.OpsFailed, slower)
 		}

@@ -285,12 +285,12 @@ func (p *phase) search(s *plan.Search, m *Measured, sum Found) {
 	const noRate, noKnee = "no rate held", "it may lie beyond the rates that were tried"
 	r.Rate, r.Level = rate(sum.Held, "rate", noRate), level(sum.Held, "level", noRate)
 	r.Knee, r.KneeLevel = rate(sum.Knee, "knee", noKnee), level(sum.Knee, "knee_level", noKnee)
-	r.FirstFailed = rate(failed, "first_failed", "the target has failed at no rate above")
+	r.FirstFailed = rate(failed, "first_failed", "the target failed at no higher rate")
 	if sum.High > 0 {
 		r.Low, r.High = number(sum.Low), number(sum.High)
 	}
 	r.Held, r.Tries = sum.Times, sum.Of
-	r.ClientBound = rate(limited, "client_bound", "the generator could offer what was tried above")
+	r.ClientBound = rate(limited, "client_bound", "the generator could offer every higher rate that was tried")
 }
 
 // judgeSearch checks whether the answer is the target's own, and as precise as asked.

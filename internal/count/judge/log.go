@@ -86,7 +86,7 @@ func (p *phase) log(ph *plan.Phase, m *Measured) {
 		l = &worker.Log{Log: localfile.Log{Caveats: []string{}, Batches: []localfile.Batch{}}, Devices: []worker.Device{}, Threads: []measure.Thread{}}
 	}
 	if l == nil {
-		p.null("log", reason.NotApplicable, "the target is no log")
+		p.null("log", reason.NotApplicable, "the target is not a log")
 		return
 	}
 	p.Log = l
@@ -160,7 +160,7 @@ func (p *phase) undivided(at string, o *run.Op, untimed string) {
 	case o.OK == 0:
 		why = reason.Why{Code: reason.NoOps, Text: "no op ended ok"}
 	default:
-		why.Text = "its driver does not tell"
+		why.Text = "its driver does not report it"
 	}
 	b := builder{phase: p}
 	for path, part := range map[string]**run.Latency{at + ".write": &o.Write, at + ".sync": &o.Sync} {

@@ -37,7 +37,7 @@ func (p *phase) notes() (all []string) {
 	}
 	least := whole.Dataset(ph.Dataset).Values.LeastSize()
 	if n := get.Keys.OK; n > 0 && float64(get.BytesIn) < halfValue*float64(least)*float64(n) {
-		all = append(all, fmt.Sprintf("gets were answered with %s on average, replies and all, and the dataset's values have at least %s: these are other values",
+		all = append(all, fmt.Sprintf("gets were answered with %s on average, protocol included, but the dataset's values have at least %s: these are other values",
 			quantity.Bytes(get.BytesIn/n), quantity.Bytes(int64(least))))
 	}
 	return all

@@ -28,7 +28,7 @@ func (p *phase) observe(whole *plan.Plan, ph *plan.Phase, all map[string]*Observ
 		}
 		p.Probes[o.Name] = seen.probes(o, origin)
 		if slices.ContainsFunc(p.Probes[o.Name].Series, func(row run.ProbeRow) bool { return hasNull(row.Value) }) {
-			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not bring it: see errors")
+			p.null("probes."+o.Name+".series", reason.NotTold, "the probe did not return it: see errors")
 		}
 	}
 	p.perItem(whole, ph, all)
@@ -67,7 +67,7 @@ func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 	case r.After == nil:
 		why = p.Nulls[at+".after"]
 	case f.Counter && *r.After < *r.Before:
-		code, why = reason.CounterReset, fmt.Sprintf("the counter went back from %s to %s: what counts was started anew", quantity.Number(*r.Before), quantity.Number(*r.After))
+		code, why = reason.CounterReset, fmt.Sprintf("the counter went back from %s to %s: what counts it was restarted", quantity.Number(*r.Before), quantity.Number(*r.After))
 	default:
 		r.Delta = number(*r.After - *r.Before)
 		if between := o.last.At - o.first.At; between > 0 {
@@ -85,7 +85,7 @@ func (p *phase) observed(at string, f plan.Field, o *Observation) run.Observed {
 // valueOf returns a field of a probe, or why it has none.
 func valueOf(p *run.Probe, field string) (v *float64, why string) {
 	if p == nil {
-		return nil, "nothing was asked: the run had ended"
+		return nil, "it was not probed: the run had ended"
 	}
 	if f, ok := p.Value[field]; ok {
 		return number(f), ""
@@ -100,7 +100,7 @@ func whyNot(p *run.Probe, field string) string {
 	if why := p.Missing[""]; why != "" {
 		return why
 	}
-	return "it was not told"
+	return "it was not reported"
 }
 
 // never says why no probe returned a field.
@@ -111,7 +111,7 @@ func (o *Observation) never(field string) string {
 	case len(o.rows.Cells) > 0:
 		return whyNot(&o.rows.Cells[len(o.rows.Cells)-1], field)
 	}
-	return "nothing was asked: the run had ended"
+	return "it was not probed: the run had ended"
 }
 
 // probes describes how the observation was made.

@@ -112,7 +112,7 @@ func TestObservedNulls(t *testing.T) {
 		{"never reached", func(o *Observation) { o.Begin(failed(9, "refused")); o.End(failed(13, "refused")) }, map[string]string{
 			"calls.before": "refused", "calls.delta": "refused", "memory.max": "refused",
 		}},
-		{"no probe at all", func(*Observation) {}, map[string]string{"calls.after": "nothing was asked: the run had ended"}},
+		{"no probe at all", func(*Observation) {}, map[string]string{"calls.after": "it was not probed: the run had ended"}},
 		{"not before", func(o *Observation) { o.Begin(failed(9, "refused")); o.End(probe(13, 1, 2)) }, map[string]string{
 			"calls.before": "before the phase: refused", "calls.rate": "before the phase: refused",
 		}},
@@ -120,7 +120,7 @@ func TestObservedNulls(t *testing.T) {
 			"memory.after": "after the phase: refused", "memory.delta": "after the phase: refused",
 		}},
 		{"started anew", func(o *Observation) { o.Begin(probe(9, 1000, 50)); o.End(probe(13, 10, 20)) }, map[string]string{
-			"calls.delta": "the counter went back from 1,000 to 10: what counts was started anew",
+			"calls.delta": "the counter went back from 1,000 to 10: what counts it was restarted",
 		}},
 		{"at once", func(o *Observation) { o.Begin(probe(9, 10, 50)); o.End(probe(9, 20, 20)) }, map[string]string{
 			"calls.rate": "no time passed between the two probes", "memory.rate": "no time passed between the two probes",
@@ -152,7 +152,7 @@ func TestWhatNobodyObserved(t *testing.T) {
 	require.Len(t, p.Observe["server"], 2)
 	require.Nil(t, p.Observe["server"]["calls"].Last)
 	require.Zero(t, p.Probes["server"].Taken)
-	require.Equal(t, "nothing was asked: the run had ended", p.Nulls["observe.server"])
+	require.Equal(t, "it was not probed: the run had ended", p.Nulls["observe.server"])
 }
 
 // However long a phase, its rows are bounded; the first and the last stay, and the figures are those of all probes.

@@ -161,7 +161,7 @@ func (c *census) perItem(o *Observation, of footprint.Fields, name string, nodes
 	}
 	switch {
 	case name != of.Memory && (errors.Is(err, footprint.ErrSame) || err == nil && is.Item+is.Half < c.least):
-		return is, reason.NotApplicable, "the process grew less than what its items take: it had room from before; start it anew"
+		return is, reason.NotApplicable, "the process grew by less than its items take, so it had free memory before: restart it"
 	case err != nil:
 		return is, reason.TooFew, err.Error()
 	}

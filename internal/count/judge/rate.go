@@ -131,10 +131,10 @@ func (c *counts) ofSlots() (throughput, stall) {
 	case edge < -slots && ph.Trace() != nil:
 		return throughput{window: c.window, ends: true, scale: 1 / seconds(c.window.to-c.window.from)}, stall{}
 	case ended < 2*slots:
-		return throughput{why: because(reason.NoPlateau, "no plateau: sessions had an op each, and no second one behind it")}, stall{}
+		return throughput{why: because(reason.NoPlateau, "no plateau: each session had only one op")}, stall{}
 	case spread*spread <= sameTurns*n: // a few turns are enough
 	case ended < leastTurns*slots:
-		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot: they took different times, and what a rate of so few is off by is not known", quantity.Count(uint64(ended), "op"))}, stall{}
+		return throughput{why: because(reason.TooFew, "%s, fewer than 10 a slot, took different times: how far off a rate of so few may be is not known", quantity.Count(uint64(ended), "op"))}, stall{}
 	case n < leastWithin:
 		return throughput{why: because(reason.NoPlateau, "no plateau: sessions were at work together for %v only, in which %s began",
 			time.Duration(lasts).Round(time.Microsecond), quantity.Count(uint64(n), "op"))}, stall{}

@@ -22,7 +22,7 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 	p.Staleness = s
 	if t.Gets == 0 {
 		for _, name := range []string{"ratio", "low", "high"} {
-			p.null("staleness."+name, reason.NoOps, "no get was answered of a key that had been put")
+			p.null("staleness."+name, reason.NoOps, "no get of a key that had been put was answered")
 		}
 	} else {
 		low, high := wilson(t.Stale, t.Gets)

@@ -25,7 +25,7 @@ func (p *phase) steady() {
 	st := &p.Steady
 	st.Seconds = len(rows) * int(stat.Spacing(series, run.Row.End))
 	if len(rows) < leastForTrend {
-		p.null("steady", reason.TooFew, fmt.Sprintf("%s of even load; it takes %d", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
+		p.null("steady", reason.TooFew, fmt.Sprintf("%s of even load; at least %d are needed", quantity.Count(uint64(len(rows)), "whole second"), leastForTrend))
 		return
 	}
 	st.Rate = p.trend("steady.rate", ratesOf(rows))
@@ -50,9 +50,9 @@ func (p *phase) trend(at string, series []float64) run.Trend {
 	}
 	t := run.Trend{Effective: number(d.Effective), CI95: number(d.HalfWidth / d.Mean), Drift: number(d.Drift / d.Mean), DriftP: number(d.P)}
 	if math.IsNaN(d.Effective) {
-		why := fmt.Sprintf("%s are so much alike that they are worth fewer than 3 independent ones", quantity.Count(len(series), "neighbouring second"))
+		why := fmt.Sprintf("%s are so alike that they are worth fewer than 3 independent ones", quantity.Count(len(series), "neighbouring second"))
 		if len(series) < stat.LeastForMean {
-			why = fmt.Sprintf("%s do not tell how much neighbours are alike; it takes %d", quantity.Count(len(series), "second"), stat.LeastForMean)
+			why = fmt.Sprintf("%s are too few to tell how alike neighbours are; at least %d are needed", quantity.Count(len(series), "second"), stat.LeastForMean)
 		}
 		t.Effective, t.CI95 = nil, nil
 		p.null(at+".effective", reason.TooFew, why)

@@ -73,5 +73,5 @@ func TestStalenessIsAShareWithItsInterval(t *testing.T) {
 	}
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: measure.NewTotals(1e9, len(endpoints))})
 	require.Nil(t, p.Staleness.Ratio)
-	require.Equal(t, "no get was answered of a key that had been put", p.Nulls["staleness.ratio"])
+	require.Equal(t, "no get of a key that had been put was answered", p.Nulls["staleness.ratio"])
 }

@@ -30,10 +30,10 @@ func FindWarmUp(ph *plan.Phase, t *measure.Totals, series []run.Row) run.WarmUp 
 		return run.WarmUp{Seconds: series[i].T, By: "plan", Reason: fmt.Sprintf("warmup = %v, up to the end of that second", asked)}
 	}
 	if ph.Growth != nil {
-		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what growth is of"}
+		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "growth is about what changes over time"}
 	}
 	if len(ph.Events) > 0 {
-		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "what changes over time is what its events are about"}
+		return run.WarmUp{By: "none", Code: reason.Growing, Reason: "its events are about what changes over time"}
 	}
 	var shape pace.Shape
 	if ph.Open != nil {

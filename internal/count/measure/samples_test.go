@@ -202,7 +202,7 @@ func decode(b string) (*Samples, error) {
 	s, r := &Samples{}, varint.Reader{Rest: []byte(b)}
 	s.Decode(&r)
 	if r.Err == nil && len(r.Rest) > 0 {
-		r.Fail("%d bytes behind it", len(r.Rest))
+		r.Fail("%d bytes after it", len(r.Rest))
 	}
 	return s, r.Err
 }

@@ -53,13 +53,13 @@ func (r *Result) Doubt() {
 	doubt(m.AvailableBytes != nil && *m.AvailableBytes < littleSpace, "stop what holds it, or take a larger machine",
 		"%.0f MiB of memory are available", value(m.AvailableBytes)/(1<<20))
 	doubt(m.SwappedBytes != nil && *m.SwappedBytes > 0, "swapoff -a, once there is memory for it",
-		"%.0f MiB of memory are swapped out: who touches them waits for a disk", value(m.SwappedBytes)/(1<<20))
+		"%.0f MiB of memory are swapped out: a program that touches them waits for a disk", value(m.SwappedBytes)/(1<<20))
 	doubt(l.ClockNS > slowClock, "echo tsc >/sys/devices/system/clocksource/clocksource0/current_clocksource, if the processor has one that is stable",
 		"reading the clock takes %.0f ns, from clock source %s", l.ClockNS, m.ClockSource)
 	doubt(l.TimerP99 > lateTimer.Seconds(), "look for what keeps the processors from waking: other programs, power saving, a hypervisor",
 		"1 %% of sleeps end more than %s late", quantity.Duration(l.TimerP99))
 	doubt(l.Taken > muchTaken || l.LongestTaken > longTaken.Seconds(), "stop other programs, or keep processors free for this one (isolcpus, cpuset)",
-		"a thread that computes was kept from it for %.1f %% of the time, for %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
+		"a computing thread was kept waiting for %.1f %% of the time, up to %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
 	for i := range r.Answers {
 		c := &r.Answers[i]
 		doubt(!c.OK && c.Queued > muchTaken, "stop other programs, and try again",

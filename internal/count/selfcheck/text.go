@@ -23,7 +23,7 @@ func (r *Result) Text(w io.Writer) error {
 	}
 	line("clock", "%.0f ns to read, from %s", l.ClockNS, m.ClockSource)
 	line("timer", "a sleep of 100 µs lasts %s longer (p50), %s (p99)", quantity.Duration(l.TimerP50), quantity.Duration(l.TimerP99))
-	line("scheduler", "kept a computing thread waiting for %.2f %% of the time, for %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
+	line("scheduler", "kept a computing thread waiting for %.2f %% of the time, up to %s at a stretch", 100*l.Taken, quantity.Duration(l.LongestTaken))
 	line("generator", "%.0f ns of processor time for an op on no target", r.Floors.GeneratorNS)
 	line("floor", "%s from an op's start to its end on a built-in node (p50), %s (p99)", quantity.Duration(r.Floors.P50), quantity.Duration(r.Floors.P99))
 	b.WriteString("\nknown answers\n")

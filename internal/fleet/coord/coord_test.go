@@ -383,7 +383,7 @@ func testAFailureEndsThePhaseForAll(t *testing.T, join joiner) {
 	require.EqualValues(t, 70, r.Phase["only"].Op["put"].OK)
 	require.Equal(t, run.EndStopped, r.Phase["only"].Ended)
 	require.Equal(t, run.Invalid, r.Phase["only"].Validity)
-	require.Equal(t, run.Reason{Code: reason.NotCarriedOut, Text: "ended early, by a failure: worker w1: session 7: 4 panics within a minute", Validity: run.Invalid, Touches: r.Phase["only"].Reasons[0].Touches}, r.Phase["only"].Reasons[0])
+	require.Equal(t, run.Reason{Code: reason.NotCarriedOut, Text: "ended early because of a failure: worker w1: session 7: 4 panics within a minute", Validity: run.Invalid, Touches: r.Phase["only"].Reasons[0].Touches}, r.Phase["only"].Reasons[0])
 	require.NoError(t, r.CheckValid())
 }
 
@@ -409,7 +409,7 @@ func TestWorkerThatEndsByItself(t *testing.T) {
 		want  string
 	}{
 		"stopped":              {says: stopped, want: "it was stopped on its own machine"},
-		"expired":              {says: expired, want: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"},
+		"expired":              {says: expired, want: "it stopped by itself, because it had not heard from the coordinator for the length of its lease"},
 		"neither":              {says: func(*worker.Final) {}},
 		"stopped when told to": {says: stopped, drain: true},
 		"expired when told to": {says: expired, drain: true},

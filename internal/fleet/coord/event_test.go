@@ -79,7 +79,7 @@ func TestEventsHappenAtTheirTime(t *testing.T) {
 		require.InDelta(t, 1.9, *ph.Event["second"].UndoneSeconds, 0.003, "what undoes it takes 0.1 s, too")
 		require.Nil(t, ph.Event["first"].UndoneSeconds)
 		require.Nil(t, ph.Event["late"].HappenedSeconds)
-		require.Equal(t, "the load had ended before", ph.Nulls["event.late.happened_seconds"])
+		require.Equal(t, "the load ended first", ph.Nulls["event.late.happened_seconds"])
 		require.Equal(t, "it is made of stone; it is made of stone", ph.Event["second"].Failed)
 		require.Contains(t, ph.Reasons, run.Reason{Validity: run.Suspect, Code: reason.EventFailed, Text: "event second: it is made of stone; it is made of stone", Touches: []string{"event.second"}})
 		r, err := coord.Recover(ofKept(cfg, cfg.Store.(*memory).records))

@@ -42,7 +42,7 @@ func acksOf(t *plan.Target) int {
 // fits returns an error if the counts that wait for other workers, including snap, take too much memory.
 func (s *step) fits(snap *measure.Snapshot) error {
 	if held := s.joiner.Held(); held > s.joiner.Most {
-		return fmt.Errorf("snapshot %d: with it, what waits for other workers takes %d MiB, at most %d MiB may: fewer scenarios, steps or replicas would do",
+		return fmt.Errorf("snapshot %d: with it, the snapshots that wait for other workers take %d MiB, but at most %d MiB may: use fewer scenarios, steps or replicas",
 			snap.SeqFirst, held>>20, s.joiner.Most>>20)
 	}
 	return nil

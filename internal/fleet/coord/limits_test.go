@@ -50,6 +50,6 @@ func TestWorkerThatFillsTheCoordinator(t *testing.T) {
 	require.NoError(t, add(1e9, 0))
 	require.NoError(t, add(2e9, 0))
 	err := add(3e9, math.MaxInt64)
-	require.ErrorContains(t, err, "worker b: snapshot 3: with it, what waits for other workers takes ")
-	require.ErrorContains(t, err, "fewer scenarios, steps or replicas would do")
+	require.ErrorContains(t, err, "worker b: snapshot 3: with it, the snapshots that wait for other workers take ")
+	require.ErrorContains(t, err, "use fewer scenarios, steps or replicas")
 }

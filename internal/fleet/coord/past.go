@@ -31,7 +31,7 @@ type Kept struct {
 }
 
 // ErrNothingKept says that the coordinator ended before the run had any load.
-var ErrNothingKept = errors.New("it holds nothing to make a result of: its coordinator ended before there was any load")
+var ErrNothingKept = errors.New("it has nothing to make a result from: its coordinator ended before there was any load")
 
 // errEnded marks the end of what was kept.
 var errEnded = errors.New("no more was kept")
@@ -62,7 +62,7 @@ func (from *Kept) replay(whole bool) (*run.Run, error) {
 	}
 	b := first.entry.Begin
 	if digest := plan.Digest(from.Canonical); digest != b.Header.PlanDigest {
-		return nil, fmt.Errorf("its plan has the digest %s, and the run was of %s", digest, b.Header.PlanDigest)
+		return nil, fmt.Errorf("its plan has the digest %s, but the plan of the run had %s", digest, b.Header.PlanDigest)
 	}
 	if err := k.readProbes(from.Probes); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (k *past) take() (*keptRecord, error) {
 	r, err, more := k.pull()
 	switch {
 	case !more && k.whole:
-		return nil, k.wrong("it does not say how the run ended")
+		return nil, k.wrong("its records do not say how the run ended")
 	case !more:
 		return nil, errEnded
 	case err != nil:
@@ -186,7 +186,7 @@ func (k *past) cut() error {
 
 // wrong reports a record that no coordinator writes, and ends the reading.
 func (k *past) wrong(format string, args ...any) error {
-	k.err = fmt.Errorf("what was kept is not what a coordinator keeps: "+format, args...)
+	k.err = fmt.Errorf("no coordinator keeps such records: "+format, args...)
 	return k.err
 }
 
@@ -352,7 +352,7 @@ func (k *past) fits(s *step, was *begun) error {
 	case len(was.Facts.Parts) != len(s.steps):
 		return k.wrong("%d of %d workers were ready for step %d", len(was.Facts.Parts), len(s.steps), is.Seq)
 	case was.After < 0, !(shape.Rate >= 0), !(shape.From >= 0), shape.Ramp < 0, shape.Duration < shape.Ramp:
-		return k.wrong("step %d has times or rates that cannot be", is.Seq)
+		return k.wrong("step %d has impossible times or rates", is.Seq)
 	}
 	return nil
 }
@@ -412,7 +412,7 @@ func (k *past) sender(name string) int {
 func (k *past) fold(s *step, r *keptRecord) error {
 	i := k.sender(r.worker)
 	if i < 0 {
-		return k.wrong("a snapshot of %q, which is no worker of step %d", r.worker, s.steps[0].Seq)
+		return k.wrong("a snapshot of %q, which is not a worker of step %d", r.worker, s.steps[0].Seq)
 	}
 	rest, err := k.snap.Decode(r.snapshot)
 	if err == nil && len(rest) > 0 {
@@ -542,7 +542,7 @@ func (k *past) watch(ph *plan.Phase) *watch {
 func (k *past) endAs(err error) error {
 	r, end := k.c.result, k.end
 	if end == nil {
-		return k.wrong("there is more behind the end of the plan")
+		return k.wrong("there is more after the end of the plan")
 	}
 	least := run.Complete
 	switch {
@@ -556,7 +556,7 @@ func (k *past) endAs(err error) error {
 		least = run.Degraded
 	}
 	if end.Completeness.Better(least) {
-		return k.wrong("the run ended %s, and by what was kept before that it was %s at best", end.Completeness, least)
+		return k.wrong("the run ended %s, but by the records before that it was %s at best", end.Completeness, least)
 	}
 	r.Seconds, r.CoordinatorCPUSeconds = end.Seconds, end.CPUSeconds
 	r.Conclude(end.Completeness, end.Why...)

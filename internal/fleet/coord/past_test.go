@@ -377,7 +377,7 @@ func TestRecoverRefuses(t *testing.T) {
 		want    string
 	}{
 		"a snapshot twice":         {with(first+1, records[first]), "does not follow"},
-		"a snapshot of nobody":     {with(first, kept{"w7", records[first].record}), "is no worker of step 0"},
+		"a snapshot of nobody":     {with(first, kept{"w7", records[first].record}), "is not a worker of step 0"},
 		"a snapshot of no step":    {with(first-2, records[first]), "is of no step"},
 		"no snapshot":              {with(first, kept{"w0", []byte("x")}), "worker w0"},
 		"no JSON":                  {with(1, kept{"", []byte("{")}), "read what the coordinator has kept"},
@@ -414,8 +414,8 @@ func TestRecoverRefusesOfOneWorker(t *testing.T) {
 		first++
 	}
 	for want, r := range map[string]kept{
-		`a snapshot of "w7", which is no worker of step 0`: {"w7", records[first].record},
-		"an entry in step 0 that has no place there":       {"", []byte(`{"flush":{"phase":"first"}}`)},
+		`a snapshot of "w7", which is not a worker of step 0`: {"w7", records[first].record},
+		"an entry in step 0 that has no place there":          {"", []byte(`{"flush":{"phase":"first"}}`)},
 		"worker w0: ":           {"w0", []byte("x")},
 		"worker 1 of 1 is lost": {"", []byte(`{"loss":{"worker":1,"is":{}}}`)},
 		"has no place there":    {"", []byte(`{"final":{"worker":1}}`)},

@@ -336,10 +336,10 @@ func TestReplayRefusesABetterEnd(t *testing.T) {
 	live.Conclude(run.Complete)
 	require.NoError(t, coord.End(cfg.Store, live))
 	_, err := coord.Replay(ofKept(cfg, cfg.Store.(*memory).records))
-	require.ErrorContains(t, err, "the run ended complete, and by what was kept before that it was degraded at best")
+	require.ErrorContains(t, err, "the run ended complete, but by the records before that it was degraded at best")
 
 	_, err = coord.Replay(ofKept(cfg, cfg.Store.(*memory).records[:5]))
-	require.ErrorContains(t, err, "it does not say how the run ended")
+	require.ErrorContains(t, err, "its records do not say how the run ended")
 }
 
 // edited is a copy of a coordinator's entry with the field at a path set to the given value; nil: removed.
@@ -403,7 +403,7 @@ func TestRecoverRefusesEachClause(t *testing.T) {
 		return kept{records[snapshot].worker, b}
 	}
 	shape := func(name string, value any) []kept { return set(step, value, "step", "step", "Shape", name) }
-	const times = "step 0 has times or rates that cannot be"
+	const times = "step 0 has impossible times or rates"
 	for name, c := range map[string]struct {
 		records []kept
 		want    string // "": it is allowed
@@ -432,7 +432,7 @@ func TestRecoverRefusesEachClause(t *testing.T) {
 		"a worker in place −1":            {set(member, -1, "member", "index"), `worker "w2" takes the place -1 of 2`},
 		"a worker in place 2 of 2":        {set(member, 2, "member", "index"), `worker "w2" takes the place 2 of 2`},
 		"a worker in one's place":         {set(member, 0, "member", "index"), `worker "w2" takes the place 0 of 2`},
-		"a snapshot of who is lost":       {instead(load, records[load], records[loss], kept{"w1", records[snapshot].record}), "which is no worker of step 1"},
+		"a snapshot of who is lost":       {instead(load, records[load], records[loss], kept{"w1", records[snapshot].record}), "which is not a worker of step 1"},
 		"a loss of nobody between steps":  {instead(member, kept{"", []byte(`{"loss":{"worker":-1,"is":{}}}`)}), "worker -1 of 2 is lost"},
 		"a place of nobody between steps": {instead(member, kept{"", []byte(`{"member":{"index":7,"is":{"name":"x"}}}`)}), "takes the place 7 of 2"},
 	} {
@@ -480,7 +480,7 @@ func TestRecoverRefusesShapes(t *testing.T) {
 			all[step] = edited(t, records[step], c.value, "step", "step", "Shape", c.field)
 			_, err := coord.Recover(ofKept(cfg, all))
 			if c.bad {
-				require.ErrorContains(t, err, "step 0 has times or rates that cannot be")
+				require.ErrorContains(t, err, "step 0 has impossible times or rates")
 			} else {
 				require.NoError(t, err)
 			}

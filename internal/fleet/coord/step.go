@@ -330,7 +330,7 @@ func (s *step) carryOut(ctx context.Context, i int, m worker.Member) error {
 	switch {
 	case !cut:
 	case final.Expired:
-		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard of the coordinator for the length of its lease"})
+		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it stopped by itself, because it had not heard from the coordinator for the length of its lease"})
 	default:
 		return s.lose(i, &worker.Loss{Worker: m.Name, Why: "it was stopped on its own machine"})
 	}

@@ -235,5 +235,5 @@ func (h *holder) roots() (*x509.CertPool, error) { return h.authority.pool, nil 
 func (h *holder) trusts(cfg *tls.Config, roots *x509.CertPool) { trustServer(cfg, roots) }
 
 func (h *holder) stranger() string {
-	return fmt.Sprintf("what listens there does not hold the key in %s, so it is no coordinator of yours: run both as the same user, with the same XDG_STATE_HOME; or join another's with --token, or with --tls-ca, --tls-cert and --tls-key", h.authority.path)
+	return fmt.Sprintf("what listens there does not hold the key in %s, so it is not your coordinator: run both as the same user, with the same XDG_STATE_HOME; or join another's with --token, or with --tls-ca, --tls-cert and --tls-key", h.authority.path)
 }

@@ -139,7 +139,7 @@ func readPEM(path, flag string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxPEMFile {
-		return nil, fmt.Errorf("%s is no regular file of at most %d bytes", path, maxPEMFile)
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxPEMFile)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if flag != "" && ok {

@@ -187,7 +187,7 @@ func TestFilesAreChecked(t *testing.T) {
 		}, "is open to others (mode 0644): chmod go= "},
 		"no CA":     {func() Files { return Files{good.Key, good.Cert, good.Key} }, "holds no certificate in PEM"},
 		"no file":   {func() Files { return Files{good.CA, good.Cert + "x", good.Key} }, "no such file"},
-		"directory": {func() Files { return Files{t.TempDir(), good.Cert, good.Key} }, "is no regular file"},
+		"directory": {func() Files { return Files{t.TempDir(), good.Cert, good.Key} }, "is not a regular file"},
 	} {
 		_, err := Means{Dir: t.TempDir(), TLS: c.files()}.JoinAt("127.0.0.1:7464")
 		require.ErrorContains(t, err, c.says, name)

@@ -171,7 +171,7 @@ func TestKeyOfOthersIsRefused(t *testing.T) {
 		"fifo": {func(t *testing.T, _, key string) {
 			require.NoError(t, os.Remove(key))
 			require.NoError(t, syscall.Mkfifo(key, 0o600))
-		}, "is no regular file"},
+		}, "is not a regular file"},
 		"link": {func(t *testing.T, dir, key string) {
 			require.NoError(t, os.Rename(key, filepath.Join(dir, "elsewhere")))
 			require.NoError(t, os.Symlink("elsewhere", key))

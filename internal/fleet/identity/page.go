@@ -114,7 +114,7 @@ func (m PageMeans) guard(p *Door) error {
 		p.kept = filepath.Join(m.Dir, pageTokenFile)
 		var err error
 		if token, err = keptToken(p.kept); err != nil {
-			return fmt.Errorf("token of those who scrape: %w", err)
+			return fmt.Errorf("token of scrapers: %w", err)
 		}
 	}
 	if len(token) < leastToken {

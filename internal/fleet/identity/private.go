@@ -22,7 +22,7 @@ func openDir(path string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is no directory: move it out of the way", path)
+		return fmt.Errorf("%s is not a directory: move it out of the way", path)
 	}
 	return private(path, info)
 }
@@ -36,7 +36,7 @@ func private(path string, info os.FileInfo) error {
 	case int(owner.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to user %d, not to you (%d): set XDG_STATE_HOME to a directory of your own", path, owner.Uid, os.Geteuid())
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s; if somebody may have read what is in it, delete it, and it is made anew",
+		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s; if somebody may have read what is in it, delete it, and a new one is made",
 			path, info.Mode().Perm(), path)
 	}
 	return nil
@@ -54,7 +54,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: delete it, and one is made", path)
+		return nil, fmt.Errorf("%s is not a regular file: delete it, and one is made", path)
 	}
 	if err := private(path, info); err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func checkUser(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 func peerUser(conn net.Conn) (int, error) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {
-		return 0, errors.New("whose connection this is cannot be told: it is no socket")
+		return 0, errors.New("whose connection this is cannot be told: it is not a socket")
 	}
 	control, err := raw.SyscallConn()
 	if err != nil {

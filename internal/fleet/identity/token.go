@@ -74,7 +74,7 @@ func secretID(hash [sha256.Size]byte) string { return hex.EncodeToString(hash[:i
 // checkTokenID checks that a text could be a token's ID.
 func checkTokenID(id string) error {
 	if b, err := hex.DecodeString(id); err != nil || len(b) != idBytes {
-		return fmt.Errorf("%q is no token's ID: loadgen token list shows those there are", id)
+		return fmt.Errorf("%q is not the ID of a token: see loadgen token list", id)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestTokensAreKeptHashed(t *testing.T) {
 	require.Equal(t, token.ID(), list[0].ID)
 	require.NoError(t, tokens.Revoke(token.ID()))
 	require.ErrorContains(t, tokens.Revoke(token.ID()), "there is no token "+token.ID())
-	require.ErrorContains(t, tokens.Revoke("x"), "is no token's ID")
+	require.ErrorContains(t, tokens.Revoke("x"), "is not the ID of a token")
 	for _, uses := range []int{0, -1, MaxTokenUses + 1} {
 		_, err := tokens.Create(time.Minute, uses)
 		require.ErrorContains(t, err, "write a number from 1")

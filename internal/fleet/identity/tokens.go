@@ -113,7 +113,7 @@ func (t *Tokens) Revoke(id string) error {
 	return t.change(true, func(list []TokenInfo) ([]TokenInfo, error) {
 		at := slices.IndexFunc(list, func(k TokenInfo) bool { return k.ID == id })
 		if at < 0 {
-			return nil, fmt.Errorf("there is no token %s: loadgen token list shows those there are", id)
+			return nil, fmt.Errorf("there is no token %s: see loadgen token list", id)
 		}
 		return slices.Delete(list, at, at+1), nil
 	})

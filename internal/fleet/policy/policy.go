@@ -80,7 +80,7 @@ func read(b *dialect.Block) *Policy {
 	for _, text := range texts {
 		place, err := ParsePlace(text)
 		if err != nil {
-			b.Bad("targets", dialect.Quote(text)+" is no place", "W"+strings.TrimPrefix(err.Error(), "w")+".")
+			b.Bad("targets", dialect.Quote(text)+" is not a place", "W"+strings.TrimPrefix(err.Error(), "w")+".")
 			continue
 		}
 		p.Targets = append(p.Targets, place)

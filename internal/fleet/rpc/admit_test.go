@@ -86,11 +86,11 @@ func TestRefused(t *testing.T) {
 		f.members()
 		bye := f.hello(t, &pb.Hello{Protocol: 4, Name: "w2", Incarnation: "x"}).GetGoodbye()
 		require.False(t, bye.GetForGood())
-		require.Equal(t, "a run is under way, and it has the workers it wants: wait for the next", bye.GetReason())
+		require.Equal(t, "a run is under way, and it has the workers it needs: wait for the next", bye.GetReason())
 	})
-	inBubble("another memory", func(t *testing.T, f *fleet) {
+	inBubble("another state", func(t *testing.T, f *fleet) {
 		bye := f.hello(t, &pb.Hello{Protocol: 4, Name: "w2", Incarnation: "x", Received: 3}).GetGoodbye()
-		require.Contains(t, bye.GetReason(), "what this worker remembers does not go with the run")
+		require.Contains(t, bye.GetReason(), "what this worker remembers does not fit the run")
 	})
 	inBubble("no hello", func(t *testing.T, f *fleet) {
 		stream, began := f.dial(t), time.Now()

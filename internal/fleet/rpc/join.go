@@ -316,7 +316,7 @@ func (s *session) greet(j *joined) (*pb.Goodbye, error) {
 	w := msg.GetWelcome()
 	switch {
 	case w == nil:
-		return nil, errors.New("the coordinator's first word is no welcome")
+		return nil, errors.New("the coordinator's first message is not a welcome")
 	case w.GetProtocol() != protocol:
 		return nil, &RefusedError{fmt.Sprintf("it speaks protocol %d, this worker protocol %d", w.GetProtocol(), protocol)}
 	}

@@ -61,7 +61,7 @@ func (l *link) amend() {
 // attach begins a stream whose other end has taken everything up to acked. Everything after that is sent again.
 func (l *link) attach(acked uint64) error {
 	if acked < l.acked {
-		return fmt.Errorf("it has taken envelope %d, and said before that it has taken %d", acked, l.acked)
+		return fmt.Errorf("it has taken envelope %d, but said before that it had taken %d", acked, l.acked)
 	}
 	if err := l.ack(acked); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l *link) pop() *pb.Envelope {
 // ack drops the envelopes that the other end has taken: those up to number.
 func (l *link) ack(number uint64) error {
 	if number > l.touched {
-		return fmt.Errorf("it has taken envelope %d, and %d is the last that was sent", number, l.touched)
+		return fmt.Errorf("it has taken envelope %d, but %d is the last that was sent", number, l.touched)
 	}
 	for l.acked < number {
 		size := l.queue[0].size
@@ -118,7 +118,7 @@ func (l *link) accept(e *pb.Envelope) (fresh bool, err error) {
 	}
 	size := proto.Size(e)
 	if n := len(l.untaken); n > 0 && (l.backlog+size > windowBytes || n >= windowCount) {
-		return false, fmt.Errorf("envelope %d is more than may be on the way", e.GetNumber())
+		return false, fmt.Errorf("envelope %d: more are on the way than the window allows", e.GetNumber())
 	}
 	l.received++
 	l.untaken = append(l.untaken, size)

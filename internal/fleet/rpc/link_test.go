@@ -122,16 +122,16 @@ func TestLinkRefuses(t *testing.T) {
 	require.NoError(t, accept(1))
 	require.ErrorContains(t, accept(3), "envelope 3 came after 1")
 	require.ErrorContains(t, accept(0), "without a number")
-	require.ErrorContains(t, l.ack(1), "it has taken envelope 1, and 0 is the last that was sent")
+	require.ErrorContains(t, l.ack(1), "it has taken envelope 1, but 0 is the last that was sent")
 	l.push(payload(1))
 	require.ErrorContains(t, l.attach(1), "0 is the last that was sent")
 	require.NotNil(t, l.pop())
 	require.NoError(t, l.attach(1))
-	require.ErrorContains(t, l.attach(0), "has taken envelope 0, and said before that it has taken 1")
+	require.ErrorContains(t, l.attach(0), "has taken envelope 0, but said before that it had taken 1")
 	for n := uint64(2); n <= windowCount; n++ {
 		require.NoError(t, accept(n))
 	}
-	require.ErrorContains(t, accept(windowCount+1), "more than may be on the way")
+	require.ErrorContains(t, accept(windowCount+1), "more are on the way than the window allows")
 }
 
 // TestLinkChangesOnlyWhatWasNeverSent is the rule that lets snapshots be joined.

@@ -58,8 +58,8 @@ func (m *member) attach(received uint64, c *conn) *pb.Goodbye {
 	}
 	if err := m.link.attach(received); err != nil {
 		m.mu.Unlock()
-		m.strike("it came back with another memory: " + err.Error())
-		return &pb.Goodbye{Reason: "what this worker remembers does not go with the run: " + err.Error()}
+		m.strike("it came back with another state: " + err.Error())
+		return &pb.Goodbye{Reason: "what this worker remembers does not fit the run: " + err.Error()}
 	}
 	old := m.conn
 	m.conn = c

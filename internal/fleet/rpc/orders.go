@@ -34,7 +34,7 @@ func (s *session) do(e *pb.Envelope) *pb.Envelope {
 	case *pb.Envelope_Start:
 		return s.start(order.Start)
 	}
-	return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: fmt.Sprintf("an order that is a %T", e.GetContent())}}}
+	return &pb.Envelope{Content: &pb.Envelope_Assigned{Assigned: &pb.Answer{Error: fmt.Sprintf("an unknown order, a %T", e.GetContent())}}}
 }
 
 // assign takes on a run, with the clocks as they stand now.
@@ -87,7 +87,7 @@ func (s *session) prepare(m *pb.Step) *pb.Envelope {
 	return encodeReady(ready, s.clocks, err)
 }
 
-var errLapsed = errors.New("the lease was over before the step was ready: nothing had been heard of the coordinator")
+var errLapsed = errors.New("the lease was over before the step was ready: nothing had been heard from the coordinator")
 
 // leased returns a context that ends with the work or with the lease. stop ends it.
 func (s *session) leased() (ctx context.Context, stop func()) {

@@ -193,7 +193,7 @@ func (s *Server) gather(n int) []*member {
 			break
 		}
 		delete(s.members, m.name)
-		m.dismiss("the run has the workers it wants; the next one may want more")
+		m.dismiss("the run has the workers it needs; the next one may need more")
 	}
 	return there[:n]
 }
@@ -280,7 +280,7 @@ func (s *Server) admit(h *pb.Hello, c *conn) (*member, *pb.Goodbye) {
 	case m != nil && (s.begun && !s.spare(m) || m.attached()):
 		return nil, &pb.Goodbye{Reason: fmt.Sprintf("another worker is called %q; it may be the one that ran here before", name)}
 	case s.begun && !s.room():
-		return nil, &pb.Goodbye{Reason: "a run is under way, and it has the workers it wants: wait for the next"}
+		return nil, &pb.Goodbye{Reason: "a run is under way, and it has the workers it needs: wait for the next"}
 	}
 	m = newMember(s, h)
 	bye := m.attach(h.GetReceived(), c)

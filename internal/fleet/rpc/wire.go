@@ -45,7 +45,7 @@ func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
 		return worker.Assignment{}, fmt.Errorf("assignment to worker %d of %d", m.GetIndex(), m.GetWorkers())
 	}
 	if !isLine(m.GetRun()) || !isLine(m.GetDigest()) || len(m.GetNodes()) > maxServers {
-		return worker.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is no line of up to %d bytes", len(m.GetNodes()), maxLine)
+		return worker.Assignment{}, fmt.Errorf("assignment with %d targets, or with a name that is not a line of up to %d bytes", len(m.GetNodes()), maxLine)
 	}
 	a := worker.Assignment{
 		RunID: m.GetRun(), Plan: m.GetPlan(), Digest: m.GetDigest(), Nodes: map[string][]string{},
@@ -55,7 +55,7 @@ func decodeAssignment(m *pb.Assignment) (worker.Assignment, error) {
 	for target, endpoints := range m.GetNodes() {
 		nodes := endpoints.GetEndpoint()
 		if len(nodes) > maxServers || !isLine(target) || slices.ContainsFunc(nodes, func(n string) bool { return !isLine(n) }) {
-			return worker.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is no line of up to %d bytes", len(nodes), maxLine)
+			return worker.Assignment{}, fmt.Errorf("assignment with %d nodes of a target, or with a node that is not a line of up to %d bytes", len(nodes), maxLine)
 		}
 		a.Nodes[target] = nodes
 	}
@@ -84,7 +84,7 @@ func decodeStep(m *pb.Step) (worker.Step, error) {
 	}
 	r := s.Shape
 	if !possible(r.Rate, maxRate) || !possible(r.From, maxRate) || r.Ramp < 0 || r.Ramp > r.Duration || r.Duration > maxRunTime || s.Level > maxLevels {
-		return worker.Step{}, fmt.Errorf("step %d has a schedule that cannot be", s.Seq)
+		return worker.Step{}, fmt.Errorf("step %d has an impossible schedule", s.Seq)
 	}
 	return s, nil
 }
@@ -146,7 +146,7 @@ func decodeReady(m *pb.Ready) (worker.Ready, error) {
 		}
 	}
 	if r.Uncertainty < 0 || r.RTT < 0 || r.Uncertainty > time.Minute || r.RTT > time.Minute || r.Sessions > maxSessions {
-		return worker.Ready{}, errors.New("it is ready with figures that cannot be")
+		return worker.Ready{}, errors.New("it is ready with impossible figures")
 	}
 	return r, nil
 }
@@ -174,7 +174,7 @@ func decodeSnapshot(s *measure.Snapshot, b []byte) error {
 	case err != nil:
 		return err
 	case len(rest) > 0:
-		return fmt.Errorf("snapshot %d: %d bytes behind it", s.SeqFirst, len(rest))
+		return fmt.Errorf("snapshot %d: %d bytes after it", s.SeqFirst, len(rest))
 	}
 	return s.CheckValid()
 }
@@ -284,14 +284,14 @@ func decodeFinal(m *pb.Final, scratch *measure.Totals) (worker.Final, error) {
 	f := worker.Final{Step: int(m.GetStep()), Account: new(measure.Account), Stopped: m.GetStopped(), Expired: m.GetExpired()}
 	var ok bool
 	if f.Generator, ok = decodeGenerator(m.GetGenerator()); !ok {
-		return worker.Final{}, fmt.Errorf("step %d ends with figures that cannot be", f.Step)
+		return worker.Final{}, fmt.Errorf("step %d ends with impossible figures", f.Step)
 	}
 	rest, err := scratch.Decode(m.GetTotals())
 	switch {
 	case err != nil:
 		return worker.Final{}, err
 	case len(rest) > 0:
-		return worker.Final{}, fmt.Errorf("step %d: %d bytes behind its totals", f.Step, len(rest))
+		return worker.Final{}, fmt.Errorf("step %d: %d bytes after its totals", f.Step, len(rest))
 	}
 	if f.Log, err = decodeLog(m.GetLog()); err != nil {
 		return worker.Final{}, fmt.Errorf("step %d: %w", f.Step, err)

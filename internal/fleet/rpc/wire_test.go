@@ -80,17 +80,17 @@ func TestStepIsChecked(t *testing.T) {
 		"another kind":        {func(m *pb.Step) { m.Kind = "walk" }, `unknown kind "walk"`},
 		"sessions backwards":  {func(m *pb.Step) { m.From, m.To = 8, 7 }, "is for sessions 8 to 7"},
 		"too many sessions":   {func(m *pb.Step) { m.To = maxSessions + 1 }, "is for sessions 0 to"},
-		"a negative rate":     {func(m *pb.Step) { m.Rate = -1 }, "cannot be"},
-		"too high a rate":     {func(m *pb.Step) { m.Rate = maxRate + 1 }, "cannot be"},
-		"no number":           {func(m *pb.Step) { m.Rate = math.NaN() }, "cannot be"},
-		"from a negative one": {func(m *pb.Step) { m.RateFrom = -1 }, "cannot be"},
-		"from no number":      {func(m *pb.Step) { m.RateFrom = math.NaN() }, "cannot be"},
-		"from too high a one": {func(m *pb.Step) { m.RateFrom = maxRate + 1 }, "cannot be"},
-		"a negative ramp":     {func(m *pb.Step) { m.RampNs = -1 }, "cannot be"},
-		"too long a ramp":     {func(m *pb.Step) { m.RampNs = m.DurationNs + 1 }, "cannot be"},
-		"a negative duration": {func(m *pb.Step) { m.DurationNs = -1 }, "cannot be"},
-		"too long":            {func(m *pb.Step) { m.DurationNs = int64(maxRunTime) + 1 }, "cannot be"},
-		"too high a level":    {func(m *pb.Step) { m.Level = maxLevels + 1 }, "cannot be"},
+		"a negative rate":     {func(m *pb.Step) { m.Rate = -1 }, "impossible"},
+		"too high a rate":     {func(m *pb.Step) { m.Rate = maxRate + 1 }, "impossible"},
+		"no number":           {func(m *pb.Step) { m.Rate = math.NaN() }, "impossible"},
+		"from a negative one": {func(m *pb.Step) { m.RateFrom = -1 }, "impossible"},
+		"from no number":      {func(m *pb.Step) { m.RateFrom = math.NaN() }, "impossible"},
+		"from too high a one": {func(m *pb.Step) { m.RateFrom = maxRate + 1 }, "impossible"},
+		"a negative ramp":     {func(m *pb.Step) { m.RampNs = -1 }, "impossible"},
+		"too long a ramp":     {func(m *pb.Step) { m.RampNs = m.DurationNs + 1 }, "impossible"},
+		"a negative duration": {func(m *pb.Step) { m.DurationNs = -1 }, "impossible"},
+		"too long":            {func(m *pb.Step) { m.DurationNs = int64(maxRunTime) + 1 }, "impossible"},
+		"too high a level":    {func(m *pb.Step) { m.Level = maxLevels + 1 }, "impossible"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &pb.Step{Kind: string(worker.Load), To: 10, Rate: 100, RateFrom: 10, DurationNs: int64(time.Second)}
@@ -144,17 +144,17 @@ func TestBytesBehindAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	into := new(measure.Snapshot)
 	require.NoError(t, decodeSnapshot(into, snapshot))
-	require.ErrorContains(t, decodeSnapshot(into, append(snapshot, 0)), "1 bytes behind it")
+	require.ErrorContains(t, decodeSnapshot(into, append(snapshot, 0)), "1 bytes after it")
 	require.Error(t, decodeSnapshot(into, snapshot[:1]))
 
 	_, err = decodeFinal(&pb.Final{Totals: totals}, new(measure.Totals))
 	require.NoError(t, err)
 	_, err = decodeFinal(&pb.Final{Totals: append(totals, 0)}, new(measure.Totals))
-	require.ErrorContains(t, err, "1 bytes behind its totals")
+	require.ErrorContains(t, err, "1 bytes after its totals")
 	_, err = decodeFinal(&pb.Final{Totals: totals[:1]}, new(measure.Totals))
 	require.Error(t, err)
 	_, err = decodeFinal(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}}, new(measure.Totals))
-	require.ErrorContains(t, err, "figures that cannot be")
+	require.ErrorContains(t, err, "impossible figures")
 	wrong := new(measure.Totals)
 	wrong.AddDue(driver.Put)
 	wrong.AddDue(driver.Put)
@@ -250,7 +250,7 @@ func TestMostThatMayBeSaid(t *testing.T) {
 	require.NoError(t, err)
 	assignment.Run += "r"
 	_, err = decodeAssignment(assignment)
-	require.ErrorContains(t, err, "no line of up to")
+	require.ErrorContains(t, err, "not a line of up to")
 }
 
 // TestGeneratorIsChecked sets one figure after another to what is impossible, among others that are good, and to what is just possible.

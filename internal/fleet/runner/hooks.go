@@ -69,7 +69,7 @@ func (c *Config) restart(ctx context.Context, j job, dir *rundir.Dir) error {
 		text += fmt.Sprintf("\n(cut: it printed more than %d KiB)\n", hook.MaxOutput>>10)
 	}
 	if err = errors.Join(err, dir.Keep("hook-"+j.restart.Hook+".txt", []byte(text))); err != nil {
-		return fmt.Errorf("start the targets anew: %w", err)
+		return fmt.Errorf("restart the targets: %w", err)
 	}
 	return nil
 }

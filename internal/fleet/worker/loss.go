@@ -37,7 +37,7 @@ func (l *Loss) text() string {
 	}
 	text := fmt.Sprintf("worker %s was lost in phase %s: %s; ", l.Worker, l.Phase, l.Why)
 	if l.Seq == 0 {
-		text += "none of its snapshots of that step is kept"
+		text += "no snapshot of its part of that step was kept"
 	} else {
 		text += fmt.Sprintf("its last snapshot is number %d, up to %s of the run", l.Seq, quantity.Duration(l.KnownSeconds))
 	}
@@ -58,7 +58,7 @@ func (l *Loss) Brief() string {
 
 func (l *Loss) missing() string {
 	if l.Phase == "" {
-		return "LOST before the first phase: it has loaded nothing"
+		return "LOST before the first phase: it sent no load"
 	}
 	text := "LOST in phase " + l.Phase + ": known up to " + quantity.Duration(l.KnownSeconds)
 	unseen := l.Unseen()

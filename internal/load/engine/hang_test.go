@@ -66,7 +66,7 @@ func TestRatesOfSlotsThatHang(t *testing.T) {
 	const (
 		s     = time.Second
 		most  = "nothing ended for "
-		some  = " ended in the plateau; by the time that its ops took it would be "
+		some  = " ended in the plateau, but the times of these ops make it "
 		four  = "sessions = 4\n duration = \"6s\"\n"
 		piped = "sessions = 2\n pipeline = 16\n duration = \"6s\"\n"
 	)

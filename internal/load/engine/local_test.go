@@ -324,7 +324,7 @@ func TestLogThatFailedIsNotUsedAgain(t *testing.T) {
 	final := carryOut(t, e, "write", func() { _ = os.Truncate(filepath.Join(root, "wal-w0.pmlog"), 0) })
 	require.NotEmpty(t, final.Log.Failure)
 	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("again"), worker.Load))
-	require.EqualError(t, err, `target "wal": its files are not to be used any more: they failed in phase "write"`)
+	require.EqualError(t, err, `target "wal": its files must not be used any more: they failed in phase "write"`)
 	e.Close()
 	left, err := os.ReadDir(root)
 	require.NoError(t, err)

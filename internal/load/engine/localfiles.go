@@ -67,7 +67,7 @@ func (g *group) openStore(ctx context.Context, e *Engine, d localfile.Driver, st
 		of = &localTarget{had: map[int]bool{}, held: map[string]bool{}}
 	}
 	if of.failed != "" { // the kernel may return data that never reached the disk
-		return fmt.Errorf("its files are not to be used any more: they failed in phase %q", of.failed)
+		return fmt.Errorf("its files must not be used any more: they failed in phase %q", of.failed)
 	}
 	var sizes *driver.Sizes // the sizes of entries, for drivers that are not given each value's
 	if !localfile.Keyed(d) {

@@ -56,7 +56,7 @@ func checkShape(ph *plan.Phase, step worker.Step) error {
 	s := step.Shape
 	possible := func(rate float64) bool { return rate >= 0 && !math.IsInf(rate, 0) }
 	if !possible(s.Rate) || !possible(s.From) || s.Ramp < 0 || s.Duration < s.Ramp || s.Duration > maxLasts || step.Level < 0 {
-		return fmt.Errorf("phase %q: a step with a schedule that cannot be", ph.Name)
+		return fmt.Errorf("phase %q: a step with an impossible schedule", ph.Name)
 	}
 	if scheduled := ph.Schedule() != nil && step.Kind.Timed(); scheduled && ph.Trace() == nil && (s.Duration == 0 || s.Rate+s.From == 0 && ph.Search == nil) {
 		return fmt.Errorf("phase %q: a step of its schedule without a rate or a duration", ph.Name)

@@ -46,7 +46,7 @@ func TestOrdersOutOfTurn(t *testing.T) {
 		"the same again":       {stage: isIdle, before: &worker.Step{From: 1, To: 3}, step: worker.Step{Phase: "load", From: 1, To: 3}},
 		"others at the front":  {stage: isIdle, before: &worker.Step{From: 0, To: 3}, step: worker.Step{Phase: "load", From: 1, To: 3}, says: "1 to 3 after 0 to 3"},
 		"others at the end":    {stage: isIdle, before: &worker.Step{From: 1, To: 4}, step: worker.Step{Phase: "load", From: 1, To: 3}, says: "1 to 3 after 1 to 4"},
-		"an impossible period": {stage: isIdle, step: worker.Step{Phase: "load", To: 4, Level: -1}, says: "a schedule that cannot be"},
+		"an impossible period": {stage: isIdle, step: worker.Step{Phase: "load", To: 4, Level: -1}, says: "an impossible schedule"},
 	} {
 		e := &Engine{plan: p, stage: tt.stage}
 		if tt.before != nil {

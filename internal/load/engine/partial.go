@@ -27,7 +27,7 @@ func (p *partials) take(more, there int) error {
 		return nil
 	}
 	p.give(more)
-	return fmt.Errorf("a reply goes on after %d KiB, and all that have not come whole would take more than %d MiB: use fewer sessions, or say in the dataset how long values are",
+	return fmt.Errorf("a reply is longer than %d KiB, and all incomplete replies would take more than %d MiB: use fewer sessions, or say in the dataset how long values are",
 		there>>10, most>>20)
 }
 

@@ -50,7 +50,7 @@ func TestMemoryOfIncompleteReplies(t *testing.T) {
 				}
 				was, had, spares, heap := cap(c.in), p.taken.Load(), len(w.spares), !c.mapped
 				if err := w.makeRoom(c); err != nil {
-					require.ErrorContains(t, err, "all that have not come whole would take more than ")
+					require.ErrorContains(t, err, "all incomplete replies would take more than ")
 					require.Greater(t, had+int64(max(2*was, keptBuffer)), p.expected+sparePartial)
 					return
 				}
@@ -145,7 +145,7 @@ func TestReplyWithoutEnd(t *testing.T) {
 	require.EqualValues(t, 3, got.Ops[driver.Get].Outcomes[driver.Error])
 	require.Positive(t, got.Reconnects)
 	for text := range got.Errors.All() {
-		require.Contains(t, text, "all that have not come whole would take more than 1 MiB")
+		require.Contains(t, text, "all incomplete replies would take more than 1 MiB")
 	}
 	require.Zero(t, b.g.partials.taken.Load())
 }

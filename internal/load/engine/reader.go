@@ -203,7 +203,7 @@ func (w *wire) unasked(c *wireConn, b []byte) (int, error) {
 	return 0, fmt.Errorf("%w: %q", errUnasked, legible(b))
 }
 
-var errUnasked = errors.New("a reply to nothing that was asked")
+var errUnasked = errors.New("a reply that no request asked for")
 
 // legible returns the printable characters at the front of b, without what stands between them; b itself if there are none.
 func legible(b []byte) string {

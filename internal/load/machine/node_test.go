@@ -29,7 +29,7 @@ func TestNodes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, cpus, got)
 	}
-	for node, says := range map[int]string{2: "no CPUs", 3: `"4-1" is no list`, 4: "is no list", 5: "NUMA node 5 does not exist; there are 0-4"} {
+	for node, says := range map[int]string{2: "no CPUs", 3: `"4-1" is not a list`, 4: "is not a list", 5: "NUMA node 5 does not exist; there are 0-4"} {
 		_, err := NodeCPUs(root, node)
 		require.ErrorContains(t, err, says)
 	}

@@ -197,7 +197,7 @@ func TestErrorsOfConnecting(t *testing.T) {
 		{&four, unix.EADDRNOTAVAIL, "no local port is left: keep connections open"},
 		{&four, unix.ENOENT, ""},
 		{&socket, unix.EACCES, "this user may not write to the socket"},
-		{&socket, unix.ECONNREFUSED, "nobody listens there: the server has ended and left the file, or it is no socket"},
+		{&socket, unix.ECONNREFUSED, "nobody listens there: the server has ended and left the file, or it is not a socket"},
 		{&socket, unix.EAGAIN, "the server's queue of connections is full"},
 		{&socket, unix.EIO, ""},
 	} {

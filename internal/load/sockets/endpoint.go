@@ -45,7 +45,7 @@ func (e *Endpoint) Explain(err error) error {
 	case errors.Is(err, unix.EACCES):
 		remedy = "this user may not write to the socket, or not enter its directory: see their owner and mode (Redis: unixsocketperm 770, memcached: -a 770)"
 	case errors.Is(err, unix.ECONNREFUSED):
-		remedy = "nobody listens there: the server has ended and left the file, or it is no socket"
+		remedy = "nobody listens there: the server has ended and left the file, or it is not a socket"
 	case errors.Is(err, unix.EAGAIN):
 		remedy = "the server's queue of connections is full: use fewer sessions, or a larger backlog (Redis: tcp-backlog, memcached: -b)"
 	}

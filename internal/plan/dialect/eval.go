@@ -55,7 +55,7 @@ func (e *evaluator) Eval(x hclsyntax.Expression, s Scope) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	if e.depth == maxDepth {
-		e.Fault(x.StartRange(), s.Where+": an expression of too many parts within one another", "Split it, or shorten the chain of locals.")
+		e.Fault(x.StartRange(), s.Where+": an expression that is nested too deeply", "Split it, or shorten the chain of locals.")
 		return cty.NilVal, false
 	}
 	e.depth++
@@ -261,7 +261,7 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s Scope) (cty.Val
 		case root == "target" || root == "dataset":
 			write = "Only a phase refers to targets and datasets: target = target.NAME, dataset = dataset.NAME."
 		case e.roots == nil && Reserved(root):
-			what, write = root+".NAME where only a literal may stand", "Write the value itself, or compute a local from the variable."
+			what, write = root+".NAME where only a literal may be", "Write the value itself, or compute a local from the variable."
 		}
 		e.Fault(x.SrcRange, s.Where+": "+what, write)
 		return cty.NilVal, false
@@ -275,7 +275,7 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr, s Scope) (cty.Val
 			return e.traverse(v, x.Traversal[2:], x, s)
 		}
 	}
-	e.Fault(x.SrcRange, s.Where+": "+root+" by itself is no value", fmt.Sprintf("Write %s.NAME.", root))
+	e.Fault(x.SrcRange, s.Where+": "+root+" by itself is not a value", fmt.Sprintf("Write %s.NAME.", root))
 	return cty.NilVal, false
 }
 
@@ -351,11 +351,11 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr, s Scope) (cty.Value, boo
 		what, write := fmt.Sprintf("unknown function %s", Quote(x.Name)), Instead(x.Name, functionNames(), "%s(…)")
 		switch {
 		case x.Name == secretName:
-			what, write = "secret() has no place here", `Only a target's attributes that want a secret take one: password = secret("NAME").`
+			what, write = "secret() has no place here", `Only a target's attributes for secrets take one: password = secret("NAME").`
 		case x.Name == "zipf":
 			what, write = "zipf without quotes", `Write pick = "zipf(0.99)".`
 		case len(s.Functions) == 0:
-			what, write = "a function where only a literal may stand", "Write the value itself."
+			what, write = "a function where only a literal may be", "Write the value itself."
 		}
 		e.Fault(x.NameRange, s.Where+": "+what, write)
 		return cty.NilVal, false
@@ -389,7 +389,7 @@ func (e *evaluator) object(x *hclsyntax.ObjectConsExpr, s Scope) (cty.Value, boo
 			continue
 		}
 		if _, twice := values[key]; twice {
-			e.Fault(item.KeyExpr.Range(), fmt.Sprintf("%s: %s stands twice", s.Where, Quote(key)), "Write it once.")
+			e.Fault(item.KeyExpr.Range(), fmt.Sprintf("%s: %s is there twice", s.Where, Quote(key)), "Write it once.")
 			all = false
 		}
 		values[key] = v

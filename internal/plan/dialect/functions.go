@@ -171,7 +171,7 @@ func joinFunc() function.Function {
 // Texts returns the elements of a list, tuple or set as strings.
 func Texts(v cty.Value) ([]string, error) {
 	if !v.Type().IsListType() && !v.Type().IsTupleType() && !v.Type().IsSetType() {
-		return nil, fmt.Errorf("%s is no list", Describe(v))
+		return nil, fmt.Errorf("%s is not a list", Describe(v))
 	}
 	words := make([]string, 0, v.LengthInt())
 	for it := v.ElementIterator(); it.Next(); {
@@ -263,7 +263,7 @@ func formatOne(directive string, verb byte, v cty.Value) (string, error) {
 	if verb == 'd' || verb == 'x' || verb == 'X' {
 		n, accuracy := v.AsBigFloat().Int64()
 		if accuracy != 0 {
-			return "", fmt.Errorf("%%%c wants a whole number below 2^63", verb)
+			return "", fmt.Errorf("%%%c needs a whole number below 2^63", verb)
 		}
 		return fmt.Sprintf(directive, n), nil
 	}

@@ -84,7 +84,7 @@ func TestFunctionsRefuse(t *testing.T) {
 		{`range(0, 1, 0)`, "above 0"},
 		{`range(10001)`, "more than 10000"},
 		{`range(1 / 0)`, "too large"},
-		{`join("-", "a")`, "no list"},
+		{`join("-", "a")`, "not a list"},
 		{`join("-", [null])`, "holds null"},
 		{`join("-", [[1]])`, "holds a value of type tuple"},
 		{`format("%d", 1.5)`, "whole number"},

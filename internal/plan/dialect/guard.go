@@ -125,7 +125,7 @@ func (b *bounds) nest(t *hclsyntax.Token) *hcl.Diagnostic {
 	closing, opens := closes(t.Type)
 	switch {
 	case opens && len(b.open) == maxNesting:
-		return GuardDiag(t.Range, fmt.Sprintf("more than %d brackets within one another", maxNesting), "Split the expression into locals.")
+		return GuardDiag(t.Range, fmt.Sprintf("brackets nested more than %d deep", maxNesting), "Split the expression into locals.")
 	case opens:
 		b.open = append(b.open, closing)
 		b.chain[len(b.open)] = 0

@@ -158,18 +158,18 @@ func TestBounds(t *testing.T) {
 	repeat := strings.Repeat
 	in := func(value string) string { return `thing "a" { texts = ` + value + " }\n" }
 	for says, text := range map[string]string{
-		"1048577 bytes are more than a plan may have":     repeat("\n", 1<<20+1),
-		"more than 20000 words and signs":                 repeat("a = 1\n", 6000),
-		"a word or string of 4097 bytes":                  in(`["` + repeat("x", 4097) + `"]`),
-		"a string, comment or line of more than 16 KiB":   "/*" + repeat("x\n", 9<<10) + "*/",
-		"more than 100 brackets within one another":       in(repeat("[", 101)),
-		"an expression of more than 100 operators":        in("1" + repeat("+1", 101)),
-		"a string of more than 4096 bytes":                in(`"${"` + repeat("x", 3000) + `"}${"` + repeat("x", 3000) + `"}"`),
-		"a string with U+202E, a character":               in("\"\u202e\""),
-		"arguments. Write at most 256":                    in(`format("", range(299)...)`),
-		"an expression of too many parts within one anot": "locals {\n a0 = 1\n" + chain(500) + "}\n",
-		"the plan's values need more than 16 MiB":         "locals {\n s = \"" + repeat("x", 4000) + "\"\n a = [for i in range(1000) : local.s]\n" + doubled(9) + "}\n",
-		"a collection of 10001 elements":                  in(`concat(range(10000), [1])`),
+		"1048577 bytes are more than a plan may have":   repeat("\n", 1<<20+1),
+		"more than 20000 words and signs":               repeat("a = 1\n", 6000),
+		"a word or string of 4097 bytes":                in(`["` + repeat("x", 4097) + `"]`),
+		"a string, comment or line of more than 16 KiB": "/*" + repeat("x\n", 9<<10) + "*/",
+		"brackets nested more than 100 deep":            in(repeat("[", 101)),
+		"an expression of more than 100 operators":      in("1" + repeat("+1", 101)),
+		"a string of more than 4096 bytes":              in(`"${"` + repeat("x", 3000) + `"}${"` + repeat("x", 3000) + `"}"`),
+		"a string with U+202E, a character":             in("\"\u202e\""),
+		"arguments. Write at most 256":                  in(`format("", range(299)...)`),
+		"an expression that is nested too deeply":       "locals {\n a0 = 1\n" + chain(500) + "}\n",
+		"the plan's values need more than 16 MiB":       "locals {\n s = \"" + repeat("x", 4000) + "\"\n a = [for i in range(1000) : local.s]\n" + doubled(9) + "}\n",
+		"a collection of 10001 elements":                in(`concat(range(10000), [1])`),
 	} {
 		require.Contains(t, read(text), says)
 	}
@@ -201,9 +201,9 @@ func TestSelectors(t *testing.T) {
 		`up {}`:                      `up map[]`,
 		`a:b_c{x="1", y = "a\"\\n"}`: `a:b_c map[x:1 y:a"\n]`,
 		`{x="1"}`:                    "no metric's name at its beginning",
-		`up x`:                       `"x" behind the metric's name is not {LABEL="VALUE",…}`,
+		`up x`:                       `"x" after the metric's name is not {LABEL="VALUE",…}`,
 		`up{x=1}`:                    `"x=1" is not LABEL="VALUE"`,
-		`up{x="1",x="2"}`:            "label x stands twice",
+		`up{x="1",x="2"}`:            "label x is there twice",
 		`up{x="1" y="2"}`:            `"y=\"2\"" where a comma should be`,
 	} {
 		s, err := dialect.ParseSelector(text)

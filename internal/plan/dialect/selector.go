@@ -29,7 +29,7 @@ func ParseSelector(text string) (Selector, error) {
 	case rest == "":
 		return s, nil
 	case rest[0] != '{' || rest[len(rest)-1] != '}':
-		return s, fmt.Errorf("%s behind the metric's name is not {LABEL=\"VALUE\",…}", Quote(rest))
+		return s, fmt.Errorf("%s after the metric's name is not {LABEL=\"VALUE\",…}", Quote(rest))
 	}
 	for rest = rest[1 : len(rest)-1]; strings.TrimSpace(rest) != ""; {
 		m := labelPattern.FindStringSubmatch(rest)
@@ -37,7 +37,7 @@ func ParseSelector(text string) (Selector, error) {
 			return s, fmt.Errorf("%s is not LABEL=\"VALUE\"", Quote(rest))
 		}
 		if _, twice := s.Labels[m[1]]; twice {
-			return s, fmt.Errorf("label %s stands twice", m[1])
+			return s, fmt.Errorf("label %s is there twice", m[1])
 		}
 		s.Labels[m[1]] = unescapeLabel.Replace(m[2])
 		if rest = rest[len(m[0]):]; rest != "" && rest[0] != ',' {

@@ -196,7 +196,7 @@ func (r *targetReader) object() (*target, error) {
 func (r *targetReader) words() (*target, error) {
 	words := strings.Fields(r.text)
 	if len(words) != 2 {
-		return nil, r.fault(fmt.Sprintf("%.80q is no target: write a method and a URL, such as GET http://127.0.0.1:8080/", r.text))
+		return nil, r.fault(fmt.Sprintf("%.80q is not a target: write a method and a URL, such as GET http://127.0.0.1:8080/", r.text))
 	}
 	t := &target{method: words[0], url: words[1]}
 	for {
@@ -218,7 +218,7 @@ func (r *targetReader) words() (*target, error) {
 			t.bodied = true
 			return t, err
 		case !ok || strings.TrimSpace(value) == "":
-			return nil, r.fault(fmt.Sprintf("%.80q is no header: write NAME: VALUE, @ and the path of a body, or an empty line before the next target", r.text))
+			return nil, r.fault(fmt.Sprintf("%.80q is not a header: write NAME: VALUE, @ and the path of a body, or an empty line before the next target", r.text))
 		default:
 			t.add(name, strings.TrimSpace(value))
 		}
@@ -297,7 +297,7 @@ func (r *targetReader) path(text string) (string, error) {
 	}
 	path := u.RequestURI()
 	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c >= 0x7f }) || path[0] != '/' {
-		return "", r.fault(fmt.Sprintf("the URL %.80q: escape what is no printable ASCII, as %%20", text))
+		return "", r.fault(fmt.Sprintf("the URL %.80q: escape what is not printable ASCII, as %%20", text))
 	}
 	return path, nil
 }
@@ -308,7 +308,7 @@ var owned = []string{"host", "content-length", "transfer-encoding", "connection"
 func (r *targetReader) header(name, value string) error {
 	switch {
 	case !token(name):
-		return r.fault(fmt.Sprintf("%.80q is no header's name: write letters, digits and -", name))
+		return r.fault(fmt.Sprintf("%.80q is not a header's name: write letters, digits and -", name))
 	case slices.Contains(owned, strings.ToLower(name)):
 		return r.fault(fmt.Sprintf("the header %s: leave it out: it is written where the request is sent, Host as the target's host says", name))
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c >= 0x7f }):

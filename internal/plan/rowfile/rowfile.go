@@ -283,7 +283,7 @@ func (r *Reader) unquote(at int) (end int, err error) {
 			r.plain = append(r.plain, '"')
 			i++
 		case i+1 < len(rest) && rest[i+1] != ',':
-			return 0, r.wrong(at+i, `text behind a closing quote: write a quote within the field twice`)
+			return 0, r.wrong(at+i, `text after a closing quote: write a quote within the field twice`)
 		default:
 			r.all = append(r.all, field{r.plain[begin:], at, true})
 			return at + i + 1, nil

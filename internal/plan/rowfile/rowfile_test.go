@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		{CSV, "a,size\n", `1:1: no column "key": the first line names the columns, and there has to be key`},
 		{CSV, "size,key\n1\n", "2:1: 1 fields, and the key would be number 2"},
 		{CSV, "key\nab\"c\n", "2:3: a quote within a field"},
-		{CSV, "key,size\na,\"b\"c\n", "2:5: text behind a closing quote"},
+		{CSV, "key,size\na,\"b\"c\n", "2:5: text after a closing quote"},
 		{CSV, "key,size\na,\"b\n\nc\n", "2:3: a quote that is not closed"},
 		{CSV, "key,size\n\"a\nb\",c\"\n", "3:5: a quote within a field"},
 		{CSV, "key\n" + strings.Repeat("k", 1<<16), "2:1: more than the 65536 bytes"},

@@ -176,14 +176,14 @@ func (t *Reader) seconds(f int) (int64, error) {
 	for _, part := range [][]byte{whole, fraction} {
 		for _, c := range part {
 			if c < '0' || c > '9' || n > math.MaxInt64/10-9 {
-				return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+				return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number with up to nine digits after the point", text[:min(len(text), 40)]))
 			}
 			n = n*10 + int64(c-'0')
 			digits++
 		}
 	}
 	if digits == 0 || len(fraction) > 9 {
-		return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number of up to nine digits behind the point", text[:min(len(text), 40)]))
+		return 0, t.lines.Fault(f, fmt.Sprintf("%q is not a number with up to nine digits after the point", text[:min(len(text), 40)]))
 	}
 	for range 9 - len(fraction) {
 		if n > math.MaxInt64/10 {

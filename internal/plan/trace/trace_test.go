@@ -73,7 +73,7 @@ func TestMistakesInTraces(t *testing.T) {
 		{"cache", "1,a,1,0,0,get,0\n0.5,a,1,0,0,get,0\n", "2:1: time: the time goes back"},
 		{"cache", "x,a,1,0,0,get,0\n", `1:1: time: "x" is not a number`},
 		{"cache", "-1,a,1,0,0,get,0\n", `1:1: time: "-1" is not a number`},
-		{"cache", "1.0000000001,a,1,0,0,get,0\n", "up to nine digits behind the point"},
+		{"cache", "1.0000000001,a,1,0,0,get,0\n", "up to nine digits after the point"},
 		{"cache", "99999999999,a,1,0,0,get,0\n", "is too large"},
 		{"cache", "0,a,1,0,0,get,0\n31536001,a,1,0,0,get,0\n", "2:1: time: more than a year"},
 		{"cache", "1,,0,0,0,get,0\n", "1:3: key: a key of 0 bytes"},

@@ -94,7 +94,7 @@ func (f *keyFormat) verb(s string) (int, error) {
 	end := strings.IndexAny(s, "dx")
 	digits := s[:max(end, 0)]
 	if end < 0 || digits != "" && digits[0] != '0' {
-		return 0, fmt.Errorf("only %%d, %%0Nd, %%x, %%0Nx and %%%% may stand in it")
+		return 0, fmt.Errorf("only %%d, %%0Nd, %%x, %%0Nx and %%%% may be in it")
 	}
 	f.base = 10
 	if s[end] == 'x' {

@@ -25,7 +25,7 @@ func newMixture(weights []plan.Weight, words driver.Words) (mixture, error) {
 			return mixture{}, fmt.Errorf("op %q is not known", w.Op)
 		}
 		if !(w.Weight >= 0) {
-			return mixture{}, fmt.Errorf("the weight of op %q is %v, which is no share", w.Op, w.Weight)
+			return mixture{}, fmt.Errorf("the weight of op %q is %v, which is not a share", w.Op, w.Weight)
 		}
 		byVerb[verb] += w.Weight
 		total += w.Weight

@@ -23,7 +23,7 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		side := result.Sides[i]
 		for j, k := range kept {
 			if i == 1 && slices.ContainsFunc(a, func(other comparison.Kept) bool { return other.ID == k.ID }) {
-				return nil, fmt.Errorf("run %s stands on both sides: compare it with another", k.ID)
+				return nil, fmt.Errorf("run %s is on both sides: compare it with another", k.ID)
 			}
 			if side.Runs[j].Counts() {
 				c.runs[side.Name] = append(c.runs[side.Name], k.Run)

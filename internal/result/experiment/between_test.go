@@ -94,7 +94,7 @@ func TestBetweenRefuses(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	a, b := kept("a", 2, 1000, random), kept("b", 2, 1000, random)
 	_, err := experiment.Between(a, append(b, a[1]))
-	require.EqualError(t, err, "run a1 stands on both sides: compare it with another")
+	require.EqualError(t, err, "run a1 is on both sides: compare it with another")
 	b[0].Conclude(run.Aborted)
 	c, err := experiment.Between(a, b)
 	require.NoError(t, err)

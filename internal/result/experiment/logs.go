@@ -37,7 +37,7 @@ func (c *comparer) logs() []string {
 	if written == 0 {
 		return said
 	}
-	found := fmt.Sprintf("verified %d/%d entries that had to be there, by another process", verified, acknowledged)
+	found := fmt.Sprintf("verified %d/%d entries that must be there, by another process", verified, acknowledged)
 	if unproven > 0 {
 		found += fmt.Sprintf("; nothing in %d of %d phases", unproven, written)
 	}

@@ -31,9 +31,9 @@ func TestLogsAreSaidOnce(t *testing.T) {
 	require.Equal(t, []string{
 		"sync msync used on ext4 on /dev/vda", "a cache", "sync msync used where auto was asked, on ext4 on /dev/vda",
 		"sync clwb used on ext4 on /dev/vda, NOT durable",
-		"verified 11/12 entries that had to be there, by another process; nothing in 1 of 3 phases",
+		"verified 11/12 entries that must be there, by another process; nothing in 1 of 3 phases",
 	}, newComparer(x, append(runs, failed)).logs())
-	require.Equal(t, "verified 5/5 entries that had to be there, by another process", newComparer(x, runs[:1]).logs()[2], "all of them are proven")
+	require.Equal(t, "verified 5/5 entries that must be there, by another process", newComparer(x, runs[:1]).logs()[2], "all of them are proven")
 	require.Empty(t, newComparer(x, nil).logs())
 	runs[0].PhaseOrder = []string{"gone", "p", "q"}
 	require.Len(t, newComparer(x, runs[:1]).logs(), 3, "a phase that it does not have")

@@ -126,7 +126,7 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) 
 	}
 	if why.Text == "" && m.Kind != metric.Share {
 		if a, b = logs(a), logs(b); slices.Contains(slices.Concat(a, b), math.Inf(-1)) {
-			why = reason.Why{Code: reason.NoTime, Text: "a ratio wants values above 0"}
+			why = reason.Why{Code: reason.NoTime, Text: "a ratio needs values above 0"}
 		}
 	}
 	if why.Text != "" {

@@ -279,7 +279,7 @@ func TestFindings(t *testing.T) {
 		"equal":                      {"rate", nothing, rate, times(1000, 1, 1, 1), times(1000, 1, 1, 1), "^no difference shown: all runs have the same value$"},
 		"without variation":          {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1, 1), "^cannot tell: the runs of a side do not differ from each other"},
 		"one side without variation": {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1.001, 1), "^differs$"},
-		"zero":                       {"rate", nothing, rate, times(1000, 0, 1, 1), base, "^cannot tell: a ratio wants values above 0$"},
+		"zero":                       {"rate", nothing, rate, times(1000, 0, 1, 1), base, "^cannot tell: a ratio needs values above 0$"},
 		"a bucket":                   {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0078e-3, 1, 1, 1.0001), `^no difference shown \(MDE `},
 		"two buckets":                {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0157e-3, 1, 1, 1.0001), "^differs$"},
 		"set by the load":            {"rate", nothing, open(1), base, times(1.05, base...), "^no finding: the open load sets it, and both kept up$"},

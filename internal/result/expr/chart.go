@@ -121,7 +121,7 @@ func checkCurve(p *plan.Plan, l plan.Column, u unit) hcl.Diagnostics {
 		return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: what, Detail: write, Subject: expr.Range().Ptr()}}
 	}
 	if _, _, _, ok := latencyPath(expr); !ok || !isLatency(expr, phases) {
-		return fault("the value is no latency of an op",
+		return fault("the value is not a latency of an op",
 			"Write the name of one: phase.NAME.op.get.response, or its service, lag, latency.ok.response or acks[0].")
 	}
 	if u.kind != anything && u.kind != times {

@@ -48,9 +48,9 @@ func TestCheckChartsRefuses(t *testing.T) {
 		{plan.OverTime, "", `phase.get.op.get.growth.course.mean`, `a course has no time`, `Write over = "ops".`},
 		{"var.n", "", `phase.get.ended`, `the value is a string, not a number`, "phase.NAME.seconds"},
 		{"var.n", "", `phase.get.series`, `the value is a list of object, not a number`, "phase.NAME.seconds"},
-		{plan.OverQuantile, "", `phase.get.op.get.response.p99`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
-		{plan.OverQuantile, "", `phase.get.series`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
-		{plan.OverQuantile, "", `phase.get.setup.op.put.response`, `the value is no latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.op.get.response.p99`, `the value is not a latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.series`, `the value is not a latency of an op`, "phase.NAME.op.get.response"},
+		{plan.OverQuantile, "", `phase.get.setup.op.put.response`, `the value is not a latency of an op`, "phase.NAME.op.get.response"},
 		{plan.OverQuantile, "", `phase.get.op.put.response`, `phase.get.op has no "put"`, "There are get."},
 		{plan.OverQuantile, "/s", `phase.get.op.get.response`, `a time cannot be shown in "/s", which is for a rate`, `Write "s", "ms" or "us"`},
 	} {
@@ -150,7 +150,7 @@ func TestDrawSeries(t *testing.T) {
 	require.Empty(t, lines[0].reason)
 
 	lines = draw(t, plan.OverTime, `phase.get.series.response.p99`, v)
-	require.Contains(t, lines[0].reason, "fewer than 10 beyond that quantile")
+	require.Contains(t, lines[0].reason, "fewer than 10 lie beyond that quantile")
 	lines = draw(t, plan.OverTime, `phase.put-warm.series.rate`, v)
 	require.Equal(t, "phase put-warm has not run", lines[0].reason)
 

@@ -253,7 +253,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		{
 			"null in a list", `phase.get.series[1].response.p99 < 1`, nil,
-			"", "phase.get.series[1].response.p99 is null: no op ended ok or miss in that second, or fewer than 10 beyond that quantile; or ops failed, which are slower than any that did not",
+			"", "phase.get.series[1].response.p99 is null: no op ended ok or miss in that second, or fewer than 10 lie beyond that quantile; or ops failed, which count as slower than any that did not",
 		},
 		{
 			"nulls within", `max([for row in phase.get.series : row.response.p99]...) < 1`, nil,
@@ -303,7 +303,7 @@ func TestQuantilesOfThePlan(t *testing.T) {
 	require.True(t, *got[0].OK)
 	require.True(t, *got[1].OK)
 	require.True(t, *got[3].OK, "of a second, too")
-	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile takes 10", got[2].Reason)
+	require.Equal(t, "phase.get.op.get.service.p9999 is null: 0 of 1,000 samples lie beyond it; a quantile needs 10", got[2].Reason)
 }
 
 // A result of another plan decides nothing.

@@ -83,7 +83,7 @@ func ratioOf(a, b []float64) run.Cell {
 		logs := make([]float64, len(*values))
 		for i, v := range *values {
 			if logs[i] = math.Log(v); !(v > 0) {
-				return run.Cell{Reason: "a ratio wants values above 0"}
+				return run.Cell{Reason: "a ratio needs values above 0"}
 			}
 		}
 		*values = logs

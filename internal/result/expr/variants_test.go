@@ -81,7 +81,7 @@ func TestRatioColumns(t *testing.T) {
 	require.InDelta(t, 0.5, *once[2].Value, 1e-9)
 	require.Nil(t, once[1].Lo, "of one run")
 	require.Equal(t, []string{"it is the baseline", "this variant has no bound"}, []string{got.Rows[0].Cells[1].Reason, got.Rows[0].Cells[2].Reason})
-	require.Equal(t, "a ratio wants values above 0", got.Rows[3].Cells[1].Reason)
+	require.Equal(t, "a ratio needs values above 0", got.Rows[3].Cells[1].Reason)
 	require.Equal(t, "no run of this variant counts", Fill(plan.Table{Columns: table.Columns}, variants, 0).Rows[4].Cells[1].Reason)
 
 	table.Columns[2].Value = `a / baseline.a`

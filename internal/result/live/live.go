@@ -162,7 +162,7 @@ func (f *Feed) join() (w chan []byte, refused string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.watchers) >= MaxWatchers {
-		return nil, fmt.Sprintf("%d watch already, which is as many as may: come back later", MaxWatchers)
+		return nil, fmt.Sprintf("%d browsers watch already, the most that may: come back later", MaxWatchers)
 	}
 	w = make(chan []byte, behind)
 	if len(f.parts) > 0 {

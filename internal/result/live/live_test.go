@@ -175,7 +175,7 @@ func TestWatchersAreBounded(t *testing.T) {
 			b, refused := visit(t.Context(), f, nil)
 			refused()
 			require.Equal(t, http.StatusServiceUnavailable, b.Code)
-			require.Equal(t, "256 watch already, which is as many as may: come back later\n", b.Body.String())
+			require.Equal(t, "256 browsers watch already, the most that may: come back later\n", b.Body.String())
 		}
 		require.Equal(t, live.MaxWatchers, welcome)
 		leave()

@@ -70,7 +70,7 @@ func parse(address string) (*pgconn.Config, error) {
 	}
 	if err != nil {
 		return nil, errors.New("the database's URL has a setting that PostgreSQL does not know, or a value that does not fit: look at its sslmode, " +
-			"its port, and what stands behind the '?'")
+			"its port, and what follows the '?'")
 	}
 	return config, nil
 }

@@ -115,8 +115,8 @@ var families = [numFamilies]family{
 
 	assertHolds: {"loadgen_assert", gauge, "An assert of the plan: 1 it holds, 0 it does not; -1 until the end of the run, where asserts are evaluated, or if it could not be decided.", ofAssert},
 	assertLimit: {"loadgen_assert_limit", gauge, "The constant that an assert compares a figure with, in the figure's unit; absent if it compares two figures or joins several conditions.", []string{"run", "assert", "figure"}},
-	eventOn:     {"loadgen_event", gauge, "1 from when an event of a phase happened until it is undone or the phase is over, else 0; on the coordinator's page only, and not of flushes of caches that workers keep.", []string{"run", "phase", "event"}},
-	observed:    {"loadgen_observed", gauge, "A field of an observation as last read, in its own unit, also if it counts up; NaN until it was read, and when the last probe did not get it.", []string{"run", "observe", "field"}},
+	eventOn:     {"loadgen_event", gauge, "1 from when an event of a phase happened until it is undone or the phase is over, else 0; only on the coordinator's page, and not for flushes of caches that workers keep.", []string{"run", "phase", "event"}},
+	observed:    {"loadgen_observed", gauge, "The last value of a field of an observation, in its own unit, even if it is a counter; NaN before the first, and after a probe that did not get it.", []string{"run", "observe", "field"}},
 
 	phaseActive:      {"loadgen_phase_active", gauge, "1 while the phase is under way.", ofPhase},
 	phaseValidity:    {"loadgen_phase_validity", gauge, "Whether the phase's figures can be believed: 0 valid, 1 suspect, 2 invalid; -1 before it has ended.", ofPhase},

@@ -87,7 +87,7 @@ func (p *Pusher) tell(err error) {
 	p.sent++
 	if err == nil {
 		if p.down {
-			p.note(fmt.Sprintf("%s takes figures again", p.to))
+			p.note(fmt.Sprintf("%s accepts figures again", p.to))
 		}
 		p.down = false
 		return
@@ -95,7 +95,7 @@ func (p *Pusher) tell(err error) {
 	p.failed++
 	if !p.said[p.http.status] {
 		p.said[p.http.status], p.down = true, true
-		p.note(fmt.Sprintf("%s does not take the figures: %v; the run goes on, and pushes are tried again", p.to, err))
+		p.note(fmt.Sprintf("%s does not accept the figures: %v; the run goes on, and pushes are tried again", p.to, err))
 	}
 }
 
@@ -126,12 +126,12 @@ func (p *Pusher) push(ctx context.Context, within time.Duration) error {
 
 // hints say what to do about a receiver's refusals.
 var hints = map[int]string{
-	http.StatusUnauthorized:          "it wants a token, or another one: --remote-write-token-file",
+	http.StatusUnauthorized:          "it needs a token, or another one: --remote-write-token-file",
 	http.StatusForbidden:             "it does not let this token, or tenant, write",
 	http.StatusNotFound:              "it receives elsewhere, or not at all: Prometheus does at /api/v1/write, with --web.enable-remote-write-receiver",
 	http.StatusMethodNotAllowed:      "it receives elsewhere: Prometheus does at /api/v1/write",
 	http.StatusRequestEntityTooLarge: fmt.Sprintf("raise its limit; a request has at most %d series", maxSeries),
-	http.StatusTooManyRequests:       "it has been asked again until the time was up; raise its limit",
+	http.StatusTooManyRequests:       "pushes were tried again until the time was up; raise its limit",
 }
 
 // why puts an error into words. URLs stay out of it, since a query may be secret.

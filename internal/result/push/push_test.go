@@ -69,10 +69,10 @@ func TestWhatAReceiverRefuses(t *testing.T) {
 		words  string
 	}{
 		{400, strings.Repeat("out of order\n", 10_000), false, "400 Bad Request: out of order"},
-		{401, "", false, "401 Unauthorized (it wants a token, or another one: --remote-write-token-file)"},
+		{401, "", false, "401 Unauthorized (it needs a token, or another one: --remote-write-token-file)"},
 		{404, "", false, "404 Not Found (it receives elsewhere, or not at all: Prometheus does at /api/v1/write, with --web.enable-remote-write-receiver)"},
 		{413, "too big", false, "413 Request Entity Too Large: too big (raise its limit; a request has at most 2000 series)"},
-		{429, "", true, "429 Too Many Requests (it has been asked again until the time was up; raise its limit)"},
+		{429, "", true, "429 Too Many Requests (pushes were tried again until the time was up; raise its limit)"},
 		{307, "", false, "307 Temporary Redirect"},
 		{503, "", true, "503 Service Unavailable"},
 	} {
@@ -95,7 +95,7 @@ func TestWhatAReceiverRefuses(t *testing.T) {
 			var said notes
 			p := push.Start(to, counting(), said.add)
 			if !test.again {
-				said.await(t, "does not take the figures: "+test.words)
+				said.await(t, "does not accept the figures: "+test.words)
 			}
 			p.Close(t.Context())
 			said.await(t, "the last figures did not reach "+to.String()+": "+test.words)

@@ -56,7 +56,7 @@ func (r *Receiver) Header(text string) error {
 	name, value = http.CanonicalHeaderKey(name), strings.TrimSpace(value)
 	switch {
 	case !headerName.MatchString(name) || !headerValue.MatchString(value):
-		return fmt.Errorf("%q is no header: write a name, a colon and a value, such as 'X-Scope-OrgID: team'", text)
+		return fmt.Errorf("%q is not a header: write a name, a colon and a value, such as 'X-Scope-OrgID: team'", text)
 	case name == "Authorization":
 		return errors.New("others on this machine can see what is in Authorization: put the token into a file and name it with --remote-write-token-file")
 	case slices.Contains(reserved, name):

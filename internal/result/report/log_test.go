@@ -39,7 +39,7 @@ func TestMarkdownSaysWhatALogPromised(t *testing.T) {
 | fill | device | 5.12 kB an op, 2.50 times the entries, flushes are not known: sda is never flushed |
 | fill | syncs | 25 % with 1 entry, 50 % with 2, 25 % with 5 to 8 |
 | fill | at risk | acknowledged and not durable: up to 2,000 entries, 3.00 kB, for 500 ms, on average 1000.5 entries, 1.50 kB, the last sync took 2.00 ms |
-| fill | verified | 19/20 entries that had to be there, by another process |
+| fill | verified | 19/20 entries that must be there, by another process |
 | fill | caveat | tmpfs lives in memory |
 `, logs)
 }

@@ -236,7 +236,7 @@ func (x *Experiment) CheckValid() error {
 		return slices.ContainsFunc(x.Variants, func(v Variant) bool { return v.Name == name })
 	}
 	if !known(x.Baseline) {
-		return fmt.Errorf("baseline %q is no variant of the experiment", x.Baseline)
+		return fmt.Errorf("baseline %q is not a variant of the experiment", x.Baseline)
 	}
 	for _, r := range x.Runs {
 		if !known(r.Variant) {

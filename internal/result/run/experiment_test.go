@@ -77,7 +77,7 @@ func TestInvalidOutweighsAssertsOnly(t *testing.T) {
 func TestInconsistentExperiments(t *testing.T) {
 	for want, spoil := range map[string]func(x *Experiment){
 		"experiment of schema 9, this loadgen reads 2 and 3":          func(x *Experiment) { x.Schema = 9 },
-		`baseline "b" is no variant of the experiment`:                func(x *Experiment) { x.Baseline = "b" },
+		`baseline "b" is not a variant of the experiment`:             func(x *Experiment) { x.Baseline = "b" },
 		`run r is of variant "b", which the experiment does not have`: func(x *Experiment) { x.Runs = []ExperimentRun{{ID: "r", Variant: "b"}} },
 		`table "t": 1 cells in row "r", 0 columns`: func(x *Experiment) {
 			x.Tables = []Table{{Title: "t", Rows: []TableRow{{Name: "r", Cells: []Cell{{}}}}}}

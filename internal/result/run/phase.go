@@ -34,8 +34,8 @@ type Phase struct {
 	OpCostSeconds  *float64 `json:"op_cost_seconds"`  // the loops' processor time per op
 	ExpectedLagP99 *float64 `json:"expected_lag_p99"` // open: p99 lag of a queue with that cost at the loops' load, seconds
 
-	Log       *worker.Log          `json:"log"`                 // null if the target is no log
-	Device    *Device              `json:"device,omitempty"`    // absent if the target is no log
+	Log       *worker.Log          `json:"log"`                 // null if the target is not a log
+	Device    *Device              `json:"device,omitempty"`    // absent if the target is not a log
 	Cache     *Cache               `json:"cache,omitempty"`     // absent if no target reads through a cache
 	Verify    *Verify              `json:"verify,omitempty"`    // absent if the phase does not look for lost writes
 	Staleness *Staleness           `json:"staleness,omitempty"` // absent if the phase does not measure it
@@ -68,7 +68,7 @@ type Phase struct {
 	Probes  map[string]*Probes             `json:"probes"`  // by observation
 
 	Levels []Level `json:"levels"` // of stages or of a search, in order
-	Search *Search `json:"search"` // null if the phase is no search
+	Search *Search `json:"search"` // null if the phase is not a search
 }
 
 // Lost names what ended ops without an answer: a lost connection, or a failed log.

@@ -75,7 +75,7 @@ type weighing struct {
 var (
 	errMuch   = fmt.Errorf("decoding it would take more than %d MiB", maxDecoded>>20)
 	errLong   = fmt.Errorf("a text of more than %d bytes, or a number of more than %d digits", maxString, maxNumber)
-	errDeep   = fmt.Errorf("more than %d objects and arrays in each other", maxDepth)
+	errDeep   = fmt.Errorf("objects and arrays nested more than %d deep", maxDepth)
 	errNoJSON = errors.New("no JSON")
 )
 

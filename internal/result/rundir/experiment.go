@@ -136,7 +136,7 @@ func ReopenExperiment(root, id string) (*Experiment, *run.Experiment, error) {
 	}
 	x, err := LoadExperiment(root, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s is no experiment", id)
+		err = fmt.Errorf("%s is not an experiment", id)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, e.Close())

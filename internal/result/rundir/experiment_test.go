@@ -62,9 +62,9 @@ func TestExperimentsThatCannotBeLoaded(t *testing.T) {
 	require.NoError(t, err)
 	path := d.Path()
 	for want, text := range map[string]string{
-		"unexpected end of JSON input":                 `{"schema":`,
-		"experiment of schema 7, this loadgen reads 2": `{"schema": 7}`,
-		`baseline "b" is no variant of the experiment`: `{"schema": 2, "baseline": "b"}`,
+		"unexpected end of JSON input":                    `{"schema":`,
+		"experiment of schema 7, this loadgen reads 2":    `{"schema": 7}`,
+		`baseline "b" is not a variant of the experiment`: `{"schema": 2, "baseline": "b"}`,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(path, experimentFile), []byte(text), 0o644))
 		_, err := LoadExperiment(root, x.ID)

@@ -117,7 +117,7 @@ func (u *unpacking) unfold(pack io.Reader) error {
 	buffered := bufio.NewReader(pack)
 	zip, err := gzip.NewReader(buffered)
 	if err != nil {
-		return fmt.Errorf("it is no pack of loadgen's: %w", err)
+		return fmt.Errorf("it is not a pack of loadgen: %w", err)
 	}
 	zip.Multistream(false)
 	in := tar.NewReader(zip)
@@ -137,10 +137,10 @@ func (u *unpacking) unfold(pack io.Reader) error {
 	if n, err := io.Copy(io.Discard, io.LimitReader(zip, 1)); err != nil {
 		return err // gzip's checksum may be wrong, too
 	} else if n > 0 {
-		return errors.New("there is more behind the last file")
+		return errors.New("there is more after the last file")
 	}
 	if _, err := buffered.ReadByte(); err != io.EOF {
-		return errors.New("there is more behind the end")
+		return errors.New("there is more after the end")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func next(in *tar.Reader, name string) (int64, error) {
 	case err != nil:
 		return 0, noEOF(err)
 	case h.Name != name || h.Typeflag != tar.TypeReg || h.Format != tar.FormatUSTAR:
-		return 0, fmt.Errorf("%q of type %q stands where the file %s should", h.Name, h.Typeflag, name)
+		return 0, fmt.Errorf("%q of type %q is where the file %s should be", h.Name, h.Typeflag, name)
 	}
 	return h.Size, nil
 }
@@ -168,7 +168,7 @@ func noEOF(err error) error {
 func (u *unpacking) readManifest(in *tar.Reader) error {
 	size, err := next(in, manifestFile)
 	if err != nil {
-		return fmt.Errorf("it is no pack of loadgen's: %w", err)
+		return fmt.Errorf("it is not a pack of loadgen: %w", err)
 	}
 	if size > maxManifest {
 		return fmt.Errorf("a manifest of %d bytes, at most %d are read", size, maxManifest)

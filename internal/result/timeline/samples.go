@@ -119,7 +119,7 @@ func ReadSamples(r io.Reader, f func(*Sample) error) error {
 		case err != nil:
 			return fmt.Errorf("line %d: %w", n, err)
 		case n == 1 && !slices.Equal(row, sampleColumns):
-			return fmt.Errorf("line 1 names other columns than %s: it is no file of samples, or another version's", strings.Join(sampleColumns, ","))
+			return fmt.Errorf("line 1 names other columns than %s: it is not a file of samples, or of another version", strings.Join(sampleColumns, ","))
 		case n == 1:
 			continue
 		}

@@ -93,9 +93,9 @@ func filled(name string, with any) (string, error) {
 // wordsOf explains the page's abbreviations.
 func wordsOf(all []timeline.Source) []words.Fact {
 	list := []words.Fact{
-		{Name: "?", Text: []string{"behind a figure: SUSPECT. Quote it with the reason only, which stands at the top."}},
-		{Name: "!", Text: []string{"behind a figure, or struck through: INVALID. Do not use it; the reason stands at the top."}},
-		{Name: "–", Text: []string{"there is no such figure: of a quantile, fewer than 10 samples lie beyond it; elsewhere the reason stands below."}},
+		{Name: "?", Text: []string{"after a figure: SUSPECT. Quote it only with the reason, which is at the top."}},
+		{Name: "!", Text: []string{"after a figure, or struck through: INVALID. Do not use it; the reason is at the top."}},
+		{Name: "–", Text: []string{"no such figure: for a quantile, fewer than 10 samples lie beyond it; for any other, the reason is below."}},
 		{Name: "response", Text: []string{"from when the op was due to its answer; service: from when it was sent; lag: from due to sent."}},
 		{Name: "p99", Text: []string{"99 % of the ops took no longer; read from merged histograms, less than 0.8 % too high."}},
 	}
@@ -106,7 +106,7 @@ func wordsOf(all []timeline.Source) []words.Fact {
 			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
 			words.Fact{Name: "differs", Text: []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
 			words.Fact{Name: "MDE", Text: []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
-			words.Fact{Name: "p (Holm)", Text: []string{"of Welch's t test, adjusted for all comparisons of the experiment: the more there are, the more of them differ by chance."}},
+			words.Fact{Name: "p (Holm)", Text: []string{"of Welch's t test, adjusted for all comparisons of the experiment, since of many comparisons, some differ by chance."}},
 		)
 	}
 	return list

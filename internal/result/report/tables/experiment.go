@@ -37,7 +37,7 @@ func Judgement(x *run.Experiment) []string {
 		run.Complete: "All runs are complete.",
 		run.Capped:   "All runs are complete, but for those that the plan's CAP has ended or left out.",
 		run.Degraded: "The experiment is DEGRADED: a part of a run was lost.",
-		run.Aborted:  "A run was ABORTED: it is not all that was planned.",
+		run.Aborted:  "A run was ABORTED before all that was planned was done.",
 		run.Failed:   "A run FAILED: something could not be run.",
 	}[x.Verdict.Completeness]}
 	if !x.Finished {

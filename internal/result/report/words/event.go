@@ -41,9 +41,9 @@ func Event(ph *run.Phase, name string) []string {
 		parts = append(parts, "FAILED: "+e.Failed)
 	}
 	if e.RecoveredSeconds != nil {
-		parts = append(parts, "as before from "+quantity.Duration(*e.RecoveredSeconds)+" on")
+		parts = append(parts, "recovered after "+quantity.Duration(*e.RecoveredSeconds))
 	} else {
-		parts = append(parts, "not as before again: "+ph.Nulls["event."+name+".recovered_seconds"])
+		parts = append(parts, "not recovered: "+ph.Nulls["event."+name+".recovered_seconds"])
 	}
 	for _, w := range []struct {
 		name string

@@ -54,15 +54,15 @@ func shown(g *run.Growth) string {
 	case g.Order == nil:
 		return ""
 	case g.Shown == "grows" && g.Drifted() >= 0:
-		return "so an op costs more, the more there are"
+		return "so ops cost more as their number grows"
 	case g.Shown == "grows":
-		return "so " + before + "an op costs more, the more there are"
+		return "so " + before + "ops cost more as their number grows"
 	case g.Shown == "falls" && g.Drifted() <= 0:
-		return "so ops got quicker, as those of a program that warms up do, such as a JVM"
+		return "so ops got quicker, as in a program that warms up, such as a JVM"
 	case g.Shown == "falls":
 		return "so " + before + "they got quicker"
 	case g.Wide():
-		return "too little to tell growth from none: the interval is wide"
+		return "growth cannot be told from none: the interval is too wide"
 	}
 	return "so " + before + "no growth is shown"
 }

@@ -190,5 +190,5 @@ func proofOf(ph *run.Phase) string {
 	if l.Proof == nil {
 		return "nothing: " + l.Unproven
 	}
-	return fmt.Sprintf("%s/%s entries that had to be there, by another process", quantity.Thousands(l.Proof.Verified), quantity.Thousands(l.Proof.Acknowledged))
+	return fmt.Sprintf("%s/%s entries that must be there, by another process", quantity.Thousands(l.Proof.Verified), quantity.Thousands(l.Proof.Acknowledged))
 }

@@ -83,7 +83,7 @@ func Verdict(r *run.Run) []string {
 		run.Complete: "The run is complete.",
 		run.Capped:   "The run was CAPPED: the plan's cap has ended it, and it counts as far as it got.",
 		run.Degraded: "The run is DEGRADED: a part of it was lost.",
-		run.Aborted:  "The run was ABORTED: it is not all that was planned.",
+		run.Aborted:  "The run was ABORTED before all that was planned was done.",
 		run.Failed:   "The run FAILED: something could not be run.",
 	}[r.Verdict.Completeness]}
 	if len(r.PhaseOrder) > 0 {

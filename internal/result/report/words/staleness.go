@@ -12,7 +12,7 @@ func Staleness(ph *run.Phase) []string {
 	case s == nil:
 		return nil
 	case s.Ratio == nil:
-		return []string{"no get was answered of a key that had been put"}
+		return []string{"no get of a key that had been put was answered"}
 	}
 	parts := []string{
 		quantity.Percent(*s.Ratio) + " of gets stale, " + quantity.Thousands(s.Stale) + " of " + quantity.Thousands(s.Gets),

@@ -112,15 +112,15 @@ func TestGrownSaysOneThing(t *testing.T) {
 		low, high, drift float64
 		says             string
 	}{
-		{0.8, 0.9, 16, "so an op costs more, the more there are"},
-		{0.8, 0.9, 0.5, "so ops got quicker at first; in the second half an op costs more, the more there are"},
-		{-0.9, -0.8, 0.1, "so ops got quicker, as those of a program that warms up do, such as a JVM"},
+		{0.8, 0.9, 16, "so ops cost more as their number grows"},
+		{0.8, 0.9, 0.5, "so ops got quicker at first; in the second half ops cost more as their number grows"},
+		{-0.9, -0.8, 0.1, "so ops got quicker, as in a program that warms up, such as a JVM"},
 		{-0.9, -0.8, 2, "so ops got slower at first; in the second half they got quicker"},
 		{-0.1, 0.1, 1.1, "so no growth is shown"},
 		{-0.1, 0.1, 4.78, "so ops got slower at first; in the second half no growth is shown"},
 		{-0.1, 0.1, 0.5, "so ops got quicker at first; in the second half no growth is shown"},
-		{-0.6, 0.9, 4.78, "too little to tell growth from none: the interval is wide"},
-		{-0.6, 0.9, 1, "too little to tell growth from none: the interval is wide"},
+		{-0.6, 0.9, 4.78, "growth cannot be told from none: the interval is too wide"},
+		{-0.6, 0.9, 1, "growth cannot be told from none: the interval is too wide"},
 	} {
 		order := (tt.low + tt.high) / 2
 		g := &run.Growth{Ops: 1000, Order: &order, OrderLo: &tt.low, OrderHi: &tt.high, Drift: &tt.drift}

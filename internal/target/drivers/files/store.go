@@ -246,7 +246,7 @@ func (s *store) clear(ctx context.Context, shelf int) error {
 			return err
 		}
 		if !ours(name) {
-			return fmt.Errorf("%s is no file of loadgen: move it away, and let nobody else change files below --log-root", filepath.Join(s.path(), shelfName(shelf), name))
+			return fmt.Errorf("%s is not a file of loadgen: move it away, and let nobody else change files below --log-root", filepath.Join(s.path(), shelfName(shelf), name))
 		}
 		if err := s.kernel.unlink(int(dir.Fd()), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -110,7 +110,7 @@ func inspectable(path string, head pmlog.Region) error {
 	}
 	switch {
 	case !ours(first):
-		return fmt.Errorf("%s is no file that a log was in", path)
+		return fmt.Errorf("%s is not a log file", path)
 	case bytes.HasPrefix(first, []byte(entryMagic)):
 		return fmt.Errorf("%s is of layout raw, or a channel without its file %s: it has entries and nothing that says which of them count", path, sideName(path))
 	}
@@ -191,7 +191,7 @@ func (c *Contents) channel(data, side *pmem.View) error {
 			return nil, err
 		}
 		if !isEntry(p) {
-			return nil, fmt.Errorf("the %d bytes at %d are no entry: %w", len(p), from, pmlog.ErrCorrupt)
+			return nil, fmt.Errorf("the %d bytes at %d are not an entry: %w", len(p), from, pmlog.ErrCorrupt)
 		}
 		return p, nil
 	})
@@ -290,7 +290,7 @@ func (c *Contents) follow(s *SessionEntries, m mark) {
 	switch due := s.Highest + 1; {
 	case c.Layout == layoutArray:
 	case m.number() < due:
-		c.Damage.add(1, "%v stands behind %v", m, markOf(s.Session, s.Highest))
+		c.Damage.add(1, "%v comes after %v", m, markOf(s.Session, s.Highest))
 	case m.number() > due:
 		c.Gaps.add(m.number()-due, "%v is not there; the next is entry %d", markOf(s.Session, due), m.number())
 		if c.Layout == layoutChannel { // a channel loses nothing in between

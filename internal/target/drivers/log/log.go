@@ -133,14 +133,14 @@ func (c *Config) Validate() error {
 	if c.Prealloc == string(pmem.Extending) {
 		only(`prealloc = "none"`, true, layoutRaw)
 		if c.Sync != string(pmem.Fdatasync) {
-			errs = append(errs, fmt.Errorf(`prealloc is "none", which wants sync = "fdatasync": a mapped file has to have its blocks; write that, or prealloc = %q`, pmem.Reserved))
+			errs = append(errs, fmt.Errorf(`prealloc is "none", which needs sync = "fdatasync": a mapped file has to have its blocks; write that, or prealloc = %q`, pmem.Reserved))
 		}
 	}
 	if c.Order == string(pmlog.Relaxed) && c.Commit == string(pmlog.ByLength) {
-		errs = append(errs, errors.New(`commit is "length", which wants order = "strict"`))
+		errs = append(errs, errors.New(`commit is "length", which needs order = "strict"`))
 	}
 	if c.Padding == 8 && c.Commit == string(pmlog.ByLength) {
-		errs = append(errs, errors.New(`commit is "length", which wants padding = 64 or 256`))
+		errs = append(errs, errors.New(`commit is "length", which needs padding = 64 or 256`))
 	}
 	if c.GroupCommit != nil {
 		errs = append(errs, c.sharing("group_commit")...)
@@ -201,7 +201,7 @@ func (Driver) Check(config any, v driver.Verb) error {
 	case v == driver.Read && c.Sync == string(pmem.ODirect):
 		return fmt.Errorf("sync is %q, which is for writes: reads would go through the page cache; leave the op read out, or write sync = %q", c.Sync, pmem.ODsync)
 	case v == driver.Read && c.renews():
-		return fmt.Errorf("prealloc is %q: each phase makes the files anew, and finds nothing to read; write prealloc = %q", c.Prealloc, pmem.Zeroed)
+		return fmt.Errorf("prealloc is %q: each phase makes new files, which have nothing to read; write prealloc = %q", c.Prealloc, pmem.Zeroed)
 	}
 	return nil
 }

@@ -317,7 +317,7 @@ func TestRawFilesOfNewBlocks(t *testing.T) {
 				require.Equal(t, size, info.Size())
 				at.Fresh, at.Epoch = false, at.Epoch+1
 			}
-			require.ErrorContains(t, Driver{}.Check(c, driver.Read), "finds nothing to read")
+			require.ErrorContains(t, Driver{}.Check(c, driver.Read), "have nothing to read")
 			s := open(t, c, at)
 			proof := verify(t, s)
 			require.Empty(t, proof.Wrong, "nothing was written")
@@ -654,7 +654,7 @@ func TestFilesStayBelowTheRoot(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(outside, "file"), filepath.Join(at.Root, "wal-w0.pmlog")))
 	for dir, says := range map[string]string{
 		"..": "write a path below it, without ..", "a/../../b": "is not below", outside: "is not below", filepath.Dir(at.Root): "write another dir, or --log-root " + filepath.Dir(at.Root), "/": "is not below", "link": "it is a symbolic link: write a dir that can be made below ", "link/a": "it is a symbolic link", "inside": "it is a symbolic link", "there/inside/a": "it is a symbolic link",
-		"": "is no file that a log was in",
+		"": "has the name of a log file",
 	} {
 		_, err := Driver{}.Open(t.Context(), config(t, func(c *Config) { c.Dir = dir }), at)
 		require.ErrorContains(t, err, says, dir)
@@ -781,7 +781,7 @@ func TestConfigs(t *testing.T) {
 		`clear is ""`:       func(c *Config) { c.Full = "" },
 		"file_size is 10 ":  func(c *Config) { c.FileSize = 10 },
 		`prealloc is "all"`: func(c *Config) { c.Prealloc = "all" },
-		`prealloc is "none", which wants sync = "fdatasync"`: func(c *Config) { c.Layout, c.Prealloc = layoutRaw, "none" },
+		`prealloc is "none", which needs sync = "fdatasync"`: func(c *Config) { c.Layout, c.Prealloc = layoutRaw, "none" },
 		`prealloc = "none" is for the layouts ["raw"]`:       func(c *Config) { c.Prealloc, c.Sync = "none", "fdatasync" },
 		"padding is 7":     func(c *Config) { c.Padding = 7 },
 		`order is "loose"`: func(c *Config) { c.Order = "loose" },
@@ -790,15 +790,15 @@ func TestConfigs(t *testing.T) {
 		`sync = "o_dsync" is for the layouts ["raw"]; leave it out with "append"`: func(c *Config) { c.Sync = "o_dsync" },
 		`sync = "o_direct" is for the layouts ["raw"]`:                            func(c *Config) { c.Sync, c.Layout = "o_direct", layoutArray },
 		`sync_every with sync = "o_direct", which has no sync to share`:           func(c *Config) { c.Layout, c.Sync, c.SyncEvery = layoutRaw, "o_direct", new("100") },
-		`prealloc is "none", which wants sync = "fdatasync": `:                    func(c *Config) { c.Layout, c.Sync, c.Prealloc = layoutRaw, "o_dsync", "none" },
+		`prealloc is "none", which needs sync = "fdatasync": `:                    func(c *Config) { c.Layout, c.Sync, c.Prealloc = layoutRaw, "o_dsync", "none" },
 		"padding is for the layouts":                                              func(c *Config) { c.Layout, c.Padding = layoutRaw, 256 },
 		`clear = "never" is for the layouts`:                                      func(c *Config) { c.Layout, c.Full = layoutRaw, "never" },
 		`clear = "outside" is for the layouts`:                                    func(c *Config) { c.Layout, c.Full = layoutArray, "outside" },
 		"crc is for":                                                              func(c *Config) { c.CRC = true },
 		"order is for":                                                            func(c *Config) { c.Layout, c.Order = layoutRaw, "relaxed" },
 		"commit is for":                                                           func(c *Config) { c.Layout, c.Commit = layoutChannel, "length" },
-		`commit is "length", which wants order = "strict"`:                        func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
-		`commit is "length", which wants padding = 64 or 256`:                     func(c *Config) { c.Padding, c.Commit = 8, "length" },
+		`commit is "length", which needs order = "strict"`:                        func(c *Config) { c.Order, c.Commit = "relaxed", "length" },
+		`commit is "length", which needs padding = 64 or 256`:                     func(c *Config) { c.Padding, c.Commit = 8, "length" },
 	} {
 		c := Driver{}.NewConfig().(*Config)
 		change(c)
@@ -982,7 +982,7 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 			path := filepath.Join(at.Root, name)
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			_, err := Driver{}.Open(t.Context(), config(t, nil), at)
-			require.EqualError(t, err, path+" is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target")
+			require.EqualError(t, err, path+" has the name of a log file and is not one: move it away, or write another --log-root, or another dir in the target")
 			is, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, text, string(is))

@@ -230,7 +230,7 @@ func (s *store) checkLeft(name string) error {
 
 // foreign returns the error for a file that has a log's name but is not one.
 func (s *store) foreign(name string) error {
-	return fmt.Errorf("%s is no file that a log was in, and has the name of one: move it away, or write another --log-root, or another dir in the target", s.path(name))
+	return fmt.Errorf("%s has the name of a log file and is not one: move it away, or write another --log-root, or another dir in the target", s.path(name))
 }
 
 // describe says what the files are.

@@ -227,7 +227,7 @@ func (v *verifier) entries(f *fileClaim, r reader) {
 		if older > 0 {
 			older--
 			if !v.foreign(p) {
-				v.wrong("%s: an entry of this phase stands before all of an earlier one's", f.Name)
+				v.wrong("%s: an entry of this phase comes before all of an earlier one's", f.Name)
 			}
 			return
 		}

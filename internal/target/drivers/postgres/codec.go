@@ -183,7 +183,7 @@ func firstColumn(row []byte) ([]byte, error) {
 		}
 	}
 	if len(rest) != 0 {
-		return nil, fmt.Errorf("postgres: %d bytes behind the columns of a row", len(rest))
+		return nil, fmt.Errorf("postgres: %d bytes after the columns of a row", len(rest))
 	}
 	return first, nil
 }

@@ -50,7 +50,7 @@ var refused = map[string]string{
 
 const (
 	transacts = "whose transaction would take in other requests on the connection: each request is a transaction of its own; write one statement (WITH … joins several), or call a function"
-	streams   = "which is no request with one answer: write INSERT or SELECT"
+	streams   = "which is not a request with one answer: write INSERT or SELECT"
 	connects  = "which changes the connection for all ops on it: write settings in the target's url, such as ?options=-c%20work_mem%3D64MB"
 )
 

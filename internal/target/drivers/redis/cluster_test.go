@@ -167,7 +167,7 @@ func TestReplicasOfServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []driver.Node{{Addr: master, Slots: all}, {Addr: replica}}, got, "gets ask the master")
 	_, err = question(replica, byRole)
-	require.ErrorContains(t, err, "the server is no master, but a slave")
+	require.ErrorContains(t, err, "the server is not a master, but a slave")
 	_, err = question(master, watched)
 	require.ErrorContains(t, err, "the server is no Sentinel")
 }

@@ -164,8 +164,8 @@ func unfit(name string, args []string) error {
 }
 
 const (
-	blocks     = "which keeps all requests behind it on the connection waiting: write the command that answers at once"
-	subscribes = "after which a connection has messages instead of replies: it is no request for a load"
+	blocks     = "which keeps all later requests on the connection waiting: write the command that answers at once"
+	subscribes = "after which a connection has messages instead of replies: it does not fit a load"
 	transacts  = "whose requests belong together, and sessions share connections: write a script instead, which is one request and as atomic"
 	connects   = "which changes the connection for all ops on it: write what it is for in the target"
 	manages    = "which is for managing a server, not for a load: leave it out"

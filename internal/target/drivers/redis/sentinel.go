@@ -137,7 +137,7 @@ func replicated(conn net.Conn, in *replyReader) ([]driver.Node, error) {
 		return nil, err
 	}
 	if string(role.text) != "master" {
-		return nil, fmt.Errorf("the server is no master, but a %s: write its master's endpoint, which knows all replicas", printable(role.text))
+		return nil, fmt.Errorf("the server is not a master, but a %s: write its master's endpoint, which knows all replicas", printable(role.text))
 	}
 	if _, err = in.value(); err != nil { // the replication offset
 		return nil, err

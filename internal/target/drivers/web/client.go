@@ -123,7 +123,7 @@ func (c *client) encode(w *wording, req *driver.Request) (rest []byte, err error
 	if w.whole {
 		var is bool
 		if c.out, is = w.appendWhole(c.out[:0], req.Key); !is {
-			return nil, errors.New("a key that is no request: write form = \"vegeta\" and the file of the requests in the dataset's keys")
+			return nil, errors.New("a key that is not a request: write form = \"vegeta\" and the file of the requests in the dataset's keys")
 		}
 		return nil, nil
 	}
@@ -163,7 +163,7 @@ func (c *client) exchange(ctx context.Context, w *wording, req *driver.Request) 
 		return err
 	}
 	if c.in.Buffered() > 0 {
-		return errors.New("bytes behind the response, which answer nothing")
+		return errors.New("bytes after the response, which answer nothing")
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (Driver) Identify(ctx context.Context, conn net.Conn, link driver.Link) (ma
 		return response.ReadLimitBody(newReader(conn), 1)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask for HEAD /: %w: it is no HTTP/1.1 server, or wants TLS: write tls {} in the target then", err)
+		return nil, fmt.Errorf("ask for HEAD /: %w: it is not an HTTP/1.1 server, or needs TLS: then write tls {} in the target", err)
 	}
 	name, version, _ := strings.Cut(string(response.Header.Server()), "/")
 	if name == "" {

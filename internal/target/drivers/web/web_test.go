@@ -339,7 +339,7 @@ func TestRequestsThatAreKeys(t *testing.T) {
 	}
 	for _, key := range []string{"", "key:1", "GET / HTTP/1.1\r\n", "\r\n\r\nGET / HTTP/1.1\r\n"} {
 		_, err := do(t, s, &driver.Request{Verb: replay, Key: []byte(key)})
-		require.ErrorContains(t, err, "a key that is no request", "%q", key)
+		require.ErrorContains(t, err, "a key that is not a request", "%q", key)
 	}
 	w, err := compile(&Form{Request: Request{Form: "vegeta"}}, replay)
 	require.NoError(t, err)
