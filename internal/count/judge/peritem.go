@@ -147,6 +147,9 @@ func (c *census) perItem(o *Observation, of footprint.Fields, name string, nodes
 	if c.why != "" {
 		return is, c.code, c.why
 	}
+	if first, missing := valueOf(o.first, name); first == nil {
+		return is, reason.NotTold, missing
+	}
 	var items, memory []float64
 	for i := range o.rows.Cells {
 		probe := &o.rows.Cells[i]

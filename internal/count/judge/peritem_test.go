@@ -33,6 +33,9 @@ func filling(had, items float64, fields ...string) *run.Phase {
 		return &run.Probe{At: n, Value: told}
 	}
 	takes := func(n float64) *run.Probe {
+		if items < 5000 { // a small server is in loadgen's control group
+			return &run.Probe{At: n, Value: map[string]float64{"rss_bytes": 2e6 + 320*n}, Missing: map[string]string{"cgroup_bytes": "loadgen is in it"}}
+		}
 		return &run.Probe{At: n, Value: map[string]float64{"rss_bytes": 2e6 + 320*n, "cgroup_bytes": 3e6 + 330*n}}
 	}
 	o, process := &Observation{}, &Observation{}
@@ -78,4 +81,7 @@ func TestNothingAboutItemsWithoutAnEmptyStore(t *testing.T) {
 		require.Nil(t, p.Observe["server"]["used_memory"].PerItem)
 		require.Equal(t, why, p.Nulls["observe.server.used_memory.per_item"])
 	}
+	small := filling(0, 2000, "used_memory", "db0_keys")
+	require.Equal(t, "loadgen is in it", small.Nulls["observe.process.cgroup_bytes.per_item"])
+	require.NotNil(t, small.Observe["process"]["rss_bytes"].PerItem)
 }
