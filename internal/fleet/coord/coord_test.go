@@ -340,6 +340,17 @@ func TestPopulateLosesAWorker(t *testing.T) {
 	require.NotContains(t, a.noted(), "run read load")
 }
 
+// A lost worker of a cache leaves no files that nobody has read back.
+func TestALostWorkerOfACacheWroteNoLog(t *testing.T) {
+	a, b := newFake(), newFake()
+	cfg := configOf(t, fillAndRead, local, a, b)
+	cfg.Workers[1].Worker = &leaving{fakeWorker: b, after: 1}
+	r := coord.Run(context.Background(), cfg)
+	require.Len(t, r.Losses, 1)
+	require.Nil(t, r.Phase["read"].Log)
+	require.NotContains(t, strings.Join(r.Verdict.Reasons, "\n"), "was not verified")
+}
+
 func TestWorkerContradictsItself(t *testing.T) { overBoth(t, testWorkerContradictsItself) }
 
 func testWorkerContradictsItself(t *testing.T, join joiner) {

@@ -146,7 +146,7 @@ func (s *step) strike(worker int) {
 		return
 	}
 	s.leave(worker)
-	if part := s.steps[worker]; s.logs[worker] == nil && part.From < part.To {
+	if part := s.steps[worker]; s.onFiles() && s.logs[worker] == nil && part.From < part.To {
 		s.unread = append(s.unread, s.c.Workers[worker].Name)
 	}
 }

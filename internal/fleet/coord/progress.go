@@ -197,7 +197,7 @@ func (s *step) preparing() string {
 
 // awaited describes what workers do before a step.
 func (s *step) awaited() string {
-	local, stop := s.c.Plan.Target(s.ph.Target).Executor == plan.Thread, s.c.soFar().Completeness == run.Aborted
+	local, stop := s.onFiles(), s.c.soFar().Completeness == run.Aborted
 	switch {
 	case local && stop:
 		return "stopping: its log files are being deleted"
@@ -209,9 +209,12 @@ func (s *step) awaited() string {
 	return "getting ready"
 }
 
+// onFiles says whether the step's target is files on the workers' own machines.
+func (s *step) onFiles() bool { return s.c.Plan.Target(s.ph.Target).Executor == plan.Thread }
+
 // settling describes what workers do after a step.
 func (s *step) settling() string {
-	if s.c.Plan.Target(s.ph.Target).Executor == plan.Thread {
+	if s.onFiles() {
 		return "its log files are being verified, and deleted unless a later phase has them"
 	}
 	return "ending"
