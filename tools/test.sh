@@ -54,7 +54,7 @@ whole() {
 	computing | xargs awk '
 		/^func / { test = /^func (Test|Fuzz)/ ? $2 : ""; sub(/\(.*/, "", test) }
 		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }
-		/new[A-Za-z]*Bench\(|[^A-Za-z](sampled|togetherOn|leased|readAll)\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
+		/new[A-Za-z]*Bench\(|[^A-Za-z](sampled|togetherOn|leased|readAll|playWay|clusterLoad|nullBench)\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
 }
 
 status=0

@@ -9,11 +9,9 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -29,8 +27,7 @@ func resolved(t *testing.T, p *plan.Plan, addrs ...string) (*Engine, worker.Read
 		}
 		return all, nil
 	}
-	ready, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
-	require.NoError(t, err)
+	ready := prepared(t, e, stepOf(p.Phase("load"), worker.Load))
 	return e, ready
 }
 
@@ -58,8 +55,7 @@ func TestANameWithSeveralAddresses(t *testing.T) {
 	facts := ready.Servers["t"]["web.test:"+port]
 	require.Equal(t, "127.0.0.1:"+port+", 127.0.0.2:"+port, facts[worker.Address])
 	require.Equal(t, "127.0.0.3:"+port, facts[worker.SilentAddresses])
-	_, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
-	require.NoError(t, err)
+	ran(t, e)
 	require.Equal(t, [2]int64{20, 20}, [2]int64{asked[0].Load(), asked[1].Load()})
 
 	one := servertest.Redis(t)

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/op"
@@ -299,6 +297,7 @@ func (c engineCase) play(t *testing.T) (told string) {
 				dataset = dataset.d
 				%s
 			}`, d.Name(), m.timeout, reach, c.target, c.other, c.phase))
+		draw(p, cmp.Or(c.kind, worker.Load))
 		dir := ""
 		if c.trace {
 			_, text := recorded(800)
@@ -335,8 +334,7 @@ func (c engineCase) play(t *testing.T) (told string) {
 
 // carryOut carries a step out and writes down what it did.
 func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step, out io.Writer) {
-	ready, err := e.Prepare(t.Context(), step)
-	require.NoError(t, err)
+	ready := prepared(t, e, step)
 	var owners []*timekeeper
 	for _, l := range e.group.loops {
 		if c.busy {
@@ -356,7 +354,7 @@ func (c engineCase) carryOut(t *testing.T, e *Engine, m *moody, step worker.Step
 	}
 	var snaps []string
 	final, err := e.Run(ctx, e.now()+time.Millisecond, func(s *measure.Snapshot) (func() error, error) {
-		snaps = append(snaps, fmt.Sprintf("%d samples up to %v", len(s.Samples.Ops()), micros(s.To-s.From)))
+		snaps = append(snaps, fmt.Sprintf("%s up to %v", tellSamples(s.Samples.Ops(), e.wall+s.Delta.Origin), micros(s.To-s.From)))
 		return s.CheckValid, nil
 	})
 	took := e.now() - began

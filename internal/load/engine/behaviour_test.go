@@ -22,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
+	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
@@ -43,7 +44,9 @@ func onBench(name string, play func(t *testing.T) (*bench, measure.Totals)) beha
 // of is a load on scripted Redis servers, and the same load once more unless the first was made to end early.
 func (c wayCase) of(name string, kind worker.StepKind) behaviour {
 	return behaviour{name + c.name, func(t *testing.T) string {
-		b := newBench(t, redisPlanOf(t, c.endpoints, cmp.Or(c.values, "size = 100"), c.target, c.phase), "load", time.Millisecond)
+		p := redisPlanOf(t, c.endpoints, cmp.Or(c.values, "size = 100"), c.target, c.phase)
+		draw(p, kind)
+		b := newBench(t, p, "load", time.Millisecond)
 		t.Cleanup(b.g.close)
 		if c.script != nil {
 			c.script(b)
@@ -57,6 +60,13 @@ func (c wayCase) of(name string, kind worker.StepKind) behaviour {
 		second := b.run(kind)
 		return told + tell(b, &second)
 	}}
+}
+
+// draw has a load keep some of its ops.
+func draw(p *plan.Plan, kind worker.StepKind) {
+	if ph := p.Phase("load"); kind == worker.Load && ph.Samples == 0 {
+		ph.Samples = 40
+	}
 }
 
 // behaviours are loads of every kind that a loop carries out, with what can happen to them.
@@ -280,6 +290,7 @@ func tell(b *bench, t *measure.Totals) string {
 		}
 	}
 	line("opened again %d, late %d, foreign %d, stalls %d, waited %s, ops %x", t.Reconnects, t.LateReplies, t.Foreign, t.Stalls, tellTimes(&t.Waited), t.Digest)
+	line("%s; away %s, lost %v", tellSpan(&t.Span, t.Origin), tellAway(t.Away), micros(int64(t.Lost.Total())))
 	for text, n := range t.Errors.All() {
 		line("error %d × %s", n, text)
 	}
@@ -300,15 +311,41 @@ func tell(b *bench, t *measure.Totals) string {
 		}
 		line("server %d got%s in %d bytes, said %d, holds %d keys %x", port, got, s.told, s.said, len(s.keys), sum)
 	}
-	var received, sent int64
-	samples := 0
+	var drawn []measure.DrawnOp
 	for i := range b.snaps {
-		for _, o := range b.snaps[i].Samples.Ops() {
-			samples, received, sent = samples+1, received+o.In, sent+o.Out
-		}
+		drawn = append(drawn, b.snaps[i].Samples.Ops()...)
 	}
-	line("over after %v in %d snapshots with %d samples in %d out %d", micros(b.net.clock.t-b.l.origin), len(b.snaps), samples, received, sent)
+	line("over after %v in %d snapshots with %s", micros(b.net.clock.t-b.l.origin), len(b.snaps), tellSamples(drawn, b.e.wall+t.Origin))
 	return out.String()
+}
+
+// tellSamples is what is known of single ops: how many bytes they got and sent, and a sum of all of it.
+func tellSamples(drawn []measure.DrawnOp, begin int64) string {
+	var received, sent int64
+	sum := uint32(0)
+	for _, o := range drawn {
+		received, sent = received+o.In, sent+o.Out
+		why := lineNumbers.ReplaceAllString(o.Error, ".go")
+		sum += crc32.ChecksumIEEE(fmt.Appendf(nil, "%v %v %v %d %d %d %v %v %s", micros(o.Due-begin), micros(o.Start-begin), micros(o.End-begin), o.In, o.Out, o.Code, o.Verb, o.Outcome, why))
+	}
+	return fmt.Sprintf("%d samples in %d out %d: %x", len(drawn), received, sent, sum)
+}
+
+func tellSpan(s *measure.Span, begin int64) string {
+	at := func(ns int64) time.Duration { return micros(ns - begin) }
+	out := fmt.Sprintf("%d sessions from %v and %v to %v and %v, busy until %v, turns of %v", s.Sessions, at(s.First), at(s.LastFirst), at(s.FirstLast), at(s.Last), at(s.FirstOut), micros(s.Turn))
+	if s.Losers > 0 {
+		out += fmt.Sprintf(", %d lose time from %v on", s.Losers, at(s.LostFrom))
+	}
+	return out
+}
+
+func tellAway(away []uint64) string {
+	var all []string
+	for _, ns := range away {
+		all = append(all, micros(int64(ns)).String())
+	}
+	return strings.Join(all, " + ")
 }
 
 func tellOp(o *measure.Op) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -22,7 +21,6 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // slowClient takes a time for each request, or until its context ends; then it is unusable.
@@ -71,20 +69,12 @@ func always(client driver.Session) func(context.Context, string) (driver.Session
 func driveClients(t *testing.T, loops, endpoints int, dial func(context.Context, string) (driver.Session, error), target, phase string) (worker.Final, error) {
 	t.Helper()
 	p := nullPlan(t, endpoints, onBlocking+target, "ops = { get = 1 }\n"+phase)
-	e := New(Config{Loops: loops, Drivers: []driver.Driver{dialed{null.Driver{}, dial}}, Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
+	e := assigned(t, Config{Loops: loops, Drivers: []driver.Driver{dialed{null.Driver{}, dial}}, Sleep: time.Sleep}, p)
 	defer e.Close()
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now().Add(-time.Hour), Workers: 1}))
 	if _, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load)); err != nil {
 		return worker.Final{}, err
 	}
-	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
-		return func() error { return nil }, nil
-	})
-	require.NoError(t, err)
-	require.NoError(t, final.Totals.CheckValid())
-	return final, nil
+	return ran(t, e), nil
 }
 
 // A client that cannot be made again is tried every 50 ms. Each attempt may take a second, or the timeout if that is longer.
@@ -160,12 +150,12 @@ func TestClientsContextEndsWithTheCall(t *testing.T) {
 
 // TestTargetOfClientsDies has clients that fail and cannot be connected again: later ops fail, and the load ends on time.
 func TestTargetOfClientsDies(t *testing.T) {
-	for _, loops := range []int{1, 2, 4} {
+	for _, loops := range []int{1, 4} {
 		for _, endpoints := range []int{1, 4} {
 			servertest.Bubble(t, func(t *testing.T) {
 				dies := time.Now().Add(500 * time.Millisecond)
 				client := doing(func(context.Context, *driver.Request, *driver.Reply) error {
-					time.Sleep(time.Millisecond)
+					time.Sleep(5 * time.Millisecond)
 					if time.Now().After(dies) {
 						return errors.New("it is dead")
 					}
@@ -183,7 +173,7 @@ func TestTargetOfClientsDies(t *testing.T) {
 				require.Less(t, time.Since(began), 1400*time.Millisecond)
 				get := final.Totals.Ops[driver.Get]
 				require.Zero(t, get.InFlight)
-				require.Greater(t, get.Outcomes[driver.OK], uint64(1000))
+				require.Greater(t, get.Outcomes[driver.OK], uint64(500))
 				require.Positive(t, get.Outcomes[driver.Error])
 			})
 		}
@@ -320,10 +310,8 @@ func TestClientThatStaysHasItsOwnRequest(t *testing.T) {
 		})
 		p := nullPlan(t, 1, onBlocking+`timeout = "100ms"`, "ops = { put = 1 }\nclosed {\n sessions = 2\n pipeline = 3\n duration = \"5s\"\n}")
 		e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{dialed{null.Driver{}, always(client)}}, Sleep: time.Sleep}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
-		final, err := e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		loaded(t, e)
+		final := ran(t, e)
 		require.Greater(t, final.Totals.Ops[driver.Put].Outcomes[driver.OK], uint64(100))
 		require.Greater(t, stayed.Load(), int64(5))
 	})
@@ -406,15 +394,18 @@ func (c closing) Close() error {
 // allocate nothing.
 func TestBlockingExecutorAllocatesNothingPerOp(t *testing.T) {
 	nothing := doing(func(_ context.Context, _ *driver.Request, reply *driver.Reply) error { return nil })
-	allocated := func(iterations string) uint64 {
-		final, err := driveClients(t, 1, 1, always(nothing), "", "closed {\n sessions = 4\n pipeline = 2\n iterations = "+iterations+"\n}")
+	allocated := func(iterations int) float64 {
+		final, err := driveClients(t, 1, 1, always(nothing), "", fmt.Sprintf("closed {\n sessions = 4\n pipeline = 2\n iterations = %d\n}", iterations))
 		require.NoError(t, err)
-		return final.Generator.Mallocs
+		return float64(final.Generator.Mallocs)
 	}
-	allocated("1000") // what is made once in a process
-	const more = 4 * 20_000
-	short, long := allocated("1000"), allocated("21000")
-	require.Less(t, float64(max(long, short)-short)/more, 0.05)
+	allocated(1000) // what is made once in a process
+	more := 20_000
+	if !servertest.Whole() {
+		more = 5_000
+	}
+	short, long := allocated(1000), allocated(1000+more)
+	require.Less(t, (long-short)/float64(4*more), 0.05)
 }
 
 // TestExecutorThatIsTheBottleneckIsBusy has clients that take no time, so the executor limits the rate. With clients that wait for a target, or ops
@@ -498,11 +489,9 @@ func TestCallsBehindAClientThatStays(t *testing.T) {
 			})
 			p := nullPlan(t, 1, onBlocking+`timeout = "100ms"`, "ops = { get = 1 }\nclosed {\n sessions = 1\n duration = \"1s\"\n}")
 			e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{dialed{null.Driver{}, always(client)}}, Sleep: time.Sleep}, p)
-			_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-			require.NoError(t, err)
+			loaded(t, e)
 			e.SetLease(tt.lease)
-			final, err := e.Run(t.Context(), e.now(), takeAll)
-			require.NoError(t, err)
+			final := ran(t, e)
 			require.Zero(t, final.Totals.Reconnects, "a call that waits costs no client")
 			require.Nil(t, final.Generator.TCP, "it has no connections")
 			require.Equal(t, tt.lease < tt.stays, len(left) == 1)
@@ -593,11 +582,9 @@ func TestClosingCutsConnections(t *testing.T) {
 		e.dial = func(context.Context, string, string) (net.Conn, error) { return here, nil }
 		step := stepOf(e.plan.Phases[0], worker.Load)
 		step.Last = false
-		_, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
+		prepared(t, e, step)
 		time.AfterFunc(time.Second, e.Drain)
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ran(t, e)
 		require.Empty(t, returned)
 		began := time.Now()
 		e.Close()

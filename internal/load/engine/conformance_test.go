@@ -152,68 +152,99 @@ func nginxAt(t testing.TB, shows *servertest.Certificate) (addr string) {
 	return servertest.Nginx(t, 0, shows).Addr
 }
 
-// TestConformanceOnBothExecutors runs the drivers' suite against real servers over the event loop if it carries the driver, over the blocking
-// executor, over that with TLS, and through a slow and distant network.
-func TestConformanceOnBothExecutors(t *testing.T) {
-	for _, kind := range []struct {
-		driver driver.Driver
-		suite  drivertest.Suite
-		plain  func(t testing.TB, options ...string) string
-		secure func(t testing.TB, a *servertest.Authority, shows servertest.Certificate, options ...string) *servertest.Server
-		either func(t testing.TB, shows *servertest.Certificate) (addr string) // in the place of both
-	}{
-		{driver: ticket.Driver{}, suite: drivertest.Suite{MaxKey: 250, TextKeys: true}, either: ticketsAt},
-		{driver: web.Driver{}, suite: drivertest.Suite{MaxKey: 200, TextKeys: true}, either: nginxAt},
-		{driver: redis.Driver{}, plain: servertest.Redis, secure: servertest.StartRedisTLS},
-		{
-			driver: memcached.Driver{}, suite: drivertest.Suite{MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024},
-			plain: servertest.Memcached, secure: servertest.StartMemcachedTLS,
-		},
-		{
-			driver: memcached.Driver{}, plain: servertest.Memcached, secure: servertest.StartMemcachedTLS,
-			suite: drivertest.Suite{Config: &memcached.Config{Protocol: "text", CAS: true}, MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024, Tokens: true},
-		},
-	} {
-		run := func(name, addr, executor string, secure *plan.TLS) {
-			t.Run(kind.driver.Name()+", "+name, func(t *testing.T) {
-				suite := kind.suite
-				suite.Driver = kind.driver
-				if suite.Config == nil {
-					suite.Config = kind.driver.NewConfig()
-				}
-				suite.Open = func(t testing.TB) drivertest.Executor {
-					return overExecutor(t, kind.driver, suite.Config, addr, executor, secure)
-				}
-				suite.Dial = func() (net.Conn, error) {
-					c, err := sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
-					if err != nil {
-						return nil, err
-					}
-					return c.To(t.Context(), &sockets.Endpoint{Text: addr})
-				}
-				drivertest.Run(t, suite)
-			})
+// kind is a driver and real servers of it.
+type kind struct {
+	driver driver.Driver
+	suite  drivertest.Suite
+	plain  func(t testing.TB, options ...string) string
+	secure func(t testing.TB, a *servertest.Authority, shows servertest.Certificate, options ...string) *servertest.Server
+	either func(t testing.TB, shows *servertest.Certificate) (addr string) // in the place of both
+}
+
+var kinds = []kind{
+	{driver: ticket.Driver{}, suite: drivertest.Suite{MaxKey: 250, TextKeys: true}, either: ticketsAt},
+	{driver: web.Driver{}, suite: drivertest.Suite{MaxKey: 200, TextKeys: true}, either: nginxAt},
+	{driver: redis.Driver{}, plain: servertest.Redis, secure: servertest.StartRedisTLS},
+	{
+		driver: memcached.Driver{}, suite: drivertest.Suite{MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024},
+		plain: servertest.Memcached, secure: servertest.StartMemcachedTLS,
+	},
+	{
+		driver: memcached.Driver{}, plain: servertest.Memcached, secure: servertest.StartMemcachedTLS,
+		suite: drivertest.Suite{Config: &memcached.Config{Protocol: "text", CAS: true}, MaxKey: 250, TextKeys: true, MaxValue: 1<<20 - 1024, Tokens: true},
+	},
+}
+
+// server starts a server of the kind.
+func (k *kind) server(t *testing.T) (addr string) {
+	if k.either != nil {
+		return k.either(t, nil)
+	}
+	return k.plain(t)
+}
+
+// conforms runs the drivers' suite against a server.
+func (k *kind) conforms(t *testing.T, name, addr, executor string, secure *plan.TLS) {
+	t.Run(k.driver.Name()+", "+name, func(t *testing.T) {
+		suite := k.suite
+		suite.Driver = k.driver
+		if suite.Config == nil {
+			suite.Config = k.driver.NewConfig()
 		}
-		a := servertest.NewAuthority(t)
-		client, shows := a.Issue("client.example.org", time.Hour), a.Issue("127.0.0.1", time.Hour)
-		if kind.either != nil {
-			kind.plain = func(t testing.TB, _ ...string) string { return kind.either(t, nil) }
-			kind.secure = func(t testing.TB, _ *servertest.Authority, shows servertest.Certificate, _ ...string) *servertest.Server {
-				return &servertest.Server{Addr: kind.either(t, &shows)}
+		suite.Open = func(t testing.TB) drivertest.Executor {
+			return overExecutor(t, k.driver, suite.Config, addr, executor, secure)
+		}
+		suite.Dial = func() (net.Conn, error) {
+			c, err := sockets.NewConnector(new(net.Dialer).DialContext, os.ReadFile, secure)
+			if err != nil {
+				return nil, err
 			}
+			return c.To(t.Context(), &sockets.Endpoint{Text: addr})
 		}
-		addr := kind.plain(t)
-		far, err := faultproxy.Start(addr)
+		drivertest.Run(t, suite)
+	})
+}
+
+// executors are those that carry the kind's driver.
+func (k *kind) executors() []string {
+	if _, wire := k.driver.(driver.Wire); wire {
+		return []string{plan.EventLoop, plan.Blocking}
+	}
+	return []string{plan.Blocking}
+}
+
+// TestConformanceOnBothExecutors runs the drivers' suite against real servers over each executor that carries the driver.
+func TestConformanceOnBothExecutors(t *testing.T) {
+	for _, k := range kinds {
+		addr := k.server(t)
+		for _, executor := range k.executors() {
+			k.conforms(t, executor, addr, executor, nil)
+		}
+	}
+}
+
+// TestConformanceFarAway runs the suite through a slow and distant network, and over TLS.
+func TestConformanceFarAway(t *testing.T) {
+	for _, k := range kinds {
+		if !servertest.Whole() && k.driver.Name() != "redis" {
+			continue
+		}
+		far, err := faultproxy.Start(k.server(t))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, far.Close()) })
 		far.Set(faultproxy.Fault{Delay: 200 * time.Microsecond, Rate: 50_000_000})
-		if _, wire := kind.driver.(driver.Wire); wire {
-			run("event loop", addr, plan.EventLoop, nil)
-			run("event loop, far away", far.Addr(), plan.EventLoop, nil)
+		for _, executor := range k.executors() {
+			k.conforms(t, executor+", far away", far.Addr(), executor, nil)
 		}
-		run("blocking", addr, plan.Blocking, nil)
-		run("blocking, far away", far.Addr(), plan.Blocking, nil)
-		run("TLS", kind.secure(t, a, shows).Addr, plan.Blocking, &plan.TLS{CA: a.CA, Cert: client.Cert, Key: client.Key})
+		a := servertest.NewAuthority(t)
+		client, shows := a.Issue("client.example.org", time.Hour), a.Issue("127.0.0.1", time.Hour)
+		var addr string
+		if k.either != nil {
+			addr = k.either(t, &shows)
+		} else {
+			addr = k.secure(t, a, shows).Addr
+		}
+		k.conforms(t, "TLS", addr, plan.Blocking, &plan.TLS{CA: a.CA, Cert: client.Cert, Key: client.Key})
 	}
 }
 

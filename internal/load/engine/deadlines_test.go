@@ -75,8 +75,7 @@ func TestDriversThatHang(t *testing.T) {
 			}
 			require.NoError(t, err)
 			began = time.Now()
-			_, err = e.Run(t.Context(), e.now(), takeAll)
-			require.NoError(t, err)
+			ran(t, e)
 			require.Equal(t, c.run, time.Since(began), in)
 		})
 	}
@@ -89,8 +88,7 @@ func TestContextsEndWithTheirStep(t *testing.T) {
 		e := assigned(t, Config{Loops: 1, Sleep: time.Sleep}, p)
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := e.Prepare(ctx, stepOf(p.Phases[0], worker.Load))
-			require.NoError(t, err)
+			prepared(t, e, stepOf(p.Phases[0], worker.Load))
 			cancel()
 			synctest.Wait()
 			ctx, cancel = context.WithCancel(t.Context())
@@ -113,8 +111,7 @@ func TestIdleWorkerConnectsToNobody(t *testing.T) {
 		t.Error("it connects")
 		return nil, net.ErrClosed
 	}
-	ready, err := e.Prepare(t.Context(), worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
-	require.NoError(t, err)
+	ready := prepared(t, e, worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
 	require.Zero(t, ready.Connections)
 }
 
@@ -140,7 +137,6 @@ func TestPreparationEndsItsContext(t *testing.T) {
 		t.Cleanup(func() { _ = there.Close() })
 		return here, nil
 	}
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	require.ErrorIs(t, kept.Err(), context.Canceled)
 }

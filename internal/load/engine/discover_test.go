@@ -305,8 +305,7 @@ func TestServersAreFoundFromTheSetupOn(t *testing.T) {
 		}`, servertest.Redis(t)))
 	for _, kind := range []worker.StepKind{worker.Setup, worker.Load} {
 		e := assigned(t, Config{Loops: 1}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], kind))
-		require.NoError(t, err)
+		prepared(t, e, stepOf(p.Phases[0], kind))
 		require.NoError(t, e.group.hosted.err)
 		require.Len(t, e.group.hosted.pids, 1)
 	}

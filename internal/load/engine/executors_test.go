@@ -2,9 +2,7 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/servertest"
-	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -70,25 +67,19 @@ func execute(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, [
 // executeLogged is execute with the events of the first loop's program.
 func executeLogged(t testing.TB, cfg Config, p *plan.Plan, c clock) (measure.Totals, []byte, []string) {
 	t.Helper()
-	cfg.Drivers, cfg.Logger, cfg.Spin, cfg.Sleep = drivers.All(), slog.New(slog.DiscardHandler), -1, time.Sleep
-	e := New(cfg)
+	cfg.Sleep = time.Sleep
+	e := assigned(t, cfg, p)
 	defer e.Close()
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1, WallNS: int64(time.Hour)}))
 	if c != nil {
 		e.clock = c
 	}
-	_, err = e.Prepare(ctx, stepOf(p.Phase("load"), worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	events := &logged{Program: e.group.loops[0].programs.Program}
 	e.group.loops[0].programs.Program = events
 	var sealed []byte
-	final, err := e.Run(ctx, time.Duration(e.clock.now()), func(s *measure.Snapshot) (func() error, error) {
-		require.NoError(t, s.CheckValid())
+	final, err := e.Run(t.Context(), e.now(), func(s *measure.Snapshot) (keep func() error, err error) {
 		sealed, err = s.AppendBinary(sealed)
-		return func() error { return nil }, err
+		return s.CheckValid, err
 	})
 	require.NoError(t, err)
 	require.NoError(t, final.Totals.CheckValid())
@@ -151,9 +142,9 @@ func TestVirtualTimeIsExact(t *testing.T) {
 // TestLoopsShareTheOps runs the same plan on 1, 2 and 4 loops: the multiset of ops is the same.
 func TestLoopsShareTheOps(t *testing.T) {
 	for _, feed := range []string{
-		"closed {\n sessions = 9\n iterations = 500\n}",
-		"open {\n rate = 20000\n duration = \"200ms\"\n arrivals = \"poisson\"\n}",
-		"open {\n rate = 20000\n duration = \"200ms\"\n arrivals = \"constant\"\n}",
+		"closed {\n sessions = 9\n iterations = 100\n}",
+		"open {\n rate = 5000\n duration = \"200ms\"\n arrivals = \"poisson\"\n}",
+		"open {\n rate = 5000\n duration = \"200ms\"\n arrivals = \"constant\"\n}",
 	} {
 		p := nullPlan(t, 1, "", mixed+feed)
 		one, _ := execute(t, Config{Loops: 1}, p, nil)
@@ -219,23 +210,18 @@ func TestTimeoutsOnBothExecutors(t *testing.T) {
 // TestIdleWorker has no session in a step: it is ready, runs and is empty.
 func TestIdleWorker(t *testing.T) {
 	p := nullPlan(t, 1, "", mixed+"closed {\n iterations = 5\n}")
-	e := New(Config{Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler)})
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now()}))
-	ready, err := e.Prepare(ctx, worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
-	require.NoError(t, err)
+	e := assigned(t, Config{Loops: servertest.Loops()}, p)
+	ready := prepared(t, e, worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
 	require.Zero(t, ready.Sessions)
 	snapshots := 0
-	final, err := e.Run(ctx, 0, func(s *measure.Snapshot) (func() error, error) {
+	final, err := e.Run(t.Context(), 0, func(s *measure.Snapshot) (func() error, error) {
 		snapshots++
 		require.True(t, s.Final)
-		return func() error { return nil }, nil
+		return s.CheckValid, nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, snapshots)
 	require.Nil(t, final.Totals.Ops[driver.Get])
-	_, err = e.Run(ctx, 0, nil)
+	_, err = e.Run(t.Context(), 0, nil)
 	require.ErrorIs(t, err, errUnprepared, "a step is carried out once")
 }

@@ -174,6 +174,9 @@ func TestOneBudgetForAllLoopsStepsAndRuns(t *testing.T) {
 		}`
 	for _, loops := range []int{1, 4} {
 		for _, name := range []string{"null", "moody", "paper"} {
+			if loops == 1 && name != "null" {
+				continue
+			}
 			t.Run(fmt.Sprint(name, " on ", loops), func(t *testing.T) {
 				servertest.Bubble(t, func(t *testing.T) {
 					began := time.Now()
@@ -216,10 +219,8 @@ func runAlone(t *testing.T, e *Engine, p *plan.Plan, kind worker.StepKind, seq i
 	t.Helper()
 	step := stepOf(p.Phases[seq], kind)
 	step.Seq = seq
-	_, err := e.Prepare(t.Context(), step)
-	require.NoError(t, err)
-	final, err := e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	prepared(t, e, step)
+	final := ran(t, e)
 	return final.Generator
 }
 

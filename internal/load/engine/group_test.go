@@ -78,8 +78,7 @@ func TestPhaseOnACluster(t *testing.T) {
 			return []driver.Node{{Addr: "127.0.0.1:7002", Slots: allSlots}, {Addr: "127.0.0.1:7001"}}, nil
 		}}
 		e, n := virtually(t, Config{}, d, 2, redisPlan(t, 1, "cluster = true", twentyGets))
-		ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-		require.NoError(t, err)
+		ready := loaded(t, e)
 		require.Equal(t, map[string][]string{"t": {"127.0.0.1:7001", "127.0.0.1:7002"}}, ready.Nodes)
 		require.Equal(t, 1, ready.Connections, "none to a node without slots")
 		require.Len(t, ready.Servers["t"], 2)
@@ -87,8 +86,7 @@ func TestPhaseOnACluster(t *testing.T) {
 		(&routes{cluster: e.group.cluster}).suspect()
 		synctest.Wait()
 		require.Equal(t, 2, asked)
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ran(t, e)
 		require.Equal(t, 20, *n.servers[firstPort+1].got["GET"])
 	})
 }
@@ -163,15 +161,13 @@ func TestPreparedConnections(t *testing.T) {
 	e, n := virtually(t, cfg, acquainted{}, 2, redisPlan(t, 2, "", "ops = { get = 1 }\nclosed {\n sessions = 3\n iterations = 100\n}"))
 	kernel := metered{n, map[int]uint64{}}
 	e.newPoller = func() (sockets.Poller, error) { return kernel, nil }
-	ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-	require.NoError(t, err)
+	ready := loaded(t, e)
 	require.Equal(t, 6, ready.Connections)
 	require.EqualValues(t, 300, ready.Ops)
 	require.Contains(t, said.String(), "msg=connected phase=load sessions=3 endpoints=2 loops=1")
 	before := kernel.all()
 	n.at(time.Duration(n.clock.t)+50*time.Millisecond, n.servers[firstPort].sever)
-	final, err := e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	final := ran(t, e)
 	require.EqualValues(t, 3, final.Totals.Reconnects)
 	require.Equal(t, &measure.TCP{BytesSent: kernel.all() - before}, final.Generator.TCP, "with connections that were lost, and without what had been before")
 }
@@ -196,8 +192,7 @@ func TestOpsInFlightAreShared(t *testing.T) {
 			e := assigned(t, Config{Loops: tt.loops}, p)
 			step := stepOf(p.Phases[0], worker.Load)
 			step.From, step.To = from, tt.workers[i+1]
-			_, err := e.Prepare(t.Context(), step)
-			require.NoError(t, err)
+			prepared(t, e, step)
 			for _, l := range e.group.loops {
 				got = append(got, l.feed.(*openFeed).inFlight)
 			}

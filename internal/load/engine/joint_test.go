@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers/null"
@@ -157,8 +156,7 @@ func TestJointWaitsForNothing(t *testing.T) {
 		ds := []driver.Driver{ticket.Driver{}, &callee{Driver: null.Driver{}, got: map[string]int{}}}
 		p := parsePlanFor(t, ds, spanPlan(body, body, executor, "closed { iterations = 1 }"))
 		e := assigned(t, Config{Loops: 1, Drivers: ds}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		for _, d := range []time.Duration{0, time.Millisecond} {
 			require.False(t, e.group.loops[0].tr.wait(d), executor)
 		}
@@ -171,8 +169,7 @@ func TestOneCallEndsAWait(t *testing.T) {
 	ds := []driver.Driver{&callee{Driver: null.Driver{}, got: map[string]int{}}}
 	p := parsePlanFor(t, ds, spanPlan(body, body, plan.Blocking, "closed { iterations = 1 }"))
 	e := assigned(t, Config{Loops: 1, Drivers: ds}, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	l := e.group.loops[0]
 	l.begin(e.clock.now(), make(chan part, 10))
 	l.enter()

@@ -2,19 +2,15 @@ package engine
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/servertest"
-	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
 
 // leased runs a load of 10 s on one scripted server, with a lease that ends after a time, and returns how many requests the server got and
@@ -94,19 +90,11 @@ func TestSendsNothingAfterWakingLate(t *testing.T) {
 func TestCallsThatNobodyTookUp(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
 		p := nullPlan(t, 1, "executor = \"blocking\"\nlatency = \"10ms\"", "ops = { get = 1 }\nclosed {\n sessions = 1\n pipeline = 8\n duration = \"10s\"\n}")
-		e := New(Config{Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep})
-		defer e.Close()
-		canonical, err := p.Canonical()
-		require.NoError(t, err)
-		ctx := t.Context()
-		require.NoError(t, e.Assign(ctx, worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-		_, err = e.Prepare(ctx, stepOf(p.Phase("load"), worker.Load))
-		require.NoError(t, err)
+		e := assigned(t, Config{Loops: servertest.Loops(), Sleep: time.Sleep}, p)
+		loaded(t, e)
 		e.SetLease(55 * time.Millisecond)
-		final, err := e.Run(ctx, 0, func(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil })
-		require.NoError(t, err)
+		final := ran(t, e)
 		require.True(t, final.Expired)
-		require.NoError(t, final.Totals.CheckValid())
 		requests := final.Totals.Request(0, driver.Get)
 		require.EqualValues(t, 6*8, requests.Sent, "eight each 10 ms")
 		require.EqualValues(t, 6*8, requests.Answered+uint64(requests.InFlight))
@@ -164,8 +152,7 @@ func TestLooksAtTheSleepOfTheMachine(t *testing.T) {
 // A request that its program sends when the lease has just ended is refused, also where there is no connection to send it on.
 func TestNothingIsSentToATimedDriverAfterTheLease(t *testing.T) {
 	e := assigned(t, Config{Loops: 1}, nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }"))
-	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	l := e.group.loops[0]
 	tr := l.tr.(*timed)
 	req := driver.Request{Verb: driver.Get, Key: []byte("key")}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -10,12 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/judge"
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
-	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -100,13 +96,11 @@ func TestStagesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 			ramp     = "50ms"
 		}
 	}`)
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
 	digests := map[int][]uint64{}
 	for _, workers := range []int{1, 3, 20} {
 		digests[workers] = make([]uint64, 3)
 		for i := range workers {
-			for level, digest := range stagesOf(t, p, canonical, i, workers) {
+			for level, digest := range stagesOf(t, p, i, workers) {
 				digests[workers][level] += digest
 			}
 		}
@@ -116,25 +110,18 @@ func TestStagesAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 	require.NotEqual(t, digests[1][0], digests[1][1])
 }
 
-// take takes a snapshot.
-func take(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil }
-
 // stagesOf carries out the part of a plan's stages that one worker of several has, and returns the digest of each.
-func stagesOf(t *testing.T, p *plan.Plan, canonical []byte, i, workers int) []uint64 {
-	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
+func stagesOf(t *testing.T, p *plan.Plan, i, workers int) []uint64 {
+	e := assigned(t, Config{Loops: 1}, p)
 	defer e.Close()
-	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Index: i, Workers: workers}))
+	e.run.Index, e.run.Workers = i, workers
 	e.clock = &virtualClock{tick: 10}
 	ph := p.Phase("load")
 	var all []uint64
 	for level, shape := range ph.Stages.Shapes() {
 		step := worker.Step{Seq: level, Phase: "load", Kind: worker.Load, Level: level, Shape: pace.Shape(shape), From: 16 * i / workers, To: 16 * (i + 1) / workers}
-		_, err := e.Prepare(ctx, step)
-		require.NoError(t, err)
-		final, err := e.Run(ctx, time.Duration(e.clock.now()), take)
-		require.NoError(t, err)
-		all = append(all, final.Totals.Digest)
+		prepared(t, e, step)
+		all = append(all, ran(t, e).Totals.Digest)
 	}
 	return all
 }
@@ -163,11 +150,7 @@ func TestPhaseAfterASearch(t *testing.T) {
 			ops     = { get = 1 }
 			closed { iterations = 3 }
 		}`)
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	e := New(Config{Drivers: drivers.All(), Loops: 1, Spin: -1, Logger: slog.New(slog.DiscardHandler)})
-	ctx := context.Background()
-	require.NoError(t, e.Assign(ctx, worker.Assignment{RunID: "r", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	e := assigned(t, Config{Loops: 1}, p)
 	e.clock = &virtualClock{tick: 10}
 	var searching *group
 	for _, step := range []worker.Step{
@@ -175,11 +158,9 @@ func TestPhaseAfterASearch(t *testing.T) {
 		{Phase: "search", Kind: worker.Load, To: 16, Level: 1, Shape: pace.Shape{Rate: 2000, Duration: time.Second}},
 		{Phase: "next", Kind: worker.Load, To: 1, Last: true},
 	} {
-		_, err := e.Prepare(ctx, step)
-		require.NoError(t, err)
+		prepared(t, e, step)
 		before := e.group
-		final, err := e.Run(ctx, time.Duration(e.clock.now()), take)
-		require.NoError(t, err)
+		final := ran(t, e)
 		require.EqualValues(t, max(step.Shape.Expected(), 3), final.Totals.Ops[0].Outcomes[0])
 		if step.Phase == "search" {
 			require.Same(t, before, e.group)

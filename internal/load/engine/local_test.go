@@ -57,8 +57,8 @@ func logPhase(name, load string) string {
 func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 	t.Helper()
 	root = t.TempDir()
-	e = New(Config{
-		Drivers: drivers.All(), Loops: servertest.Loops(), Logger: slog.New(slog.DiscardHandler),
+	e = assigned(t, Config{
+		Loops:   servertest.Loops(),
 		LogRoot: func() (string, error) { return root, nil },
 		Verify: func(_ context.Context, name string, claim []byte) (localfile.Proof, error) {
 			for _, d := range drivers.All() {
@@ -68,11 +68,7 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 			}
 			return localfile.Proof{}, errors.New("no such driver")
 		},
-	})
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-	t.Cleanup(e.Close)
+	}, p)
 	return e, root
 }
 
@@ -80,8 +76,7 @@ func localEngine(t testing.TB, p *plan.Plan) (e *Engine, root string) {
 func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Final {
 	t.Helper()
 	step := stepOf(e.plan.Phase(phase), worker.Load)
-	ready, err := e.Prepare(t.Context(), step)
-	require.NoError(t, err)
+	ready := prepared(t, e, step)
 	require.Equal(t, plan.Thread, ready.Executor)
 	loops := step.To
 	if s := e.plan.Phase(phase).Schedule(); s != nil {
@@ -100,7 +95,7 @@ func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Fi
 			meanwhile()
 		})
 	}
-	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	final, err := e.Run(t.Context(), e.now(), takeAll)
 	cancel()
 	aside.Wait()
 	require.NoError(t, err)
@@ -111,8 +106,7 @@ func carryOut(t testing.TB, e *Engine, phase string, meanwhile func()) worker.Fi
 // A worker that no session of a log falls to writes none.
 func TestIdleWorkerWritesNoLog(t *testing.T) {
 	e, root := localEngine(t, logPlan(t, "", logPhase("load", "ops = { append = 1 }\nclosed {\n sessions = 1\n iterations = 5\n}")))
-	ready, err := e.Prepare(t.Context(), worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
-	require.NoError(t, err)
+	ready := prepared(t, e, worker.Step{Phase: "load", Kind: worker.Load, Last: true, From: 1, To: 1})
 	require.Zero(t, ready.Sessions)
 	names, err := os.ReadDir(root)
 	require.NoError(t, err)
@@ -137,14 +131,14 @@ func TestLogsAreLoadedAndVerified(t *testing.T) {
 	for _, layout := range []string{"append", "channel", "array", "raw"} {
 		t.Run(layout, func(t *testing.T) {
 			e, root := localEngine(t, logPlan(t, "layout = \""+layout+"\"",
-				logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 3\n iterations = 4000\n}")+
-					logPhase("mixed", "ops = { append = 3, read = 1 }\n open {\n sessions = 2\n rate = 20000\n duration = \"200ms\"\n}")))
+				logPhase("write", "ops = { append = 1 }\n closed {\n sessions = 3\n iterations = 1000\n}")+
+					logPhase("mixed", "ops = { append = 3, read = 1 }\n open {\n sessions = 2\n rate = 5000\n duration = \"200ms\"\n}")))
 			final := carryOut(t, e, "write", nil)
 			o := final.Totals.Ops[driver.Append]
-			require.EqualValues(t, 12000, o.Outcomes[driver.OK])
-			require.EqualValues(t, 1200000, o.Out)
-			require.EqualValues(t, 12000, final.Totals.Request(0, driver.Append).Answered)
-			require.EqualValues(t, 1200000, final.Log.Bytes)
+			require.EqualValues(t, 3000, o.Outcomes[driver.OK])
+			require.EqualValues(t, 300_000, o.Out)
+			require.EqualValues(t, 3000, final.Totals.Request(0, driver.Append).Answered)
+			require.EqualValues(t, 300_000, final.Log.Bytes)
 			require.Positive(t, final.Log.Proof.Verified)
 			require.Equal(t, final.Log.Proof.Acknowledged, final.Log.Proof.Verified)
 			require.Empty(t, final.Log.Proof.Wrong)
@@ -160,7 +154,7 @@ func TestLogsAreLoadedAndVerified(t *testing.T) {
 			require.NotEmpty(t, left, "the next phase has the same target")
 
 			final = carryOut(t, e, "mixed", nil)
-			require.EqualValues(t, 4000, final.Totals.Ops[driver.Append].Due+final.Totals.Ops[driver.Read].Due)
+			require.EqualValues(t, 1000, final.Totals.Ops[driver.Append].Due+final.Totals.Ops[driver.Read].Due)
 			require.Empty(t, final.Log.Proof.Wrong)
 			left, err = os.ReadDir(root)
 			require.NoError(t, err)
@@ -198,7 +192,7 @@ func TestOneLogOfSeveralFails(t *testing.T) {
 	t.Parallel()
 	const rate = 10_000
 	for load, due := range map[string]uint64{
-		"closed {\n sessions = 3\n duration = \"1s\"\n}":                                              0,
+		"closed {\n sessions = 3\n think = \"1ms\"\n duration = \"1s\"\n}":                            0,
 		fmt.Sprintf("open {\n sessions = 3\n rate = %d\n duration = \"1s\"\n}", rate):                 rate,
 		fmt.Sprintf("open {\n sessions = 3\n in_flight = 2\n rate = %d\n duration = \"1s\"\n}", rate): rate,
 	} {
@@ -222,11 +216,10 @@ func TestOneLogOfSeveralFails(t *testing.T) {
 // TestStoppedWorkerVerifiesNothing reports this in its own words, not in those of the process that it did not wait for.
 func TestStoppedWorkerVerifiesNothing(t *testing.T) {
 	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\n closed {\n duration = \"1h\"\n}")))
-	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), worker.Load))
-	require.NoError(t, err)
+	prepared(t, e, stepOf(e.plan.Phase("write"), worker.Load))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	final, _ := e.Run(ctx, e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	final, _ := e.Run(ctx, e.now(), takeAll)
 	require.NotNil(t, final.Log)
 	require.Nil(t, final.Log.Proof)
 	require.Equal(t, "the worker was stopped", final.Log.Unproven)
@@ -276,11 +269,10 @@ func TestDrainedAndAbandonedLogs(t *testing.T) {
 	require.Empty(t, final.Log.Proof.Wrong)
 
 	e, _ = localEngine(t, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	final, err = e.Run(ctx, e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
+	final, err := e.Run(ctx, e.now(), takeAll)
 	require.NoError(t, err)
 	require.NoError(t, final.Totals.CheckValid())
 }
@@ -395,8 +387,7 @@ func TestLogsOfSeveralWorkers(t *testing.T) {
 	p := logPlan(t, "", logPhase("load", "ops = { append = 1 }\n closed { iterations = 1 }"))
 	e, _ := localEngine(t, p)
 	e.run.Workers = 2
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 }
 
 // paper is a driver of files that are not there. It notes where they were to be, and what became of them.
@@ -494,12 +485,10 @@ func TestWhatAStoreIsTold(t *testing.T) {
 		steps[i].Seq, steps[i].Kind, steps[i].Last = i, worker.Load, true
 	}
 	for i, step := range steps {
-		_, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
+		prepared(t, e, step)
 		require.EqualValues(t, 7*(i+1), e.Progress(), "bytes written")
 		require.EqualValues(t, 100*(i+1), e.localBytes())
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ran(t, e)
 	}
 	require.Zero(t, e.localBytes(), "the last one's files are gone")
 	require.Equal(t, []int{3, 3}, []int{d.closed, d.removed})
@@ -520,10 +509,8 @@ func TestWhatAStoreIsTold(t *testing.T) {
 	e = onPaper(t, new(paper), phases)
 	e.cfg.Policy = &policy.Policy{LogBytes: 250}
 	for _, step := range steps[:2] {
-		_, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		prepared(t, e, step)
+		ran(t, e)
 	}
 	_, err := e.Prepare(t.Context(), steps[2])
 	require.ErrorContains(t, err, "log_bytes: ")
@@ -536,10 +523,8 @@ func TestADeviceIsWatched(t *testing.T) {
 		e := onPaper(t, d, paperPhase("a", "t", "shared", 1))
 		var final worker.Final
 		for i := range 2 {
-			_, err := e.Prepare(t.Context(), worker.Step{Phase: "a", Seq: i, Kind: worker.Load, To: 1, Last: i == 1})
-			require.NoError(t, err)
-			final, err = e.Run(t.Context(), e.now(), takeAll)
-			require.NoError(t, err)
+			prepared(t, e, worker.Step{Phase: "a", Seq: i, Kind: worker.Load, To: 1, Last: i == 1})
+			final = ran(t, e)
 		}
 		require.Len(t, final.Log.Devices, 1)
 		got := final.Log.Devices[0]
@@ -585,12 +570,10 @@ func TestFilesOfAPhaseThatWasGivenUp(t *testing.T) {
 		e := onPaper(t, d, paperPhase("a", "t", "shared", 1)+paperPhase("b", "u", "shared", 1))
 		var said bytes.Buffer
 		e.cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
-		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		require.Zero(t, d.closed)
 		if next {
-			_, err = e.Prepare(t.Context(), stepOf(e.plan.Phases[1], worker.Load))
-			require.NoError(t, err)
+			prepared(t, e, stepOf(e.plan.Phases[1], worker.Load))
 		} else {
 			e.Close()
 		}
@@ -606,8 +589,7 @@ func TestThreadsOfFiles(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	e := onPaper(t, new(paper), paperPhase("a", "t", "shared", before+3))
-	ready, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-	require.NoError(t, err)
+	ready := loaded(t, e)
 	require.Equal(t, before+3, ready.Loops)
 	require.Equal(t, before+4, runtime.GOMAXPROCS(0))
 }
@@ -657,8 +639,7 @@ func TestHowALogIsSettled(t *testing.T) {
 				require.NoError(t, err)
 				c.store.Store = e.group.files.store
 				e.group.files.store = c.store
-				final, err := e.Run(t.Context(), e.now(), takeAll)
-				require.NoError(t, err)
+				final := ran(t, e)
 				require.Equal(t, c.unproven, final.Log.Unproven)
 				require.Equal(t, c.unproven == "", final.Log.Proof != nil)
 			}
@@ -734,8 +715,7 @@ func TestSessionOfALogThatCannotBegin(t *testing.T) {
 func TestNoAllocationPerLogOp(t *testing.T) {
 	for _, load := range []string{"closed { duration = \"1h\" }", "open {\n rate = \"10M/s\"\n duration = \"1h\"\n sessions = 1\n}"} {
 		e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 3, read = 1 }\n "+load)))
-		_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		l := e.group.loops[0]
 		l.begin(e.clock.now(), make(chan part, 1000))
 		l.enter()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -96,8 +95,7 @@ func TestANameThatLeadsElsewhere(t *testing.T) {
 				e.newPoller = func() (sockets.Poller, error) { return twoHosts{n}, nil }
 				e.dial = twoHosts{n}.dial
 				e.resolve = answering(append([][]string{{here}}, c.answers...)...)
-				_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-				require.NoError(t, err)
+				loaded(t, e)
 				first, second := n.servers[firstPort], n.servers[firstPort+1]
 				n.at(20*time.Millisecond, func() {
 					first.down = true
@@ -110,8 +108,7 @@ func TestANameThatLeadsElsewhere(t *testing.T) {
 						time.Sleep(5 * time.Millisecond)
 					})
 				}
-				final, err := e.Run(t.Context(), e.now(), takeAll)
-				require.NoError(t, err)
+				final := ran(t, e)
 				require.EqualValues(t, 196, final.Totals.Ops[driver.Get].Outcomes[driver.Miss], "each session had one op lost and one refused")
 				require.Equal(t, 198, *first.got["GET"]+*second.got["GET"])
 				if c.moves {
@@ -142,10 +139,8 @@ func TestClientsFollowAName(t *testing.T) {
 			return placed{near, at}, nil
 		}
 		e.resolve = answering([]string{here}, []string{elsewhere})
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		loaded(t, e)
+		ran(t, e)
 		require.Positive(t, servers[here].lines.Load())
 		require.Greater(t, servers[elsewhere].lines.Load(), int64(15))
 	})

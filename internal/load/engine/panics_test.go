@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,22 +103,12 @@ func (d localFuse) Open(ctx context.Context, config any, site localfile.Site) (l
 func carryOutOf(t *testing.T, loops int, d driver.Driver, p *plan.Plan) worker.Final {
 	t.Helper()
 	root := t.TempDir()
-	e := New(Config{
-		Loops: loops, Drivers: []driver.Driver{d}, Logger: slog.New(slog.DiscardHandler), Spin: -1, Sleep: time.Sleep,
-		LogRoot: func() (string, error) { return root, nil },
-		Verify:  func(context.Context, string, []byte) (localfile.Proof, error) { return localfile.Proof{}, nil },
-	})
-	defer e.Close()
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
-	_, err = e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
-	require.NoError(t, err)
-	final, err := e.Run(t.Context(), time.Duration(e.clock.now()), func(*measure.Snapshot) (func() error, error) {
-		return func() error { return nil }, nil
-	})
-	require.NoError(t, err)
-	return final
+	e := assigned(t, Config{
+		Loops: loops, Drivers: []driver.Driver{d}, Sleep: time.Sleep, LogRoot: func() (string, error) { return root, nil },
+		Verify: func(context.Context, string, []byte) (localfile.Proof, error) { return localfile.Proof{}, nil },
+	}, p)
+	loaded(t, e)
+	return ran(t, e)
 }
 
 // A panic of a driver that has no transport is an error of the current op.

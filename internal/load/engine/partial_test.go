@@ -18,8 +18,7 @@ import (
 func TestRepliesHaveTheRoomThatThePlanNeeds(t *testing.T) {
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 7\n iterations = 1\n}")
 	e := assigned(t, Config{}, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	require.Equal(t, p.ReplyBytes(p.Phases[0], 7), e.group.partials.expected)
 	require.Positive(t, e.group.partials.expected)
 }

@@ -1,11 +1,6 @@
 package engine
 
 import (
-	"context"
-	"io"
-	"net"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,21 +141,39 @@ func TestPipedServerGoesAway(t *testing.T) {
 	})
 }
 
+// deafen has the first server read nothing for a while, so that a write to it takes as long.
+func (b *bench) deafen(from, to time.Duration) {
+	far, over := &b.server(0).far, make(chan struct{})
+	set := func(until chan struct{}) {
+		far.Lock()
+		defer far.Unlock()
+		far.deaf = until
+	}
+	time.AfterFunc(from, func() { set(over) })
+	time.AfterFunc(to, func() {
+		set(nil)
+		close(over)
+	})
+}
+
+// TestPipedRequestsLeaveOneWriteAfterAnother has a write last 20 ms: its requests are slow, and those that wait behind it are late, from when theirs begins.
+func TestPipedRequestsLeaveOneWriteAfterAnother(t *testing.T) {
+	inBubble(t, 1, "", "ops = { get = 1 }\nexpect_hits = 0\nclosed {\n sessions = 1\n pipeline = 3\n duration = \"1s\"\n}", func(b *bench) {
+		b.server(0).uneven = 1
+		b.deafen(300*time.Millisecond, 320*time.Millisecond)
+		get := b.run(worker.Load).Ops[driver.Get]
+		service := get.ServiceAll().Answered
+		slow, late := above(&service, 10*time.Millisecond), above(&get.Lag, 10*time.Millisecond)
+		require.Positive(t, slow)
+		require.Positive(t, late)
+		require.Equal(t, 3, slow+late)
+	})
+}
+
 // TestPipedServerReadsNothing makes writes block: requests time out where they are, and the connection is opened again.
 func TestPipedServerReadsNothing(t *testing.T) {
 	inBubble(t, 1, "timeout = \"50ms\"", getsForASecond, func(b *bench) {
-		deaf := make(chan struct{})
-		go func() { // ends with the load
-			time.Sleep(300 * time.Millisecond)
-			b.server(0).far.Lock()
-			b.server(0).far.deaf = deaf
-			b.server(0).far.Unlock()
-			time.Sleep(300 * time.Millisecond)
-			b.server(0).far.Lock()
-			b.server(0).far.deaf = nil
-			b.server(0).far.Unlock()
-			close(deaf)
-		}()
+		b.deafen(300*time.Millisecond, 600*time.Millisecond)
 		got := b.run(worker.Load)
 		require.Positive(t, got.Reconnects)
 		ledger := got.Request(0, driver.Get)
@@ -249,28 +262,6 @@ func TestPipedLoadEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// What was handed over and not written when the lease ended has not left.
-func TestWhatWasHandedOverIsTakenBack(t *testing.T) {
-	inBubble(t, 1, "", getsForASecond, func(b *bench) {
-		b.equip(worker.Load)
-		w := b.l.tr.(*wire)
-		c, ledger := w.conns[0], b.l.rec.Request(0, driver.Get)
-		for range 2 {
-			c.queue.push(pending{n: 1, verb: driver.Get})
-		}
-		ledger.Sent, c.handed = 2, 2
-		synctest.Wait() // until the write of the greeting is over
-		b.e.SetLease(0)
-		_, err := w.poll.(*sockets.Pipes).Hand(c.fd, []byte("*1\r\n$4\r\nPING\r\n"), nil)
-		require.NoError(t, err)
-		synctest.Wait()
-		w.recall()
-		require.Equal(t, measure.Requests{Refused: 2}, *ledger)
-		require.EqualValues(t, 2, w.recalled[driver.Get])
-		require.Zero(t, c.handed, "they are not there to be taken back again")
-	})
-}
-
 // TestWritesEndBetweenRequests has requests of several sizes leave by a pipe, which TLS goes through, however they are made: none is cut, and none shares a
 // write with others that would make it longer than a TLS record.
 func TestWritesEndBetweenRequests(t *testing.T) {
@@ -293,177 +284,4 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Requests that were handed over count as sent when their write began, and their op starts then, unless another of its requests left earlier.
-// Requests behind them have not left.
-func TestWhenWhatWasHandedOverBegan(t *testing.T) {
-	for _, tt := range []struct{ start, sent, at, want int64 }{
-		{5, 5, 7, 7}, {5, 5, 3, 3}, {5, 5, 5, 5}, {5, 6, 7, 5}, {5, 6, 5, 5}, {5, 6, 3, 3},
-	} {
-		c := &wireConn{handed: 2, behind: 1, fresh: 1}
-		starts := make([]int64, 5)
-		for i := range starts {
-			starts[i] = tt.start
-			c.queue.push(pending{start: &starts[i], sent: tt.sent, n: 1})
-		}
-		c.queue.at(1).start = nil
-		c.began(tt.at)
-		require.Zero(t, c.handed)
-		require.Equal(t, []int64{tt.start, tt.start, tt.want, tt.start, tt.start}, starts, "%+v", tt)
-		for i, want := range []int64{tt.sent, tt.at, tt.at, tt.sent, tt.sent} {
-			require.Equal(t, want, c.queue.at(i).sent, "%+v: request %d", tt, i)
-		}
-	}
-}
-
-// Bytes leave a pipe when its goroutine writes them. Until then their requests can be taken back; from then on they have begun. Meanwhile the next
-// ones wait, until all before them are written.
-func TestHowRequestsLeaveAPipe(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		began := time.Now()
-		var over atomic.Bool
-		p := sockets.NewPipes(
-			func() int64 { return int64(time.Since(began)) },
-			func(int64) bool { return over.Load() },
-			func(context.Context, int32) (net.Conn, error) { return near, nil },
-		)
-		fd, err := p.Connect(nil, 0)
-		require.NoError(t, err)
-		synctest.Wait()
-		w := &wire{l: new(loop), poll: p, ready: make([]sockets.Readiness, 1)}
-		o := newOutlet(w, p)
-		c := &wireConn{fd: fd}
-		gather := func() {
-			c.queue.push(pending{n: 1})
-			c.fresh, c.out, c.cuts = 1, []byte("request"), []int{3}
-			o.gathered(c)
-			c.fresh = 0
-		}
-		pass := func(took int, err error) {
-			t.Helper()
-			n, whole, failed := o.pass(c)
-			synctest.Wait()
-			require.Equal(t, []any{took, false, err}, []any{n, whole, failed})
-		}
-		waiting := func(handed, behind int) {
-			t.Helper()
-			require.Equal(t, [2]int{handed, behind}, [2]int{c.handed, c.behind})
-		}
-		sent := func(want ...time.Duration) {
-			t.Helper()
-			for i, at := range want {
-				require.EqualValues(t, at, c.queue.at(i).sent, "request %d", i)
-			}
-		}
-		take := func() {
-			t.Helper()
-			_, err := io.ReadFull(far, make([]byte, len("request")))
-			require.NoError(t, err)
-			synctest.Wait()
-		}
-
-		time.Sleep(5 * time.Second)
-		gather()
-		pass(7, nil)
-		waiting(1, 0)
-		require.Empty(t, c.cuts)
-		require.Zero(t, o.withdraw(c), "its write has begun")
-		waiting(1, 0)
-		gather()
-		pass(0, sockets.ErrAgain)
-		waiting(0, 1)
-		require.Equal(t, []int{3}, c.cuts)
-		sent(5*time.Second, 0)
-		take()
-		time.Sleep(time.Second)
-		pass(7, nil)
-		waiting(1, 0)
-		take()
-		time.Sleep(time.Second)
-		gather()
-		pass(7, nil)
-		waiting(1, 0)
-		sent(5*time.Second, 6*time.Second, 0)
-		take()
-		time.Sleep(time.Second)
-		_, err = far.Write([]byte("reply"))
-		require.NoError(t, err)
-		synctest.Wait()
-		_, err = p.Read(fd, make([]byte, 10))
-		require.NoError(t, err)
-		require.EqualValues(t, 8*time.Second, o.arrival(c))
-		waiting(0, 0)
-		sent(5*time.Second, 6*time.Second, 7*time.Second)
-		_, err = o.wait(0)
-		require.NoError(t, err)
-		require.False(t, w.l.lapsed)
-
-		over.Store(true)
-		gather()
-		pass(7, nil)
-		waiting(1, 0)
-		_, err = o.wait(0)
-		require.NoError(t, err)
-		require.True(t, w.l.lapsed)
-		require.False(t, o.date(c))
-		gather()
-		pass(0, sockets.ErrAgain)
-		waiting(1, 1)
-		sent(5*time.Second, 6*time.Second, 7*time.Second, 0, 0)
-		require.Equal(t, 1, o.withdraw(c))
-		require.Zero(t, o.withdraw(c), "it is taken back already")
-		require.Zero(t, o.withdraw(&wireConn{fd: -1}), "a connection that is down has handed nothing over")
-		c.handed, c.behind = 0, 0
-		pass(7, nil) // of no request, such as a greeting
-		waiting(0, 0)
-		require.True(t, o.date(c))
-		p.Close(fd)
-		p.Release()
-		require.NoError(t, far.Close())
-	})
-}
-
-// What a flush has handed over has not left yet.
-func TestAFlushHandsOver(t *testing.T) {
-	inBubble(t, 1, "", getsForASecond, func(b *bench) {
-		b.equip(worker.Load)
-		w := b.l.tr.(*wire)
-		c := w.conns[0]
-		w.touch(c)
-		c.out = append(c.out, "*1\r\n$4\r\nPING\r\n"...)
-		for range 2 {
-			c.queue.push(pending{n: 1, verb: driver.Get})
-			c.fresh++
-		}
-		synctest.Wait() // until the write of the greeting is over
-		w.flush()
-		require.Equal(t, [3]int{2, 0, 0}, [3]int{c.handed, c.behind, c.fresh})
-	})
-}
-
-// cutOff is a connection that the other end has reset.
-type cutOff struct{ net.Conn }
-
-func (cutOff) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
-
-// Nothing is handed over to a pipe whose connection has failed.
-func TestAPipeThatHasFailedTakesNothing(t *testing.T) {
-	servertest.Bubble(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		p := sockets.NewPipes(func() int64 { return 0 }, func(int64) bool { return false }, func(context.Context, int32) (net.Conn, error) { return cutOff{near}, nil })
-		fd, err := p.Connect(nil, 0)
-		require.NoError(t, err)
-		synctest.Wait()
-		c := &wireConn{fd: fd, behind: 1, out: []byte("request")}
-		n, whole, err := newOutlet(&wire{poll: p}, p).pass(c)
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Zero(t, n)
-		require.False(t, whole)
-		require.Equal(t, 1, c.behind)
-		p.Close(fd)
-		p.Release()
-		require.NoError(t, far.Close())
-	})
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/target/drivers/null"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -229,24 +227,17 @@ func TestWhatASampleSays(t *testing.T) {
 
 // Samples are in the time of the assignment's wall clock.
 func TestSamplesAreInWallTime(t *testing.T) {
-	p := nullPlan(t, 1, "", "ops = { get = 1 }\nsamples = 10\nclosed { iterations = 5 }")
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
-	e := New(Config{Loops: 1, Spin: -1, Drivers: []driver.Driver{null.Driver{}}, Logger: slog.New(slog.DiscardHandler)})
-	defer e.Close()
-	const wall = int64(50 * 365 * 24 * time.Hour)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), WallNS: wall, Workers: 1}))
+	e := assigned(t, Config{Loops: 1}, nullPlan(t, 1, "", "ops = { get = 1 }\nsamples = 10\nclosed { iterations = 5 }"))
 	e.clock = &virtualClock{tick: 10}
-	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	var all measure.Samples
-	_, err = e.Run(t.Context(), e.now(), func(s *measure.Snapshot) (func() error, error) {
+	_, err := e.Run(t.Context(), e.now(), func(s *measure.Snapshot) (func() error, error) {
 		all.Merge(&s.Samples)
 		return s.CheckValid, nil
 	})
 	require.NoError(t, err)
 	require.Len(t, all.Ops(), 5)
 	for _, op := range all.Ops() {
-		require.InDelta(t, wall, op.Start, float64(time.Second))
+		require.InDelta(t, int64(time.Hour), op.Start, float64(time.Second))
 	}
 }

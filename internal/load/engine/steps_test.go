@@ -32,7 +32,7 @@ import (
 )
 
 // assigned is an engine that a plan has been assigned to.
-func assigned(t *testing.T, cfg Config, p *plan.Plan) *Engine {
+func assigned(t testing.TB, cfg Config, p *plan.Plan) *Engine {
 	t.Helper()
 	cfg.Spin = -1
 	if cfg.Logger == nil {
@@ -41,16 +41,45 @@ func assigned(t *testing.T, cfg Config, p *plan.Plan) *Engine {
 	if cfg.Drivers == nil {
 		cfg.Drivers = drivers.All()
 	}
-	canonical, err := p.Canonical()
-	require.NoError(t, err)
 	e := New(cfg)
 	t.Cleanup(e.Close)
-	require.NoError(t, e.Assign(t.Context(), worker.Assignment{RunID: "r1", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), Workers: 1}))
+	require.NoError(t, e.Assign(t.Context(), assignment(t, p)))
 	return e
 }
 
+// assignment is that of a run with one worker.
+func assignment(t testing.TB, p *plan.Plan) worker.Assignment {
+	t.Helper()
+	canonical, err := p.Canonical()
+	require.NoError(t, err)
+	return worker.Assignment{RunID: "r1", Plan: canonical, Digest: plan.Digest(canonical), Zero: time.Now(), WallNS: int64(time.Hour), Workers: 1}
+}
+
 // takeAll is a sink.
-func takeAll(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil }
+func takeAll(s *measure.Snapshot) (func() error, error) { return s.CheckValid, nil }
+
+// prepared has an engine prepare a step.
+func prepared(t testing.TB, e *Engine, step worker.Step) worker.Ready {
+	t.Helper()
+	ready, err := e.Prepare(t.Context(), step)
+	require.NoError(t, err)
+	return ready
+}
+
+// loaded has an engine prepare the load of its plan's first phase.
+func loaded(t testing.TB, e *Engine) worker.Ready {
+	t.Helper()
+	return prepared(t, e, stepOf(e.plan.Phases[0], worker.Load))
+}
+
+// ran has an engine carry out, at once, the step that is prepared.
+func ran(t testing.TB, e *Engine) worker.Final {
+	t.Helper()
+	final, err := e.Run(t.Context(), e.now(), takeAll)
+	require.NoError(t, err)
+	require.NoError(t, final.Totals.CheckValid())
+	return final
+}
 
 // tracePlan is a plan whose phase replays a trace, and the directory of it.
 func tracePlan(t *testing.T, text string) (p *plan.Plan, dir string) {
@@ -77,30 +106,26 @@ func TestStepOfATrace(t *testing.T) {
 	const text = "70.0,key:1,5,10,1,get,0\n70.1,key:2,5,10,1,get,0\n70.2,key:1,5,10,1,get,0\n"
 	p, dir := tracePlan(t, text)
 	e := assigned(t, Config{Loops: 2, Open: in(dir)}, p)
-	ready, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	ready := loaded(t, e)
 	require.Equal(t, worker.Ready{Sessions: 2, Executor: plan.EventLoop, Loops: 2}, ready, "how many ops a worker has is found out by reading")
-	final, err := e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	final := ran(t, e)
 	require.EqualValues(t, 3, final.Totals.Ops[driver.Get].Due)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.csv"), []byte(strings.ToUpper(text)), 0o600))
 	e = assigned(t, Config{Loops: 2, Open: in(dir)}, p)
-	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
+	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
 	require.ErrorContains(t, err, `trace "trace.csv" is not the file that the plan was checked with`)
 	require.Equal(t, isSpent, e.stage)
 
 	p, dir = tracePlan(t, text+"what\n")
 	e = assigned(t, Config{Loops: 2, Open: in(dir)}, p)
-	_, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	_, err = e.Run(t.Context(), e.now(), takeAll)
 	require.ErrorContains(t, err, "trace trace.csv:4:1: ", "it was read while the step ran")
 
 	p = nullPlan(t, 1, "", "closed {\n trace {\n file = \"trace.csv\"\n loop = true\n }\n sessions = 2\n iterations = 5\n}")
 	e = assigned(t, Config{Loops: 1, Open: in(keepTrace(t, p.Phases[0].Trace(), text))}, p)
-	ready, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	ready = loaded(t, e)
 	require.Zero(t, ready.Ops)
 }
 
@@ -133,10 +158,8 @@ func TestSetupBesideATrace(t *testing.T) {
 	for _, kind := range []worker.StepKind{worker.Setup, worker.Load, worker.Setup} {
 		step := stepOf(p.Phases[0], kind)
 		step.Last = false
-		ready, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
-		final, err := e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ready := prepared(t, e, step)
+		final := ran(t, e)
 		if kind == worker.Setup {
 			require.EqualValues(t, 20, ready.Ops)
 			require.EqualValues(t, 20, final.Totals.Ops[driver.Put].Due)
@@ -176,18 +199,14 @@ func TestSetupOfALoad(t *testing.T) {
 	e := assigned(t, Config{Loops: 1}, p)
 	step := stepOf(p.Phases[0], worker.Setup)
 	step.Last = false
-	ready, err := e.Prepare(t.Context(), step)
-	require.NoError(t, err)
+	ready := prepared(t, e, step)
 	require.EqualValues(t, 30, ready.Ops)
-	final, err := e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	final := ran(t, e)
 	require.EqualValues(t, 30, final.Totals.Ops[driver.Put].Outcomes[driver.Error])
 	require.False(t, final.Stopped)
-	ready, err = e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	ready = loaded(t, e)
 	require.Zero(t, ready.Ops)
-	final, err = e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	final = ran(t, e)
 	require.True(t, final.Stopped)
 }
 
@@ -213,10 +232,8 @@ func TestStepThatAPhaseLacks(t *testing.T) {
 func TestStepThatStopsAfterErrors(t *testing.T) {
 	p := nullPlan(t, 1, "error_every = 1", "ops = { get = 1 }\nstop_after = 20\nclosed {\n sessions = 2\n iterations = 1000\n}")
 	e := assigned(t, Config{Loops: 1}, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
-	final, err := e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	loaded(t, e)
+	final := ran(t, e)
 	require.True(t, final.Stopped)
 	require.Less(t, final.Totals.Ops[driver.Get].Due, uint64(1000))
 }
@@ -230,8 +247,7 @@ func TestStepBeginsWhenItIsDue(t *testing.T) {
 	} {
 		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 10 }")
 		e := assigned(t, Config{Loops: 2}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := time.Hour
 		if name == "begins" {
@@ -257,10 +273,8 @@ func TestWhichStepsAreWatched(t *testing.T) {
 	for phase, kind := range map[string]worker.StepKind{"ops = { get = 1 }\nclosed { iterations = 1 }": worker.Load, "populate {}": worker.Populate} {
 		p := nullPlan(t, 1, "", phase)
 		e := assigned(t, Config{Loops: 1}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], kind))
-		require.NoError(t, err)
-		final, err := e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		prepared(t, e, stepOf(p.Phases[0], kind))
+		final := ran(t, e)
 		said := final.Generator.Machine != nil || final.Generator.MachineUnknown != ""
 		require.Equal(t, kind.Timed(), said)
 	}
@@ -285,11 +299,10 @@ func TestGarbageOfSteps(t *testing.T) {
 		e := assigned(t, Config{Loops: 1}, p)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], tt.kind))
-		require.NoError(t, err)
+		prepared(t, e, stepOf(p.Phases[0], tt.kind))
 		runtime.ReadMemStats(&after)
 		require.Equal(t, tt.tidied, after.NumForcedGC-before.NumForcedGC, name)
-		_, err = e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
+		_, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
 			percent := debug.SetGCPercent(77)
 			debug.SetGCPercent(percent)
 			require.Equal(t, tt.percent, percent, name)
@@ -319,11 +332,9 @@ func TestWhichLoopsAreHeld(t *testing.T) {
 		if c.kind == worker.Clear {
 			phase = c.p.Phase("wipe")
 		}
-		_, err := e.Prepare(t.Context(), stepOf(phase, c.kind))
-		require.NoError(t, err)
+		prepared(t, e, stepOf(phase, c.kind))
 		l := e.group.loops[0]
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ran(t, e)
 		require.Equal(t, c.held, l.hold.may, name)
 		require.False(t, l.hold.held, name)
 	}
@@ -339,13 +350,11 @@ func TestStepOnAPinnedLoop(t *testing.T) {
 	}
 	p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed { iterations = 1 }")
 	e := assigned(t, Config{Loops: 1, Pin: []int{cpu}}, p)
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	var on atomic.Int64
 	e.group.loops[0].lanes[0].tr = &watched{transport: e.group.loops[0].lanes[0].tr, look: func() { on.Store(int64(onCPU())) }}
 	e.group.loops[0].tr = e.group.loops[0].lanes[0].tr
-	_, err = e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	ran(t, e)
 	require.EqualValues(t, cpu, on.Load())
 }
 
@@ -366,11 +375,9 @@ func TestStepWhoseCPUIsGone(t *testing.T) {
 	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{ticket.Driver{}}, Logger: slog.New(slog.NewTextHandler(&said, nil))},
 		ticketsOf(t, plan.EventLoop, "closed {\n iterations = 1\n}"))
 	e.cfg.Pin = []int{1023}
-	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	l := e.group.loops[0]
-	_, err = e.Run(t.Context(), e.now(), takeAll)
-	require.NoError(t, err)
+	ran(t, e)
 	require.False(t, l.hold.may)
 	require.Contains(t, said.String(), `msg="event loop runs anywhere" error="run a thread on CPU 1023: `)
 
@@ -388,13 +395,11 @@ func TestLoopsReleaseTheirThreads(t *testing.T) {
 	step.Last = false
 	seen := map[int64]bool{}
 	for range steps {
-		_, err := e.Prepare(t.Context(), step)
-		require.NoError(t, err)
+		prepared(t, e, step)
 		var on atomic.Int64
 		l := e.group.loops[0]
 		l.feed = &beginning{l.feed, func() { on.Store(int64(unix.Gettid())) }}
-		_, err = e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		ran(t, e)
 		seen[on.Load()] = true
 	}
 	require.Less(t, len(seen), steps/2)
@@ -418,8 +423,7 @@ func TestStepWhoseDriverPanics(t *testing.T) {
 		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
 		d := nullBefore{do: func(*driver.Request) { panic("blown") }}
 		e := assigned(t, Config{Loops: 2, Drivers: []driver.Driver{d}}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
 			return func() error { return nil }, first
 		})
@@ -437,14 +441,12 @@ func TestLeaseThatEndsOneLoop(t *testing.T) {
 	for lapsed := range 2 {
 		p := nullPlan(t, 1, "", "ops = { get = 1 }\nclosed {\n sessions = 2\n iterations = 5\n}")
 		e := assigned(t, Config{Loops: 2}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		endless := new(lease)
 		endless.set(never)
 		e.group.loops[1-lapsed].lease = endless
 		e.SetLease(e.now())
-		final, err := e.Run(t.Context(), e.now(), takeAll)
-		require.NoError(t, err)
+		final := ran(t, e)
 		require.True(t, final.Expired)
 		require.EqualValues(t, 5, final.Totals.Ops[driver.Get].Due)
 	}
@@ -455,8 +457,7 @@ func TestBusyFromTheBeginningOfAStep(t *testing.T) {
 	servertest.Bubble(t, func(t *testing.T) {
 		p := nullPlan(t, 1, onBlocking+`latency = "1us"`, "ops = { get = 1 }\nclosed { iterations = 1000 }")
 		e := assigned(t, Config{Loops: 1, Sleep: time.Sleep}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
+		loaded(t, e)
 		final, err := e.Run(t.Context(), 100*time.Second, takeAll)
 		require.NoError(t, err)
 		require.Greater(t, final.Generator.Busy, 0.01, "real processor time in a virtual millisecond")
@@ -487,17 +488,15 @@ func TestClosedEngineLeavesNothingBehind(t *testing.T) {
 				rounds = 1 // its files are gone after the last phase that has them
 			}
 			for range rounds {
-				_, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
-				require.NoError(t, err)
+				prepared(t, e, stepOf(p.Phase("load"), worker.Load))
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				_, err = e.Run(ctx, e.now(), takeAll)
+				_, err := e.Run(ctx, e.now(), takeAll)
 				cancel()
 				require.NoError(t, err)
 				e.halt.Store(goOn)
 			}
 			if rounds > 1 { // a step that is prepared and never run
-				_, err := e.Prepare(t.Context(), stepOf(p.Phase("load"), worker.Load))
-				require.NoError(t, err)
+				prepared(t, e, stepOf(p.Phase("load"), worker.Load))
 			}
 			e.Close()
 			left := []string{}
@@ -543,9 +542,8 @@ func TestStepWhoseSinkFails(t *testing.T) {
 		}
 		p := nullPlan(t, 1, `latency = "1500ms"`, "ops = { get = 1 }\nclosed {\n sessions = 2\n duration = \"1h\"\n}")
 		e := assigned(t, Config{Loops: 2}, p)
-		_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-		require.NoError(t, err)
-		_, err = e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
+		loaded(t, e)
+		_, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) {
 			if atOnce {
 				return nil, fail()
 			}
@@ -603,13 +601,11 @@ func TestCleaningUp(t *testing.T) {
 			if step.idle { // the sessions are other workers'
 				order.To = 0
 			}
-			_, err := e.Prepare(t.Context(), order)
-			require.NoError(t, err)
+			prepared(t, e, order)
 			if step.stop {
 				e.Drain()
 			}
-			_, err = e.Run(t.Context(), e.now(), takeAll)
-			require.NoError(t, err)
+			ran(t, e)
 			require.Equal(t, [2]int64{step.made, step.removed}, [2]int64{d.made.Load(), d.removed.Load()}, "%+v", step)
 		}
 		require.Equal(t, fails, strings.Contains(said.String(), `msg="server is not cleaned up" target=t error=`), said.String())

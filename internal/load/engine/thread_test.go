@@ -45,14 +45,12 @@ func TestPinnedLogThreads(t *testing.T) {
 // Time in the sessions is not the generator's, however little else there is to do.
 func TestTimeInSessionsIsTheTargets(t *testing.T) {
 	e, _ := localEngine(t, logPlan(t, "", logPhase("write", "ops = { append = 1 }\nclosed {\n sessions = 1\n iterations = 20\n}")))
-	_, err := e.Prepare(t.Context(), stepOf(e.plan.Phase("write"), worker.Load))
-	require.NoError(t, err)
+	prepared(t, e, stepOf(e.plan.Phase("write"), worker.Load))
 	e.group.loops[0].tr.(*thread).sessions[0] = working{func() error { return nil }, func() error {
 		time.Sleep(5 * time.Millisecond)
 		return nil
 	}}
-	final, err := e.Run(t.Context(), e.now(), func(*measure.Snapshot) (func() error, error) { return func() error { return nil }, nil })
-	require.NoError(t, err)
+	final := ran(t, e)
 	require.Less(t, final.Generator.ProductiveSeconds, 0.05, "of 0.1 s")
 
 	own := thread{inside: 50, slept: 20}
@@ -110,8 +108,7 @@ func newThread(t *testing.T, puts int, put func(l *loop, reply *driver.Reply)) (
 		}`, puts))
 	e := assigned(t, Config{Loops: 1, Drivers: []driver.Driver{moodyFiles{}}, LogRoot: func() (string, error) { return "/", nil }}, p)
 	e.clock = &virtualClock{}
-	_, err := e.Prepare(t.Context(), stepOf(p.Phases[0], worker.Load))
-	require.NoError(t, err)
+	loaded(t, e)
 	l := e.group.loops[0]
 	l.begin(0, make(chan part, 1))
 	tr := l.tr.(*thread)
