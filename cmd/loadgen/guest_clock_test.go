@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,8 +50,9 @@ phase "gets" {
 }
 `
 
-// TestTimeOfDayIsOff: a worker on a machine whose time of day is 5 s ahead of the coordinator's, and one that is 5 s behind, join over TLS and run a
-// plan. Nothing is missing, and load and verdict are unaffected. Clocks are compared by their monotonic readings, which began when the machines did.
+// TestTimeOfDayIsOff: a worker on a machine whose time of day is 5 s ahead of the coordinator's, and another after the machine's time of day was set to 5 s
+// behind, join over TLS and run a plan. Nothing is missing, and load and verdict are unaffected. Clocks are compared by their monotonic readings, which
+// began when the machines did.
 func TestTimeOfDayIsOff(t *testing.T) {
 	t.Parallel()
 	exe, err := exec.LookPath("loadgen")
@@ -58,29 +60,33 @@ func TestTimeOfDayIsOff(t *testing.T) {
 	guests := servertest.NewGuests(t, map[string]string{"loadgen": exe})
 	plan := filepath.Join(t.TempDir(), "plan.hcl")
 	require.NoError(t, os.WriteFile(plan, []byte(slowPlan), 0o600))
-	n := newNetworked(t, 4, 1, plan)
+	n := newNetworked(t, 3, 1, plan)
 	before := n.calls()[0]
 	l := n.run("--listen", "0.0.0.0:7464", "--workers", "2", "--wait", "5m", "--lease", "1m")
 	line := invited(t, l)
-	offs := []int{5, -5}
-	var booted []*servertest.Guest
-	for i, off := range offs {
-		booted = append(booted, guests.BootOn(n.Machines[1+i], fmt.Sprintf(
-			"read u rest < /proc/uptime; a=$(date +%%s); date -s @$((a+%d)) > /tmp/set; b=$(date +%%s); read v rest < /proc/uptime; echo WALL $a $b ${u%%%%.*} ${v%%%%.*}\n/loadgen worker --name w%d --once --loops 1 %s; echo WORKER exit $?\n", off, i+1, line)))
+	steps := []int{5, -10}
+	var script strings.Builder
+	for i, step := range steps {
+		fmt.Fprintf(&script, `read u rest < /proc/uptime; a=$(date +%%s); date -s @$((a+%[1]d)) > /tmp/set; b=$(date +%%s); read v rest < /proc/uptime; echo WALL $a $b ${u%%%%.*} ${v%%%%.*}
+{ HOME=/tmp/w%[2]d /loadgen worker --name w%[2]d --once --loops 1 %[3]s; echo WORKER exit $?; } &
+until grep -q ':1D28 01 ' /proc/net/tcp; do sleep 0.2; done
+sleep 3 # it enrols and joins
+`, step, i+1, line)
 	}
+	guest := guests.BootOn(n.Machines[1], script.String()+"wait\n")
 	r := l.result(5 * time.Minute)
-	for i, off := range offs {
-		said := booted[i].Wait()
-		require.Contains(t, said, "WORKER exit 0\n")
-		wall := regexp.MustCompile(`WALL (\d+) (\d+) (\d+) (\d+)\n`).FindStringSubmatch(said)
-		require.NotNil(t, wall, said)
+	said := guest.Wait()
+	require.Equal(t, 2, strings.Count(said, "WORKER exit 0\n"), said)
+	walls := regexp.MustCompile(`WALL (\d+) (\d+) (\d+) (\d+)\n`).FindAllStringSubmatch(said, -1)
+	require.Len(t, walls, len(steps), said)
+	for i, step := range steps {
 		var at [4]int64 // the time of day before and after it was set, and around these the time since the machine began
-		for i := range at {
-			at[i], err = strconv.ParseInt(wall[i+1], 10, 64)
+		for j := range at {
+			at[j], err = strconv.ParseInt(walls[i][j+1], 10, 64)
 			require.NoError(t, err)
 		}
-		require.GreaterOrEqual(t, at[1]-at[0], int64(off))
-		require.LessOrEqual(t, at[1]-at[0], int64(off)+at[3]-at[2]+2, "it was set, and then looked at")
+		require.GreaterOrEqual(t, at[1]-at[0], int64(step))
+		require.LessOrEqual(t, at[1]-at[0], int64(step)+at[3]-at[2]+2, "it was set, and then looked at")
 		require.Less(t, r.Fleet[i].ClockUncertaintySeconds, 5.0, "the time of day is no part of it")
 	}
 

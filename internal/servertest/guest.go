@@ -22,7 +22,7 @@ import (
 
 const (
 	// pmemSize is the size of a guest's persistent memory in bytes: XFS needs at least 300 MiB.
-	pmemSize = 512 << 20
+	pmemSize = 320 << 20
 	// PmemStart is the offset of the data in the file of a namespace of mode fsdax: they follow the info block and the place of the descriptors of its
 	// pages, which are kept in the guest's RAM.
 	PmemStart = 2 << 20
@@ -42,7 +42,6 @@ type Guests struct {
 	dir    string
 	kernel string
 	files  []byte // the archive of the root file system
-	blank  string // persistent memory with an empty namespace of mode fsdax; "" before the first image
 }
 
 // guestKernel returns the directory into which make test-servers unpacks the kernel's package.
@@ -63,31 +62,16 @@ func NewGuests(t testing.TB, files map[string]string) *Guests {
 	return g
 }
 
-// divide makes the image blank: persistent memory with an empty namespace.
-func (g *Guests) divide() {
-	g.t.Helper()
-	if g.blank != "" {
-		return
-	}
-	g.blank = filepath.Join(g.dir, "blank")
-	g.sparse(g.blank)
-	if out := g.Boot(g.blank, "nvdimm", namespace).Wait(); !strings.Contains(out, "NAMESPACE pmem\n") {
-		g.t.Fatalf("the guest made no namespace:\n%s", out)
-	}
-}
-
-// namespace turns the raw namespace that the guest finds into one of mode fsdax, whose pages the kernel knows, through sysfs: what ndctl
-// create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux).
+// namespace turns the raw namespace that the guest finds in region %[1]d into one of mode fsdax, whose pages the kernel knows, through sysfs: what ndctl
+// create-namespace -m fsdax -M mem does (Documentation/driver-api/nvdimm in Linux). What follows its first PmemStart bytes stays as it is.
 const namespace = `
-N=/sys/bus/nd; P=$(cat $N/devices/region0/pfn_seed)
-echo namespace0.0 > $N/drivers/nd_pmem/unbind
+N=/sys/bus/nd; P=$(cat $N/devices/region%[1]d/pfn_seed)
+echo namespace%[1]d.0 > $N/drivers/nd_pmem/unbind
 cat /proc/sys/kernel/random/uuid > $N/devices/$P/uuid
 echo ram > $N/devices/$P/mode
 echo 2097152 > $N/devices/$P/align
-echo namespace0.0 > $N/devices/$P/namespace
+echo namespace%[1]d.0 > $N/devices/$P/namespace
 echo $P > $N/drivers/nd_pmem/bind
-[ "$(cat $N/devices/$P/mode)" = ram ] && echo NAMESPACE pmem
-sync
 `
 
 // guestParts finds the kernel and the programs that a guest needs.
@@ -172,17 +156,15 @@ poweroff -f
 
 // Commands that a guest runs before its boot's script.
 const (
-	awaitMemory = "i=0; while [ ! -b /dev/pmem0 ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done\n"
+	awaitMemory = "i=0; while [ ! -b /dev/pmem%[1]d ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i+1)); done\n"
 	// joinNetwork takes the address and the router that QEMU's user network provides.
 	joinNetwork = "ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; ip route add default via 10.0.2.2\n"
 )
 
-// Image makes persistent memory with a file system, "ext4" or "xfs", in a namespace of mode fsdax.
-func (g *Guests) Image(kind string) string {
+// NVDIMM makes persistent memory with a file system, "ext4" or "xfs", in a namespace of mode fsdax.
+func (g *Guests) NVDIMM(kind string) Memory {
 	g.t.Helper()
-	g.divide()
 	path := filepath.Join(g.dir, kind)
-	copyAt(g.t, path, g.blank, 0)
 	part := path + ".part"
 	if err := os.WriteFile(part, nil, 0o600); err != nil {
 		g.t.Fatal(err)
@@ -195,24 +177,20 @@ func (g *Guests) Image(kind string) string {
 		g.t.Fatalf("%s: %v\n%s", mkfs[0], err, out)
 	}
 	copyAt(g.t, path, part, PmemStart)
-	return path
+	return Memory{path, "nvdimm"}
 }
 
-// Raw makes persistent memory that holds an ext4 file system without a namespace, for virtio-pmem, which has none.
-func (g *Guests) Raw() string {
+// VirtioPmem makes persistent memory with an ext4 file system on a virtio-pmem device, which has no namespaces.
+func (g *Guests) VirtioPmem() Memory {
 	g.t.Helper()
 	path := filepath.Join(g.dir, "raw")
-	g.sparse(path)
-	if out, err := exec.Command("mkfs.ext4", "-q", "-b", "4096", path).CombinedOutput(); err != nil {
-		g.t.Fatalf("mkfs.ext4: %v\n%s", err, out)
-	}
-	return path
-}
-
-func (g *Guests) sparse(path string) {
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, pmemSize)); err != nil {
 		g.t.Fatal(err)
 	}
+	if out, err := exec.Command("mkfs.ext4", "-q", "-b", "4096", path).CombinedOutput(); err != nil {
+		g.t.Fatalf("mkfs.ext4: %v\n%s", err, out)
+	}
+	return Memory{path, "virtio-pmem-pci"}
 }
 
 // copyAt copies the nonzero parts of one file into another from an offset on.
@@ -259,16 +237,27 @@ type Guest struct {
 	out bytes.Buffer
 }
 
-// Boot starts a guest whose persistent memory is an image, on a device "nvdimm" or "virtio-pmem-pci", and runs a script in its shell. It ends with
-// the test at the latest.
-func (g *Guests) Boot(image, device, script string) *Guest {
+// Memory is a guest's persistent memory.
+type Memory struct {
+	Image  string // the file of the host that it is in
+	device string
+}
+
+// Boot starts a guest with persistent memory, and runs a script in its shell. The first one is its device /dev/pmem0, and so on: NVDIMMs first. It
+// ends with the test at the latest.
+func (g *Guests) Boot(script string, memory ...Memory) *Guest {
 	g.t.Helper()
-	machine := "q35"
-	if device == "nvdimm" {
-		machine += ",nvdimm=on"
+	devices := []string{"-machine", "q35,nvdimm=on", "-m", "768M,slots=4,maxmem=4G"}
+	prepare := ""
+	for i, m := range memory {
+		devices = append(devices, "-object", fmt.Sprintf("memory-backend-file,id=mem%d,share=on,mem-path=%s,size=%d", i, m.Image, pmemSize),
+			"-device", fmt.Sprintf("%s,memdev=mem%d,id=pmem%d", m.device, i, i))
+		prepare += fmt.Sprintf(awaitMemory, i)
+		if m.device == "nvdimm" {
+			prepare += fmt.Sprintf(namespace+awaitMemory, i)
+		}
 	}
-	return g.boot(awaitMemory+script, func(cmd *exec.Cmd) *exec.Cmd { return cmd }, "-machine", machine, "-m", "768M,slots=2,maxmem=4G",
-		"-object", fmt.Sprintf("memory-backend-file,id=mem,share=on,mem-path=%s,size=%d", image, pmemSize), "-device", device+",memdev=mem,id=pmem")
+	return g.boot(prepare+script, func(cmd *exec.Cmd) *exec.Cmd { return cmd }, devices...)
 }
 
 // BootOn starts a guest without persistent memory on a machine of a network, and runs a script in its shell. The guest's packets come from the
@@ -291,7 +280,7 @@ func (g *Guests) boot(script string, on func(*exec.Cmd) *exec.Cmd, devices ...st
 	m := &Guest{t: g.t, done: make(chan struct{})}
 	// An emulated processor that got its turn as one of many would be so slow that its worker counted as lost.
 	m.cmd = on(exec.Command("nice", append([]string{"-n", "-10", "qemu-system-x86_64"}, append(devices,
-		"-accel", "tcg", "-cpu", "max", "-smp", "1", "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+		"-accel", "tcg", "-cpu", "max,la57=off", "-smp", "1", "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
 		"-kernel", g.kernel, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1")...)...))
 	m.cmd.Stdout, m.cmd.Stderr = m, m
 	if err := m.cmd.Start(); err != nil {
