@@ -105,7 +105,7 @@ phase "mix" {
 	setup { ops = { put = 1 } }
 	closed {
 		sessions   = 7
-		iterations = 3000
+		iterations = 1000
 	}
 }
 `
@@ -231,8 +231,8 @@ func TestTheOtherWorkerDoesItsPart(t *testing.T) {
 	const sessions = 7 - 7/2 // those of the second of two workers
 	p := r.Phase["mix"]
 	require.EqualValues(t, sessions*20, p.Setup.Op["put"].OK)
-	require.EqualValues(t, sessions*3000, p.Op["get"].Due+p.Op["put"].Due)
-	require.EqualValues(t, sessions*3000, p.Op["get"].OK+p.Op["put"].OK)
+	require.EqualValues(t, sessions*1000, p.Op["get"].Due+p.Op["put"].Due)
+	require.EqualValues(t, sessions*1000, p.Op["get"].OK+p.Op["put"].OK)
 	calls := countCalls(t, node.addr)
 	require.Equal(t, p.Op["get"].Due, calls["get"])
 	require.Equal(t, p.Op["put"].Due+sessions*20, calls["put"])

@@ -44,7 +44,7 @@ phase "mixed" {
   }
   closed {
     sessions   = 4
-    iterations = 5000
+    iterations = 1500
   }
 }
 `

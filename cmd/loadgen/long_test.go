@@ -114,10 +114,10 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 	return d
 }
 
-// TestLongRun runs four hours and a day in virtual time, through engine, coordinator and run directory: what is kept on disk grows with the time, and
+// TestLongRun runs two hours and a day in virtual time, through engine, coordinator and run directory: what is kept on disk grows with the time, and
 // memory does not. Result and page are small.
 func TestLongRun(t *testing.T) {
-	t.Run("4h", func(t *testing.T) { testLongRun(t, 4) })
+	t.Run("2h", func(t *testing.T) { testLongRun(t, 2) })
 	t.Run("24h", func(t *testing.T) {
 		servertest.OnDemand(t, "chaos", "takes a minute")
 		testLongRun(t, 24)

@@ -17,7 +17,7 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
-// smallPlan is a load of many ops a second, for long enough that what is kept of each second shows.
+// smallPlan is a load for long enough that what is kept of each second shows.
 const smallPlan = `
 plan "small" {}
 variable "endpoints" { type = list(string) }
@@ -34,7 +34,7 @@ phase "load" {
 	dataset = dataset.d
 	ops     = { get = 1, put = 1 }
 	open {
-		rate     = "20000/s"
+		rate     = "5000/s"
 		duration = "15s"
 		sessions = 8
 		pipeline = 16

@@ -42,7 +42,7 @@ phase "gets" {
 	ops     = { get = 1 }
 	open {
 		sessions = 26
-		rate     = "650/s"
+		rate     = "260/s"
 		arrivals = "constant"
 		duration = var.duration
 	}

@@ -92,7 +92,7 @@ func invited(t *testing.T, l *load) string {
 // told so, and so is the coordinator.
 func TestFleetOnANetwork(t *testing.T) {
 	t.Parallel()
-	n := newNetworked(t, 9, 4, patientHydra(t))
+	n := newNetworked(t, 9, 4, shortHydra(t))
 	before := n.calls()
 	ledger := func(l *load) string {
 		r, after := l.result(60*time.Second), n.calls()

@@ -21,7 +21,7 @@ func TestStarterWithLargeValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "starter.hcl")
 	wrote := start(t, command(t, "plan", "init", path))
 	require.Zero(t, wrote.wait(60*time.Second), "%s", &wrote.stderr)
-	large := []string{"-var", "size=1MiB", "-var", "duration=1s"}
+	large := []string{"-var", "size=1MiB", "-var", "duration=300ms"}
 	for name, more := range map[string][]string{
 		"built-in": nil,
 		"redis":    {"-var", `endpoints=["` + servertest.Redis(t) + `"]`, "-var", "keys=200"},

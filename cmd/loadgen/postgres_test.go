@@ -45,7 +45,7 @@ target "db" {
 	}
 }
 dataset "items" {
-	keys { count = 20000 }
+	keys { count = 2000 }
 	values { record = { title = "lorem(2)" } }
 }
 phase "fill" {
@@ -67,6 +67,7 @@ phase "mix" {
 		sessions = var.sessions
 		pipeline = 4
 		duration = var.duration
+		think    = "1ms"
 	}
 }
 phase "open" {
@@ -74,7 +75,7 @@ phase "open" {
 	dataset = dataset.items
 	ops     = { get = 1 }
 	open {
-		rate     = "3k/s"
+		rate     = "500/s"
 		sessions = 6
 		duration = "1s"
 	}
@@ -137,7 +138,7 @@ func TestPostgresCountsWhatIsSent(t *testing.T) {
 	alone := begin(t, postgresPlan, "-var", "server="+d.place)
 	r := alone.result(60 * time.Second)
 	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
-	require.EqualValues(t, 20000, r.Phase["fill"].Op["put"].OK)
+	require.EqualValues(t, 2000, r.Phase["fill"].Op["put"].OK)
 	require.NotNil(t, r.Phase["open"].Op["get"].Lag)
 	require.NotNil(t, r.Phase["mix"].Op["visit"])
 	require.Equal(t, "off", r.Environment.Servers["db"][d.place]["fsync"])

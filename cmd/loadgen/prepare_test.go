@@ -185,11 +185,16 @@ func TestPreparingAHugeFileEnds(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	require.NoError(t, os.Truncate(path, huge))
 	const lease = 6 * time.Second
+	waits := func(o *ordering) { // for most of the lease, in which the worker would read as fast as it can
+		o.worker.signal(syscall.SIGSTOP)
+		time.Sleep(lease * 3 / 4)
+		o.worker.signal(syscall.SIGCONT)
+	}
 	for how, end := range map[string]func(o *ordering, stop context.CancelFunc){
 		"SIGTERM to the worker":     func(o *ordering, _ context.CancelFunc) { o.worker.signal(syscall.SIGTERM) },
 		"Ctrl-C at the worker":      func(o *ordering, _ context.CancelFunc) { o.worker.signal(syscall.SIGINT) },
-		"no word for the lease":     func(o *ordering, _ context.CancelFunc) { o.wiring.silent.Store(true) },
-		"the coordinator's end":     func(o *ordering, _ context.CancelFunc) { o.wiring.cut() },
+		"no word for the lease":     func(o *ordering, _ context.CancelFunc) { o.wiring.silent.Store(true); waits(o) },
+		"the coordinator's end":     func(o *ordering, _ context.CancelFunc) { o.wiring.cut(); waits(o) },
 		"a step that is called off": func(_ *ordering, stop context.CancelFunc) { stop() },
 	} {
 		t.Run(how, func(t *testing.T) {

@@ -21,13 +21,13 @@ func TestLoadsThroughACache(t *testing.T) {
 		asserts run.Assertions
 	}{
 		{nil, run.Pass},
-		{[]string{"--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random"}, run.Fail},
+		{[]string{"--maxmemory", "2mb", "--maxmemory-policy", "allkeys-random"}, run.Fail},
 	} {
-		r := beginExample(t, "aldica.hcl", "--variant", "json", "--repetition", "1", "-var", "scale=0.625", "-var", "endpoints="+u.Host,
+		r := beginExample(t, "aldica.hcl", "--variant", "json", "--repetition", "1", "-var", "scale=0.25", "-var", "endpoints="+u.Host,
 			"-var", "redis="+servertest.Redis(t, c.options...)).whole()
 		require.Equal(t, c.asserts, r.Verdict.Assertions, r.Verdict.Reasons)
 		first, second := r.Phase["first"].Cache, r.Phase["second"].Cache
-		require.EqualValues(t, 15000, first.Loads)
+		require.EqualValues(t, 6000, first.Loads)
 		require.Equal(t, c.asserts == run.Pass, second.Loads == 0)
 	}
 }

@@ -51,48 +51,46 @@ phase "gets" {
 // TestReplaceAKilledWorker: a worker is killed in the first phase, and another joins, over any transport. It does in the second phase what the first
 // one would have done.
 func TestReplaceAKilledWorker(t *testing.T) {
-	for called, listens := range map[string][]string{"w4": {"127.0.0.1:0"}, "w2": {"socket:replace-test", "0.0.0.0:0"}} {
-		for _, listen := range listens {
-			t.Run(called+" at "+listen, func(t *testing.T) {
-				t.Parallel()
-				node := beginTarget(t)
-				tm := &team{load: begin(t, fmt.Sprintf(replacedPlan, `on_worker_loss = "replace"`), "--listen", listen, "--workers", "3", "--lease", "6s", "--wait", "1m", "-var", nodes(node.addr))}
-				var how []string
-				tm.until(func() bool {
-					for l := range strings.Lines(tm.stderr.String()) {
-						if _, said, there := strings.Cut(l, "start each with loadgen worker"); there {
-							how = strings.Fields(said)
-							return true
-						}
-					}
-					return false
-				})
-				come := func(name string) *process {
-					return start(t, tm.command(append([]string{"worker", "--name", name, "--once", "--loops", "1"}, how...)...))
-				}
-				workers := []*process{come("w1"), come("w2"), come("w3")}
-				tm.until(func() bool { return len(readAll(t, tm.load)) > 3 })
-				send(workers[1], syscall.SIGKILL)
-				workers[1].wait(60 * time.Second)
-				workers = append(workers, come(called))
-				r := tm.result(60 * time.Second)
-				require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
-				require.Len(t, r.Losses, 1)
-				require.Equal(t, []string{"w2", "puts", called, "gets"}, []string{r.Losses[0].Worker, r.Losses[0].Phase, r.Losses[0].ReplacedBy, r.Losses[0].ReplacedFrom})
-				require.EqualValues(t, 1800, r.Phase["gets"].Op["get"].OK+r.Phase["gets"].Op["get"].Miss, "of all sessions")
-				calls := countCalls(t, node.addr)
-				require.EqualValues(t, 1800, calls["get"])
-				puts := r.Phase["puts"].Op["put"]
-				require.LessOrEqual(t, calls["put"], puts.Sent+r.Losses[0].UnseenOps)
-				require.GreaterOrEqual(t, calls["put"], puts.OK)
-				require.Contains(t, strings.Join(strings.Fields(tm.stdout.String()), " "), "from phase gets on, "+called+" had its sessions")
-				for i, w := range workers {
-					if i != 1 {
-						require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
+	for called, listen := range map[string]string{"w4": "0.0.0.0:0", "w2": "socket:replace-test"} {
+		t.Run(called+" at "+listen, func(t *testing.T) {
+			t.Parallel()
+			node := beginTarget(t)
+			tm := &team{load: begin(t, fmt.Sprintf(replacedPlan, `on_worker_loss = "replace"`), "--listen", listen, "--workers", "3", "--lease", "6s", "--wait", "1m", "-var", nodes(node.addr))}
+			var how []string
+			tm.until(func() bool {
+				for l := range strings.Lines(tm.stderr.String()) {
+					if _, said, there := strings.Cut(l, "start each with loadgen worker"); there {
+						how = strings.Fields(said)
+						return true
 					}
 				}
+				return false
 			})
-		}
+			come := func(name string) *process {
+				return start(t, tm.command(append([]string{"worker", "--name", name, "--once", "--loops", "1"}, how...)...))
+			}
+			workers := []*process{come("w1"), come("w2"), come("w3")}
+			tm.until(func() bool { return len(readAll(t, tm.load)) > 3 })
+			send(workers[1], syscall.SIGKILL)
+			workers[1].wait(60 * time.Second)
+			workers = append(workers, come(called))
+			r := tm.result(60 * time.Second)
+			require.Equal(t, exit.Degraded, r.ExitCode, r.Verdict.Reasons)
+			require.Len(t, r.Losses, 1)
+			require.Equal(t, []string{"w2", "puts", called, "gets"}, []string{r.Losses[0].Worker, r.Losses[0].Phase, r.Losses[0].ReplacedBy, r.Losses[0].ReplacedFrom})
+			require.EqualValues(t, 1800, r.Phase["gets"].Op["get"].OK+r.Phase["gets"].Op["get"].Miss, "of all sessions")
+			calls := countCalls(t, node.addr)
+			require.EqualValues(t, 1800, calls["get"])
+			puts := r.Phase["puts"].Op["put"]
+			require.LessOrEqual(t, calls["put"], puts.Sent+r.Losses[0].UnseenOps)
+			require.GreaterOrEqual(t, calls["put"], puts.OK)
+			require.Contains(t, strings.Join(strings.Fields(tm.stdout.String()), " "), "from phase gets on, "+called+" had its sessions")
+			for i, w := range workers {
+				if i != 1 {
+					require.Zero(t, w.wait(60*time.Second), "%s", &w.stderr)
+				}
+			}
+		})
 	}
 }
 
