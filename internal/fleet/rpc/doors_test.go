@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"errors"
 	"log/slog"
 	"net"
 	"testing"
@@ -15,13 +14,11 @@ import (
 // visitor is a connection that says whether it was closed.
 type visitor struct {
 	net.Conn
-	closed   bool
-	deadline time.Time
+	closed bool
 }
 
-func (v *visitor) Close() error { v.closed = true; return nil }
-
-func (v *visitor) SetDeadline(t time.Time) error { v.deadline = t; return nil }
+func (v *visitor) Close() error              { v.closed = true; return nil }
+func (*visitor) SetDeadline(time.Time) error { return nil }
 
 // street is where connections come from, one after another.
 type street struct {
@@ -29,87 +26,41 @@ type street struct {
 	come []*visitor
 }
 
-func (*street) Addr() net.Addr { return &net.UnixAddr{Name: "street"} }
-
-var errEmpty = errors.New("nobody comes")
-
 func (s *street) Accept() (net.Conn, error) {
-	if len(s.come) == 0 {
-		return nil, errEmpty
-	}
 	next := s.come[0]
 	s.come = s.come[1:]
 	return next, nil
 }
 
-// letIn opens that many connections at a gate.
-func letIn(t *testing.T, g *gate, n int) (come []*visitor, in []net.Conn) {
-	for range n {
-		v := &visitor{}
-		g.Listener = &street{come: []*visitor{v}}
-		conn, err := g.Accept()
-		require.NoError(t, err)
-		come, in = append(come, v), append(in, conn)
+// TestTheGateForgetsWhoHasComeIn: a connection that has proved itself, or is gone, takes no place any more. A deadline alone is no proof. One more than
+// there are places closes the oldest, and no other.
+func TestTheGateForgetsWhoHasComeIn(t *testing.T) {
+	come := make([]*visitor, maxUnproved+3)
+	for i := range come {
+		come[i] = &visitor{}
 	}
-	return come, in
-}
-
-func closed(come []*visitor) (n int) {
-	for _, v := range come {
-		if v.closed {
-			n++
+	g := &gate{Listener: &street{come: come}}
+	accept := func(n int) (in []net.Conn) {
+		for range n {
+			conn, err := g.Accept()
+			require.NoError(t, err)
+			in = append(in, conn)
 		}
+		return in
 	}
-	return n
-}
-
-// The gate has room for a fixed number of unproved connections; each further one closes the oldest, and no other.
-func TestOneMoreClosesTheOldest(t *testing.T) {
-	g := &gate{}
-	come, in := letIn(t, g, maxUnproved)
-	require.Zero(t, closed(come))
-	more, _ := letIn(t, g, 3)
-	require.Equal(t, 3, closed(come))
-	require.Equal(t, 3, closed(come[:3]))
-	require.Zero(t, closed(more))
-	require.Len(t, g.unproved, maxUnproved)
-	require.NoError(t, in[3].SetDeadline(time.Time{}), "it has proved itself")
-	letIn(t, g, 1)
-	require.Equal(t, 3, closed(come), "there was room")
-	g.Listener = &street{}
-	_, err := g.Accept()
-	require.Equal(t, errEmpty, err)
-}
-
-// A connection that has proved itself, or is gone, no longer counts, wherever it was in line; the others do. A deadline alone is no proof.
-func TestTheDoorForgetsWhoHasComeIn(t *testing.T) {
-	for leaves := range 3 {
-		for name, leave := range map[string]func(net.Conn) error{
-			"proved": func(c net.Conn) error { return c.SetDeadline(time.Time{}) },
-			"gone":   func(c net.Conn) error { return c.Close() },
-		} {
-			g := &gate{}
-			come, in := letIn(t, g, 3)
-			for i, conn := range in {
-				require.NoError(t, conn.SetDeadline(time.Unix(5, 0)))
-				require.Equal(t, time.Unix(5, 0), come[i].deadline)
-			}
-			require.Len(t, g.unproved, 3)
-			for range 2 { // the second time says nothing new
-				require.NoError(t, leave(in[leaves]))
-				require.Len(t, g.unproved, 2, "%s: %d", name, leaves)
-				require.NotContains(t, g.unproved, in[leaves])
-			}
-			g.close()
-			for i, v := range come {
-				require.Equal(t, i != leaves || name == "gone", v.closed, "%s: %d of %d", name, i, leaves)
-			}
-			require.Empty(t, g.unproved)
-			late, _ := letIn(t, g, 1)
-			require.Equal(t, 1, closed(late), "who comes when it is shut")
-			require.Empty(t, g.unproved)
-		}
-	}
+	in := accept(maxUnproved)
+	require.NoError(t, in[0].SetDeadline(time.Unix(5, 0)))
+	require.NoError(t, in[1].SetDeadline(time.Time{}))
+	require.NoError(t, in[2].Close())
+	require.Len(t, g.unproved, maxUnproved-2)
+	accept(2)
+	require.Equal(t, []bool{false, false, true, false}, []bool{come[0].closed, come[1].closed, come[2].closed, come[3].closed})
+	accept(1)
+	require.Equal(t, []bool{true, false, true, false}, []bool{come[0].closed, come[1].closed, come[2].closed, come[3].closed})
+	g.close()
+	require.False(t, come[1].closed)
+	require.True(t, come[3].closed)
+	require.Empty(t, g.unproved)
 }
 
 // echoing is a worker's session whose machine has slept for the given time.
@@ -117,30 +68,6 @@ func echoing(t *testing.T, slept *time.Duration) *session {
 	s := newSession(JoinConfig{Logger: slog.New(slog.DiscardHandler), Suspended: func() time.Duration { return *slept }}, nil)
 	t.Cleanup(func() { s.end() })
 	return s
-}
-
-// An echo must be for a heartbeat that was sent, not in the future, and with plausible times.
-func TestEchoesThatCannotBe(t *testing.T) {
-	const at = 10 * time.Second
-	for name, c := range map[string]struct {
-		sent, received, echoed time.Duration
-		good                   bool
-	}{
-		"at once":             {at, 5, 5, true},
-		"the first":           {0, 5, 5, true},
-		"before the first":    {-1, 5, 5, false},
-		"after it has come":   {at + 1, 5, 5, false},
-		"received before":     {at, -maxRunTime, 5, false},
-		"echoed before":       {at, 5, -maxRunTime, false},
-		"received far behind": {at, maxRunTime, 5, false},
-		"echoed far behind":   {at, 5, maxRunTime, false},
-	} {
-		s := echoing(t, new(time.Duration))
-		err := s.echoed(&pb.Echo{SentNs: int64(c.sent), ReceivedNs: int64(c.received), EchoedNs: int64(c.echoed)}, at, time.Second)
-		require.Equal(t, c.good, err == nil, "%s: %v", name, err)
-		require.Equal(t, c.good, s.offsets.n == 1, name)
-		require.Equal(t, c.good, s.lease > 0, name)
-	}
 }
 
 // The clocks count as compared after the first plausible echo. Until there have been firstBeats of them, each is followed by a heartbeat at once.

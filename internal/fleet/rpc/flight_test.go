@@ -133,19 +133,6 @@ func TestHeartbeatsWaitForLittle(t *testing.T) {
 	})
 }
 
-// TestPartsAreBounded takes a worker that never comes to the end of an envelope for one that breaks the protocol.
-func TestPartsAreBounded(t *testing.T) {
-	var c conn
-	var err error
-	for n := 0; n <= maxMessage+maxHeaders && err == nil; n += 1 << 20 {
-		_, err = c.join(&pb.Part{Content: make([]byte, 1<<20)})
-	}
-	require.ErrorContains(t, err, "an envelope of more than 16777216 bytes")
-	c = conn{}
-	_, err = c.join(&pb.Part{Content: []byte("\xff"), Last: true})
-	require.Error(t, err)
-}
-
 // narrow is a connection of 64 kbit/s.
 type narrow struct{ net.Conn }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
+	"github.com/loadgen/loadgen/internal/fleet/worker"
 )
 
 // guarded is a coordinator's listener as users have it: on TCP, or on a socket.
@@ -83,10 +86,27 @@ func TestIdleConnectionsAreEnded(t *testing.T) {
 	require.Zero(t, open(t, conns, identity.Silence+500*time.Millisecond))
 }
 
-// TestCrowdKeepsNobodyOut: more connections are opened than may wait, and a worker still gets in.
+// TestCrowdKeepsNobodyOut: more connections are opened than may wait. A worker that was there stays, and another one still gets in.
 func TestCrowdKeepsNobodyOut(t *testing.T) {
 	server, place := guarded(t, "127.0.0.1:0")
 	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var workers sync.WaitGroup
+	join := func(name string) {
+		workers.Go(func() {
+			err := rpc.Join(ctx, rpc.JoinConfig{
+				Place: place, Name: name, Version: "v1", Logger: slog.New(slog.DiscardHandler), New: func() rpc.Local { return newEngine(newMill(), nil) },
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(server.Status(), func(s worker.Status) bool { return s.Name == name })
+		}, 10*time.Second, time.Millisecond)
+	}
+	join("w1")
 	var conns []net.Conn
 	for range 1500 {
 		conn, err := place.Dial(t.Context())
@@ -94,19 +114,17 @@ func TestCrowdKeepsNobodyOut(t *testing.T) {
 		defer conn.Close()
 		conns = append(conns, conn)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	joined := make(chan error, 1)
-	go func() {
-		joined <- rpc.Join(ctx, rpc.JoinConfig{
-			Place: place, Name: "w1", Version: "v1", Logger: slog.New(slog.DiscardHandler), New: func() rpc.Local { return newEngine(newMill(), nil) },
-		})
-	}()
-	_, err := server.Wait(ctx, 1)
+	join("w2")
+	members, err := server.Wait(ctx, 2)
 	require.NoError(t, err)
 	require.Zero(t, open(t, conns, identity.Silence+500*time.Millisecond))
+	for _, m := range members {
+		short, end := context.WithTimeout(ctx, time.Millisecond)
+		require.Nil(t, m.Attend(short), "%s is there", m.Name)
+		end()
+	}
 	cancel()
-	require.NoError(t, <-joined)
+	workers.Wait()
 }
 
 // TestCleartextIsRefused speaks the protocol to a port without proving anything.

@@ -178,10 +178,10 @@ func (h *hostileCoordinator) answered(stream grpc.BidiStreamingServer[pb.FromWor
 	}
 }
 
-// TestHostileOrdersOverTheWire sends a worker with a real engine hundreds of orders with impossible values, from a coordinator that has proved to be
+// TestHostileOrdersOverTheWire sends a worker with a real engine a hundred orders with impossible values, from a coordinator that has proved to be
 // its own. The worker answers or hangs up, comes back, and repeats nothing it was told that is not plain text.
 func TestHostileOrdersOverTheWire(t *testing.T) {
-	const orders = 200
+	const orders = 100
 	h := &hostileCoordinator{pen: newPen(t), began: time.Now()}
 	dice := rand.New(rand.NewPCG(7, 18))
 	h.pen.dice = make([]byte, 1<<20)

@@ -262,11 +262,11 @@ func TestOrdersOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestRandomOrders gives workers with real engines thousands of orders in any order.
+// TestRandomOrders gives workers with real engines 1,500 orders in any order.
 func TestRandomOrders(t *testing.T) {
 	p, root := newPen(t), t.TempDir()
 	dice := rand.New(rand.NewPCG(18, 7))
-	for orders := 0; orders < 3000; {
+	for orders := 0; orders < 1500; {
 		b := make([]byte, 200)
 		for i := 0; i < len(b); i += 8 {
 			binary.LittleEndian.PutUint64(b[i:], dice.Uint64())

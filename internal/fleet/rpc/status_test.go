@@ -87,17 +87,3 @@ func TestMetricsElsewhereAreRefused(t *testing.T) {
 		require.NotNil(t, f.hello(t, &pb.Hello{Protocol: 4, Name: "v6", Incarnation: "x", Metrics: "[::1]:9465"}).GetWelcome())
 	})
 }
-
-// TestHeartbeatThatCannotBe: a worker that reports negative processor time is given up.
-func TestHeartbeatThatCannotBe(t *testing.T) {
-	virtual(t, 0, func(t *testing.T, f *fleet) {
-		stream := f.dial(t)
-		require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Hello{Hello: &pb.Hello{Protocol: 4, Name: "w", Incarnation: "x"}}}))
-		_, err := stream.Recv()
-		require.NoError(t, err)
-		require.NoError(t, stream.Send(&pb.FromWorker{Message: &pb.FromWorker_Heartbeat{Heartbeat: &pb.Heartbeat{CpuNs: -1}}}))
-		msg, err := stream.Recv()
-		require.NoError(t, err)
-		require.Contains(t, msg.GetGoodbye().GetReason(), "a heartbeat with an uncertainty of 0s, a processor time of -1ns and a progress of 0")
-	})
-}

@@ -136,39 +136,6 @@ func TestTimeIsChecked(t *testing.T) {
 	}
 }
 
-// TestBytesBehindAreRefused after a snapshot, totals and a log, and so are contradictions within them.
-func TestBytesBehindAreRefused(t *testing.T) {
-	totals, err := new(measure.Totals).AppendBinary(nil)
-	require.NoError(t, err)
-	snapshot, err := (&measure.Snapshot{SeqFirst: 1, SeqLast: 1}).AppendBinary(nil)
-	require.NoError(t, err)
-	into := new(measure.Snapshot)
-	require.NoError(t, decodeSnapshot(into, snapshot))
-	require.ErrorContains(t, decodeSnapshot(into, append(snapshot, 0)), "1 bytes after it")
-	require.Error(t, decodeSnapshot(into, snapshot[:1]))
-
-	_, err = decodeFinal(&pb.Final{Totals: totals}, new(measure.Totals))
-	require.NoError(t, err)
-	_, err = decodeFinal(&pb.Final{Totals: append(totals, 0)}, new(measure.Totals))
-	require.ErrorContains(t, err, "1 bytes after its totals")
-	_, err = decodeFinal(&pb.Final{Totals: totals[:1]}, new(measure.Totals))
-	require.Error(t, err)
-	_, err = decodeFinal(&pb.Final{Totals: totals, Generator: &pb.Generator{Busy: 2}}, new(measure.Totals))
-	require.ErrorContains(t, err, "impossible figures")
-	wrong := new(measure.Totals)
-	wrong.AddDue(driver.Put)
-	wrong.AddDue(driver.Put)
-	wrong.Record(&measure.Sample{Verb: driver.Put, Due: 1, Start: 2, End: 3})
-	wrong.Ops[driver.Put].Due--
-	wrong.Ops[driver.Put].InFlight++ // which does not go with one that was due and has ended
-	invalid, err := wrong.AppendBinary(nil)
-	require.NoError(t, err)
-	_, err = decodeFinal(&pb.Final{Totals: invalid}, new(measure.Totals))
-	require.ErrorContains(t, err, "put")
-	_, err = decodeFinal(&pb.Final{Totals: totals, Log: []byte("{")}, new(measure.Totals))
-	require.ErrorContains(t, err, "log files")
-}
-
 // TestHeartbeatIsChecked clause by clause.
 func TestHeartbeatIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
