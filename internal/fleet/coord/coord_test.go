@@ -219,6 +219,7 @@ func testStepsInOrder(t *testing.T, join joiner) {
 	a.lie = func(f *worker.Final) { f.Generator.CPUSeconds = 2 }
 	b.lie = a.lie
 	cfg := config(t, join, a, b)
+	cfg.AbortOnLoss = true // and nobody is lost
 	var updates []run.Update
 	cfg.Progress = func(u run.Update) { updates = append(updates, u) }
 	r := coord.Run(context.Background(), cfg)
@@ -291,6 +292,20 @@ func testSetupFallsShort(t *testing.T, join joiner) {
 	require.Contains(t, r.Verdict.Reasons[0], `phase "first": setup: 9 of 10 put ops were done`)
 	require.Equal(t, reason.SetupFailed, r.Verdict.Codes[0])
 	require.NotContains(t, w.noted(), "run first load")
+}
+
+// TestASetupHasItsOwnOps, which need not be those of the load.
+func TestASetupHasItsOwnOps(t *testing.T) {
+	w := newFake()
+	w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
+		verb := driver.Put
+		if step.Phase == "first" && step.Kind.Timed() {
+			verb = driver.Get
+		}
+		doneAs(t, verb, step.To-step.From)
+	}
+	r := coord.Run(t.Context(), configOf(t, strings.Replace(twoPhases, "put = 1 }\n	setup", "get = 1 }\n	setup", 1), local, w))
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 }
 
 // Only a lost worker would have read what it was to put for its own sessions, so the others go on.
@@ -389,6 +404,7 @@ func testAFailureEndsThePhaseForAll(t *testing.T, join joiner) {
 	r := coord.Run(t.Context(), cfg)
 	require.Equal(t, exit.Failed, r.ExitCode)
 	require.Equal(t, []string{`phase "only": worker w1: session 7: 4 panics within a minute`}, r.Verdict.Reasons[:1])
+	require.Equal(t, reason.NotCarriedOut, r.Verdict.Codes[0])
 	require.Equal(t, []string{"", "session 7: 4 panics within a minute"}, []string{r.Fleet[0].Failed, r.Fleet[1].Failed})
 	require.Empty(t, r.Losses)
 	require.EqualValues(t, 70, r.Phase["only"].Op["put"].OK)

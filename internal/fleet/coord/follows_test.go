@@ -18,7 +18,14 @@ import (
 // scripted is a worker whose steps are carried out by a function.
 type scripted struct {
 	*fakeWorker
+	ops uint64 // that it says it has, when it is ready
 	run func(ctx context.Context, w *fakeWorker, at time.Duration, sink worker.Sink) (worker.Final, error)
+}
+
+func (w *scripted) Prepare(ctx context.Context, step worker.Step) (worker.Ready, error) {
+	ready, err := w.fakeWorker.Prepare(ctx, step)
+	ready.Ops = w.ops
+	return ready, err
 }
 
 func (w *scripted) Run(ctx context.Context, at time.Duration, sink worker.Sink) (worker.Final, error) {
@@ -201,8 +208,11 @@ func testLostWorkersLateSnapshotEndsTheRun(t *testing.T) {
 	}
 	cfg := configOf(t, onePhase, local, stays, gone.fakeWorker)
 	cfg.Workers[1].Worker = gone
+	var last run.Update
+	cfg.Progress = func(u run.Update) { last = u }
 	r := coord.Run(t.Context(), cfg)
 	require.ErrorContains(t, <-late, "snapshot 2 came too late")
+	require.Empty(t, last.Awaited, "nothing more comes of one that is lost")
 	require.Equal(t, run.Degraded, r.Verdict.Completeness, r.Verdict.Reasons)
 	require.Len(t, r.Losses, 1)
 	require.EqualValues(t, 1, r.Losses[0].Seq)

@@ -8,26 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
-	"github.com/loadgen/loadgen/pkg/plan"
 )
-
-// TestLimits are those of the plan, and of the step's kind.
-func TestLimits(t *testing.T) {
-	s := stepOf(t, "closed {\n sessions = 4\n iterations = 1\n}", 2)
-	puts := [driver.NumVerbs]bool{driver.Put: true}
-	require.Equal(t, &measure.Limits{Verbs: puts}, s.limits())
-
-	s.c.Plan.Targets[0].Replication = &plan.Replication{N: 3}
-	s.ph.Growth, s.ph.Samples = &plan.Growth{}, 7
-	s.ph.Scenarios = []plan.Scenario{{Steps: make([]plan.ScenarioStep, 2)}, {Steps: make([]plan.ScenarioStep, 1)}}
-	require.Equal(t, &measure.Limits{Verbs: puts, Acks: 3, Scenarios: []int{2, 1}, Growth: true, Samples: 7}, s.limits())
-
-	s.ph.Setup = []plan.Weight{{Op: "delete", Weight: 1}}
-	s.steps[0].Kind = worker.Setup
-	require.Equal(t, &measure.Limits{Verbs: [driver.NumVerbs]bool{driver.Delete: true}, Acks: 3}, s.limits())
-}
 
 // TestWorkerThatFillsTheCoordinator goes on counting while another worker is silent. Once its counts no longer fit, even as one interval, the step
 // fails, and the error names it.

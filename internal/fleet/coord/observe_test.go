@@ -16,6 +16,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -170,4 +171,86 @@ func TestProbesOfARunThatIsEnded(t *testing.T) {
 	require.Equal(t, run.Aborted, r.Verdict.Completeness)
 	require.Contains(t, r.Phase, "first")
 	require.NotNil(t, r.Phase["first"].Observe["disk"]["used_bytes"].Before)
+}
+
+// sluggish is a probe whose takes last as long as told. It may notice that its time is over.
+type sluggish struct {
+	lasts time.Duration
+	hears bool
+}
+
+func (*sluggish) Of() string { return "a sluggish one" }
+func (*sluggish) Close()     {}
+
+func (p *sluggish) Take(ctx context.Context) (map[string]float64, map[string]string) {
+	if !p.hears {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-time.After(p.lasts):
+		return map[string]float64{"used_bytes": 1, "size_bytes": 7}, nil
+	case <-ctx.Done():
+		return nil, map[string]string{"": "cut off"}
+	}
+}
+
+// TestProbesThatTakeTooLong: a probe gets its timeout, and a moment to notice that it is over. One that runs on blocks later probes until it returns.
+func TestProbesThatTakeTooLong(t *testing.T) {
+	const timeout, moment = 2 * time.Second, 50 * time.Millisecond
+	none := []run.ErrorText{}
+	for name, c := range map[string]struct {
+		probe         sluggish
+		first, second []run.ErrorText
+	}{
+		"in time":              {sluggish{lasts: timeout - 1}, none, none},
+		"a moment late":        {sluggish{lasts: timeout + moment - 1}, none, none},
+		"it hears of its time": {sluggish{time.Hour, true}, []run.ErrorText{{Text: "cut off", Count: 2}}, []run.ErrorText{{Text: "cut off", Count: 2}}},
+		"too late": {
+			sluggish{lasts: timeout + time.Second},
+			[]run.ErrorText{{Text: "no answer within 2s", Count: 1}, {Text: "the probe before has not returned", Count: 1}},
+			[]run.ErrorText{{Text: "no answer within 2s", Count: 2}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servertest.Bubble(t, func(t *testing.T) {
+				w := newFake()
+				w.count = func(_ context.Context, _ *fakeWorker, step worker.Step, t *measure.Totals) {
+					if done(t, step.To-step.From); step.Phase == "second" {
+						time.Sleep(5 * time.Second)
+					}
+				}
+				w.prepare = func(context.Context) {
+					if w.step.Kind.Timed() { // the first phase is over
+						time.Sleep(5 * time.Second)
+					}
+				}
+				cfg := configOf(t, strings.Replace(observed, "directory {", "timeout = \"2s\"\n directory {", 1), local, w)
+				cfg.Observe = func(*plan.Observe, []string) coord.Probe { return &c.probe }
+				r := coord.Run(t.Context(), cfg)
+				require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+				require.Equal(t, c.first, r.Phase["first"].Probes["disk"].Errors)
+				require.Equal(t, c.second, r.Phase["second"].Probes["disk"].Errors)
+				time.Sleep(5 * time.Second) // until the last has returned
+			})
+		})
+	}
+}
+
+// TestWhereProbesLook: at the endpoints of started nodes, otherwise at those of the plan.
+func TestWhereProbesLook(t *testing.T) {
+	for target, want := range map[string][]string{`endpoints = ["10.0.0.1:1"]`: {"10.0.0.1:1"}, "builtin {}": {"127.0.0.1:7", "127.0.0.1:8"}} {
+		text := strings.NewReplacer(`"null"`, `"redis"`, `endpoints = ["a"]`, target).Replace(onePhase)
+		text += "\nobserve \"o\" {\n server {\n target = target.t\n fields = [\"used_memory\"]\n }\n}"
+		p := &fakeProbe{w: newFake()}
+		cfg := configOf(t, text, local, p.w)
+		cfg.Nodes = new(builtIn)
+		var at [][]string
+		cfg.Observe = func(_ *plan.Observe, endpoints []string) coord.Probe {
+			at = append(at, endpoints)
+			return p
+		}
+		coord.Run(t.Context(), cfg)
+		require.Equal(t, [][]string{want}, at)
+		require.True(t, p.closed)
+	}
 }

@@ -140,6 +140,7 @@ func TestAllAreLostAndNobodyComes(t *testing.T) {
 		r := coord.Run(t.Context(), cfg)
 		require.Equal(t, exit.Failed, r.ExitCode)
 		require.Equal(t, want, r.Verdict.Reasons[0])
+		require.Equal(t, reason.WorkerLost, r.Verdict.Codes[0])
 	}
 }
 
