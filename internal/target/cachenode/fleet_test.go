@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 			os.Exit(play(role))
 		}
 	}
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil { // else a child that the race detector watches ends a second late
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
