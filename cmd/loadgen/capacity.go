@@ -91,7 +91,7 @@ func newBench() *cobra.Command {
 		Short: "Put one load on a server",
 		Long: `Put one load on a server: ops that arrive at a rate (--rate), or sessions that each wait for their answer (--sessions).
 
-Like loadgen capacity, it takes an address and a password, writes keys of its own and deletes them, and refuses some servers.`,
+Like loadgen capacity, it takes an address and a password, writes keys of its own and deletes them, and refuses the same servers.`,
 		Example: `  loadgen bench redis://127.0.0.1:6379 --rate 10k/s
   loadgen bench 127.0.0.1:11211 --driver memcached --sessions 50 --duration 30s
   loadgen bench http://127.0.0.1:8080/ --rate 500/s`,
