@@ -192,9 +192,14 @@ func TestAgainstPrometheus(t *testing.T) {
 	t.Run("panels are the result", func(t *testing.T) { testPanels(t, db, result) })
 }
 
-// pushedPlan has ops of all outcomes on a target that needs no server.
+// pushedPlan has appends to a log, and ops of all outcomes on a target that needs no server.
 const pushedPlan = `
 plan "pushed" {}
+target "wal" {
+  driver    = "log"
+  file_size = "64KiB"
+  group_commit {}
+}
 target "noisy" {
   driver      = "null"
   endpoints   = ["a", "b"]
@@ -206,6 +211,16 @@ target "noisy" {
 dataset "pools" {
   keys { count = 10 }
   values { size = 100 }
+}
+assert "durable" { that = phase.log.op.append.sync.mean < duration("10s") }
+phase "log" {
+  target  = target.wal
+  dataset = dataset.pools
+  ops     = { append = 1 }
+  closed {
+    sessions   = 2
+    iterations = 50
+  }
 }
 phase "load" {
   target  = target.noisy
@@ -235,6 +250,7 @@ func TestPushedToPrometheus(t *testing.T) {
 	l.signal(syscall.SIGINT)
 	result := l.result(time.Minute)
 	testCounters(t, db, result)
+	testLogs(t, db, result)
 	load := result.Phase["load"]
 	for verb, o := range load.Op {
 		stored := db.query(fmt.Sprintf(`sum(histogram_count(loadgen_response_seconds{run=%q,op=%q}))`, result.ID, verb))

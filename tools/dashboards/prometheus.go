@@ -47,13 +47,17 @@ func runs() *dashboard.DashboardBuilder {
 		WithPanel(series("In flight", "What was started and has not ended: in an open phase, a line that climbs is a queue.", "short", 8,
 			q(`sum by (op) (loadgen_ops_in_flight{})`, "ops {{op}}"),
 			q(`sum by (target, op) (loadgen_requests_in_flight{})`, "requests {{target}} {{op}}"))).
-		WithPanel(asserted(series("k-th acks", "The p99 from the start of a replicated op to its k-th good answer: what other W and R would cost at this rate. Empty without client-side replication.", "s", 8,
+		WithPanel(asserted(series("k-th acks", "The p99 from the start of a replicated op to its k-th good answer: what other W and R would cost at this rate. Empty without client-side replication.", "s", 12,
 			q(quantile("0.99", "op, k", "loadgen_ack_seconds", "{}"), "{{op}} k={{k}}")).ScaleDistribution(logarithmic()),
 			path+`acks[^ */+]*`+latency)).
-		WithPanel(asserted(series("Steps", "The p99 of each step of each scenario, from when it was due: a scenario takes as long as its steps and the think times between them.", "s", 8,
+		WithPanel(asserted(series("Write and sync", "The p99 of both parts of service, of ops that store in logs: sync is the wait for the device, write all the rest, such as waiting for other sessions. Empty without such logs.", "s", 12,
+			q(quantile("0.99", "op", "loadgen_write_seconds", "{}"), "write {{op}}"),
+			q(quantile("0.99", "op", "loadgen_sync_seconds", "{}"), "sync {{op}}")).ScaleDistribution(logarithmic()),
+			ofAnOp+`(write|sync)`+latency)).
+		WithPanel(asserted(series("Steps", "The p99 of each step of each scenario, from when it was due: a scenario takes as long as its steps and the think times between them.", "s", 12,
 			q(quantile("0.99", "scenario, step, target", "loadgen_step_response_seconds", good), "{{scenario}} {{step}} at {{target}}")).ScaleDistribution(logarithmic()),
 			path+`step[.[][^ */+]+[.](response|service)`+latency)).
-		WithPanel(series("Outcomes of steps", "Ops of each step that end each second, by outcome.", "ops", 8,
+		WithPanel(series("Outcomes of steps", "Ops of each step that end each second, by outcome.", "ops", 12,
 			q(`sum by (scenario, step, outcome) (rate(loadgen_steps_total{}[$__rate_interval])) > 0`, "{{scenario}} {{step}} {{outcome}}"))).
 		WithPanel(states("Asserts", "Open until the run ends; then green holds, and red does not.", 12,
 			words(-1, word{"open", "text"}, word{"fails", "red"}, word{"holds", "green"}), q(`max by (assert) (loadgen_assert{})`, "{{assert}}"))).
