@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -95,15 +96,22 @@ func TestSamplesOfEachWay(t *testing.T) {
 			totals, ops := sampled(t, redisPlanOf(t, c.endpoints, "size = 100", c.target, c.phase), c.script)
 			sameOps(t, &totals, ops)
 			saying := 0
-			for _, op := range ops {
-				if op.Outcome == driver.Error && op.Error != "" { // one that found no connection has none
-					require.Contains(t, op.Error, c.says)
+			for _, of := range ops {
+				if of.Outcome == driver.Error && of.Error != "" { // one that found no connection has none
+					require.Contains(t, of.Error, c.says)
 					saying++
-				} else if !op.Outcome.Failed() {
-					require.Empty(t, op.Error)
+				} else if !of.Outcome.Failed() {
+					require.Empty(t, of.Error)
 				}
 			}
 			require.Equal(t, c.says != "", saying > 0)
+			lost := uint64(0)
+			for _, o := range totals.Ops {
+				if o != nil {
+					lost += o.Causes[op.Lost]
+				}
+			}
+			require.GreaterOrEqual(t, uint64(saying), lost, "each that was lost has a reason")
 		})
 	}
 }
@@ -197,32 +205,6 @@ func TestDrawsAreIndependent(t *testing.T) {
 	for _, of := range [][3]int{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 0, 512}} {
 		require.NotEqual(t, first, draws(of[0], of[1], of[2], false), of)
 	}
-}
-
-// A sample has the Unix times of its op, and what is known of the reply until that is forgotten. Only an op that failed has an error.
-func TestWhatASampleSays(t *testing.T) {
-	s := newSampling(100, 7, worker.Step{}, 0, 1000)
-	ends := func(outcome driver.Outcome) { s.ended(&measure.Sample{Due: 1, Start: 2, End: 3, Outcome: outcome}, 1) }
-	s.in, s.code = 30, 503
-	s.because([]byte("no room"))
-	ends(driver.Error)
-	ends(driver.Miss)
-	s.because([]byte("no"))
-	ends(driver.Timeout)
-	s.forget()
-	ends(driver.Error)
-	s.endedAlone(&measure.Sample{Due: 4, Start: 5, End: 6}, &opState{in: 7, out: 8})
-	var said []string
-	for _, op := range s.drawn() {
-		said = append(said, fmt.Sprintf("%d–%d–%d in %d out %d code %d %s", op.Due, op.Start, op.End, op.In, op.Out, op.Code, op.Error))
-	}
-	require.Equal(t, []string{
-		"1001–1002–1003 in 30 out -1 code 503 no room",
-		"1001–1002–1003 in 30 out -1 code 503 ",
-		"1001–1002–1003 in 30 out -1 code 503 no",
-		"1001–1002–1003 in -1 out -1 code 0 ",
-		"1004–1005–1006 in 7 out 8 code 0 ",
-	}, said)
 }
 
 // Samples are in the time of the assignment's wall clock.
