@@ -310,23 +310,6 @@ func TestRecoverASearchThatWasOver(t *testing.T) {
 	})
 }
 
-// TestRecoverAfterALoss: a worker lost before the coordinator ended stays lost, with the same reason.
-func TestRecoverAfterALoss(t *testing.T) {
-	a, b := newFake(), newFake()
-	b.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
-		done(t, step.To-step.From)
-		w.open = step.Kind.Timed()
-	}
-	cfg := config(t, local, a, b)
-	cfg.Workers[1].Worker = losing{b}
-	live := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.Degraded, live.Verdict.Completeness, live.Verdict.Reasons)
-	r, err := coord.Recover(ofKept(cfg, cfg.Store.(*memory).records))
-	require.NoError(t, err)
-	require.Equal(t, live.Losses, r.Losses)
-	require.Equal(t, live.Phase, r.Phase)
-}
-
 // losing is a worker that is lost in its first load, after its first snapshot.
 type losing struct{ *fakeWorker }
 
@@ -336,28 +319,6 @@ func (w losing) Run(ctx context.Context, at time.Duration, sink worker.Sink) (wo
 		return final, &worker.Loss{Worker: "w1", Why: "no heartbeat for 10s", LoadedSeconds: at.Seconds() + 5}
 	}
 	return final, err
-}
-
-// TestRecoverAfterAnEarlyEnd keeps why the run was ended, which is worse than degraded.
-func TestRecoverAfterAnEarlyEnd(t *testing.T) {
-	a := newFake()
-	cfg := config(t, local, a)
-	drain := make(chan struct{})
-	cfg.Drain = drain
-	a.count = func(_ context.Context, w *fakeWorker, step worker.Step, t *measure.Totals) {
-		if done(t, step.To-step.From); step.Kind.Timed() {
-			close(drain)
-			<-w.drained
-		}
-	}
-	live := coord.Run(context.Background(), cfg)
-	require.Equal(t, run.Aborted, live.Verdict.Completeness)
-	r, err := coord.Recover(ofKept(cfg, cfg.Store.(*memory).records))
-	require.NoError(t, err)
-	require.Equal(t, exit.Aborted, r.ExitCode)
-	require.Equal(t, "stopped by the user", r.Verdict.Reasons[0])
-	require.Equal(t, []reason.Code{reason.User.Code, reason.CoordinatorEnded}, r.Verdict.Codes[:2])
-	require.Equal(t, live.Phase, r.Phase)
 }
 
 // TestRecoverRefuses what no coordinator has kept.
@@ -402,31 +363,6 @@ func TestRecoverRefuses(t *testing.T) {
 	other.Canonical = []byte("{}")
 	_, err := coord.Recover(other)
 	require.ErrorContains(t, err, "its plan has the digest")
-}
-
-// TestRecoverRefusesOfOneWorker tests refusals that concern a run's only worker.
-func TestRecoverRefusesOfOneWorker(t *testing.T) {
-	cfg := config(t, local, newFake())
-	coord.Run(t.Context(), cfg)
-	records := cfg.Store.(*memory).records
-	first := 0
-	for records[first].worker == "" {
-		first++
-	}
-	for want, r := range map[string]kept{
-		`a snapshot of "w7", which is not a worker of step 0`: {"w7", records[first].record},
-		"an entry in step 0 that has no place there":          {"", []byte(`{"flush":{"phase":"first"}}`)},
-		"worker w0: ":           {"w0", []byte("x")},
-		"worker 1 of 1 is lost": {"", []byte(`{"loss":{"worker":1,"is":{}}}`)},
-		"has no place there":    {"", []byte(`{"final":{"worker":1}}`)},
-	} {
-		all := append(append(append([]kept(nil), records[:first]...), r), records[first:]...)
-		_, err := coord.Recover(ofKept(cfg, all))
-		require.ErrorContains(t, err, want)
-	}
-	before := append(append([]kept(nil), records[:first-1]...), records[first:]...)
-	_, err := coord.Recover(ofKept(cfg, before))
-	require.ErrorContains(t, err, "step 0 has no beginning")
 }
 
 // FuzzRecover recovers random records: the outcome is an error or a complete result.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -443,47 +442,6 @@ func TestRecoverRefusesEachClause(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, c.want)
-		})
-	}
-}
-
-// TestRecoverRefusesShapes of a step whose rates the plan leaves to the coordinator.
-func TestRecoverRefusesShapes(t *testing.T) {
-	w := newFake()
-	w.count = queue(9000, new([]worker.Step))
-	cfg := configOf(t, levelsPlan(strings.Replace(aSearch, "step_duration", "budget = \"1s\"\n\tstep_duration", 1)), local, w)
-	coord.Run(t.Context(), cfg)
-	records := cfg.Store.(*memory).records
-	step := 0
-	for !strings.HasPrefix(string(records[step].record), `{"step"`) {
-		step++
-	}
-	const lasts = int64(time.Second) / 20 // of the closed load that is the first step
-	for name, c := range map[string]struct {
-		field string
-		value any
-		bad   bool
-	}{
-		"no rate":               {"Rate", 0, false},
-		"less than none":        {"Rate", -math.SmallestNonzeroFloat64, true},
-		"from none":             {"From", 0, false},
-		"from less":             {"From", -1, true},
-		"no ramp":               {"Ramp", 0, false},
-		"a ramp of all of it":   {"Ramp", lasts, false},
-		"a ramp of more":        {"Ramp", lasts + 1, true},
-		"a ramp of less":        {"Ramp", -1, true},
-		"a duration of nothing": {"Duration", 0, false},
-		"a duration of less":    {"Duration", -1, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			all := append([]kept{}, records...)
-			all[step] = edited(t, records[step], c.value, "step", "step", "Shape", c.field)
-			_, err := coord.Recover(ofKept(cfg, all))
-			if c.bad {
-				require.ErrorContains(t, err, "step 0 has impossible times or rates")
-			} else {
-				require.NoError(t, err)
-			}
 		})
 	}
 }
