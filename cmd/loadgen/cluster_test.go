@@ -65,7 +65,7 @@ phase "mixed" {
 		sessions = 8
 		pipeline = 2
 		duration = var.duration
-		think    = "5ms"
+		think    = "10ms"
 	}
 }
 phase "read" {

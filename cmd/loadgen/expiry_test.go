@@ -42,7 +42,7 @@ phase "read" {
 	closed {
 		sessions = 4
 		duration = "13s"
-		think    = "2ms"
+		think    = "20ms"
 	}
 }
 `

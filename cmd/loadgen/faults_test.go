@@ -66,6 +66,7 @@ func (s *server) summary() map[string]uint64 {
 
 // TestLostConnectionsAreCountedAlike compares loadgen's counts of ended connections with the node's.
 func TestLostConnectionsAreCountedAlike(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ flag, driver, protocol, name string }{
 		{"--close", "redis", "resp", "connections closed"},
 		{"--reset", "redis", "resp", "connections reset"},
@@ -74,7 +75,7 @@ func TestLostConnectionsAreCountedAlike(t *testing.T) {
 		t.Run(test.driver+test.flag, func(t *testing.T) {
 			t.Parallel()
 			node := beginTarget(t, test.flag, "3%", "--seed", "5", "--protocol", test.protocol)
-			p := begin(t, faultsPlan, "-var", nodes(node.addr), "-var", "driver="+test.driver).result(3 * time.Minute).Phase["puts"]
+			p := begin(t, faultsPlan, "-var", nodes(node.addr), "-var", "driver="+test.driver, "-var", "timeout=60s").result(3 * time.Minute).Phase["puts"]
 			put, said := p.Op["put"], node.summary()
 			ended := said[test.name]
 			require.NotZero(t, ended)
@@ -199,7 +200,7 @@ func TestDrawnDelaysAreMeasured(t *testing.T) {
 // lacked a processor for longer than it can catch up afterwards.
 func TestBandwidthIsTheThroughput(t *testing.T) {
 	const bandwidth, size, reply = 4 << 20, 10_000, len("$10000\r\n") + 10_000 + len("\r\n")
-	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "4ms"`, "pipeline = 16", 1)
+	src := strings.Replace(strings.Replace(closedPlan, "size = 100", fmt.Sprintf("size = %d", size), 1), `think    = "20ms"`, "pipeline = 16", 1)
 	node := beginTarget(t, "--bandwidth", "4MiB")
 	p := begin(t, src, "-var", nodes(node.addr), "-var", "duration=3s").result(60 * time.Second).Phase["gets"]
 	require.NotNil(t, p.Op["get"].Rate)

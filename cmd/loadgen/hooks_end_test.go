@@ -28,7 +28,8 @@ echo > DIR/begun
 // they would run for ten minutes.
 const goneWithin = time.Minute
 
-// TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, both while a hook runs and after one has left something running.
+// TestNothingOfAHookOutlivesItsCoordinator ends the coordinator in every way, both while a hook runs and after one, which went well or not, has left
+// something running.
 func TestNothingOfAHookOutlivesItsCoordinator(t *testing.T) {
 	t.Parallel()
 	end := map[string]func(l *load){
@@ -37,23 +38,28 @@ func TestNothingOfAHookOutlivesItsCoordinator(t *testing.T) {
 		"interrupted": func(l *load) { require.NoError(t, l.cmd.Process.Signal(os.Interrupt)) },
 		"at its end":  func(*load) {},
 	}
-	for hook, last := range map[string]string{"runs": "while :; do sleep 600; done", "is late": "sleep 600", "failed": "exit 3", "went well": "exit 0"} {
-		for how, stop := range end {
-			if hook == "runs" && how == "at its end" {
-				continue
-			}
+	for hook, c := range map[string]struct {
+		last string
+		ends []string
+	}{
+		"runs":      {"while :; do sleep 600; done", []string{"killed", "terminated", "interrupted"}},
+		"is late":   {"sleep 600", []string{"killed", "at its end"}},
+		"failed":    {"exit 3", []string{"at its end"}},
+		"went well": {"exit 0", []string{"killed", "interrupted", "at its end"}},
+	} {
+		for _, how := range c.ends {
 			t.Run(hook+"/"+how, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				script := filepath.Join(dir, "restart")
-				require.NoError(t, os.WriteFile(script, []byte(strings.ReplaceAll(stubborn, "DIR", dir)+last+"\n"), 0o755))
+				require.NoError(t, os.WriteFile(script, []byte(strings.ReplaceAll(stubborn, "DIR", dir)+c.last+"\n"), 0o755))
 				timeout := `"60s"`
 				if hook == "is late" {
 					timeout = `"2s"`
 				}
 				l := begin(t, strings.Replace(twice, `"60s"`, timeout, 1), "--allow-exec", "restart="+script)
 				require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil }, time.Minute, 5*time.Millisecond)
-				stop(l)
+				end[how](l)
 				l.wait(2 * time.Minute)
 				began := time.Now()
 				require.Eventually(t, func() bool { return len(stillThere(t, dir)) == 0 }, goneWithin, 10*time.Millisecond)

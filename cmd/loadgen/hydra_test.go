@@ -22,7 +22,7 @@ import (
 // every op, and the servers counted it.
 func TestHydraOnThreeWorkers(t *testing.T) {
 	t.Parallel()
-	addrs, plan := addresses(cluster(t, 4)), patientHydra(t)
+	addrs, plan := addresses(cluster(t, 4)), shortHydra(t)
 	work := func(l *load) string {
 		before := countAll(t, addrs)
 		r := l.result(60 * time.Second)

@@ -132,7 +132,7 @@ func TestLivePage(t *testing.T) {
 func TestLivePageInABrowser(t *testing.T) {
 	t.Parallel()
 	b := servertest.Chromium(t)
-	l := begin(t, closedPlan, "--http", "127.0.0.1:0", "--linger", "10m")
+	l := begin(t, denseLoad, "--http", "127.0.0.1:0", "--linger", "10m")
 	proxy, err := faultproxy.Start(l.page())
 	require.NoError(t, err)
 	defer proxy.Close()

@@ -149,7 +149,7 @@ func TestPlansOnFourLoops(t *testing.T) {
 	for _, plan := range plans {
 		t.Run(filepath.Base(plan), func(t *testing.T) {
 			t.Parallel()
-			args := []string{"--timeout", "1s"}
+			args := []string{"--timeout", "400ms"}
 			switch filepath.Base(plan) {
 			case "cluster.hcl":
 				args = append(args, "--var", nodes(addresses(servertest.RedisCluster(t, 3, 0))...))
@@ -166,10 +166,10 @@ func TestPlansOnFourLoops(t *testing.T) {
 			case "hydra-server.hcl":
 				args = append(args, "--var", "iterations=50")
 			case "web.hcl":
-				args = append(args, "--var", fmt.Sprintf("endpoints=[%q]", servertest.Nginx(t, 0, nil).Addr), "--var", "duration=1s")
+				args = append(args, "--var", fmt.Sprintf("endpoints=[%q]", servertest.Nginx(t, 0, nil).Addr), "--var", "duration=300ms")
 			case "vegeta.hcl":
 				addr := servertest.Nginx(t, 0, nil).Addr
-				args = append(args, "--var", "endpoints="+addr, "--var", "duration=1s", "--files", targetsFor(t, addr))
+				args = append(args, "--var", "endpoints="+addr, "--var", "duration=300ms", "--files", targetsFor(t, addr))
 			case "ignite.hcl":
 				args = append(args, "--var", "endpoints="+servertest.StartIgnite(t).Addr, "--var", "duration=200ms")
 			case "aldica.hcl", "cache-size.hcl", "postgres.hcl", "valkyrie.hcl", "nuxeo.hcl":

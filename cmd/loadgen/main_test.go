@@ -85,7 +85,7 @@ var raced string
 
 // fleets matches the tests whose processes share most between goroutines: coordinators, and workers elsewhere, whatever happens to them.
 var fleets = regexp.MustCompile(`^Test(ThreeWorkers|TheOtherWorker|CtrlC|PagesOfAFleet|MetricsOfARun|HydraOnThree|HydraLoses|KilledWorker|LostBefore|SecondsOfAStopped|` +
-	`Replace|Recover|SamplesOfThree|TraceIsDivided|FlappingCable|DiskOfAFleet|PolicyEnds|ExperimentWithWorkers|Trials)`)
+	`Replace|SamplesOfThree|TraceIsDivided|FlappingCable|DiskOfAFleet|PolicyEnds|ExperimentWithWorkers|Trials)`)
 
 // racing builds a loadgen with the race detector. It returns its path, "" if it cannot be built, and what to call after the tests: it prints the
 // races that were found in any process, and returns 1 if there are some.
@@ -119,7 +119,7 @@ func program(t testing.TB) (path string, env []string) {
 	if raced == "" || !fleets.MatchString(t.Name()) {
 		return "loadgen", env
 	}
-	return raced, append(env, "GORACE=exitcode=0 log_path="+filepath.Join(filepath.Dir(raced), "race"))
+	return raced, append(env, "GORACE=exitcode=0 atexit_sleep_ms=100 log_path="+filepath.Join(filepath.Dir(raced), "race"))
 }
 
 // text is what a process has said so far.
@@ -210,7 +210,7 @@ func (p *process) until(is func() bool) {
 			return
 		case <-late:
 			p.t.Fatalf("%s does not come to that\n%s%s", strings.Join(p.cmd.Args, " "), &p.stdout, &p.stderr)
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

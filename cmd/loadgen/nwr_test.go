@@ -214,7 +214,7 @@ phase "mixed" {
 		sessions = 8
 		pipeline = 2
 		duration = var.duration
-		think    = "5ms"
+		think    = "50ms"
 	}
 }
 `

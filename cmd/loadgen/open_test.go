@@ -188,7 +188,7 @@ func TestStallIsInResponsesNotInServices(t *testing.T) {
 // TestDelayIsInEveryService holds a node's replies back: no service time is shorter, and few are much longer.
 func TestDelayIsInEveryService(t *testing.T) {
 	node := beginTarget(t, "--delay", "20ms")
-	gets := begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=2s").whole().Phase["gets"]
+	gets := begin(t, denseLoad, "-var", nodes(node.addr), "-var", "duration=2s").whole().Phase["gets"]
 	get := gets.Op["get"]
 	require.GreaterOrEqual(t, *get.Service.Min, 0.020)
 	require.LessOrEqual(t, get.OK, uint64(4*(2000/21+1)), "four sessions, a millisecond between their ops")

@@ -244,23 +244,22 @@ phase "gets" {
 	closed {
 		sessions   = 16
 		pipeline   = 16
-		iterations = 187500
+		iterations = 62500
 	}
 }
 `
 
-// TestMillionsOfGetsAllocateNothing covers the whole process, snapshots and progress included. The server has counted every get.
-func TestMillionsOfGetsAllocateNothing(t *testing.T) {
-	const all = 16 * 187_500
+// TestAMillionGetsAllocateNothing covers the whole process, snapshots and progress included: what little is allocated is for those. The server has
+// counted every get.
+func TestAMillionGetsAllocateNothing(t *testing.T) {
+	t.Parallel()
+	const all = 16 * 62_500
 	addrs := addresses(cluster(t, 1))
 	before := countAll(t, addrs)
 	r := begin(t, millions, "-var", nodes(addrs[0])).whole()
 	requireSent(t, r, addrs, before)
 	gets := r.Phase["gets"]
 	require.EqualValues(t, all, gets.Op["get"].OK)
-	perOp := float64(gets.Generator.Mallocs) / all
-	t.Logf("%d objects, %.6f per op; %.0f/s, %.2f µs CPU per op, busy %.0f %%, %s %v", gets.Generator.Mallocs, perOp,
-		*gets.Op["get"].RateWall, 1e6*gets.Generator.CPUSeconds/all, 100*gets.Generator.Busy, gets.Validity, gets.Reasons)
-	require.Less(t, perOp, 1e-3)
+	require.Less(t, gets.Generator.Mallocs, uint64(3000))
 	require.Zero(t, gets.Generator.GCCycles)
 }

@@ -107,7 +107,7 @@ phase "steps" {
 // exit code says that it is not complete.
 func TestRecoverKilledRuns(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(trials(t, 10)) {
+	for seed := range uint64(trials(t, 5)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dice := rand.New(rand.NewPCG(seed, 1))
 			var args []string

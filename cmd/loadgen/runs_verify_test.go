@@ -86,7 +86,7 @@ func TestVerifyWhatIsUntouched(t *testing.T) {
 			return l
 		},
 		"observed": func(t *testing.T) *load {
-			l := beginExample(t, "observed.hcl")
+			l := begin(t, shortObserved(t, "200ms"))
 			l.wait(60 * time.Second)
 			return l
 		},

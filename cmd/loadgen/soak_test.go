@@ -47,7 +47,7 @@ phase "load" {
 	closed {
 		sessions = 16
 		pipeline = 2
-		think    = "20ms"
+		think    = "50ms"
 		duration = var.duration
 	}
 }
@@ -78,7 +78,7 @@ phase "load" {
 	expect_hits = 0
 	max_bad     = 1
 	open {
-		rate     = "300/s"
+		rate     = "150/s"
 		arrivals = "poisson"
 		sessions = 16
 		duration = var.duration
@@ -210,7 +210,7 @@ func (s *soaked) requireSteady() {
 // and sent, no value is foreign, and memory does not grow.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	lasts, every := 20*time.Second, 4*time.Second
+	lasts, every := 12*time.Second, 3*time.Second
 	if text := os.Getenv(soakVariable); text != "" {
 		var err error
 		lasts, err = time.ParseDuration(text)

@@ -54,7 +54,7 @@ phase "gets" {
 	closed {
 		sessions = 4
 		duration = var.duration
-		think    = "4ms"
+		think    = "20ms"
 	}
 }
 `

@@ -69,7 +69,7 @@ phase "more" {
 // declare; what a killed coordinator has left gives a result that counts what its snapshots do; and no process is left behind.
 func TestTrials(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(trials(t, 20)) {
+	for seed := range uint64(trials(t, 8)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			tr := &trial{t: t, dice: rand.New(rand.NewPCG(seed, 3))}

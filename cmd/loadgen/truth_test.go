@@ -21,6 +21,9 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
+// denseLoad is closedPlan with enough ops that what happens to the generator is seen in them.
+var denseLoad = strings.Replace(closedPlan, `"20ms"`, `"4ms"`, 1)
+
 // doubts returns the texts of a phase's reasons, one per line.
 func doubts(p *run.Phase) string {
 	var b strings.Builder
@@ -76,7 +79,7 @@ func TestStarvedGeneratorIsCaught(t *testing.T) {
 		require.Equal(t, run.Invalid, gets.ValidityOf("op.get.response.p99"))
 		require.Regexp(t, `! .*\[run_queue\]\n +the generator's loop waited `, open.stdout.String())
 
-		closed = begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=2s")
+		closed = begin(t, denseLoad, "-var", nodes(node.addr), "-var", "duration=2s")
 		gets = closed.result(60 * time.Second).Phase["gets"]
 		requireSuspect(t, gets)
 		require.Contains(t, doubts(gets), "suspect: the generator's loop waited ")
@@ -95,7 +98,7 @@ func TestStarvedTargetIsCaught(t *testing.T) {
 	on(t, cpus[0], func() { node, other = beginTarget(t), compute(t) })
 	var closed *load
 	on(t, cpus[len(cpus)-1], func() {
-		closed = begin(t, closedPlan, "-var", nodes(node.addr), "-var", "duration=3s")
+		closed = begin(t, denseLoad, "-var", nodes(node.addr), "-var", "duration=3s")
 	})
 	gets := closed.result(60 * time.Second).Phase["gets"]
 	require.NotEqual(t, run.Valid, gets.Validity)
@@ -167,16 +170,18 @@ func TestThrottledGeneratorIsCaught(t *testing.T) {
 	require.Equal(t, run.Invalid, gets.ValidityOf("op.get.rate"))
 }
 
-// TestLoadsThatArePartlySlowAreCaught has two loads beside each other, each of which leaves most of the processors free.
-func TestLoadsThatArePartlySlowAreCaught(t *testing.T) {
+// TestLightLoads has loads beside each other, each of which leaves most of the processors free: those that are partly slow are caught, and good ones
+// are not accused.
+func TestLightLoads(t *testing.T) {
 	t.Run("sleeping generators", sleepingGenerators)
 	t.Run("unsettled target", unsettledTarget)
+	t.Run("faultless", faultless)
 }
 
 // sleepingGenerators stops generators for 600 ms of 5 s, which delays more than one in twenty ops.
 func sleepingGenerators(t *testing.T) {
 	t.Parallel()
-	for model, src := range map[string]string{"open": openPlan, "closed": closedPlan} {
+	for model, src := range map[string]string{"open": openPlan, "closed": denseLoad} {
 		t.Run(model, func(t *testing.T) {
 			node := beginTarget(t)
 			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
@@ -204,7 +209,7 @@ func sleepingGenerators(t *testing.T) {
 func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 	const reason = `the generator's loop was kept from its processor \d+ times, for `
 	for _, think := range []string{"0s", "4ms"} {
-		src := strings.Replace(closedPlan, `"4ms"`, `"`+think+`"`, 1)
+		src := strings.Replace(closedPlan, `"20ms"`, `"`+think+`"`, 1)
 		beside := func(t *testing.T) {
 			if think != "0s" { // it leaves most of the processors free
 				t.Parallel()
@@ -213,9 +218,10 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		t.Run("generator, think "+think, func(t *testing.T) {
 			beside(t)
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l := begin(t, src, "-var", nodes(node.addr))
 			l.underWay()
 			stopAndGo(l.process, 8, 100*time.Millisecond)
+			l.signal(syscall.SIGINT)
 			gets := l.result(60 * time.Second).Phase["gets"]
 			switch {
 			case gets.Stalls > 0:
@@ -232,9 +238,10 @@ func TestShortStopsOfAClosedGeneratorAreCaught(t *testing.T) {
 		t.Run("target, think "+think, func(t *testing.T) {
 			beside(t)
 			node := beginTarget(t)
-			l := begin(t, src, "-var", nodes(node.addr), "-var", "duration=5s")
+			l := begin(t, src, "-var", nodes(node.addr))
 			l.underWay()
 			stopAndGo(node.process, 2, 300*time.Millisecond)
+			l.signal(syscall.SIGINT)
 			gets := l.result(60 * time.Second).Phase["gets"]
 			require.GreaterOrEqual(t, *gets.Op["get"].Response.Max, 0.25)
 			if wanting(t, gets, node.cmd.Process.Pid) {
@@ -258,6 +265,7 @@ func stopAndGo(p *process, times int, each time.Duration) {
 
 // TestTooFewSamplesMakeNoQuantile asserts on a quantile of 500 ops.
 func TestTooFewSamplesMakeNoQuantile(t *testing.T) {
+	t.Parallel()
 	l := begin(t, openPlan+`
 assert "quick" { that = phase.gets.op.get.response.p99 < 10 }
 `, "-var", "rate=500/s", "-var", "duration=1s")
@@ -284,7 +292,7 @@ func unsettledTarget(t *testing.T) {
 	node.said("\n")
 	addr, ok := strings.CutPrefix(strings.TrimSpace(node.stdout.String()), "ready ")
 	require.True(t, ok, node.stdout.String())
-	l := begin(t, closedPlan, "-var", nodes(addr), "-var", "duration=12s")
+	l := begin(t, denseLoad, "-var", nodes(addr), "-var", "duration=12s")
 	for begun, ended := time.Now(), false; !ended; {
 		rate := max(10, 100-7*time.Since(begun).Seconds())
 		_, err := fmt.Fprintf(orders, "delay %v\n", time.Duration(1e9/rate))
@@ -317,8 +325,9 @@ func ofTheMachine(why reason.Code, waited bool) bool {
 	return false
 }
 
-// TestGoodRunsAreNotAccused runs faultless loads, long enough for each check to run. Only the machine's doing may be held against them.
-func TestGoodRunsAreNotAccused(t *testing.T) {
+// faultless runs loads that are long enough for each check to run. Only the machine's doing may be held against them.
+func faultless(t *testing.T) {
+	t.Parallel()
 	open := []string{"-var", "rate=1k/s", "-var", "duration=14s", "-var", "arrivals=poisson"}
 	for model, test := range map[string]struct {
 		src, warmUp string
@@ -326,7 +335,7 @@ func TestGoodRunsAreNotAccused(t *testing.T) {
 	}{
 		"open":   {openPlan, "none", open},
 		"warmed": {strings.Replace(openPlan, "drain    = var.drain", "drain = var.drain\nwarmup = \"3s\"", 1), "plan", open},
-		"closed": {closedPlan, "none", []string{"-var", "duration=14s"}},
+		"closed": {denseLoad, "none", []string{"-var", "duration=14s"}},
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ const (
 	// output of a successful command when something in the background still holds it open.
 	grace = 2 * time.Second
 	// poll is the interval for checking which processes still have to end.
-	poll = 10 * time.Millisecond
+	poll = 50 * time.Millisecond
 )
 
 // Hook is a command, and the name by which plans ask for it.
