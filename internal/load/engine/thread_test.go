@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -139,43 +138,6 @@ func TestRoomOfAThread(t *testing.T) {
 		require.True(t, tr.wait(0))
 	}
 	require.Less(t, cap(tr.calls), 10)
-}
-
-// Each op of a thread has its own bytes and its own error. Only values that are stored are sent.
-func TestSamplesOfAThread(t *testing.T) {
-	n := 0
-	l, tr := newThread(t, 5, func(l *loop, reply *driver.Reply) {
-		l.clock.sleep(time.Millisecond)
-		switch n++; n {
-		case 2:
-			reply.Outcome = driver.Miss
-		case 3:
-			reply.Outcome, reply.Message = driver.Error, []byte("no room")
-		case 4:
-			l.clock.sleep(time.Second)
-		case 5:
-			reply.Value = []byte("xyz")
-		}
-	})
-	require.Equal(t, 5, tr.begin(5))
-	for tr.wait(0) {
-	}
-	var all measure.Samples
-	all.Add(10, l.sampling.drawn())
-	type sample struct {
-		outcome driver.Outcome
-		in, out int64
-		why     string
-	}
-	var got []sample
-	for _, o := range all.Ops() {
-		got = append(got, sample{o.Outcome, o.In, o.Out, o.Error})
-	}
-	require.ElementsMatch(t, []sample{
-		{driver.OK, 0, 100, ""}, {driver.Miss, 0, 0, ""}, {driver.Error, 0, 0, "no room"}, {driver.Timeout, 0, 0, ""}, {driver.OK, 3, 100, ""},
-	}, got)
-	put := l.rec.Ops[driver.Put]
-	require.Equal(t, []uint64{3, 200}, []uint64{put.In, put.Out})
 }
 
 // A thread whose step is to end is not given up while its ops end, however long each takes.
