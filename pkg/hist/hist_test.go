@@ -38,19 +38,6 @@ func TestBucketsTileTheNumbers(t *testing.T) {
 	require.Equal(t, uint64(1)<<63, next)
 }
 
-func TestEmpty(t *testing.T) {
-	var h Hist
-	require.Zero(t, h.Count())
-	require.Zero(t, h.Min())
-	require.Zero(t, h.Max())
-	require.Zero(t, h.Mean())
-	require.Zero(t, h.SD())
-	require.Zero(t, h.Quantile(0.5))
-	for range h.Buckets() {
-		require.Fail(t, "a bucket in an empty histogram")
-	}
-}
-
 func TestMoments(t *testing.T) {
 	const most = math.MaxInt64
 	for _, c := range []struct {
@@ -261,19 +248,6 @@ func TestARisingMaximumLeavesLittleBehind(t *testing.T) {
 	require.EqualValues(t, firstRoom-1, index(1<<30))
 }
 
-func TestResetKeepsMemory(t *testing.T) {
-	h := of(1, 1e9, 1e6)
-	h.Reset()
-	require.Equal(t, bytesOf(t, new(Hist)), bytesOf(t, h))
-	n := testing.AllocsPerRun(100, func() {
-		h.Reset()
-		h.Record(1e9)
-		h.Record(77)
-	})
-	require.Zero(t, n)
-	require.Equal(t, bytesOf(t, of(77, 1e9)), bytesOf(t, h))
-}
-
 func TestNoAllocationOnceGrown(t *testing.T) {
 	h, o := of(1e9), of(5, 1e8)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -290,21 +264,6 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 	var into Hist
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = into.Decode(b) }), "a warmed-up decode")
 	require.Equal(t, b, bytesOf(t, &into))
-}
-
-func TestRecordNIsNRecords(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var one, many Hist
-		for range rapid.IntRange(1, 5).Draw(t, "values") {
-			v := rapid.Int64Range(-5, 1<<rapid.IntRange(0, 62).Draw(t, "bits")).Draw(t, "value")
-			n := rapid.Uint64Range(1, 100).Draw(t, "n")
-			for range n {
-				one.Record(v)
-			}
-			many.RecordN(v, n)
-		}
-		require.Equal(t, bytesOf(t, &one), bytesOf(t, &many))
-	})
 }
 
 // TestShortWayIsTheLongWay compares every way to count with record, which checks everything. Values are often equal, so that most take the fast path,
@@ -337,28 +296,6 @@ func TestShortWayIsTheLongWay(t *testing.T) {
 			require.Equal(t, bytesOf(t, &long[i]), bytesOf(t, &short[i]))
 		}
 	})
-}
-
-// TestShortWayCarries takes the sums of squares past 2^63 repeatedly, at different times in each of the three.
-func TestShortWayCarries(t *testing.T) {
-	values := [3]int64{shortLimit - 1, shortLimit / 3, shortLimit / 5}
-	var h, want [3]Hist
-	for i := range h {
-		for _, v := range []int64{0, shortLimit} {
-			h[i].Record(v)
-			want[i].Record(v)
-		}
-	}
-	const times = 100_000
-	for range times {
-		Record3(&h[0], &h[1], &h[2], values[0], values[1], values[2])
-		require.Less(t, h[0].squares, uint64(1)<<63)
-	}
-	for i := range want {
-		require.NotZero(t, h[i].carried.squares[1], "no carry")
-		want[i].record(uint64(values[i]), times)
-		require.Equal(t, bytesOf(t, &want[i]), bytesOf(t, &h[i]))
-	}
 }
 
 // TestEachSumCarries takes the sum of squares of one of three histograms past 2^63, whichever it is and however values are recorded, with values up
@@ -429,13 +366,6 @@ func TestTheLargestSums(t *testing.T) {
 	require.InEpsilon(t, (float64(low)+float64(high))/2, h.Mean(), 1e-12)
 	_, err := new(Hist).Decode(bytesOf(t, &h))
 	require.NoError(t, err)
-}
-
-// TestRanksOfNoShare are the first.
-func TestRanksOfNoShare(t *testing.T) {
-	for _, q := range []float64{0, -1e-9, -0.5, -0.999, -1, -7, math.Inf(-1), math.NaN()} {
-		require.EqualValues(t, 1, Rank(q, 10), "%v", q)
-	}
 }
 
 // TestMeanIsExact takes values whose sum, if rounded, would change the quotient.

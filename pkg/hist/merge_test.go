@@ -65,29 +65,6 @@ func TestMergeAlgebra(t *testing.T) {
 	})
 }
 
-func TestMergeSharesNoMemory(t *testing.T) {
-	a := of(5)
-	sum := merged(a)
-	want := bytesOf(t, sum)
-	a.Record(5)
-	require.Equal(t, want, bytesOf(t, sum))
-}
-
-func TestMergeWithItself(t *testing.T) {
-	h := of(1, 5, 1000)
-	h.Merge(h)
-	require.Equal(t, bytesOf(t, of(1, 5, 1000, 1, 5, 1000)), bytesOf(t, h))
-}
-
-func TestMergeAfterReset(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawHist(t, "a"), drawHist(t, "b")
-		a.Reset()
-		a.Merge(b)
-		require.Equal(t, bytesOf(t, b), bytesOf(t, a))
-	})
-}
-
 // TestPrintAddsUp splits values in two: the prints of both parts add up to that of the whole, and any other value changes it.
 func TestPrintAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -205,24 +205,6 @@ func TestClusterFindsKeysWhileSlotsMove(t *testing.T) {
 	})
 }
 
-// An op goes to five other endpoints and no further: nodes that send it to each other would do so for ever.
-func TestClusterGivesUpAfterFiveRedirects(t *testing.T) {
-	program, _ := clusterOf(2, false)
-	o := &op.Op{Slot: 3, Verb: driver.Get, Key: []byte("foo")}
-	for range 2 { // the second time in a slot that was used before
-		at := program.Start(nil, o)[0].Endpoint
-		for range 5 {
-			reqs, step := program.On(nil, redirected(o, at, op.Redirect{Endpoint: 1 - at}))
-			require.Zero(t, step)
-			require.Len(t, reqs, 1)
-			at = reqs[0].Endpoint
-		}
-		reqs, step := program.On(nil, redirected(o, at, op.Redirect{Endpoint: 1 - at}))
-		require.Empty(t, reqs)
-		require.Equal(t, op.Step{Done: true, Outcome: driver.Error, Settled: true}, step)
-	}
-}
-
 // The first endpoint may be the one that a slot has moved to.
 func TestClusterMovesASlotToTheFirstEndpoint(t *testing.T) {
 	program, slots := clusterOf(3, false)

@@ -85,17 +85,6 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestPlainDeadlineTwice checks that a second deadline has no effect.
-func TestPlainDeadlineTwice(t *testing.T) {
-	program := op.NewPlain(op.NewRing(names(1)), false)
-	o := &op.Op{Key: []byte("key")}
-	program.Start(nil, o)
-	_, first := program.On(nil, op.Event{Kind: op.OpTimeout, Op: o})
-	_, second := program.On(nil, op.Event{Kind: op.OpTimeout, Op: o})
-	require.Equal(t, op.Step{Done: true, Outcome: driver.Timeout}, first)
-	require.Equal(t, op.Step{}, second)
-}
-
 func TestEventKindNames(t *testing.T) {
 	var got []string
 	for k := range op.NumEventKinds {

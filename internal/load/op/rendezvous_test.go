@@ -3,7 +3,6 @@ package op_test
 import (
 	"cmp"
 	"hash/fnv"
-	"math"
 	"slices"
 	"testing"
 
@@ -67,60 +66,4 @@ func splitmix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
-}
-
-// TestRendezvousShares checks that shares differ as those of independent draws do: the count of an endpoint is binomial, so its standard deviation is
-// that of keys·n draws with a chance of 1/nodes. 100 endpoints exceed 4.5 of these by chance once in 1,000.
-func TestRendezvousShares(t *testing.T) {
-	const count = 200_000
-	for _, c := range []struct{ nodes, n int }{{3, 1}, {4, 1}, {4, 3}, {100, 1}, {100, 3}} {
-		r := op.NewRendezvous(names(c.nodes))
-		held := make([]int, c.nodes)
-		var dst []int
-		for _, key := range keys(count) {
-			dst = r.Place(dst[:0], key, c.n)
-			for _, e := range dst {
-				held[e]++
-			}
-		}
-		p := float64(c.n) / float64(c.nodes)
-		mean, sd := count*p, math.Sqrt(count*p*(1-p))
-		t.Logf("nodes=%d n=%d: max/mean %.3f, min/mean %.3f", c.nodes, c.n, float64(slices.Max(held))/mean, float64(slices.Min(held))/mean)
-		require.InDelta(t, mean, slices.Max(held), 4.5*sd)
-		require.InDelta(t, mean, slices.Min(held), 4.5*sd)
-	}
-}
-
-// TestRendezvousMovesNoMore adds an endpoint and removes any one: those of a key's three endpoints that stay keep their order, and as many keys move
-// as the endpoint that comes or goes holds.
-func TestRendezvousMovesNoMore(t *testing.T) {
-	const count, n = 20_000, 3
-	for _, nodes := range []int{4, 20} {
-		all := names(nodes)
-		whole := op.NewRendezvous(all)
-		for out := range nodes {
-			rest := slices.Delete(slices.Clone(all), out, out+1)
-			less := op.NewRendezvous(rest)
-			moved := 0
-			for _, key := range keys(count) {
-				was, is := whole.Place(nil, key, n+1), less.Place(nil, key, n)
-				if slices.Contains(was[:n], out) {
-					moved++
-				}
-				was = slices.DeleteFunc(was, func(e int) bool { return e == out })
-				for i, e := range is {
-					require.Equal(t, all[was[i]], rest[e], "key %s without %s", key, all[out])
-				}
-			}
-			p := float64(n) / float64(nodes)
-			require.InDelta(t, count*p, moved, 4.5*math.Sqrt(count*p*(1-p)))
-		}
-	}
-}
-
-func TestRendezvousPlacesOnAllWhenAskedForMore(t *testing.T) {
-	key := []byte("key")
-	require.Equal(t, []int{0}, op.NewRendezvous(names(1)).Place(nil, key, 3))
-	require.ElementsMatch(t, []int{0, 1, 2}, op.NewRendezvous(names(3)).Place(nil, key, 4))
-	require.Empty(t, op.NewRendezvous(names(3)).Place(nil, key, 0))
 }

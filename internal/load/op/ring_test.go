@@ -4,7 +4,6 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"sort"
 	"testing"
@@ -84,19 +83,6 @@ func TestRingVectors(t *testing.T) {
 	}
 }
 
-func TestRingAgainstContinuum(t *testing.T) {
-	name := rapid.StringN(1, 8, -1)
-	rapid.Check(t, func(rt *rapid.T) {
-		names := rapid.SliceOfNDistinct(name, 1, 12, rapid.ID).Draw(rt, "names")
-		ring, plain := op.NewRing(names), newContinuum(names)
-		for range 50 {
-			key := rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(rt, "key")
-			n := rapid.IntRange(1, len(names)).Draw(rt, "n")
-			require.Equal(rt, append([]int{0}, plain.place(key, n)...), ring.Place([]int{0}, key, n))
-		}
-	})
-}
-
 // TestRingKeysOnPoints looks up every point that a key can be made for: the text hashed for a point is a key with that very hash. On so large a ring
 // some points also lie where a bucket begins.
 func TestRingKeysOnPoints(t *testing.T) {
@@ -113,57 +99,15 @@ func TestRingKeysOnPoints(t *testing.T) {
 	}
 }
 
-// TestRingShares bounds how uneven the endpoints' shares of 200,000 keys are. With 160 points a share's standard deviation is about
-// 1/√160 = 8 % of the mean, and the largest of 100 lies some 2.5 of these above it.
-func TestRingShares(t *testing.T) {
-	const count = 200_000
-	for _, c := range []struct {
-		nodes, n     int
-		most, fewest float64 // keys of the fullest and emptiest endpoint, relative to the mean
-	}{
-		{4, 1, 1.10, 0.85},
-		{4, 3, 1.10, 0.85},
-		{100, 1, 1.30, 0.70},
-		{100, 3, 1.30, 0.70},
-	} {
-		ring := op.NewRing(names(c.nodes))
-		held := make([]int, c.nodes)
-		var dst []int
-		for _, key := range keys(count) {
-			dst = ring.Place(dst[:0], key, c.n)
-			for _, e := range dst {
-				held[e]++
-			}
+func TestRingAgainstContinuum(t *testing.T) {
+	name := rapid.StringN(1, 8, -1)
+	rapid.Check(t, func(rt *rapid.T) {
+		names := rapid.SliceOfNDistinct(name, 1, 12, rapid.ID).Draw(rt, "names")
+		ring, plain := op.NewRing(names), newContinuum(names)
+		for range 50 {
+			key := rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(rt, "key")
+			n := rapid.IntRange(1, len(names)).Draw(rt, "n")
+			require.Equal(rt, append([]int{0}, plain.place(key, n)...), ring.Place([]int{0}, key, n))
 		}
-		mean := float64(count*c.n) / float64(c.nodes)
-		most, fewest := float64(slices.Max(held))/mean, float64(slices.Min(held))/mean
-		t.Logf("nodes=%d n=%d: max/mean %.3f, min/mean %.3f", c.nodes, c.n, most, fewest)
-		require.LessOrEqual(t, most, c.most)
-		require.GreaterOrEqual(t, fewest, c.fewest)
-	}
-}
-
-// TestRingGrows adds an endpoint: about 1/n of the keys move, all of them to it.
-func TestRingGrows(t *testing.T) {
-	const count = 100_000
-	for _, nodes := range []int{1, 4, 99} {
-		before, after := op.NewRing(names(nodes)), op.NewRing(names(nodes+1))
-		moved := 0
-		for _, key := range keys(count) {
-			was, is := before.Place(nil, key, 1)[0], after.Place(nil, key, 1)[0]
-			if was != is {
-				require.Equal(t, nodes, is, "a key moved between endpoints that were there before")
-				moved++
-			}
-		}
-		share, want := float64(moved)/count, 1/float64(nodes+1)
-		t.Logf("%d nodes and one more: %.4f of the keys move, 1/n is %.4f", nodes, share, want)
-		require.InDelta(t, want, share, want*3/math.Sqrt(160))
-	}
-}
-
-func TestRingPlacesOnAllWhenAskedForMore(t *testing.T) {
-	key := []byte("key")
-	require.Equal(t, []int{0}, op.NewRing(names(1)).Place(nil, key, 3))
-	require.ElementsMatch(t, []int{0, 1, 2}, op.NewRing(names(3)).Place(nil, key, 4))
+	})
 }
