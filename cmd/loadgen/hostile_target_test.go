@@ -172,8 +172,8 @@ phase "gets" {
 	dataset = dataset.d
 	ops     = { get = 1 }
 	closed {
-		sessions   = 4
-		iterations = 2
+		sessions = 4
+		duration = "1s"
 	}
 }`, c.target, addr, timeout))
 			used := peak(l.cmd.Process.Pid)
