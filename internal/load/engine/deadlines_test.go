@@ -88,7 +88,8 @@ func TestContextsEndWithTheirStep(t *testing.T) {
 		e := assigned(t, Config{Loops: 1, Sleep: time.Sleep}, p)
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
-			prepared(t, e, stepOf(p.Phases[0], worker.Load))
+			_, err := e.Prepare(ctx, stepOf(p.Phases[0], worker.Load))
+			require.NoError(t, err)
 			cancel()
 			synctest.Wait()
 			ctx, cancel = context.WithCancel(t.Context())
