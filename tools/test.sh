@@ -43,16 +43,18 @@ else
 	echo "race: not asked for: LOADGEN_TEST_REQUIRE=race" >"$LOADGEN_TEST_PARTS"
 fi
 
-# computing prints the files of tests that run on one goroutine: those that do a part of their work unless servertest.Whole, and those that drive an
-# event loop themselves, in virtual time (package engine).
+# computing prints the files of tests that run on one goroutine, or cannot be raced: those that do a part of their work unless servertest.Whole, those
+# that drive an event loop themselves, in virtual time (package engine), and those that measure memory, which the detector takes much of.
 computing() {
-	grep -rlE --include='*_test.go' 'servertest\.Whole\(\)|new[A-Za-z]*Bench\(' internal pkg
+	grep -rlE --include='*_test.go' 'servertest\.Whole\(\)|new[A-Za-z]*Bench\(|^//go:build !race' internal pkg
 }
 
 # whole prints these tests, as a pattern for -run.
 whole() {
 	computing | xargs awk '
+		/^\/\/go:build !race/ { unraced = FILENAME }
 		/^func / { test = /^func (Test|Fuzz)/ ? $2 : ""; sub(/\(.*/, "", test) }
+		/^func Test/ && FILENAME == unraced && test != "TestMain" { print test }
 		/servertest\.Whole\(\)/ { print test == "" ? FILENAME : test }
 		/new[A-Za-z]*Bench\(|[^A-Za-z](sampled|togetherOn|leased|readAll|playWay|clusterLoad|nullBench)\(/ { if (test != "") print test }' | sort -u | paste -sd '|'
 }
