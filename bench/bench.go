@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func newBench(ctx context.Context, w io.Writer, o options) (*bench, error) {
 	if b.dir, err = os.MkdirTemp("", "loadgen-bench-"); err != nil {
 		return nil, err
 	}
-	exe := filepath.Join(b.dir, "loadgen")
+	exe := filepath.Join(cmp.Or(o.program, b.dir), "loadgen")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", exe, "./cmd/loadgen")
 	build.Dir, build.Env = b.root, append(os.Environ(), "CGO_ENABLED=0")
 	if words, err := build.CombinedOutput(); err != nil {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -17,6 +19,15 @@ import (
 	"github.com/loadgen/loadgen/internal/servertest"
 )
 
+// built has all tests use one build of loadgen.
+var built = options{program: filepath.Join(os.TempDir(), fmt.Sprintf("loadgen-bench-test-%d", os.Getpid()))}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = os.RemoveAll(built.program) // temporary
+	os.Exit(status)
+}
+
 // TestQuick runs one small cell with the real clients and checks the form of the output, not the figures.
 func TestQuick(t *testing.T) {
 	for _, program := range []string{"redis-server", "redis-benchmark"} {
@@ -24,7 +35,7 @@ func TestQuick(t *testing.T) {
 		servertest.Require(t, "redis", err)
 	}
 	var out strings.Builder
-	require.NoError(t, compare(t.Context(), []string{"-quick", "-cells", "redis/get/32/16", "-ops", "2000"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-quick", "-cells", "redis/get/32/16", "-ops", "2000"}, &out))
 	t.Logf("%s", &out)
 	for _, line := range []string{
 		`machine: .+, \d+ processors, Linux .+`,
@@ -53,7 +64,7 @@ func TestWebQuick(t *testing.T) {
 	servertest.Require(t, "nginx", err)
 	servertest.Vegeta(t)
 	var out strings.Builder
-	require.NoError(t, compare(t.Context(), []string{"-quick", "-cells", "web/get/1024", "-ops", "1000"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-quick", "-cells", "web/get/1024", "-ops", "1000"}, &out))
 	t.Logf("%s", &out)
 	for _, line := range []string{
 		`version: nginx version: nginx/.+`,
@@ -92,7 +103,7 @@ func TestWebCountsHits(t *testing.T) {
 
 // TestProgramIsSmall builds loadgen and checks its size as shipped against what the page says. The libraries for PostgreSQL and HTTP take 2.6 MB of it.
 func TestProgramIsSmall(t *testing.T) {
-	b, err := newBench(t.Context(), io.Discard, options{})
+	b, err := newBench(t.Context(), io.Discard, built)
 	require.NoError(t, err)
 	defer b.close()
 	size, err := stripped(b.clients[0].exe)
@@ -115,11 +126,11 @@ func TestOpenQuick(t *testing.T) {
 		servertest.Require(t, "redis", err)
 	}
 	if runtime.NumCPU() < 2 {
-		require.ErrorContains(t, compare(t.Context(), []string{"-open"}, new(strings.Builder)), "two processors")
+		require.ErrorContains(t, compare(t.Context(), built, []string{"-open"}, new(strings.Builder)), "two processors")
 		return
 	}
 	var out strings.Builder
-	require.NoError(t, compare(t.Context(), []string{"-open", "-pairs", "1", "-for", "1s", "-ops", "20000", "-spin", "20us"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-open", "-pairs", "1", "-for", "1s", "-ops", "20000", "-spin", "20us"}, &out))
 	t.Logf("%s", &out)
 	const figures = `( +(\d+\.\d|NaN) µs){3} +(\d+\.\d\d|NaN)( +(\d+\.\d|NaN) µs){2} +\d\.\d\d( +(\d+\.\d|NaN) µs){2}`
 	for _, line := range []string{
@@ -170,7 +181,7 @@ func TestLogsQuick(t *testing.T) {
 	_, missing := mashonaClasses()
 	servertest.Require(t, "mashona", missing)
 	var out strings.Builder
-	require.NoError(t, compare(t.Context(), []string{"-logs", "-pairs", "1", "-for", "50ms", "-cells", "*/*/msync/1801/memory,fio/raw/clwb/1024/*"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-logs", "-pairs", "1", "-for", "50ms", "-cells", "*/*/msync/1801/memory,fio/raw/clwb/1024/*"}, &out))
 	t.Logf("%s", &out)
 	cells := map[string]string{
 		"Mashona 1.1.0": `mashona/append/msync/1801/memory: entries of 1801 B to a file of 64 MiB, one thread; 1 rounds, tmpfs`,
@@ -199,12 +210,12 @@ func TestLogsQuick(t *testing.T) {
 func TestAgainst(t *testing.T) {
 	_, err := exec.LookPath("redis-server")
 	servertest.Require(t, "redis", err)
-	b, err := newBench(t.Context(), io.Discard, options{})
+	b, err := newBench(t.Context(), io.Discard, built)
 	require.NoError(t, err)
 	defer b.close()
 	exe := b.clients[0].exe
 	var out strings.Builder
-	require.NoError(t, compare(t.Context(), []string{"-against", exe, "-pairs", "2", "-cells", "redis/*/32/16", "-ops", "2000"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-against", exe, "-pairs", "2", "-cells", "redis/*/32/16", "-ops", "2000"}, &out))
 	t.Logf("%s", &out)
 	const beside = `CPU per op beside that of the other build: \d+\.\d{3} \(95 %: \d+\.\d{3} to \d+\.\d{3}\)`
 	for _, line := range []string{
@@ -218,11 +229,11 @@ func TestAgainst(t *testing.T) {
 	require.NotContains(t, out.String(), "redis-benchmark")
 
 	out.Reset()
-	require.NoError(t, compare(t.Context(), []string{"-logs", "-against", exe, "-pairs", "2", "-for", "50ms", "-cells", "fio/raw/none/1024/memory"}, &out))
+	require.NoError(t, compare(t.Context(), built, []string{"-logs", "-against", exe, "-pairs", "2", "-for", "50ms", "-cells", "fio/raw/none/1024/memory"}, &out))
 	require.Regexp(t, `(?m)^  by all time: loadgen \d+/s \(.*\), against \d+/s \(.*\), loadgen's / its .*$`, out.String())
 
-	require.ErrorContains(t, compare(t.Context(), []string{"-against", exe, "-pairs", "1"}, &out), "an interval takes 2 or more")
-	require.ErrorContains(t, compare(t.Context(), []string{"-against", t.TempDir()}, &out), "-against: ")
+	require.ErrorContains(t, compare(t.Context(), built, []string{"-against", exe, "-pairs", "1"}, &out), "an interval takes 2 or more")
+	require.ErrorContains(t, compare(t.Context(), built, []string{"-against", t.TempDir()}, &out), "-against: ")
 }
 
 // TestWithin has a known interval: the ratios are 1, times and by 1.1, so their logarithms' standard deviation is log 1.1.
@@ -245,8 +256,8 @@ func TestCount(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	require.ErrorContains(t, compare(t.Context(), []string{"-pairs", "0"}, new(strings.Builder)), "write numbers above 0")
-	require.ErrorContains(t, compare(t.Context(), []string{"-cells", "x"}, new(strings.Builder)), "matches none")
+	require.ErrorContains(t, compare(t.Context(), built, []string{"-pairs", "0"}, new(strings.Builder)), "write numbers above 0")
+	require.ErrorContains(t, compare(t.Context(), built, []string{"-cells", "x"}, new(strings.Builder)), "matches none")
 }
 
 // TestRates parses the clients' output.

@@ -27,15 +27,16 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := compare(ctx, options{}, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-// options are the options on the command line.
+// options are the options on the command line, and one that tests set.
 type options struct {
+	program  string // directory in which loadgen is built, unless it is there and up to date; "" for a temporary one
 	cells    string
 	pairs    int
 	duration time.Duration // length of one client's run
@@ -47,8 +48,7 @@ type options struct {
 	against  string        // path of another build of loadgen to compare with, instead of other clients
 }
 
-func compare(ctx context.Context, args []string, w io.Writer) error {
-	var o options
+func compare(ctx context.Context, o options, args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.cells, "cells", "", "run the cells that match a `PATTERN` of SERVER/OP/SIZE/PIPELINE, such as redis/get/32/*, or with -logs of PEER/LAYOUT/SYNC/SIZE/PLACE; several with commas")
 	flags.IntVar(&o.pairs, "pairs", 5, "rounds of each cell")

@@ -20,6 +20,7 @@ var (
 
 // TestPagesNameWhatThereIs compares the commands and flags in pages with the help.
 func TestPagesNameWhatThereIs(t *testing.T) {
+	t.Parallel()
 	helps := map[string]string{}
 	subcommands(t, nil, func(path []string, help string) { helps[strings.Join(path, " ")] = help })
 	pages, err := filepath.Glob("../../docs/*.md")

@@ -193,6 +193,7 @@ func key(i int) string { return fmt.Sprintf("key:%012d", i) }
 // TestBuiltinNodesAreFilledAndFlushed runs the phases on built-in nodes: what was put is found, and after a clear, which
 // sends no op there, nothing is.
 func TestBuiltinNodesAreFilledAndFlushed(t *testing.T) {
+	t.Parallel()
 	r := begin(t, phasesPlan, "-var", `do=["populate","sequence","zipf","clear","empty"]`).clean(60 * time.Second)
 	require.Equal(t, []string{"populate", "sequence", "zipf", "clear", "empty"}, r.PhaseOrder)
 	require.EqualValues(t, 500, r.Phase["populate"].Op["put"].OK)

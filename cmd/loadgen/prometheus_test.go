@@ -21,6 +21,7 @@ import (
 )
 
 func TestDeployedConfigurationIsValid(t *testing.T) {
+	t.Parallel()
 	out := servertest.Promtool(t, "check", "config", filepath.Join("..", "..", "deploy", "prometheus.yml"))
 	require.Contains(t, out, "SUCCESS")
 	require.Contains(t, out, "1 rule files found")

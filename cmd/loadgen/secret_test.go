@@ -45,6 +45,7 @@ const canary = "canary-7f3a-9c41"
 // TestPasswordStandsNowhere runs a plan with a right, a wrong and an unneeded password. None appears in any file of the run, output or error. Errors
 // name the endpoint and what it refused.
 func TestPasswordStandsNowhere(t *testing.T) {
+	t.Parallel()
 	guarded := servertest.Redis(t, "--requirepass", canary)
 	other := servertest.Redis(t, "--requirepass", "another")
 	open := servertest.Redis(t)
@@ -108,6 +109,7 @@ func TestPasswordOfATarget(t *testing.T) {
 // TestSecretsGoWhereTheWorkerSays runs a plan with a password on remote workers: a worker sends it to the places of its --secret and nowhere else,
 // whatever the plan says, and says so before any load.
 func TestSecretsGoWhereTheWorkerSays(t *testing.T) {
+	t.Parallel()
 	guarded := servertest.Redis(t, "--requirepass", canary)
 	port := guarded[strings.LastIndexByte(guarded, ':')+1:]
 	thief, err := net.Listen("tcp", "127.0.0.1:0")

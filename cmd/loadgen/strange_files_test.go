@@ -86,6 +86,7 @@ func TestStrangeFilesAreRefusedAtOnce(t *testing.T) {
 
 // TestLinesOfAHundredMegabytes are refused by everything that reads them, and are not held in memory.
 func TestLinesOfAHundredMegabytes(t *testing.T) {
+	t.Parallel()
 	const most, size = 200 << 20, 200 << 20 // bytes, of memory and of a line
 	dir := t.TempDir()
 	for name, line := range map[string][2]string{

@@ -98,6 +98,7 @@ func runUnder(t *testing.T, policyFile, plan, node string) *run.Run {
 
 // TestPolicyRefusesBeforeTheLoad asks a worker for what its owner does not allow: the run fails, names the argument, and connects to nothing.
 func TestPolicyRefusesBeforeTheLoad(t *testing.T) {
+	t.Parallel()
 	addr, rung := doorbell(t)
 	closed := "closed {\n    sessions = 4\n    duration = \"2s\"\n  }"
 	open := "open {\n    sessions = 4\n    rate = \"2k/s\"\n    duration = \"2s\"\n  }"

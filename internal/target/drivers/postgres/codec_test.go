@@ -215,16 +215,16 @@ func TestForms(t *testing.T) {
 
 func TestFormsSayWhatToWrite(t *testing.T) {
 	for says, words := range map[string]*Form{
-		"sql is empty":                     {},
-		"sql is BEGIN, whose transaction":  {Request: Request{SQL: "begin; select 1"}},
-		"sql is COPY, which is no request": {Request: Request{SQL: " COPY t FROM STDIN"}},
-		"sql is SET, which changes":        {Request: Request{SQL: "SET work_mem = 1"}},
-		"sql has {key} in its text":        {Request: Request{SQL: "SELECT '{key}'"}},
-		"sql has 70000 bytes":              {Request: Request{SQL: strings.Repeat("x", 70000)}},
-		"sql has a NUL":                    {Request: Request{SQL: "SELECT '\x00'"}},
-		"parameters[1] is \"{kye}\"":       {Request: Request{SQL: "SELECT $1, $2", Parameters: []string{"{key}", "{kye}"}}},
-		"parameters are 300":               {Request: Request{SQL: "SELECT 1", Parameters: make([]string, 300)}},
-		"none is \"maybe\"":                {Request: Request{SQL: "SELECT 1"}, Expect: &Expect{None: "maybe"}},
+		"sql is empty":                        {},
+		"sql is BEGIN, whose transaction":     {Request: Request{SQL: "begin; select 1"}},
+		"sql is COPY, which is not a request": {Request: Request{SQL: " COPY t FROM STDIN"}},
+		"sql is SET, which changes":           {Request: Request{SQL: "SET work_mem = 1"}},
+		"sql has {key} in its text":           {Request: Request{SQL: "SELECT '{key}'"}},
+		"sql has 70000 bytes":                 {Request: Request{SQL: strings.Repeat("x", 70000)}},
+		"sql has a NUL":                       {Request: Request{SQL: "SELECT '\x00'"}},
+		"parameters[1] is \"{kye}\"":          {Request: Request{SQL: "SELECT $1, $2", Parameters: []string{"{key}", "{kye}"}}},
+		"parameters are 300":                  {Request: Request{SQL: "SELECT 1", Parameters: make([]string, 300)}},
+		"none is \"maybe\"":                   {Request: Request{SQL: "SELECT 1"}, Expect: &Expect{None: "maybe"}},
 	} {
 		_, err := Driver{}.CheckForm(&Config{}, driver.Form{Words: words})
 		require.ErrorContains(t, err, says)
