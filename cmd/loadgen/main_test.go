@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	main "github.com/loadgen/loadgen/cmd/loadgen"
 	"github.com/loadgen/loadgen/internal/count/measure"
@@ -51,19 +52,16 @@ func withProgram(tests func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", withoutDebugger, "-o", filepath.Join(dir, "loadgen"), ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if words, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build loadgen: %v\n%s", err, words)
-		return 1
-	}
-	if os.Getenv("LOADGEN_TEST_RACE") != "" {
-		var found func() int
-		if raced, found = racing(dir); raced == "" {
-			return 1
-		}
+	builds := []*exec.Cmd{building(filepath.Join(dir, "loadgen"), "", "CGO_ENABLED=0")}
+	if cc := os.Getenv("LOADGEN_TEST_RACE"); cc != "" {
+		raced = filepath.Join(dir, "raced", "loadgen")
+		builds = append(builds, building(raced, "-race", "CGO_ENABLED=1", "CC="+cc))
 		plain := tests
-		tests = func() int { return max(plain(), found()) }
+		tests = func() int { return max(plain(), racesFound(dir)) }
+	}
+	if err := together(builds); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,25 +85,40 @@ var raced string
 var fleets = regexp.MustCompile(`^Test(ThreeWorkers|TheOtherWorker|CtrlC|PagesOfAFleet|MetricsOfARun|HydraOnThree|HydraLoses|KilledWorker|LostBefore|SecondsOfAStopped|` +
 	`Replace|SamplesOfThree|TraceIsDivided|FlappingCable|DiskOfAFleet|PolicyEnds|ExperimentWithWorkers|Trials)`)
 
-// racing builds a loadgen with the race detector. It returns its path, "" if it cannot be built, and what to call after the tests: it prints the
-// races that were found in any process, and returns 1 if there are some.
-func racing(dir string) (path string, found func() int) {
-	path = filepath.Join(dir, "raced", "loadgen")
-	build := exec.Command("go", "build", "-race", "-trimpath", "-buildvcs=false", withoutDebugger, "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+os.Getenv("LOADGEN_TEST_RACE"))
-	if words, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build loadgen -race: %v\n%s", err, words)
-		return "", nil
+// building builds the program at path, with another flag unless that is "".
+func building(path, flag string, env ...string) *exec.Cmd {
+	args := []string{"build", "-trimpath", "-buildvcs=false", withoutDebugger}
+	if flag != "" {
+		args = append(args, flag)
 	}
-	return path, func() (status int) {
-		logs, _ := filepath.Glob(filepath.Join(dir, "raced", "race.*")) // the pattern is right
-		for _, log := range logs {
-			words, err := os.ReadFile(log)
-			fmt.Fprintf(os.Stderr, "%s%v\n", words, err)
-			status = 1
-		}
-		return status
+	build := exec.Command("go", append(args, "-o", path, ".")...)
+	build.Env = append(os.Environ(), env...)
+	return build
+}
+
+// together runs commands at once. Each links on one processor.
+func together(commands []*exec.Cmd) error {
+	var group errgroup.Group
+	for _, c := range commands {
+		group.Go(func() error {
+			if words, err := c.CombinedOutput(); err != nil {
+				return fmt.Errorf("%v: %w\n%s", c, err, words)
+			}
+			return nil
+		})
 	}
+	return group.Wait()
+}
+
+// racesFound prints what the race detector has found, and returns the tests' status for it.
+func racesFound(dir string) (status int) {
+	logs, _ := filepath.Glob(filepath.Join(dir, "raced", "race.*")) // the pattern is right
+	for _, log := range logs {
+		words, err := os.ReadFile(log)
+		fmt.Fprintf(os.Stderr, "%s%v\n", words, err)
+		status = 1
+	}
+	return status
 }
 
 // onFourLoops matches the tests that hold what servers have counted against the command's ledgers, which four loops then share.

@@ -304,13 +304,17 @@ func TestPostgresRefuses(t *testing.T) {
 func TestPostgresEndsIdleConnections(t *testing.T) {
 	d := newDatabase(t)
 	d.ask("ALTER ROLE loadgen SET idle_session_timeout = '200ms'")
+	var loads []*load // at once: they wait
 	for _, executor := range []string{"event loop", "blocking"} {
-		r := begin(t, idlePlan(`driver = "postgres"
+		loads = append(loads, begin(t, idlePlan(`driver = "postgres"
 	endpoints = ["`+d.place+`"]
 	executor  = "`+executor+`"
 	user      = "loadgen"
 	database  = "postgres"
-	password  = secret("PG")`, 8)).result(60 * time.Second)
+	password  = secret("PG")`, 8)))
+	}
+	for _, l := range loads {
+		r := l.result(60 * time.Second)
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
 		p := r.Phase["load"]
 		require.Positive(t, p.Reconnects)
