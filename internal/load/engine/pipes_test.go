@@ -1,6 +1,10 @@
 package engine
 
 import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,4 +288,134 @@ func TestWritesEndBetweenRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Requests that were handed over count as sent when their write began, and their op starts then, unless another of its requests left earlier.
+// Requests behind them have not left.
+func TestWhenWhatWasHandedOverBegan(t *testing.T) {
+	for _, tt := range []struct{ start, sent, at, want int64 }{
+		{5, 5, 7, 7}, {5, 5, 3, 3}, {5, 5, 5, 5}, {5, 6, 7, 5}, {5, 6, 5, 5}, {5, 6, 3, 3},
+	} {
+		c := &wireConn{handed: 2, behind: 1, fresh: 1}
+		starts := make([]int64, 5)
+		for i := range starts {
+			starts[i] = tt.start
+			c.queue.push(pending{start: &starts[i], sent: tt.sent, n: 1})
+		}
+		c.queue.at(1).start = nil
+		c.began(tt.at)
+		require.Zero(t, c.handed)
+		require.Equal(t, []int64{tt.start, tt.start, tt.want, tt.start, tt.start}, starts, "%+v", tt)
+		for i, want := range []int64{tt.sent, tt.at, tt.at, tt.sent, tt.sent} {
+			require.Equal(t, want, c.queue.at(i).sent, "%+v: request %d", tt, i)
+		}
+	}
+}
+
+// Bytes leave a pipe when its goroutine writes them. Until then their requests can be taken back; from then on they have begun. Meanwhile the next
+// ones wait, until all before them are written.
+func TestHowRequestsLeaveAPipe(t *testing.T) {
+	servertest.Bubble(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		began := time.Now()
+		var over atomic.Bool
+		p := sockets.NewPipes(
+			func() int64 { return int64(time.Since(began)) },
+			func(int64) bool { return over.Load() },
+			func(context.Context, int32) (net.Conn, error) { return near, nil },
+		)
+		fd, err := p.Connect(nil, 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		w := &wire{l: new(loop), poll: p, ready: make([]sockets.Readiness, 1)}
+		o := newOutlet(w, p)
+		c := &wireConn{fd: fd}
+		gather := func() {
+			c.queue.push(pending{n: 1})
+			c.fresh, c.out, c.cuts = 1, []byte("request"), []int{3}
+			o.gathered(c)
+			c.fresh = 0
+		}
+		pass := func(took int, err error) {
+			t.Helper()
+			n, whole, failed := o.pass(c)
+			synctest.Wait()
+			require.Equal(t, []any{took, false, err}, []any{n, whole, failed})
+		}
+		waiting := func(handed, behind int) {
+			t.Helper()
+			require.Equal(t, [2]int{handed, behind}, [2]int{c.handed, c.behind})
+		}
+		sent := func(want ...time.Duration) {
+			t.Helper()
+			for i, at := range want {
+				require.EqualValues(t, at, c.queue.at(i).sent, "request %d", i)
+			}
+		}
+		take := func() {
+			t.Helper()
+			_, err := io.ReadFull(far, make([]byte, len("request")))
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+
+		time.Sleep(5 * time.Second)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		require.Empty(t, c.cuts)
+		require.Zero(t, o.withdraw(c), "its write has begun")
+		waiting(1, 0)
+		gather()
+		pass(0, sockets.ErrAgain)
+		waiting(0, 1)
+		require.Equal(t, []int{3}, c.cuts)
+		sent(5*time.Second, 0)
+		take()
+		time.Sleep(time.Second)
+		pass(7, nil)
+		waiting(1, 0)
+		take()
+		time.Sleep(time.Second)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		sent(5*time.Second, 6*time.Second, 0)
+		take()
+		time.Sleep(time.Second)
+		_, err = far.Write([]byte("reply"))
+		require.NoError(t, err)
+		synctest.Wait()
+		_, err = p.Read(fd, make([]byte, 10))
+		require.NoError(t, err)
+		require.EqualValues(t, 8*time.Second, o.arrival(c))
+		waiting(0, 0)
+		sent(5*time.Second, 6*time.Second, 7*time.Second)
+		_, err = o.wait(0)
+		require.NoError(t, err)
+		require.False(t, w.l.lapsed)
+
+		over.Store(true)
+		gather()
+		pass(7, nil)
+		waiting(1, 0)
+		_, err = o.wait(0)
+		require.NoError(t, err)
+		require.True(t, w.l.lapsed)
+		require.False(t, o.date(c))
+		gather()
+		pass(0, sockets.ErrAgain)
+		waiting(1, 1)
+		sent(5*time.Second, 6*time.Second, 7*time.Second, 0, 0)
+		require.Equal(t, 1, o.withdraw(c))
+		require.Zero(t, o.withdraw(c), "it is taken back already")
+		require.Zero(t, o.withdraw(&wireConn{fd: -1}), "a connection that is down has handed nothing over")
+		c.handed, c.behind = 0, 0
+		pass(7, nil) // of no request, such as a greeting
+		waiting(0, 0)
+		require.True(t, o.date(c))
+		p.Close(fd)
+		p.Release()
+		require.NoError(t, far.Close())
+	})
 }
