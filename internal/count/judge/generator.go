@@ -3,8 +3,8 @@ package judge
 import (
 	"cmp"
 
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/count/reason"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/run"

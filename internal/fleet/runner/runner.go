@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/worker"

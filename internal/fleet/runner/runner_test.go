@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/engine"

@@ -1,7 +1,7 @@
 package run
 
 import (
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 )
 
 // Environment describes the machine and process that coordinated the run. A text that could not be read is "".

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/exit"
 	"github.com/loadgen/loadgen/internal/result/quantity"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
 )
 

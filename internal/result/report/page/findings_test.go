@@ -3,7 +3,7 @@ package page
 import (
 	"testing"
 
-	"github.com/loadgen/loadgen/internal/count/reason"
+	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/stretchr/testify/require"
