@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
+	"github.com/loadgen/loadgen/internal/base/varint"
 )
 
 const version = 2

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
+	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
+	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

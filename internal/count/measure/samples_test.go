@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
+	"github.com/loadgen/loadgen/internal/base/varint"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

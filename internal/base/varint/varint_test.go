@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/count/varint"
+	"github.com/loadgen/loadgen/internal/base/varint"
 )
 
 func TestReaderStopsAtTheFirstError(t *testing.T) {
