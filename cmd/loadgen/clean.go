@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/target/drivers"

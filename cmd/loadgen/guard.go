@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/load/engine"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

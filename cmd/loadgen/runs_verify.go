@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/expr"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/result/timeline"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
 // maxQuantiles bounds the columns of tables.

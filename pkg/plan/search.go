@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 )
 
 // Search looks for the largest rate at which every SLO holds, by a closed step and then steps at rates between From and To.

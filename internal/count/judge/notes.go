@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/form"
 	"github.com/loadgen/loadgen/pkg/plan"

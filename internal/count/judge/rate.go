@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/hist"
 )

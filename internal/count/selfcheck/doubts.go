@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // Doubt is something about a machine that disturbs measurements.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // Text writes the result for people.

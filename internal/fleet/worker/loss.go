@@ -3,7 +3,7 @@ package worker
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // Loss describes a lost worker. Times are seconds on the run clock. As an error, it says that the worker can no longer be reached and takes no

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // Figures are a footprint as programs read it. All sizes are bytes; halves are of 95 % intervals.

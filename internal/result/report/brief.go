@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
 )

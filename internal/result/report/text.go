@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"
 )

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // quantiles refers to the quantiles of a latency: the usual ones, and those that the plan names.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/safefile"
 )
 

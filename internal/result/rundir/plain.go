@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 )
 
 // plainJSON escapes the characters in encoded JSON that a terminal or a page would obey, since results quote servers. The encoder has already escaped

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/metric"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 )

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/expr"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/run"

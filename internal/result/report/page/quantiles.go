@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/report/chart"
 	"github.com/loadgen/loadgen/internal/result/report/words"
 	"github.com/loadgen/loadgen/internal/result/run"

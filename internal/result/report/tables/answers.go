@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 

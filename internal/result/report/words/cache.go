@@ -1,7 +1,7 @@
 package words
 
 import (
-	"github.com/loadgen/loadgen/internal/result/quantity"
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/result/footprint"
-	"github.com/loadgen/loadgen/internal/result/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
