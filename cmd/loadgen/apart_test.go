@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/result/exit"
 )
 
 // throughPlan reads from a fast target, where every second key is missing, and from a slow one, and writes to the fast one alone.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/base/exit"
 )
 
 // serveRESP starts a server that answers PING and leaves the other commands to answer. It ends with the test.

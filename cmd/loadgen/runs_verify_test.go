@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/result/exit"
+	"github.com/loadgen/loadgen/internal/base/exit"
 )
 
 // verifiedAs runs loadgen runs verify, which ends with an exit code, and returns what it says.

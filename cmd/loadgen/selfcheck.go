@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/count/selfcheck"
 	"github.com/loadgen/loadgen/internal/load/machine"
-	"github.com/loadgen/loadgen/internal/result/exit"
 )
 
 func newSelfcheck() *cobra.Command {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/result/exit"
 )
 
 // experimentVersion is the version of an experiment's JSON. Version 2 is read, too: its figures may be of single seconds, and its errors are of 99.9 %.

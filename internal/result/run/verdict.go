@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/result/exit"
 )
 
 // Completeness says whether the whole plan was carried out.
