@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/internal/base/panics"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/panics"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/op"
-	"github.com/loadgen/loadgen/internal/load/panics"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"

@@ -3,9 +3,9 @@ package engine
 import (
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/panics"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/op"
-	"github.com/loadgen/loadgen/internal/load/panics"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

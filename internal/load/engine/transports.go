@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/load/panics"
+	"github.com/loadgen/loadgen/internal/base/panics"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"
