@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/fleet/listen"
+	"github.com/loadgen/loadgen/internal/base/listen"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/cachenode"

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/fleet/listen"
+	"github.com/loadgen/loadgen/internal/base/listen"
 )
 
 // Paths of pages.

@@ -29,7 +29,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/loadgen/loadgen/internal/fleet/listen"
+	"github.com/loadgen/loadgen/internal/base/listen"
 )
 
 // Role is the part that one end of a connection plays.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/fleet/listen"
+	"github.com/loadgen/loadgen/internal/base/listen"
 )
 
 const (
