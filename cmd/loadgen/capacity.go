@@ -23,9 +23,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/rundir"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
@@ -28,7 +29,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/result/timeline"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/internal/target/observe"
 	"github.com/loadgen/loadgen/pkg/plan"

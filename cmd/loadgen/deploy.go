@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/deploy"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 func newDeploy() *cobra.Command {

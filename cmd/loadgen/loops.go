@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/policy"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/result/rundir"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // tokenVariable is the environment variable that may hold a worker's token.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // standard stands for standard input in the place of a plan, and for standard output in that of a file.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/result/prom"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // pageFlags say where metrics are served, and to whom.

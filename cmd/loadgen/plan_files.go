@@ -13,11 +13,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/plan/keyfile"
 	"github.com/loadgen/loadgen/internal/plan/rowfile"
 	"github.com/loadgen/loadgen/internal/plan/trace"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

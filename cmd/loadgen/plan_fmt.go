@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

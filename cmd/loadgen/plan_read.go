@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/expr"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/push"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // maxAuthorities bounds a file of certificates, in bytes.

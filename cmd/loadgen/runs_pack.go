@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/rundir"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 func newExport(flags *runFlags) *cobra.Command {

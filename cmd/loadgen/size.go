@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

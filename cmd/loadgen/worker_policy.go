@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/policy"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

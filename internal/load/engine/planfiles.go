@@ -11,9 +11,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/plan/keyfile"
 	"github.com/loadgen/loadgen/internal/plan/workload"
-	"github.com/loadgen/loadgen/internal/safefile"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // Limits for reading a directory that somebody else may have filled.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // Experiment is the directory of an experiment in progress, which nobody else can delete. One goroutine may use it at a time.

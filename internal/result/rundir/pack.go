@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // A pack is a file that holds runs and experiments:

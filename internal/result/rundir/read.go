@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 // Plan returns the canonical JSON of a run's plan, whether the run has finished or not.

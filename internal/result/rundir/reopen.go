@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // Reopen takes the directory of a run whose coordinator ended before it could write a result. It also returns how many bytes at the end of the log do

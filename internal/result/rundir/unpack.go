@@ -18,8 +18,8 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/loadgen/loadgen/internal/base/safefile"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/internal/safefile"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // text writes a text to a file that is replaced.

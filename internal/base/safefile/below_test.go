@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/safefile"
+	"github.com/loadgen/loadgen/internal/base/safefile"
 )
 
 // TestBelow opens what is in a directory, and nothing else, at once.
