@@ -4,7 +4,7 @@
 .PHONY: help build release test test-servers lint fmt fuzz mutants bench five gobench golden
 
 FUZZTIME ?= 20s
-PKG ?= ./internal/load/op
+PKG ?= ./internal/plan/op
 
 tool = go tool -modfile=tools/go.mod
 

@@ -1,7 +1,7 @@
 // Package driver is the SDK for the protocols that loadgen speaks.
 //
 // A driver turns requests into bytes and bytes into replies, and declares which outcomes it can produce. It holds no policy. Programs
-// (internal/load/op) decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/load/engine) moves
+// (internal/plan/op) decide which endpoint to ask, when, how often, and what a set of replies amounts to. An executor (internal/load/engine) moves
 // the bytes and reads the clock.
 //
 // A [Driver] describes a protocol. The interfaces that it also implements say how the protocol is carried:

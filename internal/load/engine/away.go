@@ -3,7 +3,7 @@ package engine
 import (
 	"time"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 )
 
 // Ops do no bookkeeping for lost connections. The time that a connection and its session's slots lose is counted when the connection goes, when it

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/pkg/driver"
 )

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/trace"
 	"github.com/loadgen/loadgen/internal/plan/workload"
 	"github.com/loadgen/loadgen/pkg/driver"

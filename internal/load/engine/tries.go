@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/loadgen/loadgen/internal/load/op"
+import "github.com/loadgen/loadgen/internal/plan/op"
 
 // awaitTry arranges another try, after a time, of an op whose last try ended in an event of a kind. Once the step was asked to end there are no more
 // tries.

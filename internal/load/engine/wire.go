@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

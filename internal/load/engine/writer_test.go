@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/fleet/worker"
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/target/drivers/memcached"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/load/op"
 	"github.com/loadgen/loadgen/internal/load/sockets"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/target/drivers/redis"
 	"github.com/loadgen/loadgen/pkg/driver"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/plan/values"
 	"github.com/loadgen/loadgen/pkg/driver"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 )
 
 // TestSlotVectors compares with CLUSTER KEYSLOT of a redis-server 7.0; the one of 123456789 is the CRC's check value 0x31C3.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/loadgen/loadgen/internal/load/op"
+	"github.com/loadgen/loadgen/internal/plan/op"
 )
 
 // TestRendezvousVectors pins where keys live. The vectors come from a Python program of a few lines.
