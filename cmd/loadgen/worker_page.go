@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/drivers"

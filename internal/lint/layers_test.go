@@ -20,7 +20,7 @@ var rows = [][]string{
 	{"base/reason", "base/varint", "base/listen", "base/panics", "plan/compress", "base/exit", "docs", "pkg/driver"},
 	{"count/stat", "fleet/hook", "fleet/identity", "plan/dialect", "plan/pace", "plan/rowfile", "plan/values", "result/push", "base/quantity", "result/report/chart", "base/safefile", "pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem"},
 	{"count/measure", "fleet/policy", "plan/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
-	{"fleet/worker", "load/sockets", "plan/workload", "target/drivers/*"},
+	{"load/worker", "load/sockets", "plan/workload", "target/drivers/*"},
 	{"plan/reuse", "result/run"},
 	{"result/footprint", "result/metric"},
 	{"count/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/stretchr/testify/require"

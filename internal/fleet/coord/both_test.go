@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // joiner makes members of workers, named w0, w1 and so on.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/judge"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // guarded is a coordinator's listener as users have it: on TCP, or on a socket.

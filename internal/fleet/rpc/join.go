@@ -18,8 +18,8 @@ import (
 
 	"github.com/loadgen/loadgen/internal/fleet/identity"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // Local carries out the coordinator's orders.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // member is the coordinator's view of a worker, from its first hello to the end of the run. It implements worker.Worker; see remote.go.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )

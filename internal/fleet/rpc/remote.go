@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // next returns the oldest envelope not yet taken. Envelopes that arrived from a lost worker come before its loss.

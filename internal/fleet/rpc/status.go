@@ -9,7 +9,7 @@ import (
 	"time"
 
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // Status returns what is known of the run's workers, or of those that have joined so far, ordered by name. Safe for concurrent use.

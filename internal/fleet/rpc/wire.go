@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/count/measure"
 	pb "github.com/loadgen/loadgen/internal/fleet/rpc/loadgenpb"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // Everything from the other end is checked here, so that the code behind it never sees impossible numbers.

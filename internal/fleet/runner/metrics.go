@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/internal/fleet/coord"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/push"

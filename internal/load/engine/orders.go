@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // TestErrorsThatRepeatTheirKeysAreOne has a hundred texts of one cause, each with its own key: they would leave no room for any other.

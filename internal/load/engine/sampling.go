@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // sampling samples ops of a step, and holds what is known of the ops that are about to end.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // readAll carries out gets of 100 keys whose replies are drawn from a seed and come in pieces. It returns what was counted, and separately the number

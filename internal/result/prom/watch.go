@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // Watch returns a worker that acts as w and feeds the metrics with its steps and with each snapshot that the sink accepts. feed is called at each

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

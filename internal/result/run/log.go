@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/pkg/pmem"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // schemaVersion is the version of the JSON form. It changes when a path disappears or changes its meaning.

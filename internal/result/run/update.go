@@ -3,7 +3,7 @@ package run
 import (
 	"time"
 
-	"github.com/loadgen/loadgen/internal/fleet/worker"
+	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
 // Update says how far a step has got. Rates and quantiles are those of the last interval.
