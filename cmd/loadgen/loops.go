@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loadgen/loadgen/internal/base/safefile"
-	"github.com/loadgen/loadgen/internal/fleet/policy"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 )
 

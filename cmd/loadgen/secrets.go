@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadgen/loadgen/internal/fleet/policy"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/policy"
 )
 
 // bindings say where each secret may be sent: the values of --secret.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/safefile"
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 

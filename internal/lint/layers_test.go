@@ -19,7 +19,7 @@ import (
 var rows = [][]string{
 	{"base/reason", "base/varint", "base/listen", "base/panics", "plan/compress", "base/exit", "docs", "pkg/driver"},
 	{"count/stat", "fleet/hook", "fleet/identity", "plan/dialect", "plan/pace", "plan/rowfile", "plan/values", "result/push", "base/quantity", "result/report/chart", "base/safefile", "pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem"},
-	{"count/measure", "fleet/policy", "plan/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
+	{"count/measure", "load/policy", "plan/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
 	{"load/worker", "load/sockets", "plan/workload", "target/drivers/*"},
 	{"plan/reuse", "result/run"},
 	{"result/footprint", "result/metric"},

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/servertest"
 	"github.com/loadgen/loadgen/internal/target/drivers"

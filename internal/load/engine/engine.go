@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
-	"github.com/loadgen/loadgen/internal/fleet/policy"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/internal/load/sockets"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/keyfile"

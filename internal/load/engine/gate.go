@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/panics"
-	"github.com/loadgen/loadgen/internal/fleet/policy"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/load/policy"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/driver/localfile"

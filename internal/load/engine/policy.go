@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 )
 
 // dialer returns a function that connects to addresses that the policy allows. It checks each address that a name resolves to before anything is sent

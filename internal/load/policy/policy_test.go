@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 )
 
 func parse(t *testing.T, text string) *policy.Policy {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/loadgen/loadgen/internal/fleet/policy"
+	"github.com/loadgen/loadgen/internal/load/policy"
 )
 
 // FuzzParse parses policies with a typo, or changed by somebody else. A parsed policy, printed, parses to the same; and addresses that must never be
