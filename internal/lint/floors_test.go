@@ -20,7 +20,7 @@ type storeyed struct {
 
 var packagesWithFloors = map[string]storeyed{
 	"internal/load/engine": {floors: engineFloors, upward: upwardInEngine},
-	"internal/count/judge": {
+	"internal/result/judge": {
 		floors: [][]string{
 			{"phase"},                              // puts the stages together
 			{"level", "cause", "search", "belief"}, // verdict: of levels, and which rate is next

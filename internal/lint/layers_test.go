@@ -23,7 +23,7 @@ var rows = [][]string{
 	{"load/worker", "load/sockets", "plan/workload", "target/drivers/*"},
 	{"plan/reuse", "result/run"},
 	{"result/footprint", "result/metric"},
-	{"count/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
+	{"result/judge", "load/machine", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
 	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/live", "result/prom", "result/report/tables"},
 	{"count/selfcheck", "fleet/rpc", "result/experiment", "result/report", "result/report/page"},
 	{"fleet/runner"},

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
+	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 

@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/loadgen/loadgen/internal/count/judge"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
+	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/target/cachenode"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
