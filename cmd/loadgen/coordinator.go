@@ -325,7 +325,7 @@ func (f *runFlags) config(words io.Writer) (runner.Config, error) {
 		Samples: keepSamples,
 		Version: version(), Strict: f.strict, Labels: f.labels, Resume: f.resume, Repetition: f.nth, Restart: f.restart, Timeout: f.timeout, Page: f.page.door(), Push: f.receiver, OnWorkerLoss: f.fleet.onLoss,
 		Allowed: f.allowed, Means: f.means(), Protocol: drivers.Protocol, Words: words,
-		Environment: func() run.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
+		Environment: func() machine.Environment { return machine.Read(os.DirFS("/")) }, Halves: f.loops.halves,
 		Progress: func(id string) runner.Progress {
 			if f.begun != nil {
 				f.begun(id)

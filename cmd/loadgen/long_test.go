@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
@@ -104,7 +105,7 @@ func runHours(t *testing.T, hours int, root string) (d *kept) {
 		defer local.Close()
 		r := coord.Run(context.Background(), coord.Config{
 			Header:      run.Header{ID: longID, Plan: "long", PlanDigest: plan.Digest(canonical), StartedAt: time.Now().UTC(), Loadgen: "devel"},
-			Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
+			Environment: machine.Environment{Servers: map[string]map[string]map[string]string{}},
 			Plan:        p, Canonical: canonical, Workers: []worker.Member{{Name: "local", Worker: local}}, Store: d, Logger: log, Drain: make(chan struct{}),
 		})
 		require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)

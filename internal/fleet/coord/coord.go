@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -65,7 +66,7 @@ type Probe interface {
 // Config holds the parameters of a run.
 type Config struct {
 	Header      run.Header
-	Environment run.Environment
+	Environment machine.Environment
 	Plan        *plan.Plan
 	Canonical   []byte // the plan's bytes
 	Workers     []worker.Member

@@ -20,6 +20,7 @@ import (
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -205,7 +206,7 @@ func configOf(t *testing.T, text string, join joiner, workers ...*fakeWorker) co
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	cfg := coord.Config{
-		Header: run.Header{ID: "id", PlanDigest: plan.Digest(canonical)}, Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
+		Header: run.Header{ID: "id", PlanDigest: plan.Digest(canonical)}, Environment: machine.Environment{Servers: map[string]map[string]map[string]string{}},
 		Plan: p, Canonical: canonical, Store: &memory{}, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{}),
 	}
 	cfg.Workers = join(t, workers)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -34,12 +35,12 @@ type entry struct {
 
 // beginning is the first entry.
 type beginning struct {
-	Header      run.Header      `json:"header"`
-	Environment run.Environment `json:"environment"`
-	Fleet       []run.Worker    `json:"fleet"`
-	Lease       time.Duration   `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0 for as long as the coordinator runs
-	Abort       bool            `json:"abort"`   // end the run when a worker is lost
-	Replace     bool            `json:"replace"` // other workers may take the places of lost ones
+	Header      run.Header          `json:"header"`
+	Environment machine.Environment `json:"environment"`
+	Fleet       []run.Worker        `json:"fleet"`
+	Lease       time.Duration       `json:"lease"`   // how long a worker loads without hearing from the coordinator; 0 for as long as the coordinator runs
+	Abort       bool                `json:"abort"`   // end the run when a worker is lost
+	Replace     bool                `json:"replace"` // other workers may take the places of lost ones
 }
 
 // arrival is a worker that takes a lost worker's place.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -28,7 +29,7 @@ func stepOf(t *testing.T, load string, workers int) *step {
 	require.Empty(t, diags)
 	c := &coordinator{
 		Config: Config{Plan: p, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{})},
-		result: run.New(run.Header{}, run.Environment{}), seqs: make([]uint64, workers), lost: make([]bool, workers), zero: time.Now(),
+		result: run.New(run.Header{}, machine.Environment{}), seqs: make([]uint64, workers), lost: make([]bool, workers), zero: time.Now(),
 	}
 	s := &step{
 		c: c, ph: p.Phases[0], at: time.Second, totals: &measure.Totals{}, passed: make(chan struct{}), sources: make([]source, workers), ready: make([]worker.Ready, workers),

@@ -18,6 +18,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -322,7 +323,7 @@ phase "load" {
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	return coord.Config{
-		Header: run.Header{ID: "r", PlanDigest: plan.Digest(canonical)}, Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
+		Header: run.Header{ID: "r", PlanDigest: plan.Digest(canonical)}, Environment: machine.Environment{Servers: map[string]map[string]map[string]string{}},
 		Plan: p, Canonical: canonical, Workers: members, Store: &memory{}, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{}),
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/fleet/coord"
 	"github.com/loadgen/loadgen/internal/fleet/identity"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/result/rundir"
@@ -402,7 +403,7 @@ phase "load" {
 	canonical, err := p.Canonical()
 	require.NoError(t, err)
 	return coord.Config{
-		Header: run.Header{ID: "r", PlanDigest: plan.Digest(canonical)}, Environment: run.Environment{Servers: map[string]map[string]map[string]string{}},
+		Header: run.Header{ID: "r", PlanDigest: plan.Digest(canonical)}, Environment: machine.Environment{Servers: map[string]map[string]map[string]string{}},
 		Plan: p, Canonical: canonical, Logger: slog.New(slog.DiscardHandler), Drain: make(chan struct{}),
 	}
 }

@@ -50,7 +50,7 @@ type Config struct {
 
 	Protocol func(driver string) (string, error) // the protocol that a built-in node must speak to serve a driver
 
-	Environment func() run.Environment      // of this machine, at the time of the call
+	Environment func() machine.Environment  // of this machine, at the time of the call
 	Halves      func() (loops, nodes []int) // CPUs for the loops of a worker that this process makes or starts, and for built-in nodes; none if they share all
 
 	Words    io.Writer                // messages during a run
@@ -183,7 +183,7 @@ func (c *Config) execute(ctx context.Context, j job, dir *rundir.Dir, conclude f
 }
 
 // divide separates the CPUs of this process's own worker from those of the plan's built-in nodes, if it has any, and returns those of the nodes.
-func (c *Config) divide(p *plan.Plan, e *run.Environment) (nodes []int) {
+func (c *Config) divide(p *plan.Plan, e *machine.Environment) (nodes []int) {
 	c.Fleet.Keep = nil
 	if c.Fleet.Workers == 0 && slices.ContainsFunc(p.Targets, func(t *plan.Target) bool { return t.Builtin != nil }) {
 		c.Fleet.Keep, nodes = c.Halves()
@@ -215,7 +215,7 @@ func (c *Config) coordinate(ctx context.Context, shown *metrics, started *nodes,
 }
 
 // unstarted is the result of a run whose workers did not come.
-func unstarted(ctx context.Context, j job, env run.Environment, err error) *run.Run {
+func unstarted(ctx context.Context, j job, env machine.Environment, err error) *run.Run {
 	r := run.New(j.header, env)
 	if !interrupted(ctx, j.drain) {
 		return r.Fail(err)

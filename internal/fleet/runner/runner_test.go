@@ -22,6 +22,7 @@ import (
 	"github.com/loadgen/loadgen/internal/fleet/hook"
 	"github.com/loadgen/loadgen/internal/fleet/rpc"
 	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/expr"
 	"github.com/loadgen/loadgen/internal/result/prom"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -79,7 +80,7 @@ func config(t *testing.T, progress *shown) Config {
 		Samples:     func(*rundir.Dir, *plan.Plan, *run.Run) error { return nil },
 		Means:       observe.Means{Drivers: drivers.All()},
 		Protocol:    drivers.Protocol,
-		Environment: func() run.Environment { return run.Environment{Hostname: "here"} },
+		Environment: func() machine.Environment { return machine.Environment{Hostname: "here"} },
 		Words:       io.Discard, Progress: func(string) Progress { return progress }, Logger: quiet, Drain: make(chan struct{}),
 		Fleet: FleetConfig{
 			Version: "v1", CPU: func() time.Duration { return 2 * time.Second },
@@ -261,7 +262,7 @@ func TestTimeoutHidesNoReason(t *testing.T) {
 		"the plan's stop": {[]reason.Why{{Code: reason.StoppedByPlan, Text: "stop"}}, []reason.Why{{Code: reason.StoppedByPlan, Text: "stop"}, late}},
 		"a lost worker":   {[]reason.Why{reason.User, {Code: reason.WorkerLost, Text: "w1"}}, []reason.Why{late, {Code: reason.WorkerLost, Text: "w1"}}},
 	} {
-		r := run.New(run.Header{}, run.Environment{})
+		r := run.New(run.Header{}, machine.Environment{})
 		r.Conclude(run.Aborted, c.before...)
 		require.Equal(t, c.want, endedBy(r, late), name)
 	}
@@ -270,11 +271,11 @@ func TestTimeoutHidesNoReason(t *testing.T) {
 // TestUnstartedRuns: the result says whether it was the user who stopped waiting for workers.
 func TestUnstartedRuns(t *testing.T) {
 	cause := errors.New("no worker has come")
-	r := unstarted(t.Context(), job{}, run.Environment{}, cause)
+	r := unstarted(t.Context(), job{}, machine.Environment{}, cause)
 	require.Equal(t, []any{exit.Failed, []string{"no worker has come"}}, []any{r.ExitCode, r.Verdict.Reasons})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	r = unstarted(ended, job{}, run.Environment{}, cause)
+	r = unstarted(ended, job{}, machine.Environment{}, cause)
 	require.Equal(t, []any{exit.Aborted, []reason.Code{reason.User.Code, reason.NotCarriedOut}}, []any{r.ExitCode, r.Verdict.Codes})
 }
 

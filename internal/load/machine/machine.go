@@ -15,15 +15,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // Read describes this machine and process, except for Servers. root is the file system with proc and sys: os.DirFS("/"). Facts that cannot be read are
 // missing, with the reason in Nulls. Only Linux provides all of them.
-func Read(root fs.FS) run.Environment {
+func Read(root fs.FS) Environment {
 	r := environment{root: root, nulls: map[string]null{}}
-	e := run.Environment{
+	e := Environment{
 		Go:          runtime.Version(),
 		OS:          runtime.GOOS,
 		Arch:        runtime.GOARCH,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -34,7 +35,7 @@ func begun(e *plan.Experiment) *run.Experiment {
 func measured(x *run.Experiment, variant string, repetition int, rate float64) *run.Run {
 	r := run.New(run.Header{
 		ID: fmt.Sprint(variant, repetition), Plan: "p", Experiment: x.ID, Variant: variant, Repetition: repetition,
-	}, run.Environment{})
+	}, machine.Environment{})
 	p50, mean, hits := 1/rate, 1/rate, 1.0
 	ph := &run.Phase{
 		Kind: "load", Model: "closed", Validity: run.Valid, Nulls: map[string]string{"op.get.response.p99": "too few"},

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/varint"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/hist"
@@ -19,7 +20,7 @@ import (
 
 // wholeRun is a run of gets with the histograms of its seconds.
 func wholeRun(variant string, repetition int, seconds []*hist.Hist) *run.Run {
-	r := run.New(run.Header{ID: fmt.Sprint(variant, repetition), Variant: variant, Repetition: repetition}, run.Environment{})
+	r := run.New(run.Header{ID: fmt.Sprint(variant, repetition), Variant: variant, Repetition: repetition}, machine.Environment{})
 	ph := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid}
 	ph.Steady.Seconds = len(seconds)
 	var all hist.Hist
@@ -207,7 +208,7 @@ func leveled(rate, deviation float64) population {
 
 // rated is a run of gets at a rate, without its seconds.
 func rated(variant string, repetition int, rate float64) *run.Run {
-	r := run.New(run.Header{ID: fmt.Sprint(variant, repetition), Variant: variant, Repetition: repetition}, run.Environment{})
+	r := run.New(run.Header{ID: fmt.Sprint(variant, repetition), Variant: variant, Repetition: repetition}, machine.Environment{})
 	op := &run.Op{Figures: run.Figures{Rate: &rate}}
 	op.Due, op.OK = 1000, 1000
 	r.Add("load", &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": op}})

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -66,7 +67,7 @@ func TestCheckChartsRefuses(t *testing.T) {
 
 // repeated is a run of testPlan whose get phase has as many gets in each second as counts says.
 func repeated(p *plan.Plan, counts ...int) *run.Run {
-	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
+	r := run.New(run.Header{ID: "x", Plan: p.Name}, machine.Environment{})
 	var rows []*measure.Totals
 	sum := &measure.Totals{}
 	for _, n := range counts {
@@ -238,7 +239,7 @@ func TestDrawObservations(t *testing.T) {
 	seen.Add(probe(1, 3000))
 	seen.Add(&run.Probe{At: 1.5, Missing: map[string]string{"": "no answer"}})
 	seen.End(probe(2, 5000))
-	r := run.New(run.Header{ID: "x", Plan: p.Name}, run.Environment{})
+	r := run.New(run.Header{ID: "x", Plan: p.Name}, machine.Environment{})
 	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{
 		Endpoints: []string{"127.0.0.1:7001"}, Load: load(driver.Get, 300), Series: series, Generators: []measure.Generator{{Executor: "event loop"}},
 		Observed: map[string]*judge.Observation{"redis": seen},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -71,7 +72,7 @@ func series(seconds ...*measure.Totals) []run.Row {
 
 // testRun is a result of testPlan: 1,000 gets of 1 ms in 1 s, 900 of them hits; put-warm was not run.
 func testRun(p *plan.Plan) *run.Run {
-	r := run.New(run.Header{ID: "x", Plan: p.Name, StartedAt: time.Unix(0, 0)}, run.Environment{
+	r := run.New(run.Header{ID: "x", Plan: p.Name, StartedAt: time.Unix(0, 0)}, machine.Environment{
 		Servers: map[string]map[string]map[string]string{"space": {"127.0.0.1:7001": {"version": "7.2.4"}}},
 	})
 	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -109,7 +110,7 @@ func TestObservationsInExpressions(t *testing.T) {
 	o := &judge.Observation{Of: "x"}
 	o.Begin(&run.Probe{At: 1, Value: map[string]float64{"calls": 100}})
 	o.End(&run.Probe{At: 2, Value: map[string]float64{"calls": 1000}})
-	r := run.New(run.Header{}, run.Environment{})
+	r := run.New(run.Header{}, machine.Environment{})
 	r.Add("get", judge.NewPhase(p, p.Phases[0], judge.Measured{Endpoints: []string{"x"}, Load: load(0, 1000), Observed: map[string]*judge.Observation{"server": o}}))
 	table := Fill(columns(`phase.get.observe.server.calls.delta / phase.get.op.get.ok`, `phase.put-warm.observe.server.calls.max`), []Variant{{Name: "v", Plan: p, Runs: []*run.Run{r}}}, 0)
 	require.InDelta(t, 1, *table.Rows[0].Cells[0].Value, 0)

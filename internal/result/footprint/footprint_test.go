@@ -8,13 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/footprint"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
 // filled is a run whose store holds these many items after each phase, and takes the memory that a function says.
 func filled(points []int64, fields footprint.Fields, memory, beside func(n float64) float64, lost float64) (*run.Run, []string) {
-	r := run.New(run.Header{}, run.Environment{})
+	r := run.New(run.Header{}, machine.Environment{})
 	var phases []string
 	for i, n := range points {
 		name := fmt.Sprint("fill-", i)

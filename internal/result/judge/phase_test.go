@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/pace"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -180,8 +181,8 @@ func TestNullsHaveReasons(t *testing.T) {
 }
 
 // nowhere is the environment of a machine that reports nothing.
-func nowhere() run.Environment {
-	var e run.Environment
+func nowhere() machine.Environment {
+	var e machine.Environment
 	for _, fact := range []string{"cgroup_cpus", "memory_bytes", "memory_limit_bytes", "fd_soft", "fd_hard"} {
 		e.Null(fact, "not there", false)
 	}
@@ -190,11 +191,11 @@ func nowhere() run.Environment {
 
 // Lists and objects of the JSON are never null, however little they contain.
 func TestEmptyIsNotNull(t *testing.T) {
-	require.Empty(t, nullPaths(t, run.New(run.Header{}, run.Environment{
+	require.Empty(t, nullPaths(t, run.New(run.Header{}, machine.Environment{
 		CgroupCPUs: number(1), MemoryBytes: new(int64), MemoryLimitBytes: new(int64), FDSoft: new(int64), FDHard: new(int64),
 	}).Fail(errors.New("no route to host"))))
 	p := NewPhase(testPlan(), closedPhase(), Measured{Load: &measure.Totals{}})
-	r := run.New(run.Header{}, run.Environment{})
+	r := run.New(run.Header{}, machine.Environment{})
 	r.Add("get", p)
 	for _, path := range nullPaths(t, r) {
 		require.True(t, r.Why(path...).Text != "" || path[0] == "environment", path)

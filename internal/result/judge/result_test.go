@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/exit"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -61,7 +62,7 @@ func doubt(p *run.Phase, v run.Validity, why string) {
 
 func TestCheckValid(t *testing.T) {
 	good := func() *run.Run {
-		r := run.New(run.Header{}, run.Environment{})
+		r := run.New(run.Header{}, machine.Environment{})
 		r.Add("get", newPhase(closedPhase(), closedLoad(1000, ms, 0, always(driver.OK))))
 		return r
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/pgexport"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -21,7 +22,7 @@ const within = 20 * time.Second
 
 func result(id string, rows int) *run.Run {
 	rate, p99 := 1000.5, 0.0012
-	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, run.Environment{Kernel: "6.1"})
+	r := run.New(run.Header{ID: id, Plan: "p", PlanDigest: "d", StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 123456789, time.UTC)}, machine.Environment{Kernel: "6.1"})
 	p := &run.Phase{Kind: "load", Model: "closed", Validity: run.Valid, Op: map[string]*run.Op{"get": {Figures: run.Figures{Ledger: run.Ledger{Due: 7, OK: 7}, Rate: &rate, Response: run.Latency{P99: &p99}}}}}
 	p.Reconnects = 3
 	p.Observe = map[string]map[string]run.Observed{"cache": {"used_memory": {Unit: "bytes", Last: &rate}, "keys": {}}}

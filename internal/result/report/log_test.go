@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -17,7 +18,7 @@ import (
 
 // TestMarkdownSaysWhatALogPromised with its figures, as a terminal does.
 func TestMarkdownSaysWhatALogPromised(t *testing.T) {
-	r := run.New(run.Header{Plan: "p"}, run.Environment{})
+	r := run.New(run.Header{Plan: "p"}, machine.Environment{})
 	r.PhaseOrder = []string{"fill"}
 	r.Phase["fill"] = &run.Phase{Log: &worker.Log{
 		Log: localfile.Log{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/result/judge"
@@ -26,7 +27,7 @@ var header = run.Header{
 	StartedAt: time.Date(2026, 11, 20, 17, 34, 38, 0, time.UTC), Loadgen: "v0.1.0", Workers: []string{"local"},
 }
 
-var environment = run.Environment{
+var environment = machine.Environment{
 	Go: "go1.26.8", OS: "linux", Arch: "amd64", Kernel: "6.1.0-18-amd64", Hostname: "node3", CPUModel: "Intel(R) Xeon(R) CPU @ 2.20GHz", CPUs: 2,
 }
 

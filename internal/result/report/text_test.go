@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -80,7 +81,7 @@ func TestReasonsStandOnce(t *testing.T) {
 	waited := func(share string) run.Reason {
 		return run.Reason{Validity: run.Invalid, Code: reason.RunQueue, Text: "the generator's loop waited " + share + " of the time"}
 	}
-	r := run.New(run.Header{}, run.Environment{})
+	r := run.New(run.Header{}, machine.Environment{})
 	load := func(reasons ...run.Reason) *run.Phase {
 		return &run.Phase{Kind: "load", Validity: run.Invalid, Op: map[string]*run.Op{"get": {}, "put": {}}, Reasons: reasons}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
@@ -56,7 +57,7 @@ func TestWhatAVerdictMaySay(t *testing.T) {
 		"a phase too many":        {func(r *Run) { r.PhaseOrder = append(r.PhaseOrder, "p") }, "phase_order does not name each phase once"},
 		"no phase":                {func(r *Run) { r.Phase["p"] = nil }, `phase "p" is null`},
 	} {
-		r := New(Header{}, Environment{})
+		r := New(Header{}, machine.Environment{})
 		p := &Phase{Kind: worker.Load, Validity: Valid, Nulls: map[string]string{}, Scenario: map[string]*Scenario{"s": {}}}
 		r.Add("p", p)
 		r.Conclude(Complete)
@@ -222,7 +223,7 @@ func TestWhichRunsCount(t *testing.T) {
 
 // A null has the reason at its path, or that of an object containing it; a path that leads nowhere has none.
 func TestWhyANullIs(t *testing.T) {
-	r := New(Header{}, Environment{Nulls: map[string]string{"cpu": "no cpu"}})
+	r := New(Header{}, machine.Environment{Nulls: map[string]string{"cpu": "no cpu"}})
 	r.Add("p", &Phase{Validity: Valid, Nulls: map[string]string{"op.get": "none asked", "op.get.rate": "no plateau"}})
 	for want, paths := range map[string][][]string{
 		"no cpu":              {{"environment", "cpu"}, {"environment", "cpu", "model"}},
@@ -275,7 +276,7 @@ func TestAnswersThatAnOpTakes(t *testing.T) {
 
 // A log's share of its bound is a figure of the phase, or a null with its reason.
 func TestAPhaseSaysWhatItsLogGotOfTheBound(t *testing.T) {
-	r, fast, slow := New(Header{}, Environment{}), 400.0, 300.0
+	r, fast, slow := New(Header{}, machine.Environment{}), 400.0, 300.0
 	add := func(name string, l *worker.Log) {
 		r.Add(name, &Phase{Validity: Valid, Log: l, Nulls: map[string]string{}, NullCodes: map[string]reason.Code{}})
 	}

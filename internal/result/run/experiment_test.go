@@ -7,10 +7,11 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 func comparedRun(variant string, c Completeness) *Run {
-	r := New(Header{ID: variant, Variant: variant, Repetition: 1}, Environment{})
+	r := New(Header{ID: variant, Variant: variant, Repetition: 1}, machine.Environment{})
 	r.Conclude(c, reason.Why{Code: reason.NotCarriedOut, Text: "because"})
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/load/worker"
 )
 
@@ -15,16 +16,16 @@ const schemaVersion = 2
 
 // Run is the result of one execution of a plan.
 type Run struct {
-	Schema      int               `json:"schema"`
-	Header                        // its fields are at the top level
-	Seconds     float64           `json:"seconds"` // from StartedAt to the verdict
-	Verdict     Verdict           `json:"verdict"`
-	ExitCode    int               `json:"exit_code"`
-	Recovered   bool              `json:"recovered"` // made by loadgen runs recover because the coordinator had died
-	Asserts     []AssertResult    `json:"asserts"`   // in the plan's order
-	PhaseOrder  []string          `json:"phase_order"`
-	Phase       map[string]*Phase `json:"phase"`
-	Environment Environment       `json:"environment"`
+	Schema      int                 `json:"schema"`
+	Header                          // its fields are at the top level
+	Seconds     float64             `json:"seconds"` // from StartedAt to the verdict
+	Verdict     Verdict             `json:"verdict"`
+	ExitCode    int                 `json:"exit_code"`
+	Recovered   bool                `json:"recovered"` // made by loadgen runs recover because the coordinator had died
+	Asserts     []AssertResult      `json:"asserts"`   // in the plan's order
+	PhaseOrder  []string            `json:"phase_order"`
+	Phase       map[string]*Phase   `json:"phase"`
+	Environment machine.Environment `json:"environment"`
 
 	Fleet                 []Worker      `json:"fleet"` // in the order of Workers
 	Losses                []worker.Loss `json:"losses"`
@@ -62,7 +63,7 @@ type AssertResult struct {
 }
 
 // New returns the result of a run in which nothing has happened yet: complete, valid, exit code 0.
-func New(h Header, env Environment) *Run {
+func New(h Header, env machine.Environment) *Run {
 	r := &Run{
 		Schema:      schemaVersion,
 		Header:      h,

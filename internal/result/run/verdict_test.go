@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 )
 
 func TestVerdict(t *testing.T) {
@@ -53,7 +54,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := New(Header{Strict: tt.strict}, Environment{})
+			r := New(Header{Strict: tt.strict}, machine.Environment{})
 			if tt.completeness == Complete {
 				r.Conclude(Complete)
 			} else {
@@ -82,7 +83,7 @@ func TestVerdict(t *testing.T) {
 
 // TestCodesOfAnOtherReason are found; a result of an older form, without codes, is read.
 func TestCodesOfAnOtherReason(t *testing.T) {
-	r := New(Header{}, Environment{})
+	r := New(Header{}, machine.Environment{})
 	r.SetAsserts([]AssertResult{{Name: "a"}, {Name: "b"}})
 	require.NoError(t, r.CheckValid())
 	r.Verdict.Codes[1] = assertFailed
@@ -98,7 +99,7 @@ func TestCodesOfAnOtherReason(t *testing.T) {
 
 // TestRunEndedByASetup is true for that reason of the phase, and for no other.
 func TestRunEndedByASetup(t *testing.T) {
-	r := New(Header{}, Environment{})
+	r := New(Header{}, machine.Environment{})
 	why := &Reason{Validity: Invalid, Code: reason.SetupFailed}
 	require.False(t, r.EndedBy(why))
 	r.Conclude(Failed, reason.Why{Code: reason.SetupFailed})

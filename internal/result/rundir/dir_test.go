@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/exit"
 	"github.com/loadgen/loadgen/internal/base/reason"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/judge"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/servertest"
@@ -28,7 +29,7 @@ const id = "20261120T173438Z-hydra-m4-4f2a"
 var start = time.Date(2026, 11, 20, 17, 34, 38, 0, time.UTC)
 
 func result() *run.Run {
-	return run.New(run.Header{ID: id, Plan: "hydra-m4", StartedAt: start}, run.Environment{})
+	return run.New(run.Header{ID: id, Plan: "hydra-m4", StartedAt: start}, machine.Environment{})
 }
 
 func create(t *testing.T, root string) *Dir {

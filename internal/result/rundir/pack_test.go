@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -32,7 +33,7 @@ func finished(t testing.TB, root, name, of string) {
 	require.NoError(t, err)
 	require.NoError(t, d.Append("w1", []byte("snapshot of "+name)))
 	require.NoError(t, d.Observe([]byte(`{"phase":"get"}`)))
-	r := run.New(run.Header{ID: name, Plan: "hydra-m4", PlanDigest: hex.EncodeToString(sum[:]), StartedAt: start, Experiment: of, Variant: "a"}, run.Environment{})
+	r := run.New(run.Header{ID: name, Plan: "hydra-m4", PlanDigest: hex.EncodeToString(sum[:]), StartedAt: start, Experiment: of, Variant: "a"}, machine.Environment{})
 	require.NoError(t, d.Finish(r))
 }
 

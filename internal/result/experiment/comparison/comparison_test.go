@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -13,7 +14,7 @@ import (
 // kept is two runs of a plan.
 func kept(side, plan string) (all []comparison.Kept) {
 	for i := range 2 {
-		r := run.New(run.Header{ID: fmt.Sprint(side, i)}, run.Environment{})
+		r := run.New(run.Header{ID: fmt.Sprint(side, i)}, machine.Environment{})
 		all = append(all, comparison.Kept{Run: r, Plan: []byte(plan)})
 	}
 	return all

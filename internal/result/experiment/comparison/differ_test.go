@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -69,7 +70,7 @@ func TestWhichListsAreComparedByName(t *testing.T) {
 
 // A run's surroundings are its environment without the reasons for nulls, what its servers report except their processes, and what made it.
 func TestWhatSurroundsARun(t *testing.T) {
-	r := run.New(run.Header{Loadgen: "v3"}, run.Environment{})
+	r := run.New(run.Header{Loadgen: "v3"}, machine.Environment{})
 	r.Environment.Kernel = "6.1"
 	r.Environment.Nulls = map[string]string{"cpu": "not told"}
 	r.Environment.Servers = map[string]map[string]map[string]string{"t": {
@@ -89,9 +90,9 @@ func TestWhatSurroundsARun(t *testing.T) {
 
 // Runs of a side have the end that they recorded: a cap that they had is unknown.
 func TestRunsOfASide(t *testing.T) {
-	one := run.New(run.Header{ID: "1"}, run.Environment{})
+	one := run.New(run.Header{ID: "1"}, machine.Environment{})
 	one.Conclude(run.Complete)
-	two := run.New(run.Header{ID: "2"}, run.Environment{})
+	two := run.New(run.Header{ID: "2"}, machine.Environment{})
 	two.Conclude(run.Aborted)
 	s := side("A", []Kept{{Run: one}, {Run: two}})
 	require.Equal(t, Side{Name: "A", Runs: []run.ExperimentRun{one.Ended(false), two.Ended(false)}}, s)

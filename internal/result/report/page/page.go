@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/live"
 	"github.com/loadgen/loadgen/internal/result/report/tables"
 	"github.com/loadgen/loadgen/internal/result/report/words"
@@ -260,7 +261,7 @@ func newAssertView(a run.AssertResult, soFar bool) assertView {
 	return v
 }
 
-func environmentOf(e *run.Environment) []words.Fact {
+func environmentOf(e *machine.Environment) []words.Fact {
 	facts := []words.Fact{
 		{Name: "host", Text: []string{e.Hostname}},
 		{Name: "system", Text: []string{strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)}},
@@ -286,7 +287,7 @@ func environmentOf(e *run.Environment) []words.Fact {
 	return slices.DeleteFunc(facts, func(f words.Fact) bool { return strings.Join(f.Text, "") == "" })
 }
 
-func serversOf(e *run.Environment) []serverView {
+func serversOf(e *machine.Environment) []serverView {
 	var all []serverView
 	for _, target := range slices.Sorted(maps.Keys(e.Servers)) {
 		for _, endpoint := range slices.Sorted(maps.Keys(e.Servers[target])) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/load/machine"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
@@ -62,7 +63,7 @@ func Unsaid(r *run.Run) (all []string) {
 }
 
 // Machine describes in short where the run was made. Its last fact is there only if loops and built-in nodes had CPUs of their own.
-func Machine(e *run.Environment) []string {
+func Machine(e *machine.Environment) []string {
 	machine := []string{e.Hostname, quantity.Count(e.CPUs, "CPU")}
 	if e.CPUModel != "" {
 		machine = append(machine, e.CPUModel)
