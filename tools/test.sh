@@ -72,7 +72,7 @@ computed=$!
 # Tests in the other packages that do not choose a number of event loops get two: with one, there is nothing that loops could share. More packages run at
 # once than there are processors, those that take longest first.
 longest='./internal/load/engine ./internal/fleet/rpc ./internal/target/cachenode'
-shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./cmd/loadgen -e ./bench -f tools/unraced.txt)
+shared=$(go list ./... | sed "s|^$(go list -m)|.|" | grep -vxF -e ./internal/command -e ./bench -f tools/unraced.txt)
 if [ -n "$cc" ]; then
 	# The detector need not see tests that compute on one goroutine.
 	alone=$(whole)
@@ -90,7 +90,7 @@ go test $flags ./bench || status=$? # compares processes
 
 # The command's tests measure what a user would, with real processes: they have the machine to themselves. Those that run beside each other wait,
 # most of the time, for servers and for time to pass, so there are many more of them than processors. The detector watches the programs of fleets.
-LOADGEN_TEST_RACE=$cc go test $flags -parallel 8 ./cmd/loadgen || status=$?
+LOADGEN_TEST_RACE=$cc go test $flags -parallel 8 ./internal/command || status=$?
 go test -C tools ./sbom || status=$?
 go test -C tools/dashboards . || status=$?
 go vet -C tools/olric . || status=$?

@@ -60,7 +60,7 @@ func goroutines(m *module) []string {
 			return ok
 		},
 		allowed: map[string]string{
-			"cmd/loadgen":                 "signals and the progress display",
+			"internal/command":            "signals and the progress display",
 			"internal/target/cachenode":   "a goroutine for each connection; children's pipes",
 			"internal/fleet/hook":         "a supervisor's pipes, and the ends of what is below it",
 			"internal/fleet/coord":        "a goroutine for each worker",
@@ -83,7 +83,7 @@ func clock(m *module) []string {
 		is:   selects("time", "Now", "Since", "Until"),
 		allowed: map[string]string{
 			"bench":                       "deadlines",
-			"cmd/loadgen":                 "the start of a run",
+			"internal/command":            "the start of a run",
 			"internal/target/cachenode":   "delays, stalls and deadlines of a server",
 			"internal/fleet/hook":         "deadlines of what has to end",
 			"internal/fleet/coord":        "the run clock",

@@ -1,4 +1,0 @@
-package main
-
-// CrashLoudly is for a test whose process panics.
-var CrashLoudly = crashLoudly

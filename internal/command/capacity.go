@@ -1,0 +1,475 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	_ "embed" // for the plan
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+//go:embed quick.tmpl
+var quickPlan string
+
+// quickFlags are the flags of commands that write a plan and run it.
+type quickFlags struct {
+	runFlags
+	command string // its name, which is the plan's and its load's
+
+	driver   string
+	slo      []string
+	ops      string
+	size     string
+	keys     string
+	sessions int
+	pipeline int
+	user     string
+	headers  []string
+	ca       string
+	password string // --password-file
+	shared   bool
+	plan     string
+	budget   time.Duration
+	rate     string
+	duration time.Duration
+}
+
+func newCapacity() *cobra.Command {
+	flags := &quickFlags{command: "capacity"}
+	c := &cobra.Command{
+		Use:   "capacity URL|HOST:PORT",
+		Short: "Find the largest rate that a server holds",
+		Long: `Find the largest rate at which a server answers within an objective, with its interval and the latency below it.
+
+The address is a URL (redis://, rediss://, memcached://, postgres://, http://, https://) or HOST:PORT with --driver. A password comes from
+LOADGEN_SECRET_TARGET in the environment, or from --password-file.
+
+The command writes a plan, shown by --plan, and runs it like loadgen run. It fills the server with keys of its own, which have a
+prefix that only this run uses and a time to live, and deletes them by name at the end. PostgreSQL gets a table of its own; a web server gets GETs
+of that URL and nothing else. Before the fill, the command refuses a replica, a fill that does not fit into maxmemory and, without --shared, a server
+that holds other keys or is in use. Ctrl-C ends the search and gives the best rate so far.`,
+		Example: `  loadgen capacity redis://127.0.0.1:6379
+  loadgen capacity 127.0.0.1:11211 --driver memcached --slo p99=1ms --size 1KiB
+  LOADGEN_SECRET_TARGET=… loadgen capacity postgres://bench@127.0.0.1/postgres --ops get=1
+  loadgen capacity http://127.0.0.1:8080/index.html --budget 30s --report capacity.html`,
+		Args: one("address"),
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
+	}
+	f := c.Flags()
+	flags.add(f)
+	f.StringArrayVar(&flags.slo, "slo", nil, "the objective of response times: `[OP:]pQ=TIME`, such as p95=2ms or get:p50=500us; repeatable (default: p95=5ms for caches, p95=50ms for postgres, p95=500ms for http)")
+	f.DurationVar(&flags.budget, "budget", time.Minute, "search for `DURATION` at most")
+	return c
+}
+
+func newBench() *cobra.Command {
+	flags := &quickFlags{command: "bench"}
+	c := &cobra.Command{
+		Use:   "bench URL|HOST:PORT",
+		Short: "Put one load on a server",
+		Long: `Put one load on a server: ops that arrive at a rate (--rate), or sessions that each wait for their answer (--sessions).
+
+Like loadgen capacity, it takes an address and a password, writes keys of its own and deletes them, and refuses the same servers.`,
+		Example: `  loadgen bench redis://127.0.0.1:6379 --rate 10k/s
+  loadgen bench 127.0.0.1:11211 --driver memcached --sessions 50 --duration 30s
+  loadgen bench http://127.0.0.1:8080/ --rate 500/s`,
+		Args: one("address"),
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[0]) },
+	}
+	f := c.Flags()
+	flags.add(f)
+	f.StringVar(&flags.rate, "rate", "", "ops arrive at this `RATE`, such as 10k/s, at random intervals (default: none: each session waits for its answer)")
+	f.DurationVar(&flags.duration, "duration", 10*time.Second, "load for `DURATION`")
+	return c
+}
+
+// add adds the flags that both commands have.
+func (f *quickFlags) add(set *pflag.FlagSet) {
+	f.share(set, "runs", "out", "report", "progress", "label", "loops", "strict")
+	set.StringVar(&f.driver, "driver", "", "the `NAME` of the protocol, if the address is no URL: redis, memcached, postgres or web (default redis)")
+	set.StringVar(&f.ops, "ops", "", "the mix, as `OP=WEIGHT,…` of get and put (default get=9,put=1; a web server gets GETs only)")
+	set.StringVar(&f.size, "size", "200B", "values have this `SIZE`")
+	set.StringVar(&f.keys, "keys", "100k", "use `N` keys")
+	set.IntVar(&f.sessions, "sessions", 0, "open `N` sessions, each with a connection (default: 50; 16 for postgres)")
+	set.IntVar(&f.pipeline, "pipeline", 1, "let each session have `N` ops in flight")
+	set.StringVar(&f.user, "user", "", "log in as user `NAME`")
+	set.StringArrayVar(&f.headers, "header", nil, "add a header to each HTTP request: `NAME: VALUE`; repeatable")
+	set.StringVar(&f.ca, "ca", "", "trust the certificates in `FILE` for rediss:// and https:// (default: the system's)")
+	set.StringVar(&f.password, "password-file", "", "read the password from `FILE` (default: LOADGEN_SECRET_TARGET in the environment)")
+	set.BoolVar(&f.shared, "shared", false, "load a server that holds other keys or is in use by others")
+	set.StringVar(&f.plan, "plan", "", "also write the plan to `FILE`; - prints it, and nothing is run")
+}
+
+// share adds some flags of a run, and sets the others to their defaults.
+func (f *quickFlags) share(set *pflag.FlagSet, names ...string) {
+	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f.addTo(all)
+	for _, name := range names {
+		set.AddFlag(all.Lookup(name))
+	}
+}
+
+// run writes the plan and runs it.
+func (f *quickFlags) run(cmd *cobra.Command, at string) error {
+	a, err := loadable().parse(at, f.driver)
+	if err != nil {
+		return err
+	}
+	words := f.wordsOn(cmd.ErrOrStderr())
+	if err := errors.Join(f.checkProgress(), f.checkOutputs(), f.loops.check(), f.secretOf(a, words)); err != nil {
+		return err
+	}
+	if f.labels, err = parseLabels(f.labelTexts); err != nil {
+		return err
+	}
+	q, err := f.request(a)
+	if err != nil {
+		return err
+	}
+	p, err := f.written(cmd, q)
+	if err != nil || p == nil {
+		return err
+	}
+	if err := f.guard(cmd.Context(), p, q); err != nil {
+		return err
+	}
+	fmt.Fprint(words, q.summary(f))
+	return f.carryOut(cmd, p, words, f.finish)
+}
+
+// written writes the plan. It returns nil if that is all that --plan asks for.
+func (f *quickFlags) written(cmd *cobra.Command, q *quick) (*plan.Plan, error) {
+	text, err := q.text()
+	if err != nil {
+		return nil, err
+	}
+	p, err := f.kept(cmd, text)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	q.bytes = int64(p.Datasets[0].Values.Size)
+	return p, nil
+}
+
+// kept reads the plan that was written, and keeps its text where --plan says. It returns nil if that is all that --plan asks for.
+func (f *quickFlags) kept(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
+	p, err := f.resolve(cmd, text)
+	if err != nil {
+		return nil, err
+	}
+	switch f.plan {
+	case "":
+	case standard:
+		_, err := cmd.OutOrStdout().Write(text)
+		return nil, err
+	default:
+		if err := safefile.Replace(f.plan, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+			return nil, failed("--plan: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// carryOut runs the plan by finish, which reports, and removes what the run left on the server.
+func (f *quickFlags) carryOut(cmd *cobra.Command, p *plan.Plan, words io.Writer, finish func(*cobra.Command, *plan.Plan) (*run.Run, error)) error {
+	writes := len(p.Phases) > 1
+	f.begun = func(id string) {
+		if writes {
+			fmt.Fprintf(words, "If this process is killed, loadgen clean %s deletes its keys.\n", id)
+		}
+	}
+	result, err := finish(cmd, p)
+	if err != nil {
+		return err
+	}
+	if writes && result.Verdict.Completeness != run.Complete {
+		f.begun = nil // cleaning up is a run, too
+		if err := f.clean(cmd, p, words); err != nil {
+			return failed("its keys could not be deleted: %w: loadgen clean %s tries again", err, result.ID)
+		}
+	}
+	return exitWith(result.ExitCode)
+}
+
+// resolve reads the plan that was written.
+func (f *quickFlags) resolve(cmd *cobra.Command, text []byte) (*plan.Plan, error) {
+	name := "the plan for " + f.command
+	t := &planText{path: name, named: newNamedFiles("."), sources: map[string][]byte{name: text}}
+	t.file, t.diags = plan.Parse(text, name, drivers.All())
+	return t.plan(cmd.ErrOrStderr())
+}
+
+// secretOf finds the password, and puts it where the plan looks it up.
+func (f *quickFlags) secretOf(a *address, words io.Writer) error {
+	const place = "LOADGEN_SECRET_TARGET"
+	switch {
+	case f.password != "":
+		text, err := safefile.Secret(f.password)
+		if err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+		return os.Setenv(place, text)
+	case a.password != "":
+		fmt.Fprintf(words, "Warning: other users of this machine can see a password in a command's arguments. Use %s or --password-file.\n", place)
+		return os.Setenv(place, a.password)
+	}
+	return nil
+}
+
+// quick holds the data for the plan's template. Texts include their quotes where the plan needs them.
+type quick struct {
+	Command, Description        string
+	Driver, Endpoint            string
+	TLS, Secret, Fills          bool
+	CA, User, Database, SSLMode string
+	Path                        string
+	Headers                     []header
+	Table, Prefix, TTL          string
+	Keys                        int64
+	Size, From, Budget          string
+	Sessions, Pipeline          int
+	Ops                         []weight
+	SLOs                        []objective
+	Rate, Duration              string
+	Fields                      string // figures that show which resource of the server gives out
+	Fillings                    []filling
+
+	at    string // the endpoint, for people
+	get   string // path of the URL, unchanged
+	bytes int64  // of a value
+}
+
+type header struct{ Name, Value string }
+
+// weight is an op and its weight in the mix.
+type weight struct {
+	Name   string
+	Weight float64
+}
+
+// objective is a limit of response times.
+type objective struct{ Op, Quantile, Limit string }
+
+// quoted returns text as HCL writes it.
+func quoted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
+}
+
+// escaped returns text as it is written where placeholders have braces.
+func escaped(text string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(text) }
+
+// request makes the plan's data from the flags.
+func (f *quickFlags) request(a *address) (*quick, error) {
+	_, secret := os.LookupEnv("LOADGEN_SECRET_TARGET")
+	token := make([]byte, 4)
+	_, _ = rand.Read(token) // it never fails
+	id := hex.EncodeToString(token)
+	q := &quick{
+		Command: f.command, Driver: a.driver, Endpoint: quoted(a.endpoint), at: a.endpoint, get: a.path, TLS: a.tls, Secret: secret, Fills: a.driver != "web",
+		CA: quoted(f.ca), User: quoted(cmp.Or(f.user, a.user)), Database: a.database, SSLMode: quoted(a.sslmode),
+		Path: quoted(escaped(a.path)), Table: "loadgen_" + id, Prefix: "loadgen-" + id + ":",
+		Size: quoted(f.size), Sessions: cmp.Or(f.sessions, 50), Pipeline: f.pipeline, Duration: f.duration.String(), Budget: f.budget.String(), Rate: f.rate,
+	}
+	switch a.driver {
+	case "postgres":
+		q.Database, q.Sessions = quoted(a.database), cmp.Or(f.sessions, 16)
+	case "ignite":
+		q.Database = quoted(a.database)
+	}
+	q.Fields = map[string]string{
+		"redis":     `"used_cpu_user_main_thread", "used_cpu_sys_main_thread", "io_threads_active", "evicted_keys", "rejected_connections"`,
+		"memcached": `"rusage_user", "rusage_system", "threads", "evictions", "listen_disabled_num"`,
+		"postgres":  `"sessions_active", "sessions_running", "sessions_on_io", "sessions_on_locks"`,
+	}[a.driver]
+	if a.driver == "redis" || a.driver == "memcached" {
+		q.TTL = (cmp.Or(f.budget, f.duration).Round(time.Second) + 15*time.Minute).String()
+	}
+	if err := f.fits(a); err != nil {
+		return nil, err
+	}
+	if q.User != "" && !secret && a.driver != "postgres" {
+		return nil, fmt.Errorf("user %s has no password: set LOADGEN_SECRET_TARGET, or use --password-file", q.User)
+	}
+	var err error
+	if q.Keys, err = countOf(f.keys); err != nil {
+		return nil, err
+	}
+	if a.driver == "web" {
+		q.Keys, q.Size = 1, quoted("1B")
+	}
+	if q.Ops = []weight{{"page", 1}}; a.driver != "web" {
+		if q.Ops, err = mixOf(cmp.Or(f.ops, "get=9,put=1")); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range f.headers {
+		name, value, ok := strings.Cut(text, ":")
+		if !ok {
+			return nil, fmt.Errorf("--header %q: write NAME: VALUE, such as Accept: text/html", text)
+		}
+		q.Headers = append(q.Headers, header{quoted(strings.TrimSpace(name)), quoted(escaped(strings.TrimSpace(value)))})
+	}
+	if f.command == "capacity" {
+		if q.SLOs, err = objectivesOf(f.slo, a.driver); err != nil {
+			return nil, err
+		}
+		q.From = fmt.Sprintf("%.0f/s", q.least(f.budget))
+	}
+	q.Description = quoted(q.wants())
+	return q, nil
+}
+
+// least returns the lowest rate of a search: the one at which a quarter of the budget is enough for the samples that each quantile needs, of the
+// rarest op.
+func (q *quick) least(budget time.Duration) (rate float64) {
+	for _, o := range q.SLOs {
+		quantile, _ := strconv.ParseFloat("0."+strings.TrimPrefix(o.Quantile, "p"), 64) // it is of digits
+		rarest, all := math.Inf(1), 0.0
+		for _, op := range q.Ops {
+			all += op.Weight
+			if o.Op == "" || o.Op == op.Name {
+				rarest = min(rarest, op.Weight)
+			}
+		}
+		wants := math.Pow(2+math.Sqrt(4+10/(1-quantile)), 2) // ten beyond it, at random arrivals
+		rate = max(rate, math.Ceil(1.01*wants*all/rarest/(budget/4).Seconds()))
+	}
+	return max(rate, 1)
+}
+
+// fits refuses flags that do not go with the address.
+func (f *quickFlags) fits(a *address) error {
+	switch {
+	case len(f.headers) > 0 && a.driver != "web":
+		return fmt.Errorf("--header is for http:// and https://, and the address is of %s", a.driver)
+	case f.ops != "" && a.driver == "web":
+		return errors.New("--ops: a web server gets GETs of the URL: leave it out, or write a plan (docs/web.md)")
+	case f.ca != "" && !a.tls:
+		return errors.New("--ca is for rediss:// and https://: of postgres, PGSSLROOTCERT names the file")
+	case cmp.Or(f.user, a.user) != "" && (a.driver == "memcached" || a.driver == "web"):
+		return fmt.Errorf("a user: %s has none here: leave it out", a.driver)
+	case f.sessions < 0 || f.pipeline < 1:
+		return errors.New("--sessions and --pipeline: write numbers above 0")
+	case f.command == "capacity" && f.budget < 5*time.Second:
+		return fmt.Errorf("--budget %v: write 5s or more: a search makes twenty tries of a second or so", f.budget)
+	case f.command == "bench" && f.duration <= 0:
+		return fmt.Errorf("--duration %v: write a duration above 0, such as 10s", f.duration)
+	}
+	return nil
+}
+
+// countOf reads a number such as 100k.
+func countOf(text string) (int64, error) {
+	n, err := dialect.ParseCount(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("--keys %q: write a number, such as 5000, 100k or 1M", text)
+	case n == 0:
+		return 0, errors.New("--keys 0: write a number above 0")
+	}
+	return n, nil
+}
+
+// mixOf reads a mix such as get=9,put=1.
+func mixOf(text string) (mix []weight, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		w, err := strconv.ParseFloat(value, 64)
+		switch {
+		case !ok || err != nil || !(w > 0 && w <= 1e6):
+			return nil, fmt.Errorf("--ops %q: write OP=WEIGHT, such as get=9,put=1", text)
+		case name != "get" && name != "put":
+			return nil, fmt.Errorf("--ops %s: there are get and put here; a plan can have others (docs/plans.md)", name)
+		}
+		mix = append(mix, weight{name, w})
+	}
+	return mix, nil
+}
+
+var limits = regexp.MustCompile(`^(?:([a-z]+):)?(p[0-9]+)=([0-9.]+(?:ns|us|µs|ms|s|m))$`)
+
+// objectivesOf reads objectives such as p95=2ms, or returns the driver's own.
+func objectivesOf(texts []string, driver string) (list []objective, err error) {
+	if len(texts) == 0 {
+		texts = []string{map[string]string{"postgres": "p95=50ms", "web": "p95=500ms"}[driver]}
+		if texts[0] == "" {
+			texts[0] = "p95=5ms"
+		}
+	}
+	for _, text := range texts {
+		for part := range strings.SplitSeq(text, ",") {
+			m := limits.FindStringSubmatch(strings.TrimSpace(part))
+			if m == nil {
+				return nil, fmt.Errorf("--slo %q: write pQ=TIME, such as p95=2ms, or OP:pQ=TIME, such as get:p50=500us", text)
+			}
+			list = append(list, objective{m[1], m[2], m[3]})
+		}
+	}
+	return list, nil
+}
+
+// text writes the plan.
+func (q *quick) text() ([]byte, error) {
+	var b bytes.Buffer
+	if err := template.Must(template.New("plan").Parse(quickPlan)).Execute(&b, q); err != nil {
+		return nil, err
+	}
+	text, diags := plan.Format(b.Bytes(), "plan")
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return text, nil
+}
+
+// summary says what the command will do, and how long it takes.
+func (q *quick) summary(f *quickFlags) string {
+	lasts := cmp.Or(f.budget, f.duration)
+	text := fmt.Sprintf("%s at %s: %s", q.Driver, q.at, q.wants())
+	if f.command == "capacity" || q.Rate != "" {
+		text += ", " + quantity.Count(q.Sessions, "session")
+	}
+	if q.Fills {
+		return text + fmt.Sprintf(", %s. It takes %v, and the time to fill and to delete.\n", quantity.Count(int(q.Keys), "key"), lasts)
+	}
+	return text + fmt.Sprintf(". It takes %v.\n", lasts)
+}
+
+// wants says in a sentence what the plan is for.
+func (q *quick) wants() string {
+	switch {
+	case len(q.SLOs) > 0:
+		var goals []string
+		for _, o := range q.SLOs {
+			goals = append(goals, strings.TrimSpace(o.Op+" "+o.Quantile)+" <= "+o.Limit)
+		}
+		return "the largest rate with " + strings.Join(goals, ", ")
+	case q.Rate != "":
+		return q.Rate + " for " + q.Duration
+	}
+	return strconv.Itoa(q.Sessions) + " sessions for " + q.Duration
+}

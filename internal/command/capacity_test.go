@@ -1,0 +1,230 @@
+package command_test
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// quick runs capacity or bench, and returns its result.
+func quick(t *testing.T, args ...string) (*run.Run, *process) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "run.json")
+	l := &load{out: out, process: start(t, command(t, append(args, "--out", out)...))}
+	return l.result(time.Minute), l.process
+}
+
+// A search on each kind of server finds a rate, and leaves nothing there.
+func TestCapacityOfServers(t *testing.T) {
+	redis := servertest.Redis(t)
+	memcached := servertest.Memcached(t)
+	postgres := servertest.Postgres(t)
+	nginx := servertest.Nginx(t, 0, nil)
+	for name, c := range map[string]struct {
+		address string
+		left    func(t *testing.T)
+	}{
+		"redis":     {"redis://" + redis, func(t *testing.T) { require.Zero(t, number(t, redis, "DBSIZE")) }},
+		"memcached": {"memcached://" + memcached, nil},
+		"postgres":  {strings.Replace(postgres, "postgresql://", "postgres://", 1), nil},
+		"nginx":     {"http://" + nginx.Addr + "/nothing", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"capacity", c.address, "--budget", "5s", "--slo", "p50=10s", "--keys", "1k", "--sessions", "8"}
+			r, p := quick(t, args...)
+			require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+			found := r.Phase["capacity"].Search
+			require.Equal(t, "closed", r.Phase["capacity"].Levels[0].Outcome)
+			require.NotNil(t, found.Rate, "%v", r.Phase["capacity"].Levels)
+			require.NotEmpty(t, found.Ended)
+			require.NotContains(t, p.stdout.String()+p.stderr.String(), servertest.PostgresPassword)
+			require.Contains(t, p.stderr.String(), "It takes 5s")
+			if name != "nginx" {
+				require.Equal(t, uint64(1000), r.Phase["clean"].Op["delete"].OK, "keys deleted by name")
+			}
+			if c.left != nil {
+				c.left(t)
+			}
+		})
+	}
+}
+
+// One load, at a rate or of sessions, by the plan that --plan shows.
+func TestBenchOfAServer(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t, "--requirepass", "well-kept")
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("well-kept\n"), 0o600))
+	shown := filepath.Join(t.TempDir(), "plan.hcl")
+	r, p := quick(t, "bench", addr, "--rate", "500/s", "--duration", "1s", "--keys", "100", "--ops", "get=1,put=1", "--password-file", file, "--plan", shown)
+	load := r.Phase["bench"]
+	require.InEpsilon(t, 500, *load.OfferedRate, 0.25)
+	require.Positive(t, load.Op["put"].OK)
+	require.Equal(t, load.Op["get"].Due, load.Op["get"].OK, "every get finds its key")
+	text, err := os.ReadFile(shown)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `password  = secret("TARGET")`)
+	require.NotContains(t, string(text)+p.stdout.String()+p.stderr.String(), "well-kept")
+
+	r, _ = quick(t, "bench", "redis://:well-kept@"+addr, "--sessions", "3", "--duration", "300ms", "--keys", "100")
+	require.Equal(t, 3, r.Phase["bench"].Load.Sessions)
+	require.EqualValues(t, "closed", r.Phase["bench"].Model)
+}
+
+// One load on each kind of server, with and without TLS.
+func TestBenchOfServers(t *testing.T) {
+	t.Parallel()
+	authority := servertest.NewAuthority(t)
+	shows := authority.Issue("127.0.0.1", time.Hour)
+	for name, c := range map[string]struct{ address, op string }{
+		"memcached":    {"memcached://" + servertest.Memcached(t), "get"},
+		"postgres":     {servertest.Postgres(t), "get"},
+		"nginx":        {"http://" + servertest.Nginx(t, 0, nil).Addr + "/nothing?at=all", "page"},
+		"nginx by TLS": {"https://" + servertest.Nginx(t, 0, &shows).Addr + "/nothing", "page"},
+		"redis by TLS": {"rediss://" + servertest.StartRedisTLS(t, authority, shows, "--tls-auth-clients", "no").Addr, "get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"bench", c.address, "--sessions", "2", "--duration", "300ms", "--keys", "100"}
+			if strings.HasSuffix(name, "TLS") {
+				untrusted := start(t, command(t, args...))
+				require.Equal(t, 6, untrusted.wait(30*time.Second), "%s", &untrusted.stderr)
+				require.Contains(t, untrusted.stderr.String(), "certificate signed by unknown authority")
+				args = append(args, "--ca", authority.CA)
+			}
+			r, p := quick(t, args...)
+			require.Positive(t, r.Phase["bench"].Op[c.op].OK+r.Phase["bench"].Op[c.op].Miss, "%s", &p.stderr)
+		})
+	}
+}
+
+// The password of a server may be in the environment, in a file or in the URL: each gets as far as the keys of others.
+func TestCapacityWithAPassword(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t)
+	require.Equal(t, "OK", ask(t, addr, "SET", "theirs", "1"))
+	require.Equal(t, "OK", ask(t, addr, "CONFIG", "SET", "requirepass", "well-kept"))
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("well-kept\n"), 0o600))
+	for name, c := range map[string]struct{ args, env []string }{
+		"environment": {[]string{addr}, []string{"LOADGEN_SECRET_TARGET=well-kept"}},
+		"file":        {[]string{addr, "--password-file", file}, nil},
+		"URL":         {[]string{"redis://:well-kept@" + addr}, nil},
+	} {
+		cmd := command(t, append([]string{"capacity"}, c.args...)...)
+		cmd.Env = append(cmd.Env, c.env...)
+		p := start(t, cmd)
+		require.Equal(t, 6, p.wait(30*time.Second), "%s: %s", name, &p.stderr)
+		require.Contains(t, p.stderr.String(), "holds 1 key already", name)
+		require.NotContains(t, p.stdout.String()+p.stderr.String(), "well-kept", name)
+	}
+}
+
+// A server that is not there, that wants a password, or that should not be filled is refused within seconds, and nothing is written to it.
+func TestServersThatAreNotLoaded(t *testing.T) {
+	t.Parallel()
+	primary := servertest.Redis(t)
+	require.Equal(t, "OK", ask(t, primary, "SET", "theirs", "1"))
+	host, port, _ := strings.Cut(primary, ":")
+	replica := servertest.Redis(t, "--replicaof", host+" "+port)
+	small := servertest.Redis(t, "--maxmemory", "3mb")
+	locked := servertest.Redis(t, "--requirepass", "well-kept")
+	silent, full := mute(t, false), mute(t, true)
+	other := serve(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 100))
+		_, _ = io.WriteString(conn, "ERROR\r\n")
+	})
+	plain, indexed := servertest.StartIgnite(t), servertest.StartIgnite(t)
+	indexed.Indexed = true
+	for name, c := range map[string]struct{ args, want string }{
+		"nobody is there":       {"capacity redis://127.0.0.1:1", "refused"},
+		"no word":               {"capacity redis://" + silent, ": no answer in time\n"},
+		"no page":               {"capacity http://" + silent + "/a%20page", "GET /a%20page: "},
+		"no connection":         {"capacity redis://" + full, ": no answer in time\n"},
+		"no connection of HTTP": {"capacity http://" + full, "timeout"},
+		"another server":        {"capacity " + other, "if it is another kind of server, write a URL, such as memcached://" + other},
+		"a replica":             {"capacity " + replica, "is a replica: load its primary"},
+		"a replica to size":     {"size " + replica, "is a replica: write the address of its primary"},
+		"a cluster to size":     {"size " + servertest.RedisNode(t).Addr, "is a node of a cluster: fill all of it by a plan"},
+		"too little room":       {"capacity " + small, "use fewer --keys, or a smaller --size"},
+		"too little to size":    {"size " + small, "use --sample "},
+		"other keys":            {"capacity " + primary, "holds 1 key already: if it may be loaded all the same, add --shared"},
+		"other keys to size":    {"size " + primary, "holds 1 key already: the memory of these items could not be told from other memory: write the address of an empty server"},
+		"no word of its memory": {"size ignite://" + plain.Addr, "put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process"},
+		"no such region":        {"size ignite://" + indexed.Addr + "/none", `has no data region "none": write the name of one that it has`},
+		"no room in a region":   {"size ignite://" + indexed.Addr + " --sample 10M", ", or a smaller --value"},
+		"no password":           {"capacity " + locked, "NOAUTH Authentication required: if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"},
+		"a wrong password":      {"capacity redis://:never-said@" + locked, "WRONGPASS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, command(t, strings.Fields(c.args)...))
+			require.Equal(t, 6, p.wait(30*time.Second), "%s", &p.stderr)
+			require.Contains(t, p.stderr.String(), c.want)
+			require.NotContains(t, p.stderr.String(), "never-said")
+		})
+	}
+	t.Cleanup(func() { require.Equal(t, "1", ask(t, primary, "DBSIZE")) })
+}
+
+// mute listens and says nothing; if it is full, it takes no connection either, as if packets to it were dropped.
+func mute(t *testing.T, full bool) (addr string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	if !full {
+		return l.Addr().String()
+	}
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { require.NoError(t, syscall.Listen(int(fd), 0)) }))
+	for { // until a connection is left waiting
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 300*time.Millisecond)
+		if err != nil {
+			return l.Addr().String()
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+}
+
+var cleanRun = regexp.MustCompile(`loadgen clean (\S+) deletes`)
+
+// A run that is killed leaves keys, which expire, and the command that it has printed deletes them. After Ctrl-C they are deleted at once.
+func TestKeysOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	addr := servertest.Redis(t)
+	p := start(t, command(t, "bench", addr, "--sessions", "1", "--duration", "1m", "--keys", "100"))
+	p.told("clean")
+	p.until(func() bool { return number(t, addr, "DBSIZE") == 100 })
+	key := ask(t, addr, "RANDOMKEY")
+	require.Regexp(t, `^loadgen-[0-9a-f]{8}:[0-9]+$`, key)
+	require.Positive(t, number(t, addr, "TTL", key))
+	p.signal(syscall.SIGKILL)
+	p.wait(10 * time.Second)
+	clean := command(t, "clean", cleanRun.FindStringSubmatch(p.stderr.String())[1])
+	clean.Env = p.cmd.Env
+	q := start(t, clean)
+	require.Zero(t, q.wait(30*time.Second), "%s", &q.stderr)
+	require.Contains(t, q.stderr.String(), "Deleted 100 keys.")
+	require.Zero(t, number(t, addr, "DBSIZE"))
+
+	p = start(t, command(t, "bench", addr, "--sessions", "1", "--duration", "1m", "--keys", "100"))
+	p.told("clean") // whoever asks before that is another user
+	p.until(func() bool { return number(t, addr, "DBSIZE") == 100 })
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 5, p.wait(30*time.Second), "%s", &p.stderr)
+	require.Contains(t, p.stderr.String(), "Deleted 100 keys.")
+	require.Zero(t, number(t, addr, "DBSIZE"))
+}

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/fleet/runner"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+func newClean() *cobra.Command {
+	flags := &quickFlags{command: "clean"}
+	c := &cobra.Command{
+		Use:   "clean RUN",
+		Short: "Delete the keys that a run has left behind",
+		Long: `Delete the keys that a run has left on its servers: carry out the clear phases of its plan, which delete keys by name. A run that came to
+its end has done so itself; one that was killed has not. Running it twice does no harm.`,
+		Example: "  loadgen clean 20260102-150405-capacity-1a2b",
+		Args:    one("run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return failed("%w", err)
+			}
+			canonical, err := rundir.Plan(root, args[0])
+			if err != nil {
+				return failed("%w", err)
+			}
+			p, err := plan.Decode(canonical, drivers.All())
+			if err != nil {
+				return failed("run %s: %w", args[0], err)
+			}
+			if err := flags.clean(cmd, p, cmd.ErrOrStderr()); err != nil {
+				return failed("run %s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	set := c.Flags()
+	flags.share(set, "runs")
+	return c
+}
+
+// clean carries out the clear phases of a plan, as a run that is not kept.
+func (f *quickFlags) clean(cmd *cobra.Command, p *plan.Plan, words io.Writer) error {
+	only := *p
+	only.Phases = slices.DeleteFunc(slices.Clone(p.Phases), func(ph *plan.Phase) bool { return ph.Clear == nil })
+	only.Observes, only.Asserts = []*plan.Observe{}, []*plan.Assert{}
+	if len(only.Phases) == 0 {
+		return fmt.Errorf("its plan has no phase with clear {}, so it does not say what to delete")
+	}
+	cfg, err := f.config(io.Discard)
+	if err != nil {
+		return err
+	}
+	if cfg.Root, err = os.MkdirTemp("", "loadgen-clean-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(cfg.Root)
+	drain, ctx, release := interrupts(cmd.Context())
+	defer release()
+	cfg.Drain = drain
+	result, _, err := runner.Run(ctx, cfg, &only, "")
+	if err != nil {
+		return err
+	}
+	if result.Verdict.Completeness != run.Complete {
+		return fmt.Errorf("%s", result.Verdict.Reasons[0])
+	}
+	var deleted uint64
+	for _, ph := range result.Phase {
+		for _, o := range ph.Op {
+			deleted += o.OK
+		}
+	}
+	_, err = fmt.Fprintf(words, "Deleted %s.\n", quantity.Count(deleted, "key"))
+	return err
+}

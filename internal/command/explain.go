@@ -1,0 +1,28 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/result/report/words"
+)
+
+func newExplain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [CODE...]",
+		Short: "Say what a reason's code means, when it arises and what to do",
+		Long: `Say what a code means, when it arises and what to do; without one, list all codes. Reports give a code with each reason for doubt, and
+results with each figure that is missing. docs/truth.md has the same texts.`,
+		Example: `  loadgen explain run_queue
+  loadgen explain | less`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) (codes []string, how cobra.ShellCompDirective) {
+			for _, e := range words.Explanations() {
+				codes = append(codes, e.Code)
+			}
+			return codes, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return report.Explain(cmd.OutOrStdout(), args, optionsFor(cmd.OutOrStdout(), "", false))
+		},
+	}
+}

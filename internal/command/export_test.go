@@ -1,0 +1,4 @@
+package command
+
+// CrashLoudly is for a test whose process panics.
+var CrashLoudly = crashLoudly

@@ -1,0 +1,216 @@
+package command
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/load/engine"
+	"github.com/loadgen/loadgen/internal/target/observe"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+const (
+	answers   = 3 * time.Second // how long a server may take to answer before anything is sent to it
+	watched   = time.Second     // how long other clients' commands are counted
+	othersMay = 10              // commands per second that other clients may send
+	perKey    = 100             // bytes that a server needs for a key besides its value
+)
+
+// askable lists, by driver, the figures that show whether a server may be filled.
+var askable = map[string][]string{
+	"redis":     {"slave_read_only", "cluster_enabled", "used_memory", "maxmemory", "total_commands_processed"},
+	"memcached": {"curr_items", "bytes", "limit_maxbytes", "cmd_get", "cmd_set"},
+	"postgres":  {"connections", "xact_commit"},
+	"ignite":    {"TotalServerNodes", "TotalUsedSize", "MaxSize"},
+}
+
+// limited are the figures of a server's memory and of its limit, by driver.
+var limited = map[string][2]string{
+	"redis":     {"used_memory", "maxmemory"},
+	"memcached": {"bytes", "limit_maxbytes"},
+	"ignite":    {"TotalUsedSize", "MaxSize"},
+}
+
+// databases is how many of Redis' databases are searched for other keys.
+const databases = 16
+
+// guard refuses a server that does not answer, or that should not be loaded. Nothing has been written to it yet.
+func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
+	t := p.Target("server")
+	if q.Driver == "web" {
+		return f.reach(ctx, t, q)
+	}
+	o := &plan.Observe{Kind: plan.ObserveServer, Combine: "sum"}
+	for _, name := range askable[q.Driver] {
+		o.Fields = append(o.Fields, plan.Field{Name: name})
+	}
+	if q.Driver == "redis" {
+		for i := range databases {
+			o.Fields = append(o.Fields, plan.Field{Name: fmt.Sprintf("db%d_keys", i)})
+		}
+	}
+	probe := f.means().New(o, t, t.Endpoints)
+	defer probe.Close()
+	before, err := f.ask(ctx, probe, q)
+	if err != nil {
+		return err
+	}
+	if err := q.refuse(before); err != nil || f.shared {
+		return err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(watched):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := f.ask(ctx, probe, q)
+	if err != nil {
+		return err
+	}
+	return q.others(before, after, time.Since(began))
+}
+
+// reach checks that a web server answers a GET, whatever the answer is.
+func (f *quickFlags) reach(ctx context.Context, t *plan.Target, q *quick) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	conn, err := f.dial(ctx, t)
+	if err != nil {
+		return failed("web server at %s: %w", q.at, err)
+	}
+	defer conn.Close()
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+q.at+q.get, http.NoBody)
+	if err != nil {
+		return err
+	}
+	get.Close = true
+	end, _ := ctx.Deadline()
+	err = conn.SetDeadline(end)
+	if err == nil {
+		err = get.Write(conn)
+	}
+	if err == nil {
+		_, err = http.ReadResponse(bufio.NewReader(conn), get) // the body goes with the connection
+	}
+	if err != nil {
+		return failed("web server at %s: GET %s: %w", q.at, q.get, err)
+	}
+	return nil
+}
+
+func (f *quickFlags) dial(ctx context.Context, t *plan.Target) (net.Conn, error) {
+	return engine.Dial(ctx, t, t.Endpoints[0], f.loops.open(), f.loops.secrets.allow(false))
+}
+
+// ask reads a server's figures. Those that it does not report are missing.
+func (f *quickFlags) ask(ctx context.Context, probe observe.Probe, q *quick) (map[string]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	told, missing := probe.Take(ctx)
+	if why := missing[""]; why != "" {
+		why = strings.TrimPrefix(why, q.at+": ")
+		switch lower := strings.ToLower(why); {
+		case !q.Secret && (strings.Contains(lower, "auth") || strings.Contains(lower, "password")):
+			why, _, _ = strings.Cut(why, " (write ") // which says what to do in a plan
+			why = strings.TrimSuffix(why, ".") + ": if it needs a password, set LOADGEN_SECRET_TARGET or use --password-file"
+		case strings.Contains(why, "not RESP2"):
+			why += ": if it is another kind of server, write a URL, such as memcached://" + q.at
+		}
+		return nil, failed("%s at %s: %s", q.Driver, q.at, why)
+	}
+	return told, nil
+}
+
+// refuse returns why a server should not be filled, or nil.
+func (q *quick) refuse(told map[string]float64) error {
+	if _, replica := told["slave_read_only"]; replica {
+		if q.Fillings != nil {
+			return failed("%s is a replica: write the address of its primary", q.at)
+		}
+		return failed("%s is a replica: load its primary, and read from this one by a plan", q.at)
+	}
+	if told["cluster_enabled"] > 0 {
+		if q.Fillings != nil {
+			return failed("%s is a node of a cluster: fill all of it by a plan with cluster = true, and observe the sum (docs/size.md#in-a-plan)", q.at)
+		}
+		return failed("%s is a node of a cluster: load all of it by a plan with cluster = true (docs/plans.md)", q.at)
+	}
+	_, asked := told["TotalServerNodes"]
+	_, sized := told["TotalUsedSize"]
+	switch {
+	case q.Driver != "ignite":
+	case asked && !sized:
+		return failed("%s has no data region %s: write the name of one that it has, as in ignite://HOST/REGION", q.at, cmp.Or(q.Database, `"default"`))
+	case !sized:
+		return failed("%s does not say how much of its data region is in use: put ignite-indexing on the node's class path (from libs/optional to libs), or observe its process (docs/size.md#other-servers)", q.at)
+	case told["TotalServerNodes"] > 1:
+		return failed("%s is one of %.0f nodes, and reports only its own memory: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
+	}
+	of := limited[q.Driver]
+	limit, room := told[of[1]], told[of[1]]-told[of[0]]
+	if need := float64(q.Keys) * float64(q.bytes+perKey); limit > 0 && need > room {
+		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
+			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer(room))
+	}
+	return nil
+}
+
+// fewer says which flags fill a server less, so that it has room.
+func (q *quick) fewer(room float64) string {
+	if q.Fillings == nil {
+		return "fewer --keys, or a smaller --size"
+	}
+	fit := int64(0.8 * room / float64(q.bytes+perKey))
+	if fit < leastSample {
+		return "a smaller --value, or a server with more memory"
+	}
+	digits := int64(1)
+	for fit/digits >= 100 {
+		digits *= 10
+	}
+	return fmt.Sprintf("--sample %d, or a smaller --value", fit/digits*digits)
+}
+
+// alone returns what to do if the server is not this command's alone.
+func (q *quick) alone() string {
+	if q.Fillings != nil {
+		return "the memory of these items could not be told from other memory: write the address of an empty server that nobody uses, such as one started for this"
+	}
+	return "if it may be loaded all the same, add --shared. Its keys stay as they are, but whoever uses it will notice"
+}
+
+// others returns an error if a server holds other keys, or if other clients use it.
+func (q *quick) others(before, after map[string]float64, within time.Duration) error {
+	remedy := ": " + q.alone()
+	keys := after["curr_items"]
+	for i := range databases {
+		keys += after[fmt.Sprintf("db%d_keys", i)]
+	}
+	if keys > 0 {
+		return failed("%s holds %s already%s", q.at, quantity.Count(int(keys), "key"), remedy)
+	}
+	const own = 5 // the most commands and transactions of our own questions
+	more := -float64(own)
+	for _, name := range []string{"total_commands_processed", "cmd_get", "cmd_set", "xact_commit"} {
+		more += after[name] - before[name]
+	}
+	if more > othersMay*within.Seconds() {
+		return failed("others use %s: it carried out %.0f commands in a second%s", q.at, more/within.Seconds(), remedy)
+	}
+	if grown := after["TotalUsedSize"] - before["TotalUsedSize"]; grown != 0 {
+		return failed("others use %s: its data region grew by %.0f bytes in a second%s", q.at, grown, remedy)
+	}
+	if len(after) == 0 {
+		return errors.New("it reports nothing about itself" + remedy)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/result/rundir"
+)
+
+// leastEnding is the least length of an ID's end that names a run: that of its random part.
+const leastEnding = 4
+
+// takesRuns says whether a command's arguments are runs.
+func takesRuns(c *cobra.Command) bool {
+	return strings.Contains(c.Use, "RUN") || strings.HasSuffix(c.Use, " A B")
+}
+
+// rootOf returns where a command looks for runs.
+func rootOf(cmd *cobra.Command) (string, error) {
+	var flags runFlags
+	if f := cmd.Flag("runs"); f != nil {
+		flags.runs = f.Value.String()
+	}
+	return flags.root()
+}
+
+// nameRuns makes the commands that take runs, c and those below it, also accept "last" and the end of an ID.
+func nameRuns(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		nameRuns(sub)
+	}
+	if !takesRuns(c) {
+		return
+	}
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		root, err := rootOf(cmd)
+		if err != nil {
+			return err
+		}
+		for i := range args {
+			if args[i], err = runNamed(root, args[i]); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
+}
+
+// runNamed returns the ID of the run or the experiment that a text names: "last" is the one that began last, and the end of an ID stands for that ID
+// if no other ends in it. Any other text is returned as it is.
+func runNamed(root, text string) (string, error) {
+	if _, err := os.Stat(filepath.Join(root, text)); text != "last" && (err == nil || len(text) < leastEnding) {
+		return text, nil
+	}
+	all, err := rundir.List(root)
+	if err != nil {
+		return "", failed("%w", err)
+	}
+	if text == "last" && len(all) > 0 {
+		if x := all[0].Experiment; x != "" && isExperiment(root, x) {
+			return x, nil
+		}
+		return all[0].ID, nil
+	}
+	var found []string
+	for _, r := range all {
+		if strings.HasSuffix(r.ID, text) {
+			found = append(found, r.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return text, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%q is the end of %s: write more of it", text, strings.Join(found, " and of "))
+}

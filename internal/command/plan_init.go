@@ -1,0 +1,218 @@
+package command
+
+import (
+	"bytes"
+	_ "embed" // for the first plan
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/loadgen/loadgen/internal/base/safefile"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/driver/localfile"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+//go:embed plan.tmpl
+var firstPlan string
+
+//go:embed log.tmpl
+var firstLog string
+
+//go:embed files.tmpl
+var firstFiles string
+
+//go:embed hydra.tmpl
+var firstSpace string
+
+// usual holds the usual addresses of servers of drivers without built-in nodes.
+var usual = map[string]string{"postgres": "127.0.0.1:5432", "web": "127.0.0.1:8080", "ignite": "127.0.0.1:10800"}
+
+// initFlags are the flags of plan init.
+type initFlags struct {
+	driver    string
+	endpoints []string
+	force     bool
+}
+
+func newInit() *cobra.Command {
+	var flags initFlags
+	c := &cobra.Command{
+		Use:   "init [PLAN.hcl]",
+		Short: "Write a starter plan",
+		Long: `Write a starter plan for a driver and endpoints. It runs as it is, and its comments say what you can change. The default file is
+plan.hcl; - is standard output. An existing file is kept unless --force is given. Nothing is prompted for, and no endpoint is contacted.`,
+		Example: `  loadgen plan init --driver redis --endpoint 127.0.0.1:6379
+  loadgen plan init --driver memcached cache.hcl
+  loadgen plan init --driver postgres --endpoint 127.0.0.1:5432 db.hcl
+  loadgen plan init --driver web --endpoint 127.0.0.1:8080 web.hcl
+  loadgen plan init --driver log wal.hcl
+  loadgen plan init -`,
+		Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := "plan.hcl"
+			if len(args) == 1 {
+				path = args[0]
+			}
+			return flags.init(cmd, path)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&flags.driver, "driver", "redis", "load targets with the driver `NAME`: "+strings.Join(starters(), ", "))
+	f.StringArrayVar(&flags.endpoints, "endpoint", nil, "load the server at `HOST:PORT` or unix:///PATH; repeatable (default: a built-in node; of ignite, postgres and web, the usual port of this machine)")
+	f.BoolVar(&flags.force, "force", false, "overwrite an existing file")
+	return c
+}
+
+// starters are the drivers that have a first plan: all of this build.
+func starters() []string {
+	var names []string
+	for _, d := range drivers.All() {
+		names = append(names, d.Name())
+	}
+	return names
+}
+
+// first returns the template of a plan for a driver.
+func first(d driver.Driver) string {
+	if _, copies := d.(driver.Replicator); copies {
+		return firstSpace
+	}
+	switch local, files := d.(localfile.Driver); {
+	case files && localfile.Keyed(local):
+		return firstFiles
+	case files:
+		return firstLog
+	}
+	return firstPlan
+}
+
+// init writes the plan after checking it as plan check does.
+func (f *initFlags) init(cmd *cobra.Command, path string) error {
+	if !slices.Contains(starters(), f.driver) {
+		return fmt.Errorf("--driver %s: write one of %s", f.driver, strings.Join(starters(), ", "))
+	}
+	if path != standard && filepath.Ext(path) != ".hcl" { // probably an endpoint
+		return fmt.Errorf("%s: write a file that ends in .hcl; name a server with --endpoint", path)
+	}
+	text, err := f.text(path)
+	if err != nil {
+		return err
+	}
+	if err := f.check(text); err != nil {
+		return err
+	}
+	if path == standard {
+		if _, err := cmd.OutOrStdout().Write(text); err != nil {
+			return failed("%w", err)
+		}
+		return nil
+	}
+	if err := f.write(path, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s: loadgen run %s runs it\n", path, path)
+	return err
+}
+
+// check finds errors in the plan. Only the endpoints can be wrong, since the rest comes from the template.
+func (f *initFlags) check(text []byte) error {
+	file, diags := plan.Parse(text, "plan", drivers.All())
+	if !diags.HasErrors() {
+		_, diags = file.Resolve(plan.Vars{})
+	}
+	var errs []error
+	for _, d := range diags {
+		_, what, _ := strings.Cut(d.Summary, ": ") // drops the target's name, since there is only one
+		errs = append(errs, errors.New(strings.TrimSpace(fmt.Sprintf("--endpoint: %s. %s", what, d.Detail))))
+	}
+	return errors.Join(errs...)
+}
+
+// write writes a new file, or with --force replaces one.
+func (f *initFlags) write(path string, text []byte) error {
+	if f.force {
+		err := safefile.Replace(path, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+		if err != nil {
+			return failed("%w", err)
+		}
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s already exists: name another file, or overwrite it with --force", path)
+	case err != nil:
+		return failed("%w", err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}
+
+// text fills in the template.
+func (f *initFlags) text(path string) ([]byte, error) {
+	all := drivers.All()
+	d := all[slices.IndexFunc(all, func(d driver.Driver) bool { return d.Name() == f.driver })]
+	wire, _ := d.(driver.Wire)
+	builtin := wire != nil && wire.Builtin() != ""
+	servers := builtin || usual[f.driver] != ""
+	if !servers && len(f.endpoints) > 0 {
+		return nil, fmt.Errorf("--endpoint: the driver %s contacts no server: leave it out", f.driver)
+	}
+	at := f.endpoints
+	if own := usual[f.driver]; own != "" && len(at) == 0 {
+		at = []string{own}
+	}
+	quoted := make([]string, len(at))
+	for i, e := range at {
+		if strings.ContainsFunc(e, unicode.IsControl) {
+			return nil, fmt.Errorf("--endpoint %q: write HOST:PORT", e)
+		}
+		quoted[i] = string(hclwrite.TokensForValue(cty.StringVal(e)).Bytes())
+	}
+	if path == standard {
+		path = "plan.hcl"
+	}
+	var b bytes.Buffer
+	target, mix := "cache", "get = 9, put = 1"
+	switch f.driver {
+	case "postgres":
+		target = "db"
+	case "web":
+		target, mix = "server", "page = 1"
+	}
+	err := template.Must(template.New("plan").Parse(first(d))).Execute(&b, struct {
+		Driver, Name, Target, Mix, At, File, List string
+		Endpoints                                 []string
+		Servers, Builtin, Fills                   bool
+	}{
+		Driver: f.driver, Name: f.driver, Target: target, Mix: mix, At: strings.Join(at, ", "), File: path, List: strings.Join(quoted, ", "),
+		Endpoints: at, Servers: servers, Builtin: builtin, Fills: servers && f.driver != "web",
+	})
+	if err != nil {
+		return nil, err
+	}
+	text, diags := plan.Format(b.Bytes(), path)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return text, nil
+}

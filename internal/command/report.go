@@ -1,0 +1,184 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/result/report"
+	reportpage "github.com/loadgen/loadgen/internal/result/report/page"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/driver"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// reportFlags are the flags of report.
+type reportFlags struct {
+	runFlags
+	form formFlags
+	full bool
+}
+
+// forms are the formats of a report.
+func (f *reportFlags) forms() []form[[]timeline.Source] {
+	return []form[[]timeline.Source]{
+		{"text", ".txt", func(w io.Writer, all []timeline.Source) error { return report.Texts(w, all, optionsFor(w, "", f.full)) }},
+		{"html", ".html", reportpage.Write},
+		{"markdown", ".md", report.Markdown},
+		{"csv", ".csv", report.CSV},
+		{"json", ".json", report.JSON},
+	}
+}
+
+func newReport() *cobra.Command {
+	var flags reportFlags
+	c := &cobra.Command{
+		Use:   "report [RUN|EXPERIMENT...]",
+		Short: "Report on runs and experiments as HTML, text, Markdown, CSV or JSON",
+		Long: `Report on finished runs and on experiments; by default, on the last one.
+
+HTML is one self-contained page, with charts of throughput and latency over time, and quantiles and a heatmap from every sample that the
+run kept; for an experiment, it compares the variants. Text is what the terminal showed. Markdown is for pull requests. CSV has a line
+per second, or per row of a long load. JSON is the stored results, one after another.`,
+		Example: `  loadgen report -o report.html
+  loadgen report 20261120T173438Z-hydra-m4-4f2a --format markdown
+  loadgen report 20261120T173438Z-nwr-9b01 -o nwr.html`,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+	}
+	c.Flags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
+	addFull(c.Flags(), &flags.full)
+	addForms(c, &flags.form, flags.forms())
+	return c
+}
+
+func (f *reportFlags) run(cmd *cobra.Command, ids []string) error {
+	form, err := formOf(&f.form, f.forms())
+	if err != nil {
+		return err
+	}
+	root, err := f.root()
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		last, err := latest(root)
+		if err != nil {
+			return err
+		}
+		ids = []string{last}
+	}
+	var all []timeline.Source
+	for _, id := range ids {
+		s, err := loadSource(root, id, cmd.ErrOrStderr())
+		if err != nil {
+			return fmt.Errorf("%w; see loadgen runs list", err)
+		}
+		all = append(all, s)
+	}
+	return form.into(&f.form, cmd.OutOrStdout(), all)
+}
+
+// writePage writes the page of the run in a directory.
+func (f *runFlags) writePage(cmd *cobra.Command, dir string, words io.Writer) error {
+	s, err := loadSource(filepath.Dir(dir), filepath.Base(dir), words)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.report, err)
+	}
+	return writeTo(cmd, f.report, func(w io.Writer) error { return reportpage.Write(w, []timeline.Source{s}) })
+}
+
+// latest returns the newest finished run, or its experiment.
+func latest(root string) (string, error) {
+	runs, err := rundir.List(root)
+	if err != nil {
+		return "", failed("%w", err)
+	}
+	for _, s := range runs {
+		switch {
+		case s.Runs > 0, s.Unfinished != "": // an experiment began before its runs
+		case s.Experiment != "" && isExperiment(root, s.Experiment):
+			return s.Experiment, nil
+		default:
+			return s.ID, nil
+		}
+	}
+	return "", fmt.Errorf("no finished run in %s: loadgen run makes one", root)
+}
+
+// isExperiment says whether an experiment of that name exists.
+func isExperiment(root, id string) bool {
+	_, err := rundir.LoadExperiment(root, id)
+	return err == nil
+}
+
+// loadSource reads the files of a run or an experiment. If part of them cannot be read, the page lacks some charts, and loadSource warns.
+func loadSource(root, id string, words io.Writer) (timeline.Source, error) {
+	x, err := loadExperiment(root, id)
+	switch {
+	case err == nil:
+		return loadStudy(root, x, words), nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return timeline.Source{}, err
+	}
+	r, err := rundir.Load(root, id)
+	if err != nil {
+		return timeline.Source{}, err
+	}
+	s := timeline.Source{Run: r}
+	s.Detail, s.Plan = loadRest(root, r, words)
+	return s, nil
+}
+
+// loadStudy reads an experiment's runs, one at a time, since there may be many.
+func loadStudy(root string, x *run.Experiment, words io.Writer) timeline.Source {
+	s := timeline.Source{Study: timeline.NewStudy(x)}
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		if err != nil {
+			fmt.Fprintf(words, "loadgen: %v: the report leaves out this run's charts\n", err)
+			continue
+		}
+		d, canonical := loadRest(root, r, words)
+		s.Study.Add(r, d)
+		if s.Plan == nil && r.Variant == x.Baseline {
+			s.Plan = canonical
+		}
+	}
+	return s
+}
+
+// wordsOf are a plan's names of verbs; the standard ones if the plan cannot be read.
+func wordsOf(canonical []byte) driver.Words {
+	p, err := plan.Decode(canonical, drivers.All())
+	if err != nil {
+		return driver.Words{}
+	}
+	return p.Words()
+}
+
+// loadRest reads a run's files besides its result; nil if there are none.
+func loadRest(root string, r *run.Run, words io.Writer) (d *timeline.Run, canonical []byte) {
+	canonical, err := rundir.Plan(root, r.ID)
+	if err != nil {
+		fmt.Fprintf(words, "loadgen: %v: the report leaves out the plan\n", err)
+	}
+	for _, name := range r.PhaseOrder {
+		if r.Phase[name].Steps == nil {
+			fmt.Fprintf(words, "loadgen: run %s was made by an older loadgen, which did not say whose snapshots are whose: the report leaves out heatmaps and curves\n", r.ID)
+			return nil, canonical
+		}
+	}
+	d = timeline.NewRun(r, wordsOf(canonical))
+	if err := rundir.Snapshots(root, r.ID, func(_, snapshot []byte) error { return d.Add(snapshot) }); err != nil {
+		fmt.Fprintf(words, "loadgen: %v: the report leaves out heatmaps and curves\n", err)
+		d = nil
+	}
+	return d, canonical
+}

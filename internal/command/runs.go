@@ -1,0 +1,111 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/report"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+)
+
+func newRuns() *cobra.Command {
+	var flags runFlags
+	c := group("runs", "Manage past runs", newList(&flags), newShowRun(&flags), newCompare(&flags), newExport(&flags), newImport(&flags), newDelete(&flags), newPush(&flags), newRecover(&flags), newVerifyRun(&flags), newSamples(&flags))
+	c.PersistentFlags().StringVar(&flags.runs, "runs", "", "look for runs in `DIR` (default: in the user's state directory)")
+	return c
+}
+
+func newList(flags *runFlags) *cobra.Command {
+	var texts []string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, newest first",
+		Example: `  loadgen runs list
+  loadgen runs list --label branch=main`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			labels, err := parseLabels(texts)
+			if err != nil {
+				return err
+			}
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			runs, err := rundir.List(root)
+			if err != nil {
+				return failed("%w", err)
+			}
+			return report.List(cmd.OutOrStdout(), labelled(runs, labels))
+		},
+	}
+	c.Flags().StringArrayVar(&texts, "label", nil, "list only runs with the label `NAME=VALUE`; if repeated, with all of them")
+	return c
+}
+
+func newShowRun(flags *runFlags) *cobra.Command {
+	var full bool
+	c := &cobra.Command{
+		Use:   "show [RUN]",
+		Short: "Show the result of a run or an experiment",
+		Long: `Show the result of a run or an experiment; by default, the last one. For an experiment that is still running, or was cut off, compare
+the runs so far. For pages, Markdown, CSV and JSON, use loadgen report.`,
+		Example: `  loadgen runs show
+  loadgen runs show 20261120T173438Z-hydra-m4-4f2a`,
+		Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			var id string
+			if len(args) == 1 {
+				id = args[0]
+			} else if id, err = latest(root); err != nil {
+				return err
+			}
+			x, err := loadExperiment(root, id)
+			switch {
+			case err == nil:
+				return report.Experiment(cmd.OutOrStdout(), x, optionsFor(cmd.OutOrStdout(), "", full))
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+			r, err := rundir.Load(root, id)
+			if err != nil {
+				return fmt.Errorf("%w; see loadgen runs list", err)
+			}
+			return report.Text(cmd.OutOrStdout(), r, optionsFor(cmd.OutOrStdout(), "", full))
+		},
+	}
+	addFull(c.Flags(), &full)
+	return c
+}
+
+// loadExperiment returns an experiment. If it has not finished, it compares the runs that it has so far.
+func loadExperiment(root, id string) (*run.Experiment, error) {
+	x, err := rundir.LoadExperiment(root, id)
+	if err != nil || x.Finished {
+		return x, err
+	}
+	var runs []*run.Run
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		if err != nil {
+			return nil, fmt.Errorf("experiment %s: %w", id, err)
+		}
+		runs = append(runs, r)
+	}
+	experiment.Conclude(x, runs)
+	tables, err := tablesSoFar(root, x, runs)
+	if err != nil {
+		return nil, fmt.Errorf("experiment %s: %w", id, err)
+	}
+	x.Tables = append(tables, x.Tables...)
+	return x, nil
+}

@@ -1,0 +1,224 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/fleet/coord"
+	"github.com/loadgen/loadgen/internal/result/experiment"
+	"github.com/loadgen/loadgen/internal/result/expr"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
+	"github.com/loadgen/loadgen/internal/result/timeline"
+	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/pkg/plan"
+)
+
+// mostDifferences bounds the lines that say where a result differs.
+const mostDifferences = 10
+
+func newVerifyRun(flags *runFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify RUN|EXPERIMENT...",
+		Short: "Check results against what their runs have kept",
+		Long: `Compute the results of runs again from what their workers and coordinators have kept, and compare phases, losses, environment, asserts,
+verdict and samples; for an experiment, its runs, figures and verdict. Every difference is an error (exit code 6), and so is a run of
+another version of loadgen, which may compute other figures from the same counts.
+
+This shows that the parts of a run agree with each other. It does not show who made it: whoever can write one part can write all.`,
+		Example: "  loadgen runs verify 20261120T173438Z-hydra-m4-4f2a",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("no run is named: write %s", cmd.UseLine())
+			}
+			root, err := flags.root()
+			if err != nil {
+				return err
+			}
+			var failures []error
+			for _, id := range args {
+				if err := verify(cmd.OutOrStdout(), root, id); err != nil {
+					failures = append(failures, err)
+				}
+			}
+			if err := errors.Join(failures...); err != nil {
+				return failed("%w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// verify verifies a run, or an experiment with its runs, and says so.
+func verify(w io.Writer, root, id string) error {
+	ids := []string{id}
+	if x, err := rundir.LoadExperiment(root, id); err == nil {
+		for _, r := range x.Runs {
+			ids = append(ids, r.ID)
+		}
+	}
+	for _, id := range ids {
+		checked, err := verified(root, id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", id, err)
+		case checked.not != "":
+			return fmt.Errorf("%s: not verified: %s", id, checked.not)
+		}
+		fmt.Fprintf(w, "%s: verified%s\n", id, checked.but)
+	}
+	return nil
+}
+
+// check is the outcome of a verification that found no difference.
+type check struct {
+	not string // why it could not be verified; "" if it could
+	but string // the part of it that was not made again, in words
+}
+
+// verified makes a result again and compares. The error says where it differs.
+func verified(root, id string) (check, error) {
+	x, err := rundir.LoadExperiment(root, id)
+	switch {
+	case err == nil && x.Loadgen != version():
+		return check{not: madeBy(x.Loadgen)}, nil
+	case err == nil:
+		return verifiedExperiment(root, x)
+	case !errors.Is(err, fs.ErrNotExist):
+		return check{}, err
+	}
+	r, err := rundir.Load(root, id)
+	switch {
+	case err != nil:
+		return check{}, err
+	case r.Loadgen != version():
+		return check{not: madeBy(r.Loadgen)}, nil
+	}
+	return verifiedRun(root, id, r)
+}
+
+func madeBy(other string) string {
+	return fmt.Sprintf("it was made by loadgen %s, and this is %s: only the same version makes the same figures from what was kept", other, version())
+}
+
+func verifiedRun(root, id string, r *run.Run) (check, error) {
+	again, p, err := replayed(root, id, r.Recovered, func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
+	if errors.Is(err, coord.ErrNothingKept) && len(r.Phase)+len(r.Losses)+len(r.Asserts) == 0 && run.Degraded.Better(r.Verdict.Completeness) {
+		return check{but: ": it ended before there was any load, and only says so"}, nil
+	}
+	if err != nil {
+		return check{}, err
+	}
+	r.Unverified = ""
+	if err := differing("its result", r, again); err != nil {
+		return check{}, err
+	}
+	return check{}, sameSamples(root, id, p, again)
+}
+
+// differing returns an error if two results differ: the kept one, and the one that was made again.
+func differing(what string, there, again any) error {
+	list, err := rundir.Differences(there, again)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	n := len(list)
+	if n > mostDifferences {
+		list = append(list[:mostDifferences], fmt.Sprintf("and %d more", n-mostDifferences))
+	}
+	return fmt.Errorf("%s does not follow from what was kept of the run: %s:\n  %s", what, quantity.Count(n, "difference"), strings.Join(list, "\n  "))
+}
+
+// sameSamples compares the single ops of a run's file with those of its snapshots.
+func sameSamples(root, id string, p *plan.Plan, r *run.Run) error {
+	want, err := timeline.AppendSamples(nil, r, p.Words(), func(f func(worker, record []byte) error) error { return rundir.Records(root, id, f) })
+	if err != nil {
+		return err
+	}
+	var is []byte
+	err = rundir.Samples(root, id, func(in io.Reader) (err error) {
+		is, err = io.ReadAll(io.LimitReader(in, int64(len(want))+1))
+		return err
+	})
+	if err != nil && !errors.Is(err, rundir.ErrNoSamples) {
+		return err
+	}
+	if !bytes.Equal(is, want) {
+		return errors.New("its samples are not those of its snapshots")
+	}
+	return nil
+}
+
+// verifiedExperiment compares an experiment with the comparison that its runs' results give.
+func verifiedExperiment(root string, x *run.Experiment) (check, error) {
+	if !x.Finished {
+		return check{but: ": it is unfinished, and its figures are computed whenever they are shown"}, nil
+	}
+	var runs []*run.Run
+	made, again := run.NewExperiment(x.ID), *x
+	for _, v := range x.Variants {
+		made.Variants = append(made.Variants, run.Variant{Name: v.Name, Values: v.Values, Stopped: run.StopFinished})
+	}
+	for _, one := range x.Runs {
+		r, err := rundir.Load(root, one.ID)
+		if err != nil {
+			return check{}, err
+		}
+		made.Add(r, one.Stopped == run.StopCap)
+		runs = append(runs, r)
+	}
+	experiment.Conclude(&again, runs)
+	own := max(0, len(x.Tables)-len(again.Tables)) // those that the plan describes come first
+	type figures struct {
+		Runs       []run.ExperimentRun `json:"runs"`
+		Validity   run.Validity        `json:"validity"`
+		Assertions run.Assertions      `json:"assertions"`
+		Figures    []run.Figure        `json:"figures"`
+		Tables     []run.Table         `json:"tables"`
+		Logs       []string            `json:"logs"`
+	}
+	err := differing("its comparison", figures{x.Runs, x.Verdict.Validity, x.Verdict.Assertions, x.Figures, x.Tables[own:], x.Logs},
+		figures{made.Runs, made.Verdict.Validity, made.Verdict.Assertions, again.Figures, again.Tables, again.Logs})
+	if err != nil {
+		return check{}, err
+	}
+	if x.Verdict.Completeness.Better(made.Verdict.Completeness) || x.Verdict.Completeness == made.Verdict.Completeness && x.ExitCode != made.ExitCode {
+		return check{}, fmt.Errorf("it is %s with exit code %d, and by its runs %s with exit code %d", x.Verdict.Completeness, x.ExitCode, made.Verdict.Completeness, made.ExitCode)
+	}
+	if own+len(x.Charts) > 0 {
+		return check{but: ", except for the tables and charts that its plan describes"}, nil
+	}
+	return check{}, nil
+}
+
+// replayed makes the result of a run again, or of a run whose coordinator died, from the files in its directory.
+func replayed(root, id string, died bool, records func(f func(worker, record []byte) error) error) (*run.Run, *plan.Plan, error) {
+	canonical, err := rundir.Plan(root, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.Decode(canonical, drivers.All())
+	if err != nil {
+		return nil, nil, fmt.Errorf("its plan: %w", err)
+	}
+	replay := coord.Replay
+	if died {
+		replay = coord.Recover
+	}
+	r, err := replay(coord.Kept{
+		Plan: p, Canonical: canonical, Records: records,
+		Probes: func(f func(run.Probe) error) error { return rundir.Probes(root, id, f) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	r.SetAsserts(expr.Evaluate(p, r))
+	return r, p, nil
+}

@@ -1,0 +1,62 @@
+package command_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/result/run"
+)
+
+// Where a log's files would be, disk says how long a sync takes and whether that meets the objective. It leaves nothing there.
+func TestDiskOfADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, p := quick(t, "disk", dir, "--budget", "4s", "--size", "8MiB", "--slo", "p50=1ns", "--progress", "none")
+	require.Equal(t, run.Complete, r.Verdict.Completeness, r.Verdict.Reasons)
+	meets := func(phase string) string { // no sync takes a nanosecond; a device that stalls leaves too few for a median
+		if r.Phase[phase].Op["append"].Service.P50 == nil {
+			return "unknown"
+		}
+		return "no[?!]?"
+	}
+	for name, prealloc := range map[string]string{"zeroed": "zero", "reserved": "fallocate", "extended": "none"} {
+		l := r.Phase[name].Log
+		require.Equal(t, prealloc, l.Prealloc)
+		require.Equal(t, l.Proof.Acknowledged, l.Proof.Verified)
+		require.GreaterOrEqual(t, l.Forces, r.Phase[name].Op["append"].OK, "each entry has its sync")
+		require.Regexp(t, `(?m)^ *blocks `+name+` .*  `+meets(name)+`  .*$`, p.stdout.String())
+	}
+	grouped := r.Phase["grouped"].Log
+	require.NotNil(t, grouped.EntriesPerSync, "writers share syncs")
+	require.Equal(t, grouped.Proof.Acknowledged, grouped.Proof.Verified)
+	require.Regexp(t, `(?m)^ *zeroed, 8 writers .*  `+meets("grouped")+`  .*$`, p.stdout.String())
+	require.Contains(t, p.stdout.String(), dir+" is on "+r.Phase["zeroed"].Log.FileSystem)
+	require.Regexp(t, `pieces of 1 MiB, each with its sync: .*/s`, p.stdout.String())
+	if meets("reserved") != "unknown" {
+		require.False(t, *r.Asserts[0].OK)
+		require.Contains(t, p.stdout.String(), "It does not meet p50 <= 1ns, with reserved blocks, as etcd writes: ")
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// Ctrl-C ends it early; its files go, too.
+func TestDiskIsInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := start(t, command(t, "disk", dir, "--budget", "10m", "--size", "8MiB", "--progress", "none"))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(dir + "/loadgen-disk/zeroed-w0.pmlog")
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 5, p.wait(time.Minute), "%s", &p.stderr)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
