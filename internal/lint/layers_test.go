@@ -14,21 +14,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rows are the layers from low to high: a package imports only from rows above its own in this table. Names are those below internal/, but for pkg, cmd,
-// bench and docs.
-var rows = [][]string{
-	{"base/reason", "base/varint", "base/listen", "base/panics", "plan/compress", "base/exit", "docs", "pkg/driver"},
-	{"count/stat", "fleet/hook", "fleet/identity", "plan/dialect", "plan/pace", "plan/rowfile", "plan/values", "result/push", "base/quantity", "result/report/chart", "base/safefile", "pkg/driver/form", "pkg/driver/localfile", "pkg/hist", "pkg/pmem"},
-	{"count/measure", "load/policy", "plan/op", "plan/keyfile", "plan/trace", "pkg/plan", "pkg/pmlog"},
-	{"load/worker", "load/machine", "load/sockets", "plan/workload", "target/drivers/*"},
-	{"plan/reuse", "result/run"},
-	{"result/footprint", "result/metric"},
-	{"result/judge", "result/experiment/comparison", "result/expr", "result/pgexport", "result/report/words", "result/rundir", "result/timeline", "target/cachenode", "target/drivers", "target/observe"},
-	{"fleet/coord", "fleet/deploy", "fleet/rpc/loadgenpb", "load/bareclient", "load/engine", "result/live", "result/prom", "result/report/tables"},
-	{"count/selfcheck", "fleet/rpc", "result/experiment", "result/report", "result/report/page"},
-	{"fleet/runner"},
-	{"command"},
-	{"bench", "bench/five", "cmd/loadgen"},
+// themes are the floors of the house, from low to high: a package imports only from its own theme and from those below. Inside a theme, the compiler
+// refuses circles. Those that are not a folder below internal/ are named by themeOf.
+var themes = []string{"base", "pkg", "plan", "count", "load", "target", "result", "fleet", "command", "outside"}
+
+// themeOf returns the theme of a package, as an index of themes, or -1.
+func themeOf(dir string) int {
+	first, rest, _ := strings.Cut(dir, "/")
+	theme, _, _ := strings.Cut(rest, "/")
+	switch {
+	case dir == "docs":
+		theme = "base"
+	case dir == "pkg/plan":
+		theme = "plan"
+	case first == "bench" || first == "cmd":
+		theme = "outside"
+	case first == "pkg":
+		theme = "pkg"
+	case first != "internal":
+		return -1
+	}
+	return slices.Index(themes, theme)
 }
 
 // testSupport are the packages that only tests import. They may import anything, and the rules for code do not bind them.
@@ -41,76 +47,51 @@ var testSupport = map[string]string{
 	"pkg/pmem/pmemtest":            "what a loss of power leaves of files",
 }
 
-// row returns the index of a package's row, or -1.
-func row(dir string) int {
-	return slices.IndexFunc(rows, func(row []string) bool {
-		return slices.ContainsFunc(row, func(pattern string) bool {
-			ok, err := path.Match(pattern, strings.TrimPrefix(dir, "internal/"))
-			return ok && err == nil
-		})
-	})
-}
-
 func layers(m *module) []string {
 	var found []string
 	for _, dir := range m.packages {
-		if _, ok := testSupport[dir]; !ok && row(dir) < 0 {
-			found = append(found, fmt.Sprintf("%s: in no layer: give it a row in the table of internal/lint and of CONTRIBUTING.md", dir))
+		if _, ok := testSupport[dir]; !ok && themeOf(dir) < 0 {
+			found = append(found, fmt.Sprintf("%s: of no theme: internal/lint and CONTRIBUTING.md list them", dir))
 		}
 	}
 	for _, f := range m.files {
-		if f.test {
+		if _, ok := testSupport[f.dir]; ok || f.test {
 			continue
 		}
 		for dir, at := range m.imports(f) {
 			if _, ok := testSupport[dir]; ok {
 				found = append(found, m.finding(at, "imports %s, which is for tests", dir))
-			} else if row(dir) < 0 {
-				found = append(found, m.finding(at, "imports %s, which is in no layer", dir))
-			} else if here := row(f.dir); here >= 0 && row(dir) >= here {
-				found = append(found, m.finding(at, "imports %s, which is not below %s", dir, f.dir))
+			} else if themeOf(dir) > themeOf(f.dir) {
+				found = append(found, m.finding(at, "imports %s, whose theme is above that of %s", dir, f.dir))
 			}
 		}
 	}
 	return found
 }
 
-// TestContributingShowsTheLayers compares the table for people with the one above.
-func TestContributingShowsTheLayers(t *testing.T) {
+// TestContributingNamesThePackages checks that the table for people has the themes in their order, and each package once, in the row of its theme.
+func TestContributingNamesThePackages(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
 	require.NoError(t, err)
-	var shown [][]string
-	for _, line := range regexp.MustCompile(`(?m)^\| [0-9]+ \|.*$`).FindAllString(string(page), -1) {
-		var row []string
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
-			row = append(row, name[1])
-		}
-		shown = append(shown, row)
-	}
-	require.Equal(t, len(rows), len(shown))
-	for i := range rows {
-		require.ElementsMatch(t, rows[i], shown[i], "row %d", i+1)
-	}
-}
-
-// TestContributingNamesEachPackage checks that the table of themes has every package once: those of a theme by their names below its folder.
-func TestContributingNamesEachPackage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "CONTRIBUTING.md"))
-	require.NoError(t, err)
-	var named []string
+	var order, named []string
 	for _, line := range regexp.MustCompile(`(?m)^\| \*\*([a-z]+)\*\*.*$`).FindAllStringSubmatch(string(page), -1) {
+		order = append(order, line[1])
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line[0], -1) {
-			switch first, _, _ := strings.Cut(name[1], "/"); first {
-			case "pkg", "cmd", "bench", "docs":
-				named = append(named, name[1])
-			case "internal":
-				named = append(named, strings.TrimPrefix(name[1], "internal/"))
-			default:
-				named = append(named, line[1]+"/"+name[1])
+			dir := name[1]
+			if themeOf(dir) < 0 {
+				dir = path.Join("internal", line[1], dir)
 			}
+			require.Equal(t, line[1], themes[themeOf(dir)], dir)
+			named = append(named, strings.TrimSuffix(dir, "/*"))
 		}
 	}
-	require.ElementsMatch(t, slices.Concat(rows...), named)
+	require.Equal(t, themes, order)
+	m := load(t, os.DirFS(filepath.Join("..", "..")))
+	packages := slices.DeleteFunc(slices.Clone(m.packages), func(dir string) bool {
+		_, ok := testSupport[dir]
+		return ok || path.Dir(dir) == listing
+	})
+	require.ElementsMatch(t, append(packages, listing), named)
 }
 
 // maxArrows bounds the packages of this module that a package imports, on average. More imports make a part harder to take out, to test and to
@@ -173,5 +154,52 @@ func (m *module) shape() string {
 	for _, dir := range slices.Sorted(maps.Keys(graph)) {
 		fmt.Fprintf(&b, "%-28s %2d imports, %2d exported names\n", dir, len(graph[dir]), exported[dir])
 	}
+	b.WriteString(m.themesShape())
+	return b.String()
+}
+
+// themesShape draws the graph of themes: each with those that it imports, and how many of its files' imports lead there; then the pairs that import each
+// other, and the themes that reach themselves.
+func (m *module) themesShape() string {
+	count := map[[2]int]int{} // from a theme to another
+	for _, f := range m.files {
+		if _, ok := testSupport[f.dir]; ok || f.test || themeOf(f.dir) < 0 {
+			continue
+		}
+		for dir := range m.imports(f) {
+			if to := themeOf(dir); to >= 0 && to != themeOf(f.dir) {
+				count[[2]int{themeOf(f.dir), to}]++
+			}
+		}
+	}
+	var b strings.Builder
+	pairs, circular := 0, 0
+	for from, name := range themes {
+		fmt.Fprintf(&b, "%-8s ->", name)
+		for to := range themes {
+			if n := count[[2]int{from, to}]; n > 0 {
+				fmt.Fprintf(&b, " %s %d", themes[to], n)
+				if to < from && count[[2]int{to, from}] > 0 {
+					pairs++
+				}
+			}
+		}
+		b.WriteString("\n")
+		reached, way := map[int]bool{}, []int{from}
+		for len(way) > 0 {
+			at := way[0]
+			way = way[1:]
+			for to := range themes {
+				if count[[2]int{at, to}] > 0 && !reached[to] {
+					reached[to] = true
+					way = append(way, to)
+				}
+			}
+		}
+		if reached[from] {
+			circular++
+		}
+	}
+	fmt.Fprintf(&b, "%d pairs of themes import each other; %d themes are part of a circle\n", pairs, circular)
 	return b.String()
 }
