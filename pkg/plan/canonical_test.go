@@ -128,20 +128,20 @@ func anyPhase(t *rapid.T, name string, session bool) *plan.Phase {
 	stop := rapid.SampledFrom([]*plan.Stop{nil, {Errors: 1}, {Errors: 100}, {Share: 0.05}}).Draw(t, "stop")
 	sessions, pipeline := rapid.IntRange(1, 1000).Draw(t, "sessions"), rapid.IntRange(1, 4096).Draw(t, "pipeline")
 	schedule := plan.Schedule{
-		Arrivals: "poisson", Sessions: sessions, Pipeline: pipeline, InFlight: rapid.IntRange(1, sessions*pipeline).Draw(t, "in flight"),
+		Arrivals: "poisson", Clients: plan.Clients{Sessions: sessions, Pipeline: pipeline}, InFlight: rapid.IntRange(1, sessions*pipeline).Draw(t, "in flight"),
 		OnFull: "shed", Streams: (1023 + sessions) / sessions * sessions,
 	}
 	switch model := rapid.IntRange(0, 5).Draw(t, "model"); {
 	case model == 0 && !session:
-		ph.Populate = &plan.Populate{Sessions: sessions, Pipeline: pipeline}
+		ph.Populate = &plan.Clients{Sessions: sessions, Pipeline: pipeline}
 		ph.Ops = []plan.Weight{{Op: "put", Weight: 1}}
 		return ph
 	case model == 1:
-		ph.Clear = &plan.Clear{Sessions: sessions, Pipeline: pipeline}
+		ph.Clear = &plan.Clients{Sessions: sessions, Pipeline: pipeline}
 		ph.Ops = []plan.Weight{{Op: "delete", Weight: 1}}
 		return ph
 	case model == 2:
-		ph.Closed = &plan.Closed{Sessions: sessions, Pipeline: pipeline, Think: time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "think"))}
+		ph.Closed = &plan.Closed{Clients: plan.Clients{Sessions: sessions, Pipeline: pipeline}, Think: time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "think"))}
 		ph.Closed.Iterations = rapid.Int64Range(1, 1e12).Draw(t, "iterations")
 	case model == 3:
 		ph.Stages = &plan.Stages{Schedule: schedule}

@@ -9,8 +9,7 @@ import (
 
 // Closed is a load of a fixed number of sessions, each with Pipeline ops in flight: the next op is due when one ends.
 type Closed struct {
-	Sessions   int           `json:"sessions"`
-	Pipeline   int           `json:"pipeline"`
+	Clients
 	Iterations int64         `json:"iterations"`  // ops per session; 0 for until Duration, or the end of a sequence
 	Duration   time.Duration `json:"duration_ns"` // 0 for until Iterations; if both are set, whichever comes first ends the load
 	Ramp       time.Duration `json:"ramp_ns"`     // session i of n starts at Ramp·i/n
@@ -22,10 +21,9 @@ type Closed struct {
 
 // closed reads a closed load.
 func (b *block) closed() *Closed {
-	c := &Closed{Sessions: 1, Pipeline: 1}
+	c := &Closed{Clients: Clients{Sessions: 1, Pipeline: 1}}
 	b.Expect([]string{"sessions", "iterations", "duration", "pipeline", "ramp", "warmup", "think"}, []string{"trace"})
-	dialect.Integer(b.Block, "sessions", &c.Sessions)
-	dialect.Integer(b.Block, "pipeline", &c.Pipeline)
+	b.clients(&c.Clients)
 	dialect.Integer(b.Block, "iterations", &c.Iterations)
 	b.Duration("duration", &c.Duration)
 	b.Duration("ramp", &c.Ramp)
@@ -60,7 +58,7 @@ func (b *block) notZero(name, what, write string) {
 // closed checks a closed load.
 func (v *validator) closed(ph *Phase, at part) {
 	c := ph.Closed
-	v.connections(at, c.Sessions, c.Pipeline)
+	v.clients(&c.Clients, at)
 	if c.Iterations != 0 { // 0 for none
 		v.within(at, "iterations", c.Iterations, 1, maxIterations)
 	}

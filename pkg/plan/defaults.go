@@ -64,17 +64,8 @@ func (p *Plan) defaultPipeline(ph *Phase, places map[string]hcl.Range, drivers [
 	if _, dials := driverNamed(drivers, t.Driver).(driver.Dialer); !dials {
 		return
 	}
-	_, written := places["phase."+ph.Name+".populate.pipeline"]
-	if ph.Populate != nil && !written {
-		ph.Populate.Pipeline = 1
-	}
-	_, written = places["phase."+ph.Name+".clear.pipeline"]
-	if ph.Clear != nil && !written {
-		ph.Clear.Pipeline = 1
-	}
-	_, written = places["phase."+ph.Name+".verify.pipeline"]
-	if ph.Verify != nil && !written {
-		ph.Verify.Pipeline = 1
+	if _, written := places["phase."+ph.Name+"."+ph.model()+".pipeline"]; ph.walks() && !written {
+		ph.Clients().Pipeline = 1
 	}
 }
 

@@ -37,21 +37,21 @@ func TestDefaults(t *testing.T) {
 	hits := 0.99
 	put := []plan.Weight{{Op: "put", Weight: 1}}
 	require.Equal(t, []*plan.Phase{
-		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Populate: &plan.Populate{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
+		{Name: "fill", Target: "nodes", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Populate: &plan.Clients{Sessions: 16, Pipeline: 16}, MaxBad: 0.01},
 		{
 			Name: "open", Target: "nodes", Dataset: "shared", Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
 			Open: &plan.Open{Rate: 1000, Duration: 90 * time.Second, Schedule: plan.Schedule{
-				Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024,
+				Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 1}, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024,
 			}}, ExpectHits: &hits, MaxBad: 0.01,
 		},
 		{
 			Name: "closed", Target: "plain", Dataset: "shared", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
-			Closed: &plan.Closed{Sessions: 3, Pipeline: 7, Duration: 2500 * time.Millisecond, Think: 100 * time.Microsecond}, MaxBad: 0.05,
+			Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3, Pipeline: 7}, Duration: 2500 * time.Millisecond, Think: 100 * time.Microsecond}, MaxBad: 0.05,
 		},
-		{Name: "once", Target: "plain", Dataset: "once", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Closed: &plan.Closed{Sessions: 4, Pipeline: 1}, MaxBad: 0.01},
+		{Name: "once", Target: "plain", Dataset: "once", Ops: put, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{}, Closed: &plan.Closed{Clients: plan.Clients{Sessions: 4, Pipeline: 1}}, MaxBad: 0.01},
 		{
 			Name: "clear", Target: "quorum", Dataset: "other", Ops: []plan.Weight{{Op: "delete", Weight: 1}}, Scenarios: []plan.Scenario{}, Batch: 1, Setup: []plan.Weight{},
-			Clear: &plan.Clear{Sessions: 2, Pipeline: 16}, MaxBad: 0.01,
+			Clear: &plan.Clients{Sessions: 2, Pipeline: 16}, MaxBad: 0.01,
 		},
 	}, p.Phases)
 }
@@ -61,7 +61,7 @@ func TestDefaultsOfLevels(t *testing.T) {
 	p := good(t, caches+
 		phase("up", "plain", "shared", "  ops = { get = 1 }\n"+"  stages {\n stage {\n rate = \"1k/s\"\n duration = \"10s\"\n }\n stage {\n rate = \"2k/s\"\n duration = \"5s\"\n ramp = \"1s\"\n }\n }")+
 		phase("knee", "plain", "shared", "  ops = { get = 1 }\n"+"  search {\n slo { response_p99 = \"5ms\" }\n slo {\n op = \"get\"\n response_p50 = 0.001\n response_p90 = \"2ms\"\n }\n }"), plan.Vars{})
-	common := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 1, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024}
+	common := plan.Schedule{Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 1}, InFlight: 16, OnFull: "wait", Drain: 5 * time.Second, Streams: 1024}
 	require.Equal(t, &plan.Stages{Schedule: common, Stages: []plan.Stage{
 		{Rate: 1000, Duration: 10 * time.Second},
 		{Rate: 2000, Duration: 5 * time.Second, Ramp: time.Second},

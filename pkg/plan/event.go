@@ -100,7 +100,7 @@ func (p *Plan) Deleting(ph *Phase, ev *Event) *Plan {
 		}
 		one := &Phase{
 			Name: fmt.Sprintf("flush-%d", i+1), Target: t.Name, Dataset: name, Batch: 1, MaxBad: ph.MaxBad,
-			Ops: []Weight{{driver.Delete.String(), 1}}, Clear: &Clear{Sessions: 16, Pipeline: 16},
+			Ops: []Weight{{driver.Delete.String(), 1}}, Clear: &Clients{Sessions: 16, Pipeline: 16},
 		}
 		if d.Keys.PerSession() {
 			one.Clear.Sessions = ph.Sessions()

@@ -21,9 +21,8 @@ type Open struct {
 
 // Schedule is the common part of open, stages and search: how ops arrive, and which sessions take them.
 type Schedule struct {
-	Arrivals string        `json:"arrivals"` // constantArrivals or poissonArrivals
-	Sessions int           `json:"sessions"`
-	Pipeline int           `json:"pipeline"`
+	Arrivals string `json:"arrivals"` // constantArrivals or poissonArrivals
+	Clients
 	InFlight int           `json:"in_flight"` // most ops started but not ended, at most Sessions × Pipeline
 	OnFull   string        `json:"on_full"`   // waitWhenFull or shedWhenFull
 	Drain    time.Duration `json:"drain_ns"`  // ops may start and end this long after a step's last due time
@@ -88,10 +87,9 @@ func (b *block) level(rate *float64, duration, ramp *time.Duration) {
 
 // schedule reads the arguments that all loads with a schedule have in common.
 func (b *block) schedule(drain time.Duration) Schedule {
-	s := Schedule{Arrivals: constantArrivals, Sessions: 16, Pipeline: 1, OnFull: waitWhenFull, Drain: drain}
+	s := Schedule{Arrivals: constantArrivals, Clients: Clients{Sessions: 16, Pipeline: 1}, OnFull: waitWhenFull, Drain: drain}
 	b.Text("arrivals", &s.Arrivals)
-	dialect.Integer(b.Block, "sessions", &s.Sessions)
-	dialect.Integer(b.Block, "pipeline", &s.Pipeline)
+	b.clients(&s.Clients)
 	s.InFlight = int(min(int64(s.Sessions)*int64(min(max(s.Pipeline, 0), maxPipeline)), math.MaxInt32))
 	dialect.Integer(b.Block, "in_flight", &s.InFlight)
 	b.Text("on_full", &s.OnFull)
@@ -154,7 +152,7 @@ func (v *validator) arrive(rate float64, at part, name string) {
 
 // schedule checks what all loads with a schedule have in common.
 func (v *validator) schedule(s *Schedule, at part) {
-	v.connections(at, s.Sessions, s.Pipeline)
+	v.clients(&s.Clients, at)
 	v.lasts(at, "drain", s.Drain, 0)
 	v.oneOf(at, "arrivals", s.Arrivals, constantArrivals, poissonArrivals)
 	v.oneOf(at, "on_full", s.OnFull, waitWhenFull, shedWhenFull)

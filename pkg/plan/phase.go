@@ -25,9 +25,9 @@ type Phase struct {
 	Open       *Open      `json:"open"`                //
 	Stages     *Stages    `json:"stages"`              //
 	Search     *Search    `json:"search"`              //
-	Populate   *Populate  `json:"populate"`            //
-	Clear      *Clear     `json:"clear"`               //
-	Verify     *Verify    `json:"verify,omitempty"`    //
+	Populate   *Clients   `json:"populate"`            // puts every key of a shared dataset exactly once
+	Clear      *Clients   `json:"clear"`               // deletes every key of the dataset; built-in nodes are flushed instead
+	Verify     *Clients   `json:"verify,omitempty"`    // reads every key that earlier phases have put and counts acknowledged writes that are lost
 	ExpectHits *float64   `json:"expect_hits"`         // share of gets, 0 to 1; nil for no expectation
 	HitRatio   *float64   `json:"hit_ratio,omitempty"` // share of gets for the dataset's keys, above 0; the rest ask for keys that are never put. nil for all
 	OnMiss     string     `json:"on_miss,omitempty"`   // PutOnMiss, or "" if nothing follows a get that misses
@@ -62,40 +62,6 @@ func (ph *Phase) Trace() *Trace {
 		return ph.Open.Trace
 	}
 	return nil
-}
-
-// Sessions returns how many sessions the phase has, over all workers.
-func (ph *Phase) Sessions() int {
-	switch {
-	case ph.Closed != nil:
-		return ph.Closed.Sessions
-	case ph.Schedule() != nil:
-		return ph.Schedule().Sessions
-	case ph.Populate != nil:
-		return ph.Populate.Sessions
-	case ph.Clear != nil:
-		return ph.Clear.Sessions
-	case ph.Verify != nil:
-		return ph.Verify.Sessions
-	}
-	return 0
-}
-
-// Pipeline returns how many ops a session of the phase may have in flight.
-func (ph *Phase) Pipeline() int {
-	switch {
-	case ph.Closed != nil:
-		return ph.Closed.Pipeline
-	case ph.Schedule() != nil:
-		return ph.Schedule().Pipeline
-	case ph.Populate != nil:
-		return ph.Populate.Pipeline
-	case ph.Clear != nil:
-		return ph.Clear.Pipeline
-	case ph.Verify != nil:
-		return ph.Verify.Pipeline
-	}
-	return 0
 }
 
 // WarmUp returns how much of the phase's beginning the plan excludes from its figures; 0 if the plan does not say.
@@ -175,11 +141,11 @@ func (b *block) loadModel(ph *Phase) {
 		case model == "search":
 			ph.Search = inner.search()
 		case model == "populate":
-			ph.Populate = (*Populate)(inner.walk())
+			ph.Populate = inner.walk("sessions", "pipeline")
 		case model == "clear":
-			ph.Clear = (*Clear)(inner.walk())
+			ph.Clear = inner.walk("sessions", "pipeline")
 		case model == "verify":
-			ph.Verify = inner.verify()
+			ph.Verify = inner.walk("pipeline") // its sessions are known once all phases are
 		}
 	}
 }
@@ -298,17 +264,12 @@ func (v *validator) oneModel(ph *Phase, at part) {
 		models = append(models, "search")
 		v.search(ph, at.in("search"))
 	}
-	if w := ph.Populate; w != nil {
-		models = append(models, "populate")
-		v.connections(at.in("populate"), w.Sessions, w.Pipeline)
-	}
-	if w := ph.Clear; w != nil {
-		models = append(models, "clear")
-		v.connections(at.in("clear"), w.Sessions, w.Pipeline)
-	}
-	if w := ph.Verify; w != nil {
-		models = append(models, "verify")
-		v.connections(at.in("verify"), w.Sessions, w.Pipeline)
+	for i, w := range []*Clients{ph.Populate, ph.Clear, ph.Verify} {
+		if w != nil {
+			model := []string{"populate", "clear", "verify"}[i]
+			models = append(models, model)
+			v.clients(w, at.in(model))
+		}
 	}
 	switch {
 	case len(models) == 0:
@@ -317,11 +278,6 @@ func (v *validator) oneModel(ph *Phase, at part) {
 	case len(models) > 1:
 		v.fault(fmt.Sprintf("%s: %d load models: %s", at.where, len(models), dialect.Listed(models)), "Write one, and a phase for each other.", at.path)
 	}
-}
-
-func (v *validator) connections(at part, sessions, pipeline int) {
-	v.within(at, "sessions", int64(sessions), 1, maxSessions)
-	v.within(at, "pipeline", int64(pipeline), 1, maxPipeline)
 }
 
 // eachIn appends each name to a path.

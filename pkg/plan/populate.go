@@ -3,33 +3,11 @@ package plan
 import (
 	"fmt"
 
-	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Populate puts every key of a shared dataset exactly once.
-type Populate struct {
-	Sessions int `json:"sessions"`
-	Pipeline int `json:"pipeline"`
-}
-
-// Clear deletes every key of the dataset; built-in nodes are flushed instead.
-type Clear struct {
-	Sessions int `json:"sessions"`
-	Pipeline int `json:"pipeline"`
-}
-
 // walks reports whether the phase takes each key once, untimed, and is not a load.
 func (ph *Phase) walks() bool { return ph.Populate != nil || ph.Clear != nil || ph.Verify != nil }
-
-// walk reads the arguments of populate and clear.
-func (b *block) walk() *Populate {
-	w := &Populate{Sessions: 16, Pipeline: 16}
-	b.Expect([]string{"sessions", "pipeline"}, nil)
-	dialect.Integer(b.Block, "sessions", &w.Sessions)
-	dialect.Integer(b.Block, "pipeline", &w.Pipeline)
-	return w
-}
 
 // setup checks the untimed puts before a load.
 func (v *validator) setup(ph *Phase, at part) {

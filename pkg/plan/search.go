@@ -69,7 +69,7 @@ func (ph *Phase) As(shape Shape) *Phase {
 		return ph
 	}
 	closed := *ph
-	closed.Search, closed.Closed = nil, &Closed{Sessions: s.Sessions, Pipeline: max(1, s.InFlight/s.Sessions), Duration: shape.Duration}
+	closed.Search, closed.Closed = nil, &Closed{Clients: Clients{Sessions: s.Sessions, Pipeline: max(1, s.InFlight/s.Sessions)}, Duration: shape.Duration}
 	return &closed
 }
 

@@ -11,12 +11,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// Verify reads every key that earlier phases have put and counts acknowledged writes that are lost.
-type Verify struct {
-	Sessions int `json:"sessions"` // as many as the phases that put have: each session reads the keys that it has put
-	Pipeline int `json:"pipeline"`
-}
-
 // oneWriter is the Writers of keys that only one session puts.
 const oneWriter = "one"
 
@@ -28,14 +22,6 @@ const maxRead = 16_000_000
 
 // OneWriter reports whether only one session puts each key: with S sessions, session s puts the keys whose number modulo S is s.
 func (k *Keys) OneWriter() bool { return k.Writers == oneWriter }
-
-// verify reads the arguments of a verify block. The sessions are known once all phases are.
-func (b *block) verify() *Verify {
-	w := &Verify{Pipeline: 16}
-	b.Expect([]string{"pipeline"}, nil)
-	dialect.Integer(b.Block, "pipeline", &w.Pipeline)
-	return w
-}
 
 // Holder returns the target whose servers hold the values that a phase puts: its own or, if that reads through a cache, the source.
 func (p *Plan) Holder(ph *Phase) string {

@@ -87,7 +87,7 @@ func TestValuesOfAFile(t *testing.T) {
 func TestEachKeyHasItsValue(t *testing.T) {
 	v, set := filedValues(t, 40, "key", false)
 	p := sized(v)
-	p.Phases = append(p.Phases, &plan.Phase{Name: "fill", Dataset: "data", Ops: ops(0, 1), Populate: &plan.Populate{Sessions: 7, Pipeline: 1}})
+	p.Phases = append(p.Phases, &plan.Phase{Name: "fill", Dataset: "data", Ops: ops(0, 1), Populate: &plan.Clients{Sessions: 7, Pipeline: 1}})
 	p.Phases[0].Scenarios = []plan.Scenario{{Name: "change", Weight: 1, Steps: []plan.ScenarioStep{{Op: "get"}, {Op: "put", Key: "same"}}}}
 	puts := 0
 	check := func(o *op.Op) {

@@ -38,9 +38,9 @@ func TestKeysOfAFile(t *testing.T) {
 				case batch > 1 && (kind != Load || name == "sequence"):
 					continue
 				case kind == Populate:
-					ph = &plan.Phase{Name: "fill", Ops: ops(0, 1), Populate: &plan.Populate{Sessions: 10, Pipeline: 1}}
+					ph = &plan.Phase{Name: "fill", Ops: ops(0, 1), Populate: &plan.Clients{Sessions: 10, Pipeline: 1}}
 				case kind == Clear:
-					ph = &plan.Phase{Name: "empty", Ops: ops(0, 0, 1), Clear: &plan.Clear{Sessions: 10, Pipeline: 1}}
+					ph = &plan.Phase{Name: "empty", Ops: ops(0, 0, 1), Clear: &plan.Clients{Sessions: 10, Pipeline: 1}}
 				}
 				p := onePlan(k, ph)
 				made, err := New(p, ph, Step{Kind: kind})

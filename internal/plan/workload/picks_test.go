@@ -180,7 +180,7 @@ func TestInsertsNeverMeet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sessions := rapid.IntRange(1, 9).Draw(t, "sessions")
 		stages := rapid.IntRange(1, 4).Draw(t, "stages")
-		schedule := plan.Schedule{Sessions: sessions, Streams: 4 * sessions}
+		schedule := plan.Schedule{Clients: plan.Clients{Sessions: sessions}, Streams: 4 * sessions}
 		p := onePlan(keys("latest", "shared", rapid.Int64Range(1, 100).Draw(t, "count")),
 			populate("fill", 2), closed("closed", rapid.IntRange(1, 9).Draw(t, "more"), 0),
 			&plan.Phase{Name: "stages", Ops: ops(1, 1), Stages: &plan.Stages{Schedule: schedule, Stages: make([]plan.Stage, stages)}},

@@ -65,12 +65,12 @@ func ops(weights ...float64) []plan.Weight {
 }
 
 func closed(name string, sessions int, iterations int64) *plan.Phase {
-	return &plan.Phase{Name: name, Ops: ops(8, 1, 1), Closed: &plan.Closed{Sessions: sessions, Pipeline: 1, Iterations: iterations}}
+	return &plan.Phase{Name: name, Ops: ops(8, 1, 1), Closed: &plan.Closed{Clients: plan.Clients{Sessions: sessions, Pipeline: 1}, Iterations: iterations}}
 }
 
 func open(name string, sessions, streams int) *plan.Phase {
 	return &plan.Phase{Name: name, Ops: ops(8, 1, 1), Open: &plan.Open{
-		Schedule: plan.Schedule{Sessions: sessions, Streams: streams, Arrivals: "poisson"}, Rate: 1000, Duration: 10 * time.Second,
+		Schedule: plan.Schedule{Clients: plan.Clients{Sessions: sessions}, Streams: streams, Arrivals: "poisson"}, Rate: 1000, Duration: 10 * time.Second,
 	}}
 }
 
@@ -80,11 +80,11 @@ func withSetup(ph *plan.Phase) *plan.Phase {
 }
 
 func populate(name string, sessions int) *plan.Phase {
-	return &plan.Phase{Name: name, Ops: ops(0, 1), Populate: &plan.Populate{Sessions: sessions, Pipeline: 1}}
+	return &plan.Phase{Name: name, Ops: ops(0, 1), Populate: &plan.Clients{Sessions: sessions, Pipeline: 1}}
 }
 
 func clearing(name string, sessions int) *plan.Phase {
-	return &plan.Phase{Name: name, Ops: ops(0, 0, 1), Clear: &plan.Clear{Sessions: sessions, Pipeline: 1}}
+	return &plan.Phase{Name: name, Ops: ops(0, 0, 1), Clear: &plan.Clients{Sessions: sessions, Pipeline: 1}}
 }
 
 // source makes the source of a step of the plan's phase with the given index.

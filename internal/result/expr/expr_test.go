@@ -29,12 +29,12 @@ func testPlan(conditions ...string) *plan.Plan {
 				Name: "get", Target: "space", Dataset: "items", MaxBad: 0.01,
 				Ops:    []plan.Weight{{Op: "get", Weight: 1}},
 				Setup:  []plan.Weight{{Op: "put", Weight: 1}},
-				Closed: &plan.Closed{Sessions: 1, Pipeline: 1, Iterations: 1000},
+				Closed: &plan.Closed{Clients: plan.Clients{Sessions: 1, Pipeline: 1}, Iterations: 1000},
 			},
 			{
 				Name: "put-warm", Target: "space", Dataset: "items", MaxBad: 0.01,
 				Ops:    []plan.Weight{{Op: "put", Weight: 1}},
-				Closed: &plan.Closed{Sessions: 1, Pipeline: 1, Iterations: 1},
+				Closed: &plan.Closed{Clients: plan.Clients{Sessions: 1, Pipeline: 1}, Iterations: 1},
 			},
 		},
 	}

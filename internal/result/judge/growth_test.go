@@ -200,8 +200,8 @@ func TestWhyALoadWasOver(t *testing.T) {
 		"lost":                  {closed(plan.Closed{}), Measured{Losses: make([]worker.Loss, 1), Logs: full}, 0, "lost"},
 		"log":                   {closed(plan.Closed{}), Measured{Logs: full}, 0, "log"},
 		"a log that did not":    {closed(plan.Closed{}), Measured{Logs: []*worker.Log{nil, {}}}, 0, "keys"},
-		"populate":              {&plan.Phase{Populate: &plan.Populate{}}, Measured{}, 0, "keys"},
-		"clear":                 {&plan.Phase{Clear: &plan.Clear{}}, Measured{}, 0, "keys"},
+		"populate":              {&plan.Phase{Populate: &plan.Clients{}}, Measured{}, 0, "keys"},
+		"clear":                 {&plan.Phase{Clear: &plan.Clients{}}, Measured{}, 0, "keys"},
 		"search":                {&plan.Phase{Search: &plan.Search{}}, Measured{}, 0, "search"},
 		"open":                  {&plan.Phase{Open: &plan.Open{}}, Measured{}, 0, "schedule"},
 		"open trace":            {&plan.Phase{Open: &plan.Open{Trace: &plan.Trace{}}}, Measured{}, 0, "trace"},
@@ -228,14 +228,14 @@ func TestTurnsThatArePlanned(t *testing.T) {
 		pick, scope string
 		want        uint64
 	}{
-		"one iteration":          {&plan.Phase{Closed: &plan.Closed{Sessions: 3, Iterations: 1}}, "uniform", "shared", 3},
-		"one, of a walk":         {&plan.Phase{Closed: &plan.Closed{Sessions: 3, Iterations: 1}}, "sequence", "session", 3},
-		"iterations":             {&plan.Phase{Closed: &plan.Closed{Sessions: 3, Iterations: 4}}, "uniform", "shared", 12},
-		"iterations of a walk":   {&plan.Phase{Closed: &plan.Closed{Sessions: 3, Iterations: 4}}, "sequence", "shared", 12},
-		"a walk of each session": {&plan.Phase{Closed: &plan.Closed{Sessions: 3}}, "sequence", "session", 150},
-		"a walk of all":          {&plan.Phase{Closed: &plan.Closed{Sessions: 3}}, "sequence", "shared", 50},
-		"no walk":                {&plan.Phase{Closed: &plan.Closed{Sessions: 3}}, "uniform", "session", 0},
-		"a trace":                {&plan.Phase{Closed: &plan.Closed{Sessions: 3, Iterations: 4, Trace: &plan.Trace{}}}, "sequence", "shared", 0},
+		"one iteration":          {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}, Iterations: 1}}, "uniform", "shared", 3},
+		"one, of a walk":         {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}, Iterations: 1}}, "sequence", "session", 3},
+		"iterations":             {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}, Iterations: 4}}, "uniform", "shared", 12},
+		"iterations of a walk":   {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}, Iterations: 4}}, "sequence", "shared", 12},
+		"a walk of each session": {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}}}, "sequence", "session", 150},
+		"a walk of all":          {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}}}, "sequence", "shared", 50},
+		"no walk":                {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}}}, "uniform", "session", 0},
+		"a trace":                {&plan.Phase{Closed: &plan.Closed{Clients: plan.Clients{Sessions: 3}, Iterations: 4, Trace: &plan.Trace{}}}, "sequence", "shared", 0},
 		"an open load":           {&plan.Phase{Open: &plan.Open{}}, "sequence", "shared", 0},
 	} {
 		p := testPlan()

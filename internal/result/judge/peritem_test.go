@@ -48,7 +48,7 @@ func filling(had, items float64, fields ...string) *run.Phase {
 	o.End(at(items))
 	process.End(takes(items))
 	ph := closedPhase()
-	ph.Target, ph.Closed, ph.Populate = p.Targets[0].Name, nil, &plan.Populate{}
+	ph.Target, ph.Closed, ph.Populate = p.Targets[0].Name, nil, &plan.Clients{}
 	return NewPhase(p, ph, Measured{Endpoints: endpoints[:1], Load: openLoad(1000, 0), Observed: map[string]*Observation{"server": o, "process": process}})
 }
 

@@ -51,7 +51,7 @@ func closedPhase() *plan.Phase {
 	return &plan.Phase{
 		Name: "get", Target: "one", Dataset: "items", MaxBad: 0.01,
 		Ops:    []plan.Weight{{Op: "get", Weight: 1}},
-		Closed: &plan.Closed{Sessions: 2, Pipeline: 1, Iterations: 1000},
+		Closed: &plan.Closed{Clients: plan.Clients{Sessions: 2, Pipeline: 1}, Iterations: 1000},
 	}
 }
 
@@ -60,7 +60,7 @@ func openPhase() *plan.Phase {
 		Name: "get", Target: "one", Dataset: "items", MaxBad: 0.01,
 		Ops: []plan.Weight{{Op: "get", Weight: 1}},
 		Open: &plan.Open{Rate: 1000, Duration: 4 * time.Second, Schedule: plan.Schedule{
-			Arrivals: "constant", Sessions: 2, Pipeline: 8, InFlight: 16, OnFull: "wait",
+			Arrivals: "constant", Clients: plan.Clients{Sessions: 2, Pipeline: 8}, InFlight: 16, OnFull: "wait",
 		}},
 	}
 }

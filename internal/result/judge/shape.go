@@ -65,19 +65,19 @@ func bareShape(ph *plan.Phase, step pace.Shape) (kind worker.StepKind, model run
 		}
 		return worker.Load, run.ModelOpen, s
 	}
+	c := ph.Clients()
+	s = run.Load{Sessions: c.Sessions, Pipeline: c.Pipeline}
 	switch {
 	case ph.Closed != nil:
 		c := ph.Closed
-		return worker.Load, run.ModelClosed, run.Load{
-			Sessions: c.Sessions, Pipeline: c.Pipeline, Iterations: c.Iterations, DurationSeconds: c.Duration.Seconds(),
-			RampSeconds: c.Ramp.Seconds(), ThinkSeconds: c.Think.Seconds(),
-		}
+		s.Iterations, s.DurationSeconds, s.RampSeconds, s.ThinkSeconds = c.Iterations, c.Duration.Seconds(), c.Ramp.Seconds(), c.Think.Seconds()
+		return worker.Load, run.ModelClosed, s
 	case ph.Populate != nil:
-		return worker.Populate, run.ModelClosed, run.Load{Sessions: ph.Populate.Sessions, Pipeline: ph.Populate.Pipeline}
+		return worker.Populate, run.ModelClosed, s
 	case ph.Verify != nil:
-		return worker.Verify, run.ModelClosed, run.Load{Sessions: ph.Verify.Sessions, Pipeline: ph.Verify.Pipeline}
+		return worker.Verify, run.ModelClosed, s
 	default:
-		return worker.Clear, run.ModelClosed, run.Load{Sessions: ph.Clear.Sessions, Pipeline: ph.Clear.Pipeline}
+		return worker.Clear, run.ModelClosed, s
 	}
 }
 

@@ -29,7 +29,7 @@ func TestWhereWritesWereLost(t *testing.T) {
 		}},
 		{Name: "check", Origin: 100},
 	}
-	ph := &plan.Phase{Name: "check", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Verify: &plan.Verify{Sessions: 1, Pipeline: 1}}
+	ph := &plan.Phase{Name: "check", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Verify: &plan.Clients{Sessions: 1, Pipeline: 1}}
 	p := NewPhase(testPlan(), ph, Measured{Endpoints: endpoints, Load: load, Earlier: earlier})
 	got := p.Verify
 	require.Equal(t, []uint64{9, 6, 2, 4, 1, 0}, []uint64{got.Keys, got.Lost, got.Missing, got.Older, got.Newer, got.Unread})
@@ -52,7 +52,7 @@ func TestWhereWritesWereLost(t *testing.T) {
 
 // The interval is Wilson's: 10 of 100 lie between 5.52 % and 17.44 %, and none of 100 is at most 3.70 %.
 func TestStalenessIsAShareWithItsInterval(t *testing.T) {
-	ph := &plan.Phase{Name: "both", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Closed: &plan.Closed{Sessions: 1, Pipeline: 1}, Staleness: true}
+	ph := &plan.Phase{Name: "both", Target: "one", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, Closed: &plan.Closed{Clients: plan.Clients{Sessions: 1, Pipeline: 1}}, Staleness: true}
 	for _, c := range []struct {
 		stale     uint64
 		low, high float64

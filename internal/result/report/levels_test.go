@@ -66,7 +66,7 @@ func closedQueue(c *plan.Closed) *measure.Totals {
 // the generator.
 func levels() *run.Run {
 	p, r := samplePlan(), run.New(header, environment)
-	schedule := plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 64, InFlight: 1024, OnFull: "wait"}
+	schedule := plan.Schedule{Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 64}, InFlight: 1024, OnFull: "wait"}
 	gets := []plan.Weight{{Op: "get", Weight: 1}}
 	spike := &plan.Phase{
 		Name: "spike", Target: "one", Dataset: "many", MaxBad: 0.01, Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},

@@ -32,7 +32,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 	open := func(edit func(*plan.Phase)) *plan.Phase {
 		ph := *samplePlan().Phases[1]
 		ph.Setup, ph.Closed = nil, nil
-		ph.Open = &plan.Open{Rate: 2000, Duration: 10 * time.Second, Schedule: plan.Schedule{Arrivals: "constant", Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "wait"}}
+		ph.Open = &plan.Open{Rate: 2000, Duration: 10 * time.Second, Schedule: plan.Schedule{Arrivals: "constant", Clients: plan.Clients{Sessions: 16, Pipeline: 4}, InFlight: 64, OnFull: "wait"}}
 		edit(&ph)
 		return &ph
 	}
@@ -76,7 +76,7 @@ func TestWhatTheLoadCounts(t *testing.T) {
 		},
 		"a trace without its times": {
 			phase: closed(func(ph *plan.Phase) {
-				ph.Closed = &plan.Closed{Sessions: 4, Pipeline: 1, Trace: &plan.Trace{File: "t.csv", Form: "cache", Lines: 2000, Ops: []plan.TraceCount{{Op: "gets", Lines: 2000}}}}
+				ph.Closed = &plan.Closed{Clients: plan.Clients{Sessions: 4, Pipeline: 1}, Trace: &plan.Trace{File: "t.csv", Form: "cache", Lines: 2000, Ops: []plan.TraceCount{{Op: "gets", Lines: 2000}}}}
 			}),
 			text: []string{"closed, 4 sessions, every line of the trace once; took ", "t.csv, as fast as its sessions can; 2,000 ops: 2,000 gets; "},
 		},

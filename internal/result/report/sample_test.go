@@ -49,23 +49,23 @@ func samplePlan() *plan.Plan {
 		Phases: []*plan.Phase{
 			{
 				Name: "put", Target: "space", Dataset: "items", Ops: []plan.Weight{{Op: "put", Weight: 1}}, MaxBad: 0.01,
-				Closed: &plan.Closed{Sessions: 10, Pipeline: 1, Iterations: 1000},
+				Closed: &plan.Closed{Clients: plan.Clients{Sessions: 10, Pipeline: 1}, Iterations: 1000},
 			},
 			{
 				Name: "get", Target: "space", Dataset: "items", Ops: []plan.Weight{{Op: "get", Weight: 1}}, MaxBad: 0.01,
 				Setup:  []plan.Weight{{Op: "put", Weight: 1}},
-				Closed: &plan.Closed{Sessions: 10, Pipeline: 1, Iterations: 1000},
+				Closed: &plan.Closed{Clients: plan.Clients{Sessions: 10, Pipeline: 1}, Iterations: 1000},
 			},
 			{
 				Name: "mixed", Target: "one", Dataset: "many", MaxBad: 0.01,
 				Ops: []plan.Weight{{Op: "get", Weight: 9}, {Op: "put", Weight: 1}},
 				Open: &plan.Open{Rate: 2000, Duration: 10 * time.Second, Ramp: time.Second, Schedule: plan.Schedule{
-					Arrivals: "poisson", Sessions: 16, Pipeline: 4, InFlight: 64, OnFull: "shed",
+					Arrivals: "poisson", Clients: plan.Clients{Sessions: 16, Pipeline: 4}, InFlight: 64, OnFull: "shed",
 				}},
 			},
 			{
 				Name: "fill", Target: "one", Dataset: "many", Ops: []plan.Weight{{Op: "put", Weight: 1}}, MaxBad: 0.01,
-				Populate: &plan.Populate{Sessions: 16, Pipeline: 8},
+				Populate: &plan.Clients{Sessions: 16, Pipeline: 8},
 			},
 		},
 	}
