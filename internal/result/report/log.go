@@ -8,17 +8,6 @@ import (
 	"github.com/loadgen/loadgen/internal/result/run"
 )
 
-// log says which log files a phase loaded, what was promised, and whether it was kept.
-func (p *printer) log(ph *run.Phase) {
-	for _, f := range words.Log(ph) {
-		if len(f.Text) == 1 {
-			p.item(f.Name, f.Text[0])
-		} else {
-			p.items(f.Name, ", ", f.Text...)
-		}
-	}
-}
-
 // logsMarkdown writes which log files the phases of a run loaded: no figure of theirs should be quoted without that.
 func logsMarkdown(b *strings.Builder, r *run.Run) {
 	first := true
@@ -31,7 +20,7 @@ func logsMarkdown(b *strings.Builder, r *run.Run) {
 				b.WriteString("\n| phase | | |\n|---|---|---|\n")
 				first = false
 			}
-			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), markdown(f.Name), markdown(strings.Join(f.Text, ", ")))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", markdown(name), markdown(f.Name), markdown(strings.Join(f.Text, f.Sep)))
 		}
 	}
 }

@@ -11,22 +11,7 @@ import (
 // op adds the ledger, the rates and the latencies of one verb or scenario.
 func (p *printer) op(d words.Done) {
 	p.line("")
-	if d.Sequence == "" {
-		p.item(d.Name, words.Ledger(&d.Ledger))
-	} else {
-		kind := "scenario"
-		if strings.Contains(d.At, ".step.") {
-			kind = "step"
-		}
-		p.item(kind, d.Name+": "+d.Sequence)
-		p.item("", words.Ledger(&d.Ledger))
-	}
-	if causes := d.Caused(); causes != "" {
-		p.item("", "caused by "+causes)
-	}
-	p.items("", " · ", d.Rates()...)
-	p.items("", " · ", d.Keys()...)
-	p.items("", " · ", d.Volume()...)
+	p.told(d.Told())
 	p.latencies(d.Rows())
 	for i, line := range d.Grown() {
 		label := ""

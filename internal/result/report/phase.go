@@ -26,23 +26,7 @@ func (p *printer) phase(name string, ph *run.Phase) {
 	if ph.OfferedRate != nil && ph.AchievedRate != nil {
 		p.item("rate", "offered "+words.Arriving(ph, *ph.OfferedRate)+", sustained "+words.Arriving(ph, *ph.AchievedRate)+words.Mark(ph, "achieved_rate"))
 	}
-	p.item("load", words.Load(ph)+"; "+words.Took(ph))
-	p.items("trace", "; ", words.Trace(ph)...)
-	p.items("cache", "; ", words.Cache(ph)...)
-	p.items("verify", "; ", words.Verify(ph)...)
-	p.items("staleness", "; ", words.Staleness(ph)...)
-	for _, name := range words.EventNames(ph) {
-		p.items("event", "; ", words.Event(ph, name)...)
-	}
-	p.item("target", words.Target(ph))
-	p.item("dataset", words.Dataset(ph))
-	if ph.Setup != nil {
-		for _, verb := range words.Verbs(ph.Setup.Op) {
-			p.item("setup", verb+": "+words.Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
-		}
-	}
-	p.log(ph)
-	p.items("steady", ", ", words.Steady(ph)...)
+	p.told(words.About(ph))
 	p.levels(ph)
 	for _, verb := range ph.Apart() {
 		p.line("")
@@ -52,16 +36,22 @@ func (p *printer) phase(name string, ph *run.Phase) {
 		p.op(d)
 	}
 	p.line("")
-	if note := words.Note(ph); note != "" {
-		p.item("note", note)
-	}
+	p.told(words.Noted(ph))
 	p.requests(ph)
 	p.items("away", "; ", words.Away(ph, maxEndpoints)...)
-	p.generator(ph)
+	p.told(words.Generated(ph))
 	p.observed(ph)
-	p.items("an item", ", ", words.PerItem(ph)...)
-	for _, e := range ph.Errors {
-		p.item("error", "“"+e.Text+"” × "+quantity.Thousands(e.Count))
+	p.told(words.Beside(ph))
+}
+
+// told adds facts.
+func (p *printer) told(facts []words.Fact) {
+	for _, f := range facts {
+		if len(f.Text) == 1 {
+			p.item(f.Name, f.Text[0])
+		} else {
+			p.items(f.Name, f.Sep, f.Text...)
+		}
 	}
 }
 
@@ -130,12 +120,4 @@ func (p *printer) requests(ph *run.Phase) {
 	if len(idle) > 0 {
 		p.item("", "none to "+quantity.Count(len(idle), "other node"))
 	}
-}
-
-func (p *printer) generator(ph *run.Phase) {
-	if ph.Generator.Executor == "" {
-		return
-	}
-	p.items("generator", ", ", words.Generator(ph)...)
-	p.items("", ", ", words.Odd(ph)...)
 }

@@ -41,7 +41,6 @@ type opView struct {
 	Verb   string
 	Shares template.HTML
 	Facts  []string
-	Rates  []string
 	Heads  []string // of Rows
 	Rows   []latencyView
 	Notes  []string // why figures are missing
@@ -184,62 +183,20 @@ func latencySentence(done string, l *run.Latency) string {
 }
 
 func phaseFacts(ph *run.Phase) []words.Fact {
-	facts := []words.Fact{{Name: "load", Text: []string{words.Load(ph) + "; " + words.Took(ph)}}, {Name: "target", Text: []string{words.Target(ph)}}, {Name: "dataset", Text: []string{words.Dataset(ph)}}}
-	if trace := words.Trace(ph); trace != nil {
-		facts = append(facts, words.Fact{Name: "trace", Text: trace})
-	}
-	if cache := words.Cache(ph); cache != nil {
-		facts = append(facts, words.Fact{Name: "cache", Text: cache})
-	}
-	if verify := words.Verify(ph); verify != nil {
-		facts = append(facts, words.Fact{Name: "verify", Text: verify})
-	}
-	if staleness := words.Staleness(ph); staleness != nil {
-		facts = append(facts, words.Fact{Name: "staleness", Text: staleness})
-	}
-	for _, name := range words.EventNames(ph) {
-		facts = append(facts, words.Fact{Name: "event", Text: words.Event(ph, name)})
-	}
-	if ph.Setup != nil {
-		var text []string
-		for _, verb := range words.Verbs(ph.Setup.Op) {
-			text = append(text, verb+": "+words.Ledger(&ph.Setup.Op[verb].Ledger)+", untimed")
-		}
-		facts = append(facts, words.Fact{Name: "setup", Text: text})
-	}
-	facts = append(facts, words.Log(ph)...)
-	if each := words.PerItem(ph); each != nil {
-		facts = append(facts, words.Fact{Name: "an item", Text: each})
-	}
+	found := []words.Fact{}
 	if ph.Search != nil {
-		facts = append(facts, words.Fact{Name: "found", Text: words.Found(ph)})
+		found = append(found, words.Fact{Name: "found", Text: words.Found(ph), Sep: ", "})
 	}
-	if steady := words.Steady(ph); steady != nil {
-		facts = append(facts, words.Fact{Name: "steady", Text: steady})
-	}
-	if ph.Generator.Executor != "" {
-		facts = append(facts, words.Fact{Name: "generator", Text: append(words.Generator(ph), words.Odd(ph)...)})
-	}
-	if note := words.Note(ph); note != "" {
-		facts = append(facts, words.Fact{Name: "note", Text: []string{note}})
-	}
-	for _, e := range ph.Errors {
-		facts = append(facts, words.Fact{Name: "error", Text: []string{"“" + e.Text + "” × " + quantity.Thousands(e.Count)}})
-	}
-	return facts
+	return slices.Concat(words.About(ph), found, words.Noted(ph), words.Generated(ph), words.Beside(ph))
 }
 
 func newOpView(ph *run.Phase, o words.Done) opView {
-	v := opView{Verb: o.Name, Facts: slices.Concat([]string{words.Ledger(&o.Ledger)}, o.Keys()), Rates: o.Rates()}
+	v := opView{Verb: o.Name}
 	if o.Sequence != "" {
 		v.Verb = "scenario " + o.Name
-		v.Facts = append([]string{o.Sequence}, v.Facts...)
 	}
-	if causes := o.Caused(); causes != "" {
-		v.Facts = append(v.Facts, "caused by "+causes)
-	}
-	if volume := o.Volume(); volume != nil {
-		v.Facts = append(v.Facts, strings.Join(volume, " · "))
+	for _, f := range o.Told() {
+		v.Facts = append(v.Facts, f.Text...)
 	}
 	v.Facts = append(v.Facts, o.Grown()...)
 	classes := map[string]string{"ok": "c0", "miss": "c2", "conflict": "c3", "quorum_failed": "c1", "timeout": "bad", "error": "bad", "shed": "offered"}

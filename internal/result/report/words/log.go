@@ -14,13 +14,13 @@ func Log(ph *run.Phase) []Fact {
 	if l == nil {
 		return nil
 	}
-	verified := Fact{"verified", []string{proofOf(ph)}}
+	verified := Fact{"verified", []string{proofOf(ph)}, ", "}
 	if l.Files == 0 { // every worker that had files was lost
 		return []Fact{verified}
 	}
-	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), filesOf(ph)}}}
+	facts := []Fact{{"log", []string{layoutOf(ph), syncOf(ph), filesOf(ph)}, ", "}}
 	if len(l.Threads) > 0 {
-		facts = append(facts, Fact{"threads", threadsOf(ph)})
+		facts = append(facts, Fact{"threads", threadsOf(ph), ", "})
 	}
 	written := []string{quantity.Bytes(l.Bytes) + " of entries"}
 	if l.BytesPerSecond != nil {
@@ -41,19 +41,19 @@ func Log(ph *run.Phase) []Fact {
 	if l.Bytes == 0 && l.Proof != nil && l.Proof.Acknowledged == 0 && len(l.Proof.Wrong) == 0 {
 		return append(facts, caveatsOf(ph)...) // the phase only read
 	}
-	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset"))})
+	facts = append(facts, Fact{"written", append(written, quantity.Count(l.Resets, "reset")), ", "})
 	if device := deviceOf(ph); device != nil {
-		facts = append(facts, Fact{"device", device})
+		facts = append(facts, Fact{"device", device, ", "})
 	}
 	if len(l.Batches) > 0 {
-		facts = append(facts, Fact{"syncs", batchesOf(l.Batches)})
+		facts = append(facts, Fact{"syncs", batchesOf(l.Batches), ", "})
 	}
 	if r := l.AtRisk; r != nil {
 		facts = append(facts, Fact{"at risk", []string{
 			fmt.Sprintf("acknowledged and not durable: up to %s entries, %s, for %s", quantity.Thousands(r.EntriesMax), quantity.Bytes(r.BytesMax), quantity.Duration(r.SecondsMax)),
 			fmt.Sprintf("on average %.1f entries, %s", r.EntriesMean, quantity.Bytes(uint64(r.BytesMean))),
 			"the last sync took " + quantity.Duration(r.LastSyncSeconds),
-		}})
+		}, ", "})
 	}
 	facts = append(facts, verified)
 	return append(facts, caveatsOf(ph)...)
@@ -70,7 +70,7 @@ func untilSynced(r *localfile.AtRisk) string {
 func caveatsOf(ph *run.Phase) (facts []Fact) {
 	l := ph.Log
 	for _, c := range l.Caveats {
-		facts = append(facts, Fact{"caveat", []string{c}})
+		facts = append(facts, Fact{"caveat", []string{c}, ""})
 	}
 	return facts
 }

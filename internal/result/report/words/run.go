@@ -13,6 +13,7 @@ import (
 type Fact struct {
 	Name string
 	Text []string
+	Sep  string // between the texts on a line
 }
 
 // Facts says when the run was, how long it took and what it ran.
