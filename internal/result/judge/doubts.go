@@ -9,7 +9,6 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
-	"github.com/loadgen/loadgen/internal/count/measure"
 	"github.com/loadgen/loadgen/internal/load/worker"
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
@@ -119,7 +118,8 @@ func newDoubts(p *phase) doubts {
 	}
 	p.judgePolicy(&d)
 	p.judgeOffered(&d)
-	p.judgeLedgers(&d)
+	p.judgeWitnesses(&d)
+	p.judgeEnded(&d)
 	p.judgeFleet(&d)
 	if short := p.shortfall(); short != "" {
 		d.add(reason.SetupFailed, run.Invalid, p.all(), "%s", short)
@@ -145,9 +145,6 @@ func newDoubts(p *phase) doubts {
 		p.judgeSteady(&d)
 	}
 	p.judgeEvents(&d)
-	if p.Foreign > 0 {
-		d.add(reason.ForeignValues, run.Suspect, p.each(latencyFigures, []string{"hit_ratio"}), "%s read were not written by loadgen", quantity.Count(p.Foreign, "value"))
-	}
 	return d
 }
 
@@ -172,33 +169,15 @@ func (p *phase) arriving(rate float64) string {
 	return quantity.Number(rate) + "/s"
 }
 
-// judgeLedgers finds ops and requests that went missing.
-func (p *phase) judgeLedgers(d *doubts) {
+// judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
+func (p *phase) judgeEnded(d *doubts) {
 	c := p.counts
-	balance := func(of string, t *measure.Totals) {
-		if err := t.CheckValid(); err != nil {
-			d.add(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "the ledgers of %s do not balance: %s", of, strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
-	balance("the "+string(p.Kind), c.Load)
-	if c.Setup != nil {
-		balance("the setup", c.Setup)
-	}
-	if err := p.CheckRequests(); err != nil {
-		d.add(reason.Ledgers, run.Invalid, append(p.all(), "requests", "setup"), "%v", err)
-	}
 	if c.StoppedOn != "" {
 		d.add(reason.StoppedByPlan, run.Suspect, p.all(), "ended early, by %s", c.StoppedOn)
 	}
 	if c.Aborted {
 		return
 	}
-	p.judgeEnded(d)
-}
-
-// judgeEnded finds ops and requests still in flight at the end. What lost workers had in flight is expected to stay so.
-func (p *phase) judgeEnded(d *doubts) {
-	c := p.counts
 	for v, l := range c.Unfinished.Ops {
 		name, left := p.words.Name(driver.Verb(v)), int64(0)
 		var touches []string
@@ -267,21 +246,6 @@ func (p *phase) copies() int {
 	return p.Target.Replication.N
 }
 
-// judgeHits compares the hits with hit_ratio, the share of gets for keys of the dataset. By chance alone they differ by five standard deviations once
-// in two million phases.
-func (p *phase) judgeHits(d *doubts) {
-	ph := p.counts.phase
-	o := p.Op[driver.Get.String()]
-	if ph.HitRatio == nil || o == nil || o.HitRatio == nil {
-		return
-	}
-	asked, answered := *ph.HitRatio, float64(o.OK+o.Miss)
-	if off := math.Abs(*o.HitRatio - asked); off > 5*math.Sqrt(asked*(1-asked)/answered)+1/answered || asked == 1 && off > 0 {
-		d.add(reason.HitRatio, run.Suspect, []string{"op.get"}, "get: %s were hits, but hit_ratio is %s, and chance does not explain the difference: check that all keys were put before, and that none was evicted or put by others",
-			quantity.Percent(*o.HitRatio), quantity.Percent(asked))
-	}
-}
-
 // judgeOutcomes checks outcomes against max_bad and expect_hits.
 func (p *phase) judgeOutcomes(d *doubts) {
 	ph := p.counts.phase
@@ -308,7 +272,6 @@ func (p *phase) judgeOutcomes(d *doubts) {
 		}
 	}
 	p.judgeTargets(d)
-	p.judgeHits(d)
 	if !begun {
 		d.add(reason.NoOps, run.Invalid, p.all(), "no op was due")
 	}
