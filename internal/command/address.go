@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/loadgen/loadgen/internal/plan/dialect"
+	"github.com/loadgen/loadgen/internal/target/servers"
 )
 
 // address is a server to load, as people write it.
@@ -26,81 +27,81 @@ type address struct {
 	sslmode  string // of postgres
 }
 
-// scheme is what a URL's scheme stands for.
-type scheme struct {
-	driver, port string
-	tls          bool
+// schemeOf returns a URL's scheme, and the driver that it stands for; "" if there is none.
+func schemeOf(name string) (driver string, s servers.Scheme) {
+	for _, server := range servers.All() {
+		for _, s := range server.Schemes {
+			if s.Name == name {
+				return server.Driver, s
+			}
+		}
+	}
+	return "", s
 }
 
-// schemeOf returns what a scheme stands for.
-func schemeOf(name string) (scheme, bool) {
-	s, ok := map[string]scheme{
-		"redis": {"redis", "6379", false}, "rediss": {"redis", "6379", true}, "valkey": {"redis", "6379", false},
-		"memcached": {"memcached", "11211", false},
-		"postgres":  {"postgres", "5432", false}, "postgresql": {"postgres", "5432", false},
-		"ignite": {"ignite", "10800", false},
-		"http":   {"web", "80", false}, "https": {"web", "443", true},
-	}[name]
-	return s, ok
-}
-
-// servers are those that a command knows.
-type servers struct {
+// choice are the servers that a command knows.
+type choice struct {
 	drivers []string
 	write   string // what an address is, in words
 	others  string // what to do about other servers
 }
 
+// driversThat lists the drivers of the servers for which a condition holds.
+func driversThat(holds func(servers.Server) bool) (list []string) {
+	for _, s := range servers.All() {
+		if holds(s) {
+			list = append(list, s.Driver)
+		}
+	}
+	return list
+}
+
 // loadable are the servers of capacity and bench.
-func loadable() servers {
-	return servers{
-		drivers: []string{"redis", "memcached", "postgres", "web"},
+func loadable() choice {
+	return choice{
+		drivers: driversThat(func(s servers.Server) bool { return s.Objective != "" }),
 		write:   "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres://, http:// or https://",
 		others:  "for the others, loadgen plan init --driver NAME writes a plan",
 	}
 }
 
 // sizable are the servers of size.
-func sizable() servers {
-	return servers{
-		drivers: []string{"redis", "memcached", "postgres", "ignite"},
+func sizable() choice {
+	return choice{
+		drivers: driversThat(func(s servers.Server) bool { return s.Memory != "" }),
 		write:   "write HOST:PORT, or a URL: redis://, rediss://, memcached://, postgres:// or ignite://",
 		others:  "of the others, a plan that fills them and observes their processes says what their items take (docs/size.md#other-servers)",
 	}
 }
 
 // parse reads a URL, or HOST:PORT or unix:///PATH of a driver. Its errors do not repeat text that may hold a password.
-func (known servers) parse(text, driver string) (*address, error) {
+func (c choice) parse(text, driver string) (*address, error) {
 	name, _, isURL := strings.Cut(text, "://")
 	if !isURL || name == "unix" {
-		return known.bare(text, driver)
+		return c.bare(text, driver)
 	}
-	s, is := schemeOf(strings.ToLower(name))
-	if !is {
-		return nil, fmt.Errorf("%.40q is not the scheme of a server that loadgen knows: %s", name+"://", known.write)
+	named, s := schemeOf(strings.ToLower(name))
+	if named == "" {
+		return nil, fmt.Errorf("%.40q is not the scheme of a server that loadgen knows: %s", name+"://", c.write)
 	}
-	if driver != "" && driver != s.driver {
-		return nil, fmt.Errorf("--driver %s: %s:// already says that it is %s: leave --driver out", driver, name, s.driver)
+	if driver != "" && driver != named {
+		return nil, fmt.Errorf("--driver %s: %s:// already says that it is %s: leave --driver out", driver, name, named)
 	}
-	if !slices.Contains(known.drivers, s.driver) {
-		return nil, fmt.Errorf("%s://: %s: %s", name, known.write, known.others)
+	if !slices.Contains(c.drivers, named) {
+		return nil, fmt.Errorf("%s://: %s: %s", name, c.write, c.others)
 	}
 	_, rest, _ := strings.Cut(text, "://")
 	_, beyond, _ := strings.Cut(rest, "/")
 	u, err := url.Parse(text)
-	if strings.Contains(beyond, "@") && s.driver != "web" { // a password may contain it, too, and no message may show one
+	if strings.Contains(beyond, "@") && named != "web" { // a password may contain it, too, and no message may show one
 		err = errors.New("the host ends before an @")
 	}
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
-		return nil, fmt.Errorf("the address is no URL of a host: %s; in a password, write %%XX for characters such as @, / and %%", known.write)
+		return nil, fmt.Errorf("the address is no URL of a host: %s; in a password, write %%XX for characters such as @, / and %%", c.write)
 	}
-	a := &address{driver: s.driver, tls: s.tls, user: u.User.Username()}
+	a := &address{driver: named, tls: s.TLS, user: u.User.Username()}
 	a.password, _ = u.User.Password()
-	port := u.Port()
-	if port == "" {
-		port = s.port
-	}
-	if a.endpoint, err = endpointOf(u.Hostname(), port); err != nil {
+	if a.endpoint, err = endpointOf(u.Hostname(), cmp.Or(u.Port(), s.Port)); err != nil {
 		return nil, err
 	}
 	return a, a.rest(u)
@@ -142,11 +143,11 @@ func (a *address) rest(u *url.URL) error {
 }
 
 // bare reads HOST:PORT or unix:///PATH.
-func (known servers) bare(text, driver string) (*address, error) {
+func (c choice) bare(text, driver string) (*address, error) {
 	a := &address{driver: cmp.Or(driver, "redis")}
-	if !slices.Contains(known.drivers, a.driver) {
-		remedy := "write one of " + strings.Join(known.drivers, ", ") + "; " + known.others
-		if near := dialect.DidYouMean(a.driver, known.drivers); near != "" {
+	if !slices.Contains(c.drivers, a.driver) {
+		remedy := "write one of " + strings.Join(c.drivers, ", ") + "; " + c.others
+		if near := dialect.DidYouMean(a.driver, c.drivers); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
 		return nil, fmt.Errorf("--driver %s: %s", a.driver, remedy)
@@ -163,7 +164,7 @@ func (known servers) bare(text, driver string) (*address, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
-		return nil, fmt.Errorf("%.80q is not an address: %s", text, known.write)
+		return nil, fmt.Errorf("%.80q is not an address: %s", text, c.write)
 	}
 	a.endpoint, err = endpointOf(host, port)
 	return a, err

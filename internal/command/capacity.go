@@ -27,6 +27,7 @@ import (
 	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/internal/target/drivers"
+	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -280,6 +281,9 @@ func quoted(text string) string {
 	return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
 }
 
+// listed returns names as the items of a list in HCL.
+func listed(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
+
 // escaped returns text as it is written where placeholders have braces.
 func escaped(text string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(text) }
 
@@ -289,24 +293,20 @@ func (f *quickFlags) request(a *address) (*quick, error) {
 	token := make([]byte, 4)
 	_, _ = rand.Read(token) // it never fails
 	id := hex.EncodeToString(token)
+	of := servers.Of(a.driver)
 	q := &quick{
 		Command: f.command, Driver: a.driver, Endpoint: quoted(a.endpoint), at: a.endpoint, get: a.path, TLS: a.tls, Secret: secret, Fills: a.driver != "web",
 		CA: quoted(f.ca), User: quoted(cmp.Or(f.user, a.user)), Database: a.database, SSLMode: quoted(a.sslmode),
 		Path: quoted(escaped(a.path)), Table: "loadgen_" + id, Prefix: "loadgen-" + id + ":",
-		Size: quoted(f.size), Sessions: cmp.Or(f.sessions, 50), Pipeline: f.pipeline, Duration: f.duration.String(), Budget: f.budget.String(), Rate: f.rate,
+		Size: quoted(f.size), Sessions: cmp.Or(f.sessions, of.Sessions), Pipeline: f.pipeline, Duration: f.duration.String(), Budget: f.budget.String(), Rate: f.rate,
 	}
-	switch a.driver {
-	case "postgres":
-		q.Database, q.Sessions = quoted(a.database), cmp.Or(f.sessions, 16)
-	case "ignite":
+	if a.driver != "redis" { // there it is a number
 		q.Database = quoted(a.database)
 	}
-	q.Fields = map[string]string{
-		"redis":     `"used_cpu_user_main_thread", "used_cpu_sys_main_thread", "io_threads_active", "evicted_keys", "rejected_connections"`,
-		"memcached": `"rusage_user", "rusage_system", "threads", "evictions", "listen_disabled_num"`,
-		"postgres":  `"sessions_active", "sessions_running", "sessions_on_io", "sessions_on_locks"`,
-	}[a.driver]
-	if a.driver == "redis" || a.driver == "memcached" {
+	if strain := of.Strain(); len(strain) > 0 {
+		q.Fields = listed(strain)
+	}
+	if of.Expires {
 		q.TTL = (cmp.Or(f.budget, f.duration).Round(time.Second) + 15*time.Minute).String()
 	}
 	if err := f.fits(a); err != nil {
@@ -416,10 +416,7 @@ var limits = regexp.MustCompile(`^(?:([a-z]+):)?(p[0-9]+)=([0-9.]+(?:ns|us|µs|m
 // objectivesOf reads objectives such as p95=2ms, or returns the driver's own.
 func objectivesOf(texts []string, driver string) (list []objective, err error) {
 	if len(texts) == 0 {
-		texts = []string{map[string]string{"postgres": "p95=50ms", "web": "p95=500ms"}[driver]}
-		if texts[0] == "" {
-			texts[0] = "p95=5ms"
-		}
+		texts = []string{servers.Of(driver).Objective}
 	}
 	for _, text := range texts {
 		for part := range strings.SplitSeq(text, ",") {

@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/target/observe"
+	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -23,21 +27,6 @@ const (
 	othersMay = 10              // commands per second that other clients may send
 	perKey    = 100             // bytes that a server needs for a key besides its value
 )
-
-// askable lists, by driver, the figures that show whether a server may be filled.
-var askable = map[string][]string{
-	"redis":     {"slave_read_only", "cluster_enabled", "used_memory", "maxmemory", "total_commands_processed"},
-	"memcached": {"curr_items", "bytes", "limit_maxbytes", "cmd_get", "cmd_set"},
-	"postgres":  {"connections", "xact_commit"},
-	"ignite":    {"TotalServerNodes", "TotalUsedSize", "MaxSize"},
-}
-
-// limited are the figures of a server's memory and of its limit, by driver.
-var limited = map[string][2]string{
-	"redis":     {"used_memory", "maxmemory"},
-	"memcached": {"bytes", "limit_maxbytes"},
-	"ignite":    {"TotalUsedSize", "MaxSize"},
-}
 
 // databases is how many of Redis' databases are searched for other keys.
 const databases = 16
@@ -49,13 +38,15 @@ func (f *quickFlags) guard(ctx context.Context, p *plan.Plan, q *quick) error {
 		return f.reach(ctx, t, q)
 	}
 	o := &plan.Observe{Kind: plan.ObserveServer, Combine: "sum"}
-	for _, name := range askable[q.Driver] {
-		o.Fields = append(o.Fields, plan.Field{Name: name})
-	}
-	if q.Driver == "redis" {
+	of := servers.Of(q.Driver)
+	names := slices.Concat(of.Ask, of.Carried)
+	if before, after, several := strings.Cut(of.Items, "*"); several {
 		for i := range databases {
-			o.Fields = append(o.Fields, plan.Field{Name: fmt.Sprintf("db%d_keys", i)})
+			names = append(names, before+strconv.Itoa(i)+after)
 		}
+	}
+	for _, name := range names {
+		o.Fields = append(o.Fields, plan.Field{Name: name})
 	}
 	probe := f.means().New(o, t, t.Endpoints)
 	defer probe.Close()
@@ -155,8 +146,8 @@ func (q *quick) refuse(told map[string]float64) error {
 	case told["TotalServerNodes"] > 1:
 		return failed("%s is one of %.0f nodes, and reports only its own memory: fill all of them by a plan, and observe the sum (docs/size.md#in-a-plan)", q.at, told["TotalServerNodes"])
 	}
-	of := limited[q.Driver]
-	limit, room := told[of[1]], told[of[1]]-told[of[0]]
+	of := servers.Of(q.Driver)
+	limit, room := told[of.Limit], told[of.Limit]-told[of.Memory]
 	if need := float64(q.Keys) * float64(q.bytes+perKey); limit > 0 && need > room {
 		return failed("%s has %s of memory left for keys, and %d keys of %d bytes take about %s: use %s",
 			q.at, quantity.Bytes(int64(max(room, 0))), q.Keys, q.bytes, quantity.Bytes(int64(need)), q.fewer(room))
@@ -191,16 +182,18 @@ func (q *quick) alone() string {
 // others returns an error if a server holds other keys, or if other clients use it.
 func (q *quick) others(before, after map[string]float64, within time.Duration) error {
 	remedy := ": " + q.alone()
-	keys := after["curr_items"]
-	for i := range databases {
-		keys += after[fmt.Sprintf("db%d_keys", i)]
+	of, keys := servers.Of(q.Driver), 0.0
+	for name, n := range after {
+		if counts, err := path.Match(of.Items, name); err == nil && counts {
+			keys += n
+		}
 	}
 	if keys > 0 {
 		return failed("%s holds %s already%s", q.at, quantity.Count(int(keys), "key"), remedy)
 	}
 	const own = 5 // the most commands and transactions of our own questions
 	more := -float64(own)
-	for _, name := range []string{"total_commands_processed", "cmd_get", "cmd_set", "xact_commit"} {
+	for _, name := range of.Carried {
 		more += after[name] - before[name]
 	}
 	if more > othersMay*within.Seconds() {

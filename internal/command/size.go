@@ -102,7 +102,7 @@ func (f *sizeFlags) run(cmd *cobra.Command, at string) error {
 	}
 	points := footprint.Points(sample)
 	phases := f.fill(q, points)
-	q.Fields, q.Keys = `"`+strings.Join(fields.Names(), `", "`)+`"`, points[len(points)-1]
+	q.Fields, q.Keys = listed(fields.Names()), points[len(points)-1]
 	q.Description = quoted("what an item takes")
 	p, err := f.written(cmd, q)
 	if err != nil || p == nil {

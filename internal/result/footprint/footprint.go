@@ -18,48 +18,21 @@ import (
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/run"
-	"github.com/loadgen/loadgen/pkg/plan"
+	"github.com/loadgen/loadgen/internal/target/servers"
 )
 
 // Fields names the figures of a server that show how much memory its items take.
-type Fields struct {
-	Memory string   // the figure that its limit applies to
-	Items  string   // the pattern (package path) of the figure that says how many items it holds
-	Beside string   // its own figure of its process's memory; "" if there is none
-	Says   string   // what Beside is, in words
-	Limit  string   // the figure of its limit, in bytes, which is 0 or missing without a limit; "" if it reports none
-	Less   string   // what else the limit must cover, in words
-	Lost   []string // counters that must not move
-	Table  bool     // it has a hash table of keys of known size
-
-	Process []string // the figures of an observed process that show its memory; nil if its items are not in one process
-	Still   string   // what to do if its memory does not grow; "" if no remedy is known
-}
-
-// ofProcess are the fields of an observed process's memory.
-func ofProcess() []string { return []string{"rss_bytes", plan.GroupField} }
+type Fields struct{ servers.Store }
 
 // Effective reports whether a figure is the memory of a store's process or container, and not the memory that the store itself counts.
 func Effective(figure string) bool {
-	return figure == "used_memory_rss" || slices.Contains(ofProcess(), figure)
+	return figure == "used_memory_rss" || slices.Contains(servers.OfProcess(), figure)
 }
 
 // Of returns the figures of a driver's servers; false if they have none.
 func Of(driver string) (f Fields, known bool) {
-	switch driver {
-	case "redis":
-		return Fields{Memory: "used_memory", Items: "db*_keys", Beside: "used_memory_rss", Says: "of the process", Limit: "maxmemory", Lost: []string{"evicted_keys", "expired_keys"}, Table: true, Process: ofProcess()}, true
-	case "memcached":
-		return Fields{Memory: "bytes", Items: "curr_items", Limit: "limit_maxbytes", Less: "less what its slabs leave free: up to a fifth", Lost: []string{"evictions"}, Process: ofProcess()}, true
-	case "postgres":
-		return Fields{Memory: "table_size", Items: "table_rows"}, true
-	case "ignite":
-		return Fields{
-			Memory: "TotalUsedSize", Items: "OffHeapPrimaryEntriesCount", Limit: "MaxSize", Lost: []string{"CacheEvictions"}, Process: ofProcess(),
-			Still: "set metricsEnabled for its data region",
-		}, true
-	}
-	return Fields{}, false
+	f.Store = servers.Of(driver).Store
+	return f, f.Memory != ""
 }
 
 // Names lists the figures to observe.

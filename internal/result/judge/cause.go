@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/target/servers"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -196,20 +197,16 @@ func (s strain) mean(field string) float64 {
 // cause returns what gave out, by the figures that a driver's servers show. A full cache evicts at any rate, so evictions count only if no processor
 // has given out.
 func (s strain) cause(driver string) (code, evidence string) {
-	refused, evicted, busy, who := 0.0, 0.0, 0.0, ""
-	switch driver {
-	case "redis":
-		refused, evicted = s.most("rejected_connections"), s.most("evicted_keys")
-		if s.last("io_threads_active") == 0 { // I/O threads spin, so that their time says nothing
-			busy, who = s.most("used_cpu_user_main_thread", "used_cpu_sys_main_thread"), "the server's main thread"
-		}
-	case "memcached":
-		refused, evicted = s.most("listen_disabled_num"), s.most("evictions")
-		if threads := s.last("threads"); threads > 0 {
-			busy, who = s.most("rusage_user", "rusage_system")/threads, quantity.Count(int(threads), "thread")+" of the server"
-		}
-	case "postgres":
+	of := servers.Of(driver)
+	if of.Waits != nil {
 		return s.waits()
+	}
+	refused, evicted, busy, who := s.most(of.Refused), s.most(of.Evicted), 0.0, "the server's main thread"
+	switch threads := s.last(of.Threads); {
+	case threads > 0:
+		busy, who = s.most(of.Busy...)/threads, quantity.Count(int(threads), "thread")+" of the server"
+	case of.Threads == "" && (of.Spins == "" || s.last(of.Spins) == 0): // I/O threads spin, so that their time says nothing
+		busy = s.most(of.Busy...)
 	}
 	switch {
 	case refused > 0:

@@ -11,14 +11,14 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// servers holds facts by target and endpoint: see [worker.Ready].
-type servers = map[string]map[string]map[string]string
+// serverFacts holds facts by target and endpoint: see [worker.Ready].
+type serverFacts = map[string]map[string]map[string]string
 
 // Measured is everything that was counted and observed in a phase, merged over all workers.
 type Measured struct {
 	Endpoints  []string            // of the phase's own target
 	Others     map[string][]string // of the other targets that its scenarios name, by name; Totals.Requests has the order of both
-	Servers    servers             // facts that each endpoint reported about itself
+	Servers    serverFacts         // facts that each endpoint reported about itself
 	Load       *measure.Totals     // counts of the measured step, or of the populate or clear; nil if there are Levels
 	Shape      pace.Shape          // the measured step's schedule, if it had one; for an open phase, the plan's
 	Setup      *measure.Totals     // nil if the phase has no setup
