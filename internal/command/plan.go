@@ -154,7 +154,7 @@ func predictTrial(w io.Writer, t *runner.Trial) error {
 
 // foretell prints what size of difference the experiment will find, before the time is spent.
 func foretell(b *bytes.Buffer, t *runner.Trial) {
-	deviations, family := experiment.Foresee(t.Experiment, t.Baseline())
+	deviations, family := experiment.DetectableBy(t.Experiment, t.Baseline())
 	if family == 0 {
 		return
 	}

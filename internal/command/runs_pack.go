@@ -117,7 +117,7 @@ deleted, nor is one of an experiment that stays.`,
 			if err != nil {
 				return err
 			}
-			all, err := rundir.Doomed(root, args)
+			all, err := rundir.DeletedWith(root, args)
 			if err != nil {
 				return fmt.Errorf("%w; see loadgen runs list", err)
 			}

@@ -65,7 +65,7 @@ func (p Place) Reach(at net.Addr) string {
 	return p.Name
 }
 
-// Means are what an end may prove itself with, besides being the same user on the same machine.
+// Means are the credentials of an end of a connection, besides being the same user on the same machine.
 type Means struct {
 	Dir   string // directory of this user's fleets: sockets, key, tokens and certificates
 	Token *Token // a worker's token; nil if it has none

@@ -34,8 +34,8 @@
 // # Files
 //
 // The files are in groups, from top to bottom: steps (what a worker is told to do), ways and feeds (how ops begin and end), wire (requests and replies
-// as bytes), blocking, files, and the loop with what all share. A file names only what is in its own group or below; internal/lint lists the groups,
-// and the exceptions with their reasons.
+// as bytes), blocking, files, and the loop with what all share. A file names only package-level types, functions and constants of its own group or below;
+// internal/lint lists the groups, and the exceptions with their reasons. Methods and fields of a value that a file was given may lead upwards.
 //
 // Words of this package:
 //
@@ -44,10 +44,11 @@
 //	lane     what a loop has for one of its phase's targets
 //	joint    the transports of a loop whose phase has several targets
 //	feed     where a loop's next op comes from and when it is due: closed, open, a trace
-//	tape     the lines of a trace that are for one loop
+//	tape     the reader of a trace: those of its lines that are for one loop
 //	scenes   the scenarios under way
 //	outlet   how the bytes of a wire leave, and when
-//	said     a server's message without what it repeats of keys and values
+//	said     redacts keys and values from a server's error messages
+//	sheet    a template of many equal requests, stamped with keys and values
 //	seal     to hand over the counts of an interval that has ended
 //	hold     to keep the runtime from preempting a loop while a load is measured
 //	gate     what a policy's limits still allow a loop

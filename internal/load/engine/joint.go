@@ -10,7 +10,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/driver"
 )
 
-// joint combines the transports of a loop whose phase has several targets. Its wires share a poller, in which each connection has its own token.
+// joint is a transport made of several, for a loop whose phase has several targets: one wait serves them all. Its wires share a poller, in which each connection has its own token.
 type joint struct {
 	l     *loop
 	wires []*wire

@@ -12,7 +12,7 @@ const (
 
 var cut = []byte("…")
 
-// said strips from servers' error messages what they repeat of keys and values, so that one cause gives one text.
+// said redacts servers' error messages: without the keys and values that they repeat, one cause gives one text.
 type said struct {
 	prefix []byte // the prefix of the dataset's keys; empty if they begin with their number or are from a file
 	text   []byte

@@ -25,7 +25,7 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// side is one of the targets of a phase, as this worker reaches it.
+// side is one of the targets of a phase with what this worker needs to reach it: its driver, addresses and connections.
 type side struct {
 	target    *plan.Target
 	driver    driver.Driver

@@ -22,7 +22,7 @@ const (
 	arenaSize = chunkOps * 64
 )
 
-// tape holds the lines of a trace that are for one loop.
+// tape reads a trace for one loop.
 //
 // For every loop, a goroutine reads the whole trace, a few thousand lines ahead, and takes the lines of the loop's sessions. The key alone decides
 // the session of a line, so the lines of a key stay in order.

@@ -40,7 +40,7 @@ type form struct {
 // usual is the key length of most plans. It is a constant because a copy of constant length is compiled without a call.
 const usual = 16
 
-// sheet holds many equal requests, for ops that differ only in their keys and values and go to all endpoints. All requests of a write are copied at
+// sheet is a template of many equal requests, for ops that differ only in their keys and values and go to all endpoints. All requests of a write are copied at
 // once, and then keys and values are stamped onto them.
 type sheet struct {
 	fits     bool   // the step's ops fit a sheet

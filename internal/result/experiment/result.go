@@ -358,9 +358,9 @@ func number(f float64) *float64 {
 	return &f
 }
 
-// Foresee returns how large a difference must be for an experiment to find it nine times in ten, in standard deviations between runs, and the number
+// DetectableBy returns how large a difference must be for an experiment to find it nine times in ten, in standard deviations between runs, and the number
 // of comparisons at most among which that is. The plan is the baseline's. A comparison that only the runs can rule out counts.
-func Foresee(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) {
+func DetectableBy(e *plan.Experiment, p *plan.Plan) (deviations float64, family int) {
 	for _, ph := range p.Phases {
 		for _, m := range metricsOf(e.Compare) {
 			for _, o := range ph.Ops {

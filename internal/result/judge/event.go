@@ -90,7 +90,7 @@ func (p *phase) event(at string, e *run.Event, a *aftermath) {
 	}
 }
 
-// aftermath finds the effects of an event.
+// aftermath finds the effects of an event: the figures before, during and after it, and the time of recovery.
 type aftermath struct {
 	series *Series
 	rows   []second // of the plateau

@@ -14,9 +14,9 @@ import (
 // deleted is the prefix of a directory that is being deleted.
 const deleted = ".deleted-"
 
-// Doomed returns everything that is deleted along with the given names: an experiment takes its runs with it. A run of an existing experiment that is
+// DeletedWith returns everything that is deleted along with the given names: an experiment takes its runs with it. A run of an existing experiment that is
 // not also deleted is an error, and so is a name that does not exist.
-func Doomed(root string, ids []string) ([]string, error) {
+func DeletedWith(root string, ids []string) ([]string, error) {
 	var all []string
 	add := func(id string) {
 		if !slices.Contains(all, id) {

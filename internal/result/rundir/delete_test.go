@@ -12,18 +12,18 @@ import (
 
 func TestDelete(t *testing.T) {
 	root, x := study(t)
-	_, err := Doomed(root, []string{"r1"})
+	_, err := DeletedWith(root, []string{"r1"})
 	require.EqualError(t, err, "run r1 is one of experiment "+x.ID+", which would lose it: delete the experiment")
-	_, err = Doomed(root, []string{"none"})
+	_, err = DeletedWith(root, []string{"none"})
 	require.EqualError(t, err, "no run none in "+root)
-	_, err = Doomed(root, []string{"../x"})
+	_, err = DeletedWith(root, []string{"../x"})
 	require.ErrorContains(t, err, "a name has")
-	all, err := Doomed(root, []string{id, "r1", x.ID, id})
+	all, err := DeletedWith(root, []string{id, "r1", x.ID, id})
 	require.NoError(t, err)
 	require.Equal(t, []string{x.ID, "r1", "r2", id}, all)
 
 	require.NoError(t, Delete(root, x.ID))
-	all, err = Doomed(root, []string{"r1"})
+	all, err = DeletedWith(root, []string{"r1"})
 	require.NoError(t, err, "what a crash in the middle has left can go by itself")
 	require.Equal(t, []string{"r1"}, all)
 	for _, name := range []string{"r1", "r2", id} {

@@ -23,7 +23,7 @@ func TestNamesThatNoRunCanHave(t *testing.T) {
 		_, plan := Plan(root, id)
 		_, tables := Tables(root, id)
 		_, _, reopened := Reopen(root, id)
-		_, doomed := Doomed(root, []string{id})
+		_, doomed := DeletedWith(root, []string{id})
 		_, packable := Packable(root, []string{id})
 		for i, err := range []error{
 			created, begun, loaded, experiment, plan, tables, reopened, doomed, packable,
@@ -69,7 +69,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	require.EqualError(t, err, "run y is unfinished: it has no result.json")
 	_, _, err = Reopen(root, "z")
 	require.EqualError(t, err, "no run z in "+root)
-	_, err = Doomed(root, []string{"z"})
+	_, err = DeletedWith(root, []string{"z"})
 	require.EqualError(t, err, "no run z in "+root)
 	require.ErrorIs(t, Delete(root, "z"), os.ErrNotExist)
 	_, err = List(filepath.Join(root, "x", planFile, "none"))

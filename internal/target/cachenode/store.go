@@ -107,8 +107,8 @@ func (s *store) lend(e *entry) (done func()) {
 	}
 }
 
-// let frees the room of an entry's value, at once or when nobody is sending it any more.
-func (s *store) let(e *entry) {
+// release subtracts an entry's value from the memory in use: at once or, if a reply is still sending it, when that is done.
+func (s *store) release(e *entry) {
 	if e.loan != nil && e.loan.readers > 0 {
 		e.loan.gone = true
 	} else {
@@ -264,7 +264,7 @@ func (s *store) put(db int, key, value []byte) *entry {
 	if !s.makeRoom(grown, e) {
 		return nil
 	}
-	s.let(e)
+	s.release(e)
 	s.used += int64(len(value))
 	e.value = value
 	return e
@@ -285,7 +285,7 @@ func (s *store) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.recent.next; e != &s.recent; e = e.next {
-		s.let(e)
+		s.release(e)
 		s.used -= cost(len(e.key), 0)
 	}
 	lent := s.used
@@ -321,7 +321,7 @@ func (s *store) remove(e *entry) {
 	delete(s.keys[e.db], e.key)
 	s.setExpiry(e, 0)
 	s.order.remove(e)
-	s.let(e)
+	s.release(e)
 	s.used -= cost(len(e.key), 0)
 }
 

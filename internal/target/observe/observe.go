@@ -47,7 +47,7 @@ type Probe interface {
 	Close()
 }
 
-// Means are what probes need.
+// Means are the dependencies of probes.
 type Means struct {
 	Drivers []driver.Driver
 	Secrets func(name string) (string, error)
