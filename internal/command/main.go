@@ -177,7 +177,7 @@ user or the plan, 6 something could not be run. If several apply, the first of 2
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newCapacity(), newBench(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
+	root.AddCommand(newCapacity(), newBench(), newSize(), newDisk(), newClean(), newRun(), newCoordinator(), newWorker(), newToken(), newDeploy(), newTarget(), newPlan(), newRuns(), newReport(), newTrace(), newLog(), newExplain(), newSelfcheck(), newVerify(), newVersion(),
 		newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

@@ -111,6 +111,15 @@ func (v *validator) keyFile(at part, k *Keys) {
 func (v *validator) requested(ph *Phase, t *Target, d *Dataset, at part) {
 	file := "dataset." + d.Name + ".keys.file"
 	whole := d.Keys.File != nil && d.Keys.File.Form == vegetaForm
+	if tr := ph.Trace(); tr != nil && tr.Form == requestsForm {
+		for _, op := range ph.opsOn(t, d) {
+			if !v.sendsKeys(t, op) {
+				v.fault(fmt.Sprintf("%s: op %s of a trace of whole requests", at.where, dialect.Quote(op)),
+					fmt.Sprintf("Write op %q { request { form = %q } } in target %q, as the plan that loadgen trace import writes.", op, requestsForm, t.Name), at.path)
+			}
+		}
+		return
+	}
 	for _, op := range ph.opsOn(t, d) {
 		switch sends := v.sendsKeys(t, op); {
 		case whole && !sends:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -21,10 +22,13 @@ const (
 	maxTraceName = 40 // bytes of an op's name
 )
 
+// requestsForm is the form of a trace of whole requests, each sent by the target's op of its name.
+const requestsForm = "requests"
+
 // Trace is a file of recorded ops, whose times an open load keeps. Each worker reads the file where the load runs.
 type Trace struct {
 	File    string       `json:"file"`             // as written in the plan
-	Form    string       `json:"form"`             // "cache", "csv" or "json"
+	Form    string       `json:"form"`             // "cache", "csv", "json" or "requests"
 	Speed   float64      `json:"speed"`            // open load: replay speed relative to the recording; closed load: 0
 	Loop    bool         `json:"loop,omitempty"`   // closed load: start again at the trace's end
 	Even    bool         `json:"even"`             // ops are due at even intervals, at the load's rate, instead of at the trace's times
@@ -124,6 +128,13 @@ func (b *block) look(t *Trace, timed bool) (facts TraceFacts, ok bool) {
 	}
 	t.SHA256, t.Length, t.Lines, t.Ops, t.LeftOut = facts.SHA256, facts.Length, facts.Lines, counts(facts.Ops), counts(facts.LeftOut)
 	t.ops = nil
+	if t.Form == requestsForm {
+		for _, name := range slices.Sorted(maps.Keys(facts.Ops)) {
+			t.ops = append(t.ops, Weight{name, float64(facts.Ops[name])})
+		}
+		slices.SortStableFunc(t.ops, func(a, b Weight) int { return cmp.Compare(verbFor(a.Op), verbFor(b.Op)) })
+		return facts, true
+	}
 	for verb, n := range facts.Verbs {
 		if n > 0 {
 			t.ops = append(t.ops, Weight{driver.Verb(verb).String(), float64(n)})
@@ -146,7 +157,7 @@ var sha256Pattern = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // trace checks the trace of a load.
 func (v *validator) trace(ph *Phase, t *Trace, at part) {
-	v.oneOf(at, "form", t.Form, "cache", "csv", "json")
+	v.oneOf(at, "form", t.Form, "cache", "csv", "json", requestsForm)
 	if t.File == "" || len(t.File) > dialect.MaxString {
 		v.fault(fmt.Sprintf("%s: file = %s", at.where, dialect.Quote(t.File)), `Write the path of a file: file = "trace.csv".`, at.path+".file")
 	}

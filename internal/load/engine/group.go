@@ -303,10 +303,10 @@ func (g *group) equip(l *loop, source *workload.Source, step worker.Step) {
 	}
 	if step.Kind.Timed() && g.trace != nil {
 		if c != nil {
-			l.feed = newRerun(l, source, c, g.trace)
+			l.feed = newRerun(l, source, c, g.plan.Words(), g.trace)
 			return
 		}
-		l.feed = newReplay(l, source, g.phase.Open, g.trace)
+		l.feed = newReplay(l, source, g.phase.Open, g.plan.Words(), g.trace)
 		return
 	}
 	if step.Kind.Timed() && ph.Schedule() != nil {

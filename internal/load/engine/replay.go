@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -28,9 +29,9 @@ type replayFeed struct {
 }
 
 // newReplay makes the feed of a step that replays a trace.
-func newReplay(l *loop, source *workload.Source, o *plan.Open, open func(context.Context) (io.ReadSeekCloser, error)) *replayFeed {
+func newReplay(l *loop, source *workload.Source, o *plan.Open, words driver.Words, open func(context.Context) (io.ReadSeekCloser, error)) *replayFeed {
 	f := &replayFeed{
-		tape: newTape(l, source, o.Trace, o.Sessions, open), held: newWaiters(len(l.sessions)),
+		tape: newTape(l, source, o.Trace, o.Sessions, words, open), held: newWaiters(len(l.sessions)),
 		l: l, pipeline: o.Pipeline, shed: o.Sheds(), lasts: int64(o.Duration), drain: int64(o.Drain),
 	}
 	f.timed = true

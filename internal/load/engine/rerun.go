@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadgen/loadgen/internal/plan/op"
 	"github.com/loadgen/loadgen/internal/plan/workload"
+	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
@@ -31,9 +32,9 @@ type rerunFeed struct {
 }
 
 // newRerun makes the feed of a step whose closed sessions replay a trace.
-func newRerun(l *loop, source *workload.Source, c *plan.Closed, open func(context.Context) (io.ReadSeekCloser, error)) *rerunFeed {
+func newRerun(l *loop, source *workload.Source, c *plan.Closed, words driver.Words, open func(context.Context) (io.ReadSeekCloser, error)) *rerunFeed {
 	f := &rerunFeed{
-		tape: newTape(l, source, c.Trace, c.Sessions, open), held: newWaiters(len(l.sessions)), l: l,
+		tape: newTape(l, source, c.Trace, c.Sessions, words, open), held: newWaiters(len(l.sessions)), l: l,
 		pipeline: c.Pipeline, ramp: c.Ramp, lasts: int64(c.Duration), free: make([]int, len(l.sessions)),
 	}
 	f.limit = c.Iterations

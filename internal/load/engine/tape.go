@@ -20,15 +20,17 @@ const (
 	chunks    = 8         // how many chunks the reader is ahead
 	mostHeld  = 64 * 1024 // the most ops of a loop that wait for their sessions; at this number the loop takes no more from the trace
 	arenaSize = chunkOps * 64
+	mostBytes = 4 << 20 // of a chunk's keys, but for the last one's
 )
 
 // tape reads a trace for one loop.
 //
 // For every loop, a goroutine reads the whole trace, a few thousand lines ahead, and takes the lines of the loop's sessions. The key alone decides
-// the session of a line, so the lines of a key stay in order.
+// the session of a line, so the lines of a key stay in order; of whole requests, the client does.
 type tape struct {
 	t     *plan.Trace
 	timed bool
+	words driver.Words
 	value driver.Value
 	fills bool // keys that gets miss are put, in the trace's sizes
 	file  func(context.Context) (io.ReadSeekCloser, error)
@@ -76,6 +78,8 @@ type chunk struct {
 	err  error // why the trace ended after ops
 }
 
+func (c *chunk) full() bool { return len(c.ops) == chunkOps || len(c.keys) > mostBytes }
+
 // traced is an op of a trace.
 type traced struct {
 	due     int64 // when it is due, from the step's start
@@ -89,9 +93,9 @@ type traced struct {
 }
 
 // newTape returns the tape of a loop's sessions, for a trace that all sessions replay.
-func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, open func(context.Context) (io.ReadSeekCloser, error)) tape {
+func newTape(l *loop, source *workload.Source, t *plan.Trace, all int, words driver.Words, open func(context.Context) (io.ReadSeekCloser, error)) tape {
 	here := len(l.sessions)
-	return tape{t: t, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here), fills: l.fills != nil}
+	return tape{t: t, words: words, value: source.Value(), file: open, from: l.sessions[0].id, here: here, all: all, taken: make([]int64, here), fills: l.fills != nil}
 }
 
 func (p *tape) open() {
@@ -130,6 +134,10 @@ func (p *tape) read(ctx context.Context) {
 		p.pass(&chunk{err: err})
 		return
 	}
+	if err := lines.Named(p.words); err != nil {
+		p.pass(&chunk{err: fmt.Errorf("trace %s: %w", p.t.File, err)})
+		return
+	}
 	lines.Lacking(p.value.Size, p.value.TTL)
 	if p.fills {
 		lines.Filling()
@@ -139,8 +147,9 @@ func (p *tape) read(ctx context.Context) {
 			return
 		}
 		if err == nil && more {
-			_, err = file.Seek(0, io.SeekStart)
-			lines.Reset(file)
+			if _, err = file.Seek(0, io.SeekStart); err == nil {
+				err = lines.Reset(file)
+			}
 		}
 		if err != nil {
 			c.err, more = fmt.Errorf("trace %s:%w", p.t.File, err), false
@@ -172,10 +181,10 @@ func (p *tape) lap(c *chunk, lines *trace.Reader) (last *chunk, more bool, err e
 		if p.spent == p.here {
 			return c, false, nil
 		}
-		if len(c.ops) == chunkOps && p.pass(c) {
+		if c.full() && p.pass(c) {
 			c = p.blank()
 		}
-		if c == nil || len(c.ops) == chunkOps {
+		if c == nil || c.full() {
 			return nil, false, nil
 		}
 	}
@@ -193,9 +202,13 @@ func (p *tape) closing() bool {
 
 // add takes a line if it is for one of the loop's sessions and that session may have more.
 func (p *tape) add(c *chunk, rec *trace.Record) bool {
-	h := fnv.New64a()
-	_, _ = h.Write(rec.Key) // a hash never fails
-	s := int(h.Sum64()%uint64(p.all)) - p.from
+	of := uint64(rec.Client)
+	if p.t.Form != trace.Requests {
+		h := fnv.New64a()
+		_, _ = h.Write(rec.Key) // a hash never fails
+		of = h.Sum64()
+	}
+	s := int(of%uint64(p.all)) - p.from
 	if s < 0 || s >= p.here || p.limit > 0 && p.taken[s] == p.limit {
 		return false
 	}

@@ -8,6 +8,8 @@
 //	csv     named by the first line: time, op and key, optionally size and ttl; others are ignored
 //	json    an object with fields of these names, text or numbers
 //
+// The form requests holds whole requests, see [Requests].
+//
 // Times and TTLs are seconds, with or without a fraction. Times never decrease. A TTL of 0 means none. If times do not matter, they are
 // ignored, and csv and json may lack them.
 //
@@ -49,19 +51,23 @@ type Record struct {
 	Key  []byte // valid until the next call of Next
 	Size int    // size of a put's value, in bytes; for a get, see Filling
 	TTL  uint32 // ms; 0 for none
+
+	Client uint32 // who sent it, in the form Requests
+	name   int    // index of its name there
 }
 
 // Reader reads a trace line by line. An error in a line is a *rowfile.Error.
 type Reader struct {
-	lines *rowfile.Reader
-	timed bool
-	began bool
-	first int64
-	last  int64
-	op    []byte // op of the line read last
-	size  int    // for a put whose line has none
-	ttl   uint32 // for a put whose line has none
-	fills bool   // the sizes of gets matter
+	lines  *rowfile.Reader // unless packed
+	packed *packed         // in the form Requests
+	timed  bool
+	began  bool
+	first  int64
+	last   int64
+	op     []byte // op of the line read last
+	size   int    // for a put whose line has none
+	ttl    uint32 // for a put whose line has none
+	fills  bool   // the sizes of gets matter
 }
 
 // The fields of a line. The first ones are required, see NewReader.
@@ -77,13 +83,16 @@ const (
 func NewReader(r io.Reader, form string, timed bool) (*Reader, error) {
 	kind, columns := rowfile.CSV, []int(nil)
 	switch form {
+	case Requests:
+		p := &packed{}
+		return &Reader{timed: timed, packed: p}, p.reset(r)
 	case "cache":
 		columns = []int{timeField: 0, keyField: 1, sizeField: 3, opField: 5, ttlField: 6}
 	case "csv":
 	case "json":
 		kind = rowfile.JSON
 	default:
-		return nil, fmt.Errorf("a trace of form %q: there are cache, csv and json", form)
+		return nil, fmt.Errorf("a trace of form %q: there are cache, csv, json and requests", form)
 	}
 	needed := timeField
 	if timed {
@@ -98,15 +107,49 @@ func (t *Reader) Lacking(size int, ttl uint32) { t.size, t.ttl = size, ttl }
 // Filling makes the reader use the sizes of gets, which are those of the values found. A get has size 0 if its line has none.
 func (t *Reader) Filling() { t.fills = true }
 
+// Named sets the verbs of the names that a trace of form Requests has.
+func (t *Reader) Named(words driver.Words) error {
+	if t.packed == nil {
+		return nil
+	}
+	t.packed.verbs = make([]driver.Verb, len(t.packed.head.Names))
+	for i, name := range t.packed.head.Names {
+		verb, ok := words.Verb(name)
+		if !ok {
+			return fmt.Errorf("op %q, which the plan does not have", name)
+		}
+		t.packed.verbs[i] = verb
+	}
+	return nil
+}
+
 // Reset starts again at the beginning of the same trace.
-func (t *Reader) Reset(r io.Reader) {
-	t.lines.Reset(r)
+func (t *Reader) Reset(r io.Reader) error {
 	t.began = false
+	if t.packed != nil {
+		return t.packed.reset(r)
+	}
+	t.lines.Reset(r)
+	return nil
 }
 
 // Next reads the next line that is an op; ok is false for one that is left out. It returns io.EOF at the end, and a *rowfile.Error for a line that
 // cannot be read.
 func (t *Reader) Next(rec *Record) (ok bool, err error) {
+	if p := t.packed; p != nil {
+		if err := p.next(rec); err != nil {
+			return false, err
+		}
+		if !t.began {
+			t.began, t.first = true, rec.At
+		}
+		t.op, t.last = append(t.op[:0], p.head.Names[rec.name]...), rec.At
+		rec.At -= t.first
+		if !t.timed {
+			rec.At = 0
+		}
+		return true, nil
+	}
 	if err := t.lines.Next(); err != nil {
 		return false, err
 	}
@@ -216,6 +259,14 @@ func verbOf(name []byte) (driver.Verb, bool) {
 	return 0, false
 }
 
+// line returns the number of the line or request read last.
+func (t *Reader) line() int64 {
+	if t.packed != nil {
+		return t.packed.n
+	}
+	return t.lines.Line()
+}
+
 // Facts holds the results of reading a trace.
 type Facts struct {
 	SHA256  string // hash of the trace's bytes, in lower-case hex
@@ -230,7 +281,8 @@ type Facts struct {
 // Read reads all of a trace and returns facts about it; timed says whether times matter.
 func Read(r io.Reader, form string, timed bool) (Facts, error) {
 	sum := sha256.New()
-	t, err := NewReader(io.TeeReader(r, sum), form, timed)
+	all := io.TeeReader(r, sum)
+	t, err := NewReader(all, form, timed)
 	if err != nil {
 		return Facts{}, err
 	}
@@ -249,7 +301,9 @@ func Read(r io.Reader, form string, timed bool) (Facts, error) {
 			into = f.LeftOut
 		} else {
 			f.Lines++
-			f.Verbs[rec.Verb]++
+			if t.packed == nil {
+				f.Verbs[rec.Verb]++
+			}
 			f.Size = max(f.Size, rec.Size)
 		}
 		name := string(t.Op()[:min(len(t.Op()), 40)])
@@ -259,7 +313,10 @@ func Read(r io.Reader, form string, timed bool) (Facts, error) {
 		into[name]++
 	}
 	if f.Lines == 0 {
-		return Facts{}, &rowfile.Error{Line: max(t.lines.Line(), 1), Column: 1, What: "no line of the trace is an op"}
+		return Facts{}, &rowfile.Error{Line: max(t.line(), 1), Column: 1, What: "no line of the trace is an op"}
+	}
+	if _, err := io.Copy(io.Discard, all); err != nil { // what a decompressor left
+		return Facts{}, err
 	}
 	f.Span = t.last - t.first
 	f.SHA256 = hex.EncodeToString(sum.Sum(nil))

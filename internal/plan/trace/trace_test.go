@@ -89,7 +89,7 @@ func TestMistakesInTraces(t *testing.T) {
 		{"json", "{\"time\":1,\"op\":\"get\",\"key\":\"a\"}\ntime,op,key\n", "2:2: no JSON: "},
 		{"csv", "op,b,key\n", `1:1: no column "time": the first line names the columns, and there has to be op, key, time`},
 		{"csv", "", "1:1: no line"},
-		{"parquet", "", "there are cache, csv and json"},
+		{"parquet", "", "there are cache, csv, json and requests"},
 	} {
 		_, err := Read(strings.NewReader(c.text), c.form, true)
 		require.ErrorContains(t, err, c.want, "%.40q", c.text)
@@ -131,11 +131,15 @@ func TestWithoutTimes(t *testing.T) {
 // Whatever the bytes, reading ends, and its results are within bounds.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(published), uint8(0))
+	f.Add(requests(f), uint8(3))
 	f.Add([]byte("time,op,key\n1,get,a\n"), uint8(1))
 	f.Add([]byte(`{"time":1,"op":"set","key":"a","size":3}`), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, which uint8) {
-		form := []string{"cache", "csv", "json"}[which%3]
+		form := []string{"cache", "csv", "json", Requests}[which%4]
 		r, err := NewReader(strings.NewReader(string(b)), form, true)
+		if form == Requests && err != nil {
+			return
+		}
 		require.NoError(t, err)
 		var rec Record
 		last := int64(0)
@@ -148,7 +152,7 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			require.GreaterOrEqual(t, rec.At, last)
-			require.True(t, len(rec.Key) > 0 && len(rec.Key) <= 250 && rec.Size >= 0 && rec.Size <= maxValue && rec.TTL <= maxTTL)
+			require.True(t, len(rec.Key) > 0 && (len(rec.Key) <= 250 || form == Requests && len(rec.Key) <= MaxRequest) && rec.Size >= 0 && rec.Size <= maxValue && rec.TTL <= maxTTL)
 			last = rec.At
 		}
 	})

@@ -336,6 +336,9 @@ func (a *ask) outline(c *codec, b []byte) int {
 
 // parse reads a reply of any kind, whole.
 func (a *ask) parse(c *codec, b []byte, reply *driver.Reply, read reader) (int, error) {
+	if a.block || a.selects {
+		return a.parseAll(c, b, reply, read)
+	}
 	if a.rules.usual {
 		if value, n := shortBulk(b); n > 0 {
 			*reply = driver.Reply{Value: value} // ok

@@ -9,10 +9,13 @@ import (
 
 // ask is a compiled form. It is immutable.
 type ask struct {
-	verb   driver.Verb
-	args   []form.Template
-	script string // run by EVALSHA; "" for none
-	rules  rules
+	verb    driver.Verb
+	args    []form.Template
+	script  string // run by EVALSHA; "" for none
+	whole   bool   // the key is the request
+	block   bool   // the request is a transaction
+	selects bool   // a SELECT stands before it
+	rules   rules
 
 	pieces []piece // the arguments as they are sent
 	tail   []byte  // the bytes after the last piece
@@ -32,6 +35,9 @@ type piece struct {
 
 // lay compiles the pieces for a run.
 func (a *ask) lay(run string) {
+	if a.whole {
+		return
+	}
 	lead := appendHead(nil, len(a.args))
 	keys, values, free := 0, 0, false
 	for _, t := range a.args {
@@ -69,6 +75,9 @@ func appendHead(dst []byte, n int) []byte { return appendLength(append(dst, '*')
 
 // append appends a request.
 func (a *ask) append(dst []byte, req *driver.Request) []byte {
+	if a.whole {
+		return append(dst, req.Key...)
+	}
 	if req.Asking {
 		dst = append(dst, asking...)
 	}

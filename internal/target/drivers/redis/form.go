@@ -24,7 +24,12 @@ type Form struct {
 // Request is a command.
 type Request struct {
 	// Command is the command's name and its arguments. Only the arguments may have placeholders.
-	Command []string `hcl:"command" json:"command"`
+	Command []string `hcl:"command,optional" json:"command"`
+	// Form is "requests" if the key is the request, from a trace of whole requests, and "transactions" if it is a MULTI, commands and an EXEC. Command
+	// is empty then.
+	Form string `hcl:"form,optional" json:"form,omitempty"`
+	// Selects says that a SELECT stands before each request of such a trace.
+	Selects bool `hcl:"selects,optional" json:"selects,omitempty"`
 	// Script is the text of a Lua script. Each connection loads it, and its SHA-1 is inserted after EVALSHA or EVALSHA_RO.
 	Script string `hcl:"script,optional" json:"script"`
 }
@@ -51,6 +56,9 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 		return form.Wording{}, err
 	}
 	if cfg, ok := config.(*Config); ok && cfg.Cluster {
+		if a.whole {
+			return form.Wording{}, errors.New("form is for whole requests, which have no slot: replay the trace of each node on a server that is not of a cluster")
+		}
 		if err := a.routed(); err != nil {
 			return form.Wording{}, err
 		}
@@ -58,6 +66,10 @@ func (Driver) CheckForm(config any, f driver.Form) (form.Wording, error) {
 	w := form.Wording{Outcomes: []driver.Outcome{driver.OK, driver.Miss}}
 	if e := f.Words.(*Form).Expect; e != nil && len(e.QuorumFailed) > 0 {
 		w.Outcomes = append(w.Outcomes, driver.QuorumFailed)
+	}
+	if a.whole {
+		w.Keyed, w.Requests = true, true
+		return w, nil
 	}
 	for _, t := range a.args {
 		w.Take(t)
@@ -74,6 +86,9 @@ func (Driver) ShowForm(_ any, f driver.Form, sample *driver.Request, run string)
 	a, err := compile(f)
 	if err != nil {
 		return err.Error()
+	}
+	if a.whole {
+		return "the requests of the phase's trace"
 	}
 	var words []string
 	for _, t := range a.args {
@@ -106,7 +121,15 @@ func compile(f driver.Form) (*ask, error) {
 		return nil, fmt.Errorf("redis: form is a %T, want a *redis.Form", f.Words)
 	}
 	command := words.Request.Command
-	switch {
+	switch form := words.Request.Form; {
+	case form != "" && len(command) > 0:
+		return nil, errors.New("command beside form: leave one of them out")
+	case form == requests || form == transactions:
+		return wholeRequests(f.Verb, words)
+	case form != "":
+		return nil, fmt.Errorf("form is %.40q: write %q or %q, for the requests of a trace, or leave it out and write command", form, requests, transactions)
+	case words.Request.Selects:
+		return nil, errors.New("selects without form: it is for the requests of a trace")
 	case len(command) == 0 || command[0] == "":
 		return nil, errors.New(`command is empty: write its name and arguments, such as ["HGETALL", "{key}"]`)
 	case len(command) > maxArguments:

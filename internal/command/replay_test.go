@@ -1,0 +1,116 @@
+package command_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/loadgen/loadgen/internal/servertest"
+)
+
+// commandstats returns how often a server has carried out each command, but for those that look at it.
+func commandstats(l *link) map[string]string {
+	l.t.Helper()
+	calls := map[string]string{}
+	for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(l.ask("INFO", "commandstats"), -1) {
+		calls[m[1]] = m[2]
+	}
+	for _, own := range []string{"info", "ping", "config|get", "monitor", "command|info", "client|setname", "hello"} {
+		delete(calls, own)
+	}
+	return calls
+}
+
+// TestReplayOfARecording records by MONITOR what three clients ask of a Redis in two databases, and replays it on another: both have carried out the
+// same commands, and hold the same.
+func TestReplayOfARecording(t *testing.T) {
+	t.Parallel()
+	servers := []*servertest.Server{servertest.StartRedis(t, "--enable-debug-command", "yes"), servertest.StartRedis(t, "--enable-debug-command", "yes")}
+	watch := dial(t, servers[0].Addr)
+	require.Equal(t, "OK", watch.ask("MONITOR"))
+	recorded := filepath.Join(t.TempDir(), "monitor.txt")
+	text := make(chan string, 1)
+	go func() {
+		var b strings.Builder
+		in := bufio.NewScanner(watch.in)
+		for in.Scan() && !strings.Contains(in.Text(), `"ECHO" "the end"`) {
+			b.WriteString(in.Text() + "\n")
+		}
+		text <- b.String()
+	}()
+	clients := []*link{dial(t, servers[0].Addr), dial(t, servers[0].Addr), dial(t, servers[0].Addr)}
+	clients[0].ask("FLUSHDB")
+	clients[2].ask("SELECT", "3")
+	for i := range 300 {
+		c := clients[i%3]
+		key := fmt.Sprintf("key \r\n\x00%d", i%7)
+		c.ask("SET", key, strings.Repeat("v\xff", i))
+		c.ask("APPEND", key, "\"\\")
+		c.ask("GET", key)
+		if i%50 == 0 {
+			require.Equal(t, "OK", c.ask("MULTI"))
+			require.Equal(t, "QUEUED", c.ask("INCR", "n"))
+			require.Equal(t, "QUEUED", c.ask("LPUSH", "list", "a"))
+			require.Equal(t, "2", c.ask("EXEC"))
+			c.reply() // the first of its two elements
+			c.reply()
+		}
+	}
+	clients[0].ask("EVAL", `return redis.call("INCR", KEYS[1])`, "1", "by script")
+	clients[0].ask("ECHO", "the end")
+	require.NoError(t, os.WriteFile(recorded, []byte(<-text), 0o600))
+
+	stem := filepath.Join(t.TempDir(), "shop")
+	out, err := command(t, "trace", "import", recorded, "-o", stem).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "left out        1  lua\n")
+	require.Contains(t, string(out), "left out        1  manages the server: --allow FLUSHDB\n")
+	again, err := command(t, "trace", "import", recorded, "-o", stem).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(again), "already exists: name another stem, or overwrite it with --force")
+	info, err := os.Stat(stem + ".trace")
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+
+	r := beginFile(t, stem+".hcl", "-var", nodes(servers[1].Addr)).whole()
+	ops := r.Phase["replay"].Op
+	for name, n := range map[string]uint64{"set": 300, "get": 300, "command_append": 300, "multi": 6, "eval": 1, "select": 1} {
+		require.Equal(t, n, ops[name].OK, name)
+	}
+	was, is := dial(t, servers[0].Addr), dial(t, servers[1].Addr)
+	before, after := commandstats(was), commandstats(is)
+	for _, of := range []map[string]string{before, after} {
+		for _, own := range []string{"select", "flushdb", "echo"} { // a SELECT stands before each request; the others were left out, or not recorded
+			delete(of, own)
+		}
+	}
+	require.Equal(t, before, after)
+	for _, database := range []string{"0", "3"} {
+		was.ask("SELECT", database)
+		is.ask("SELECT", database)
+		require.Equal(t, was.ask("DEBUG", "DIGEST"), is.ask("DEBUG", "DIGEST"), "database %s", database)
+	}
+}
+
+// TestReplayOfAnAccessLog replays what nginx has logged.
+func TestReplayOfAnAccessLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&log, "10.0.0.%d - - [28/Nov/2026:00:18:%02d +0000] \"GET /page?n=%d HTTP/1.1\" 200 3 \"-\" \"-\"\n", i%4, i/20, i)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "access.log"), []byte(log.String()+"nonsense\n"), 0o600))
+	out, err := command(t, "trace", "import", filepath.Join(dir, "access.log"), "-o", filepath.Join(dir, "site")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "41 records: 40 requests\n  left out        1  not a line of this form\n")
+	hits := servertest.Nginx(t, 0, nil)
+	r := beginFile(t, filepath.Join(dir, "site.hcl"), "-var", nodes(hits.Addr)).whole()
+	require.EqualValues(t, 40, r.Phase["replay"].Op["get_request"].Due)
+}

@@ -1,0 +1,215 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+// read returns a recording's requests, copied, and its ledger.
+func read(t *testing.T, text []byte, o Options) (all []Record, form string, l Ledger) {
+	t.Helper()
+	r, form, closing, err := Open(bytes.NewReader(text), o, &l)
+	require.NoError(t, err)
+	defer closing()
+	for {
+		var rec Record
+		err := r.Next(&rec)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		var commands [][][]byte
+		for _, words := range rec.Commands {
+			var own [][]byte
+			for _, w := range words {
+				own = append(own, bytes.Clone(w))
+			}
+			commands = append(commands, own)
+		}
+		rec.Commands = commands
+		all = append(all, rec)
+	}
+	balances(t, l)
+	return all, form, l
+}
+
+func balances(t *testing.T, l Ledger) {
+	t.Helper()
+	sum := l.Ops
+	for _, n := range l.LeftOut {
+		sum += n
+	}
+	require.Equal(t, l.Records, sum, "%v", l)
+}
+
+func recorded(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	return text
+}
+
+// TestLedgersOfRecordings: the ledgers were counted by hand, and MONITOR's by the servers that were recorded.
+func TestLedgersOfRecordings(t *testing.T) {
+	monitored := func(ops, connection int64) Ledger {
+		return Ledger{Records: ops + connection + 6, Ops: ops, LeftOut: map[string]int64{"secret": 3, "connection": connection, "lua": 3}}
+	}
+	access := Ledger{Records: 5, Ops: 2, LeftOut: map[string]int64{"no valid request line": 3}}
+	for _, c := range []struct {
+		name, form string
+		want       Ledger
+	}{
+		{"monitor-redis-6.2.txt", Monitor, monitored(25, 2)},
+		{"monitor-redis-7.0.txt", Monitor, monitored(26, 3)},
+		{"monitor-valkey-8.1.txt", Monitor, monitored(26, 3)},
+		{"nginx-combined.log", Combined, access},
+		{"nginx.json", Access, access},
+	} {
+		_, form, l := read(t, recorded(t, c.name), Options{})
+		require.Equal(t, c.form, form, c.name)
+		require.Equal(t, c.want, l, c.name)
+	}
+}
+
+func TestCommandsOfPackets(t *testing.T) {
+	all, form, l := read(t, recorded(t, "redis.pcap"), Options{Allow: []string{"CONFIG"}})
+	require.Equal(t, Packets, form)
+	names, clients := map[string]int{}, map[string]bool{}
+	for _, r := range all {
+		names[strings.ToLower(r.Name)]++
+		clients[r.Client] = true
+	}
+	require.Equal(t, map[string]int{ // as the server counted them
+		"get": 39, "set": 19, "hgetall": 10, "incr": 7, "smembers": 5, "lrange": 5, "sadd": 4, "zadd": 4, "hset": 3, "zrange": 3, "lpush": 1, "ping": 6,
+		"config": 3, "info": 1, "command": 1,
+	}, names)
+	require.Len(t, clients, 5)
+	require.EqualValues(t, len(all), l.Ops)
+}
+
+// line returns a line of MONITOR, of a client.
+func line(at int, client, command string) string {
+	return fmt.Sprintf("%d.000000 [0 %s] %s\n", at, client, command)
+}
+
+func TestMonitorIsReadByteForByte(t *testing.T) {
+	all, _, _ := read(t, recorded(t, "monitor-redis-7.0.txt"), Options{})
+	require.Equal(t, Record{
+		At: 1795824949492071000, Tick: 1000, Client: "127.0.0.1:54546", Database: "0", Name: "SET",
+		Commands: [][][]byte{{[]byte("SET"), []byte("user:1"), []byte("bin\x00\x01\xff\xfe\"quote\\back\r\nnew\tline\a\b")}},
+	}, all[0])
+	require.Empty(t, all[1].Commands[0][2])
+	var block Record
+	for _, r := range all {
+		if len(r.Commands) > 1 {
+			block = r
+		}
+	}
+	require.Equal(t, "MULTI", block.Name)
+	require.EqualValues(t, 1795824949492377000, block.At)
+	require.Equal(t, [][][]byte{
+		{[]byte("MULTI")}, {[]byte("INCR"), []byte("n")}, {[]byte("LPUSH"), []byte("l"), []byte("a"), []byte("b")}, {[]byte("EXEC")},
+	}, block.Commands)
+}
+
+func TestWhatIsLeftOutOfMonitor(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		ops  int64
+		left map[string]int64
+	}{
+		{line(1, "a", `"GET" "k"`) + `2.000000 [0 a] "SET" "k" "v`, 1, map[string]int64{cut: 1}},
+		{line(1, "a", `"GET" "k"`) + "mixed\n" + line(2, "a", `"GET" "\q"`), 1, map[string]int64{strange: 2}},
+		{line(1, "a", `"FLUSHALL"`) + line(1, "a", `"KEYS" "*"`), 1, map[string]int64{managing + "FLUSHALL": 1}},
+		{line(1, "a", `"FT.SEARCH" "i"`), 0, map[string]int64{"unknown command: --allow FT.SEARCH": 1}},
+		{line(1, "a", `"MULTI"`) + line(1, "a", `"GET" "k"`), 0, map[string]int64{"a transaction without EXEC": 2}},
+		{line(1, "a", `"MULTI"`) + line(1, "b", `"GET" "k"`) + line(1, "a", `"DISCARD"`), 1, map[string]int64{"a transaction that was discarded": 2}},
+		{
+			line(1, "a", `"MULTI"`) + line(1, "a", `"CONFIG" "GET" "x"`) + line(1, "a", `"EXEC"`), 0,
+			map[string]int64{"a transaction with a request that is left out": 3},
+		},
+	} {
+		_, _, l := read(t, []byte(c.text), Options{Form: Monitor})
+		require.Equal(t, c.left, l.LeftOut, c.text)
+		require.Equal(t, c.ops, l.Ops, c.text)
+	}
+	_, _, l := read(t, []byte(line(1, "a", `"FLUSHALL"`)), Options{Allow: []string{"flushall"}})
+	require.EqualValues(t, 1, l.Ops)
+}
+
+func TestAccessLogs(t *testing.T) {
+	all, _, _ := read(t, recorded(t, "nginx.json"), Options{})
+	require.Equal(t, Record{At: 1795825101956000000, Tick: 1e6, Client: "4", Database: "x", Name: "GET", Commands: [][][]byte{{[]byte("GET"), []byte(`/raw"quote\`)}}}, all[0])
+	all, _, _ = read(t, recorded(t, "nginx-combined.log"), Options{})
+	require.Equal(t, "/abs", string(all[1].Commands[0][1]))
+	require.Equal(t, "other.example", all[1].Database)
+	const head = `1.2.3.4 - - [28/Nov/2026:00:18:21 +0000] `
+	_, _, l := read(t, []byte(head+`"GET /a?api_key=1 HTTP/1.1" 200 1`+"\n"+head+`"POST /a HTTP/1.1" 200 1`+"\n"+head+`"GET /a?keyword=1 HTTP/1.1" 200 1`), Options{})
+	require.Equal(t, map[string]int64{secret: 1, "no body was recorded: POST": 1}, l.LeftOut)
+}
+
+func TestCompressedRecordings(t *testing.T) {
+	text := recorded(t, "monitor-redis-7.0.txt")
+	var zipped, packed bytes.Buffer
+	g := gzip.NewWriter(&zipped)
+	z, err := zstd.NewWriter(&packed)
+	require.NoError(t, err)
+	for _, w := range []io.WriteCloser{g, z} {
+		_, err := w.Write(text)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	}
+	for _, b := range [][]byte{zipped.Bytes(), packed.Bytes()} {
+		_, _, l := read(t, b, Options{})
+		require.EqualValues(t, 26, l.Ops)
+	}
+}
+
+func TestRecordingsThatCannotBeOpened(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		o    Options
+		want string
+	}{
+		{"", Options{}, "not recognised: name it by --form"},
+		{"a,b,c\n", Options{}, "not recognised"},
+		{"x", Options{Form: "aof"}, `form "aof": write monitor`},
+		{"x", Options{Form: Packets}, "pcap: "},
+		{ng, Options{}, "pcapng: convert it"},
+		{"{}", Options{Form: Access, Fields: map[string]string{"verb": "m"}}, "--fields verb=m: write time, method"},
+	} {
+		_, _, _, err := Open(strings.NewReader(c.text), c.o, &Ledger{})
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+// Whatever the bytes, reading ends, and the ledger balances.
+func FuzzOpen(f *testing.F) {
+	for _, name := range []string{"monitor-redis-7.0.txt", "redis.pcap", "nginx-combined.log", "nginx.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		f.Add(text[:min(len(text), 4096)])
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var l Ledger
+		r, _, closing, err := Open(bytes.NewReader(text), Options{}, &l)
+		if err != nil {
+			return
+		}
+		defer closing()
+		for n := 0; err == nil; n++ {
+			require.LessOrEqual(t, n, len(text)+1<<20)
+			err = r.Next(&Record{})
+		}
+		balances(t, l)
+	})
+}
