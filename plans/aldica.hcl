@@ -256,7 +256,7 @@ assert "the second load was warm" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "json"
   bound    = { encoding = "json" } # what Ignite's variants are divided by
   when     = var.cache != "ignite" || var.ignite != ""

@@ -63,7 +63,7 @@ phase "put" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "one"
   variant "one" { batch = 1 }
   variant "four" { batch = 4 }

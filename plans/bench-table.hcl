@@ -64,7 +64,7 @@ phase "put" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "sessions=50,pipeline=1"
   matrix {
     sessions = [1, 50]

@@ -70,7 +70,7 @@ phase "read" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "none"
   compare  = ["rate", "response.p99"]
   variant "none" { cache = "none" }

@@ -79,7 +79,7 @@ phase "check" { # asks the new master for every key
 }
 
 experiment {
-  repeat  = 3
+  repeat  = 4
   restart = hook.servers
   matrix {
     target = ["wait_0", "wait_1", "wait_2"]

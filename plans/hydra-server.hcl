@@ -128,7 +128,7 @@ phase "client-get" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "baseline"
   variant "baseline" { build = "baseline" }
   variant "identity" { build = "identity" }

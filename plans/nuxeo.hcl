@@ -99,7 +99,7 @@ phase "read" {
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 4
   baseline = "session"
   bound    = { cache = "session" } # what each variant is divided by
   compare  = ["rate", "response.p50", "response.p99"]

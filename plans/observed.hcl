@@ -62,7 +62,7 @@ phase "put" {
 }
 
 experiment {
-  repeat = 3
+  repeat = 5
   matrix { pipeline = [1, 16] }
 }
 

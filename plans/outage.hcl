@@ -60,7 +60,7 @@ assert "clients that try once see how long the outage was" { # what they ask for
 }
 
 experiment {
-  repeat   = 3
+  repeat   = 5
   baseline = "attempts=1"
   matrix {
     attempts = [1, 3]

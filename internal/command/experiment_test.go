@@ -202,7 +202,7 @@ func TestExperimentFindsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	l := begin(t, nothing+`
 experiment {
-	repeat = 3
+	repeat = 4
 	variant "quick" { sessions = 10 }
 	variant "slow" {
 		sessions = 10
@@ -216,7 +216,7 @@ experiment {
 	require.True(t, x.Finished)
 	outlook := regexp.MustCompile(`phase load: the smallest difference in \S.* that is shown nine times in ten is \S.* \(\w+\), if runs scatter as those so far\n`)
 	require.Len(t, outlook.FindAllString(l.stderr.String(), -1), 1, &l.stderr)
-	require.Len(t, x.Runs, 9)
+	require.Len(t, x.Runs, 12)
 	for i, r := range x.Runs {
 		require.Equal(t, i/3+1, r.Repetition, "each variant once, then all again")
 	}
@@ -228,7 +228,7 @@ experiment {
 	require.Contains(t, quick.Finding, "baseline")
 	require.GreaterOrEqual(t, *quick.Score, 0.001)
 	require.GreaterOrEqual(t, *slow.Score, 0.1)
-	require.Equal(t, 3, slow.Values)
+	require.Equal(t, 4, slow.Values)
 	if !l.disturbed(x) {
 		require.Greater(t, *slow.Ratio, 20.0)
 		require.True(t, slow.Differs, slow.Finding)
@@ -422,23 +422,23 @@ phase "put" {
 	}
 }
 experiment {
-	repeat = 3
+	repeat = 4
 	variant "small" { size = "32B" }
 	variant "again" { size = "32B" }
 	variant "large" { size = "1MiB" }
 }`, addr))
 	x := l.experiment(60 * time.Second)
-	require.Len(t, x.Runs, 9)
+	require.Len(t, x.Runs, 12)
 	const p50 = "response.p50" // neighbours delay few of the ops
 	large, again := figure(t, x, "large", p50), figure(t, x, "again", p50)
 	require.NotNil(t, large.Ratio, "%s: %v", large.Finding, x.Verdict.Reasons)
 	require.NotNil(t, again.Ratio, "%s: %v", again.Finding, x.Verdict.Reasons)
-	if !l.disturbed(x) { // three runs may not show it where others had the processors
+	if !l.disturbed(x) { // four runs may not show it where others had the processors
 		require.True(t, large.Differs, large.Finding)
 		require.Greater(t, *large.Ratio, 3.0)
 		require.Less(t, *again.Ratio, 2.0)
 	}
-	require.Contains(t, again.Finding, "differ", "shown or not, it is told")
+	require.Regexp(t, "differ|cannot tell", again.Finding, "shown or not, it is told")
 }
 
 // TestCompareExperiments compares two experiments of the same plan variant by variant, in all forms.

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,14 +14,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
+	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/fleet/runner"
 	"github.com/loadgen/loadgen/internal/load/engine"
 	"github.com/loadgen/loadgen/internal/load/machine"
+	"github.com/loadgen/loadgen/internal/plan/dialect"
 	"github.com/loadgen/loadgen/internal/result/experiment"
 	"github.com/loadgen/loadgen/internal/result/prom"
+	"github.com/loadgen/loadgen/internal/result/run"
+	"github.com/loadgen/loadgen/internal/result/rundir"
 	"github.com/loadgen/loadgen/internal/target/drivers"
 	"github.com/loadgen/loadgen/pkg/driver"
 	"github.com/loadgen/loadgen/pkg/plan"
@@ -34,6 +40,7 @@ func newPlan() *cobra.Command {
 func newCheck() *cobra.Command {
 	var flags planFlags
 	var root string
+	var sight sightFlags
 	c := &cobra.Command{
 		Use:   "check PLAN.hcl",
 		Short: "Find all mistakes in a plan, and predict what it will do",
@@ -41,11 +48,12 @@ func newCheck() *cobra.Command {
 memory, log files and the number of metrics. Nothing is run, and no endpoint is contacted. Traces and files that the plan names are read
 to the end, and what was found in each is printed.
 
-For a plan with an experiment, check every variant, predict the time of all runs, and say how large a difference must be to be found.
---variant NAME checks one variant.`,
+For a plan with an experiment, check every variant, predict the time of all runs, and say how large a difference must be to be found; with
+--see, how many repetitions it takes to find one of that size. --variant NAME checks one variant.`,
 		Example: `  loadgen plan check plans/hydra.hcl
   loadgen plan check plans/hydra.hcl -var w=3
-  loadgen plan check plans/trace.hcl --files plans`,
+  loadgen plan check plans/trace.hcl --files plans
+  loadgen plan check plans/batch.hcl --see 3% --spread 2%`,
 		Args: one("plan"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var files unix.Rlimit
@@ -53,17 +61,18 @@ For a plan with an experiment, check every variant, predict the time of all runs
 				return failed("read the limit on open files: %w", err)
 			}
 			here := means{files: int64(min(files.Cur, math.MaxInt64)), memory: machine.Available(os.DirFS("/")), logRoot: root}
-			return flags.check(cmd, args[0], here)
+			return flags.check(cmd, args[0], here, &sight)
 		},
 	}
 	flags.add(c.Flags())
 	flags.addFiles(c.Flags())
+	sight.add(c.Flags())
 	c.Flags().StringVar(&root, "log-root", "", "check for room for log files below `DIR` (default: as for run)")
 	return c
 }
 
 // check checks the plan at path, or all variants of its experiment, prints a prediction, and says which files it has read.
-func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
+func (p *planFlags) check(cmd *cobra.Command, path string, here means, sight *sightFlags) error {
 	text, err := p.open(path)
 	if err != nil {
 		return err
@@ -80,11 +89,17 @@ func (p *planFlags) check(cmd *cobra.Command, path string, here means) error {
 			if err := predictTrial(cmd.OutOrStdout(), t); err != nil {
 				return err
 			}
+			if err := sight.tell(cmd.OutOrStdout(), t); err != nil {
+				return err
+			}
 			if err := here.logs(cmd.OutOrStdout(), t.Plans); err != nil {
 				return err
 			}
 			return text.named.report(cmd.OutOrStdout())
 		}
+	}
+	if sight.see != "" {
+		return fmt.Errorf("--see %s: it is about an experiment: write experiment { … } in %s, or leave out --variant", sight.see, path)
 	}
 	resolved, err := text.plan(cmd.ErrOrStderr())
 	if err != nil {
@@ -160,7 +175,7 @@ func foretell(b *bytes.Buffer, t *runner.Trial) {
 	}
 	fmt.Fprintf(b, "It compares up to %s in all. ", quantity.Count(family, "figure"))
 	if math.IsInf(deviations, 1) {
-		fmt.Fprintf(b, "With fewer than three runs of each variant it finds no difference, however large: write repeat = 3 or more.\n")
+		fmt.Fprintf(b, "It takes more runs of each variant to find a difference, however large: write repeat = %d or more.\n", stat.LeastRounds(len(t.Variants)))
 		return
 	}
 	fmt.Fprintf(b, "To be found nine times in ten, a difference must be %.2f standard deviations between runs: if runs deviate by 1 %%, about %s.\n",
@@ -168,6 +183,79 @@ func foretell(b *bytes.Buffer, t *runner.Trial) {
 	if most := math.Log1p(t.Matters); t.Matters > 0 {
 		fmt.Fprintf(b, "To find a difference of %s, which matters, runs must deviate by at most %s.\n", quantity.Percent(t.Matters), quantity.Percent(most/deviations))
 	}
+}
+
+// sightFlags ask how many repetitions it takes to find a difference.
+type sightFlags struct{ see, spread string }
+
+func (f *sightFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.see, "see", "", "say how many repetitions find a difference of this `SHARE`, such as 3%, nine times in ten")
+	flags.StringVar(&f.spread, "spread", "", "if runs deviate by this `SHARE` (default: as those of the plan's last experiment in the runs directory)")
+}
+
+// tell answers.
+func (f *sightFlags) tell(w io.Writer, t *runner.Trial) error {
+	if f.see == "" {
+		if f.spread != "" {
+			return errors.New("--spread: it is for --see: write --see 3%, the difference to find")
+		}
+		return nil
+	}
+	see, err := dialect.ParseShare(f.see)
+	if err != nil || see <= 0 {
+		return fmt.Errorf("--see %q: write a percentage above 0, such as 3%%", f.see)
+	}
+	var spread float64
+	if f.spread != "" {
+		if spread, err = dialect.ParseShare(f.spread); err != nil || spread <= 0 {
+			return fmt.Errorf("--spread %q: write a percentage above 0, such as 2%%", f.spread)
+		}
+	} else if spread, err = lastSpread(t.Baseline().Name); err != nil {
+		return err
+	}
+	const most = 1000 // of repeat
+	_, family := experiment.DetectableBy(t.Experiment, t.Baseline())
+	needed := func(family int) string {
+		if n := experiment.Repetitions(math.Log1p(see)/spread, len(t.Variants), family, most); n > 0 {
+			return fmt.Sprint(n)
+		}
+		return "more than " + quantity.Thousands(most)
+	}
+	_, err = fmt.Fprintf(w, "To find a difference of %s nine times in ten, if runs deviate by %s: %s repetitions among %s, %s if compare names one figure of one variant.\n",
+		quantity.Percent(see), quantity.Percent(spread), needed(family), quantity.Count(family, "comparison"), needed(1))
+	return err
+}
+
+// lastSpread returns the median spread of the figures of the last experiment with a plan's name.
+func lastSpread(plan string) (float64, error) {
+	root, err := (&runFlags{}).root()
+	if err != nil {
+		return 0, err
+	}
+	kept, err := rundir.List(root)
+	if err != nil {
+		return 0, failed("%w", err)
+	}
+	slices.SortStableFunc(kept, func(a, b run.Summary) int { return b.StartedAt.Compare(a.StartedAt) })
+	for _, s := range kept {
+		if s.Runs == 0 || s.Plan != plan {
+			continue
+		}
+		x, err := loadExperiment(root, s.ID)
+		if err != nil {
+			return 0, err
+		}
+		var all []float64
+		for _, f := range x.Figures {
+			if f.Spread != nil && *f.Spread > 0 && !f.Share() {
+				all = append(all, *f.Spread)
+			}
+		}
+		if slices.Sort(all); len(all) > 0 {
+			return all[len(all)/2], nil
+		}
+	}
+	return 0, fmt.Errorf("--see: no experiment of plan %s in %s says by how much runs deviate: write --spread 2%%", plan, root)
 }
 
 func newShow() *cobra.Command {

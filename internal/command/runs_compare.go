@@ -49,7 +49,7 @@ func newCompare(runs *runFlags) *cobra.Command {
 or both are experiments, EXPERIMENT EXPERIMENT: then each variant that both have is compared separately.
 
 Differences in plan and environment are listed first, since nothing kept them constant. Then come the tables of an experiment. A difference
-counts as one by the rule of experiments, which needs three runs of each side, started in turn: A B B A A B.
+counts as one by the rule of experiments, which needs five runs of each side, started in turn: A B B A ….
 
 Exit codes: 0 compared; 4 a figure of either side is invalid; 1 with --exit-code if a difference was shown; 2 wrong usage, or no such run.`,
 		Example: `  loadgen runs compare 20261120T173438Z-hydra-m4-4f2a 20261121T090112Z-hydra-m4-77d0

@@ -19,3 +19,12 @@ func Loops() int {
 // there and takes ten times as long, and with several event loops, which they do not use. Where tools/test.sh has the detector watch, it runs them
 // apart, where the answer is yes.
 func Whole() bool { return !raced && Loops() == 1 }
+
+// Draws returns how many draws a simulation makes: as many as LOADGEN_TEST_DRAWS says, or a few.
+func Draws(few int) int {
+	n, err := strconv.Atoi(os.Getenv("LOADGEN_TEST_DRAWS"))
+	if err != nil || n < 1 {
+		return few
+	}
+	return n
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/experiment/comparison"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -38,10 +39,11 @@ func Between(a, b []comparison.Kept) (*comparison.Result, error) {
 		x.Repeat = max(x.Repeat, n)
 		x.Variants = append(x.Variants, run.Variant{Name: side.Name})
 	}
-	if n, m := len(c.runs["A"]), len(c.runs["B"]); min(n, m) < leastRuns {
+	if n, m := len(c.runs["A"]), len(c.runs["B"]); min(n, m) < stat.LeastRounds(2) {
 		result.Notes = append(result.Notes, fmt.Sprintf("Runs that count: %d of A, %d of B. That is too few to tell a difference from the spread between restarts. "+
-			"Run both plans at least %d times, in turn, and name all runs: A1,A2,A3 B1,B2,B3.", n, m, leastRuns))
+			"Run both plans at least %d times, in turn, and name all runs: A1,A2,… B1,B2,….", n, m, stat.LeastRounds(2)))
 	}
+	c.apart = true // they may be of different days
 	c.ordered = !alternate(c.runs["A"], c.runs["B"])
 	c.all(&result.Notes)
 	result.Figures = append(result.Figures, x.Figures...)

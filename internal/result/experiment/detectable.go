@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/loadgen/loadgen/internal/count/stat"
 )
 
 const (
-	leastRuns = 3    // the fewest runs of a side for an interval: two hardly show how much runs scatter
+	leastRuns = 3    // the fewest runs for an interval of their mean: two hardly show how much runs scatter
 	mistaken  = 0.05 // largest share of experiments without any true difference that report one
 	power     = 0.9  // probability with which a detectable difference is found
 )
@@ -32,12 +33,12 @@ func Holm(p []float64) []float64 {
 }
 
 // Detectable returns the difference, in standard deviations between runs, that the test finds nine times in ten if all other comparisons of a family
-// show nothing. The two sides have n and m runs that scatter alike. It is +Inf with fewer than three of either.
-func Detectable(n, m, family int) float64 {
-	if n < leastRuns || m < leastRuns {
+// show nothing. The variants, with the baseline, have n runs each, in rounds, and scatter alike. It is +Inf with too few of either.
+func Detectable(n, variants, family int) float64 {
+	if variants < 2 || n < stat.LeastRounds(variants) {
 		return math.Inf(1)
 	}
-	limits := limitsOf(n, m, mistaken/float64(max(family, 1)))
+	limits := limitsOf(n, variants, mistaken/float64(max(family, 1)))
 	low, high := 0.0, 1.0
 	for limits.found(high) < power {
 		high *= 2
@@ -52,31 +53,36 @@ func Detectable(n, m, family int) float64 {
 	return high
 }
 
-// limits holds the differences of means beyond which the test finds a difference, for each way in which the runs of the two sides may happen to
-// scatter.
+// Repetitions returns the fewest runs of each variant with which a difference, in standard deviations between runs, is [Detectable]; 0 if more than
+// most would be needed.
+func Repetitions(difference float64, variants, family, most int) int {
+	n := sort.Search(most+1, func(n int) bool { return Detectable(n, variants, family) <= difference })
+	if n > most {
+		return 0
+	}
+	return n
+}
+
+// limits holds the differences of means beyond which the test finds a difference, for each way in which the runs may happen to scatter.
 type limits struct {
 	at, weight []float64 // in standard deviations between runs, with the probability of each
 	se         float64   // of the difference of means
 }
 
-// limitsOf puts a grid over the two sides' estimates of the deviation. The limit is Student's for the degrees of freedom that Welch's test has
-// there; its logarithm is nearly a straight line over their inverse, and interpolated.
-func limitsOf(n, m int, p float64) limits {
-	const steps = 8
-	most, least := 1/float64(min(n, m)-1), 1/float64(n+m-2)
-	var logs [steps + 1]float64
-	for i := range logs {
-		logs[i] = math.Log(stat.StudentLimit(p, 1/(least+(most-least)*float64(i)/steps)))
-	}
-	ofN, ofM := float64(n), float64(m)
-	l := limits{se: math.Sqrt(1/ofN + 1/ofM)}
+// limitsOf puts a grid over the deviation of the pair and that of the other contrasts between variants, which are independent.
+func limitsOf(n, variants int, p float64) limits {
+	l := limits{se: math.Sqrt(2 / float64(n))}
+	known := map[float64]float64{}
 	for s, dense := range deviations(n - 1) {
-		for t, also := range deviations(m - 1) {
-			a, b := s*s/ofN, t*t/ofM
-			at := (1/stat.WelchFreedom(a, b, ofN, ofM) - least) / (most - least) * steps
-			i := min(max(int(at), 0), steps-1)
-			limit := math.Exp(logs[i] + (at-float64(i))*(logs[i+1]-logs[i]))
-			l.at, l.weight = append(l.at, limit*math.Sqrt(a+b)), append(l.weight, dense*also)
+		for t, also := range deviations((variants - 2) * (n - 1)) {
+			limit := 0.0
+			for _, e := range stat.Guard(2*s*s, (s*s+float64(variants-2)*t*t)/float64(variants-1), n, variants) {
+				if known[e.Free] == 0 {
+					known[e.Free] = stat.StudentLimit(p, e.Free)
+				}
+				limit = max(limit, known[e.Free]*e.SE)
+			}
+			l.at, l.weight = append(l.at, limit), append(l.weight, dense*also)
 		}
 	}
 	return l
@@ -85,6 +91,9 @@ func limitsOf(n, m int, p float64) limits {
 // deviations yields estimates of a standard deviation of 1 with some degrees of freedom, and the probability of each: that of √(χ²(k)/k).
 func deviations(free int) func(yield func(s, weight float64) bool) {
 	const steps = 16
+	if free == 0 {
+		return func(yield func(s, weight float64) bool) { yield(1, 1) }
+	}
 	k := float64(free)
 	from, to := max(0, 1-4/math.Sqrt(2*k)), 1+5/math.Sqrt(2*k)
 	var at, weight [steps]float64

@@ -81,7 +81,7 @@ func TestWhatExperimentsShow(t *testing.T) {
 		{"several", 5, 0.01, []float64{1000, 1300, 1005, 970}},
 		{"once", 1, 0.01, []float64{1000, 1300, 990}},
 		{"even", 6, 0, []float64{1000, 1000, 1100}},
-		{"scattered", 4, 0.4, []float64{1000, 1500}},
+		{"scattered", 5, 0.4, []float64{1000, 1500}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(11, 3))

@@ -19,6 +19,7 @@ import (
 const (
 	differs       reason.Code = "differs"           // it differs by at least what matters, even adjusted for all comparisons
 	differsLittle reason.Code = "differs_little"    // it differs by less than matters
+	differsMaybe  reason.Code = "differs_maybe"     // it differs, and whether by what matters is open
 	differsAlone  reason.Code = "differs_alone"     // it differs on its own, but not among all comparisons
 	unordered     reason.Code = "differs_unordered" // it differs, but the sides were not run in turn
 	same          reason.Code = "same"              // it does not differ by what matters
@@ -46,6 +47,7 @@ func New(id string, p *plan.Plan, e *plan.Experiment, at time.Time, version stri
 func Conclude(x *run.Experiment, runs []*run.Run) {
 	c := newComparer(x, runs)
 	c.ordered = x.Order == "sequential"
+	c.apart = c.ordered
 	x.Figures, x.Tables = []run.Figure{}, []run.Table{}
 	for _, s := range subjectsOf(runs) {
 		c.compare(s)
@@ -59,6 +61,7 @@ func Conclude(x *run.Experiment, runs []*run.Run) {
 type comparer struct {
 	x       *run.Experiment
 	runs    map[string][]*run.Run // by variant; only those that count
+	apart   bool                  // the runs are not of rounds in which each side ran once
 	ordered bool                  // the runs of one side came after those of another
 }
 
@@ -78,27 +81,31 @@ func (c *comparer) compare(s subject) {
 		if !c.has(s, m) {
 			continue
 		}
-		baseline := c.values(s, m, c.x.Baseline)
+		sides := map[string]values{}
+		for _, v := range c.x.Variants {
+			sides[v.Name] = c.values(s, m, v.Name)
+		}
 		for _, v := range c.x.Variants {
 			f := run.Figure{
 				Variant: v.Name, Phase: s.phase, Op: s.op, Metric: m.Name, Unit: unitOf(m),
 				Nulls: map[string]string{}, NullCodes: map[string]reason.Code{},
 				Validity: c.validity(s, v.Name),
 			}
-			values := c.values(s, m, v.Name)
-			if len(values) == 0 {
+			own := sides[v.Name]
+			if len(own.of) == 0 {
 				missing(&f, c.whyNone(s, m, v.Name))
 			} else {
-				describe(&f, values)
-				c.relate(&f, s, m, baseline, values)
+				c.describe(&f, s, own.of)
+				c.relate(&f, s, m, sides)
 			}
 			c.x.Figures = append(c.x.Figures, f)
 		}
 	}
 }
 
-// describe sets the figures that need no baseline.
-func describe(f *run.Figure, values []float64) {
+// describe sets the figures that need no baseline. A quantile is known to the bucket that it is the upper end of. A share is no surer than all gets of
+// all runs make it, also if it was the same in each.
+func (c *comparer) describe(f *run.Figure, s subject, values []float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	f.Values, f.Median = n, number((sorted[(n-1)/2]+sorted[n/2])/2)
@@ -108,16 +115,22 @@ func describe(f *run.Figure, values []float64) {
 		return
 	}
 	mean, half := stat.MeanWithin(values, mistaken)
-	f.Score, f.Error = number(mean), number(half)
+	if f.Share() {
+		if low, high := c.shares(s, f.Variant); !math.IsNaN(low) {
+			half = max(half, mean-low, high-mean)
+		}
+	}
+	within := mean * blur(f.Metric) / 2
+	f.Score, f.Error = number(mean-within), number(half+within)
 }
 
-// relate sets the figures that compare the values with the baseline's.
-func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) {
+// relate sets the figures that compare a variant's values with the baseline's.
+func (c *comparer) relate(f *run.Figure, s subject, m opMetric, sides map[string]values) {
 	var why reason.Why
 	switch {
 	case f.Variant == c.x.Baseline:
 		why = reason.Why{Code: reason.Baseline, Text: "it is the baseline"}
-	case len(a) == 0:
+	case len(sides[c.x.Baseline].of) == 0:
 		why = reason.Why{Code: noValues, Text: fmt.Sprintf("the baseline %s has no values", c.x.Baseline)}
 	case c.fixed(s, m, f.Variant, c.x.Baseline):
 		why = reason.Why{Code: setByLoad, Text: "the open load sets it, and both kept up"}
@@ -125,7 +138,8 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) 
 		why = c.otherSync(f.Phase, f.Variant)
 	}
 	if why.Text == "" && m.Kind != metric.Share {
-		if a, b = logs(a), logs(b); slices.Contains(slices.Concat(a, b), math.Inf(-1)) {
+		sides = logs(sides)
+		if slices.Contains(slices.Concat(sides[c.x.Baseline].of, sides[f.Variant].of), math.Inf(-1)) {
 			why = reason.Why{Code: reason.NoTime, Text: "a ratio needs values above 0"}
 		}
 	}
@@ -133,21 +147,21 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) 
 		nullAll(f, why, relative[:]...)
 		return
 	}
-	w := stat.NewWelch(a, b, blur(m.Name))
+	t := c.test(f.Variant, sides, blur(m.Name))
 	set := func(at, lo, hi **float64, v [3]float64) { *at, *lo, *hi = number(v[0]), number(v[1]), number(v[2]) }
-	lo, hi := w.Interval(mistaken)
+	lo, hi := t.Interval(mistaken)
 	if m.Kind == metric.Share {
-		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{w.At, lo, hi})
+		set(&f.Difference, &f.DifferenceLo, &f.DifferenceHi, [3]float64{t.At, lo, hi})
 	} else {
-		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(w.At), math.Exp(lo), math.Exp(hi)})
+		set(&f.Ratio, &f.RatioLo, &f.RatioHi, [3]float64{math.Exp(t.At), math.Exp(lo), math.Exp(hi)})
 	}
-	f.Spread, f.P = number(spread(a, b)), number(w.P())
+	f.Spread, f.P = number(t.spread), number(t.P())
 	switch {
-	case len(a) < leastRuns || len(b) < leastRuns:
-		why = reason.Why{Code: reason.TooFew, Text: fmt.Sprintf("%d and %d runs are too few to tell what chance does: repeat at least %d times", len(a), len(b), leastRuns)}
-	case w.SE == 0 && w.At == 0:
+	case t.rounds < t.least:
+		why = c.tooFew(s, m, f.Variant, t)
+	case t.SE() == 0 && t.At == 0:
 		why = reason.Why{Code: noVariation, Text: "all runs have the same value"}
-	case w.SE == 0:
+	case t.SE() == 0:
 		why = reason.Why{Code: noVariation, Text: "the runs of a side do not differ from each other, so nothing tells what chance does"}
 	}
 	if why.Text != "" {
@@ -162,15 +176,80 @@ func (c *comparer) relate(f *run.Figure, s subject, m opMetric, a, b []float64) 
 	}
 }
 
-// spread returns the standard deviation of runs about the mean of their side, over both sides; NaN if there is one of each.
-func spread(a, b []float64) float64 {
-	n, m := float64(len(a)), float64(len(b))
-	return math.Sqrt(((n-1)*stat.Variance(a) + (m-1)*stat.Variance(b)) / (n + m - 2))
+// tooFew says why there are too few values: too few runs, unless they are runs without the figure, such as a quantile of too few ops.
+func (c *comparer) tooFew(s subject, metric opMetric, variant string, t test) reason.Why {
+	for _, v := range []string{variant, c.x.Baseline} {
+		if len(c.runs[v]) < t.least || len(c.values(s, metric, v).of) >= t.least {
+			continue
+		}
+		if why := c.whyNone(s, metric, v); why.Code != noValues {
+			return reason.Why{Code: why.Code, Text: "not every run has it: " + why.Text}
+		}
+	}
+	n, m := len(c.values(s, metric, c.x.Baseline).of), len(c.values(s, metric, variant).of)
+	text := fmt.Sprintf("%d and %d runs are too few to tell what chance does: it takes %d of each", n, m, t.least)
+	if min(n, m) >= t.least {
+		text = fmt.Sprintf("too few rounds have a run of both: %d, and it takes %d", t.rounds, t.least)
+	}
+	return reason.Why{Code: reason.TooFew, Text: text}
 }
 
-func logs(values []float64) (all []float64) {
-	for _, v := range values {
-		all = append(all, math.Log(v))
+// test is a variant's test beside the baseline.
+type test struct {
+	stat.Difference
+	rounds, least int     // how many runs of each side it compares, and how many it takes
+	spread        float64 // standard deviation between runs, without what a round does to all of them; NaN if there is one run of each
+}
+
+// test compares a variant with the baseline by rounds: those that both have, and of the other variants those that have all of these, too. Sides that
+// were not run in rounds are compared by Welch's test.
+func (c *comparer) test(variant string, sides map[string]values, blur float64) test {
+	a, b := sides[c.x.Baseline], sides[variant]
+	others := func(fit func(values) bool) (all []values) {
+		for _, v := range c.x.Variants {
+			if v.Name != variant && v.Name != c.x.Baseline && fit(sides[v.Name]) {
+				all = append(all, sides[v.Name])
+			}
+		}
+		return all
+	}
+	var rounds [][]float64
+	if !c.apart {
+		both := slices.DeleteFunc(slices.Clone(a.rounds), func(round int) bool { return !slices.Contains(b.rounds, round) })
+		in := append([]values{a, b}, others(func(v values) bool {
+			return !slices.ContainsFunc(both, func(round int) bool { return !slices.Contains(v.rounds, round) || math.IsInf(v.at(round), 0) })
+		})...)
+		for _, round := range both {
+			var row []float64
+			for _, v := range in {
+				row = append(row, v.at(round))
+			}
+			rounds = append(rounds, row)
+		}
+	}
+	if n := len(rounds); n > 1 {
+		t := test{Difference: stat.NewRounds(rounds, blur), rounds: n, least: stat.LeastRounds(len(rounds[0]))}
+		t.spread = t.SE() * math.Sqrt(float64(n)/2)
+		return t
+	}
+	var rest [][]float64
+	for _, v := range others(func(v values) bool { return len(v.of) > 0 && !slices.Contains(v.of, math.Inf(-1)) }) {
+		rest = append(rest, v.of)
+	}
+	t := test{Difference: stat.NewWelch(a.of, b.of, blur, rest...), rounds: min(len(a.of), len(b.of)), least: stat.LeastRounds(2 + len(rest))}
+	t.spread = t.SE() / math.Sqrt(1/float64(len(a.of))+1/float64(len(b.of)))
+	return t
+}
+
+// logs returns the logarithms of all values.
+func logs(sides map[string]values) map[string]values {
+	all := map[string]values{}
+	for name, v := range sides {
+		of := make([]float64, len(v.of))
+		for i := range of {
+			of[i] = math.Log(v.of[i])
+		}
+		all[name] = values{of, v.rounds}
 	}
 	return all
 }
@@ -253,7 +332,7 @@ func (c *comparer) conclude() {
 		}
 	}
 	adjusted := Holm(p)
-	c.foretell(len(p), func(f, baseline *run.Figure) (n, m int) { return baseline.Values, f.Values })
+	c.foretell(len(p), func(f, baseline *run.Figure) int { return min(baseline.Values, f.Values) })
 	for i := range all {
 		f := &all[i]
 		if f.P != nil {
@@ -265,33 +344,40 @@ func (c *comparer) conclude() {
 	}
 }
 
-// foretell sets the smallest differences that would be found among a family of comparisons, given the number of runs of each figure and of its
-// baseline.
-func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) (n, m int)) {
+// foretell sets the smallest differences that would be found among a family of comparisons, if each side of one has a number of runs.
+func (c *comparer) foretell(family int, runs func(f, baseline *run.Figure) int) {
 	variants := len(c.x.Variants)
 	at := slices.IndexFunc(c.x.Variants, func(v run.Variant) bool { return v.Name == c.x.Baseline })
-	known := map[[2]int]float64{}
+	sides := func(of []run.Figure) (n int) {
+		for _, f := range of {
+			n += min(f.Values, 1)
+		}
+		return n
+	}
+	type key struct{ n, sides, family int }
+	known := map[key]float64{}
+	detectable := func(n, sides, family int) float64 {
+		k := key{n, sides, family}
+		if known[k] == 0 {
+			known[k] = Detectable(n, sides, family)
+		}
+		return known[k]
+	}
 	for i := range c.x.Figures {
 		f := &c.x.Figures[i]
 		if f.P == nil {
 			continue
 		}
-		n, m := runs(f, &c.x.Figures[i-i%variants+at])
-		if known[[2]int{n, m}] == 0 {
-			known[[2]int{n, m}] = Detectable(n, m, family)
-		}
-		shown := known[[2]int{n, m}]**f.Spread + blur(f.Metric)
-		seen := sureness * *f.Spread * math.Sqrt(1/float64(n)+1/float64(m)) // the part of a difference that chance may take away
+		first := i - i%variants
+		n, m := runs(f, &c.x.Figures[first+at]), sides(c.x.Figures[first:first+variants])
+		matters, back := math.Log1p(c.x.Matters), math.Expm1
 		if f.Share() {
-			f.MDE = number(max(shown, c.x.Matters+seen))
-		} else {
-			f.MDE = number(math.Expm1(max(shown, math.Log1p(c.x.Matters)+seen)))
+			matters, back = c.x.Matters, func(d float64) float64 { return d }
 		}
+		// It must show among the family, and its own interval must exclude what does not matter.
+		f.MDE = number(back(max(detectable(n, m, family)**f.Spread, matters+detectable(n, m, 1)**f.Spread) + blur(f.Metric)))
 	}
 }
-
-// sureness is how many standard errors a difference is overestimated by in one experiment of ten, and underestimated in another.
-const sureness = 1.2816
 
 // finding says what a comparison with the baseline showed, among all comparisons.
 func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
@@ -303,6 +389,7 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 		equal, limit = 0, hundreds+" points"
 	}
 	little := lo != nil && *lo > equal-c.x.Matters && *hi < equal+c.x.Matters
+	enough := lo != nil && (*lo >= equal+c.x.Matters || *hi <= equal-c.x.Matters)
 	order := ""
 	if c.ordered {
 		order = "; order not randomised"
@@ -319,18 +406,21 @@ func (c *comparer) finding(f *run.Figure, comparisons int) reason.Why {
 		return reason.Why{Code: reason.NoDifference, Text: "no difference shown: " + why}
 	case f.P == nil:
 		return reason.Why{Code: undecided, Text: "cannot tell"} // the reason is given once, for all
-	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters && c.ordered:
+	case *f.PHolm < mistaken && enough && c.ordered:
 		return reason.Why{Code: unordered, Text: "differs" + order}
-	case *f.PHolm < mistaken && math.Abs(*at-equal) >= c.x.Matters:
+	case *f.PHolm < mistaken && enough:
 		return reason.Why{Code: differs, Text: "differs"}
 	case *f.PHolm < mistaken && little:
 		return reason.Why{Code: differsLittle, Text: "differs, by less than matters: same within " + limit + order}
 	case *f.PHolm < mistaken:
-		return reason.Why{Code: differsLittle, Text: "differs, by less than matters" + order}
+		return reason.Why{Code: differsMaybe, Text: "differs, perhaps by less than matters" + order}
 	case little:
 		return reason.Why{Code: same, Text: "same within " + limit}
 	case *f.P < mistaken:
 		return reason.Why{Code: differsAlone, Text: fmt.Sprintf("differs by itself, not among %d comparisons", comparisons)}
+	}
+	if *f.MDE > 1 {
+		return reason.Why{Code: undecided, Text: "cannot tell (MDE " + mde(f) + ")"}
 	}
 	return reason.Why{Code: reason.NoDifference, Text: "no difference shown (MDE " + mde(f) + ")"}
 }
@@ -370,7 +460,7 @@ func DetectableBy(e *plan.Experiment, p *plan.Plan) (deviations float64, family 
 			}
 		}
 	}
-	return Detectable(e.Repeat, e.Repeat, family), family
+	return Detectable(e.Repeat, len(e.Variants), family), family
 }
 
 // foreseen says whether a plan's phase may have a finding about a metric of an op.
@@ -386,14 +476,14 @@ func foreseen(ph *plan.Phase, verb string, m opMetric) bool {
 	return m.Kind != metric.Share || verb == "get" || verb == "read"
 }
 
-// Outlook says how large a difference must be for the experiment to find it nine times in ten, once each variant has three runs, for the first metric
+// Outlook says how large a difference must be for the experiment to find it nine times in ten, once each variant has the runs that a comparison takes, for the first metric
 // of each op. It returns false if it is too early to say.
 func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, known bool) {
 	soFar := *x
 	soFar.Figures = nil
 	c := newComparer(&soFar, runs)
 	for _, v := range x.Variants {
-		if len(c.runs[v.Name]) < min(leastRuns, x.Repeat) {
+		if len(c.runs[v.Name]) < min(stat.LeastRounds(len(x.Variants)), x.Repeat) {
 			return nil, false
 		}
 	}
@@ -406,7 +496,7 @@ func Outlook(x *run.Experiment, runs []*run.Run) (lines []string, known bool) {
 			family++
 		}
 	}
-	c.foretell(family, func(*run.Figure, *run.Figure) (n, m int) { return x.Repeat, x.Repeat })
+	c.foretell(family, func(*run.Figure, *run.Figure) int { return x.Repeat })
 	for _, s := range subjectsOf(runs) {
 		var worst *run.Figure
 		for i := range soFar.Figures {

@@ -258,6 +258,7 @@ func TestFindings(t *testing.T) {
 		return all
 	}
 	base := []float64{1000, 1010, 990, 1005, 995}
+	noisy := func(by float64) []float64 { return []float64{1004 * by, 1006 * by, 994 * by, 1001 * by, 995 * by} }
 	matters := func(x *run.Experiment) { x.Matters = 0.02 }
 	sequential := func(x *run.Experiment) { x.Order = "sequential" }
 	nothing := func(*run.Experiment) {}
@@ -268,27 +269,28 @@ func TestFindings(t *testing.T) {
 		a, b   []float64
 		want   string
 	}{
-		"a difference":               {"rate", nothing, rate, base, times(1.05, base...), "^differs$"},
-		"none":                       {"rate", nothing, rate, base, times(1.001, base...), `^no difference shown \(MDE [12]\.[0-9]+ %\)$`},
-		"one that matters":           {"rate", matters, rate, base, times(1.05, base...), "^differs$"},
-		"one that does not":          {"rate", matters, rate, base, times(1.0175, base...), "^differs, by less than matters$"},
-		"surely less than matters":   {"rate", matters, rate, times(1, 1000, 1001, 999), times(1.01, 1000, 1001, 999), "^differs, by less than matters: same within 2 %$"},
-		"none that matters":          {"rate", matters, rate, base, times(1.001, base...), "^same within 2 %$"},
-		"not in turn":                {"rate", sequential, rate, base, times(1.05, base...), "^differs; order not randomised$"},
-		"two runs":                   {"rate", nothing, rate, base[:2], times(2, base[:2]...), "^cannot tell: 2 and 2 runs are too few to tell what chance does: repeat at least 3 times$"},
+		"a difference":               {"rate", nothing, rate, base, noisy(1.05), "^differs$"},
+		"none":                       {"rate", nothing, rate, base, noisy(1.001), `^no difference shown \(MDE [0-9.]+ %\)$`},
+		"one that matters":           {"rate", matters, rate, base, noisy(1.05), "^differs$"},
+		"one that does not":          {"rate", matters, rate, base, noisy(1.0175), "^differs, perhaps by less than matters$"},
+		"perhaps one that matters":   {"rate", matters, rate, base, noisy(1.0225), "^differs, perhaps by less than matters$"},
+		"surely less than matters":   {"rate", matters, rate, times(1, 1000, 1001, 999, 1000, 1000), times(1.01, 1001, 1000, 999, 1000, 1001), "^differs, by less than matters: same within 2 %$"},
+		"none that matters":          {"rate", matters, rate, base, noisy(1.001), "^same within 2 %$"},
+		"not in turn":                {"rate", sequential, rate, base, noisy(1.05), "^differs; order not randomised$"},
+		"two runs":                   {"rate", nothing, rate, base[:2], times(2, base[:2]...), "^cannot tell: 2 and 2 runs are too few to tell what chance does: it takes 5 of each$"},
 		"five runs, and two":         {"rate", nothing, rate, base, times(2, base[:2]...), "^cannot tell: 5 and 2 runs are too few"},
-		"equal":                      {"rate", nothing, rate, times(1000, 1, 1, 1), times(1000, 1, 1, 1), "^no difference shown: all runs have the same value$"},
-		"without variation":          {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1, 1), "^cannot tell: the runs of a side do not differ from each other"},
-		"one side without variation": {"rate", nothing, rate, times(1000, 1, 1, 1), times(2000, 1, 1.001, 1), "^differs$"},
-		"zero":                       {"rate", nothing, rate, times(1000, 0, 1, 1), base, "^cannot tell: a ratio needs values above 0$"},
-		"a bucket":                   {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0078e-3, 1, 1, 1.0001), `^no difference shown \(MDE `},
-		"two buckets":                {"response.p50", nothing, p50, times(1e-3, 1, 1, 1.0001), times(1.0157e-3, 1, 1, 1.0001), "^differs$"},
-		"set by the load":            {"rate", nothing, open(1), base, times(1.05, base...), "^no finding: the open load sets it, and both kept up$"},
-		"not sustained":              {"rate", nothing, open(0.9), base, times(1.05, base...), "^differs$"},
-		"sustained with errors":      {"rate", nothing, misses, base, times(1.05, base...), "^differs$"},
-		"shares":                     {"hit_ratio", nothing, hits, []float64{0.8, 0.81, 0.79}, []float64{0.9, 0.91, 0.89}, "^differs$"},
-		"shares of nothing":          {"hit_ratio", nothing, hits, []float64{0, 0.01, 0.02}, []float64{0.01, 0, 0.01}, `^no difference shown \(MDE [0-9.]+ points\)$`},
-		"shares, by what matters":    {"hit_ratio", matters, hits, []float64{0.998, 0.999, 1}, []float64{0.999, 1, 0.998}, "^same within 2 points$"},
+		"equal":                      {"rate", nothing, rate, times(1000, 1, 1, 1, 1, 1), times(1000, 1, 1, 1, 1, 1), "^no difference shown: all runs have the same value$"},
+		"without variation":          {"rate", nothing, rate, times(1000, 1, 1, 1, 1, 1), times(2000, 1, 1, 1, 1, 1), "^cannot tell: the runs of a side do not differ from each other"},
+		"one side without variation": {"rate", nothing, rate, times(1000, 1, 1, 1, 1, 1), times(2000, 1, 1.001, 1, 1, 1), "^differs$"},
+		"zero":                       {"rate", nothing, rate, times(1000, 0, 1, 1, 1, 1), base, "^cannot tell: a ratio needs values above 0$"},
+		"a bucket":                   {"response.p50", nothing, p50, times(1e-3, 1, 1, 1, 1, 1.0001), times(1.0078e-3, 1, 1, 1, 1.0001, 1), `^no difference shown \(MDE `},
+		"two buckets":                {"response.p50", nothing, p50, times(1e-3, 1, 1, 1, 1, 1.0001), times(1.0158e-3, 1, 1, 1, 1.0001, 1), "^differs$"},
+		"set by the load":            {"rate", nothing, open(1), base, noisy(1.05), "^no finding: the open load sets it, and both kept up$"},
+		"not sustained":              {"rate", nothing, open(0.9), base, noisy(1.05), "^differs$"},
+		"sustained with errors":      {"rate", nothing, misses, base, noisy(1.05), "^differs$"},
+		"shares":                     {"hit_ratio", nothing, hits, []float64{0.8, 0.81, 0.79, 0.8, 0.8}, []float64{0.9, 0.91, 0.89, 0.9, 0.91}, "^differs$"},
+		"shares of nothing":          {"hit_ratio", nothing, hits, []float64{0, 0.01, 0.02, 0, 0}, []float64{0.01, 0, 0.01, 0, 0}, `^no difference shown \(MDE [0-9.]+ points\)$`},
+		"shares, by what matters":    {"hit_ratio", matters, hits, []float64{0.998, 0.999, 1, 1, 1}, []float64{0.999, 1, 0.998, 1, 1}, "^same within 2 points$"},
 	} {
 		x := figured(t, func(x *run.Experiment) { x.Compare = []string{c.metric}; c.change(x) }, c.set, c.a, c.b)
 		f := find(t, x, "b", c.metric)
@@ -310,7 +312,7 @@ func TestMetricsOfAPlan(t *testing.T) {
 		twice := 2 * v
 		op.Rate, op.Answered, op.Service.P999, op.Response.P95 = &v, &twice, &v, &twice
 	}
-	a, b := []float64{1, 1.01, 0.99}, []float64{1.2, 1.21, 1.19}
+	a, b := []float64{1, 1.01, 0.99, 1, 1}, []float64{1.2, 1.21, 1.19, 1.2, 1.21}
 	metrics := func(x *run.Experiment) (all []string) {
 		for _, f := range x.Figures {
 			if f.Variant == "b" {
@@ -343,17 +345,17 @@ func TestCensoredRunsTakeTheirVariantAlong(t *testing.T) {
 	}
 }
 
-// TestOutlook is told once there are three runs of each variant, or as many as there will be.
+// TestOutlook is told once there are five runs of each of two variants, or as many as there will be.
 func TestOutlook(t *testing.T) {
 	for rounds, want := range map[int]string{
 		0: "", 1: "", 2: "",
-		3: `^phase load: the smallest difference in rate of get that is shown nine times in ten is [0-9.]+ % \(b\), if runs scatter as those so far$`,
+		5: `^phase load: the smallest difference in rate of get that is shown nine times in ten is [0-9.]+ % \(b\), if runs scatter as those so far$`,
 	} {
-		x := begun(described(5, "a", "b"))
+		x := begun(described(6, "a", "b"))
 		var runs []*run.Run
 		for i := range rounds {
-			for _, v := range []string{"a", "b"} {
-				r := measured(x, v, i+1, 1000*(1+0.01*float64(i)))
+			for k, v := range []string{"a", "b"} {
+				r := measured(x, v, i+1, 1000*(1+0.01*float64(i*(k+1))))
 				x.Add(r, false)
 				runs = append(runs, r)
 			}

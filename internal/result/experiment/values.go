@@ -1,9 +1,11 @@
 package experiment
 
 import (
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/metric"
 	"github.com/loadgen/loadgen/internal/result/run"
 )
@@ -90,21 +92,49 @@ func metricsOf(names []string) (all []opMetric) {
 	return all
 }
 
-// values returns a variant's values of a metric, one for each run that counts and has it. It returns none if the metric is missing in a run because
-// ops failed, which count as slower than any other: only the better runs would be left, and a comparison by them would flatter the variant.
-func (c *comparer) values(s subject, m opMetric, variant string) (values []float64) {
+// values are those of a metric in the runs of a variant that count and have it, with the number of each run's round.
+type values struct {
+	of     []float64
+	rounds []int
+}
+
+// at returns the value of a round; NaN if it has none.
+func (v values) at(round int) float64 {
+	if i := slices.Index(v.rounds, round); i >= 0 {
+		return v.of[i]
+	}
+	return math.NaN()
+}
+
+// values returns a variant's values of a metric. It returns none if the metric is missing in a run because ops failed, which count as slower than any
+// other: only the better runs would be left, and a comparison by them would flatter the variant.
+func (c *comparer) values(s subject, m opMetric, variant string) (all values) {
 	for _, r := range c.runs[variant] {
 		_, o := s.in(r)
 		if o == nil {
 			continue
 		}
 		if v := m.Value(o); v != nil {
-			values = append(values, *v)
+			all.of, all.rounds = append(all.of, *v), append(all.rounds, r.Repetition)
 		} else if m.Kind == metric.Time && o.Response.Failed > 0 {
-			return nil
+			return values{}
 		}
 	}
-	return values
+	return all
+}
+
+// shares returns the interval of a share by all gets that the runs of a variant had answered together, as if they had been one sample.
+func (c *comparer) shares(s subject, variant string) (low, high float64) {
+	k, n := 0.0, 0.0
+	for _, r := range c.runs[variant] {
+		if _, o := s.in(r); o != nil {
+			k, n = k+float64(o.Keys.OK), n+float64(o.Keys.OK+o.Keys.Miss)
+		}
+	}
+	if n == 0 {
+		return math.NaN(), math.NaN()
+	}
+	return stat.Wilson(k, n)
 }
 
 // has says whether the metric applies to at least one run. If so, all runs are compared by it.

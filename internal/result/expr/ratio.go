@@ -13,9 +13,6 @@ import (
 	"github.com/loadgen/loadgen/pkg/plan"
 )
 
-// leastRuns is the fewest runs on either side for an interval of a ratio.
-const leastRuns = 3
-
 // checkRatio returns an error if the last of some columns shows a ratio, and its value is not the variant's own: it is evaluated in each run.
 func checkRatio(columns []plan.Column) *hcl.Diagnostic {
 	last := columns[len(columns)-1]
@@ -77,8 +74,8 @@ func inEachRun(columns []plan.Column, v Variant) (values []float64) {
 }
 
 // ratioOf returns the ratio of a variant's figure b to another's, a: that of the geometric means over the runs of each, with its 95 % confidence
-// interval by Welch's t test on logarithms.
-func ratioOf(a, b []float64) run.Cell {
+// interval by Welch's t test on logarithms, from `least` runs of each.
+func ratioOf(a, b []float64, least int) run.Cell {
 	for _, values := range [...]*[]float64{&a, &b} {
 		logs := make([]float64, len(*values))
 		for i, v := range *values {
@@ -90,11 +87,11 @@ func ratioOf(a, b []float64) run.Cell {
 	}
 	at := math.Exp(stat.Mean(b) - stat.Mean(a))
 	cell := run.Cell{Value: &at, Text: Format(at, "x")}
-	if len(a) < leastRuns || len(b) < leastRuns {
+	if min(len(a), len(b)) < least {
 		return cell
 	}
 	w := stat.NewWelch(a, b, 0)
-	if w.SE == 0 {
+	if w.SE() == 0 {
 		return cell
 	}
 	lo, hi := w.Interval(0.05)
@@ -129,7 +126,7 @@ func ratios(columns []plan.Column, variants []Variant, rows []map[string]cty.Val
 		case len(figures[other]) == 0:
 			cell.Reason = fmt.Sprintf("no run of %s has the figure", variants[other].Name)
 		case len(figures[i]) > 0:
-			cell = ratioOf(figures[other], figures[i])
+			cell = ratioOf(figures[other], figures[i], stat.LeastRounds(len(variants)))
 		}
 		cells = append(cells, cell)
 	}

@@ -60,8 +60,8 @@ func TestRatioColumns(t *testing.T) {
 		return all
 	}
 	variants := []Variant{
-		{Name: "base", Plan: p, Runs: runs(1000, 1100, 1210), Bound: -1},
-		{Name: "twice", Plan: p, Runs: runs(2000, 2200, 2420), Bound: 0},
+		{Name: "base", Plan: p, Runs: runs(1000, 1100, 1210, 1100), Bound: -1},
+		{Name: "twice", Plan: p, Runs: runs(2000, 2200, 2420, 2200), Bound: 0},
 		{Name: "once", Plan: p, Runs: runs(1100), Bound: 1},
 		{Name: "none", Plan: p, Runs: runs(0, 0, 0), Bound: 0},
 		{Name: "later", Bound: 0},
@@ -74,10 +74,10 @@ func TestRatioColumns(t *testing.T) {
 	require.Len(t, got.Rows, 4)
 	twice, once := got.Rows[1].Cells[1], got.Rows[2].Cells
 	require.InDelta(t, 2, *twice.Value, 1e-9)
-	// sd of the logs is ln 1.1 on both sides: t(0.975, 4) × sd × √(2/3) = 2.7764 × 0.095310 × 0.81650
-	require.InDelta(t, 2*0.80568, *twice.Lo, 1e-4)
-	require.InDelta(t, 2*1.24119, *twice.Hi, 1e-4)
-	require.Equal(t, "2.00 (1.61 to 2.48)", twice.Text)
+	// sd of the logs is ln 1.1 × √(2/3) on both sides: t(0.975, 6) × sd × √(2/4) = 2.4469 × 0.077820 × 0.70711
+	require.InDelta(t, 2*0.87402, *twice.Lo, 1e-4)
+	require.InDelta(t, 2*1.14413, *twice.Hi, 1e-4)
+	require.Equal(t, "2.00 (1.75 to 2.29)", twice.Text)
 	require.InDelta(t, 1, *once[1].Value, 1e-9)
 	require.InDelta(t, 0.5, *once[2].Value, 1e-9)
 	require.Nil(t, once[1].Lo, "of one run")

@@ -110,8 +110,27 @@ func (p *Footprint) Text(w io.Writer, items int64, memory int64) error {
 	return nil
 }
 
-// with writes bytes with half of their interval.
-func with(v, half float64) string { return size(max(v, 0)) + " ± " + size(half) }
+// with writes bytes with half of their interval, which is rounded outward: it covers what was rounded off the bytes, too.
+func with(v, half float64) string {
+	v = max(v, 0)
+	half += math.Abs(v - math.Round(v/place(v))*place(v))
+	return size(v) + " ± " + size(math.Ceil(half/place(half)-1e-9)*place(half))
+}
+
+// place returns the value of the last digit that size shows.
+func place(v float64) float64 {
+	unit := 1.0
+	for v >= 1024*unit {
+		unit *= 1024
+	}
+	switch {
+	case v < 9.995*unit:
+		return unit / 100
+	case v < 99.95*unit:
+		return unit / 10
+	}
+	return unit
+}
 
 // size writes bytes in the largest binary unit that fits.
 func size(v float64) string {

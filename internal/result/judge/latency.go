@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/loadgen/loadgen/internal/base/quantity"
 	"github.com/loadgen/loadgen/internal/base/reason"
@@ -54,7 +55,7 @@ func (b *builder) times(at string, t *measure.Times, why, failed string) run.Lat
 		switch more := beyond(t.Count(), share); {
 		case v != nil:
 		case more < leastBeyond:
-			b.null(at+"."+path, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile needs %d", more, quantity.Count(t.Count(), "sample"), leastBeyond))
+			b.null(at+"."+path, reason.TooFew, fmt.Sprintf("%d of %s lie beyond it; a quantile needs %d: %s would do", more, quantity.Count(t.Count(), "sample"), leastBeyond, quantity.Thousands(uint64(math.Ceil(leastBeyond/(1-share)-1e-6)))))
 		default:
 			b.null(at+"."+path, reason.OpsFailed, slower)
 		}

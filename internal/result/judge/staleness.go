@@ -1,10 +1,9 @@
 package judge
 
 import (
-	"math"
-
 	"github.com/loadgen/loadgen/internal/base/reason"
 	"github.com/loadgen/loadgen/internal/count/measure"
+	"github.com/loadgen/loadgen/internal/count/stat"
 	"github.com/loadgen/loadgen/internal/result/run"
 	"github.com/loadgen/loadgen/pkg/plan"
 )
@@ -25,7 +24,7 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 			p.null("staleness."+name, reason.NoOps, "no get of a key that had been put was answered")
 		}
 	} else {
-		low, high := wilson(t.Stale, t.Gets)
+		low, high := stat.Wilson(float64(t.Stale), float64(t.Gets))
 		s.Ratio, s.Low, s.High = number(float64(t.Stale)/float64(t.Gets)), number(low), number(high)
 	}
 	if t.Stale == 0 {
@@ -42,14 +41,4 @@ func (p *phase) staleness(ph *plan.Phase, m *Measured) {
 			p.null("staleness."+name, reason.TooFew, "fewer than 10 stale gets are beyond it")
 		}
 	}
-}
-
-// wilson returns the 95 % confidence interval of a share that was k of n in a sample (Wilson, Journal of the American Statistical Association 22,
-// 1927).
-func wilson(k, n uint64) (low, high float64) {
-	const z = 1.959963984540054 // the normal distribution's quantile of 97.5 %
-	of, all := float64(k), float64(n)
-	centre := (of + z*z/2) / (all + z*z)
-	half := z / (all + z*z) * math.Sqrt(of*(all-of)/all+z*z/4)
-	return max(0, centre-half), min(1, centre+half)
 }

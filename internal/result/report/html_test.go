@@ -73,13 +73,13 @@ func recordedAs(t testing.TB, header run.Header, seed uint64, seconds, perSecond
 	return timeline.Source{Run: r, Detail: d, Plan: []byte(`{"name":"hydra-m4"}`)}
 }
 
-// studied is an experiment of variants, the first of them the baseline, each run three times for some seconds. The i-th variant is asked for i times
+// studied is an experiment of variants, the first of them the baseline, each run five times for some seconds. The i-th variant is asked for i times
 // 20 a second more.
 func studied(t testing.TB, seconds int, variants ...string) timeline.Source {
 	t.Helper()
 	x := run.NewExperiment("20261120T173430Z-hydra-m4-9b01")
 	x.Plan, x.StartedAt, x.Loadgen = "hydra-m4", header.StartedAt, header.Loadgen
-	x.Repeat, x.Order, x.Baseline, x.Finished, x.Seed = 3, "interleaved", variants[0], true, 1
+	x.Repeat, x.Order, x.Baseline, x.Finished, x.Seed = 5, "interleaved", variants[0], true, 1
 	for i, name := range variants {
 		x.Variants = append(x.Variants, run.Variant{Name: name, Values: map[string]string{"rate": fmt.Sprint(i)}, Stopped: run.StopFinished})
 	}
@@ -391,7 +391,7 @@ func TestForms(t *testing.T) {
 	require.NoError(t, CSV(&b, []timeline.Source{pair}))
 	rows, err = csv.NewReader(&b).ReadAll()
 	require.NoError(t, err)
-	require.Len(t, rows, 1+2*3*4)
+	require.Len(t, rows, 1+2*5*4)
 	require.Equal(t, []string{"b", "1", "mixed", "", "1"}, rows[1+4][1:6])
 	stages := s.Run.Phase["mixed"]
 	stages.Levels = []run.Level{{StartSeconds: 0}, {StartSeconds: 2.9}, {StartSeconds: 6}}

@@ -45,7 +45,7 @@ func TestFirstScreenOfAnExperiment(t *testing.T) {
 	page = visible(pageOf(t, s))
 	require.Contains(t, page, "May I believe it? No.")
 	require.Contains(t, page, "w3: not run as often as planned: its cap is used up")
-	require.Contains(t, page, "all 9 runs, mixed: waited 0 to 8 % of the time")
+	require.Contains(t, page, "all 15 runs, mixed: waited 0 to 14 % of the time")
 	require.NotContains(t, page, "repetition 2: phase mixed: waited")
 	require.Contains(t, page, "w1, repetition 2: system is linux another amd64")
 }

@@ -104,9 +104,9 @@ type Figure struct {
 	Ratio   *float64 `json:"ratio"`    // to the baseline, by geometric means; null for a share
 	RatioLo *float64 `json:"ratio_lo"` // 95 % confidence interval of the ratio
 	RatioHi *float64 `json:"ratio_hi"`
-	P       *float64 `json:"p"`      // from Welch's t test on logarithms; for a share, on the values
+	P       *float64 `json:"p"`      // from a test by round on logarithms; for a share, on the values
 	PHolm   *float64 `json:"p_holm"` // the same, adjusted for all comparisons that the experiment shows
-	Spread  *float64 `json:"spread"` // standard deviation between runs, relative to the mean; for a share, as a difference
+	Spread  *float64 `json:"spread"` // standard deviation between runs, without what a round does to all, relative to the mean; for a share, as a difference
 	MDE     *float64 `json:"mde"`    // smallest difference that would be found nine times in ten among all comparisons, as Spread
 
 	Difference   *float64 `json:"difference,omitempty"`    // a share's difference from the baseline's; otherwise absent
@@ -176,7 +176,7 @@ type Cell struct {
 	Text   string   `json:"text"`
 	Reason string   `json:"reason"`
 
-	Lo *float64 `json:"lo,omitempty"` // 95 % confidence interval of a ratio; absent for any other value, and with fewer than three runs
+	Lo *float64 `json:"lo,omitempty"` // 95 % confidence interval of a ratio; absent for any other value, and with too few runs
 	Hi *float64 `json:"hi,omitempty"`
 
 	Cause string `json:"cause,omitempty"` // if Reason names a null figure: why that figure is null, without its name

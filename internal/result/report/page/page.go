@@ -105,9 +105,9 @@ func wordsOf(all []timeline.Source) []words.Fact {
 			words.Fact{Name: "±", Text: []string{"half of the 95 % confidence interval of a mean."}},
 			words.Fact{Name: "× and 95 % CI", Text: []string{"ratio to the baseline, of geometric means, and its confidence interval."}},
 			words.Fact{Name: "spread", Text: []string{"between restarts: standard deviation of the repetitions' means, as a share."}},
-			words.Fact{Name: "differs", Text: []string{"the interval excludes 1, the ratio is further from 1 than restarts explain, and p (Holm) is below 0.05."}},
+			words.Fact{Name: "differs", Text: []string{"p (Holm) is below 0.05, and the whole interval is beyond what matters."}},
 			words.Fact{Name: "MDE", Text: []string{"minimum detectable effect: a difference of this size would have been shown nine times in ten."}},
-			words.Fact{Name: "p (Holm)", Text: []string{"of Welch's t test, adjusted for all comparisons of the experiment, since of many comparisons, some differ by chance."}},
+			words.Fact{Name: "p (Holm)", Text: []string{"of a test by round, adjusted for all comparisons of the experiment, since of many comparisons, some differ by chance."}},
 		)
 	}
 	return list
