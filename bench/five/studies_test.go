@@ -51,10 +51,10 @@ var studies = []study{
 				},
 			},
 			{
-				name: "hydra-server", plan: "hydra-server.hcl", how: "Servers that copy by themselves: built-in nodes that answer as Hydra's were recorded to; the three builds are one here", chart: "PUT over time",
+				name: "hydra-server", plan: "hydra-server.hcl", how: "Servers that copy by themselves: built-in nodes that answer as Hydra's builds were recorded to; the first two answer alike", chart: "PUT over time",
 				answers: []answer{
 					{text: "The same build, run again, serves %s times as many GETs a minute: that is chance alone.", theirs: "0.73, of another build", of: "identity", than: "baseline", metric: "get get rate"},
-					{text: "Run a third time, %s times as many as the first.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
+					{text: "The third, which sends a PUT's value back, serves %s times as many GETs.", theirs: "1.65, of another build", of: "guards", than: "baseline", metric: "get get rate"},
 					{text: "And %s times as many PUTs.", theirs: "1.22, of another build", of: "guards", than: "baseline", metric: "put put rate"},
 				},
 			},

@@ -18,6 +18,8 @@ type Replicator interface {
 	Patience(config any) time.Duration
 	// Timeout returns how long a request may take unless the plan sets it: longer than servers wait for each other.
 	Timeout() time.Duration
+	// Builds lists the builds of the servers that built-in nodes may answer as. Without a word in the plan it is the last.
+	Builds() []string
 	// MostKept returns how many keys the sessions of a worker may have in total, since the codecs keep state for each key of each session. A key that
 	// several sessions use counts for each of them.
 	MostKept() int64

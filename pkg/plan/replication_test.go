@@ -71,10 +71,11 @@ func TestServersThatCopy(t *testing.T) {
 		"points = 3":                   {nodes, own + "\n\tpoints = 3"},
 		"4194304 at most":              {"count = 1000", "count = 500000"},
 		`"server": these servers copy`: {`"server"`, `"client"`},
-		"nodes with n = 3, w = 1, r = 1, where replication expects": {nodes, "builtin {\n\t\tnodes = 4\n\t\tn = 3\n\t}"},
-		`Use coordinate = "client"`:                                 {`"hydra"`, `"redis"`},
-		"read_fanout":                                               {"r = 1", "r = 1\n\t\tread_fanout = \"r\""},
-		`wait = "0s"`:                                               {nodes, "builtin {\n\t\tnodes = 4\n\t\twait = \"0s\"\n\t}"},
+		"nodes with n = 3, w = 1, r = 1, where replication expects":     {nodes, "builtin {\n\t\tnodes = 4\n\t\tn = 3\n\t}"},
+		`Use coordinate = "client"`:                                     {`"hydra"`, `"redis"`},
+		"read_fanout":                                                   {"r = 1", "r = 1\n\t\tread_fanout = \"r\""},
+		`build = "2010"; Write "2009-04-03" or "2009-04-08" or "2011".`: {nodes, "builtin {\n\t\tnodes = 4\n\t\tbuild = \"2010\"\n\t}"},
+		`wait = "0s"`: {nodes, "builtin {\n\t\tnodes = 4\n\t\twait = \"0s\"\n\t}"},
 	} {
 		_, wrong := read(replace...)
 		require.Contains(t, wrong, want)

@@ -40,6 +40,7 @@ type Builtin struct {
 	Delay  time.Duration `json:"delay_ns"`          // delay before each reply
 	Copies *Copies       `json:"copies,omitempty"`  // how the nodes copy, if they do so by themselves
 	Wait   time.Duration `json:"wait_ns,omitempty"` // how long nodes wait for each other, if they copy
+	Build  string        `json:"build,omitempty"`   // which servers they answer as, if they copy; "" for the driver's latest
 
 	Service time.Duration `json:"service_ns,omitempty"` // a node works on one request at a time, for this long; 0 to answer without that
 }
@@ -110,7 +111,7 @@ func (b *block) builtin(copies bool) *Builtin {
 	own := []string{"nodes", "memory", "delay", "service"}
 	if copies {
 		n.Copies, n.Wait = &Copies{N: 3, W: 2, R: 1}, time.Second
-		own = append(own, "n", "w", "r", "wait")
+		own = append(own, "n", "w", "r", "wait", "build")
 	}
 	b.Expect(own, nil)
 	if copies {
@@ -118,6 +119,7 @@ func (b *block) builtin(copies bool) *Builtin {
 		dialect.Integer(b.Block, "w", &n.Copies.W)
 		dialect.Integer(b.Block, "r", &n.Copies.R)
 		b.Duration("wait", &n.Wait)
+		b.Text("build", &n.Build)
 	}
 	dialect.Integer(b.Block, "nodes", &n.Nodes)
 	dialect.Size(b.Block, "memory", &n.Memory)
@@ -199,6 +201,9 @@ func (v *validator) builtin(t *Target, d driver.Driver, at part) {
 	if c := t.Builtin.Copies; c != nil {
 		v.copies(at, c)
 		v.lasts(at, "wait", t.Builtin.Wait, 1)
+		if r, ok := d.(driver.Replicator); ok && t.Builtin.Build != "" {
+			v.oneOf(at, "build", t.Builtin.Build, r.Builds()...)
+		}
 		v.expects(t, at)
 	}
 }

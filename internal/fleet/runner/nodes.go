@@ -37,7 +37,7 @@ func (n *nodes) Start(ctx context.Context, t *plan.Target) ([]string, error) {
 		"--memory", strconv.FormatInt(t.Builtin.Memory, 10) + "B", "--delay", t.Builtin.Delay.String(), "--service", t.Builtin.Service.String(),
 	}
 	if c := t.Builtin.Copies; c != nil {
-		args = append(args, "--n", strconv.Itoa(c.N), "--w", strconv.Itoa(c.W), "--r", strconv.Itoa(c.R), "--wait", t.Builtin.Wait.String())
+		args = append(args, "--n", strconv.Itoa(c.N), "--w", strconv.Itoa(c.W), "--r", strconv.Itoa(c.R), "--wait", t.Builtin.Wait.String(), "--build", t.Builtin.Build)
 	}
 	var fleet *cachenode.Fleet
 	if err := machine.On(n.cpus, func() (err error) {

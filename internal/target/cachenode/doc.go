@@ -36,7 +36,7 @@
 //
 //	PUT /key, GET /key, DELETE /key      GET /registry    GET /storage    GET /dump
 //
-// They answer as the servers of Hydra Cache do, of 2011 or, if early, of April 2009, over HTTP with the same bytes; testdata/hydra holds recordings
+// They answer as the servers of Hydra Cache do, of 2011 or of one of two builds of April 2009, over HTTP with the same bytes; testdata/hydra holds recordings
 // of those. A value has a version in front of it: the address of the node that wrote it and a counter. A PUT names the version that its client knew,
 // and is a conflict (409) unless that is as new as every copy it meets. The nodes of a space copy values among themselves, on the same ports: a PUT
 // with W > 1, a DELETE with W > 1, and a GET that does not find enough copies here, go to the node's neighbours, which are those within N − 1 steps

@@ -72,7 +72,7 @@ func (h *hydra) execute() {
 		verb, run = verbGet, h.get
 	case r.method == "PUT":
 		verb, run = verbSet, h.put
-	case r.method == "DELETE" && !h.space.Early:
+	case r.method == "DELETE" && !h.space.early():
 		verb, run = verbDel, h.del
 	}
 	h.counts[verb].Add(1)
@@ -87,7 +87,7 @@ func (h *hydra) execute() {
 // item returns the name that the request's key is stored under: its context, and the hash of the key itself.
 func (h *hydra) item() (name []byte, ok bool) {
 	path := h.request.target
-	if !h.space.Early {
+	if !h.space.early() {
 		path, _, _ = bytes.Cut(path, []byte("?"))
 	}
 	path = bytes.TrimSuffix(bytes.TrimPrefix(path, []byte("/")), []byte("/"))
@@ -95,7 +95,7 @@ func (h *hydra) item() (name []byte, ok bool) {
 		return nil, false
 	}
 	context, key, within := bytes.Cut(path, []byte("/"))
-	if h.space.Early || !within {
+	if h.space.early() || !within {
 		context, key = nil, path
 	}
 	return binary.LittleEndian.AppendUint32(bytes.Clone(context), ketamaHash(key)), true
@@ -105,7 +105,7 @@ func (h *hydra) item() (name []byte, ok bool) {
 func (h *hydra) query(name string) string {
 	_, query, _ := bytes.Cut(h.request.target, []byte("?"))
 	for parameter := range bytes.SplitSeq(query, []byte("&")) {
-		if key, value, _ := strings.Cut(string(parameter), "="); key == name && !h.space.Early {
+		if key, value, _ := strings.Cut(string(parameter), "="); key == name && !h.space.early() {
 			return value
 		}
 	}
@@ -114,7 +114,7 @@ func (h *hydra) query(name string) string {
 
 func (h *hydra) get() {
 	path, _, _ := strings.Cut(string(h.request.target), "?")
-	if h.space.Early {
+	if h.space.early() {
 		path = string(h.request.target)
 	}
 	switch strings.Trim(path, "/") {
@@ -164,10 +164,15 @@ func (h *hydra) put() {
 		h.reply("409 Conflict", plainText, []byte(conflict))
 	case err != nil:
 		h.reply("500 Internal Server Error", plainText, []byte(err.Error()))
-	case created:
-		h.reply("201 Created", hydraBinary, stored.frame())
 	default:
-		h.reply("200 OK", hydraBinary, stored.frame())
+		status, kind, body := "200 OK", hydraBinary, stored.frame()
+		if created {
+			status = "201 Created"
+		}
+		if h.space.Build == april3 {
+			kind, body = "", nil
+		}
+		h.reply(status, kind, body)
 	}
 }
 
@@ -197,7 +202,7 @@ func (h *hydra) service(json []byte) {
 // storage says how full the node is and, in the later state, which N, W and R it has.
 func (h *hydra) storage() []byte {
 	stats, bound := h.node.store.stats(), h.node.cfg.Memory
-	if h.space.Early {
+	if h.space.early() {
 		return fmt.Appendf(nil, `{"totalMemory":"%[1]d MB","size":%[2]d,"maxMemory":"%[1]d MB","freeMemory":"%[3]d MB"}`, bound>>20, stats.keys[0], (bound-stats.used)>>20)
 	}
 	return fmt.Appendf(nil, `{"R":%d,"totalMemory":%d,"size":%d,"W":%d,"maxMemory":%[2]d,"freeMemory":%[5]d,"N":%d}`,

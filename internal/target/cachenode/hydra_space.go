@@ -39,13 +39,28 @@ type Space struct {
 	W        int           // how many of these must have answered; 1 if the put is not copied at all
 	R        int           // copies that a get must find, the node's own included
 	Wait     time.Duration // how long to wait for N answers
-	Early    bool          // as in 2009: no DELETE, and /storage does not say N, W and R
+	Build    string        // which servers it answers as: one of builds; "" for the last
 	Peers    []string      // the other nodes' addresses; an order on the pipe may name them later
 	Announce string        // the address of the node in versions and lists; "" for the one it listens on
 }
 
+// The builds of Hydra Cache's server that answer differently.
+const (
+	april3     = "2009-04-03" // no DELETE, /storage does not say N, W and R, and a PUT gets no version back
+	april8     = "2009-04-08" // a PUT does
+	latestHead = "2011"       // DELETE, contexts and queries
+)
+
+var builds = [...]string{april3, april8, latestHead}
+
+// early reports whether the node answers as a server of 2009.
+func (s *Space) early() bool { return s.Build != "" && s.Build != latestHead }
+
 func (s *Space) validate() error {
 	var errs []error
+	if s.Build != "" && !slices.Contains(builds[:], s.Build) {
+		errs = append(errs, fmt.Errorf("build = %q: write %s", s.Build, strings.Join(builds[:], ", ")))
+	}
 	if s.N < 1 || s.N > maxReplicas {
 		errs = append(errs, fmt.Errorf("n = %d: write a number from 1 to %d", s.N, maxReplicas))
 	}
@@ -220,12 +235,19 @@ func (s *space) put(c *hydra, name []byte, v *versioned) (stored *versioned, cre
 	next := &versioned{s.self, v.blob}
 	next.counter = v.counter + 1
 	if mine != nil && mine.counter >= next.counter {
-		return nil, false, conflictError(fmt.Sprintf("Version conflict detected between local existing[%v] and new[%v]", mine.version, next.version))
+		local := "local "
+		if s.Build == april3 {
+			local = ""
+		}
+		return nil, false, conflictError(fmt.Sprintf("Version conflict detected between %sexisting[%v] and new[%v]", local, mine.version, next.version))
 	}
 	if s.W > 1 {
 		answers := s.multicast(c, putCopy, name, next.appendTo(nil))
 		for _, a := range answers {
-			if a.status == refused {
+			switch {
+			case a.status == refused && s.Build == april3:
+				return nil, false, conflictError("Version conflict detected")
+			case a.status == refused:
 				return nil, false, conflictError(fmt.Sprintf("Distributed version conflict detected from [%s]", a.from))
 			}
 		}

@@ -23,7 +23,8 @@ const hydraWait = 300 * time.Millisecond
 
 // recording replays exchanges with Hydra Cache's servers, byte for byte, against nodes that stand for them. Its lines are
 //
-//	space n=3 w=2 r=1 PORT…   a new space of nodes; early: of the state of 2009. A node announces its port, whatever it listens on
+//	build 2009-04-03          the servers of the spaces that follow; without it, those of 2011
+//	space n=3 w=2 r=1 PORT…   a new space of nodes. A node announces its port, whatever it listens on
 //	keep                      one connection for all exchanges from now on
 //	each                      one for each
 //	PORT > "request"
@@ -66,8 +67,10 @@ func (r *recording) line(at, line string) {
 	r.Helper()
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
-	case "space", "early":
-		r.space(word == "early", rest)
+	case "build":
+		r.cfg.Space.Build = rest
+	case "space":
+		r.space(rest)
 	case "keep", "each":
 		r.keeps = word == "keep"
 	case "<", "<~":
@@ -105,10 +108,14 @@ func (r *recording) unquoted(at, text string) string {
 	return plain
 }
 
-// space starts nodes and lets them meet.
-func (r *recording) space(early bool, rest string) {
+// space starts nodes, in place of those of an earlier space, and lets them meet.
+func (r *recording) space(rest string) {
+	for _, n := range r.nodes {
+		n.Close()
+	}
+	clear(r.nodes)
 	words := strings.Fields(rest)
-	r.cfg = Config{Listen: "127.0.0.1:0", Protocol: "hydra", Memory: 64880640, Space: Space{Wait: hydraWait, Early: early}}
+	r.cfg = Config{Listen: "127.0.0.1:0", Protocol: "hydra", Memory: 64880640, Space: Space{Wait: hydraWait, Build: r.cfg.Space.Build}}
 	for i, k := range []*int{&r.cfg.Space.N, &r.cfg.Space.W, &r.cfg.Space.R} {
 		_, err := fmt.Sscanf(words[i][2:], "%d", k)
 		require.NoError(r, err)
@@ -221,7 +228,7 @@ func (r *recording) open(port string) net.Conn {
 func TestHydraSilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	r := &recording{T: t, nodes: map[string]*Node{}}
-	r.space(false, "n=3 w=1 r=1 22330")
+	r.space("n=3 w=1 r=1 22330")
 	began := time.Now()
 	n, err := r.open("22330").Read(make([]byte, 1))
 	require.Zero(t, n)
@@ -233,7 +240,7 @@ func TestHydraSilentConnectionIsClosed(t *testing.T) {
 func TestHydraRepliesInOrder(t *testing.T) {
 	t.Parallel()
 	r := &recording{T: t, nodes: map[string]*Node{}}
-	r.space(false, "n=3 w=1 r=1 22330")
+	r.space("n=3 w=1 r=1 22330")
 	conn := r.open("22330")
 	_, err := io.WriteString(conn, "PUT /a HTTP/1.1\r\nContent-Length: 21\r\n\r\n"+frameStart+strings.Repeat("\x00", 14)+"x"+
 		"GET /no HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n")
@@ -265,7 +272,7 @@ func TestHydraRepliesInOrder(t *testing.T) {
 func TestHydraThreadsWait(t *testing.T) {
 	t.Parallel()
 	r := &recording{T: t, nodes: map[string]*Node{}}
-	r.space(false, "n=3 w=1 r=1 22330")
+	r.space("n=3 w=1 r=1 22330")
 	node := r.nodes["22330"]
 	var conns []net.Conn
 	for i := range 4 {

@@ -2,7 +2,9 @@ package hydra
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"net/netip"
 	"strconv"
 
 	"github.com/loadgen/loadgen/pkg/driver"
@@ -32,7 +34,13 @@ func (c *codec) Connection(endpoint string, session int) (driver.Codec, error) {
 		known = versions{}
 		c.sessions[session] = known
 	}
-	return &conn{host: endpoint, prefix: c.prefix, known: known}, nil
+	own := &conn{host: endpoint, prefix: c.prefix, known: known}
+	if at, err := netip.ParseAddrPort(endpoint); err == nil && at.Addr().Is4() {
+		address := at.Addr().As4()
+		copy(own.node[:], address[:])
+		binary.BigEndian.PutUint16(own.node[4:], at.Port())
+	}
+	return own, nil
 }
 
 var errShared = errors.New("hydra: a request without a connection")
@@ -49,12 +57,19 @@ func (*codec) AppendRequest(dst []byte, _ *driver.Request) []byte { return dst }
 // Parse is never called.
 func (*codec) Parse([]byte, driver.Verb, *driver.Reply) (int, error) { return 0, errShared }
 
+// asked is a request whose reply is owed.
+type asked struct {
+	of   *version // what the session knows of the key
+	sent version  // what it knew when it asked
+}
+
 // conn is the codec of one connection.
 type conn struct {
 	host   string
-	prefix string // prefix of keys
+	node   [6]byte // the host as versions hold it; zeros if they cannot
+	prefix string  // prefix of keys
 	known  versions
-	asked  []*version // of the keys of the requests whose replies are owed, from first on
+	asked  []asked // of the requests whose replies are owed, from first on
 	first  int
 }
 
@@ -81,7 +96,7 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 		*of = null
 		c.known[string(req.Key)] = of
 	}
-	c.owe(of)
+	c.owe(asked{of, *of})
 	dst = appendKey(append(append(dst, methods[req.Verb]...), c.prefix...), req.Key, c.prefix == "")
 	dst = append(append(dst, " HTTP/1.1\r\nHost: "...), c.host...)
 	if req.Verb != driver.Put {
@@ -93,19 +108,19 @@ func (c *conn) AppendRequest(dst []byte, req *driver.Request) []byte {
 }
 
 // owe notes that the reply to a request for a key is owed.
-func (c *conn) owe(of *version) {
+func (c *conn) owe(a asked) {
 	if c.first == len(c.asked) {
 		c.asked, c.first = c.asked[:0], 0
 	} else if c.first > 64 && 2*c.first > len(c.asked) {
 		c.asked, c.first = c.asked[:copy(c.asked, c.asked[c.first:])], 0
 	}
-	c.asked = append(c.asked, of)
+	c.asked = append(c.asked, a)
 }
 
-// answered returns the version of the key whose reply has come, nil if none was owed.
-func (c *conn) answered() *version {
+// answered returns the request whose reply has come; the zero value if none was owed.
+func (c *conn) answered() asked {
 	if c.first == len(c.asked) {
-		return nil
+		return asked{}
 	}
 	c.first++
 	return c.asked[c.first-1]
@@ -140,9 +155,12 @@ func (c *conn) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, erro
 		return 0, err
 	}
 	reply.Code = r.status
-	told := null
+	request, told := c.answered(), null
 	switch {
 	case r.status == 200 && verb == driver.Delete:
+	case (r.status == 200 || r.status == 201) && verb == driver.Put && len(r.body) == 0: // servers before 7 April 2009 do not say the version
+		copy(told[:], c.node[:])
+		binary.BigEndian.PutUint64(told[6:], binary.BigEndian.Uint64(request.sent[6:])+1)
 	case (r.status == 200 || r.status == 201) && verb != driver.Delete:
 		if len(r.body) < frameSize || string(r.body[:len(frameStart)]) != frameStart {
 			return 0, errNoFrame
@@ -164,8 +182,8 @@ func (c *conn) Parse(b []byte, verb driver.Verb, reply *driver.Reply) (int, erro
 	default:
 		reply.Outcome, reply.Message = driver.Error, r.reason
 	}
-	if of := c.answered(); of != nil && (reply.Outcome == driver.OK || reply.Outcome == driver.Miss) {
-		*of = told
+	if request.of != nil && (reply.Outcome == driver.OK || reply.Outcome == driver.Miss) {
+		*request.of = told
 	}
 	return r.size, nil
 }

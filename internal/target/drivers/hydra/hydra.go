@@ -3,7 +3,7 @@
 //	verb    request                          reply                              outcome
 //	get     GET /{key}                       200                                ok, with the value
 //	get     GET /{key}                       404                                miss
-//	put     PUT /{key}, a frame its body     200, 201                           ok
+//	put     PUT /{key}, a frame its body     200, 201                           ok; without a body, the version is the one sent, plus 1
 //	put     PUT /{key}                       409                                conflict
 //	delete  DELETE /{key}                    200                                ok, whether it was there or not
 //	any                                      500 "Not enough members …"         quorum_failed, with its answers
@@ -148,6 +148,9 @@ func (Driver) Patience(config any) time.Duration {
 
 // Timeout implements driver.Replicator: a miss, or a put while a server is gone, takes a server 1 s, for which other connections of the same thread wait.
 func (Driver) Timeout() time.Duration { return 10 * time.Second }
+
+// Builds implements driver.Replicator.
+func (Driver) Builds() []string { return []string{"2009-04-03", "2009-04-08", "2011"} }
 
 // MostKept implements driver.Replicator.
 func (Driver) MostKept() int64 { return mostKept }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +136,48 @@ func TestVersions(t *testing.T) {
 	require.Equal(t, driver.Conflict, replies[1].Outcome, "sent before the first was answered, with the same version")
 }
 
+// TestServersThatSendNoVersionBack has the codec put what was put to servers of 3 April 2009 and read what these replied: it then knows the version that
+// the next get at that server was told. A get of the same key ahead of the put, whose reply says another version, makes no difference.
+func TestServersThatSendNoVersionBack(t *testing.T) {
+	text, err := os.ReadFile("../../cachenode/testdata/hydra/2009-04-03.txt")
+	require.NoError(t, err)
+	exchange := regexp.MustCompile(`(?m)^(\d+) > ("(PUT|GET) /([^ ]*) .*")\n<~? (".*")$`)
+	puts := map[string]*conn{} // by server and key: the connection that stored it last
+	checked := 0
+	for _, x := range exchange.FindAllStringSubmatch(string(text), -1) {
+		request, err := strconv.Unquote(x[2])
+		require.NoError(t, err)
+		reply, err := strconv.Unquote(x[5])
+		require.NoError(t, err)
+		_, body, _ := strings.Cut(request, "\r\n\r\n")
+		at, key := x[1]+x[4], []byte(x[4])
+		var r driver.Reply
+		switch c := puts[at]; {
+		case x[3] == "PUT" && strings.HasPrefix(body, frameStart) && len(key) > 0:
+			own, err := (&codec{sessions: map[int]versions{}}).Connection("127.0.0.1:"+x[1], 1)
+			require.NoError(t, err)
+			c = own.(*conn)
+			c.known[string(key)] = (*version)([]byte(body[len(frameStart):frameSize]))
+			c.AppendRequest(nil, &driver.Request{Verb: driver.Get, Key: key})
+			sent := c.AppendRequest(nil, &driver.Request{Verb: driver.Put, Key: key, Value: &driver.Value{}})
+			require.Contains(t, string(sent), body[:frameSize])
+			_, err = c.Parse([]byte(ok(frameStart+strings.Repeat("x", len(null)))), driver.Get, &r)
+			require.NoError(t, err)
+			n, err := c.Parse([]byte(reply), driver.Put, &r)
+			require.NoError(t, err)
+			require.Equal(t, len(reply), n)
+			if r.Outcome == driver.OK {
+				puts[at] = c
+			}
+		case x[3] == "GET" && c != nil && strings.Contains(reply, frameStart):
+			require.Contains(t, reply, frameStart+string(c.known[string(key)][:]), "%s at %s", key, x[1])
+			delete(puts, at)
+			checked++
+		}
+	}
+	require.Equal(t, 14, checked)
+}
+
 func TestQuorumFailed(t *testing.T) {
 	n := serve(t, cachenode.Space{N: 3, W: 2, R: 1})
 	shared, err := Driver{}.NewCodec(driver.Link{Config: Driver{}.NewConfig()})
@@ -200,7 +244,7 @@ func TestIdentify(t *testing.T) {
 	_, err = Driver{}.Identify(t.Context(), dial(t, n), driver.Link{Config: &Config{Points: 1}, Endpoint: at, Others: []string{at, "127.0.0.1:1"}})
 	require.ErrorContains(t, err, "/registry lists "+at+", and not 127.0.0.1:1")
 
-	early := serve(t, cachenode.Space{N: 3, W: 2, R: 1, Early: true})
+	early := serve(t, cachenode.Space{N: 3, W: 2, R: 1, Build: "2009-04-08"})
 	id, err = Driver{}.Identify(t.Context(), dial(t, early), driver.Link{Config: Driver{}.NewConfig()})
 	require.NoError(t, err)
 	require.Equal(t, "2009", id["state"])
@@ -301,7 +345,7 @@ func TestRepliesThatAreNoSuccess(t *testing.T) {
 
 // TestDeletesOfEarlyServers: servers of 2009 know none, and the error says what to do.
 func TestDeletesOfEarlyServers(t *testing.T) {
-	n := serve(t, cachenode.Space{N: 1, W: 1, R: 1, Early: true})
+	n := serve(t, cachenode.Space{N: 1, W: 1, R: 1, Build: "2009-04-08"})
 	shared, err := Driver{}.NewCodec(driver.Link{Config: Driver{}.NewConfig()})
 	require.NoError(t, err)
 	own, err := shared.(driver.Stateful).Connection(n.Addr().String(), 1)
